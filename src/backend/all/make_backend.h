@@ -1,0 +1,19 @@
+#pragma once
+// The only place that names concrete backends.
+
+#include <memory>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "base/error.h"
+
+namespace candor::backend {
+
+struct BackendOptions {
+  int32_t n_threads = 0;  // 0 = as many as platform::topology() advises
+};
+
+// name: "cpu" or "reference"; an unknown name is refused with the list.
+Expected<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
+
+}  // namespace candor::backend

@@ -1,0 +1,127 @@
+#pragma once
+// The device seam. Everything above calls these and nothing else of a device; nothing above holds a pointer into
+// device memory. One engine thread owns a Backend and its Ops: no method is thread-safe unless it says so.
+//
+// A step: begin_step(batch, kv); any number of ops(); end_step(); wait(ticket). Operations take effect in order.
+// Operations cannot fail: everything that can is done by upload, make_kv and reserve_arena.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
+#include "base/error.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::backend {
+
+// A weight in the backend's own memory and order. Owned by the model, freed before the backend.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  virtual int64_t n_rows() const = 0;  // outputs; 1 for a vector
+  virtual int64_t n_cols() const = 0;  // inputs
+  virtual size_t n_bytes() const = 0;  // memory that it occupies here
+};
+
+// The pages of K and V. Owned by the engine, freed before the backend.
+class KvStore {
+ public:
+  virtual ~KvStore() = default;
+  virtual const KvLayout& layout() const = 0;
+  virtual int32_t n_blocks() const = 0;
+  virtual size_t n_bytes() const = 0;
+  // Copies the first n_tokens positions of block src to dst, all layers (copy-on-write of a shared block).
+  virtual void copy_block(BlockId src, BlockId dst, int32_t n_tokens) = 0;
+};
+
+// Handle of an f32 activation matrix [n_rows, n_cols] in the arena. Slots are declared by reserve_arena; within a step
+// the same slot always means the same memory. Cheap to copy.
+struct Activation {
+  int32_t slot = 0;
+  int32_t n_rows = 0;
+  int32_t n_cols = 0;
+};
+
+// Largest shape that each slot takes in any step.
+struct ArenaLayout {
+  std::vector<int32_t> slot_cols;   // [n_slots]
+  std::vector<bool> slot_is_output; // [n_slots]: holds at most max_out_rows rows instead of max_rows
+  int32_t max_rows = 0;             // T
+  int32_t max_out_rows = 0;
+  int32_t max_positions = 0;        // for tables that positions index
+};
+
+struct LinearTerm {
+  const Weight* weight = nullptr;  // [out, in]
+  const Weight* bias = nullptr;    // [out] or nullptr
+  Activation dst;                  // [T, out], overwritten
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // dst: [T, D]; row t = table[tokens[t]] * scale. tokens come from the batch of this step.
+  virtual void embed(Activation dst, const Weight& table, float scale) = 0;
+  // dst, src: [T, D] (may be the same slot); gain: [D].
+  virtual void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) = 0;
+  // src: [T, in]. One input, several weights (Q, K and V; gate and up), so that the input is encoded once.
+  virtual void linear(std::span<const LinearTerm> terms, Activation src) = 0;
+  // x: [T, n_heads * head_dim], rotated in place by the positions of this step's rows.
+  virtual void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) = 0;
+  // Appends k and v: [T, Hk * Dh] to layer `layer` of the K/V store, then dst: [T, H * Dh] = attention of q: [T, H * Dh]
+  // over its own sequence's positions up to and including its own. q and k are already rotated.
+  virtual void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) = 0;
+  // dst = act(gate) * up, element by element; all [T, F]; dst may be either source.
+  virtual void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) = 0;
+  // dst += src * scale; both [T, D].
+  virtual void add(Activation dst, Activation src, float scale) = 0;
+  // dst: [n_out, D] = rows out_rows of src: [T, D].
+  virtual void gather(Activation dst, Activation src) = 0;
+  // logits: [n_out, V], times scale, become the result of the step.
+  virtual void collect(Activation logits, float scale) = 0;
+};
+
+struct BackendInfo {
+  std::string name;         // "cpu", "reference"
+  std::string description;  // "avx512-vnni, 2 threads"
+  int32_t n_threads = 1;
+  KvType default_kv = KvType::kBf16;
+};
+
+struct StepTicket {
+  int64_t id = 0;
+};
+
+// [n_out, V] f32, rows in the order of StepBatch::out_rows. Readable by the host until the next begin_step.
+struct LogitsView {
+  const float* data = nullptr;
+  int32_t n_rows = 0;
+  int32_t n_vocab = 0;
+  std::span<const float> row(int32_t i) const {
+    return {data + static_cast<size_t>(i) * static_cast<size_t>(n_vocab), static_cast<size_t>(n_vocab)};
+  }
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual const BackendInfo& info() const = 0;
+  // Packs a copy of the tensor for its role. The view may be unmapped afterwards. kVector weights: [n] of F32, F16, BF16.
+  virtual Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) = 0;
+  virtual Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) = 0;
+  virtual Expected<void> reserve_arena(const ArenaLayout& layout) = 0;
+
+  virtual Ops& ops() = 0;
+  // REQUIRES: batch.n_rows() <= max_rows; every position < max_positions; the blocks that the rows touch are in the table.
+  virtual void begin_step(const StepBatch& batch, KvStore& kv) = 0;
+  virtual StepTicket end_step() = 0;
+  virtual LogitsView wait(StepTicket ticket) = 0;
+};
+
+}  // namespace candor::backend

@@ -1,0 +1,64 @@
+#pragma once
+// What an operation needs to know besides its tensors. Plain data, comparable, printable; part of the architecture.
+
+#include <cstdint>
+#include <vector>
+
+namespace candor::backend {
+
+enum class NormKind : uint8_t { kRms, kLayer };
+struct NormSpec {
+  NormKind kind = NormKind::kRms;
+  float epsilon = 1e-5f;
+  bool operator==(const NormSpec&) const = default;
+};
+
+// Which elements of a head form the pairs that are rotated together.
+enum class RopePairs : uint8_t { kInterleaved, kHalves };  // (2i, 2i+1) | (i, i + n_dims/2)
+enum class RopeScaling : uint8_t { kNone, kLinear, kYarn, kLlama3 };
+struct RopeSpec {
+  RopePairs pairs = RopePairs::kInterleaved;
+  int32_t n_dims = 0;  // rotated dimensions of each head, even; 0 = no rotation
+  double base = 10000.0;
+  RopeScaling scaling = RopeScaling::kNone;
+  double factor = 1.0;                 // linear, yarn, llama3
+  int32_t original_positions = 0;      // yarn, llama3: context of the first training
+  double low_freq_factor = 1.0;        // llama3
+  double high_freq_factor = 4.0;       // llama3
+  double attention_factor = 1.0;       // yarn: scales cos and sin
+  double beta_fast = 32.0;             // yarn
+  double beta_slow = 1.0;              // yarn
+  std::vector<float> frequency_factors;  // [n_dims / 2], from the file (rope_freqs.weight); empty = none
+  bool operator==(const RopeSpec&) const = default;
+};
+
+struct AttnSpec {
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;  // divides n_heads
+  int32_t head_dim = 0;
+  float scale = 0.0f;      // of q.k before softmax
+  int32_t window_tokens = 0;  // 0 = every earlier position; else position p sees (p - window, p]
+  RopeSpec rope;
+  bool operator==(const AttnSpec&) const = default;
+};
+
+enum class GateKind : uint8_t { kSilu, kGelu };
+
+// How the backend packs a weight.
+enum class WeightRole : uint8_t { kEmbedding, kLinear, kEmbeddingAndLinear, kVector };
+
+// K/V storage: one pool for all layers, a block holds `block_tokens` positions of every layer.
+enum class KvType : uint8_t { kF32, kBf16, kQ8_0 };
+inline constexpr int32_t kBlockTokens = 32;
+struct KvLayout {
+  int32_t n_layers = 0;
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+  KvType type = KvType::kBf16;
+  bool operator==(const KvLayout&) const = default;
+};
+
+// Memory of one block over all layers: 2 x layers x kv_heads x head_dim x block_tokens x bytes.
+int64_t kv_block_bytes(const KvLayout& layout);
+
+}  // namespace candor::backend

@@ -1,0 +1,35 @@
+#pragma once
+// The one thing that goes down to a backend in a step: plain arrays, borrowed for the duration of the step.
+// There is no prefill and no decode: a step is ragged slices of rows. n_rows == 1 is decode, n_rows == 256 a prefill
+// chunk, n_rows == 1 + k the check of a draft of k tokens.
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+
+namespace candor::backend {
+
+// The rows of one sequence in this step. Row first_row + i stands at position n_past + i of the sequence.
+struct SeqSlice {
+  int32_t first_row = 0;
+  int32_t n_rows = 0;
+  int32_t n_past = 0;  // tokens of this sequence already in the K/V store
+};
+
+// T rows, S sequences, B tokens in a K/V block.
+struct StepBatch {
+  std::span<const TokenId> tokens;       // [T]
+  std::span<const int32_t> positions;    // [T]
+  std::span<const SeqSlice> seqs;        // [S], ascending by first_row, covering [0, T) without gaps
+  std::span<const BlockId> block_table;  // [S, max_blocks]; entry j of a sequence holds positions [j*B, (j+1)*B)
+  int32_t max_blocks = 0;
+  std::span<const int32_t> out_rows;     // rows whose logits are wanted, ascending
+
+  int32_t n_rows() const { return static_cast<int32_t>(tokens.size()); }
+  std::span<const BlockId> blocks_of(size_t seq) const {
+    return block_table.subspan(seq * static_cast<size_t>(max_blocks), static_cast<size_t>(max_blocks));
+  }
+};
+
+}  // namespace candor::backend

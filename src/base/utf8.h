@@ -1,0 +1,32 @@
+#pragma once
+// UTF-8 as The Unicode Standard defines it (no surrogates, no overlong forms, at most U+10FFFF).
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace candor {
+
+struct CodePoint {
+  uint32_t value = 0;  // U+FFFD where `valid` is false
+  uint8_t length = 0;  // bytes taken, 1 for an invalid byte
+  bool valid = false;
+};
+
+// Decodes the code point at `at`. REQUIRES: at < text.size().
+CodePoint decode_utf8(std::string_view text, size_t at);
+
+// Offset of the first byte that is not valid UTF-8, or text.size().
+size_t first_invalid_utf8(std::string_view text);
+
+// Length of the longest prefix that does not end inside a code point that further bytes could still complete.
+// Bytes that can never become valid count as complete.
+size_t complete_utf8_prefix(std::string_view text);
+
+void append_utf8(std::string& out, uint32_t code_point);
+
+// Every invalid byte replaced by U+FFFD, for showing text to a person.
+std::string to_valid_utf8(std::string_view text);
+
+}  // namespace candor

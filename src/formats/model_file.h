@@ -1,0 +1,67 @@
+#pragma once
+// A model file as the rest of the engine sees it: typed metadata under canonical keys and a directory of tensors,
+// whatever the format on disk. Keys are GGUF's ("llama.block_count", "tokenizer.ggml.tokens"); other formats translate
+// to them. Immutable after construction; all methods may be called from any thread. Views borrow from the file.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::formats {
+
+// Integers are widened, floats too; the width that the file used is kept by the format's own reader where it matters.
+using MetaScalar = std::variant<int64_t, uint64_t, double, bool, std::string_view>;
+using MetaArray = std::variant<std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string_view>>;
+using MetaValue = std::variant<int64_t, uint64_t, double, bool, std::string_view, MetaArray>;
+
+struct MetaEntry {
+  std::string key;
+  MetaValue value;
+};
+
+struct FileInfo {
+  std::string format;                        // "GGUF v3"
+  std::vector<std::filesystem::path> paths;  // every part, in order
+  uint64_t n_bytes = 0;                      // all parts together
+};
+
+class ModelFile {
+ public:
+  virtual ~ModelFile() = default;
+
+  virtual const FileInfo& info() const = 0;
+  virtual std::span<const MetaEntry> metadata() const = 0;   // in the file's order
+  virtual std::span<const TensorView> tensors() const = 0;   // in the file's order
+  // nullptr when absent.
+  virtual const MetaValue* meta(std::string_view key) const = 0;
+  virtual const TensorView* find(std::string_view name) const = 0;
+};
+
+// Typed access. Absent keys give nullopt or the fallback; a key of another type, or a number out of range, is an error
+// that names the key, the type found and the type expected.
+Expected<std::optional<int64_t>> meta_int(const ModelFile& file, std::string_view key);
+Expected<std::optional<double>> meta_float(const ModelFile& file, std::string_view key);
+Expected<std::optional<bool>> meta_bool(const ModelFile& file, std::string_view key);
+Expected<std::optional<std::string_view>> meta_string(const ModelFile& file, std::string_view key);
+// nullptr when absent.
+Expected<const std::vector<std::string_view>*> meta_strings(const ModelFile& file, std::string_view key);
+Expected<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string_view key);
+Expected<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key);
+// An absent key is an error too; the value must lie in [min, max].
+Expected<int32_t> require_int(const ModelFile& file, std::string_view key, int64_t min, int64_t max);
+
+// Opens a model file by looking at what it is (not at its extension). Refuses, in one line each: a missing path, a
+// folder, a device, an unreadable or empty file, an HTML page, a Git-LFS pointer, a pickle, and anything else that is
+// no model file.
+Expected<std::unique_ptr<ModelFile>> open_model_file(const std::filesystem::path& path);
+
+}  // namespace candor::formats

@@ -1,0 +1,66 @@
+#pragma once
+// A transformer ready to run: the architecture, its weights in a backend, and the one function that launches a step.
+// Immutable after load() and reserve(); launch() belongs to the engine thread.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "model/arch_spec.h"
+
+namespace candor::model {
+
+struct ModelWeights;  // model/weights.h
+
+struct LoadOptions {
+  // Called on the loading thread with the bytes packed so far and in all; may be empty.
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+};
+
+// Reads the architecture without touching a weight. Unknown families, and metadata that contradicts itself or the
+// tensors' shapes, are refused by name.
+Expected<ArchSpec> read_arch(const formats::ModelFile& file);
+
+// Names of the families that read_arch() knows: "llama, ...".
+std::string supported_families();
+
+class Model {
+ public:
+  // Binds every tensor of the file to its role (or lists it as ignored; an unknown tensor is an error) and uploads it.
+  static Expected<std::unique_ptr<Model>> load(const formats::ModelFile& file, backend::Backend& backend,
+                                               const LoadOptions& options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ArchSpec& spec() const { return spec_; }
+  size_t weight_bytes() const { return weight_bytes_; }
+  int64_t n_parameters() const { return n_parameters_; }
+  // Fingerprint of the architecture and of the weights' content; part of every prefix-cache key.
+  uint64_t hash() const { return hash_; }
+  backend::KvLayout kv_layout(backend::KvType type) const;
+
+  // Reserves the arena for steps of at most max_rows rows and max_out_rows logit rows.
+  Expected<void> reserve(int32_t max_rows, int32_t max_out_rows);
+
+  // Embeds, runs every block and the head. The logits of batch.out_rows come from backend.wait(ticket).
+  // REQUIRES: reserve() covered the batch.
+  backend::StepTicket launch(const backend::StepBatch& batch, backend::KvStore& kv);
+
+ private:
+  Model(backend::Backend& backend, ArchSpec spec);
+
+  // Constant after load().
+  backend::Backend& backend_;
+  ArchSpec spec_;
+  std::unique_ptr<ModelWeights> weights_;
+  size_t weight_bytes_ = 0;
+  int64_t n_parameters_ = 0;
+  uint64_t hash_ = 0;
+};
+
+}  // namespace candor::model

@@ -1,0 +1,41 @@
+#pragma once
+// The one table of element types. Numbers are those of the GGUF format (ggml's type ids), so that a file's number is
+// the enum's value. A block is `block_elements` consecutive elements of a row stored in `block_bytes` bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace candor {
+
+enum class DType : uint8_t {
+  kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8, kQ8_1 = 9,
+  kQ2_K = 10, kQ3_K = 11, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15,
+  kIQ2_XXS = 16, kIQ2_XS = 17, kIQ3_XXS = 18, kIQ1_S = 19, kIQ4_NL = 20, kIQ3_S = 21, kIQ2_S = 22, kIQ4_XS = 23,
+  kI8 = 24, kI16 = 25, kI32 = 26, kI64 = 27, kF64 = 28, kIQ1_M = 29, kBF16 = 30,
+  kTQ1_0 = 34, kTQ2_0 = 35, kMXFP4 = 39, kNVFP4 = 40,
+};
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;    // as users write it: "Q4_K", "BF16"
+  int32_t block_elements;
+  int32_t block_bytes;
+  bool is_weight;           // decode_row() handles it, so a model's weights may be stored in it
+};
+
+// All known types, ascending by number.
+std::span<const DTypeInfo> dtype_table();
+
+// nullptr for a number that names no known type.
+const DTypeInfo* find_dtype(uint32_t number);
+const DTypeInfo* find_dtype(std::string_view name);
+
+// REQUIRES: a value of the enum.
+const DTypeInfo& dtype_info(DType dtype);
+
+// "F32, F16, Q4_0, ...": the types that weights may have, for error messages.
+std::string_view weight_dtype_names();
+
+}  // namespace candor

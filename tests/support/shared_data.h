@@ -1,0 +1,25 @@
+#pragma once
+// Where tests find the data that is not part of the project. Absent, such tests skip and say so.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace candor::testing {
+
+// ../shared/data beside the project's root, or CANDOR_TEST_DATA.
+inline std::filesystem::path shared_data() {
+  if (const char* path = std::getenv("CANDOR_TEST_DATA")) return path;
+  return std::filesystem::path(CANDOR_SOURCE_DIR) / ".." / "shared" / "data";
+}
+
+inline std::filesystem::path project_file(const std::string& relative) {
+  return std::filesystem::path(CANDOR_SOURCE_DIR) / relative;
+}
+
+}  // namespace candor::testing
+
+// Skips the test when the file or folder is absent.
+#define CANDOR_REQUIRE_DATA(path) \
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "test data absent: " << (path)
