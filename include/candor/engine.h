@@ -1,0 +1,146 @@
+#pragma once
+// The whole library for a C++ user: open a model, submit requests, receive tokens.
+//
+// Threads: an engine owns one engine thread, which runs the step loop. Every method may be called from any thread.
+// Prompts are turned into tokens, and constraints compiled, on the caller's thread. Callbacks run on the engine thread,
+// in order for each request: they should be short, and must not throw or destroy the engine; they may submit and
+// cancel. submit() may deliver its first event before it has returned its id. Destroying the engine cancels what runs
+// (each request still gets its last event) and joins the thread.
+//
+// One answer: the same model, prompt, parameters and seed give the same tokens and logprobs, bit for bit, whatever else
+// runs beside them, at any number of threads, with any chunking, after any preemption.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "candor/event.h"
+#include "candor/request.h"
+#include "candor/result.h"
+
+namespace candor {
+
+enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
+
+struct EngineOptions {
+  std::filesystem::path model_path;
+  std::string backend = "cpu";  // or "reference"
+  std::int32_t n_threads = 0;   // 0 = what this machine advises
+  std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
+  KvCacheType kv_type = KvCacheType::kBackendDefault;
+  std::uint64_t kv_bytes = 0;     // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
+  std::int32_t kv_blocks = 0;     // K/V budget in blocks; overrides kv_bytes when not 0
+  std::int32_t max_rows = 256;    // tokens computed in one step
+  std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
+  std::int32_t max_running = 16;  // requests computed at once
+  std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
+  bool prefix_cache = true;       // share the K/V of equal beginnings
+  bool use_kv_cache = true;       // false recomputes every token at every step: for measuring only
+};
+
+struct ModelInfo {
+  std::vector<std::filesystem::path> paths;
+  std::string format;               // "GGUF v3"
+  std::string family;               // "llama"
+  std::string tokenizer;            // "SentencePiece"
+  std::string backend;              // "cpu"
+  std::string backend_description;  // "avx512-vnni, 2 threads"
+  std::uint64_t file_bytes = 0;
+  std::uint64_t weight_bytes = 0;  // as packed by the backend
+  std::uint64_t kv_bytes = 0;      // allocated for K/V
+  std::int64_t n_parameters = 0;
+  std::int32_t n_layers = 0;
+  std::int32_t dim = 0;
+  std::int32_t n_vocab = 0;
+  std::int32_t n_ctx_train = 0;
+  std::int32_t n_ctx = 0;
+  std::int32_t n_threads = 0;
+  std::int32_t kv_blocks = 0;
+  std::int32_t kv_block_tokens = 0;
+  std::string kv_type;  // "bf16"
+  TokenId bos = -1;     // -1 where the model has none
+  std::vector<TokenId> end_tokens;
+  bool adds_bos = false;
+  bool has_chat_template = false;
+  std::string chat_template_error;  // why messages are refused although the file has a template
+  std::uint64_t hash = 0;           // of the architecture and the weights
+};
+
+// One pass of the step loop.
+struct StepReport {
+  std::int64_t step = 0;
+  std::int32_t n_rows = 0;
+  std::int32_t n_prefill_rows = 0;  // of them, rows whose token was known before
+  std::int32_t n_sequences = 0;
+  std::int32_t n_sampled = 0;
+  std::int32_t n_finished = 0;
+  std::int32_t n_preempted = 0;
+  double plan_ms = 0;
+  double compute_ms = 0;
+  double pick_ms = 0;
+};
+
+// Totals since open(), and what stands now.
+struct EngineStats {
+  std::int64_t n_steps = 0;
+  std::int64_t n_rows = 0;
+  std::int64_t n_sampled = 0;
+  std::int64_t token_layers = 0;
+  std::int64_t n_submitted = 0;
+  std::int64_t n_finished = 0;
+  std::int64_t n_preemptions = 0;
+  std::int64_t cached_tokens = 0;
+  std::int32_t n_waiting = 0;
+  std::int32_t n_running = 0;
+  std::int32_t kv_blocks_used = 0;    // held by requests
+  std::int32_t kv_blocks_cached = 0;  // held by the prefix cache alone, free to take
+  std::int32_t kv_blocks_total = 0;
+};
+
+class Engine {
+ public:
+  // bytes packed so far, bytes in all; called on the caller's thread.
+  using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+  using Callback = std::function<void(const TokenEvent&)>;
+  using StepCallback = std::function<void(const StepReport&)>;
+
+  // Reads and packs the model, reserves every buffer, starts the engine thread.
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const Progress& progress = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Checks everything that can be checked before queueing. After an error nothing was queued and no event comes.
+  Result<RequestId> submit(const Request& request, Callback callback);
+  // The request ends with kCancelled within one step. An id that is not in work is kNotFound.
+  Result<void> cancel(RequestId request);
+  // Submits and waits for the end; `callback` may be empty. Not from a callback: the engine thread can not wait for
+  // itself. A request that ends in an error returns that error.
+  Result<Completion> generate(const Request& request, const Callback& callback = {});
+
+  // The prompt that the model's template makes of the messages.
+  Result<std::string> apply_template(const ChatPrompt& chat) const;
+  // The tokens that submit() would read.
+  Result<std::vector<TokenId>> tokenize(const Prompt& prompt) const;
+  // Ids outside the vocabulary are refused.
+  Result<std::string> detokenize(std::span<const TokenId> tokens) const;
+  // As the vocabulary writes it; "" for an id outside of it.
+  std::string_view piece(TokenId token) const;
+
+  const ModelInfo& info() const;
+  EngineStats stats() const;
+  // Called on the engine thread after each step; empty = none.
+  void on_step(StepCallback callback);
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace candor

@@ -1,0 +1,86 @@
+#pragma once
+// What comes back. A request gets one event per token, then exactly one with `finish`. Nothing of a stop string and no
+// half of a code point ever stands in `text`: such bytes are held back until they are decided.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/request.h"
+
+namespace candor {
+
+enum class FinishReason : std::uint8_t {
+  kStopEos,      // an end token of the model
+  kStopId,       // one of SamplingParams::stop_ids
+  kStopString,   // one of SamplingParams::stop
+  kLength,       // max_tokens
+  kContextFull,  // no room left, and OnContextFull::kStop
+  kCancelled,
+  kError,  // see TokenEvent::error
+};
+
+// "stop_eos", "stop_id", "stop_string", "length", "context_full", "cancelled", "error".
+const char* to_string(FinishReason reason);
+
+struct TokenLogprob {
+  TokenId token = -1;
+  float logprob = 0.0f;  // natural logarithm; -9999 where the probability is 0
+};
+
+struct Usage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t completion_tokens = 0;  // every token drawn, an end token included
+  std::int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
+  std::int64_t cropped_tokens = 0;     // dropped from the front because the context was full
+  std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again
+  std::int64_t token_layers = 0;       // tokens x layers computed for it
+  std::uint64_t seed = 0;              // the one in effect
+};
+
+// Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.
+struct RequestTimings {
+  double queue_ms = 0;              // until its first row was computed
+  double ttft_ms = 0;               // until its first text; its first token where no text came
+  double e2e_ms = 0;                // until the end
+  double prefill_ms = 0;            // from the first row to the first token
+  double decode_ms = 0;             // from the first token to the last
+  double prefill_tokens_per_s = 0;  // prompt tokens computed (not cached) / prefill_ms
+  double decode_tokens_per_s = 0;   // tokens after the first / decode_ms
+  double itl_mean_ms = 0;           // between tokens
+  double itl_max_ms = 0;
+};
+
+// Delivered with the last event.
+struct RequestSummary {
+  Usage usage;
+  RequestTimings timings;
+  std::vector<std::string> warnings;  // what was adjusted: "max_tokens 5000 cut to 380: the context has 512 tokens"
+};
+
+struct TokenEvent {
+  RequestId request = 0;
+  TokenId token = -1;                   // -1 in a last event that no token caused
+  std::string text;                     // what may be shown now; often the token's text, sometimes "", sometimes more
+  std::optional<TokenLogprob> logprob;  // of `token`, where logprobs >= 0
+  std::vector<TokenLogprob> top_logprobs;  // descending, then ascending id
+  std::optional<FinishReason> finish;      // set in the last event only
+  std::optional<std::size_t> stop_index;   // which of SamplingParams::stop or stop_ids ended it
+  std::optional<EngineError> error;        // with FinishReason::kError
+  std::optional<RequestSummary> summary;   // set in the last event only
+};
+
+// Everything of one request, as Engine::generate returns it.
+struct Completion {
+  RequestId request = 0;
+  std::string text;
+  std::vector<TokenId> tokens;                          // an end token or stop id that ended the text included
+  std::vector<TokenLogprob> logprobs;                   // one per token, where asked for
+  std::vector<std::vector<TokenLogprob>> top_logprobs;  // one list per token, where asked for
+  FinishReason finish = FinishReason::kLength;
+  std::optional<std::size_t> stop_index;
+  RequestSummary summary;
+};
+
+}  // namespace candor

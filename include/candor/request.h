@@ -1,0 +1,93 @@
+#pragma once
+// What a caller asks for: a prompt, how each token is chosen, and when to stop. Plain data; checked by Engine::submit,
+// which names the field and its range when a value is out of it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "candor/result.h"
+
+namespace candor {
+
+using TokenId = std::int32_t;
+using RequestId = std::int64_t;  // unique within one engine, never reused
+
+// Limits of a request's lists.
+inline constexpr std::size_t kMaxStopStrings = 16;
+inline constexpr std::size_t kMaxStopStringBytes = 256;
+inline constexpr std::size_t kMaxStopIds = 64;
+inline constexpr std::int32_t kMaxLogprobs = 20;
+
+// A token is chosen by: temperature, top-k, top-p, min-p, renormalise, draw.
+struct SamplingParams {
+  double temperature = 1.0;                // 0 = greedy; at most 100
+  std::int64_t top_k = 0;                  // 0 = off
+  double top_p = 1.0;                      // (0, 1]; 1 = off
+  double min_p = 0.0;                      // [0, 1]; 0 = off
+  std::optional<std::uint64_t> seed;       // absent: one is made and reported in Usage
+  std::optional<std::int64_t> max_tokens;  // absent: until a stop or the context's end
+  std::vector<std::string> stop;           // ends the text before the string, wherever its tokens' borders lie
+  std::vector<TokenId> stop_ids;           // ends the text like an end token
+  bool ignore_eos = false;                 // the model's end tokens do not end the text
+  std::int32_t logprobs = -1;              // -1 = none; n = the chosen token's and the n most likely, before the chain
+};
+
+struct SamplingPreset {
+  std::string_view name;
+  double temperature;
+  double top_p;
+};
+
+// By purpose; top-k is off in all of them.
+inline constexpr SamplingPreset kSamplingPresets[] = {
+    {"code", 0.1, 0.95}, {"factual", 0.2, 0.9}, {"chat", 0.7, 0.9}, {"creative", 0.95, 0.95}, {"brainstorm", 1.1, 0.98},
+};
+
+// Sets temperature, top_p and top_k; an unknown name is refused with the list.
+Result<void> apply_preset(std::string_view name, SamplingParams& params);
+
+// The output obeys it, or the request is refused.
+struct ConstraintSpec {
+  enum class Kind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice };
+  Kind kind = Kind::kJsonObject;
+  std::string source;  // the schema, the pattern, the grammar, or a JSON array of strings; unused by kJsonObject
+};
+
+// Text that is continued as it stands.
+struct TextPrompt {
+  std::string text;
+  bool add_special = true;     // the beginning token, where the model wants one
+  bool parse_special = false;  // control tokens written in the text become their ids
+};
+
+struct Message {
+  std::string role;  // "system", "user", "assistant", or whatever the model's template knows
+  std::string content;
+};
+
+// A conversation, rendered by the model's own template. Control tokens in `content` stay text.
+struct ChatPrompt {
+  std::vector<Message> messages;
+  bool add_generation_prompt = true;  // ends with the opening of the assistant's turn
+};
+
+using TokenPrompt = std::vector<TokenId>;
+using Prompt = std::variant<TextPrompt, ChatPrompt, TokenPrompt>;
+
+enum class OnContextFull : std::uint8_t {
+  kStop,  // ends with FinishReason::kContextFull
+  kCrop,  // drops the oldest tokens, reads the rest again, goes on; counted in Usage
+};
+
+struct Request {
+  Prompt prompt;
+  SamplingParams sampling;
+  std::optional<ConstraintSpec> constraint;
+  OnContextFull on_context_full = OnContextFull::kStop;
+};
+
+}  // namespace candor
