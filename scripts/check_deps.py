@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Checks that every #include "module/..." follows scripts/deps.txt.
+
+A module (a folder of src/, or `apps`, or `include`) may include itself and what its line names; every name stands on an
+earlier line. Tests beside the code (X_test.cpp) may include any module that stands before theirs, and tests/support.
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def read_rules(path):
+    rules, errors = {}, []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        name, _, deps = line.partition(":")
+        for dep in deps.split():
+            if dep not in rules:
+                errors.append(f"{path.name}:{number}: {name} names {dep}, which stands on no earlier line")
+        rules[name] = deps.split()
+    return rules, errors
+
+
+def module_of(path, rules):
+    """The longest rule name that is a prefix of an include path such as backend/cpu/arena.h."""
+    parts = path.split("/")
+    for n in range(len(parts) - 1, 0, -1):
+        name = "/".join(parts[:n])
+        if name in rules:
+            return name
+    return None
+
+
+def owner_of(file, rules):
+    relative = file.relative_to(ROOT).as_posix()
+    if relative.startswith("src/"):
+        return module_of(relative[len("src/"):], rules)
+    return relative.split("/")[0]
+
+
+def included_module(target, rules):
+    return "include" if target.startswith("candor/") else module_of(target, rules)
+
+
+def check_file(file, rules):
+    owner = owner_of(file, rules)
+    if owner not in rules:
+        return [f"{file.relative_to(ROOT)}: its folder has no line in scripts/deps.txt"]
+    order = list(rules)
+    allowed = set(rules[owner]) | {owner}
+    if re.search(r"_(test|bench|fuzz)\.cpp$", file.name):
+        allowed |= set(order[:order.index(owner)]) | {"support"}
+    errors = []
+    for match in INCLUDE.finditer(file.read_text()):
+        target = match.group(1)
+        if target.startswith("support/") and "support" in allowed or "/" not in target:
+            continue
+        module = included_module(target, rules)
+        if module not in allowed:
+            line = file.read_text()[:match.start()].count("\n") + 1
+            errors.append(f'{file.relative_to(ROOT)}:{line}: {owner} may not include "{target}" ({module or "no module"})')
+    return errors
+
+
+def main():
+    rules, errors = read_rules(ROOT / "scripts" / "deps.txt")
+    files = [f for top in ("src", "apps", "include") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cpp")]
+    for file in files:
+        errors += check_file(file, rules)
+    print("\n".join(errors) or f"deps: {len(files)} files follow scripts/deps.txt")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
