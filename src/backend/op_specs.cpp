@@ -1,13 +1,71 @@
 #include "backend/op_specs.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 namespace candor::backend {
+namespace {
+
+// Pair whose wavelength makes `rotations` turns over the original context (YaRN's "correction dimension").
+double yarn_pair(const RopeSpec& spec, double rotations) {
+  const double ratio = spec.original_positions / (rotations * 2.0 * std::numbers::pi);
+  return spec.n_dims * std::log(ratio) / (2.0 * std::log(spec.base));
+}
+
+// Slow pairs are interpolated, fast pairs are left alone, with a linear ramp over the pair's index between them.
+double yarn_frequency(const RopeSpec& spec, double frequency, int32_t pair) {
+  const double low = std::max(0.0, std::floor(yarn_pair(spec, spec.beta_fast)));
+  const double high = std::min(spec.n_dims - 1.0, std::ceil(yarn_pair(spec, spec.beta_slow)));
+  const double ramp = std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
+  return frequency / spec.factor * ramp + frequency * (1.0 - ramp);
+}
+
+// As YaRN, with the ramp linear in the number of turns.
+double llama3_frequency(const RopeSpec& spec, double frequency) {
+  const double turns = spec.original_positions * frequency / (2.0 * std::numbers::pi);
+  if (turns < spec.low_freq_factor) return frequency / spec.factor;
+  if (turns > spec.high_freq_factor) return frequency;
+  const double ramp = (turns - spec.low_freq_factor) / (spec.high_freq_factor - spec.low_freq_factor);
+  return frequency / spec.factor * (1.0 - ramp) + frequency * ramp;
+}
+
+double scaled_frequency(const RopeSpec& spec, double frequency, int32_t pair) {
+  switch (spec.scaling) {
+    case RopeScaling::kNone:
+      return frequency;
+    case RopeScaling::kLinear:
+      return frequency / spec.factor;
+    case RopeScaling::kYarn:
+      return yarn_frequency(spec, frequency, pair);
+    case RopeScaling::kLlama3:
+      return llama3_frequency(spec, frequency);
+  }
+  return frequency;
+}
+
+}  // namespace
+
+std::vector<double> rope_frequencies(const RopeSpec& spec) {
+  std::vector<double> frequencies(static_cast<size_t>(spec.n_dims / 2));
+  for (int32_t pair = 0; pair < spec.n_dims / 2; ++pair) {
+    const size_t i = static_cast<size_t>(pair);
+    double frequency = std::pow(spec.base, -2.0 * pair / spec.n_dims);
+    if (!spec.frequency_factors.empty()) frequency /= static_cast<double>(spec.frequency_factors[i]);
+    frequencies[i] = scaled_frequency(spec, frequency, pair);
+  }
+  return frequencies;
+}
 
 int64_t kv_block_bytes(const KvLayout& layout) {
   const int64_t vectors = int64_t{2} * layout.n_layers * layout.n_kv_heads * kBlockTokens;
   switch (layout.type) {
-    case KvType::kF32: return vectors * layout.head_dim * 4;
-    case KvType::kBf16: return vectors * layout.head_dim * 2;
-    case KvType::kQ8_0: return vectors * layout.head_dim / 32 * 34;
+    case KvType::kF32:
+      return vectors * layout.head_dim * 4;
+    case KvType::kBf16:
+      return vectors * layout.head_dim * 2;
+    case KvType::kQ8_0:
+      return vectors * layout.head_dim / 32 * 34;
   }
   return 0;
 }

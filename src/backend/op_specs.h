@@ -1,5 +1,7 @@
 #pragma once
 // What an operation needs to know besides its tensors. Plain data, comparable, printable; part of the architecture.
+// Rotary scalings: linear (Chen et al., "Extending context window via position interpolation", 2023), YaRN (Peng et
+// al., 2023, "NTK by parts") and the rule of Llama 3.1's model card.
 
 #include <cstdint>
 #include <vector>
@@ -21,27 +23,32 @@ struct RopeSpec {
   int32_t n_dims = 0;  // rotated dimensions of each head, even; 0 = no rotation
   double base = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
-  double factor = 1.0;                 // linear, yarn, llama3
-  int32_t original_positions = 0;      // yarn, llama3: context of the first training
-  double low_freq_factor = 1.0;        // llama3
-  double high_freq_factor = 4.0;       // llama3
-  double attention_factor = 1.0;       // yarn: scales cos and sin
-  double beta_fast = 32.0;             // yarn
-  double beta_slow = 1.0;              // yarn
+  double factor = 1.0;                   // linear, yarn, llama3
+  int32_t original_positions = 0;        // yarn, llama3: context of the first training
+  double low_freq_factor = 1.0;          // llama3
+  double high_freq_factor = 4.0;         // llama3
+  double attention_factor = 1.0;         // yarn: scales cos and sin
+  double beta_fast = 32.0;               // yarn
+  double beta_slow = 1.0;                // yarn
   std::vector<float> frequency_factors;  // [n_dims / 2], from the file (rope_freqs.weight); empty = none
   bool operator==(const RopeSpec&) const = default;
 };
+
+// [n_dims / 2]: radians that pair i turns with each position, scaling and frequency factors included. Position p turns
+// it by p times this; cos and sin are then multiplied by attention_factor. Computed in double.
+std::vector<double> rope_frequencies(const RopeSpec& spec);
 
 struct AttnSpec {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;  // divides n_heads
   int32_t head_dim = 0;
-  float scale = 0.0f;      // of q.k before softmax
+  float scale = 0.0f;         // of q.k before softmax
   int32_t window_tokens = 0;  // 0 = every earlier position; else position p sees (p - window, p]
   RopeSpec rope;
   bool operator==(const AttnSpec&) const = default;
 };
 
+// kSilu: x / (1 + e^-x). kGelu: the tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 enum class GateKind : uint8_t { kSilu, kGelu };
 
 // How the backend packs a weight.
