@@ -1,0 +1,259 @@
+#include "backend/reference/reference_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "backend/reference/reference_math.h"
+
+namespace candor::backend::reference {
+namespace {
+
+const ReferenceWeight& decoded(const Weight& weight) {
+  return static_cast<const ReferenceWeight&>(weight);
+}
+
+void widen(const float* src, size_t n, double* dst) {
+  for (size_t i = 0; i < n; ++i) dst[i] = static_cast<double>(src[i]);
+}
+
+double mean(const float* x, size_t n) {
+  double sum = 0.0;
+  for (size_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  return sum / static_cast<double>(n);
+}
+
+double mean_square(const float* x, size_t n, double centre) {
+  double sum = 0.0;
+  for (size_t i = 0; i < n; ++i) {
+    const double deviation = static_cast<double>(x[i]) - centre;
+    sum += deviation * deviation;
+  }
+  return sum / static_cast<double>(n);
+}
+
+double activate(double x, GateKind kind) {
+  switch (kind) {
+    case GateKind::kSilu:
+      return x * sigmoid(x);
+    case GateKind::kGelu: {
+      // 0.5 (1 + tanh z) = sigmoid(2 z)
+      constexpr double kSqrt2OverPi = 0.79788456080286535588;
+      return x * sigmoid(2.0 * kSqrt2OverPi * (x + 0.044715 * x * x * x));
+    }
+  }
+  return x;
+}
+
+// cos and sin of one position: [n_dims / 2] each, computed in double and rounded to f32.
+struct Turn {
+  std::vector<float> cosines;
+  std::vector<float> sines;
+};
+
+Turn turn_at(int32_t position, std::span<const double> frequencies, double attention_factor) {
+  Turn turn;
+  for (const double frequency : frequencies) {
+    turn.cosines.push_back(static_cast<float>(std::cos(position * frequency) * attention_factor));
+    turn.sines.push_back(static_cast<float>(std::sin(position * frequency) * attention_factor));
+  }
+  return turn;
+}
+
+void rotate(float* head, const Turn& turn, RopePairs pairs) {
+  const size_t half = turn.cosines.size();
+  const bool interleaved = pairs == RopePairs::kInterleaved;
+  for (size_t i = 0; i < half; ++i) {
+    float& first = head[interleaved ? 2 * i : i];
+    float& second = head[interleaved ? 2 * i + 1 : i + half];
+    const double x = static_cast<double>(first);
+    const double y = static_cast<double>(second);
+    const double cosine = static_cast<double>(turn.cosines[i]);
+    const double sine = static_cast<double>(turn.sines[i]);
+    first = static_cast<float>(x * cosine - y * sine);
+    second = static_cast<float>(x * sine + y * cosine);
+  }
+}
+
+// scores become probabilities.
+void softmax(std::span<double> scores) {
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0.0;
+  for (double& score : scores) {
+    score = exp(score - largest);
+    sum += score;
+  }
+  for (double& score : scores) score /= sum;
+}
+
+}  // namespace
+
+float* ReferenceKv::page(BlockId block, int32_t plane) {
+  CANDOR_CHECK(block >= 0 && block < n_blocks_);
+  const size_t planes = static_cast<size_t>(layout_.n_layers) * 2;
+  const size_t index = static_cast<size_t>(block) * planes + static_cast<size_t>(plane);
+  return values_.data() + index * kBlockTokens * row_floats();
+}
+
+float* ReferenceKv::at(std::span<const BlockId> blocks, int32_t plane, int32_t position) {
+  const size_t entry = static_cast<size_t>(position / kBlockTokens);
+  CANDOR_CHECK(entry < blocks.size());
+  return page(blocks[entry], plane) + static_cast<size_t>(position % kBlockTokens) * row_floats();
+}
+
+void ReferenceKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
+  for (int32_t plane = 0; plane < 2 * layout_.n_layers; ++plane) {
+    std::copy_n(page(src, plane), static_cast<size_t>(n_tokens) * row_floats(), page(dst, plane));
+  }
+}
+
+void ReferenceOps::begin(const StepBatch& batch, ReferenceKv& kv) {
+  batch_ = batch;
+  kv_ = &kv;
+  n_logit_rows_ = 0;
+}
+
+float* ReferenceOps::row(Activation x, int32_t i) {
+  std::vector<float>& slot = slots_[static_cast<size_t>(x.slot)];
+  const size_t begin = static_cast<size_t>(i) * static_cast<size_t>(x.n_cols);
+  CANDOR_CHECK(begin + static_cast<size_t>(x.n_cols) <= slot.size());
+  return slot.data() + begin;
+}
+
+void ReferenceOps::embed(Activation dst, const Weight& table, float scale) {
+  for (int32_t t = 0; t < dst.n_rows; ++t) {
+    const float* src = decoded(table).row(batch_.tokens[static_cast<size_t>(t)]);
+    std::transform(src, src + dst.n_cols, row(dst, t), [scale](float x) { return x * scale; });
+  }
+}
+
+void ReferenceOps::norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) {
+  const size_t n = static_cast<size_t>(src.n_cols);
+  const float* gains = decoded(gain).row(0);
+  for (int32_t t = 0; t < src.n_rows; ++t) {
+    const float* x = row(src, t);
+    float* y = row(dst, t);
+    const double centre = spec.kind == NormKind::kLayer ? mean(x, n) : 0.0;
+    const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(spec.epsilon));
+    for (size_t i = 0; i < n; ++i) {
+      y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * scale * static_cast<double>(gains[i]));
+    }
+  }
+}
+
+void ReferenceOps::linear(std::span<const LinearTerm> terms, Activation src) {
+  const size_t n = static_cast<size_t>(src.n_cols);
+  const size_t n_rows = static_cast<size_t>(src.n_rows);
+  if (n_rows == 0) return;
+  inputs_.resize(n_rows * n);
+  weight_row_.resize(n);
+  widen(row(src, 0), n_rows * n, inputs_.data());
+  for (const LinearTerm& term : terms) {
+    for (int32_t out = 0; out < term.dst.n_cols; ++out) {
+      widen(decoded(*term.weight).row(out), n, weight_row_.data());
+      const double bias = term.bias == nullptr ? 0.0 : static_cast<double>(decoded(*term.bias).row(0)[out]);
+      for (int32_t t = 0; t < src.n_rows; ++t) {
+        const double sum = dot(weight_row_.data(), inputs_.data() + static_cast<size_t>(t) * n, n);
+        row(term.dst, t)[out] = static_cast<float>(sum + bias);
+      }
+    }
+  }
+}
+
+void ReferenceOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) {
+  const std::vector<double> frequencies = rope_frequencies(spec);
+  for (int32_t t = 0; t < x.n_rows; ++t) {
+    const Turn turn = turn_at(batch_.positions[static_cast<size_t>(t)], frequencies, spec.attention_factor);
+    for (int32_t head = 0; head < n_heads; ++head) rotate(row(x, t) + head * head_dim, turn, spec.pairs);
+  }
+}
+
+void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
+  for (size_t s = 0; s < batch_.seqs.size(); ++s) {
+    const SeqSlice& seq = batch_.seqs[s];
+    const std::span<const BlockId> blocks = batch_.blocks_of(s);
+    for (int32_t i = 0; i < seq.n_rows; ++i) {
+      std::copy_n(row(k, seq.first_row + i), k.n_cols, kv_->key(blocks, layer, seq.n_past + i));
+      std::copy_n(row(v, seq.first_row + i), v.n_cols, kv_->value(blocks, layer, seq.n_past + i));
+    }
+  }
+}
+
+void ReferenceOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer,
+                          const AttnSpec& spec) {
+  append(k, v, layer);
+  const int32_t group = spec.n_heads / spec.n_kv_heads;
+  for (size_t s = 0; s < batch_.seqs.size(); ++s) {
+    const SeqSlice& seq = batch_.seqs[s];
+    for (int32_t i = 0; i < seq.n_rows; ++i) {
+      for (int32_t head = 0; head < spec.n_heads; ++head) {
+        const int32_t offset = head * spec.head_dim;
+        attend_head(row(dst, seq.first_row + i) + offset, row(q, seq.first_row + i) + offset, {s, seq.n_past + i},
+                    {layer, head / group}, spec);
+      }
+    }
+  }
+}
+
+void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane plane, const AttnSpec& spec) {
+  const size_t n = static_cast<size_t>(spec.head_dim);
+  const int32_t offset = plane.kv_head * spec.head_dim;
+  const std::span<const BlockId> blocks = batch_.blocks_of(place.seq);
+  const int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, place.position - spec.window_tokens + 1);
+  weight_row_.resize(2 * n);
+  double* query = weight_row_.data();
+  double* key = query + n;
+  widen(q, n, query);
+  scores_.clear();
+  for (int32_t p = first; p <= place.position; ++p) {
+    widen(kv_->key(blocks, plane.layer, p) + offset, n, key);
+    scores_.push_back(dot(query, key, n) * static_cast<double>(spec.scale));
+  }
+  softmax(scores_);
+  sums_.assign(n, 0.0);
+  for (int32_t p = first; p <= place.position; ++p) {
+    const float* value = kv_->value(blocks, plane.layer, p) + offset;
+    const double probability = scores_[static_cast<size_t>(p - first)];
+    for (size_t i = 0; i < n; ++i) sums_[i] += probability * static_cast<double>(value[i]);
+  }
+  std::transform(sums_.begin(), sums_.end(), dst, [](double sum) { return static_cast<float>(sum); });
+}
+
+void ReferenceOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
+  for (int32_t t = 0; t < dst.n_rows; ++t) {
+    const float* gates = row(gate_src, t);
+    const float* ups = row(up, t);
+    float* y = row(dst, t);
+    for (int32_t i = 0; i < dst.n_cols; ++i) {
+      y[i] = static_cast<float>(activate(static_cast<double>(gates[i]), kind) * static_cast<double>(ups[i]));
+    }
+  }
+}
+
+void ReferenceOps::add(Activation dst, Activation src, float scale) {
+  for (int32_t t = 0; t < dst.n_rows; ++t) {
+    const float* x = row(src, t);
+    float* y = row(dst, t);
+    for (int32_t i = 0; i < dst.n_cols; ++i) {
+      y[i] = static_cast<float>(static_cast<double>(y[i]) + static_cast<double>(x[i]) * static_cast<double>(scale));
+    }
+  }
+}
+
+void ReferenceOps::gather(Activation dst, Activation src) {
+  for (int32_t i = 0; i < dst.n_rows; ++i) {
+    std::copy_n(row(src, batch_.out_rows[static_cast<size_t>(i)]), src.n_cols, row(dst, i));
+  }
+}
+
+void ReferenceOps::collect(Activation logits, float scale) {
+  n_logit_rows_ = logits.n_rows;
+  n_vocab_ = logits.n_cols;
+  logits_.clear();
+  for (int32_t i = 0; i < logits.n_rows; ++i) {
+    const float* x = row(logits, i);
+    std::transform(x, x + logits.n_cols, std::back_inserter(logits_), [scale](float value) { return value * scale; });
+  }
+}
+
+}  // namespace candor::backend::reference

@@ -1,0 +1,100 @@
+#pragma once
+// Storage and operations of the reference backend. Numbers: see reference_backend.h.
+
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace candor::backend::reference {
+
+// Every weight type, decoded: [n_rows, n_cols] f32.
+class ReferenceWeight final : public Weight {
+ public:
+  ReferenceWeight(int64_t n_rows, int64_t n_cols, std::vector<float> values)
+      : n_rows_(n_rows), n_cols_(n_cols), values_(std::move(values)) {}
+  int64_t n_rows() const override { return n_rows_; }
+  int64_t n_cols() const override { return n_cols_; }
+  size_t n_bytes() const override { return values_.size() * sizeof(float); }
+  const float* row(int64_t i) const { return values_.data() + static_cast<size_t>(i * n_cols_); }
+
+ private:
+  // Constant after construction.
+  int64_t n_rows_;
+  int64_t n_cols_;
+  std::vector<float> values_;
+};
+
+// Pages as [block][layer][K, V][position in block][Hk * Dh] f32.
+class ReferenceKv final : public KvStore {
+ public:
+  ReferenceKv(const KvLayout& layout, int32_t n_blocks, std::vector<float> values)
+      : layout_(layout), n_blocks_(n_blocks), values_(std::move(values)) {}
+  const KvLayout& layout() const override { return layout_; }
+  int32_t n_blocks() const override { return n_blocks_; }
+  size_t n_bytes() const override { return values_.size() * sizeof(float); }
+  void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
+
+  // [Hk * Dh] of one position. REQUIRES: the block that holds the position is in the table.
+  float* key(std::span<const BlockId> blocks, int32_t layer, int32_t position) {
+    return at(blocks, 2 * layer, position);
+  }
+  float* value(std::span<const BlockId> blocks, int32_t layer, int32_t position) {
+    return at(blocks, 2 * layer + 1, position);
+  }
+
+ private:
+  float* at(std::span<const BlockId> blocks, int32_t plane, int32_t position);
+  float* page(BlockId block, int32_t plane);
+  size_t row_floats() const { return static_cast<size_t>(layout_.n_kv_heads) * static_cast<size_t>(layout_.head_dim); }
+
+  KvLayout layout_;
+  int32_t n_blocks_;
+  std::vector<float> values_;
+};
+
+class ReferenceOps final : public Ops {
+ public:
+  void reserve(std::vector<std::vector<float>> slots) { slots_ = std::move(slots); }
+  void begin(const StepBatch& batch, ReferenceKv& kv);
+  LogitsView logits() const { return {logits_.data(), n_logit_rows_, n_vocab_}; }
+
+  void embed(Activation dst, const Weight& table, float scale) override;
+  void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) override;
+  void linear(std::span<const LinearTerm> terms, Activation src) override;
+  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
+  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void add(Activation dst, Activation src, float scale) override;
+  void gather(Activation dst, Activation src) override;
+  void collect(Activation logits, float scale) override;
+
+ private:
+  struct Place {
+    size_t seq;
+    int32_t position;
+  };
+  struct Plane {
+    int32_t layer;
+    int32_t kv_head;
+  };
+
+  float* row(Activation x, int32_t i);
+  void append(Activation k, Activation v, int32_t layer);
+  // dst, q: [Dh] of one head of one row.
+  void attend_head(float* dst, const float* q, Place place, Plane plane, const AttnSpec& spec);
+
+  std::vector<std::vector<float>> slots_;  // the arena; set by reserve()
+  StepBatch batch_;                        // borrowed for the step
+  ReferenceKv* kv_ = nullptr;              // borrowed for the step
+  std::vector<float> logits_;
+  int32_t n_logit_rows_ = 0;
+  int32_t n_vocab_ = 0;
+  // Scratch, kept to spare allocations.
+  std::vector<double> inputs_;
+  std::vector<double> weight_row_;
+  std::vector<double> scores_;
+  std::vector<double> sums_;
+};
+
+}  // namespace candor::backend::reference
