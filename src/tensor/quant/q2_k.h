@@ -1,0 +1,47 @@
+#pragma once
+// Q2_K: 256 elements in 84 bytes, 16 groups of 16. Byte g of scales holds the group's 4-bit scale (low nibble) and
+// 4-bit min (high nibble). Element e = 128 h + 32 s + l has its code in bits 2s..2s+1 of qs[32 h + l].
+// Value = (d * scale) * q - (dmin * min), in f32, in this order; d and dmin are f16.
+
+#include <cstddef>
+
+#include "tensor/quant/block_math.h"
+
+namespace candor::quant {
+
+struct __attribute__((packed)) BlockQ2_K {
+  static constexpr int kElements = kSuperBlock;
+  uint8_t scales[16];
+  uint8_t qs[64];
+  f16 d;
+  f16 dmin;
+};
+static_assert(sizeof(BlockQ2_K) == 84);
+
+inline void decode_block(const BlockQ2_K& block, float* dst) {
+  const float d = f16_to_f32(block.d);
+  const float dmin = f16_to_f32(block.dmin);
+  for (int e = 0; e < kSuperBlock; ++e) {
+    const uint8_t packed = block.scales[e / 16];
+    const int shift = 2 * (e / 32 % 4);
+    const int q = (block.qs[32 * (e / 128) + e % 32] >> shift) & 3;
+    const float scale = d * static_cast<float>(low_nibble(packed));
+    const float min = dmin * static_cast<float>(high_nibble(packed));
+    dst[e] = scale * static_cast<float>(q) - min;
+  }
+}
+
+inline void encode_block(const float* src, BlockQ2_K& block) {
+  const AffineLevels levels = affine_levels({src, kSuperBlock}, 16, 3, 15);
+  block = BlockQ2_K{};
+  block.d = levels.d;
+  block.dmin = levels.dmin;
+  for (int g = 0; g < 16; ++g) block.scales[g] = two_nibbles(levels.groups[g].scale, levels.groups[g].min);
+  for (int e = 0; e < kSuperBlock; ++e) {
+    const int q = affine_code(src[e], levels, e / 16, 3);
+    uint8_t& byte = block.qs[32 * (e / 128) + e % 32];
+    byte = static_cast<uint8_t>(byte | (q << (2 * (e / 32 % 4))));
+  }
+}
+
+}  // namespace candor::quant

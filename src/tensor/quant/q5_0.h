@@ -1,0 +1,47 @@
+#pragma once
+// Q5_0: 32 elements in 22 bytes. d is an f16 scale; byte j of qs holds the low four bits of element j (low nibble) and
+// of element j + 16 (high nibble); bit i of the little-endian word qh is the fifth bit of element i.
+// Value = d * (q - 16), in f32.
+
+#include <cstddef>
+
+#include "tensor/quant/block_math.h"
+
+namespace candor::quant {
+
+struct __attribute__((packed)) BlockQ5_0 {
+  static constexpr int kElements = 32;
+  f16 d;
+  uint32_t qh;
+  uint8_t qs[16];
+};
+static_assert(sizeof(BlockQ5_0) == 22);
+
+inline void decode_block(const BlockQ5_0& block, float* dst) {
+  const float d = f16_to_f32(block.d);
+  const uint32_t qh = block.qh;
+  for (int j = 0; j < 16; ++j) {
+    const int low = low_nibble(block.qs[j]) | static_cast<int>(((qh >> j) & 1u) << 4);
+    const int high = high_nibble(block.qs[j]) | static_cast<int>(((qh >> (j + 16)) & 1u) << 4);
+    dst[j] = d * static_cast<float>(low - 16);
+    dst[j + 16] = d * static_cast<float>(high - 16);
+  }
+}
+
+// The element of largest magnitude becomes code 0.
+inline void encode_block(const float* src, BlockQ5_0& block) {
+  const float d = largest_magnitude({src, BlockQ5_0::kElements}) / -16.0f;
+  const float inverse = inverse_or_zero(d);
+  uint32_t qh = 0;
+  block.d = f32_to_f16(d);
+  for (int j = 0; j < 16; ++j) {
+    const int low = trunc_clamped(src[j] * inverse + 16.5f, 0, 31);
+    const int high = trunc_clamped(src[j + 16] * inverse + 16.5f, 0, 31);
+    block.qs[j] = two_nibbles(low & 15, high & 15);
+    qh |= static_cast<uint32_t>(low >> 4) << j;
+    qh |= static_cast<uint32_t>(high >> 4) << (j + 16);
+  }
+  block.qh = qh;
+}
+
+}  // namespace candor::quant

@@ -1,0 +1,56 @@
+#pragma once
+// Q6_K: 256 elements in 210 bytes, 16 groups of 16 with signed 8-bit scales. Element e = 128 h + 32 s + l has the low
+// four bits of its code in ql[64 h + 32 (s % 2) + l] (low nibble for s < 2, else high) and the upper two in bits
+// 2s..2s+1 of qh[32 h + l]. Value = (d * scale) * (q - 32), in f32, in this order; d is f16.
+
+#include <cstddef>
+
+#include "tensor/quant/block_math.h"
+
+namespace candor::quant {
+
+struct __attribute__((packed)) BlockQ6_K {
+  static constexpr int kElements = kSuperBlock;
+  uint8_t ql[128];
+  uint8_t qh[64];
+  int8_t scales[16];
+  f16 d;
+};
+static_assert(sizeof(BlockQ6_K) == 210);
+
+inline void decode_block(const BlockQ6_K& block, float* dst) {
+  const float d = f16_to_f32(block.d);
+  for (int e = 0; e < kSuperBlock; ++e) {
+    const int h = e / 128;
+    const int s = e / 32 % 4;
+    const int l = e % 32;
+    const int low = (block.ql[64 * h + 32 * (s % 2) + l] >> (4 * (s / 2))) & 15;
+    const int high = (block.qh[32 * h + l] >> (2 * s)) & 3;
+    const float scale = d * static_cast<float>(block.scales[e / 16]);
+    dst[e] = scale * static_cast<float>((low | (high << 4)) - 32);
+  }
+}
+
+inline void encode_block(const float* src, BlockQ6_K& block) {
+  float scales[16];
+  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({src + 16 * g, 16}) / -32.0f;
+  block = BlockQ6_K{};
+  block.d = f32_to_f16(largest_magnitude(scales) / -128.0f);
+  const float d = f16_to_f32(block.d);
+  for (int g = 0; g < 16; ++g) {
+    block.scales[g] = static_cast<int8_t>(round_clamped(scales[g] * inverse_or_zero(d), -128, 127));
+  }
+  for (int e = 0; e < kSuperBlock; ++e) {
+    const int h = e / 128;
+    const int s = e / 32 % 4;
+    const int l = e % 32;
+    const float inverse = inverse_or_zero(d * static_cast<float>(block.scales[e / 16]));
+    const int q = round_clamped(src[e] * inverse, -32, 31) + 32;
+    uint8_t& low = block.ql[64 * h + 32 * (s % 2) + l];
+    uint8_t& high = block.qh[32 * h + l];
+    low = static_cast<uint8_t>(low | ((q & 15) << (4 * (s / 2))));
+    high = static_cast<uint8_t>(high | ((q >> 4) << (2 * s)));
+  }
+}
+
+}  // namespace candor::quant
