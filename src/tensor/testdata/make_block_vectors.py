@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Writes block_vectors.txt: known answers for the block formats, from an independent implementation.
+
+Needs the PyPI packages gguf (tested with 0.19.0) and numpy. Blocks are seeded random bytes whose f16 scales are
+replaced by finite ones, so that every field takes all its values; one scale in four is subnormal. Each line is
+  decode NAME BLOCK_HEX F32_HEX      gguf's dequantize of the block (little-endian bytes)
+  encode NAME F32_HEX BLOCK_HEX      gguf's quantize of the values
+"""
+import pathlib
+
+import gguf
+import numpy as np
+
+# Byte offsets of f16 fields in a block.
+F16_FIELDS = {
+    "F16": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82],
+    "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0],
+}
+DECODED = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
+           "IQ4_XS", "MXFP4"]
+ENCODED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4"]
+BLOCKS_EACH = 3
+
+
+def random_f16(rng):
+    if rng.integers(4) == 0:
+        bits = int(rng.integers(1, 0x400)) | (int(rng.integers(2)) << 15)
+        return np.array([bits], dtype="<u2").tobytes()
+    return np.array([rng.normal() * 0.05], dtype="<f2").tobytes()
+
+
+def random_block(name, n_bytes, rng):
+    block = bytearray(rng.bytes(n_bytes))
+    for at in F16_FIELDS.get(name, []):
+        block[at:at + 2] = random_f16(rng)
+    if name == "BF16":
+        block[1] &= 0xBF  # no NaN, no infinity
+    return bytes(block)
+
+
+def main():
+    rng = np.random.default_rng(20240611)
+    lines = []
+    for name in DECODED:
+        qtype = gguf.GGMLQuantizationType[name]
+        n_elements, n_bytes = gguf.GGML_QUANT_SIZES[qtype]
+        for _ in range(BLOCKS_EACH if n_elements > 1 else 16):
+            block = random_block(name, n_bytes, rng)
+            data = np.frombuffer(block, dtype=np.float16 if name == "F16" else np.uint8)
+            values = gguf.dequantize(data, qtype).astype("<f4").reshape(-1)
+            assert values.size == n_elements
+            lines.append(f"decode {name} {block.hex()} {values.tobytes().hex()}")
+    for name in ENCODED:
+        qtype = gguf.GGMLQuantizationType[name]
+        for scale in (1e-3, 0.1, 40.0):
+            values = (rng.normal(size=32) * scale).astype("<f4")
+            block = gguf.quantize(values, qtype).tobytes()
+            lines.append(f"encode {name} {values.tobytes().hex()} {block.hex()}")
+    path = pathlib.Path(__file__).with_name("block_vectors.txt")
+    path.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
