@@ -1,0 +1,22 @@
+#pragma once
+// One function per sub-command: it adds its options to the command line and stores what to run. A callback returns the
+// exit code through `result`.
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace candor::apps {
+
+// The chosen sub-command; run after parsing succeeded.
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_chat(CLI::App& app, Action& action);
+void add_show(CLI::App& app, Action& action);
+void add_tokenize(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+
+}  // namespace candor::apps

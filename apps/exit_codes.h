@@ -1,0 +1,17 @@
+#pragma once
+// What the command's exit status means, everywhere.
+
+#include "candor/result.h"
+
+namespace candor::apps {
+
+inline constexpr int kDone = 0;
+inline constexpr int kOurFault = 1;
+inline constexpr int kUserInput = 2;
+inline constexpr int kInterrupted = 130;
+
+inline int exit_code(const EngineError& error) {
+  return error.kind == EngineError::Kind::kInternal ? kOurFault : kUserInput;
+}
+
+}  // namespace candor::apps

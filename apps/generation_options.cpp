@@ -1,0 +1,106 @@
+#include "generation_options.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "arguments.h"
+#include "exit_codes.h"
+#include "terminal.h"
+
+namespace candor::apps {
+namespace {
+
+std::string preset_help() {
+  std::string text = "where the options below start:";
+  for (const SamplingPreset& p : kSamplingPresets) text += fmt::format(" {} ({}, {})", p.name, p.temperature, p.top_p);
+  return text;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const SamplingPreset& preset : kSamplingPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+}  // namespace
+
+void add_generation_options(CLI::App& command, GenerationOptions& o) {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  command.add_option("-m,--model", o.model, "the model's file")->type_name("FILE");
+  add_int(command, "-n,--predict", o.max_tokens, 1, kMax, "at most N tokens (until the end)");
+  add_int(command, "-c,--ctx-size", o.n_ctx, 1, kMax, "context in tokens (the model's own)");
+  add_int(command, "-t,--threads", o.n_threads, 1, 1024, "threads (see candor doctor)");
+  add_int(command, "-s,--seed", o.seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (a new one)");
+  add_choice(command, "--preset", o.preset, preset_names(), preset_help())->type_name("NAME");
+  add_number(command, "--temperature,--temp", o.temperature, 0, 100, "0 = the most likely token");
+  add_int(command, "--top-k", o.top_k, 0, kMax, "draw from the K most likely (0 = all)");
+  add_number(command, "--top-p", o.top_p, 0, 1, "draw from the share P (1 = all)");
+  add_number(command, "--min-p", o.min_p, 0, 1, "drop what is below P x the top (0 = none)");
+  command.add_option("--stop", o.stop, "end before this text; may be repeated")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
+  command.add_option("--stop-token", o.stop_ids, "end at this token id; may be repeated")
+      ->type_name("ID")
+      ->expected(1)
+      ->take_all();
+  command.add_flag("--ignore-eos", o.ignore_eos, "go on after the model's end token");
+  add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
+             "crop drops the oldest tokens and goes on");
+  command.add_option("--system", o.system, "what the model is told first")->type_name("TEXT");
+  add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "reference: slow f32, the truth");
+  add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
+  command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
+}
+
+EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::path& model) {
+  EngineOptions options;
+  options.model_path = model;
+  options.backend = o.backend;
+  options.n_ctx = o.n_ctx.value_or(0);
+  options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
+  options.use_kv_cache = !o.no_kv_cache;
+  options.max_running = 1;
+  if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
+  if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
+  if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;
+  return options;
+}
+
+SamplingParams sampling_params(const GenerationOptions& o) {
+  SamplingParams params;
+  static_cast<void>(apply_preset(o.preset, params));
+  if (o.temperature) params.temperature = *o.temperature;
+  if (o.top_k) params.top_k = *o.top_k;
+  if (o.top_p) params.top_p = *o.top_p;
+  if (o.min_p) params.min_p = *o.min_p;
+  if (o.seed) params.seed = static_cast<uint64_t>(*o.seed);
+  params.max_tokens = o.max_tokens;
+  params.stop = o.stop;
+  for (const int64_t id : o.stop_ids) {
+    const bool fits = id >= std::numeric_limits<int32_t>::min() && id <= std::numeric_limits<int32_t>::max();
+    params.stop_ids.push_back(fits ? static_cast<TokenId>(id) : -1);
+  }
+  params.ignore_eos = o.ignore_eos;
+  return params;
+}
+
+OnContextFull context_full_action(const GenerationOptions& o) {
+  return o.on_context_full == "crop" ? OnContextFull::kCrop : OnContextFull::kStop;
+}
+
+std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code) {
+  ProgressBar bar("loading");
+  auto engine = Engine::open(options, [&bar](uint64_t done, uint64_t total) { bar.update(done, total); });
+  bar.finish();
+  if (!engine) {
+    say_error(engine.error().message);
+    code = exit_code(engine.error());
+    return nullptr;
+  }
+  code = kDone;
+  return std::move(*engine);
+}
+
+}  // namespace candor::apps

@@ -1,0 +1,69 @@
+// The `candor` command: parses, dispatches, and turns every outcome into an exit code.
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "arguments.h"
+#include "candor/version.h"
+#include "commands.h"
+#include "exit_codes.h"
+#include "terminal.h"
+
+namespace {
+
+constexpr const char* kFooter =
+    "MODEL is a GGUF file; left out, it is the small model that ships with Candor.\n"
+    "Every long option can be set in the environment: --top-k is CANDOR_TOP_K.\n\n"
+    "  candor run \"Once upon a time\"          a story from the shipped model\n"
+    "  candor run model.gguf \"Hello\" -n 40    40 tokens from your own\n"
+    "  candor chat                            a conversation";
+
+int run(int argc, char** argv) {
+  using namespace candor::apps;
+  CLI::App app("Candor: an LLM inference engine that gives one answer and hides nothing.", "candor");
+  app.set_version_flag("--version", std::string("candor ") + candor::kVersion);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  app.get_formatter()->column_width(34);
+  Action action;
+  add_run(app, action);
+  add_chat(app, action);
+  add_show(app, action);
+  add_tokenize(app, action);
+  add_doctor(app, action);
+  bind_environment(app);
+  if (argc == 1) {
+    write_out(app.help());
+    return kUserInput;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion&) {
+    write_out(app.version() + "\n");
+    return kDone;
+  } catch (const CLI::Success&) {
+    const auto chosen = app.get_subcommands();
+    write_out(chosen.empty() ? app.help() : chosen.front()->help());
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    say_error(explain_parse_error(app, error));
+    return kUserInput;
+  }
+  return action ? action() : kUserInput;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  candor::apps::install_signal_handlers();
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    candor::apps::say_error("out of memory; a smaller --ctx-size or model needs less");
+    return candor::apps::kUserInput;
+  } catch (const std::exception& error) {
+    candor::apps::say_error(fmt::format("internal error: {} (please report this)", error.what()));
+    return candor::apps::kOurFault;
+  }
+}

@@ -1,0 +1,28 @@
+#pragma once
+// Where a command's text comes from: an option, a positional argument, a file, or standard input.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace candor::apps {
+
+inline constexpr size_t kMaxPromptBytes = size_t{64} << 20;
+
+struct PromptSource {
+  std::optional<std::string> option;     // -p
+  std::optional<std::string> file;       // -f; "-" is standard input
+  std::vector<std::string> positionals;  // what is left after the model
+};
+
+// Exactly one source may give text; standard input serves when none does and it is no terminal.
+// Refused: several sources, no text, a missing or unreadable or binary or too long file, invalid UTF-8 (with its
+// place).
+Expected<std::string> read_prompt(const PromptSource& source);
+
+// All of standard input. allow_any_bytes: else invalid UTF-8 is refused.
+Expected<std::string> read_stdin(bool allow_any_bytes);
+
+}  // namespace candor::apps

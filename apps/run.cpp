@@ -1,0 +1,114 @@
+// candor run: prompt in, tokens streamed out, one line of figures at the end.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "arguments.h"
+#include "commands.h"
+#include "exit_codes.h"
+#include "generation_options.h"
+#include "model_choice.h"
+#include "prompt_source.h"
+#include "stream.h"
+#include "terminal.h"
+
+namespace candor::apps {
+namespace {
+
+struct RunOptions {
+  GenerationOptions generation;
+  PromptSource source;
+  bool raw = false;
+  bool json = false;
+};
+
+Prompt make_prompt(const RunOptions& options, const ModelInfo& info, std::string text) {
+  if (options.raw || !info.has_chat_template) return TextPrompt{std::move(text)};
+  ChatPrompt chat;
+  if (options.generation.system) chat.messages.push_back({"system", *options.generation.system});
+  chat.messages.push_back({"user", std::move(text)});
+  return chat;
+}
+
+std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
+  const Usage& usage = outcome.summary.usage;
+  const RequestTimings& t = outcome.summary.timings;
+  const nlohmann::ordered_json json = {{"model", info.paths.empty() ? "" : info.paths.front().string()},
+                                       {"text", outcome.text},
+                                       {"tokens", outcome.tokens},
+                                       {"finish_reason", to_string(outcome.finish)},
+                                       {"seed", usage.seed},
+                                       {"usage",
+                                        {{"prompt_tokens", usage.prompt_tokens},
+                                         {"completion_tokens", usage.completion_tokens},
+                                         {"cached_tokens", usage.cached_tokens},
+                                         {"cropped_tokens", usage.cropped_tokens},
+                                         {"token_layers", usage.token_layers}}},
+                                       {"timings",
+                                        {{"ttft_ms", t.ttft_ms},
+                                         {"prefill_ms", t.prefill_ms},
+                                         {"decode_ms", t.decode_ms},
+                                         {"e2e_ms", t.e2e_ms},
+                                         {"prefill_tokens_per_second", t.prefill_tokens_per_s},
+                                         {"decode_tokens_per_second", t.decode_tokens_per_s},
+                                         {"itl_mean_ms", t.itl_mean_ms},
+                                         {"itl_max_ms", t.itl_max_ms}}},
+                                       {"warnings", outcome.summary.warnings}};
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+int report(const RunOptions& options, const StreamOutcome& outcome, const ModelInfo& info) {
+  if (outcome.reader_gone) return kDone;
+  if (options.json) {
+    write_out(to_json(outcome, info));
+  } else {
+    if (!outcome.text.ends_with('\n')) write_out("\n");
+    for (const std::string& warning : outcome.summary.warnings) say_warning(warning);
+    write_err(Style(STDERR_FILENO).dim(summary_line(outcome)) + "\n");
+  }
+  return outcome.was_interrupted ? kInterrupted : kDone;
+}
+
+int run(const RunOptions& options) {
+  auto choice = choose_model(options.generation.model, options.source.positionals);
+  if (!choice) return say_error(choice.error().message), kUserInput;
+  PromptSource source = options.source;
+  source.positionals = choice->texts;
+  auto text = read_prompt(source);
+  if (!text) return say_error(text.error().message), kUserInput;
+
+  int code = kDone;
+  const auto engine = open_engine(engine_options(options.generation, choice->model), code);
+  if (!engine) return code;
+  if (options.generation.system && (options.raw || !engine->info().has_chat_template))
+    say_warning("--system has no effect: the prompt goes in as it is (no chat template)");
+
+  Request request;
+  request.prompt = make_prompt(options, engine->info(), std::move(*text));
+  request.sampling = sampling_params(options.generation);
+  request.on_context_full = context_full_action(options.generation);
+  const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
+  auto outcome = stream_request(*engine, request, write);
+  if (!outcome) return say_error(outcome.error().message), exit_code(outcome.error());
+  return report(options, *outcome, engine->info());
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("run", "prompt in, tokens streamed out");
+  const auto options = std::make_shared<RunOptions>();
+  command->add_option("text", options->source.positionals, "[MODEL] PROMPT");
+  command->add_option("-p,--prompt", options->source.option, "the prompt")->type_name("TEXT");
+  command->add_option("-f,--file", options->source.file, "read the prompt from a file (- = standard input)")
+      ->type_name("FILE");
+  command->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
+  command->add_flag("--json", options->json, "one JSON object instead of the stream");
+  add_generation_options(*command, options->generation);
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace candor::apps

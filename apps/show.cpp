@@ -1,0 +1,225 @@
+// candor show: a model file's architecture as data, its tokenizer, template, tensors and memory.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "arguments.h"
+#include "backend/op_specs.h"
+#include "commands.h"
+#include "exit_codes.h"
+#include "formats/model_file.h"
+#include "model/model.h"
+#include "model_choice.h"
+#include "terminal.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::apps {
+namespace {
+
+struct ShowOptions {
+  std::optional<std::string> model;
+  std::vector<std::string> positionals;
+  bool tensors = false, metadata = false, chat_template = false, json = false;
+};
+
+std::string describe(const formats::MetaValue& value) {
+  struct Visitor {
+    std::string operator()(int64_t v) const { return fmt::format("{}", v); }
+    std::string operator()(uint64_t v) const { return fmt::format("{}", v); }
+    std::string operator()(double v) const { return fmt::format("{}", v); }
+    std::string operator()(bool v) const { return v ? "true" : "false"; }
+    std::string operator()(std::string_view v) const {
+      constexpr size_t kMax = 60;
+      return v.size() <= kMax ? printable(v) : printable(v.substr(0, kMax)) + fmt::format("... ({} bytes)", v.size());
+    }
+    std::string operator()(const formats::MetaArray& v) const {
+      return std::visit([](const auto& list) { return fmt::format("[{} values]", list.size()); }, v);
+    }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+std::string describe(const backend::RopeSpec& rope) {
+  if (rope.n_dims == 0) return "none";
+  constexpr const char* kScaling[] = {"no scaling", "linear", "yarn", "llama3"};
+  const std::string scaling = kScaling[static_cast<size_t>(rope.scaling)];
+  return fmt::format("{} dims, {}, base {}, {}{}", rope.n_dims,
+                     rope.pairs == backend::RopePairs::kInterleaved ? "pairs (2i, 2i+1)" : "halves", rope.base, scaling,
+                     rope.scaling == backend::RopeScaling::kNone ? "" : fmt::format(" x {}", rope.factor));
+}
+
+std::string describe(const model::BlockSpec& block) {
+  const backend::AttnSpec& attn = block.attn;
+  return fmt::format("attention {} heads of {} on {} K/V heads{}, rotary {}; {} ffn {}", attn.n_heads, attn.head_dim,
+                     attn.n_kv_heads, attn.window_tokens > 0 ? fmt::format(", window {}", attn.window_tokens) : "",
+                     describe(attn.rope), block.ffn.gate == backend::GateKind::kSilu ? "gated SiLU" : "gated GELU",
+                     block.ffn.ffn_dim);
+}
+
+// Equal layers in a row share a line.
+std::string describe_blocks(const model::ArchSpec& spec) {
+  std::string out;
+  for (size_t i = 0; i < spec.blocks.size();) {
+    size_t end = i + 1;
+    while (end < spec.blocks.size() && spec.blocks[end] == spec.blocks[i]) ++end;
+    const std::string layers = end - i == 1 ? fmt::format("layer {}", i) : fmt::format("layers {}-{}", i, end - 1);
+    out += fmt::format("{:<14} {}\n", layers, describe(spec.blocks[i]));
+    i = end;
+  }
+  return out;
+}
+
+std::string describe_architecture(const model::ArchSpec& spec) {
+  return fmt::format("{:<14} {}\n{:<14} {} wide, vocabulary {}, {} positions, {} head\n", "family", spec.family,
+                     "shape", spec.dim, spec.vocab, spec.max_positions, spec.head.tied ? "tied" : "untied") +
+         describe_blocks(spec) +
+         fmt::format("{:<14} {} norm, epsilon {:g}\n", "final norm",
+                     spec.final_norm.kind == backend::NormKind::kRms ? "RMS" : "layer", spec.final_norm.epsilon);
+}
+
+std::string describe_weights(const formats::ModelFile& file) {
+  std::map<std::string_view, std::pair<int64_t, size_t>> by_type;
+  int64_t n_parameters = 0;
+  size_t n_bytes = 0;
+  for (const TensorView& tensor : file.tensors()) {
+    auto& [elements, bytes] = by_type[dtype_info(tensor.dtype).name];
+    elements += tensor.shape.n_elements();
+    bytes += tensor.n_bytes;
+    n_parameters += tensor.shape.n_elements();
+    n_bytes += tensor.n_bytes;
+  }
+  std::string out = fmt::format("{:<14} {} parameters in {} tensors, {}\n", "weights", format_count(n_parameters),
+                                file.tensors().size(), format_bytes(n_bytes));
+  for (const auto& [name, sums] : by_type)
+    out += fmt::format("{:<14}   {:<8} {} parameters, {}\n", "", name, format_count(sums.first),
+                       format_bytes(sums.second));
+  return out;
+}
+
+std::string describe_kv(const model::ArchSpec& spec) {
+  const backend::AttnSpec& attn = spec.blocks.front().attn;
+  const backend::KvLayout layout{static_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim,
+                                 backend::KvType::kBf16};
+  const int64_t token_bytes = backend::kv_block_bytes(layout) / backend::kBlockTokens;
+  return fmt::format("{:<14} {} a token in bf16 (2 x {} layers x {} heads x {} x 2 bytes), {} for the whole context\n",
+                     "K/V memory", format_bytes(static_cast<uint64_t>(token_bytes)), layout.n_layers, layout.n_kv_heads,
+                     layout.head_dim,
+                     format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions)));
+}
+
+std::string describe_tokenizer(const formats::ModelFile& file) {
+  auto tokenizer = text::Tokenizer::from_model_file(file);
+  if (!tokenizer) return fmt::format("{:<14} {}\n", "tokenizer", printable(tokenizer.error().message));
+  const text::SpecialTokens& special = (*tokenizer)->special();
+  const auto piece = [&](TokenId id) {
+    return id == kNoToken ? std::string("none") : fmt::format("{} {}", id, printable((*tokenizer)->piece(id)));
+  };
+  std::string ends;
+  for (const TokenId id : (*tokenizer)->end_tokens()) ends += (ends.empty() ? "" : ", ") + piece(id);
+  const bool has_template = file.meta("tokenizer.chat_template") != nullptr;
+  return fmt::format("{:<14} {}, {} pieces; begins with {}{}; ends at {}\n{:<14} {}\n", "tokenizer",
+                     (*tokenizer)->description(), (*tokenizer)->n_vocab(), piece(special.bos),
+                     special.add_bos ? " (added)" : " (not added)", ends.empty() ? "none" : ends, "chat template",
+                     has_template ? "yes (--template prints it)" : "none");
+}
+
+std::string tensor_table(const formats::ModelFile& file) {
+  std::string out;
+  for (const TensorView& tensor : file.tensors())
+    out += fmt::format("{:<36} {:<8} {:<20} {}\n", printable(tensor.name), dtype_info(tensor.dtype).name,
+                       to_string(tensor.shape), format_bytes(tensor.n_bytes));
+  return out;
+}
+
+nlohmann::ordered_json to_json(const formats::ModelFile& file, const Expected<model::ArchSpec>& spec) {
+  nlohmann::ordered_json json;
+  json["format"] = file.info().format;
+  json["bytes"] = file.info().n_bytes;
+  for (const formats::MetaEntry& entry : file.metadata())
+    json["metadata"][printable(entry.key)] = describe(entry.value);
+  for (const TensorView& tensor : file.tensors()) {
+    const auto dims = std::vector<int64_t>(tensor.shape.dims.begin(), tensor.shape.dims.begin() + tensor.shape.n_dims);
+    json["tensors"].push_back({{"name", std::string(tensor.name)},
+                               {"type", std::string(dtype_info(tensor.dtype).name)},
+                               {"shape", dims},
+                               {"bytes", tensor.n_bytes}});
+  }
+  if (!spec) {
+    json["error"] = spec.error().message;
+    return json;
+  }
+  json["architecture"] = {{"family", spec->family},
+                          {"dim", spec->dim},
+                          {"vocab", spec->vocab},
+                          {"max_positions", spec->max_positions},
+                          {"tied_head", spec->head.tied}};
+  for (const model::BlockSpec& block : spec->blocks)
+    json["architecture"]["layers"].push_back({{"n_heads", block.attn.n_heads},
+                                              {"n_kv_heads", block.attn.n_kv_heads},
+                                              {"head_dim", block.attn.head_dim},
+                                              {"window_tokens", block.attn.window_tokens},
+                                              {"rope_base", block.attn.rope.base},
+                                              {"ffn_dim", block.ffn.ffn_dim}});
+  return json;
+}
+
+std::string overview(const formats::ModelFile& file, const Expected<model::ArchSpec>& spec) {
+  std::string out =
+      fmt::format("{:<14} {}, {}{}\n", "file", file.info().format, format_bytes(file.info().n_bytes),
+                  file.info().paths.size() > 1 ? fmt::format(" in {} parts", file.info().paths.size()) : "");
+  if (const auto name = formats::meta_string(file, "general.name"); name && *name)
+    out += fmt::format("{:<14} {}\n", "name", printable(**name));
+  out +=
+      spec ? describe_architecture(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
+  out += describe_weights(file);
+  if (spec) out += describe_kv(*spec);
+  return out + describe_tokenizer(file);
+}
+
+int run(const ShowOptions& options) {
+  auto choice = choose_model(options.model, options.positionals);
+  if (!choice) return say_error(choice.error().message), kUserInput;
+  if (!choice->texts.empty())
+    return say_error(fmt::format("show takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
+  auto file = formats::open_model_file(choice->model);
+  if (!file) return say_error(file.error().message), kUserInput;
+  const auto spec = model::read_arch(**file);
+  std::string out;
+  if (options.json) {
+    out = to_json(**file, spec).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  } else if (options.chat_template) {
+    const auto source = formats::meta_string(**file, "tokenizer.chat_template");
+    if (!source || !*source)
+      return say_error(fmt::format("{} has no chat template", choice->model.string())), kUserInput;
+    out = std::string(**source) + "\n";
+  } else if (options.tensors) {
+    out = tensor_table(**file);
+  } else if (options.metadata) {
+    for (const formats::MetaEntry& entry : (*file)->metadata())
+      out += fmt::format("{:<44} {}\n", printable(entry.key), describe(entry.value));
+  } else {
+    out = overview(**file, spec);
+  }
+  write_out(out);
+  return kDone;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("show", "a model's architecture, tensors, tokenizer, template, memory");
+  const auto options = std::make_shared<ShowOptions>();
+  command->add_option("model", options->positionals, "[MODEL]");
+  command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
+  command->add_flag("--tensors", options->tensors, "every tensor: name, type, shape, size");
+  command->add_flag("--metadata", options->metadata, "every key of the file");
+  command->add_flag("--template", options->chat_template, "the chat template's source");
+  command->add_flag("--json", options->json, "everything as JSON");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace candor::apps

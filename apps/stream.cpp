@@ -1,0 +1,103 @@
+#include "stream.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include "terminal.h"
+
+namespace candor::apps {
+namespace {
+
+// Hands events from the engine thread to the one that writes.
+class EventQueue {
+ public:
+  void push(const TokenEvent& event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(event);
+    ready_.notify_one();
+  }
+  // Empty after a moment without events.
+  std::vector<TokenEvent> take() {
+    std::unique_lock lock(mutex_);
+    ready_.wait_for(lock, std::chrono::milliseconds(50), [this] { return !events_.empty(); });
+    return std::exchange(events_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::vector<TokenEvent> events_;  // guarded by mutex_
+};
+
+const char* reason_text(const StreamOutcome& outcome) {
+  if (outcome.was_interrupted) return "interrupted";
+  switch (outcome.finish) {
+    case FinishReason::kStopEos:
+      return "end of text";
+    case FinishReason::kStopId:
+      return "stop token";
+    case FinishReason::kStopString:
+      return "stop text";
+    case FinishReason::kLength:
+      return "token limit";
+    case FinishReason::kContextFull:
+      return "context full (--on-context-full crop goes on)";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "";
+}
+
+std::string rate(double tokens_per_s) {
+  if (tokens_per_s <= 0) return "-";
+  return tokens_per_s < 100 ? fmt::format("{:.1f} tok/s", tokens_per_s)
+                            : format_count(static_cast<int64_t>(tokens_per_s)) + " tok/s";
+}
+
+}  // namespace
+
+Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
+                                     const std::function<bool(std::string_view)>& write) {
+  const auto queue = std::make_shared<EventQueue>();
+  auto id = engine.submit(request, [queue](const TokenEvent& event) { queue->push(event); });
+  if (!id) return id.error();
+  StreamOutcome outcome;
+  bool cancelled = false;
+  for (bool done = false; !done;) {
+    for (const TokenEvent& event : queue->take()) {
+      if (event.token >= 0) outcome.tokens.push_back(event.token);
+      outcome.text += event.text;
+      if (!outcome.reader_gone && !event.text.empty() && !write(event.text)) outcome.reader_gone = true;
+      if (!event.finish) continue;
+      if (event.error) return *event.error;
+      outcome.finish = *event.finish;
+      if (event.summary) outcome.summary = *event.summary;
+      done = true;
+    }
+    if (!cancelled && !done && (interrupted() || outcome.reader_gone)) {
+      cancelled = true;
+      outcome.was_interrupted = interrupted();
+      static_cast<void>(engine.cancel(*id));
+    }
+  }
+  return outcome;
+}
+
+std::string summary_line(const StreamOutcome& outcome) {
+  const Usage& usage = outcome.summary.usage;
+  const RequestTimings& t = outcome.summary.timings;
+  std::string cached = usage.cached_tokens > 0 ? fmt::format(" ({} cached)", usage.cached_tokens) : "";
+  std::string cropped =
+      usage.cropped_tokens > 0 ? fmt::format(" | {} oldest tokens cropped", usage.cropped_tokens) : "";
+  return fmt::format("TTFT {} | prefill {} tokens{}, {} | decode {} tokens, {}{} | {} | seed {}", format_ms(t.ttft_ms),
+                     usage.prompt_tokens, cached, rate(t.prefill_tokens_per_s), usage.completion_tokens,
+                     rate(t.decode_tokens_per_s), cropped, reason_text(outcome), usage.seed);
+}
+
+}  // namespace candor::apps

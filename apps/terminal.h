@@ -1,0 +1,73 @@
+#pragma once
+// The person's side of a terminal: colours and cursor codes only where there is one, text out that survives a closed
+// pipe, a progress bar for what takes more than a second, and Ctrl-C as a flag. Main thread only, but for
+// interrupted().
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace candor::apps {
+
+bool is_terminal(int fd);
+
+// Styled text for stderr or stdout; unstyled where that is no terminal, or NO_COLOR is set.
+class Style {
+ public:
+  explicit Style(int fd);
+  std::string bold(std::string_view text) const { return wrap("1", text); }
+  std::string dim(std::string_view text) const { return wrap("2", text); }
+  std::string green(std::string_view text) const { return wrap("32", text); }
+  std::string yellow(std::string_view text) const { return wrap("33", text); }
+  std::string cyan(std::string_view text) const { return wrap("36", text); }
+
+ private:
+  std::string wrap(const char* code, std::string_view text) const;
+  bool on_;
+};
+
+// Writes all of it and flushes. False once the reader is gone (EPIPE): the caller should stop quietly.
+bool write_out(std::string_view text);
+void write_err(std::string_view text);
+// "candor: MESSAGE" on stderr.
+void say_error(std::string_view message);
+void say_warning(std::string_view message);
+
+// Installs the handlers: SIGPIPE is ignored, the first Ctrl-C sets the flag, the second ends the process with 130.
+void install_signal_handlers();
+bool interrupted();
+void clear_interrupt();
+// While on, Ctrl-C ends the process with 130 at once (a prompt waits for input).
+void interrupt_ends_process(bool on);
+
+// One line on stderr, rewritten in place; shows itself after a second, and only on a terminal.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void update(uint64_t done_bytes, uint64_t total_bytes);
+  void finish();
+
+ private:
+  std::string label_;
+  bool on_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point began_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+// "1.2 MB", "3.4 GB"
+std::string format_bytes(uint64_t n_bytes);
+// "0.8 ms", "12 ms", "1.34 s"
+std::string format_ms(double ms);
+// "292 800", thin enough to read
+std::string format_count(int64_t n);
+// Control characters made visible, for names and pieces of a file shown to a person.
+std::string printable(std::string_view text);
+
+}  // namespace candor::apps
