@@ -1,0 +1,92 @@
+#include "kv/block_manager.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace candor::kv {
+
+BlockManager::BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash)
+    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, hash) {
+  CANDOR_CHECK(block_tokens > 0);
+}
+
+BlockId BlockManager::take() {
+  const std::optional<Allocation> allocation = pool_.allocate();
+  CANDOR_CHECK(allocation.has_value());
+  if (allocation->was_cached) index_.erase(allocation->block);
+  return allocation->block;
+}
+
+int32_t BlockManager::match(const PrefixKey& key, std::span<const TokenId> tokens, BlockTable& table) {
+  CANDOR_CHECK(table.blocks.empty());
+  const size_t step = static_cast<size_t>(block_tokens_);
+  for (size_t begin = 0; begin + step <= tokens.size(); begin += step) {
+    const auto hit = index_.find(key, table.last_entry, tokens.subspan(begin, step));
+    if (!hit) break;
+    pool_.retain(hit->block);
+    table.blocks.push_back(hit->block);
+    table.last_entry = hit->entry;
+    ++table.n_published;
+  }
+  return table.n_published * block_tokens_;
+}
+
+int32_t BlockManager::n_missing(const BlockTable& table, int32_t n_tokens) const {
+  return std::max(0, ceil_div(n_tokens, block_tokens_) - static_cast<int32_t>(table.blocks.size()));
+}
+
+bool BlockManager::grow(BlockTable& table, int32_t n_tokens) {
+  const int32_t missing = n_missing(table, n_tokens);
+  if (missing > pool_.n_available()) return false;
+  for (int32_t i = 0; i < missing; ++i) table.blocks.push_back(take());
+  return true;
+}
+
+std::optional<BlockCopy> BlockManager::make_writable(BlockTable& table, int32_t position, bool& failed) {
+  const size_t j = static_cast<size_t>(position / block_tokens_);
+  CANDOR_CHECK(j < table.blocks.size());
+  failed = false;
+  const BlockId shared = table.blocks[j];
+  if (pool_.n_owners(shared) == 1 && !pool_.is_cacheable(shared)) return std::nullopt;
+  if (pool_.n_available() == 0) {
+    failed = true;
+    return std::nullopt;
+  }
+  table.blocks[j] = take();
+  pool_.release(shared);
+  return BlockCopy{shared, table.blocks[j], position % block_tokens_};
+}
+
+void BlockManager::publish(const PrefixKey& key, std::span<const TokenId> tokens, int32_t n_tokens, BlockTable& table) {
+  const size_t step = static_cast<size_t>(block_tokens_);
+  while ((table.n_published + 1) * block_tokens_ <= n_tokens) {
+    const size_t j = static_cast<size_t>(table.n_published);
+    const auto content = tokens.subspan(j * step, step);
+    BlockId& block = table.blocks[j];
+    if (const auto hit = index_.find(key, table.last_entry, content)) {
+      pool_.retain(hit->block);
+      pool_.release(block);
+      block = hit->block;
+      table.last_entry = hit->entry;
+    } else {
+      index_.erase(block);  // known under a beginning that was forgotten since
+      table.last_entry = index_.insert(key, table.last_entry, content, block);
+      pool_.set_cacheable(block);
+    }
+    ++table.n_published;
+  }
+}
+
+BlockTable BlockManager::fork(const BlockTable& table) {
+  for (const BlockId block : table.blocks) pool_.retain(block);
+  return table;
+}
+
+void BlockManager::release(BlockTable& table) {
+  for (auto it = table.blocks.rbegin(); it != table.blocks.rend(); ++it) pool_.release(*it);
+  table.blocks.clear();
+  table.n_published = 0;
+  table.last_entry = kNoEntry;
+}
+
+}  // namespace candor::kv

@@ -1,0 +1,67 @@
+#pragma once
+// The K/V blocks of sequences: who holds which, what may be shared, and when a shared block must be copied before it
+// is written. A BlockTable is a sequence's own list; the manager is the only one that changes it.
+// A full block that was published is never written again. Integers only; one engine thread owns a manager.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "kv/block_pool.h"
+#include "kv/prefix_index.h"
+
+namespace candor::kv {
+
+struct BlockTable {
+  std::vector<BlockId> blocks;  // block j holds positions [j*B, (j+1)*B)
+  int32_t n_published = 0;      // leading blocks that are in the prefix index
+  EntryId last_entry = kNoEntry;
+};
+
+// Before the step: copy the first n_tokens positions of src to dst.
+struct BlockCopy {
+  BlockId src = kNoBlock;
+  BlockId dst = kNoBlock;
+  int32_t n_tokens = 0;
+};
+
+class BlockManager {
+ public:
+  // REQUIRES: n_blocks >= 0, block_tokens > 0.
+  BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash = hash_prefix);
+
+  // Takes the published blocks that hold the beginning of `tokens`, as many whole blocks as match; returns the number
+  // of tokens that they hold. REQUIRES: the table is empty.
+  int32_t match(const PrefixKey& key, std::span<const TokenId> tokens, BlockTable& table);
+  // How many more blocks `n_tokens` positions need. match() first makes it smaller.
+  int32_t n_missing(const BlockTable& table, int32_t n_tokens) const;
+  // Appends blocks until the table holds n_tokens positions. False, with nothing changed, where the pool lacks them.
+  bool grow(BlockTable& table, int32_t n_tokens);
+  // Makes the block of `position` writable: a block that others hold or may find is replaced by one of our own, and
+  // the copy that is needed comes back. `failed` is set when the pool lacks the block. REQUIRES: the table holds the
+  // position.
+  std::optional<BlockCopy> make_writable(BlockTable& table, int32_t position, bool& failed);
+  // Offers every whole block below n_tokens to others. Where an equal block is already there, ours is exchanged for it.
+  void publish(const PrefixKey& key, std::span<const TokenId> tokens, int32_t n_tokens, BlockTable& table);
+  // A second owner of everything in `table`.
+  BlockTable fork(const BlockTable& table);
+  // Gives everything back, last block first, so that beginnings outlive their continuations.
+  void release(BlockTable& table);
+
+  const BlockPool& pool() const { return pool_; }
+  int32_t block_tokens() const { return block_tokens_; }
+  int32_t n_entries() const { return index_.n_entries(); }
+
+ private:
+  BlockId take();  // REQUIRES: pool_.n_available() > 0
+
+  // Constant after construction.
+  int32_t block_tokens_;
+  // Engine thread only.
+  BlockPool pool_;
+  PrefixIndex index_;
+};
+
+}  // namespace candor::kv

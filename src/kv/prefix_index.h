@@ -1,0 +1,73 @@
+#pragma once
+// Finds the block that already holds the K/V of a given beginning. An entry is one full block of tokens that follows a
+// known beginning (its parent entry, or nothing). A hash picks the bucket; a hit compares the parent and every token,
+// so that by induction the whole beginning is equal. Entry ids are never reused: an entry whose parent was forgotten
+// can not be found any more, and can not be mistaken either. Integers only; one engine thread owns an index.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace candor::kv {
+
+// Everything besides the tokens that the content of a block depends on, and who may see it. All of it is compared.
+struct PrefixKey {
+  uint64_t model_hash = 0;
+  uint64_t adapter_hash = 0;
+  int32_t numerics_version = 0;
+  int32_t kv_type = 0;
+  std::string scope;  // requests of different scopes share nothing
+  bool operator==(const PrefixKey&) const = default;
+};
+
+using EntryId = int64_t;
+inline constexpr EntryId kNoEntry = -1;  // as a parent: the beginning of the text
+
+using PrefixHash = uint64_t (*)(uint64_t parent_hash, std::span<const TokenId> tokens);
+uint64_t hash_prefix(uint64_t parent_hash, std::span<const TokenId> tokens);
+
+class PrefixIndex {
+ public:
+  struct Hit {
+    EntryId entry = kNoEntry;
+    BlockId block = kNoBlock;
+  };
+
+  // `hash` may be any function of its arguments; a constant one is slow and still right.
+  PrefixIndex(int32_t n_blocks, PrefixHash hash = hash_prefix);
+
+  // The block that holds `tokens` after `parent`.
+  std::optional<Hit> find(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;
+  // REQUIRES: find() gives nothing, the block is not indexed, and parent is kNoEntry or was an entry under `key`.
+  EntryId insert(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens, BlockId block);
+  // Forgets the block's entry, if it has one.
+  void erase(BlockId block);
+
+  int32_t n_entries() const { return n_entries_; }
+
+ private:
+  struct Entry {
+    EntryId id = kNoEntry;
+    EntryId parent = kNoEntry;
+    uint64_t hash = 0;
+    PrefixKey key;
+    std::vector<TokenId> tokens;
+  };
+
+  uint64_t hash_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;
+
+  // Constant after construction.
+  PrefixHash hash_;
+  // Engine thread only.
+  std::vector<Entry> entries_;  // [n_blocks], by the block that holds the content
+  std::unordered_multimap<uint64_t, BlockId> buckets_;
+  EntryId next_id_ = 0;
+  int32_t n_entries_ = 0;
+};
+
+}  // namespace candor::kv
