@@ -44,15 +44,18 @@ class Model {
   uint64_t hash() const { return hash_; }
   backend::KvLayout kv_layout(backend::KvType type) const;
 
-  // Reserves the arena for steps of at most max_rows rows and max_out_rows logit rows.
-  Expected<void> reserve(int32_t max_rows, int32_t max_out_rows);
+  // Reserves the arena for steps of at most max_rows rows and max_out_rows logit rows, at positions below
+  // max_positions (0: the model's own limit, which may be millions).
+  Expected<void> reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions = 0);
 
-  // Embeds, runs every block and the head. The logits of batch.out_rows come from backend.wait(ticket).
+  // Embeds, runs every block and the head. The logits of batch.out_rows come from backend.wait(ticket); where no row
+  // wants logits the head does not run and there is nothing to read.
   // REQUIRES: reserve() covered the batch.
   backend::StepTicket launch(const backend::StepBatch& batch, backend::KvStore& kv);
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);
+  void launch_head(backend::Activation x, int32_t n_out);
 
   // Constant after load().
   backend::Backend& backend_;

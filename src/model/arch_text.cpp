@@ -1,0 +1,73 @@
+#include "model/arch_text.h"
+
+#include <fmt/format.h>
+
+namespace candor::model {
+namespace {
+
+std::string norm_text(const backend::NormSpec& norm) {
+  return fmt::format("{} epsilon {}", norm.kind == backend::NormKind::kRms ? "rms" : "layer", norm.epsilon);
+}
+
+std::string_view scaling_name(backend::RopeScaling scaling) {
+  switch (scaling) {
+    case backend::RopeScaling::kNone:
+      return "none";
+    case backend::RopeScaling::kLinear:
+      return "linear";
+    case backend::RopeScaling::kYarn:
+      return "yarn";
+    case backend::RopeScaling::kLlama3:
+      return "llama3";
+  }
+  return "";
+}
+
+std::string scaling_text(const backend::RopeSpec& rope) {
+  std::string text = fmt::format("scaling {}", scaling_name(rope.scaling));
+  if (rope.scaling != backend::RopeScaling::kNone) text += fmt::format(" factor {}", rope.factor);
+  if (rope.original_positions != 0) text += fmt::format(" from {} positions", rope.original_positions);
+  if (rope.scaling == backend::RopeScaling::kYarn) {
+    text += fmt::format(" beta {} {} attention factor {}", rope.beta_fast, rope.beta_slow, rope.attention_factor);
+  }
+  if (rope.scaling == backend::RopeScaling::kLlama3) {
+    text += fmt::format(" frequency factors {} {}", rope.low_freq_factor, rope.high_freq_factor);
+  }
+  if (!rope.frequency_factors.empty()) text += fmt::format(" with {} factors", rope.frequency_factors.size());
+  return text;
+}
+
+std::string block_text(const BlockSpec& block) {
+  const backend::AttnSpec& attn = block.attn;
+  std::string text = fmt::format("  norm: {}\n", norm_text(block.norm));
+  text += fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads, attn.n_kv_heads,
+                      attn.head_dim, attn.scale);
+  text += attn.window_tokens == 0 ? "\n" : fmt::format(", window {} tokens\n", attn.window_tokens);
+  text += fmt::format("  rotary: {} dimensions in {}, base {}, {}\n", attn.rope.n_dims,
+                      attn.rope.pairs == backend::RopePairs::kInterleaved ? "interleaved pairs" : "halves",
+                      attn.rope.base, scaling_text(attn.rope));
+  text += fmt::format("  feed-forward: {} wide, gated {}\n", block.ffn.ffn_dim,
+                      block.ffn.gate == backend::GateKind::kSilu ? "silu" : "gelu");
+  if (block.residual_scale != 1.0f) text += fmt::format("  residual scale: {}\n", block.residual_scale);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const ArchSpec& spec) {
+  std::string text =
+      fmt::format("family: {}\nembedding: {} wide, scale {}\nvocabulary: {} tokens\ncontext: {} positions\n",
+                  spec.family, spec.dim, spec.embed.scale, spec.vocab, spec.max_positions);
+  for (size_t first = 0; first < spec.blocks.size();) {
+    size_t end = first + 1;
+    while (end < spec.blocks.size() && spec.blocks[end] == spec.blocks[first]) ++end;
+    text += first + 1 == end ? fmt::format("block {}:\n", first) : fmt::format("blocks {} to {}:\n", first, end - 1);
+    text += block_text(spec.blocks[first]);
+    first = end;
+  }
+  text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));
+  text += fmt::format("head: {}, scale {}\n", spec.head.tied ? "tied to the embedding" : "its own", spec.head.scale);
+  return text;
+}
+
+}  // namespace candor::model

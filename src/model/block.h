@@ -1,0 +1,26 @@
+#pragma once
+// The transformer: what happens between the embedding and the head, written once for every architecture.
+
+#include "backend/backend.h"
+#include "model/arch_spec.h"
+#include "model/weights.h"
+
+namespace candor::model {
+
+// Activations of one step, [T, n] each. x is the residual stream; the others hold nothing between blocks.
+struct BlockActivations {
+  backend::Activation x;      // [T, D]
+  backend::Activation h;      // [T, D]
+  backend::Activation q;      // [T, H * Dh]
+  backend::Activation k;      // [T, Hk * Dh]
+  backend::Activation v;      // [T, Hk * Dh]
+  backend::Activation heads;  // [T, H * Dh]
+  backend::Activation gate;   // [T, F]
+  backend::Activation up;     // [T, F]
+};
+
+// x becomes the block's output.
+void run_block(backend::Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+               int32_t layer);
+
+}  // namespace candor::model

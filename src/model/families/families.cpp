@@ -1,0 +1,52 @@
+#include "model/families/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/hparams.h"
+#include "model/model.h"
+
+namespace candor::model {
+
+std::span<const Family> families() {
+  static const std::array kFamilies = {llama_family()};
+  return kFamilies;
+}
+
+const Family* find_family(std::string_view name) {
+  const auto row = std::ranges::find(families(), name, &Family::name);
+  return row == families().end() ? nullptr : &*row;
+}
+
+Expected<const Family*> family_of(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, "general.architecture"));
+  if (!name) {
+    return fail(ErrorKind::kInvalidInput,
+                "metadata key \"general.architecture\" is absent: the file names no model "
+                "architecture");
+  }
+  const Family* family = find_family(*name);
+  if (family != nullptr) return family;
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("metadata key \"general.architecture\" is \"{}\", an architecture that "
+                          "is not supported; supported: {}",
+                          shown(*name), supported_families()));
+}
+
+std::string supported_families() {
+  std::string names;
+  for (const Family& family : families()) {
+    if (!names.empty()) names += ", ";
+    names += family.name;
+  }
+  return names;
+}
+
+Expected<ArchSpec> read_arch(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const Family* family, family_of(file));
+  return family->read(file);
+}
+
+}  // namespace candor::model

@@ -1,0 +1,31 @@
+#pragma once
+// The architectures that are known: one row each. A family says how to turn a file's metadata into an ArchSpec and what
+// its tensors are called; nothing else knows families. To add one: a file beside this one, a declaration below, a row
+// in families.cpp, a golden (docs/add_a_model.md).
+
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "model/arch_spec.h"
+#include "model/tensor_roles.h"
+
+namespace candor::model {
+
+struct Family {
+  std::string_view name;  // value of "general.architecture"
+  Expected<ArchSpec> (*read)(const formats::ModelFile& file);
+  std::span<const TensorName> tensors;        // every tensor that the family may have
+  std::span<const std::string_view> ignored;  // tensors that may stand in the file and are not uploaded
+};
+
+std::span<const Family> families();
+const Family* find_family(std::string_view name);
+
+// The family that a file names, or why it is refused.
+Expected<const Family*> family_of(const formats::ModelFile& file);
+
+Family llama_family();
+
+}  // namespace candor::model

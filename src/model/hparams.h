@@ -1,0 +1,70 @@
+#pragma once
+// Hyperparameters of one architecture, read from a file's metadata with their limits. Keys are "<prefix>.<suffix>", as
+// in "llama.block_count". Every number that leaves this reader is finite and within the range that was asked for, so
+// that sizes made of them cannot overflow. Borrows the file.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/op_specs.h"
+#include "base/error.h"
+#include "formats/model_file.h"
+
+namespace candor::model {
+
+// Far above any published model; a product of two of them fits 64 bits with room.
+inline constexpr int64_t kMaxLayers = 4096;
+inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // dim, ffn_dim, n_heads * head_dim
+inline constexpr int64_t kMaxVocab = int64_t{1} << 24;
+inline constexpr int64_t kMaxPositions = int64_t{1} << 26;
+
+// A string of the file as a message may show it: one line, valid UTF-8, at most 80 bytes and "...".
+std::string shown(std::string_view text);
+
+class Hparams {
+ public:
+  struct IntRange {
+    int64_t min;
+    int64_t max;
+  };
+
+  Hparams(const formats::ModelFile& file, std::string_view prefix) : file_(file), prefix_(prefix) {}
+
+  const formats::ModelFile& file() const { return file_; }
+  std::string key(std::string_view suffix) const { return prefix_ + "." + std::string(suffix); }
+  bool has(std::string_view suffix) const { return file_.meta(key(suffix)) != nullptr; }
+
+  Expected<int32_t> require_int(std::string_view suffix, IntRange range) const;
+  Expected<int32_t> int_or(std::string_view suffix, int32_t fallback, IntRange range) const;
+  // Finite and > 0.
+  Expected<double> positive_or(std::string_view suffix, double fallback) const;
+  Expected<double> require_positive(std::string_view suffix) const;
+  Expected<std::string> string_or(std::string_view suffix, std::string_view fallback) const;
+
+  // [n_layers]: from a number, which holds for every layer, or from an array of one number for each layer.
+  Expected<std::vector<int32_t>> per_layer(std::string_view suffix, int32_t n_layers, IntRange range) const;
+  // As per_layer, where layers that differ are refused.
+  Expected<int32_t> uniform(std::string_view suffix, int32_t n_layers, IntRange range) const;
+
+  // Refuses, by name, keys that would change the arithmetic in ways that the family does not offer. Absent, zero and
+  // false are fine.
+  Expected<void> refuse_unless_zero(std::initializer_list<std::string_view> suffixes) const;
+
+ private:
+  const formats::ModelFile& file_;
+  std::string prefix_;
+};
+
+// Head counts, head width, scale, window and rotation, from the keys that most families share. dim: D, already checked.
+Expected<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers);
+
+// Rotation of heads of head_dim: base, rotated dimensions, scaling, and the file's "rope_freqs.weight".
+Expected<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim);
+
+// Rows of "token_embd.weight", which "<prefix>.vocab_size" must repeat where it stands.
+Expected<int32_t> read_vocab(const Hparams& hparams);
+
+}  // namespace candor::model

@@ -1,0 +1,107 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checked.h"
+#include "model/block.h"
+#include "model/families/families.h"
+#include "model/fingerprint.h"
+#include "model/weights.h"
+
+namespace candor::model {
+namespace {
+
+using backend::Activation;
+
+// Places in the arena. Those of the head hold one row for each row of logits.
+enum Slot : int32_t { kX, kH, kQ, kK, kV, kHeads, kGate, kUp, kLast, kLogits, kSlots };
+
+// Columns of each slot in one block.
+std::array<int32_t, kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
+  const int32_t heads = block.attn.n_heads * block.attn.head_dim;
+  const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
+  const int32_t ffn = block.ffn.ffn_dim;
+  return {spec.dim, spec.dim, heads, kv_heads, kv_heads, heads, ffn, ffn, spec.dim, spec.vocab};
+}
+
+BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
+  const std::array<int32_t, kSlots> cols = slot_cols(spec, block);
+  const auto at = [&](Slot slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
+  return {at(kX), at(kH), at(kQ), at(kK), at(kV), at(kHeads), at(kGate), at(kUp)};
+}
+
+int64_t count_parameters(std::span<const Binding> bindings) {
+  int64_t n = 0;
+  for (const Binding& binding : bindings) n += binding.tensor->shape.n_elements();
+  return n;
+}
+
+}  // namespace
+
+Model::Model(backend::Backend& backend, ArchSpec spec) : backend_(backend), spec_(std::move(spec)) {}
+Model::~Model() = default;
+
+Expected<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backend::Backend& backend,
+                                             const LoadOptions& options) {
+  CANDOR_ASSIGN(const Family* family, family_of(file));
+  CANDOR_ASSIGN(ArchSpec spec, family->read(file));
+  std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
+  CANDOR_ASSIGN(model->weights_, upload_weights(bindings, model->spec_, backend, options));
+  model->weight_bytes_ = model::weight_bytes(*model->weights_);
+  model->n_parameters_ = count_parameters(bindings);
+  model->hash_ = fingerprint(model->spec_, file);
+  return model;
+}
+
+backend::KvLayout Model::kv_layout(backend::KvType type) const {
+  const backend::AttnSpec& attn = spec_.blocks.front().attn;
+  return {checked_cast<int32_t>(spec_.blocks.size()), attn.n_kv_heads, attn.head_dim, type};
+}
+
+Expected<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
+  backend::ArenaLayout layout;
+  layout.slot_cols.assign(kSlots, 0);
+  for (const BlockSpec& block : spec_.blocks) {
+    const std::array<int32_t, kSlots> cols = slot_cols(spec_, block);
+    for (size_t slot = 0; slot < cols.size(); ++slot) {
+      layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
+    }
+  }
+  layout.slot_is_output.assign(kSlots, false);
+  layout.slot_is_output[kLast] = true;
+  layout.slot_is_output[kLogits] = true;
+  layout.max_rows = max_rows;
+  layout.max_out_rows = max_out_rows;
+  layout.max_positions = max_positions == 0 ? spec_.max_positions : max_positions;
+  return backend_.reserve_arena(layout);
+}
+
+backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvStore& kv) {
+  backend_.begin_step(batch, kv);
+  backend::Ops& ops = backend_.ops();
+  const Activation x{kX, batch.n_rows(), spec_.dim};
+  ops.embed(x, *weights_->embedding, spec_.embed.scale);
+  for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
+    const BlockSpec& block = spec_.blocks[layer];
+    const BlockActivations act = activations(spec_, block, batch.n_rows());
+    run_block(ops, block, weights_->blocks[layer], act, static_cast<int32_t>(layer));
+  }
+  launch_head(x, checked_cast<int32_t>(batch.out_rows.size()));
+  return backend_.end_step();
+}
+
+void Model::launch_head(Activation x, int32_t n_out) {
+  if (n_out == 0) return;
+  backend::Ops& ops = backend_.ops();
+  const Activation last{kLast, n_out, spec_.dim};
+  const Activation logits{kLogits, n_out, spec_.vocab};
+  const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.get();
+  ops.gather(last, x);
+  ops.norm(last, last, *weights_->final_norm, spec_.final_norm);
+  ops.linear(std::array{backend::LinearTerm{head, nullptr, logits}}, last);
+  ops.collect(logits, spec_.head.scale);
+}
+
+}  // namespace candor::model
