@@ -1,0 +1,18 @@
+#pragma once
+// Waiting in the kernel for a 32-bit word to change. Internal to the thread pool.
+
+#include <atomic>
+#include <cstdint>
+
+namespace candor::platform {
+
+// Sleeps while word == seen; may also return for no reason. The comparison is made by the kernel, under its own lock.
+void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) noexcept;
+
+// Wakes every thread that sleeps on the word.
+void futex_wake_all(std::atomic<uint32_t>& word) noexcept;
+
+// Tells the processor that this thread spins.
+void spin_pause() noexcept;
+
+}  // namespace candor::platform

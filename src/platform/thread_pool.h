@@ -1,0 +1,106 @@
+#pragma once
+// The compute threads: the caller and n - 1 workers. parallel_for() splits [0, n_units) into one contiguous range per
+// thread; each thread walks its own range from the front in grains, and one that is done takes grains from the back of
+// others. So a worker that the system has not scheduled costs nothing: the caller does its share, and two threads are
+// not slower than one on a busy machine. What a unit computes must therefore not depend on which thread computes it.
+//
+// One caller at a time (the engine thread). Every function runs in the float mode of float_mode.h. Functions must not
+// throw and must not call the pool. Workers spin for a while after work (longer inside a Burst), then sleep.
+//
+//   pool.parallel_for({.n_units = n, .grain = 1, .unit_cost = flops}, [&](UnitRange r) { ... });
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "base/error.h"
+
+namespace candor::platform {
+
+struct ThreadPoolOptions {
+  int32_t n_threads = 1;  // the caller included; 1 to kMaxThreads
+  bool spin = true;       // false where more threads than processors are asked for: workers then sleep at once
+};
+
+struct UnitRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int32_t thread = 0;  // which thread runs this; for scratch memory only
+};
+
+struct WorkSize {
+  int64_t n_units = 0;
+  int64_t grain = 1;      // units taken at once
+  int64_t unit_cost = 0;  // rough nanoseconds for one unit; below kMinParallelNs in all, the caller works alone
+};
+
+class ThreadPool {
+ public:
+  static constexpr int32_t kMaxThreads = 1024;
+  static constexpr int64_t kMinParallelNs = 6000;  // about three times a fork and join of hot threads
+
+  // Fails when n_threads is out of range or the system refuses a thread.
+  static Expected<std::unique_ptr<ThreadPool>> start(const ThreadPoolOptions& options);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int32_t n_threads() const { return n_threads_; }
+
+  // Calls fn(UnitRange) until every unit was covered exactly once; returns when all are done.
+  template <class Fn>
+  void parallel_for(const WorkSize& size, Fn&& fn) {
+    using Body = std::remove_reference_t<Fn>;
+    run_job({[](void* body, UnitRange range) { (*static_cast<Body*>(body))(range); },
+             const_cast<void*>(static_cast<const void*>(&fn))},
+            size);
+  }
+
+  // Between the two, workers stay awake: a step is a burst of many small jobs.
+  void begin_burst() noexcept { in_burst_.store(true, std::memory_order_relaxed); }
+  void end_burst() noexcept { in_burst_.store(false, std::memory_order_relaxed); }
+
+ private:
+  struct Job {
+    void (*call)(void* body, UnitRange range) = nullptr;
+    void* body = nullptr;
+  };
+  // Grains [next, end) of one thread's range that nobody has taken, with the number of the job that they belong to:
+  // (job << 32 | next << 16 | end), so that taking a grain and checking the job is one atomic step.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> state{0};
+  };
+
+  explicit ThreadPool(const ThreadPoolOptions& options);
+  void run_job(Job job, const WorkSize& size);
+  void run_alone(Job job, int64_t n_units) const;
+  void publish(Job job, const WorkSize& size);
+  void work(int32_t thread);
+  bool run_one(int32_t owner, int32_t thread);
+  void worker_main(int32_t thread);
+  uint32_t wait_for_job(uint32_t seen);
+  void wait_for_grains();
+
+  // Constant after construction.
+  int32_t n_threads_;
+  bool spin_;
+  std::vector<Share> shares_;         // [n_threads]
+  std::vector<std::thread> workers_;  // [n_threads - 1]
+
+  // Written by the caller while no grain is out; read by whoever holds a grain.
+  Job job_;
+  int64_t n_units_ = 0;
+  int64_t grain_ = 1;
+  std::vector<int64_t> first_grain_;  // [n_threads]
+
+  alignas(64) std::atomic<uint32_t> job_number_{0};
+  std::atomic<int32_t> n_sleeping_{0};
+  std::atomic<bool> in_burst_{false};
+  std::atomic<bool> stopping_{false};
+  alignas(64) std::atomic<int64_t> n_grains_left_{0};
+};
+
+}  // namespace candor::platform
