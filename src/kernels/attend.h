@@ -1,0 +1,74 @@
+#pragma once
+// Attention over pages. A page holds 32 consecutive tokens of one (layer, kv head), K and V apart:
+//   K page: [2][Dp / 2][16] pairs (k[2i], k[2i+1]) of bf16: half, pair of dims, token
+//   V page: [Dp / 16][16][16] pairs (v[2t][d], v[2t+1][d]) of bf16: group of dims, pair of tokens, dim
+// with Dp = head_dim rounded up to 16: the B tiles that AMX wants for QK^T and PV. Tokens of a page that were never
+// stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
+// Order of operations: numerics.md, "Attention". Bits of an output depend on its own q, its position and the K/V rows
+// before it, never on what is processed beside it. Kernels keep to their arguments: no allocation, no threads.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace candor::kernels {
+
+inline constexpr int32_t kPageTokens = 32;
+inline constexpr int32_t kKeyTile = 128;       // tokens between updates of the running maximum; aligned to position 0
+inline constexpr int32_t kSplitTokens = 2048;  // a context is cut here, always; a multiple of kKeyTile
+
+// Bytes of a K page; a V page has the same size.
+constexpr size_t kv_page_bytes(int32_t head_dim) {
+  return static_cast<size_t>((head_dim + 15) / 16 * 16) * kPageTokens * 2;
+}
+
+// The pages of one sequence, one layer, one kv head: those of tokens [32 j, 32 j + 32) stand at
+// base + block_table[j] * block_bytes + {k_offset, v_offset}. Pages are 64-byte aligned.
+struct KvPages {
+  std::byte* base = nullptr;
+  const int32_t* block_table = nullptr;
+  size_t block_bytes = 0;
+  size_t k_offset = 0;
+  size_t v_offset = 0;
+};
+
+struct StoreKvArgs {
+  KvPages pages;
+  const float* k = nullptr;  // row i stands at k + i * stride: [head_dim] f32, rotated
+  const float* v = nullptr;
+  int64_t stride = 0;  // floats between rows, of both
+  int32_t head_dim = 0;
+  int32_t first_position = 0;
+  int32_t n_rows = 0;
+};
+
+struct AttendArgs {
+  KvPages pages;
+  const float* q = nullptr;  // query (row i, head g) stands at q + i * q_stride + g * head_dim: rotated, not scaled
+  int64_t q_stride = 0;
+  float* dst = nullptr;  // same arrangement; overwritten
+  int64_t dst_stride = 0;
+  int32_t n_rows = 0;         // consecutive positions from first_position
+  int32_t n_group_heads = 1;  // query heads that share this kv head
+  int32_t head_dim = 0;
+  int32_t first_position = 0;  // row i sees positions (window == 0 ? 0 : p - window + 1) .. p = first_position + i
+  int32_t window_tokens = 0;
+  float scale = 1.0f;
+};
+
+// Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.
+struct SplitRange {
+  int32_t first = 0;
+  int32_t end = 0;
+};
+constexpr SplitRange splits_of_rows(const AttendArgs& a) {
+  const int32_t oldest = a.window_tokens == 0 ? 0 : a.first_position - a.window_tokens + 1;
+  return {(oldest < 0 ? 0 : oldest) / kSplitTokens, (a.first_position + a.n_rows - 1) / kSplitTokens + 1};
+}
+
+// Working memory of attend: does not grow with the context. Aligned to 64 bytes.
+size_t attend_scratch_bytes(int32_t head_dim);
+
+// A split's result for n_rows * n_group_heads queries; for attend_split and attend_combine.
+size_t attend_partial_bytes(int32_t n_queries, int32_t head_dim);
+
+}  // namespace candor::kernels

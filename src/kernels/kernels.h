@@ -1,0 +1,96 @@
+#pragma once
+// The table of leaf functions: one for each instruction set, all giving the same bits (docs/numerics.md). Functions
+// cannot fail, never allocate, start no threads and keep no state; a thread works on the sub-range that it is given.
+// REQUIRES everywhere: the calling thread rounds to nearest even with FTZ and DAZ set; buffers that the contracts call
+// aligned are aligned to 64 bytes; float rows otherwise have the alignment of float.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/attend.h"
+#include "kernels/packed_weight.h"
+
+namespace candor::kernels {
+
+// dst[m, n] = sum over k of activation[m, k] * weight[n, k], for n of panels [panel_begin, panel_end).
+struct MatmulArgs {
+  WeightShape shape;
+  const std::byte* weights = nullptr;      // packed matrix, aligned
+  const std::byte* activations = nullptr;  // n_rows rows encoded by encode() in encoding_of(dtype), aligned,
+                                           // encoded_row_bytes apart
+  int32_t n_rows = 0;                      // M >= 1; weights stream once per kMatmulRows rows
+  float* dst = nullptr;                    // row m at dst + m * dst_stride; columns >= n_out are not written
+  int64_t dst_stride = 0;
+  int64_t panel_begin = 0;
+  int64_t panel_end = 0;
+  std::byte* scratch = nullptr;  // matmul_scratch_bytes(), aligned; one for each thread
+};
+inline constexpr int32_t kMatmulRows = 256;
+
+// Enough for any shape with this many columns and any number of rows.
+size_t matmul_scratch_bytes(int64_t n_in);
+
+struct RopeArgs {
+  float* x = nullptr;  // n_heads heads of head_dim f32, rotated in place
+  int32_t n_heads = 0;
+  int32_t head_dim = 0;
+  int32_t n_dims = 0;          // rotated dimensions of each head, even
+  const float* cos = nullptr;  // [n_dims / 2] of this row's position
+  const float* sin = nullptr;
+};
+
+struct KernelTable {
+  std::string_view name;         // what CANDOR_ISA names: "portable", "avx2", "avx512vnni"
+  std::string_view description;  // "AVX-512 with VNNI"
+
+  // dst: one encoded row, aligned. A group with a NaN or an infinity gets a NaN scale (kQ8...).
+  void (*encode)(Encoding encoding, const float* src, int64_t n, std::byte* dst);
+  void (*matmul)(const MatmulArgs& args);
+
+  // dst, src: [n] f32, may be the same; gain: [n]; bias: [n] or nullptr.
+  void (*rms_norm)(const float* src, const float* gain, float epsilon, int64_t n, float* dst);
+  void (*layer_norm)(const float* src, const float* gain, const float* bias, float epsilon, int64_t n, float* dst);
+
+  void (*rope_interleaved)(const RopeArgs& args);  // pairs (2i, 2i + 1)
+  void (*rope_halves)(const RopeArgs& args);       // pairs (i, i + n_dims / 2)
+
+  // dst[i] += src[i] * scale (one fma).
+  void (*add_scaled)(const float* src, float scale, int64_t n, float* dst);
+  // dst[i] = src[i] * scale; may be the same.
+  void (*scale)(const float* src, float scale, int64_t n, float* dst);
+  // dst[i] += bias[i].
+  void (*add)(const float* bias, int64_t n, float* dst);
+  // dst[i] = act(gate[i]) * up[i]; dst may be either. gelu is the tanh form.
+  void (*silu_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  void (*gelu_gate)(const float* gate, const float* up, int64_t n, float* dst);
+
+  // Largest value; NaN counts as -infinity. n >= 1.
+  float (*max)(const float* src, int64_t n);
+  // dst[i] = exp(src[i] - shift); returns the sum in the 16-lane order. dst may be src or nullptr.
+  float (*exp_sum)(const float* src, float shift, int64_t n, float* dst);
+
+  // Rounds k and v to bf16 and writes them to their pages. A page is cleared when its first token is written, so
+  // positions are stored in ascending order. REQUIRES: the blocks of the range belong to this sequence alone.
+  void (*store_kv)(const StoreKvArgs& args);
+  // dst = softmax(q k^T * scale) v. scratch: attend_scratch_bytes(head_dim). Splits one after another.
+  void (*attend)(const AttendArgs& args, std::byte* scratch);
+  // The same in pieces, for several threads: split s of splits_of_rows(args) writes partial s - first (each
+  // attend_partial_bytes(n_rows * n_group_heads, head_dim), aligned), then combine turns them into dst.
+  void (*attend_split)(const AttendArgs& args, int32_t split, std::byte* partial, std::byte* scratch);
+  void (*attend_combine)(const AttendArgs& args, const std::byte* partials, std::byte* scratch);
+};
+
+// Tables that this program holds and this CPU can run, slowest first; never empty ("portable").
+std::vector<const KernelTable*> runnable_tables();
+
+// The table of that name, or the fastest runnable one for "". An unknown or unsupported name is an error that lists
+// what can run here.
+Expected<const KernelTable*> select_table(std::string_view name);
+
+// select_table of the environment's CANDOR_ISA; the only place that reads it.
+Expected<const KernelTable*> select_table_from_environment();
+
+}  // namespace candor::kernels

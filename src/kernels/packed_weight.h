@@ -1,0 +1,59 @@
+#pragma once
+// The packed form of a weight matrix [n_out, n_in], made once at load and read by every matmul kernel.
+// A panel is 16 output rows interleaved (a SIMD lane is an output row; missing rows are zeros). A panel is one
+// contiguous piece of memory, panels follow one another: decode is one sequential stream of bytes. Inside a panel,
+// k runs in units of 256 (the last of a 32-block format may be shorter), each [scales][bit planes of the codes]
+// for the integer formats; floats lie as [k][16] (F32, F16) or [k / 2][16][2] (BF16, the order of an AMX B tile).
+// Packing is exact: codes and scales are the file's, and the size is the file's (plus the padding to 16 rows).
+// Functions here are pure and may run on any thread; different panels may be packed by different threads.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace candor::kernels {
+
+inline constexpr int32_t kPanelRows = 16;
+inline constexpr int32_t kUnit = 256;  // k per unit of a panel
+inline constexpr size_t kPackedAlignment = 64;
+
+// How matmul wants its activation rows (numerics.md, "Activations").
+enum class Encoding : uint8_t {
+  kF32,     // as they are: F32, F16 weights
+  kBf16,    // rounded to bf16, kept as f32: BF16 weights
+  kQ8x256,  // int8, one f32 scale per 256, sums per 16: Q2_K..Q6_K, IQ4_XS
+  kQ8x32,   // int8, one f32 scale per 32, sums per 32: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4
+};
+
+struct WeightShape {
+  DType dtype = DType::kF32;
+  int64_t n_out = 0;  // rows of the file's tensor
+  int64_t n_in = 0;   // elements of a row
+};
+
+// Whether matmul kernels exist: a weight dtype of the list above, n_out > 0, n_in > 0 a multiple of its block.
+bool can_pack(const WeightShape& shape);
+
+// The functions below REQUIRE can_pack(shape).
+int64_t n_panels(const WeightShape& shape);
+size_t panel_bytes(const WeightShape& shape);   // a multiple of kPackedAlignment
+size_t packed_bytes(const WeightShape& shape);  // n_panels * panel_bytes
+Encoding encoding_of(DType dtype);
+
+// dst: the whole packed matrix, aligned to kPackedAlignment; panels [panel_begin, panel_end) are written.
+// src: row 0 of the file's tensor, rows contiguous.
+void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_begin, int64_t panel_end,
+                 std::byte* dst);
+
+// dst: [n_in] f32, the file's decoded values of one row, from the packed form. REQUIRES: 0 <= row < n_out.
+void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_t row, float* dst);
+
+// The encoded form of one activation row of n_in elements; a multiple of 64 bytes.
+// kF32, kBf16: [n_in] f32. kQ8x256, kQ8x32: [n_in] int8, then int16 sums, then f32 scales, each 64-byte aligned.
+size_t encoded_row_bytes(Encoding encoding, int64_t n_in);
+size_t encoded_sums_offset(Encoding encoding, int64_t n_in);
+size_t encoded_scales_offset(Encoding encoding, int64_t n_in);
+
+}  // namespace candor::kernels
