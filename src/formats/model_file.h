@@ -18,9 +18,11 @@
 
 namespace candor::formats {
 
-// Integers are widened, floats too; the width that the file used is kept by the format's own reader where it matters.
+// Widened: signed integers to int64_t, unsigned ones to uint64_t (in arrays to int64_t too), floats to double. Strings
+// are arbitrary bytes (token pieces need not be UTF-8) and stay in the file; keys and tensor names are valid UTF-8.
 using MetaScalar = std::variant<int64_t, uint64_t, double, bool, std::string_view>;
-using MetaArray = std::variant<std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string_view>>;
+using MetaArray =
+    std::variant<std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string_view>>;
 using MetaValue = std::variant<int64_t, uint64_t, double, bool, std::string_view, MetaArray>;
 
 struct MetaEntry {
@@ -39,11 +41,13 @@ class ModelFile {
   virtual ~ModelFile() = default;
 
   virtual const FileInfo& info() const = 0;
-  virtual std::span<const MetaEntry> metadata() const = 0;   // in the file's order
-  virtual std::span<const TensorView> tensors() const = 0;   // in the file's order
+  virtual std::span<const MetaEntry> metadata() const = 0;  // in the file's order
+  virtual std::span<const TensorView> tensors() const = 0;  // in the file's order
   // nullptr when absent.
   virtual const MetaValue* meta(std::string_view key) const = 0;
   virtual const TensorView* find(std::string_view name) const = 0;
+  // False when a file on disk has become shorter since it was opened; tensors must not be read then.
+  virtual bool still_intact() const { return true; }
 };
 
 // Typed access. Absent keys give nullopt or the fallback; a key of another type, or a number out of range, is an error

@@ -1,0 +1,56 @@
+#pragma once
+// A GGUF model as a ModelFile: one file, or all parts of a split one. Maps the files and keeps them mapped; tensor data
+// and strings are views into them. A split model's metadata is its first part's; its tensors are those of all parts, in
+// order. Tensor types that the engine has no decoder for are listed too: whoever binds a tensor refuses them.
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/gguf/gguf_part.h"
+#include "formats/model_file.h"
+#include "platform/mapped_file.h"
+
+namespace candor::formats::gguf {
+
+class GgufFile final : public ModelFile {
+ public:
+  // path: the file, or any part of a split model ("name-00001-of-00003.gguf"), whose other parts lie beside it.
+  static Expected<std::unique_ptr<GgufFile>> open(const std::filesystem::path& path);
+
+  // A single file's bytes, which must outlive the result. name: what errors call it.
+  static Expected<std::unique_ptr<GgufFile>> parse(std::span<const std::byte> bytes, std::string_view name);
+
+  const FileInfo& info() const override { return info_; }
+  std::span<const MetaEntry> metadata() const override { return metadata_; }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const MetaValue* meta(std::string_view key) const override;
+  const TensorView* find(std::string_view name) const override;
+  bool still_intact() const override;
+
+ private:
+  struct OpenPart {
+    platform::MappedFile map;
+    GgufPart header;
+  };
+
+  GgufFile() = default;
+  static Expected<OpenPart> open_part(const std::filesystem::path& path);
+  static Expected<std::unique_ptr<GgufFile>> open_split(const std::filesystem::path& path, int64_t n_parts);
+  Expected<void> check_split_total(const std::filesystem::path& path) const;
+  // Takes a part's tensors, and its metadata when it is the first.
+  void add_part(GgufPart part, const std::filesystem::path& path, size_t n_bytes);
+  Expected<void> index_names(std::string_view file);
+
+  // Constant after construction.
+  FileInfo info_;
+  std::vector<platform::MappedFile> maps_;
+  std::vector<MetaEntry> metadata_;
+  std::vector<TensorView> tensors_;
+  std::vector<uint32_t> metadata_order_;
+  std::vector<uint32_t> tensor_order_;
+};
+
+}  // namespace candor::formats::gguf
