@@ -28,7 +28,7 @@ namespace candor {
 enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
 
 struct EngineOptions {
-  std::filesystem::path model_path;
+  std::filesystem::path model_path{};
   std::string backend = "cpu";  // or "reference"
   std::int32_t n_threads = 0;   // 0 = what this machine advises
   std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
@@ -44,12 +44,12 @@ struct EngineOptions {
 };
 
 struct ModelInfo {
-  std::vector<std::filesystem::path> paths;
-  std::string format;               // "GGUF v3"
-  std::string family;               // "llama"
-  std::string tokenizer;            // "SentencePiece"
-  std::string backend;              // "cpu"
-  std::string backend_description;  // "avx512-vnni, 2 threads"
+  std::vector<std::filesystem::path> paths{};
+  std::string format{};               // "GGUF v3"
+  std::string family{};               // "llama"
+  std::string tokenizer{};            // "SentencePiece"
+  std::string backend{};              // "cpu"
+  std::string backend_description{};  // "avx512-vnni, 2 threads"
   std::uint64_t file_bytes = 0;
   std::uint64_t weight_bytes = 0;  // as packed by the backend
   std::uint64_t kv_bytes = 0;      // allocated for K/V
@@ -62,13 +62,13 @@ struct ModelInfo {
   std::int32_t n_threads = 0;
   std::int32_t kv_blocks = 0;
   std::int32_t kv_block_tokens = 0;
-  std::string kv_type;  // "bf16"
-  TokenId bos = -1;     // -1 where the model has none
-  std::vector<TokenId> end_tokens;
+  std::string kv_type{};  // "bf16"
+  TokenId bos = -1;       // -1 where the model has none
+  std::vector<TokenId> end_tokens{};
   bool adds_bos = false;
   bool has_chat_template = false;
-  std::string chat_template_error;  // why messages are refused although the file has a template
-  std::uint64_t hash = 0;           // of the architecture and the weights
+  std::string chat_template_error{};  // why messages are refused although the file has a template
+  std::uint64_t hash = 0;             // of the architecture and the weights
 };
 
 // One pass of the step loop.

@@ -54,32 +54,32 @@ struct RequestTimings {
 
 // Delivered with the last event.
 struct RequestSummary {
-  Usage usage;
-  RequestTimings timings;
-  std::vector<std::string> warnings;  // what was adjusted: "max_tokens 5000 cut to 380: the context has 512 tokens"
+  Usage usage{};
+  RequestTimings timings{};
+  std::vector<std::string> warnings{};  // what was adjusted: "max_tokens 5000 cut to 380: the context has 512 tokens"
 };
 
 struct TokenEvent {
   RequestId request = 0;
-  TokenId token = -1;                   // -1 in a last event that no token caused
-  std::string text;                     // what may be shown now; often the token's text, sometimes "", sometimes more
-  std::optional<TokenLogprob> logprob;  // of `token`, where logprobs >= 0
-  std::vector<TokenLogprob> top_logprobs;  // descending, then ascending id
-  std::optional<FinishReason> finish;      // set in the last event only
-  std::optional<std::size_t> stop_index;   // which of SamplingParams::stop or stop_ids ended it
-  std::optional<EngineError> error;        // with FinishReason::kError
-  std::optional<RequestSummary> summary;   // set in the last event only
+  TokenId token = -1;                     // -1 in a last event that no token caused
+  std::string text{};                     // what may be shown now; often the token's text, sometimes "", sometimes more
+  std::optional<TokenLogprob> logprob{};  // of `token`, where logprobs >= 0
+  std::vector<TokenLogprob> top_logprobs{};  // descending, then ascending id
+  std::optional<FinishReason> finish{};      // set in the last event only
+  std::optional<std::size_t> stop_index{};   // which of SamplingParams::stop or stop_ids ended it
+  std::optional<EngineError> error{};        // with FinishReason::kError
+  std::optional<RequestSummary> summary{};   // set in the last event only
 };
 
 // Everything of one request, as Engine::generate returns it.
 struct Completion {
   RequestId request = 0;
-  std::string text;
-  std::vector<TokenId> tokens;                          // an end token or stop id that ended the text included
-  std::vector<TokenLogprob> logprobs;                   // one per token, where asked for
-  std::vector<std::vector<TokenLogprob>> top_logprobs;  // one list per token, where asked for
+  std::string text{};
+  std::vector<TokenId> tokens{};                          // an end token or stop id that ended the text included
+  std::vector<TokenLogprob> logprobs{};                   // one per token, where asked for
+  std::vector<std::vector<TokenLogprob>> top_logprobs{};  // one list per token, where asked for
   FinishReason finish = FinishReason::kLength;
-  std::optional<std::size_t> stop_index;
+  std::optional<std::size_t> stop_index{};
   RequestSummary summary;
 };
 

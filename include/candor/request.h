@@ -24,16 +24,16 @@ inline constexpr std::int32_t kMaxLogprobs = 20;
 
 // A token is chosen by: temperature, top-k, top-p, min-p, renormalise, draw.
 struct SamplingParams {
-  double temperature = 1.0;                // 0 = greedy; at most 100
-  std::int64_t top_k = 0;                  // 0 = off
-  double top_p = 1.0;                      // (0, 1]; 1 = off
-  double min_p = 0.0;                      // [0, 1]; 0 = off
-  std::optional<std::uint64_t> seed;       // absent: one is made and reported in Usage
-  std::optional<std::int64_t> max_tokens;  // absent: until a stop or the context's end
-  std::vector<std::string> stop;           // ends the text before the string, wherever its tokens' borders lie
-  std::vector<TokenId> stop_ids;           // ends the text like an end token
-  bool ignore_eos = false;                 // the model's end tokens do not end the text
-  std::int32_t logprobs = -1;              // -1 = none; n = the chosen token's and the n most likely, before the chain
+  double temperature = 1.0;                  // 0 = greedy; at most 100
+  std::int64_t top_k = 0;                    // 0 = off
+  double top_p = 1.0;                        // [0, 1]; 1 = off
+  double min_p = 0.0;                        // [0, 1]; 0 = off
+  std::optional<std::uint64_t> seed{};       // absent: one is made and reported in Usage
+  std::optional<std::int64_t> max_tokens{};  // absent: until a stop or the context's end
+  std::vector<std::string> stop{};           // ends the text before the string, wherever its tokens' borders lie
+  std::vector<TokenId> stop_ids{};           // ends the text like an end token
+  bool ignore_eos = false;                   // the model's end tokens do not end the text
+  std::int32_t logprobs = -1;  // -1 = none; n = the chosen token's and the n most likely, before the chain
 };
 
 struct SamplingPreset {
@@ -54,24 +54,24 @@ Result<void> apply_preset(std::string_view name, SamplingParams& params);
 struct ConstraintSpec {
   enum class Kind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice };
   Kind kind = Kind::kJsonObject;
-  std::string source;  // the schema, the pattern, the grammar, or a JSON array of strings; unused by kJsonObject
+  std::string source{};  // the schema, the pattern, the grammar, or a JSON array of strings; unused by kJsonObject
 };
 
 // Text that is continued as it stands.
 struct TextPrompt {
-  std::string text;
+  std::string text{};
   bool add_special = true;     // the beginning token, where the model wants one
   bool parse_special = false;  // control tokens written in the text become their ids
 };
 
 struct Message {
-  std::string role;  // "system", "user", "assistant", or whatever the model's template knows
-  std::string content;
+  std::string role{};  // "system", "user", "assistant", or whatever the model's template knows
+  std::string content{};
 };
 
 // A conversation, rendered by the model's own template. Control tokens in `content` stay text.
 struct ChatPrompt {
-  std::vector<Message> messages;
+  std::vector<Message> messages{};
   bool add_generation_prompt = true;  // ends with the opening of the assistant's turn
 };
 
@@ -84,9 +84,9 @@ enum class OnContextFull : std::uint8_t {
 };
 
 struct Request {
-  Prompt prompt;
-  SamplingParams sampling;
-  std::optional<ConstraintSpec> constraint;
+  Prompt prompt{};
+  SamplingParams sampling{};
+  std::optional<ConstraintSpec> constraint{};
   OnContextFull on_context_full = OnContextFull::kStop;
 };
 

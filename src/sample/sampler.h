@@ -1,0 +1,56 @@
+#pragma once
+// Chooses one token from one row of logits. A pure function of its request: the random word comes from (seed, choice,
+// position), so that neither the batch nor what was drawn before matters. The object holds scratch memory only and may
+// serve any number of requests, one after another, on a thread in the float mode of numerics.md.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "sample/candidates.h"
+#include "sample/chain.h"
+
+namespace candor::sample {
+
+// Least logprob that is ever reported.
+inline constexpr float kNoLogprob = -9999.0f;
+
+struct Logprob {
+  TokenId token = kNoToken;
+  float value = 0.0f;
+};
+
+struct DrawKey {
+  uint64_t seed = 0;
+  uint32_t choice = 0;    // index of the choice within its request
+  uint64_t position = 0;  // of the token to choose, counted from the beginning of the whole text
+};
+
+struct PickRequest {
+  std::span<const float> logits;               // [V]
+  const constrain::TokenMask* mask = nullptr;  // nullptr: every token is allowed
+  ChainParams chain{};
+  DrawKey key{};
+  int32_t n_logprobs = -1;  // -1: none are computed; else how many of the likeliest besides the chosen one
+};
+
+struct Pick {
+  TokenId token = kNoToken;
+  float logprob = 0.0f;        // of the token, from the logits before mask and chain
+  std::vector<Logprob> top{};  // the likeliest, in order
+};
+
+class Sampler {
+ public:
+  // Overwrites `pick`. Broken logits (NaN) are an error.
+  Expected<void> pick(const PickRequest& request, Pick& pick);
+
+ private:
+  Expected<void> measure(const PickRequest& request, Pick& pick);
+
+  Candidates candidates_;
+  double log_total_ = 0.0;  // greatest logit + log of the sum of exp(logit - greatest)
+};
+
+}  // namespace candor::sample
