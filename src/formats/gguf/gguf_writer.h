@@ -1,0 +1,98 @@
+#pragma once
+// Writes GGUF v3. GgufHeader collects metadata and the tensors to come and lays them out; GgufWriter streams the
+// tensors' bytes behind it, one after the other, so that a model never stands in memory as a whole:
+//   GgufHeader header;
+//   CANDOR_TRY(header.add_meta("general.architecture", std::string("llama")));
+//   CANDOR_TRY(header.add_tensor("token_embd.weight", DType::kQ8_0, shape));
+//   CANDOR_ASSIGN(GgufWriter writer, GgufWriter::create(path, header));
+//   CANDOR_TRY(writer.write_tensor(bytes));
+//   CANDOR_TRY(writer.finish());
+// The file grows under a temporary name beside `path` and is renamed by finish(); a writer that is dropped before that
+// removes it and leaves an older file untouched. One thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/gguf/gguf_format.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::formats::gguf {
+
+// The C++ type decides the type on disk, width included.
+using GgufScalar = std::variant<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float, bool, std::string,
+                                uint64_t, int64_t, double>;
+using GgufArray =
+    std::variant<std::vector<uint8_t>, std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>,
+                 std::vector<uint32_t>, std::vector<int32_t>, std::vector<float>, std::vector<bool>,
+                 std::vector<std::string>, std::vector<uint64_t>, std::vector<int64_t>, std::vector<double>>;
+using GgufValue = std::variant<GgufScalar, GgufArray>;
+
+class GgufHeader {
+ public:
+  using Names = std::set<std::string, std::less<>>;
+
+  // general.alignment is written when it is not the default. REQUIRES: a power of two, at least kMinAlignment.
+  explicit GgufHeader(uint32_t alignment = kDefaultAlignment);
+
+  // Refuses what the reader would refuse: empty, long, repeated or non-UTF-8 keys and names, and bad shapes.
+  Expected<void> add_meta(std::string_view key, const GgufValue& value);
+  Expected<void> add_tensor(std::string_view name, DType dtype, const Shape& shape);
+
+  uint32_t alignment() const { return alignment_; }
+  // Bytes of each tensor, in the order of add_tensor().
+  std::span<const size_t> tensor_bytes() const { return tensor_bytes_; }
+  // Everything before the data, padded to the alignment.
+  std::vector<std::byte> bytes() const;
+
+ private:
+  uint32_t alignment_;
+  uint64_t n_meta_ = 0;
+  uint64_t data_end_ = 0;  // offset of the next tensor
+  std::string metadata_;   // as they stand on disk
+  std::string directory_;
+  Names keys_;
+  Names names_;
+  std::vector<size_t> tensor_bytes_;
+};
+
+class GgufWriter {
+ public:
+  static Expected<GgufWriter> create(const std::filesystem::path& path, const GgufHeader& header);
+
+  GgufWriter(GgufWriter&& other) noexcept = default;
+  GgufWriter& operator=(GgufWriter&& other) noexcept = delete;
+  ~GgufWriter();
+
+  // The next tensor in the header's order. bytes: as many as the header says.
+  Expected<void> write_tensor(std::span<const std::byte> bytes);
+  // REQUIRES: every tensor is written. Afterwards the file stands under its name.
+  Expected<void> finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  GgufWriter() = default;
+  Expected<void> put(std::span<const std::byte> bytes);
+  Error cannot(const char* step) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  std::unique_ptr<std::FILE, Close> file_;  // null once finished
+  std::vector<size_t> tensor_bytes_;
+  size_t n_written_ = 0;  // tensors
+  uint32_t alignment_ = kDefaultAlignment;
+};
+
+}  // namespace candor::formats::gguf
