@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/utf8.h"
+#include "formats/quote.h"
 
 namespace candor::model {
 namespace {
@@ -100,9 +100,8 @@ Expected<void> read_scaling(const Hparams& hparams, backend::RopeSpec& rope) {
   rope.scaling = type == "yarn" ? RopeScaling::kYarn : type == "llama3" ? RopeScaling::kLlama3 : RopeScaling::kLinear;
   if (type == "linear") return {};
   if (rope.scaling == RopeScaling::kLinear) {
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("metadata key \"{}\" is \"{}\"; supported: none, linear, yarn, llama3",
-                            hparams.key("rope.scaling.type"), shown(type)));
+    return fail(ErrorKind::kUnsupported, fmt::format("metadata key \"{}\" is {}; supported: none, linear, yarn, llama3",
+                                                     hparams.key("rope.scaling.type"), formats::in_quotes(type)));
   }
   CANDOR_ASSIGN(const int32_t context, hparams.require_int("context_length", {1, kMaxPositions}));
   CANDOR_ASSIGN(rope.original_positions,
@@ -119,14 +118,6 @@ bool is_zero(const formats::MetaValue& value) {
 }
 
 }  // namespace
-
-std::string shown(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string line = to_valid_utf8(text.substr(0, kLongest));
-  std::ranges::replace_if(
-      line, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return text.size() > kLongest ? line + "..." : line;
-}
 
 Expected<int32_t> Hparams::require_int(std::string_view suffix, IntRange range) const {
   return formats::require_int(file_, key(suffix), range.min, range.max);

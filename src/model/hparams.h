@@ -21,9 +21,6 @@ inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // dim, ffn_dim, n_heads
 inline constexpr int64_t kMaxVocab = int64_t{1} << 24;
 inline constexpr int64_t kMaxPositions = int64_t{1} << 26;
 
-// A string of the file as a message may show it: one line, valid UTF-8, at most 80 bytes and "...".
-std::string shown(std::string_view text);
-
 class Hparams {
  public:
   struct IntRange {

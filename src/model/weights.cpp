@@ -7,7 +7,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "model/hparams.h"
+#include "formats/quote.h"
 
 namespace candor::model {
 namespace {
@@ -124,9 +124,9 @@ Expected<void> refuse_unbound(const formats::ModelFile& file, const Family& fami
   for (const TensorView& tensor : file.tensors()) {
     if (known.contains(std::string(tensor.name))) continue;
     return fail(ErrorKind::kUnsupported,
-                fmt::format("tensor \"{}\" {} has no place in a {} model of {} blocks: the model differs from what its "
+                fmt::format("tensor {} {} has no place in a {} model of {} blocks: the model differs from what its "
                             "architecture says",
-                            shown(tensor.name), to_string(tensor.shape), family.name, spec.blocks.size()));
+                            formats::in_quotes(tensor.name), to_string(tensor.shape), family.name, spec.blocks.size()));
   }
   return {};
 }

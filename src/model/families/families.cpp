@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/hparams.h"
+#include "formats/quote.h"
 #include "model/model.h"
 
 namespace candor::model {
@@ -29,10 +29,9 @@ Expected<const Family*> family_of(const formats::ModelFile& file) {
   }
   const Family* family = find_family(*name);
   if (family != nullptr) return family;
-  return fail(ErrorKind::kUnsupported,
-              fmt::format("metadata key \"general.architecture\" is \"{}\", an architecture that "
-                          "is not supported; supported: {}",
-                          shown(*name), supported_families()));
+  return fail(ErrorKind::kUnsupported, fmt::format("metadata key \"general.architecture\" is {}, an architecture that "
+                                                   "is not supported; supported: {}",
+                                                   formats::in_quotes(*name), supported_families()));
 }
 
 std::string supported_families() {
