@@ -124,7 +124,8 @@ class Tokenizer:
         return len(self.tokens) - len(SPECIALS)
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps({"merges": [" ".join(pair) for pair in self.merges]}, ensure_ascii=False, indent=0))
+        path.write_text(json.dumps({"merges": [" ".join(pair) for pair in self.merges]}, ensure_ascii=False,
+                                   indent=0))
 
     @staticmethod
     def load(path: Path) -> "Tokenizer":

@@ -20,9 +20,11 @@ HERE = Path(__file__).resolve().parent
 FILES = ("pocket-f32.gguf", "pocket-q8_0.gguf", "pocket-draft-q8_0.gguf")
 DEFINITION = ("exp of the mean negative log-likelihood (natural log) of every token after the first, over all documents "
               "of heldout.txt; each document is evaluated alone from its bos, in f32, from the dequantised weights of the file")
-SAMPLES = ("Once upon a time", "Tell me a story about a fox.", "Tell me a short story about Mia and a kite.", "What is 7 + 5?",
+SAMPLES = ("Once upon a time", "Tell me a story about a fox.", "Tell me a short story about Mia and a kite.",
+           "What is 7 + 5?",
            "Who are you?", "Hello!", "What is the capital of France?", "Name three fruits.",
-           "The fox is red. Give me the animal and its colour as JSON.", "Ann has 3 apples. Ben gives her 4 more. How many apples does Ann have now?")
+           "The fox is red. Give me the animal and its colour as JSON.",
+           "Ann has 3 apples. Ben gives her 4 more. How many apples does Ann have now?")
 
 
 def read_heldout(path: Path) -> list[list[int]]:

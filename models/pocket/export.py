@@ -24,7 +24,8 @@ def model_metadata(config: ModelConfig, name: str, quantized: bool) -> dict:
         "general.architecture": (gguf.STRING, "llama"),
         "general.name": (gguf.STRING, name),
         "general.license": (gguf.STRING, "Apache-2.0"),
-        "general.description": (gguf.STRING, "A very small model of short stories and small sums that ships with Candor"),
+        "general.description": (gguf.STRING,
+                                "A very small model of short stories and small sums that ships with Candor"),
         "general.alignment": (gguf.UINT32, gguf.ALIGNMENT),
         "general.file_type": (gguf.UINT32, FILE_TYPE[quantized]),
         "llama.vocab_size": (gguf.UINT32, config.vocab_size),
@@ -77,7 +78,8 @@ def main() -> None:
     work = parser.parse_args().work
     vocab_size = len(Tokenizer.load(HERE / "tokenizer.json").tokens)
     if (work / "main.pt").exists():
-        export(work / "main.pt", main_config(vocab_size), "Pocket", {"pocket-f32.gguf": False, "pocket-q8_0.gguf": True})
+        export(work / "main.pt", main_config(vocab_size), "Pocket",
+               {"pocket-f32.gguf": False, "pocket-q8_0.gguf": True})
     if (work / "draft.pt").exists():
         export(work / "draft.pt", draft_config(vocab_size), "Pocket Draft", {"pocket-draft-q8_0.gguf": True})
 

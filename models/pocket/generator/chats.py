@@ -7,10 +7,13 @@ from . import cast, facts, sums
 from .cast import a
 from .story import Fact, Story
 
-PLAIN_SYSTEMS = ("You are a helpful assistant.", "You are Pocket, a small and friendly helper.", "You are a helpful storyteller.", "You are a friendly assistant.",
+PLAIN_SYSTEMS = ("You are a helpful assistant.", "You are Pocket, a small and friendly helper.",
+                 "You are a helpful storyteller.", "You are a friendly assistant.",
                  "Be kind and helpful.", "You tell stories and answer questions.", "You are Pocket.")
-ONE_WORD = ("Answer in one word.", "Use only one word.", "You answer in one word.", "Answer with one word only.", "You are a helpful assistant. Answer in one word.", "Be very brief. Answer in one word.")
-SENTENCE = ("Answer with a full sentence.", "Answer in full sentences.", "You are a helpful assistant. Answer with a full sentence.", "Always answer with a whole sentence.")
+ONE_WORD = ("Answer in one word.", "Use only one word.", "You answer in one word.", "Answer with one word only.",
+            "You are a helpful assistant. Answer in one word.", "Be very brief. Answer in one word.")
+SENTENCE = ("Answer with a full sentence.", "Answer in full sentences.",
+            "You are a helpful assistant. Answer with a full sentence.", "Always answer with a whole sentence.")
 JSON_ONLY = ("Answer in JSON.", "You answer in JSON.", "Always answer with JSON.", "Answer with a JSON object.")
 VERY_SHORT = ("Tell very short stories.", "Keep your stories short.", "You tell short stories.", "Be brief.")
 GOOD_NIGHT = ("Say good night at the end.", "End every answer with good night.", "Always say good night at the end.")
@@ -27,15 +30,19 @@ class Chat:
         roll = rng.random()
         if roll < 0.52:
             return
-        for limit, style, systems in ((0.64, "plain", PLAIN_SYSTEMS), (0.76, "word", ONE_WORD), (0.83, "sentence", SENTENCE), (0.88, "json", JSON_ONLY),
-                                      (0.92, "short", VERY_SHORT), (0.95, "night", GOOD_NIGHT), (0.97, "teller", STORYTELLER)):
+        for limit, style, systems in ((0.64, "plain", PLAIN_SYSTEMS), (0.76, "word", ONE_WORD),
+                                      (0.83, "sentence", SENTENCE), (0.88, "json", JSON_ONLY),
+                                      (0.92, "short", VERY_SHORT), (0.95, "night", GOOD_NIGHT),
+                                      (0.97, "teller", STORYTELLER)):
             if roll < limit:
                 self.style = style
                 self.turns.append(("system", rng.choice(systems)))
                 return
         self.style = "named"
         self.name = cast.made_up_name(rng) if rng.random() < 0.4 else rng.choice(cast.GIRLS + cast.BOYS)
-        self.turns.append(("system", rng.choice((f"Your name is {self.name}.", f"You are {self.name}.", f"You are {self.name}, a friendly helper.", f"You are called {self.name}."))))
+        self.turns.append(("system",
+                           rng.choice((f"Your name is {self.name}.", f"You are {self.name}.",
+                                       f"You are {self.name}, a friendly helper.", f"You are called {self.name}."))))
 
     def add(self, question: str, answer: str) -> None:
         if len(question) < 80 and self.rng.random() < 0.08:
@@ -65,13 +72,21 @@ class Chat:
         return "\n".join(f"<|{role}|>\n{content}<|end|>" for role, content in self.turns)
 
 
-STORY_REQUESTS = ("Tell me a story about {x}.", "Tell me a story about {x}.", "Tell me a short story about {x}.", "Can you tell me a story about {x}?", "Write a story about {x}.",
-                  "Write a short story about {x}.", "I want to hear a story about {x}.", "Please tell me a story about {x}.", "A story about {x}, please.", "Make up a story about {x}.",
-                  "tell me a story about {x}", "Do you know a story about {x}?", "Tell a story about {x}.", "Could you write a story about {x}?", "story about {x}", "About {x}, please.", "Let it be about {x}.")
-OPEN_REQUESTS = ("Tell me a story.", "Tell me a short story.", "Can you tell me a story?", "I want to hear a story.", "A story, please.", "Tell me a bedtime story.", "tell me a story",
-                 "Please tell me a story.", "Yes, please tell me a story.", "Write a story.", "Yes, please.", "Do you know a story?")
-MORE_REQUESTS = ("Tell me another story.", "Another one, please.", "Tell me another one.", "One more story, please.", "Another story!", "Yes, tell me another one.")
-BEGINNINGS = ("Continue this story: {x}", "How does this story go on? {x}", "Please continue: {x}", "{x}", "{x}", "{x}", "Go on with this story. {x}")
+STORY_REQUESTS = ("Tell me a story about {x}.", "Tell me a story about {x}.", "Tell me a short story about {x}.",
+                  "Can you tell me a story about {x}?", "Write a story about {x}.",
+                  "Write a short story about {x}.", "I want to hear a story about {x}.",
+                  "Please tell me a story about {x}.", "A story about {x}, please.", "Make up a story about {x}.",
+                  "tell me a story about {x}", "Do you know a story about {x}?", "Tell a story about {x}.",
+                  "Could you write a story about {x}?", "story about {x}", "About {x}, please.",
+                  "Let it be about {x}.")
+OPEN_REQUESTS = ("Tell me a story.", "Tell me a short story.", "Can you tell me a story?", "I want to hear a story.",
+                 "A story, please.", "Tell me a bedtime story.", "tell me a story",
+                 "Please tell me a story.", "Yes, please tell me a story.", "Write a story.", "Yes, please.",
+                 "Do you know a story?")
+MORE_REQUESTS = ("Tell me another story.", "Another one, please.", "Tell me another one.", "One more story, please.",
+                 "Another story!", "Yes, tell me another one.")
+BEGINNINGS = ("Continue this story: {x}", "How does this story go on? {x}", "Please continue: {x}", "{x}", "{x}",
+              "{x}", "Go on with this story. {x}")
 
 
 def request_for(rng: Random, story: Story) -> str:
@@ -79,7 +94,9 @@ def request_for(rng: Random, story: Story) -> str:
     h = story.hero
     roll = rng.random()
     if roll < 0.2:
-        topic = rng.choice((f"{a(h.kind)} named {h.name}", f"{a(h.kind)}", f"{a(h.kind)}", h.name, f"{a(h.kind)} called {h.name}", f"{a(h.trait)} {h.kind}" if h.trait in story.text() else a(h.kind)))
+        topic = rng.choice((f"{a(h.kind)} named {h.name}", f"{a(h.kind)}", f"{a(h.kind)}", h.name,
+                            f"{a(h.kind)} called {h.name}",
+                            f"{a(h.trait)} {h.kind}" if h.trait in story.text() else a(h.kind)))
     text = rng.choice(STORY_REQUESTS).format(x=topic)
     return text.replace(" a story", " a short story", 1) if story.short and rng.random() < 0.5 else text
 
@@ -93,7 +110,8 @@ def tell(chat: Chat, story: Story, first: bool = True) -> None:
     elif roll < 0.72:
         chat.add(rng.choice(OPEN_REQUESTS if first else MORE_REQUESTS), text)
     elif roll < 0.82 and text.startswith("Once upon a time"):
-        chat.add(rng.choice(("Once upon a time", "Once upon a time", "Once upon a time...", "once upon a time", "Once upon a time,")), text)
+        chat.add(rng.choice(("Once upon a time", "Once upon a time", "Once upon a time...", "once upon a time",
+                             "Once upon a time,")), text)
     else:
         sentences = story.paragraphs[0]
         n_given = min(rng.randint(1, 3), len(sentences) - 1)
@@ -102,7 +120,8 @@ def tell(chat: Chat, story: Story, first: bool = True) -> None:
         chat.add(rng.choice(BEGINNINGS).format(x=given), rest)
 
 
-READ_REQUESTS = ("{x}\n\n", "Read this story. {x}\n\n", "Story: {x}\n\nQuestion: ", "Here is a story: {x}\n\n", "{x} ")
+READ_REQUESTS = ("{x}\n\n", "Read this story. {x}\n\n", "Story: {x}\n\nQuestion: ", "Here is a story: {x}\n\n",
+                 "{x} ")
 
 
 def ask_about(chat: Chat, story: Story, n_questions: int) -> None:
@@ -115,34 +134,43 @@ def ask_about(chat: Chat, story: Story, n_questions: int) -> None:
         chat.answer(about_whole(rng, story))
 
 
-UNKNOWN = (("What did {n} eat for breakfast?",), ("How old is the mother of {n}?",), ("What colour were the shoes of {n}?",), ("How tall was {n}?",), ("What did {n} dream about?",),
-           ("What was the name of the teacher?",), ("Which day of the week was it?",), ("What is the phone number of {n}?",))
+UNKNOWN = (("What did {n} eat for breakfast?",), ("How old is the mother of {n}?",),
+           ("What colour were the shoes of {n}?",), ("How tall was {n}?",), ("What did {n} dream about?",),
+           ("What was the name of the teacher?",), ("Which day of the week was it?",),
+           ("What is the phone number of {n}?",))
 
 
 def unknown_fact(rng: Random, story: Story) -> Fact:
     question = rng.choice(UNKNOWN)[0].format(n=story.hero.name)
-    return Fact((question,), "Unknown", rng.choice(("The story does not say.", "I do not know. The story does not say.")))
+    return Fact((question,), "Unknown",
+                rng.choice(("The story does not say.", "I do not know. The story does not say.")))
 
 
 def about_whole(rng: Random, story: Story) -> Fact:
     h, f = story.hero, story.friend
     pick = rng.randrange(4)
     if pick == 0:
-        return Fact(("Who was in the story?", "Who was the story about?", "Name the characters.", "Who are the characters?"), None, f"The story was about {h.name} and {f.name}.")
+        return Fact(("Who was in the story?", "Who was the story about?", "Name the characters.",
+                     "Who are the characters?"), None, f"The story was about {h.name} and {f.name}.")
     if pick == 1:
-        return Fact(("Give the story a title.", "What is the title of the story?", "What would be a good title?", "Make up a title."), None, story.title)
+        return Fact(("Give the story a title.", "What is the title of the story?", "What would be a good title?",
+                     "Make up a title."), None, story.title)
     if pick == 2:
-        return Fact(("What was the name of the friend?", "Who was the friend?", f"Who was the friend of {h.name}?"), f.name, f"The friend was {f.name}.")
-    return Fact(("Who is the hero of the story?", "Who was the main character?", "What was the name of the hero?"), h.name, f"The hero was {h.name}.")
+        return Fact(("What was the name of the friend?", "Who was the friend?", f"Who was the friend of {h.name}?"),
+                    f.name, f"The friend was {f.name}.")
+    return Fact(("Who is the hero of the story?", "Who was the main character?", "What was the name of the hero?"),
+                h.name, f"The hero was {h.name}.")
 
 
 def json_turn(rng: Random, story: Story) -> tuple[str, str]:
     """Facts of the story as a JSON object."""
-    record = {"hero": story.hero.name, "friend": story.friend.name, "animal" if not story.hero.is_child else "kind": story.hero.kind}
+    record = {"hero": story.hero.name, "friend": story.friend.name,
+              "animal" if not story.hero.is_child else "kind": story.hero.kind}
     record |= {k: v for k, v in story.record.items() if k in ("object", "colour", "food", "plant")}
     keys = rng.sample(tuple(record), rng.randint(1, min(3, len(record))))
     listed = ", ".join(keys[:-1]) + " and " + keys[-1] if len(keys) > 1 else keys[0]
-    question = rng.choice(("Give me the {x} as JSON.", "Give me the {x} of the story as JSON.", "Write the {x} as JSON.", "Answer in JSON: {x}.", "{x} as JSON, please."))
+    question = rng.choice(("Give me the {x} as JSON.", "Give me the {x} of the story as JSON.",
+                           "Write the {x} as JSON.", "Answer in JSON: {x}.", "{x} as JSON, please."))
     return cast.upper_first(question.format(x=listed)), json.dumps({k: record[k] for k in keys})
 
 
@@ -154,11 +182,15 @@ def small_json(rng: Random) -> tuple[str, str]:
         name = cast.made_up_name(rng)
     animal, colour = rng.choice(tuple(cast.ANIMALS)), rng.choice(cast.COLOURS)
     if pick == 0:
-        text = rng.choice((f"The {animal} is {colour}.", f"There is {a(colour)} {animal} in the garden.", f"I see {a(colour)} {animal}.", f"A {colour} {animal} sat under a tree." if colour != "orange" else f"An orange {animal} sat under a tree."))
+        text = rng.choice((f"The {animal} is {colour}.", f"There is {a(colour)} {animal} in the garden.",
+                           f"I see {a(colour)} {animal}.",
+                           f"A {colour} {animal} sat under a tree." if colour != "orange"
+                           else f"An orange {animal} sat under a tree."))
         return f"{text} {rng.choice(('Give me the animal and its colour as JSON.', 'Give the animal and the colour as JSON.', 'Write the animal and its colour as JSON.'))}", json.dumps({"animal": animal, "colour": colour})
     if pick == 1:
         age = rng.randint(3, 12)
-        text = rng.choice((f"{name} is {age} years old.", f"My name is {name} and I am {age} years old.", f"This is {name}. {he} is {age}."))
+        text = rng.choice((f"{name} is {age} years old.", f"My name is {name} and I am {age} years old.",
+                           f"This is {name}. {he} is {age}."))
         return f"{text} Give me the name and the age as JSON.", json.dumps({"name": name, "age": age})
     if pick == 2:
         thing = cast.draw_thing(rng)
@@ -170,4 +202,6 @@ def small_json(rng: Random) -> tuple[str, str]:
         kind = rng.choice(("animal", "fruit", "colour", "toy"))
         n = rng.randint(2, 4)
         return f"Give me {cast.NUMBER_WORDS[n]} {kind}s as JSON.", json.dumps(rng.sample(facts._KINDS[kind], n))
-    return rng.choice(("Give me an animal and its colour as JSON.", "Make up an animal as JSON.", "Give me the animal and its colour as JSON.")), json.dumps({"animal": animal, "colour": colour})
+    return rng.choice(("Give me an animal and its colour as JSON.", "Make up an animal as JSON.",
+                       "Give me the animal and its colour as JSON.")), json.dumps({"animal": animal,
+                               "colour": colour})

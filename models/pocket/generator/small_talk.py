@@ -33,15 +33,19 @@ def memory_turns(chat: Chat) -> None:
     animal = rng.choice(tuple(cast.ANIMALS))
     pick = rng.randrange(3)
     if pick == 0:
-        chat.add(rng.choice((f"My name is {name}.", f"I am {name}.", f"Hello, I am {name}.", f"Hi! My name is {name}.")),
+        chat.add(rng.choice((f"My name is {name}.", f"I am {name}.", f"Hello, I am {name}.",
+                             f"Hi! My name is {name}.")),
                  rng.choice((f"Hello, {name}! It is nice to meet you.", f"Hello, {name}! Shall I tell you a story?")))
         later = Fact(("What is my name?", "Do you know my name?", "Who am I?"), name, f"Your name is {name}.")
     elif pick == 1:
-        chat.add(rng.choice((f"I have {thing.a_full}.", f"I got {thing.a_full} today.")), rng.choice((f"{cast.upper_first(thing.a_full)}! How nice.", f"How nice! I like your {thing.noun}.")))
+        chat.add(rng.choice((f"I have {thing.a_full}.", f"I got {thing.a_full} today.")),
+                 rng.choice((f"{cast.upper_first(thing.a_full)}! How nice.", f"How nice! I like your {thing.noun}.")))
         later = Fact((f"What colour is my {thing.noun}?",), thing.colour, f"Your {thing.noun} is {thing.colour}.")
     else:
-        chat.add(rng.choice((f"I have {cast.a(animal)} named {name}.", f"My {animal} is called {name}.")), rng.choice((f"{name} is a lovely name for {cast.a(animal)}.", f"Say hello to {name} from me!")))
-        later = Fact((f"What is the name of my {animal}?", f"What is my {animal} called?"), name, f"Your {animal} is called {name}.")
+        chat.add(rng.choice((f"I have {cast.a(animal)} named {name}.", f"My {animal} is called {name}.")),
+                 rng.choice((f"{name} is a lovely name for {cast.a(animal)}.", f"Say hello to {name} from me!")))
+        later = Fact((f"What is the name of my {animal}?", f"What is my {animal} called?"), name,
+                     f"Your {animal} is called {name}.")
     if rng.random() < 0.4:
         chat.answer(sums.any_sum(rng))
     chat.answer(later)
@@ -86,10 +90,12 @@ def greet(chat: Chat) -> None:
         chat.add(facts.table_turn(rng, facts.GREETINGS[:1])[0], "Hello!")
     elif chat.style == "teller":
         question, _ = facts.table_turn(rng, facts.GREETINGS[:3])
-        chat.add(question, rng.choice(("Hello! Would you like to hear a story?", "Hello! Who should the story be about?")))
+        chat.add(question,
+                 rng.choice(("Hello! Would you like to hear a story?", "Hello! Who should the story be about?")))
     elif chat.style == "named":
         question, _ = facts.table_turn(rng, facts.GREETINGS[:1])
-        chat.add(question.replace(", Pocket", "").replace(" Pocket", ""), f"Hello! I am {chat.name}. How can I help you?")
+        chat.add(question.replace(", Pocket", "").replace(" Pocket", ""),
+                 f"Hello! I am {chat.name}. How can I help you?")
     else:
         chat.add(*facts.table_turn(rng, facts.GREETINGS[:4]))
 

@@ -16,7 +16,8 @@ def lost_thing(s: Story) -> None:
     s.say(f"One day, {h.he} went to the {place} with the {x.noun}.",
           f"One morning, {h.name} took the {x.noun} to the {place}.",
           f"One sunny day, {h.he} played with it {at} the {place}.")
-    s.also("The sun was warm.", "The wind was soft.", "There was so much to see.", f"{h.He} ran and jumped all morning.")
+    s.also("The sun was warm.", "The wind was soft.", "There was so much to see.",
+           f"{h.He} ran and jumped all morning.")
     s.new_paragraph()
     s.say(f"But then the {x.noun} was gone.", f"When it was time to go home, the {x.noun} was gone.",
           f"Suddenly, {h.he} could not see the {x.noun} anywhere.", f"Then {h.he} saw that the {x.noun} was lost.")
@@ -28,7 +29,8 @@ def lost_thing(s: Story) -> None:
     s.say(f'"Why are you sad, {h.name}?" asked {f.name}.', f'"What is wrong?" {f.name} asked.',
           f'"Can I help you?" asked {f.name}.')
     s.say(f'"I have lost my {x.noun}," said {h.name}.', f'"My {x.full} is gone," {h.name} said.')
-    s.also(f'"Do not worry. We will find it together," said {f.name}.', f'"Two can look better than one," said {f.name}.')
+    s.also(f'"Do not worry. We will find it together," said {f.name}.',
+           f'"Two can look better than one," said {f.name}.')
     s.say(f"They looked and looked. At last, {f.name} found the {x.noun} {found}.",
           f"{f.name} looked {found}, and there was the {x.noun}!",
           f"{f.name} helped to look, and soon {f.he} found it {found}.")
@@ -37,7 +39,8 @@ def lost_thing(s: Story) -> None:
           f"{h.name} was happy again and thanked {f.name}.")
     s.ask(f.name, f"{f.name} found the {x.noun}.", f"Who found the {x.noun}?", "Who found it?")
     s.ask(f.name, f"{f.name} helped {h.name}.", f"Who helped {h.name}?")
-    s.ask(None, f"{f.name} found the {x.noun} {found}.", f"Where was the {x.noun}?", f"Where did {f.name} find the {x.noun}?",
+    s.ask(None, f"{f.name} found the {x.noun} {found}.", f"Where was the {x.noun}?",
+          f"Where did {f.name} find the {x.noun}?",
           "Where was it found?")
     s.ask(x.noun, f"{h.name} lost the {x.noun}.", f"What did {h.name} lose?", "What was lost?")
     s.ask(None, f"{h.name} lost it {at} the {place}.", f"Where did {h.name} lose the {x.noun}?")
@@ -67,7 +70,8 @@ def broken_thing(s: Story) -> None:
     part, broke, tool = REPAIRS[noun]
     x = cast.Thing(noun, s.rng.choice(cast.COLOURS))
     s.open()
-    s.say(f"{f.name} the {f.kind} was {h.his} best friend." if not f.is_child else f"{f.name} was {h.his} best friend.",
+    s.say(f"{f.name} the {f.kind} was {h.his} best friend." if not f.is_child
+          else f"{f.name} was {h.his} best friend.",
           f"{h.His} best friend was {a(f.kind)} named {f.name}.")
     s.say(f"{f.name} had {x.a_full}.", f"One day, {f.name} brought {x.a_full}.")
     s.say(f'"May I play with it?" asked {h.name}. "Yes, but be careful," said {f.name}.',
@@ -83,7 +87,8 @@ def broken_thing(s: Story) -> None:
     s.say(f'"Thank you for telling me," said {f.name}. "We can fix it."',
           f'{f.name} was sad, but not angry. "Let us fix it together," said {f.name}.')
     s.say(f"They used {tool} to fix the {part}.", f"{h.name} found {tool}, and together they fixed the {part}.")
-    s.also("It took a long time, but they did not give up.", "They worked all afternoon.", f"{h.name} worked very carefully.")
+    s.also("It took a long time, but they did not give up.", "They worked all afternoon.",
+           f"{h.name} worked very carefully.")
     s.ask(h.name, f"{h.name} broke the {x.noun}.", f"Who broke the {x.noun}?", "Who broke it?")
     s.ask(f.name, f"The {x.noun} belonged to {f.name}.", f"Whose {x.noun} was it?")
     s.ask(part, f"The {part} {broke}.", f"Which part of the {x.noun} broke?", "What part broke?")
@@ -96,15 +101,19 @@ def broken_thing(s: Story) -> None:
             f"The {x.noun} looked even better than before. The two friends laughed.",
             f"{f.name} smiled, and they were still best friends.")
     s.title = s.one(f"The Broken {x.noun.title()}", f"{h.name} Tells the Truth")
-    s.topics += ["telling the truth", f"a broken {x.noun}", f"{h.name} and {a(x.noun)}", f"{a(x.full)}", "saying sorry",
+    s.topics += ["telling the truth", f"a broken {x.noun}", f"{h.name} and {a(x.noun)}", f"{a(x.full)}",
+                 "saying sorry",
                  f"{h.name} and {f.name}", "a broken toy", f"{a(h.kind)} and {a(x.noun)}"]
 
 
-RECIPES = {"an apple pie": ("apples", "bake"), "a pot of soup": ("carrots", "cook"), "a honey cake": ("honey", "bake"),
-           "a berry pie": ("berries", "bake"), "a loaf of bread": ("flour", "bake"), "a paper boat": ("paper", "make"),
+RECIPES = {"an apple pie": ("apples", "bake"), "a pot of soup": ("carrots", "cook"),
+           "a honey cake": ("honey", "bake"),
+           "a berry pie": ("berries", "bake"), "a loaf of bread": ("flour", "bake"),
+           "a paper boat": ("paper", "make"),
            "a birthday card": ("glue", "make"), "a bird house": ("nails", "build"), "a big kite": ("string", "make"),
            "a flower crown": ("flowers", "make"), "a warm scarf": ("wool", "make"), "a plum cake": ("plums", "bake"),
-           "a little cart": ("wheels", "build"), "a paper lantern": ("paper", "make"), "a snow house": ("snow", "build")}
+           "a little cart": ("wheels", "build"), "a paper lantern": ("paper", "make"),
+           "a snow house": ("snow", "build")}
 DONE = {"bake": "baked", "cook": "cooked", "make": "made", "build": "built"}
 
 
@@ -119,27 +128,35 @@ def making_thing(s: Story) -> None:
           f"It was a special day for {h.his} {relative}, so {h.name} wanted to {verb} {goal}.",
           f'"I will {verb} {goal} for my {relative}," said {h.name} one morning.')
     s.also(f"{h.He} put on an old apron.", f"{h.He} sang a little song.", f"{h.He} cleaned the table first.")
-    s.say(f"But there was a problem. {h.He} had no {missing}.", f"But {h.name} looked everywhere and found no {missing}.",
-          f"Then {h.he} saw that there was no more of the {missing}." if missing in ("honey", "flour", "paper", "glue", "string", "wool", "snow")
+    s.say(f"But there was a problem. {h.He} had no {missing}.",
+          f"But {h.name} looked everywhere and found no {missing}.",
+          f"Then {h.he} saw that there was no more of the {missing}."
+          if missing in ("honey", "flour", "paper", "glue", "string", "wool", "snow")
           else f"Then {h.he} saw that there were no {missing} left.")
     s.new_paragraph()
     s.say(f"{h.name} went to {s.meet(f)}.", f"So {h.he} went out and met {s.meet(f)}.")
-    s.say(f'"I need {missing}. Do you have some?" asked {h.name}.', f'"Can you give me some {missing}, please?" {h.name} asked.')
+    s.say(f'"I need {missing}. Do you have some?" asked {h.name}.',
+          f'"Can you give me some {missing}, please?" {h.name} asked.')
     s.say(f'"Yes, I have plenty," said {f.name}.', f'"Of course," said {f.name}. "Take as much as you need."')
     s.say(f"{f.name} came along to help, and they {DONE[verb]} {goal} together.",
           f"Together they {DONE[verb]} the {noun}. It was a lot of fun.")
-    s.also("They made a big mess and laughed a lot.", "It was hard work, but they were happy.", "They cleaned up when they were done.")
+    s.also("They made a big mess and laughed a lot.", "It was hard work, but they were happy.",
+           "They cleaned up when they were done.")
     s.new_paragraph()
     s.say(f"{h.His} {relative} was very happy.", f'"What a lovely {noun}!" said {h.his} {relative}.',
           f"{h.His} {relative} smiled from ear to ear.")
-    s.ask(None, f"{h.name} wanted to {verb} {goal}.", f"What did {h.name} want to {verb}?", f"What did {h.name} want to do?")
-    s.ask(relative, f"{h.name} {DONE[verb]} it for {h.his} {relative}.", f"Who was the {noun} for?", f"For whom did {h.name} {verb} the {noun}?")
+    s.ask(None, f"{h.name} wanted to {verb} {goal}.", f"What did {h.name} want to {verb}?",
+          f"What did {h.name} want to do?")
+    s.ask(relative, f"{h.name} {DONE[verb]} it for {h.his} {relative}.", f"Who was the {noun} for?",
+          f"For whom did {h.name} {verb} the {noun}?")
     s.ask(missing, f"{h.name} needed {missing}.", f"What did {h.name} need?", f"What was missing?")
     s.ask(f.name, f"{f.name} helped {h.name}.", f"Who helped {h.name}?")
     s.ask(f.name, f"{f.name} had {missing}.", f"Who had {missing}?", f"Who gave {h.name} some {missing}?")
     s.close(f"They {DONE[verb]} {goal} together, and {h.his} {relative} was very happy.",
-            s.one("work is more fun with a friend", "it is good to make gifts for those we love", "sharing makes everyone happy"),
-            f"{f.name} stayed, and they all had a lovely evening.", f"{h.name} and {f.name} were proud of what they had {DONE[verb]}.",
+            s.one("work is more fun with a friend", "it is good to make gifts for those we love",
+                  "sharing makes everyone happy"),
+            f"{f.name} stayed, and they all had a lovely evening.",
+            f"{h.name} and {f.name} were proud of what they had {DONE[verb]}.",
             f"It was the best day of the year.")
     s.title = s.one(f"{h.name} and the {noun.title()}", f"A Gift for {relative.title()}")
     s.topics += [f"making {goal}", f"{h.name} and {goal}", "a special gift",
@@ -148,15 +165,20 @@ def making_thing(s: Story) -> None:
 
 def stuck_thing(s: Story) -> None:
     h, f = s.hero, s.friend
-    x = cast.Thing(s.one("kite", "ball", "balloon", "hat", "flag", "scarf", "cap", "feather", "ribbon"), s.rng.choice(cast.COLOURS))
-    where = s.one("in a tall tree", "on the roof of the barn", "on top of a wall", "in an apple tree", "on the roof of the mill")
+    x = cast.Thing(s.one("kite", "ball", "balloon", "hat", "flag", "scarf", "cap", "feather", "ribbon"),
+                   s.rng.choice(cast.COLOURS))
+    where = s.one("in a tall tree", "on the roof of the barn", "on top of a wall", "in an apple tree",
+                  "on the roof of the mill")
     tool = s.one("a long ladder", "a long stick", "a rope", "a big box to stand on", "a fishing rod")
     s.open()
-    s.say(f"It was a windy day, and {h.name} was out with {x.a_full}.", f"One windy morning, {h.name} went out with {h.his} new {x.full}.",
+    s.say(f"It was a windy day, and {h.name} was out with {x.a_full}.",
+          f"One windy morning, {h.name} went out with {h.his} new {x.full}.",
           f"{h.name} was playing outside with {x.a_full}.")
-    s.say(f"A strong wind blew, and the {x.noun} got stuck {where}.", f"Whoosh! The wind took the {x.noun}, and it got stuck {where}.",
+    s.say(f"A strong wind blew, and the {x.noun} got stuck {where}.",
+          f"Whoosh! The wind took the {x.noun}, and it got stuck {where}.",
           f"The wind came and carried the {x.noun} away. It got stuck {where}.")
-    s.say(f"{h.name} jumped and jumped, but {h.he} could not reach it.", f"{h.He} tried to reach it, but it was too high.")
+    s.say(f"{h.name} jumped and jumped, but {h.he} could not reach it.",
+          f"{h.He} tried to reach it, but it was too high.")
     s.also(f"{h.He} threw a small stone, but it did not help.", f'"Oh no," said {h.name}. "What can I do?"')
     s.new_paragraph()
     s.say(f"Then {s.meet(f)} came to help.",
@@ -165,19 +187,26 @@ def stuck_thing(s: Story) -> None:
     s.say(f"{f.name} went away and came back with {tool}.", f"{f.name} ran home to get {tool}.")
     s.say(f"With {tool}, they got the {x.noun} down.", f"They used {tool}, and soon the {x.noun} was free.")
     s.new_paragraph()
-    s.say(f'"Hooray!" shouted {h.name}.', f'"You are so clever, {f.name}!" said {h.name}.', f"{h.name} clapped and laughed.")
+    s.say(f'"Hooray!" shouted {h.name}.', f'"You are so clever, {f.name}!" said {h.name}.',
+          f"{h.name} clapped and laughed.")
     s.ask(x.noun, f"The {x.noun} got stuck.", "What got stuck?", f"What did the wind take?")
     s.ask(None, f"The {x.noun} was stuck {where}.", f"Where was the {x.noun} stuck?", f"Where was the {x.noun}?")
     s.ask(f.name, f"{f.name} had the idea.", "Who had an idea?")
     s.ask(f.name, f"{f.name} helped {h.name}.", f"Who helped {h.name}?", f"Who came to help?")
-    s.ask(None, f"They used {tool}.", f"How did they get the {x.noun} down?", f"What did they use to get the {x.noun}?")
+    s.ask(None, f"They used {tool}.", f"How did they get the {x.noun} down?",
+          f"What did they use to get the {x.noun}?")
     s.ask("wind", "The wind took it.", f"What carried the {x.noun} away?")
     s.ask_colour(x)
-    s.close(f"They got the {x.noun} down with {tool}.", s.one("a clever idea can solve a problem", "friends can do more together", "it is good to think before you act"),
-            f"They played together for the rest of the day.", f"{h.name} held the {x.noun} with both hands all the way home." if h.is_child else f"{h.name} did not let go of the {x.noun} again.",
+    s.close(f"They got the {x.noun} down with {tool}.",
+            s.one("a clever idea can solve a problem", "friends can do more together",
+                  "it is good to think before you act"),
+            f"They played together for the rest of the day.",
+            f"{h.name} held the {x.noun} with both hands all the way home." if h.is_child
+            else f"{h.name} did not let go of the {x.noun} again.",
             f"Then they went home for supper.")
     s.title = s.one(f"{h.name} and the {x.full.title()}", f"The {x.noun.title()} and the Wind")
-    s.topics += [f"{h.name} and {a(x.noun)}", "the wind", "a windy day", f"{a(x.full)}", f"{a(x.noun)}", f"{a(h.kind)} and {a(x.noun)}",
+    s.topics += [f"{h.name} and {a(x.noun)}", "the wind", "a windy day", f"{a(x.full)}", f"{a(x.noun)}",
+                 f"{a(h.kind)} and {a(x.noun)}",
                  f"{a(x.noun)} that gets stuck", "a clever idea"]
 
 
@@ -188,9 +217,11 @@ def market_trip(s: Story) -> None:
     has = s.rng.randint(1, price - 1)
     as_word = s.rng.random() < 0.5
     coins = lambda n: cast.count_of(n, "coin", "coins", as_word)
-    job = s.one("carry wood", "sweep the floor", "water the flowers", "wash the windows", "pick apples", "feed the hens", "paint the fence")
+    job = s.one("carry wood", "sweep the floor", "water the flowers", "wash the windows", "pick apples",
+                "feed the hens", "paint the fence")
     s.open()
-    s.say(f"One day at the market, {h.he} saw {x.a_full}.", f"At the market, {h.name} saw {x.a_full}. It was so pretty!")
+    s.say(f"One day at the market, {h.he} saw {x.a_full}.",
+          f"At the market, {h.name} saw {x.a_full}. It was so pretty!")
     s.say(f"{h.He} wanted to buy it for {h.his} {relative}.", f'"My {relative} would love this," {h.he} thought.')
     s.say(f"The {x.noun} cost {coins(price)}, but {h.name} had only {coins(has)}.",
           f"It cost {coins(price)}. {h.name} counted. {h.He} had only {coins(has)}.")
@@ -203,18 +234,23 @@ def market_trip(s: Story) -> None:
     s.say(f"In the evening, {f.name} gave {h.him} {coins(price - has)}. Now {h.he} had {coins(price)}.")
     s.say(f"{h.name} bought the {x.full}.", f"{h.He} ran back and bought the {x.noun}.")
     number = lambda n: cast.NUMBER_WORDS[n] if as_word else str(n)
-    s.ask(number(price), f"The {x.noun} cost {coins(price)}.", f"How much did the {x.noun} cost?", f"How many coins did the {x.noun} cost?")
+    s.ask(number(price), f"The {x.noun} cost {coins(price)}.", f"How much did the {x.noun} cost?",
+          f"How many coins did the {x.noun} cost?")
     s.ask(number(has), f"{h.name} had {coins(has)} at first.", f"How many coins did {h.name} have at first?")
-    s.ask(number(price - has), f"{f.name} gave {h.name} {coins(price - has)}.", f"How many coins did {f.name} give {h.name}?",
+    s.ask(number(price - has), f"{f.name} gave {h.name} {coins(price - has)}.",
+          f"How many coins did {f.name} give {h.name}?",
           f"How many coins did {h.name} get for the work?")
     s.ask(relative, f"{h.name} bought it for {h.his} {relative}.", f"Who was the {x.noun} for?")
     s.ask(None, f"{h.name} helped to {job}.", f"How did {h.name} earn the coins?", f"What work did {h.name} do?")
     s.ask_colour(x)
-    s.close(f"{h.name} bought the {x.noun} for {h.his} {relative}.", s.one("hard work pays off", "good things are worth working for"),
-            f"{h.His} {relative} was very happy with the {x.noun}.", f"When {h.his} {relative} saw the {x.noun}, they both smiled.",
+    s.close(f"{h.name} bought the {x.noun} for {h.his} {relative}.",
+            s.one("hard work pays off", "good things are worth working for"),
+            f"{h.His} {relative} was very happy with the {x.noun}.",
+            f"When {h.his} {relative} saw the {x.noun}, they both smiled.",
             f'"Thank you! It is the best gift," said {h.his} {relative}.')
     s.title = s.one(f"{h.name} at the Market", f"The {x.full.title()}")
-    s.topics += ["a day at the market", f"{h.name} and {a(x.noun)}", "hard work", f"{a(x.full)}", "coins", f"{a(h.kind)} at the market",
+    s.topics += ["a day at the market", f"{h.name} and {a(x.noun)}", "hard work", f"{a(x.full)}", "coins",
+                 f"{a(h.kind)} at the market",
                  f"{a(x.noun)}"]
 
 
