@@ -77,5 +77,20 @@ TEST(reference_invariance, positions_past_the_window_are_not_seen) {
   EXPECT_EQ(logits[39], truth[39]);  // 39 sees 32 to 39
 }
 
+TEST(tiny_model, a_written_model_is_read_back_as_it_was_made) {
+  const auto file = make_tiny_model({.vocab = 320, .dtype = DType::kQ8_0});
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tiny_model_read_back.gguf";
+  const auto written = write_model(*file, path);
+  ASSERT_TRUE(written) << written.error().message;
+  const auto read = formats::open_model_file(path);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(read) << read.error().message;
+  const auto runner = ModelRunner::make(*file, backend::make_reference_backend(), {});
+  const auto read_runner = ModelRunner::make(**read, backend::make_reference_backend(), {});
+  ASSERT_TRUE(runner && read_runner);
+  const std::vector<TokenId> tokens = tokens_of(20, 7);
+  EXPECT_EQ(read_runner->run(tokens, 20), runner->run(tokens, 20));
+}
+
 }  // namespace
 }  // namespace candor::testing
