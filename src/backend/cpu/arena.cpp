@@ -1,0 +1,49 @@
+#include "backend/cpu/arena.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+
+namespace candor::backend::cpu {
+namespace {
+
+// Slots and thread pieces start on a pair of cache lines, so that neighbours never share one.
+constexpr size_t kAlignment = 128;
+
+}  // namespace
+
+Expected<Arena> Arena::make(const ArenaLayout& layout) {
+  CANDOR_CHECK(layout.slot_cols.size() == layout.slot_is_output.size());
+  Arena arena;
+  size_t total = 0;
+  for (size_t i = 0; i < layout.slot_cols.size(); ++i) {
+    const int32_t n_rows = layout.slot_is_output[i] ? layout.max_out_rows : layout.max_rows;
+    const int32_t n_cols = layout.slot_cols[i];
+    if (n_rows < 0 || n_cols < 0) {
+      return fail(ErrorKind::kInvalidInput, "a step of " + std::to_string(n_rows) + " rows x " +
+                                                std::to_string(n_cols) + " columns, expected at least 0 of each");
+    }
+    const size_t n_floats = static_cast<size_t>(n_rows) * static_cast<size_t>(n_cols);  // < 2^62
+    arena.slots_.push_back({total, n_floats});
+    arena.max_cols_ = std::max(arena.max_cols_, n_cols);
+    const auto sum = checked_add<size_t>(total, round_up(n_floats * sizeof(float), kAlignment));
+    if (!sum) return fail(ErrorKind::kOutOfMemory, "a step's activations exceed the address space; use fewer rows");
+    total = *sum;
+  }
+  arena.max_rows_ = layout.max_rows;
+  CANDOR_ASSIGN(arena.memory_, platform::HugeBuffer::allocate(total, "a step's activations"));
+  return arena;
+}
+
+Expected<void> ThreadScratch::reserve(size_t bytes_per_thread) {
+  bytes_per_thread = round_up(bytes_per_thread, kAlignment);
+  if (bytes_per_thread <= bytes_per_thread_) return {};
+  CANDOR_ASSIGN(memory_, platform::HugeBuffer::allocate(bytes_per_thread * static_cast<size_t>(n_threads_),
+                                                        "the working memory of compute threads"));
+  bytes_per_thread_ = bytes_per_thread;
+  return {};
+}
+
+}  // namespace candor::backend::cpu

@@ -1,0 +1,166 @@
+// attend(): work units are (group of rows of one sequence, kv head). When there are fewer units than threads want and
+// the context is long, the fixed splits of the context are shared out instead; the bits are the same either way.
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_ops.h"
+
+namespace candor::backend::cpu {
+namespace {
+
+using kernels::AttendArgs;
+using kernels::KernelTable;
+using kernels::SplitRange;
+using platform::UnitRange;
+
+constexpr int32_t kQueriesPerUnit = 64;  // rows x heads that share a kv head: four tiles of 16
+constexpr int64_t kAttendSpeed = 16;     // products per nanosecond
+constexpr int64_t kStoreSpeed = 2;       // elements per nanosecond
+
+int64_t attend_ns(const AttendArgs& a) {
+  const int64_t keys = a.first_position + a.n_rows;
+  const int64_t seen = a.window_tokens == 0 ? keys : std::min<int64_t>(keys, a.window_tokens + a.n_rows);
+  return std::max<int64_t>(1, seen * 2 * a.head_dim * a.n_rows * a.n_group_heads / kAttendSpeed);
+}
+
+int32_t group_heads(const AttnSpec& spec) {
+  return spec.n_heads / spec.n_kv_heads;
+}
+
+}  // namespace
+
+void CpuOps::make_row_groups(int32_t heads) {
+  const int32_t rows = std::max(1, kQueriesPerUnit / heads);
+  groups_.clear();
+  for (size_t seq = 0; seq < batch_.seqs.size(); ++seq) {
+    const int32_t n_rows = batch_.seqs[seq].n_rows;
+    for (int32_t first = 0; first < n_rows; first += rows)
+      groups_.push_back({seq, first, std::min(rows, n_rows - first)});
+  }
+}
+
+AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_t kv_head) {
+  const SeqSlice& slice = batch_.seqs[group.seq];
+  const int32_t row = slice.first_row + group.first;
+  const int32_t head = kv_head * group_heads(*a.spec) * a.spec->head_dim;
+  return {.pages = kv_->pages(batch_.blocks_of(group.seq), a.layer, kv_head),
+          .q = arena_.row(a.q, row) + head,
+          .q_stride = a.q.n_cols,
+          .dst = arena_.row(a.dst, row) + head,
+          .dst_stride = a.dst.n_cols,
+          .n_rows = group.n_rows,
+          .n_group_heads = group_heads(*a.spec),
+          .head_dim = a.spec->head_dim,
+          .first_position = slice.n_past + group.first,
+          .window_tokens = a.spec->window_tokens,
+          .scale = a.spec->scale};
+}
+
+// Units run over the groups, and within a group over the kv heads.
+AttendArgs CpuOps::unit_args(const Attention& a, int64_t unit) {
+  const int32_t n_kv_heads = a.spec->n_kv_heads;
+  return attend_args(a, groups_[static_cast<size_t>(unit / n_kv_heads)], static_cast<int32_t>(unit % n_kv_heads));
+}
+
+void CpuOps::store(const Attention& a, size_t seq, int32_t kv_head) {
+  const SeqSlice& slice = batch_.seqs[seq];
+  const int32_t head = kv_head * a.spec->head_dim;
+  table_.store_kv({.pages = kv_->pages(batch_.blocks_of(seq), a.layer, kv_head),
+                   .k = arena_.row(a.k, slice.first_row) + head,
+                   .v = arena_.row(a.v, slice.first_row) + head,
+                   .stride = a.k.n_cols,
+                   .head_dim = a.spec->head_dim,
+                   .first_position = slice.n_past,
+                   .n_rows = slice.n_rows});
+}
+
+void CpuOps::store_all(const Attention& a) {
+  const int64_t n_kv_heads = a.spec->n_kv_heads;
+  const int64_t n_seqs = static_cast<int64_t>(batch_.seqs.size());
+  const int64_t elements = int64_t{2} * batch_.n_rows() * a.spec->head_dim / n_seqs;
+  pool_.parallel_for({.n_units = n_seqs * n_kv_heads, .unit_cost = std::max<int64_t>(1, elements / kStoreSpeed)},
+                     [&](UnitRange range) {
+                       for (int64_t unit = range.begin; unit < range.end; ++unit)
+                         store(a, static_cast<size_t>(unit / n_kv_heads), static_cast<int32_t>(unit % n_kv_heads));
+                     });
+}
+
+// store_first: a unit is all of its sequence's rows, so it stores what it then attends to.
+void CpuOps::attend_groups(const Attention& a, bool store_first) {
+  const int64_t n_units = static_cast<int64_t>(groups_.size()) * a.spec->n_kv_heads;
+  const int64_t cost = attend_ns(unit_args(a, n_units - 1));
+  pool_.parallel_for({.n_units = n_units, .unit_cost = cost}, [&](UnitRange range) {
+    for (int64_t unit = range.begin; unit < range.end; ++unit) {
+      if (store_first) {
+        const size_t seq = groups_[static_cast<size_t>(unit / a.spec->n_kv_heads)].seq;
+        store(a, seq, static_cast<int32_t>(unit % a.spec->n_kv_heads));
+      }
+      table_.attend(unit_args(a, unit), scratch_.of(range.thread));
+    }
+  });
+}
+
+// Lists the splits of every unit, with room for their results. False where sharing whole units is as good, or where
+// memory for the results can't be had.
+bool CpuOps::plan_splits(const Attention& a) {
+  const int64_t n_units = static_cast<int64_t>(groups_.size()) * a.spec->n_kv_heads;
+  if (pool_.n_threads() == 1 || n_units >= int64_t{2} * pool_.n_threads()) return false;
+  splits_.clear();
+  first_partial_.clear();
+  size_t n_bytes = 0;
+  for (int64_t unit = 0; unit < n_units; ++unit) {
+    const AttendArgs args = unit_args(a, unit);
+    const SplitRange range = kernels::splits_of_rows(args);
+    const size_t partial = kernels::attend_partial_bytes(args.n_rows * args.n_group_heads, args.head_dim);
+    first_partial_.push_back(n_bytes);
+    for (int32_t split = range.first; split < range.end; ++split) {
+      splits_.push_back({unit, split, n_bytes});
+      n_bytes += partial;
+    }
+  }
+  if (static_cast<int64_t>(splits_.size()) == n_units) return false;
+  if (partials_.size() >= n_bytes) return true;
+  auto grown = platform::HugeBuffer::allocate(2 * n_bytes, "partial results of attention");
+  if (!grown) return false;
+  partials_ = std::move(*grown);
+  return true;
+}
+
+void CpuOps::attend_in_splits(const Attention& a) {
+  const int64_t n_units = static_cast<int64_t>(first_partial_.size());
+  pool_.parallel_for({.n_units = static_cast<int64_t>(splits_.size())}, [&](UnitRange range) {
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      const SplitUnit& unit = splits_[static_cast<size_t>(i)];
+      table_.attend_split(unit_args(a, unit.group_unit), unit.split, partials_.data() + unit.partial,
+                          scratch_.of(range.thread));
+    }
+  });
+  pool_.parallel_for({.n_units = n_units}, [&](UnitRange range) {
+    for (int64_t unit = range.begin; unit < range.end; ++unit) {
+      table_.attend_combine(unit_args(a, unit), partials_.data() + first_partial_[static_cast<size_t>(unit)],
+                            scratch_.of(range.thread));
+    }
+  });
+}
+
+void CpuOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) {
+  if (batch_.n_rows() == 0) return;
+  const Attention a{dst, q, k, v, layer, &spec};
+  make_row_groups(group_heads(spec));
+  if (fault_ != Fault::kNone) {
+    store_all(a);
+    const int32_t n_parts = fault_ == Fault::kSplitKeysByThreads ? pool_.n_threads() : batch_.n_rows();
+    const int64_t n_units = static_cast<int64_t>(groups_.size()) * spec.n_kv_heads;
+    for (int64_t unit = 0; unit < n_units; ++unit) attend_in_parts(unit_args(a, unit), n_parts);
+    return;
+  }
+  if (plan_splits(a)) {
+    store_all(a);
+    return attend_in_splits(a);
+  }
+  const bool store_first = every_sequence_is_one_group();
+  if (!store_first) store_all(a);
+  attend_groups(a, store_first);
+}
+
+}  // namespace candor::backend::cpu

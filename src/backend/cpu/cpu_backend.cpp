@@ -1,0 +1,87 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <string>
+#include <utility>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/test_faults.h"
+#include "platform/topology.h"
+
+namespace candor::backend {
+namespace cpu {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const kernels::KernelTable& table, std::unique_ptr<platform::ThreadPool> pool, Fault fault)
+      : pool_(std::move(pool)), ops_(table, *pool_, fault) {
+    const int32_t n_threads = pool_->n_threads();
+    info_ = {.name = "cpu",
+             .description = std::string(table.description) + ", " + std::to_string(n_threads) +
+                            (n_threads == 1 ? " thread" : " threads"),
+             .n_threads = n_threads,
+             .default_kv = KvType::kBf16};
+  }
+
+  const BackendInfo& info() const override { return info_; }
+
+  Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
+    CANDOR_ASSIGN(std::unique_ptr<CpuWeight> weight, upload_weight(tensor, role, *pool_));
+    CANDOR_TRY(ops_.reserve_for_weight(weight->n_cols()));
+    return weight;
+  }
+
+  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
+    CANDOR_ASSIGN(std::unique_ptr<CpuKv> kv, CpuKv::make(layout, n_blocks));
+    CANDOR_TRY(ops_.reserve_for_kv(layout.head_dim));
+    return kv;
+  }
+
+  Expected<void> reserve_arena(const ArenaLayout& layout) override { return ops_.reserve(layout); }
+
+  Ops& ops() override { return ops_; }
+
+  void begin_step(const StepBatch& batch, KvStore& kv) override {
+    pool_->begin_burst();
+    ops_.begin(batch, static_cast<CpuKv&>(kv));
+  }
+  StepTicket end_step() override {
+    pool_->end_burst();
+    return {++last_ticket_};
+  }
+  LogitsView wait(StepTicket ticket) override {
+    CANDOR_CHECK(ticket.id == last_ticket_);
+    return ops_.logits();
+  }
+
+ private:
+  BackendInfo info_;
+  std::unique_ptr<platform::ThreadPool> pool_;
+  CpuOps ops_;
+  int64_t last_ticket_ = 0;
+};
+
+// Spinning pays only while every thread has a processor of its own.
+bool may_spin(const platform::Topology& topology, int32_t n_threads) {
+  return n_threads <= topology.n_allowed() && (!topology.quota_cpus || n_threads <= *topology.quota_cpus);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault) {
+  CANDOR_ASSIGN(const kernels::KernelTable* table,
+                options.isa.empty() ? kernels::select_table_from_environment() : kernels::select_table(options.isa));
+  const platform::Topology topology = platform::read_topology();
+  const int32_t n_threads = options.n_threads == 0 ? platform::advise_threads(topology).n_threads : options.n_threads;
+  CANDOR_ASSIGN(auto pool,
+                platform::ThreadPool::start({.n_threads = n_threads, .spin = may_spin(topology, n_threads)}));
+  return std::make_unique<CpuBackend>(*table, std::move(pool), fault);
+}
+
+}  // namespace cpu
+
+Expected<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
+  return cpu::make_faulty_cpu_backend(options, cpu::Fault::kNone);
+}
+
+}  // namespace candor::backend

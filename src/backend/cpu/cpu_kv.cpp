@@ -1,0 +1,71 @@
+#include "backend/cpu/cpu_kv.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+
+namespace candor::backend::cpu {
+namespace {
+
+static_assert(kernels::kPageTokens == kBlockTokens);
+
+std::optional<size_t> block_bytes_of(const KvLayout& layout) {
+  const size_t page = kernels::kv_page_bytes(layout.head_dim);
+  const auto heads = checked_mul<size_t>(2 * page, static_cast<size_t>(layout.n_kv_heads));
+  return heads ? checked_mul<size_t>(*heads, static_cast<size_t>(layout.n_layers)) : std::nullopt;
+}
+
+std::string shape_text(const KvLayout& layout) {
+  return std::to_string(layout.n_layers) + " layers x " + std::to_string(layout.n_kv_heads) + " heads x " +
+         std::to_string(layout.head_dim);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_blocks) {
+  if (layout.type != KvType::kBf16) {
+    return fail(ErrorKind::kUnsupported, std::string("K/V type ") + (layout.type == KvType::kF32 ? "f32" : "q8_0") +
+                                             " is not offered by the cpu backend, expected bf16");
+  }
+  if (layout.n_layers < 1 || layout.n_kv_heads < 1 || layout.head_dim < 1 || n_blocks < 1) {
+    return fail(ErrorKind::kInvalidInput, "K/V pages: " + std::to_string(n_blocks) + " blocks of " +
+                                              shape_text(layout) + ", expected at least 1 of each");
+  }
+  const std::optional<size_t> block = block_bytes_of(layout);
+  const std::optional<size_t> total = block ? checked_mul<size_t>(*block, static_cast<size_t>(n_blocks)) : std::nullopt;
+  if (!total) {
+    return fail(ErrorKind::kOutOfMemory, "K/V pages: " + std::to_string(n_blocks) + " blocks of " + shape_text(layout) +
+                                             " exceed the address space; ask for fewer");
+  }
+  CANDOR_ASSIGN(platform::HugeBuffer memory, platform::HugeBuffer::allocate(*total, "K/V pages"));
+  return std::unique_ptr<CpuKv>(new CpuKv(layout, n_blocks, *block, std::move(memory)));
+}
+
+CpuKv::CpuKv(const KvLayout& layout, int32_t n_blocks, size_t block_bytes, platform::HugeBuffer memory)
+    : layout_(layout),
+      n_blocks_(n_blocks),
+      page_bytes_(kernels::kv_page_bytes(layout.head_dim)),
+      block_bytes_(block_bytes),
+      memory_(std::move(memory)) {}
+
+void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
+  CANDOR_CHECK(src >= 0 && src < n_blocks_ && dst >= 0 && dst < n_blocks_);
+  CANDOR_CHECK(n_tokens >= 0 && n_tokens <= kBlockTokens);
+  if (src == dst) return;
+  std::memcpy(memory_.data() + static_cast<size_t>(dst) * block_bytes_,
+              memory_.data() + static_cast<size_t>(src) * block_bytes_, block_bytes_);
+}
+
+kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head) {
+  const size_t plane =
+      static_cast<size_t>(layer) * static_cast<size_t>(layout_.n_kv_heads) + static_cast<size_t>(kv_head);
+  return {.base = memory_.data(),
+          .block_table = blocks.data(),
+          .block_bytes = block_bytes_,
+          .k_offset = 2 * plane * page_bytes_,
+          .v_offset = (2 * plane + 1) * page_bytes_};
+}
+
+}  // namespace candor::backend::cpu

@@ -1,0 +1,96 @@
+// linear(): the input is encoded once for each encoding that the weights want, then all panels of those weights are
+// shared out over the threads in one go.
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_ops.h"
+
+namespace candor::backend::cpu {
+namespace {
+
+using kernels::Encoding;
+using platform::UnitRange;
+
+constexpr int64_t kEncodeSpeed = 8;      // elements per nanosecond
+constexpr int64_t kStreamSpeed = 12;     // bytes of weights per nanosecond
+constexpr int64_t kMultiplySpeed = 100;  // products per nanosecond
+constexpr int64_t kGrainsPerThread = 8;  // few enough for long streams, enough to even out what others disturb
+constexpr int64_t kGrainNs = 3000;
+
+const CpuWeight& own(const Weight& weight) {
+  return static_cast<const CpuWeight&>(weight);
+}
+
+int64_t panel_ns(const kernels::WeightShape& shape, int32_t n_rows) {
+  const int64_t stream = static_cast<int64_t>(kernels::panel_bytes(shape)) / kStreamSpeed;
+  const int64_t multiply = kernels::kPanelRows * shape.n_in * n_rows / kMultiplySpeed;
+  return std::max({int64_t{1}, stream, multiply});
+}
+
+}  // namespace
+
+void CpuOps::linear(std::span<const LinearTerm> terms, Activation src) {
+  if (src.n_rows == 0) return;
+  for (const Encoding encoding : {Encoding::kF32, Encoding::kBf16, Encoding::kQ8x256, Encoding::kQ8x32}) {
+    runs_.clear();
+    int64_t n_units = 0;
+    for (const LinearTerm& term : terms) {
+      const CpuWeight& weight = own(*term.weight);
+      if (kernels::encoding_of(weight.shape().dtype) != encoding) continue;
+      CANDOR_DCHECK(weight.n_cols() == src.n_cols && weight.n_rows() == term.dst.n_cols);
+      const int64_t n_panels = kernels::n_panels(weight.shape());
+      runs_.push_back({&term, &weight, n_units, n_panels});
+      n_units += n_panels;
+    }
+    if (runs_.empty()) continue;
+    encode_rows(encoding, src);
+    run_panels(src);
+  }
+}
+
+void CpuOps::encode_rows(Encoding encoding, Activation src) {
+  const size_t row_bytes = kernels::encoded_row_bytes(encoding, src.n_cols);
+  const int64_t cost = std::max<int64_t>(1, src.n_cols / kEncodeSpeed);
+  pool_.parallel_for({.n_units = src.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
+                     [&](UnitRange range) {
+                       for (int64_t i = range.begin; i < range.end; ++i) {
+                         table_.encode(encoding, arena_.row(src, static_cast<int32_t>(i)), src.n_cols,
+                                       encoded_.data() + static_cast<size_t>(i) * row_bytes);
+                       }
+                     });
+}
+
+void CpuOps::run_panels(Activation src) {
+  const int64_t n_units = runs_.back().first_unit + runs_.back().n_panels;
+  const int64_t cost = panel_ns(runs_.front().weight->shape(), src.n_rows);
+  const int64_t even = n_units / (int64_t{kGrainsPerThread} * pool_.n_threads());
+  const int64_t grain = std::max({int64_t{1}, even, kGrainNs / cost});
+  pool_.parallel_for({.n_units = n_units, .grain = grain, .unit_cost = cost}, [&](UnitRange range) {
+    for (const PanelRun& run : runs_) {
+      const int64_t begin = std::max(range.begin, run.first_unit);
+      const int64_t end = std::min(range.end, run.first_unit + run.n_panels);
+      if (begin < end) run_term(run, {begin - run.first_unit, end - run.first_unit, range.thread}, src);
+    }
+  });
+}
+
+// range: panels of this term.
+void CpuOps::run_term(const PanelRun& run, UnitRange range, Activation src) {
+  const Activation& dst = run.term->dst;
+  table_.matmul({.shape = run.weight->shape(),
+                 .weights = run.weight->panels(),
+                 .activations = encoded_.data(),
+                 .n_rows = src.n_rows,
+                 .dst = arena_.data(dst),
+                 .dst_stride = dst.n_cols,
+                 .panel_begin = range.begin,
+                 .panel_end = range.end,
+                 .scratch = scratch_.of(range.thread)});
+  if (run.term->bias == nullptr) return;
+  const int64_t first = range.begin * kernels::kPanelRows;
+  const int64_t count = std::min<int64_t>(range.end * kernels::kPanelRows, dst.n_cols) - first;
+  const float* bias = own(*run.term->bias).values() + first;
+  for (int32_t i = 0; i < dst.n_rows; ++i) table_.add(bias, count, arena_.row(dst, i) + first);
+}
+
+}  // namespace candor::backend::cpu

@@ -1,0 +1,109 @@
+#pragma once
+// The operations of a step on the compute threads. Each call splits its rows, panels or heads over the threads and
+// returns when all are done; what a row's numbers are never depends on the split (numerics.md). The engine thread
+// calls; nothing here allocates after the first steps have warmed it up.
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/arena.h"
+#include "backend/cpu/cpu_kv.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/cpu/rope_tables.h"
+#include "backend/cpu/test_faults.h"
+#include "kernels/kernels.h"
+#include "platform/thread_pool.h"
+
+namespace candor::backend::cpu {
+
+class CpuOps final : public Ops {
+ public:
+  // table and pool are borrowed.
+  CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fault fault);
+
+  Expected<void> reserve(const ArenaLayout& layout);
+  // Working memory for a weight or a K/V layout that steps will use.
+  Expected<void> reserve_for_weight(int64_t n_in) { return scratch_.reserve(kernels::matmul_scratch_bytes(n_in)); }
+  Expected<void> reserve_for_kv(int32_t head_dim) { return scratch_.reserve(kernels::attend_scratch_bytes(head_dim)); }
+
+  void begin(const StepBatch& batch, CpuKv& kv);
+  LogitsView logits() const { return logits_; }
+
+  void embed(Activation dst, const Weight& table, float scale) override;
+  void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) override;
+  void linear(std::span<const LinearTerm> terms, Activation src) override;
+  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
+  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void add(Activation dst, Activation src, float scale) override;
+  void gather(Activation dst, Activation src) override;
+  void collect(Activation logits, float scale) override;
+
+ private:
+  // Panels of one term inside the run over all terms of a linear().
+  struct PanelRun {
+    const LinearTerm* term = nullptr;
+    const CpuWeight* weight = nullptr;
+    int64_t first_unit = 0;
+    int64_t n_panels = 0;
+  };
+  // Consecutive rows of one sequence that are attended together.
+  struct RowGroup {
+    size_t seq = 0;
+    int32_t first = 0;  // row within the sequence's slice
+    int32_t n_rows = 0;
+  };
+  // The operands of an attend().
+  struct Attention {
+    Activation dst, q, k, v;
+    int32_t layer = 0;
+    const AttnSpec* spec = nullptr;
+  };
+  // One split of one (row group, head), when a long context is shared between threads.
+  struct SplitUnit {
+    int64_t group_unit = 0;
+    int32_t split = 0;
+    size_t partial = 0;
+  };
+
+  template <class Fn>
+  void for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn);
+
+  void encode_rows(kernels::Encoding encoding, Activation src);
+  void run_panels(Activation src);
+  void run_term(const PanelRun& run, platform::UnitRange range, Activation src);
+
+  void make_row_groups(int32_t group_heads);
+  bool every_sequence_is_one_group() const { return groups_.size() == batch_.seqs.size(); }
+  kernels::AttendArgs attend_args(const Attention& a, const RowGroup& group, int32_t kv_head);
+  kernels::AttendArgs unit_args(const Attention& a, int64_t unit);
+  void store(const Attention& a, size_t seq, int32_t kv_head);
+  void store_all(const Attention& a);
+  void attend_groups(const Attention& a, bool store_first);
+  bool plan_splits(const Attention& a);
+  void attend_in_splits(const Attention& a);
+
+  // Constant after construction.
+  const kernels::KernelTable& table_;
+  platform::ThreadPool& pool_;
+  Fault fault_;
+
+  Arena arena_;
+  ThreadScratch scratch_;
+  platform::HugeBuffer encoded_;  // the input of linear(), one row after another
+  RopeTables rope_tables_;
+
+  // Of this step.
+  StepBatch batch_;
+  CpuKv* kv_ = nullptr;
+  LogitsView logits_;
+
+  // Lists of the running operation, kept to spare allocations.
+  std::vector<PanelRun> runs_;
+  std::vector<RowGroup> groups_;
+  std::vector<SplitUnit> splits_;
+  std::vector<size_t> first_partial_;
+  platform::HugeBuffer partials_;
+};
+
+}  // namespace candor::backend::cpu

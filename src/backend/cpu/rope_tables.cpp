@@ -1,0 +1,41 @@
+#include "backend/cpu/rope_tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace candor::backend::cpu {
+
+RopeTables::Table& RopeTables::find(const RopeSpec& spec) {
+  const auto at = std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) { return table.spec == spec; });
+  if (at != tables_.end()) return *at;
+  Table table;
+  table.spec = spec;
+  table.frequencies = rope_frequencies(spec);
+  tables_.push_back(std::move(table));
+  return tables_.back();
+}
+
+RopeRows RopeTables::rows(const RopeSpec& spec, std::span<const int32_t> positions, platform::ThreadPool& pool) {
+  Table& table = find(spec);
+  const size_t half = table.frequencies.size();
+  if (table.step == step_) return {table.cos.data(), table.sin.data()};
+  table.step = step_;
+  table.cos.resize(std::max(table.cos.size(), positions.size() * half));
+  table.sin.resize(table.cos.size());
+  constexpr int64_t kPairNs = 40;
+  pool.parallel_for({.n_units = static_cast<int64_t>(positions.size()),
+                     .grain = 4,
+                     .unit_cost = kPairNs * static_cast<int64_t>(half)},
+                    [&](platform::UnitRange range) {
+                      for (size_t row = static_cast<size_t>(range.begin); row < static_cast<size_t>(range.end); ++row) {
+                        for (size_t i = 0; i < half; ++i) {
+                          const double angle = positions[row] * table.frequencies[i];
+                          table.cos[row * half + i] = static_cast<float>(std::cos(angle) * spec.attention_factor);
+                          table.sin[row * half + i] = static_cast<float>(std::sin(angle) * spec.attention_factor);
+                        }
+                      }
+                    });
+  return {table.cos.data(), table.sin.data()};
+}
+
+}  // namespace candor::backend::cpu

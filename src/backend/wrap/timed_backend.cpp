@@ -1,0 +1,78 @@
+#include "backend/wrap/timed_backend.h"
+
+namespace candor::backend {
+namespace {
+
+constexpr std::array<std::string_view, kOpKinds> kNames{"embed", "norm", "linear", "rope",   "attend",
+                                                        "gate",  "add",  "gather", "collect"};
+
+uint64_t bytes_of(const Weight* weight) {
+  return weight == nullptr ? 0 : weight->n_bytes();
+}
+
+}  // namespace
+
+std::string_view op_name(OpKind kind) {
+  return kNames[static_cast<size_t>(kind)];
+}
+
+OpTime OpTimes::total() const {
+  OpTime sum;
+  for (const OpTime& time : times_) {
+    sum.n_calls += time.n_calls;
+    sum.ns += time.ns;
+    sum.weight_bytes += time.weight_bytes;
+  }
+  return sum;
+}
+
+template <class Call>
+void TimedOps::measure(OpKind kind, uint64_t weight_bytes, Call&& call) {
+  const int64_t start = clock_.now_ns();
+  call();
+  OpTime& time = times_.of(kind);
+  time.ns += clock_.now_ns() - start;
+  time.weight_bytes += weight_bytes;
+  ++time.n_calls;
+}
+
+void TimedOps::embed(Activation dst, const Weight& table, float scale) {
+  const uint64_t row_bytes = table.n_rows() == 0 ? 0 : table.n_bytes() / static_cast<uint64_t>(table.n_rows());
+  measure(OpKind::kEmbed, row_bytes * static_cast<uint64_t>(dst.n_rows), [&] { inner_.embed(dst, table, scale); });
+}
+
+void TimedOps::norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) {
+  measure(OpKind::kNorm, gain.n_bytes(), [&] { inner_.norm(dst, src, gain, spec); });
+}
+
+void TimedOps::linear(std::span<const LinearTerm> terms, Activation src) {
+  uint64_t n_bytes = 0;
+  for (const LinearTerm& term : terms) n_bytes += bytes_of(term.weight) + bytes_of(term.bias);
+  measure(OpKind::kLinear, n_bytes, [&] { inner_.linear(terms, src); });
+}
+
+void TimedOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) {
+  measure(OpKind::kRope, 0, [&] { inner_.rope(x, n_heads, head_dim, spec); });
+}
+
+void TimedOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) {
+  measure(OpKind::kAttend, 0, [&] { inner_.attend(dst, q, k, v, layer, spec); });
+}
+
+void TimedOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
+  measure(OpKind::kGate, 0, [&] { inner_.gate(dst, gate_src, up, kind); });
+}
+
+void TimedOps::add(Activation dst, Activation src, float scale) {
+  measure(OpKind::kAdd, 0, [&] { inner_.add(dst, src, scale); });
+}
+
+void TimedOps::gather(Activation dst, Activation src) {
+  measure(OpKind::kGather, 0, [&] { inner_.gather(dst, src); });
+}
+
+void TimedOps::collect(Activation logits, float scale) {
+  measure(OpKind::kCollect, 0, [&] { inner_.collect(logits, scale); });
+}
+
+}  // namespace candor::backend

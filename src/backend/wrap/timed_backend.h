@@ -1,0 +1,84 @@
+#pragma once
+// A decorator that measures another backend's operations: calls, time and bytes of weights read, by kind. Operations of
+// a device that works in the background would be measured as calls only; the CPU's are done when they return.
+// Owns the backend that it wraps; borrows the clock. One thread, like every Backend.
+
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "obs/clock.h"
+
+namespace candor::backend {
+
+enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kAdd, kGather, kCollect };
+inline constexpr size_t kOpKinds = 9;
+std::string_view op_name(OpKind kind);
+
+struct OpTime {
+  int64_t n_calls = 0;
+  int64_t ns = 0;
+  uint64_t weight_bytes = 0;
+};
+
+class OpTimes {
+ public:
+  const OpTime& of(OpKind kind) const { return times_[static_cast<size_t>(kind)]; }
+  OpTime& of(OpKind kind) { return times_[static_cast<size_t>(kind)]; }
+  OpTime total() const;
+  void clear() { times_ = {}; }
+
+ private:
+  std::array<OpTime, kOpKinds> times_{};
+};
+
+class TimedOps final : public Ops {
+ public:
+  TimedOps(Ops& inner, const obs::Clock& clock) : inner_(inner), clock_(clock) {}
+  OpTimes& times() { return times_; }
+
+  void embed(Activation dst, const Weight& table, float scale) override;
+  void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) override;
+  void linear(std::span<const LinearTerm> terms, Activation src) override;
+  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
+  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void add(Activation dst, Activation src, float scale) override;
+  void gather(Activation dst, Activation src) override;
+  void collect(Activation logits, float scale) override;
+
+ private:
+  template <class Call>
+  void measure(OpKind kind, uint64_t weight_bytes, Call&& call);
+
+  Ops& inner_;
+  const obs::Clock& clock_;
+  OpTimes times_;
+};
+
+class TimedBackend final : public Backend {
+ public:
+  TimedBackend(std::unique_ptr<Backend> inner, const obs::Clock& clock)
+      : inner_(std::move(inner)), ops_(inner_->ops(), clock) {}
+  OpTimes& times() { return ops_.times(); }
+
+  const BackendInfo& info() const override { return inner_->info(); }
+  Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
+    return inner_->upload(tensor, role);
+  }
+  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
+    return inner_->make_kv(layout, n_blocks);
+  }
+  Expected<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
+  Ops& ops() override { return ops_; }
+  void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
+  StepTicket end_step() override { return inner_->end_step(); }
+  LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  TimedOps ops_;
+};
+
+}  // namespace candor::backend

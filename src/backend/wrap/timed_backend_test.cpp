@@ -1,0 +1,118 @@
+#include "backend/wrap/timed_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace candor::backend {
+namespace {
+
+class FakeWeight final : public Weight {
+ public:
+  int64_t n_rows() const override { return 10; }
+  int64_t n_cols() const override { return 4; }
+  size_t n_bytes() const override { return 160; }
+};
+
+class FakeKv final : public KvStore {
+ public:
+  const KvLayout& layout() const override { return layout_; }
+  int32_t n_blocks() const override { return 1; }
+  size_t n_bytes() const override { return 1; }
+  void copy_block(BlockId, BlockId, int32_t) override {}
+
+ private:
+  KvLayout layout_;
+};
+
+// Every operation takes 7 ns.
+class FakeOps final : public Ops {
+ public:
+  explicit FakeOps(obs::ManualClock& clock) : clock_(clock) {}
+  void embed(Activation, const Weight&, float) override { note("embed"); }
+  void norm(Activation, Activation, const Weight&, const NormSpec&) override { note("norm"); }
+  void linear(std::span<const LinearTerm>, Activation) override { note("linear"); }
+  void rope(Activation, int32_t, int32_t, const RopeSpec&) override { note("rope"); }
+  void attend(Activation, Activation, Activation, Activation, int32_t, const AttnSpec&) override { note("attend"); }
+  void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
+  void add(Activation, Activation, float) override { note("add"); }
+  void gather(Activation, Activation) override { note("gather"); }
+  void collect(Activation, float) override { note("collect"); }
+  std::vector<std::string> calls;
+
+ private:
+  void note(const char* name) {
+    calls.emplace_back(name);
+    clock_.advance_ns(7);
+  }
+  obs::ManualClock& clock_;
+};
+
+class FakeBackend final : public Backend {
+ public:
+  explicit FakeBackend(obs::ManualClock& clock) : ops_(clock) {}
+  const BackendInfo& info() const override { return info_; }
+  Expected<std::unique_ptr<Weight>> upload(const TensorView&, WeightRole) override {
+    return std::make_unique<FakeWeight>();
+  }
+  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout&, int32_t) override { return std::make_unique<FakeKv>(); }
+  Expected<void> reserve_arena(const ArenaLayout&) override { return {}; }
+  Ops& ops() override { return ops_; }
+  void begin_step(const StepBatch&, KvStore&) override {}
+  StepTicket end_step() override { return {3}; }
+  LogitsView wait(StepTicket ticket) override { return {nullptr, static_cast<int32_t>(ticket.id), 0}; }
+  FakeOps& fake() { return ops_; }
+
+ private:
+  BackendInfo info_{.name = "fake", .description = {}, .n_threads = 1, .default_kv = KvType::kBf16};
+  FakeOps ops_;
+};
+
+TEST(timed_backend, operations_pass_through_and_are_counted_by_kind) {
+  obs::ManualClock clock;
+  auto inner = std::make_unique<FakeBackend>(clock);
+  FakeOps& fake = inner->fake();
+  TimedBackend timed(std::move(inner), clock);
+  const FakeWeight weight;
+  Ops& ops = timed.ops();
+  const Activation x{0, 2, 4};
+  const LinearTerm terms[] = {{&weight, nullptr, x}, {&weight, &weight, x}};
+
+  ops.embed(x, weight, 1.0f);
+  ops.norm(x, x, weight, {});
+  ops.linear(terms, x);
+  ops.linear(terms, x);
+  ops.rope(x, 1, 4, {});
+  ops.attend(x, x, x, x, 0, {});
+  ops.gate(x, x, x, GateKind::kSilu);
+  ops.add(x, x, 1.0f);
+  ops.gather(x, x);
+  ops.collect(x, 1.0f);
+
+  EXPECT_EQ(fake.calls, (std::vector<std::string>{"embed", "norm", "linear", "linear", "rope", "attend", "gate", "add",
+                                                  "gather", "collect"}));
+  EXPECT_EQ(timed.times().of(OpKind::kLinear).n_calls, 2);
+  EXPECT_EQ(timed.times().of(OpKind::kLinear).ns, 14);
+  EXPECT_EQ(timed.times().of(OpKind::kLinear).weight_bytes, 2u * 3 * 160);
+  EXPECT_EQ(timed.times().of(OpKind::kEmbed).weight_bytes, 2u * 16);
+  EXPECT_EQ(timed.times().total().n_calls, 10);
+  EXPECT_EQ(timed.times().total().ns, 70);
+  timed.times().clear();
+  EXPECT_EQ(timed.times().total().n_calls, 0);
+  EXPECT_EQ(op_name(OpKind::kCollect), "collect");
+}
+
+TEST(timed_backend, everything_else_is_the_inner_backends) {
+  obs::ManualClock clock;
+  TimedBackend timed(std::make_unique<FakeBackend>(clock), clock);
+  EXPECT_EQ(timed.info().name, "fake");
+  EXPECT_TRUE(timed.upload({}, WeightRole::kLinear));
+  EXPECT_TRUE(timed.make_kv({}, 1));
+  EXPECT_TRUE(timed.reserve_arena({}));
+  EXPECT_EQ(timed.end_step().id, 3);
+  EXPECT_EQ(timed.wait({3}).n_rows, 3);
+}
+
+}  // namespace
+}  // namespace candor::backend
