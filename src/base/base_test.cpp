@@ -60,7 +60,8 @@ TEST(exact_math, exp_is_within_two_ulp_over_its_range) {
 }
 
 TEST(utf8, rejects_surrogates_overlong_forms_and_what_lies_above_unicode) {
-  for (const char* bad : {"\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF", "\x80", "\xF8\x88\x80\x80\x80"})
+  for (const char* bad :
+       {"\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF", "\x80", "\xF8\x88\x80\x80\x80"})
     EXPECT_EQ(first_invalid_utf8(bad), 0u) << bad;
   EXPECT_EQ(first_invalid_utf8("aé€😀"), std::strlen("aé€😀"));
   EXPECT_EQ(decode_utf8("😀", 0).value, 0x1F600u);

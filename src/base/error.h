@@ -34,7 +34,9 @@ using Expected = tl::expected<T, Error>;
 inline tl::unexpected<Error> fail(ErrorKind kind, std::string message) {
   return tl::unexpected<Error>(Error{kind, std::move(message)});
 }
-inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
@@ -49,16 +51,15 @@ inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(st
 #endif
 
 // Returns the error of an Expected<...> expression from the enclosing function; the value is dropped.
-#define CANDOR_TRY(expression)                                           \
-  do {                                                                   \
-    if (auto candor_result = (expression); !candor_result)               \
-      return ::candor::fail(std::move(candor_result).error());           \
+#define CANDOR_TRY(expression)                                                                                      \
+  do {                                                                                                              \
+    if (auto candor_result = (expression); !candor_result) return ::candor::fail(std::move(candor_result).error()); \
   } while (false)
 // CANDOR_ASSIGN(auto file, open(path)): declares or assigns the value, or returns the error.
 #define CANDOR_ASSIGN_CAT2(a, b) a##b
 #define CANDOR_ASSIGN_CAT(a, b) CANDOR_ASSIGN_CAT2(a, b)
 #define CANDOR_ASSIGN(lhs, expression) CANDOR_ASSIGN_IMPL(CANDOR_ASSIGN_CAT(candor_result_, __LINE__), lhs, expression)
-#define CANDOR_ASSIGN_IMPL(result, lhs, expression)            \
-  auto result = (expression);                                  \
+#define CANDOR_ASSIGN_IMPL(result, lhs, expression)              \
+  auto result = (expression);                                    \
   if (!result) return ::candor::fail(std::move(result).error()); \
   lhs = std::move(*result)

@@ -20,8 +20,8 @@ inline constexpr float kP2 = 0.04166652262210845947f;
 inline constexpr float kP3 = 0.00833337195217609406f;
 inline constexpr float kP4 = 0.00139304355252534151f;
 inline constexpr float kP5 = 0.00019894674187526107f;
-inline constexpr float kMax = 88.0f;   // results stay finite
-inline constexpr float kMin = -87.0f;  // results stay normal; below it exp is exactly 0
+inline constexpr float kMax = 88.0f;          // results stay finite
+inline constexpr float kMin = -87.0f;         // results stay normal; below it exp is exactly 0
 inline constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
 }  // namespace exp_constants
 
@@ -45,6 +45,8 @@ inline float exp_f32(float x) {
 }
 
 // x / (1 + e^-x). The division is IEEE, so it is exact in the sense of correctly rounded.
-inline float silu_f32(float x) { return x / (1.0f + exp_f32(-x)); }
+inline float silu_f32(float x) {
+  return x / (1.0f + exp_f32(-x));
+}
 
 }  // namespace candor

@@ -10,7 +10,9 @@ namespace candor {
 using f16 = uint16_t;
 using bf16 = uint16_t;
 
-constexpr float bf16_to_f32(bf16 h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
+constexpr float bf16_to_f32(bf16 h) {
+  return std::bit_cast<float>(static_cast<uint32_t>(h) << 16);
+}
 
 // Denormal f32 values become signed zero first (DAZ, as vdpbf16ps and the AMX tiles treat them).
 constexpr bf16 f32_to_bf16(float f) {

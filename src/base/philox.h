@@ -28,6 +28,8 @@ constexpr PhiloxWords random_words(uint64_t seed, uint32_t choice, uint64_t posi
 }
 
 // Uniform in [0, 1): the top 24 bits, exact in f32.
-constexpr float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+constexpr float unit_float(uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
 
 }  // namespace candor

@@ -62,7 +62,8 @@ size_t complete_utf8_prefix(std::string_view text) {
     const size_t at = text.size() - back;
     const LeadByte lead = classify(static_cast<uint8_t>(text[at]));
     if (lead.length == 0) continue;
-    const bool could_continue = lead.length > static_cast<int>(back) && valid_bytes(text, at, lead) == static_cast<int>(back);
+    const bool could_continue =
+        lead.length > static_cast<int>(back) && valid_bytes(text, at, lead) == static_cast<int>(back);
     return could_continue ? at : text.size();
   }
   return text.size();
