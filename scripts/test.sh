@@ -21,6 +21,7 @@ stage() {
 checks() {
   python3 scripts/check_deps.py
   python3 scripts/check_style.py
+  python3 scripts/make_notice.py --check
 }
 tests_of() { ctest --test-dir "$1" --output-on-failure -j "$(nproc)" --no-tests=error; }
 export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
