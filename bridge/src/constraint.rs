@@ -1,0 +1,199 @@
+//! Constraints on generated text: compile, mask, accept, roll back.
+
+use std::time::Duration;
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::TokenId;
+use llguidance::Matcher;
+use serde_json::Value;
+
+use crate::error::{clip, Error, Result, Status};
+use crate::guard::run_bounded;
+use crate::tok_env::TokEnvironment;
+use crate::{schema_check, syntax_check};
+
+pub const MAX_SOURCE_BYTES: usize = 1 << 20;
+pub const MAX_CHOICES: usize = 10_000;
+const COMPILE_TIME: Duration = Duration::from_millis(1900);
+
+/// Numbers are part of the C interface (`enum candor_grammar_kind`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    JsonSchema = 0,
+    JsonObject = 1,
+    Regex = 2,
+    Lark = 3,
+    Choice = 4,
+}
+
+pub struct Constraint {
+    matcher: Matcher,
+    eos_tokens: Vec<TokenId>,
+    n_tokens: usize,
+    /// End-of-sequence tokens accepted after the matcher had stopped by itself; it does not count them.
+    n_late_eos: usize,
+}
+
+/// The text of an error of the compiler below, without its dumps.
+fn trimmed(message: &str) -> String {
+    let end = ["\n<non-verbose/>", "\n<state>", "\n<backtrace>"]
+        .iter()
+        .filter_map(|marker| message.find(marker))
+        .min()
+        .unwrap_or(message.len());
+    clip(message[..end].trim_end(), 2000)
+}
+
+fn parse_json(source: &str, what: &str) -> Result<Value> {
+    serde_json::from_str(source).map_err(|e| Error::invalid(format!("{what} is not JSON: {e}")))
+}
+
+fn choice_grammar(source: &str) -> Result<TopLevelGrammar> {
+    let Value::Array(items) = parse_json(source, "choice")? else {
+        return Err(Error::invalid("choice is not a JSON array of strings"));
+    };
+    if items.is_empty() || items.len() > MAX_CHOICES {
+        return Err(Error::limit(format!("choice of {} strings, expected 1 to {MAX_CHOICES}", items.len())));
+    }
+    let mut grammar = String::from("start: ");
+    for (i, item) in items.iter().enumerate() {
+        let text = item.as_str().ok_or_else(|| Error::invalid(format!("choice at /{i}: not a string")))?;
+        if i > 0 {
+            grammar.push_str(" | ");
+        }
+        grammar.push_str(&lark_string(text));
+    }
+    Ok(TopLevelGrammar::from_lark(grammar))
+}
+
+/// A Lark string literal; its syntax is JSON's, without DEL as it stands.
+fn lark_string(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A checked grammar, and for a schema the JSON that error texts point into.
+fn grammar(kind: Kind, source: &str) -> Result<(TopLevelGrammar, Option<Value>)> {
+    match kind {
+        Kind::JsonSchema => {
+            syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema")?;
+            let schema = parse_json(source, "schema")?;
+            schema_check::check(&schema)?;
+            Ok((TopLevelGrammar::from_json_schema(schema.clone()), Some(schema)))
+        }
+        Kind::JsonObject => Ok((TopLevelGrammar::from_json_schema(serde_json::json!({"type": "object"})), None)),
+        Kind::Regex if source.is_empty() => Ok((TopLevelGrammar::from_lark("start: \"\"".into()), None)),
+        Kind::Regex => {
+            syntax_check::regex(source, "regex")?;
+            Ok((TopLevelGrammar::from_regex(source), None))
+        }
+        Kind::Lark => {
+            syntax_check::lark(source)?;
+            Ok((TopLevelGrammar::from_lark(source.to_string()), None))
+        }
+        Kind::Choice => Ok((choice_grammar(source)?, None)),
+    }
+}
+
+fn compile_error(schema: Option<&Value>, kind: Kind, message: &str) -> Error {
+    let message = trimmed(message);
+    // The one size limit of the compiler below that is an assertion.
+    if message.contains("symbols.len()") {
+        return Error::limit("constraint has more than 65 534 symbols");
+    }
+    if message.starts_with("panic:") {
+        return Error::internal(format!("constraint compiler: {message}"));
+    }
+    if message.starts_with("NoExtension") {
+        return Error::invalid("constraint: no text of this vocabulary satisfies it");
+    }
+    match schema {
+        Some(schema) => schema_check::locate(schema, &message),
+        None => Error::invalid(format!("{}: {message}", if kind == Kind::Regex { "regex" } else { "grammar" })),
+    }
+}
+
+pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constraint> {
+    if source.len() > MAX_SOURCE_BYTES {
+        return Err(Error::limit(format!("constraint has {} bytes, more than {MAX_SOURCE_BYTES}", source.len())));
+    }
+    let source = source.to_string();
+    let factory = env.factory.clone();
+    let matcher = run_bounded("constraint", COMPILE_TIME, move || {
+        let (grammar, schema) = grammar(kind, &source)?;
+        let mut matcher = Matcher::new(factory.create_parser(grammar));
+        if let Some(message) = matcher.get_error() {
+            return Err(compile_error(schema.as_ref(), kind, &message));
+        }
+        // The first mask fills caches that every fork shares, and shows a grammar that nothing satisfies.
+        let mask = matcher.compute_mask_or_eos().map_err(|e| compile_error(schema.as_ref(), kind, &e.to_string()))?;
+        if mask.is_zero() {
+            return Err(Error::invalid("constraint: no text of this vocabulary satisfies it"));
+        }
+        Ok(matcher)
+    })?;
+    Ok(Constraint { matcher, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0 })
+}
+
+fn run_error(error: impl std::fmt::Display) -> Error {
+    Error::new(Status::Limit, format!("constraint: {}", trimmed(&error.to_string())))
+}
+
+impl Constraint {
+    pub fn fork(&self) -> Constraint {
+        Constraint { matcher: self.matcher.clone(), eos_tokens: self.eos_tokens.clone(), ..*self }
+    }
+
+    /// One bit a token, token 0 the lowest of `words[0]`; bits past the vocabulary are zero.
+    pub fn mask(&mut self, words: &mut [u32]) -> Result<()> {
+        let needed = self.n_tokens.div_ceil(32);
+        if words.len() < needed {
+            return Err(Error::invalid(format!("mask of {} words, needs {needed}", words.len())));
+        }
+        let mask = self.matcher.compute_mask_or_eos().map_err(run_error)?;
+        words.fill(0);
+        words[..needed].copy_from_slice(&mask.as_slice()[..needed]);
+        if !self.n_tokens.is_multiple_of(32) {
+            words[needed - 1] &= (1u32 << (self.n_tokens % 32)) - 1;
+        }
+        Ok(())
+    }
+
+    /// False, with nothing changed, for a token that the constraint does not allow here.
+    pub fn accept(&mut self, token: TokenId) -> Result<bool> {
+        if token as usize >= self.n_tokens {
+            return Ok(false);
+        }
+        if self.matcher.is_stopped() && !self.matcher.is_error() {
+            let is_eos = self.eos_tokens.contains(&token);
+            self.n_late_eos += usize::from(is_eos);
+            return Ok(is_eos);
+        }
+        let n = self.matcher.try_consume_tokens(&[token]).map_err(run_error)?;
+        Ok(n == 1)
+    }
+
+    /// How many of `tokens` are allowed, one after another from here. The state stays as it is.
+    pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize> {
+        if self.matcher.is_stopped() && !self.matcher.is_error() {
+            return Ok(tokens.iter().take_while(|t| self.eos_tokens.contains(t)).count());
+        }
+        let known = tokens.iter().take_while(|t| (**t as usize) < self.n_tokens).count();
+        self.matcher.validate_tokens(&tokens[..known]).map_err(run_error)
+    }
+
+    /// Takes back the last `n` accepted tokens.
+    pub fn rollback(&mut self, n: usize) -> Result<()> {
+        let late = n.min(self.n_late_eos);
+        self.matcher.rollback(n - late).map_err(run_error)?;
+        self.n_late_eos -= late;
+        Ok(())
+    }
+
+    pub fn is_accepting(&mut self) -> bool {
+        self.matcher.is_accepting().unwrap_or(false)
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.matcher.is_stopped()
+    }
+}

@@ -1,0 +1,21 @@
+//! A small C interface over `minijinja` (chat templates) and `llguidance` (constraints on generated text).
+//!
+//! The contract that callers rely on is written in `include/candor_bridge.h`; `ffi` is its only implementation.
+//! Input of any kind gives a result or an [`Error`], within bounded time; a panic of a library becomes an error too.
+//! Nothing here reads files, opens sockets, prints, or looks at the clock to decide an outcome other than a time limit.
+
+mod conjunction;
+pub mod constraint;
+pub mod error;
+pub mod ffi;
+pub mod generation;
+pub mod guard;
+mod pymethods;
+pub mod python;
+pub mod schema_check;
+pub mod strftime;
+pub mod syntax_check;
+pub mod template;
+pub mod tok_env;
+
+pub use error::{Error, Status};
