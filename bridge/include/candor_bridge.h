@@ -1,10 +1,11 @@
 /* Chat templates (minijinja) and constraints on generated text (llguidance) behind a small C interface.
  *
  * Contract, for every function:
- * - Input is untrusted: any bytes give a result or an error, within about 2 s and bounded memory (one exception, at
- *   candor_template_render). Templates and compiling run on a short-lived thread with a 1 GiB stack (address space; only
- *   touched pages cost memory); one that is overdue is left to end by its own limits, and while 4 are, new ones are
- *   CANDOR_LIMIT. Nothing is printed, read from disk, or fetched; a panic inside is CANDOR_INTERNAL.
+ * - Input is untrusted: any bytes give a result or an error, within about 2 s (later on an overloaded machine). Nothing is
+ *   printed, read from disk, or fetched; a panic inside is CANDOR_INTERNAL.
+ * - Templates and compiling run on a short-lived thread with a 1 GiB stack (address space: only touched pages cost memory).
+ *   One that is overdue is left to end by its own limits, and while 4 are, new ones are CANDOR_LIMIT. Memory is bounded
+ *   only by the limits on size and work, not by a cap of its own.
  * - Borrowed: every candor_bytes and array argument, for the duration of the call only. Text need not end in NUL and may
  *   hold NUL; text that is not UTF-8 is CANDOR_INVALID. `data` may be null where `size` is 0.
  * - Owned by the caller: handles and candor_text that a successful call wrote, and error->message after a failed one; free
@@ -63,8 +64,8 @@ void candor_template_free(candor_template* handle);
  * and `documents` as null when there are none, and the special tokens by name (bos_token, ...).
  * now_seconds: what strftime_now shows, in seconds since 1970-01-01T00:00 of the wall clock to show (the caller adds its
  * offset to UTC); the text depends on nothing but the arguments.
- * Limits: 5 million steps, 2 s, 64 MiB of text. Memory that a template builds up in its own variables is not limited, so
- * a template must come from the operator's model file, never from a client. */
+ * Limits: 5 million steps, 2 s, 64 MiB of text. Memory that a template builds up in its own variables is not limited at all,
+ * so a template must come from the operator's model file, never from a client. */
 candor_status candor_template_render(const candor_template* handle, candor_bytes context_json, int64_t now_seconds,
                                      candor_text* out, candor_error* error);
 
@@ -80,7 +81,7 @@ typedef struct candor_vocab {
   size_t n_eos_tokens;
 } candor_vocab;
 
-/* Takes some 100 ms and tens of MB for a vocabulary of 150 000: once a model. */
+/* About 1.7 s of one core and 64 MB for 150 000 tokens: once a model, and best when the first constraint asks for it. */
 candor_status candor_tok_env_create(const candor_vocab* vocab, candor_tok_env** out, candor_error* error);
 void candor_tok_env_free(candor_tok_env* handle);
 
@@ -95,7 +96,8 @@ typedef enum candor_grammar_kind {
 typedef struct candor_constraint candor_constraint;
 
 /* Compiles on a thread of its own, under limits: 1 MiB of source, depth 64 (schema) or 256 (regex, grammar), counts of
- * 100 000, 3000 properties of an object, 8 patterns on one string, 8000 lines of grammar, 2 s. Cost is from 1 ms up: keep a compiled one, untouched, per distinct source, and fork it for a request. */
+ * 100 000, 3000 properties of an object, 8 patterns on one string, 8000 lines of grammar, 2 s. Small ones take milliseconds:
+ * keep a compiled one, untouched, per distinct source, and fork it for a request. */
 candor_status candor_constraint_compile(const candor_tok_env* env, candor_grammar_kind kind, candor_bytes source,
                                         candor_constraint** out, candor_error* error);
 

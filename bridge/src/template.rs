@@ -19,7 +19,7 @@ use crate::strftime;
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 pub const MAX_CONTEXT_BYTES: usize = 64 << 20;
 pub const MAX_OUTPUT_BYTES: usize = 64 << 20;
-/// Instructions of the template machine. 5 million are about half a second; a long conversation takes 100 thousand.
+/// Instructions of the template machine: under a second for cheap ones.
 const MAX_FUEL: u64 = 5_000_000;
 /// Enough for macros that walk a JSON schema; each macro call counts several.
 const MAX_RECURSION: usize = 500;
