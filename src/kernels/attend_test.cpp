@@ -1,0 +1,179 @@
+#include "kernels/attend.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/half.h"
+#include "kernels/test_support.h"
+
+namespace candor::kernels::testing {
+
+namespace {
+
+class attend : public KernelTest {};
+
+// A sequence of n tokens in pages whose blocks lie in reverse order, with dirt in the memory before.
+struct Sequence {
+  Sequence(const KernelTable& table, int32_t n_tokens, int32_t dim)
+      : n(n_tokens),
+        head_dim(dim),
+        k(random_row(int64_t{n_tokens} * dim, 1)),
+        v(random_row(int64_t{n_tokens} * dim, 2)),
+        n_blocks((n_tokens + kPageTokens - 1) / kPageTokens),
+        memory(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(dim)) {
+    std::memset(memory.data(), 0xff, memory.size());
+    for (int32_t i = 0; i < n_blocks; ++i) blocks.push_back(n_blocks - 1 - i);
+    pages = {memory.data(), blocks.data(), 2 * kv_page_bytes(dim), 0, kv_page_bytes(dim)};
+    const int32_t cut = n_tokens / 3;
+    table.store_kv({pages, k.data(), v.data(), dim, dim, 0, cut});
+    table.store_kv({pages, k.data() + cut * dim, v.data() + cut * dim, dim, dim, cut, n_tokens - cut});
+  }
+
+  int32_t n;
+  int32_t head_dim;
+  std::vector<float> k;
+  std::vector<float> v;
+  int32_t n_blocks;
+  Buffer memory;
+  std::vector<int32_t> blocks;
+  KvPages pages;
+};
+
+struct Query {
+  int32_t first = 0;
+  int32_t n_rows = 1;
+  int32_t heads = 1;
+  int32_t window = 0;
+};
+
+std::vector<float> queries(const Sequence& s, const Query& query) {
+  std::vector<float> all = random_row(int64_t{s.n} * query.heads * s.head_dim, 3, 2.0f);
+  const auto width = static_cast<int64_t>(query.heads) * s.head_dim;
+  return {all.begin() + query.first * width, all.begin() + (query.first + query.n_rows) * width};
+}
+
+AttendArgs args_of(const Sequence& s, const Query& query, const std::vector<float>& q, std::vector<float>& dst) {
+  dst.assign(q.size(), -1.0f);
+  const int64_t stride = static_cast<int64_t>(query.heads) * s.head_dim;
+  return {s.pages,
+          q.data(),
+          stride,
+          dst.data(),
+          stride,
+          query.n_rows,
+          query.heads,
+          s.head_dim,
+          query.first,
+          query.window,
+          1.0f / std::sqrt(static_cast<float>(s.head_dim))};
+}
+
+std::vector<float> run(const KernelTable& table, const Sequence& s, const Query& query) {
+  const auto q = queries(s, query);
+  std::vector<float> dst;
+  const AttendArgs args = args_of(s, query, q, dst);
+  const Buffer scratch(attend_scratch_bytes(s.head_dim));
+  table.attend(args, scratch.data());
+  return dst;
+}
+
+std::vector<float> run_in_splits(const KernelTable& table, const Sequence& s, const Query& query) {
+  const auto q = queries(s, query);
+  std::vector<float> dst;
+  const AttendArgs args = args_of(s, query, q, dst);
+  const Buffer scratch(attend_scratch_bytes(s.head_dim));
+  const SplitRange range = splits_of_rows(args);
+  const size_t bytes = attend_partial_bytes(query.n_rows * query.heads, s.head_dim);
+  const Buffer partials(bytes * static_cast<size_t>(range.end - range.first));
+  for (int32_t i = range.end; i-- > range.first;) {
+    table.attend_split(args, i, partials.data() + static_cast<size_t>(i - range.first) * bytes, scratch.data());
+  }
+  table.attend_combine(args, partials.data(), scratch.data());
+  return dst;
+}
+
+// f64 attention of one query over bf16 K and V.
+std::vector<double> expected(const Sequence& s, const float* q, int32_t position, int32_t window) {
+  const auto dim = static_cast<size_t>(s.head_dim);
+  const auto begin = static_cast<size_t>(window == 0 ? 0 : std::max(0, position - window + 1));
+  std::vector<double> weights;
+  double sum = 0;
+  for (size_t t = begin; t <= static_cast<size_t>(position); ++t) {
+    double score = 0;
+    for (size_t d = 0; d < dim; ++d) score += static_cast<double>(q[d]) * bf16_to_f32(f32_to_bf16(s.k[t * dim + d]));
+    weights.push_back(std::exp(score / std::sqrt(static_cast<double>(dim))));
+    sum += weights.back();
+  }
+  std::vector<double> out(dim);
+  for (size_t t = begin; t <= static_cast<size_t>(position); ++t) {
+    for (size_t d = 0; d < dim; ++d) {
+      out[d] += weights[t - begin] / sum * static_cast<double>(bf16_to_f32(f32_to_bf16(s.v[t * dim + d])));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_F(attend, agrees_with_f64_for_every_head_width_and_window) {
+  const KernelTable& table = *runnable_tables().back();
+  for (const int32_t dim : {16, 64, 80, 128, 40}) {
+    const Sequence s(table, 300, dim);
+    for (const int32_t window : {0, 50, 1}) {
+      const Query query{270, 30, 2, window};
+      const auto q = queries(s, query);
+      const auto out = run(table, s, query);
+      for (int32_t i = 0; i < 60; ++i) {
+        const auto want = expected(s, q.data() + i * dim, 270 + i / 2, window);
+        for (int32_t d = 0; d < dim; ++d) {
+          // q and p carry 8 bits: scores of about 2 err by 2^-8, weights by twice that, values are about 1.
+          ASSERT_NEAR(out[static_cast<size_t>(i * dim + d)], want[static_cast<size_t>(d)], 0.03)
+              << dim << " " << window;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(attend, every_instruction_set_gives_the_bits_of_portable) {
+  const auto tables = runnable_tables();
+  for (const int32_t dim : {64, 80}) {
+    const Sequence first(*tables.front(), 290, dim);
+    for (const Query& query : {Query{0, 45, 3, 0}, Query{285, 5, 4, 0}, Query{250, 40, 1, 70}, Query{289, 1, 8, 0}}) {
+      const auto want = run(*tables.front(), first, query);
+      for (const KernelTable* table : tables) {
+        const Sequence s(*table, 290, dim);
+        EXPECT_EQ(first_difference(want, run(*table, s, query)), -1) << table->name << " " << query.first;
+      }
+    }
+  }
+}
+
+TEST_F(attend, a_row_has_the_same_bits_alone_and_in_a_chunk_and_in_pieces) {
+  const KernelTable& table = *runnable_tables().back();
+  const Sequence s(table, 2 * kSplitTokens + 300, 64);
+  for (const int32_t window : {0, 500, 3000}) {
+    for (const int32_t first : {0, kSplitTokens - 20, 2 * kSplitTokens - 10, 2 * kSplitTokens + 260}) {
+      const Query chunk{first, 40, 2, window};
+      const auto all = run(table, s, chunk);
+      EXPECT_EQ(first_difference(all, run_in_splits(table, s, chunk)), -1) << first;
+      for (const int32_t i : {0, 1, 13, 25, 39}) {
+        const auto one = run(table, s, {first + i, 1, 2, window});
+        const std::vector<float> row(all.begin() + i * 128, all.begin() + (i + 1) * 128);
+        ASSERT_EQ(first_difference(row, one), -1) << first << " + " << i << " window " << window;
+      }
+    }
+  }
+}
+
+TEST_F(attend, long_contexts_agree_with_f64_across_splits) {
+  const KernelTable& table = *runnable_tables().back();
+  const Sequence s(table, 2 * kSplitTokens + 50, 64);
+  const Query query{2 * kSplitTokens + 49, 1, 1, 0};
+  const auto q = queries(s, query);
+  const auto out = run(table, s, query);
+  const auto want = expected(s, q.data(), query.first, 0);
+  for (size_t d = 0; d < 64; ++d) EXPECT_NEAR(out[d], want[d], 0.01);
+}
+
+}  // namespace candor::kernels::testing

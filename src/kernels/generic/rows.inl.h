@@ -1,0 +1,109 @@
+// Operations on one row: norms, residual, gates, rotation, sums of exponentials. Orders: docs/numerics.md, "Rows".
+
+inline float sum_of_squares(const float* src, float center, int64_t n) {
+  F32 sum = splat(0.0f);
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 c = sub(load_part(src + i, n - i, center), splat(center));
+    sum = fma(c, c, sum);
+  }
+  return sum_tree(sum);
+}
+
+inline void rms_norm(const float* src, const float* gain, float epsilon, int64_t n, float* dst) {
+  const float mean = sum_of_squares(src, 0.0f, n) / static_cast<float>(n);
+  const F32 r = splat(1.0f / sqrt1(mean + epsilon));
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 x = load_part(src + i, n - i, 0.0f);
+    store_part(dst + i, n - i, mul(mul(x, r), load_part(gain + i, n - i, 0.0f)));
+  }
+}
+
+inline void layer_norm(const float* src, const float* gain, const float* bias, float epsilon, int64_t n, float* dst) {
+  F32 sum = splat(0.0f);
+  for (int64_t i = 0; i < n; i += 16) sum = add(sum, load_part(src + i, n - i, 0.0f));
+  const float mean = sum_tree(sum) / static_cast<float>(n);
+  const float variance = sum_of_squares(src, mean, n) / static_cast<float>(n);
+  const F32 r = splat(1.0f / sqrt1(variance + epsilon));
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 c = sub(load_part(src + i, n - i, 0.0f), splat(mean));
+    F32 y = mul(mul(c, r), load_part(gain + i, n - i, 0.0f));
+    if (bias != nullptr) y = add(y, load_part(bias + i, n - i, 0.0f));
+    store_part(dst + i, n - i, y);
+  }
+}
+
+inline void add_scaled(const float* src, float scale, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 y = fma(load_part(src + i, n - i, 0.0f), splat(scale), load_part(dst + i, n - i, 0.0f));
+    store_part(dst + i, n - i, y);
+  }
+}
+
+inline void scale_row(const float* src, float scale, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n; i += 16) store_part(dst + i, n - i, mul(load_part(src + i, n - i, 0.0f), splat(scale)));
+}
+
+inline void add_row(const float* bias, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n; i += 16) {
+    store_part(dst + i, n - i, add(load_part(dst + i, n - i, 0.0f), load_part(bias + i, n - i, 0.0f)));
+  }
+}
+
+inline void silu_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n; i += 16) {
+    store_part(dst + i, n - i, mul(silu16(load_part(gate + i, n - i, 0.0f)), load_part(up + i, n - i, 0.0f)));
+  }
+}
+
+inline void gelu_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n; i += 16) {
+    store_part(dst + i, n - i, mul(gelu16(load_part(gate + i, n - i, 0.0f)), load_part(up + i, n - i, 0.0f)));
+  }
+}
+
+inline void rope_halves(const RopeArgs& args) {
+  const int32_t half = args.n_dims / 2;
+  for (int32_t h = 0; h < args.n_heads; ++h) {
+    float* low = args.x + static_cast<int64_t>(h) * args.head_dim;
+    float* high = low + half;
+    for (int32_t i = 0; i < half; i += 16) {
+      const F32 a = load_part(low + i, half - i, 0.0f);
+      const F32 b = load_part(high + i, half - i, 0.0f);
+      const F32 c = load_part(args.cos + i, half - i, 0.0f);
+      const F32 s = load_part(args.sin + i, half - i, 0.0f);
+      store_part(low + i, half - i, fma(a, c, mul(mul(b, s), splat(-1.0f))));
+      store_part(high + i, half - i, fma(a, s, mul(b, c)));
+    }
+  }
+}
+
+inline void rope_interleaved(const RopeArgs& args) {
+  const int32_t half = args.n_dims / 2;
+  for (int32_t h = 0; h < args.n_heads; ++h) {
+    float* x = args.x + static_cast<int64_t>(h) * args.head_dim;
+    for (int32_t i = 0; i < half; ++i) {
+      const float a = x[2 * i];
+      const float b = x[2 * i + 1];
+      x[2 * i] = fma1(a, args.cos[i], -(b * args.sin[i]));
+      x[2 * i + 1] = fma1(a, args.sin[i], b * args.cos[i]);
+    }
+  }
+}
+
+inline float max_row(const float* src, int64_t n) {
+  const float lowest = -std::numeric_limits<float>::infinity();
+  F32 largest = splat(lowest);
+  for (int64_t i = 0; i < n; i += 16) largest = max(load_part(src + i, n - i, lowest), largest);
+  return max_tree(largest);
+}
+
+inline float exp_sum(const float* src, float shift, int64_t n, float* dst) {
+  F32 sum = splat(0.0f);
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 e = keep_lanes(exp16(sub(load_part(src + i, n - i, 0.0f), splat(shift))), 0,
+                             static_cast<int>(n - i < 16 ? n - i : 16), splat(0.0f));
+    sum = add(sum, e);
+    if (dst != nullptr) store_part(dst + i, n - i, e);
+  }
+  return sum_tree(sum);
+}

@@ -1,0 +1,31 @@
+// Every body, written once against the vocabulary, and the table of this instruction set.
+#include "kernels/generic/attend.inl.h"
+#include "kernels/generic/elementary.inl.h"
+#include "kernels/generic/encode.inl.h"
+#include "kernels/generic/matmul.inl.h"
+#include "kernels/generic/rows.inl.h"
+#include "kernels/generic/unpack.inl.h"
+
+inline KernelTable make_table(std::string_view name, std::string_view description) {
+  KernelTable table{};
+  table.name = name;
+  table.description = description;
+  table.encode = encode;
+  table.matmul = matmul;
+  table.rms_norm = rms_norm;
+  table.layer_norm = layer_norm;
+  table.rope_interleaved = rope_interleaved;
+  table.rope_halves = rope_halves;
+  table.add_scaled = add_scaled;
+  table.scale = scale_row;
+  table.add = add_row;
+  table.silu_gate = silu_gate;
+  table.gelu_gate = gelu_gate;
+  table.max = max_row;
+  table.exp_sum = exp_sum;
+  table.store_kv = store_kv;
+  table.attend = attend;
+  table.attend_split = attend_split;
+  table.attend_combine = attend_combine;
+  return table;
+}

@@ -1,0 +1,172 @@
+// A unit of a panel (packed_format.h) -> bytes that dot4 takes and scales in 32 bits, in a thread's own cache.
+
+struct alignas(64) BlockUnit {
+  uint8_t codes[kUnit / 4][64];  // group of 4 k, then row, then k
+  int32_t scales[16][16];        // sub-scale, row
+  int32_t scale_pairs[8][16];    // sub-scales 2p (low half), 2p + 1
+  int32_t min_pairs[8][16];
+  float d[8][16];  // super-blocks: [0]
+  float m[8][16];
+};
+
+// What a format asks of the dot product.
+template <DType dtype>
+struct BlockTraits {
+  static constexpr PackedFormat kPacked = *find_packed_format(dtype);
+  static constexpr bool kIsIq4 = dtype == DType::kIQ4_NL || dtype == DType::kIQ4_XS;
+  // The range of weights needs all 8 bits: unsigned with an offset of 128, or signed where dot4 wants it so.
+  static constexpr bool kIsWide = kIsIq4 || dtype == DType::kQ8_0;
+  // Added to the weights to make them unsigned; dots start at -kOffset * (sum of x).
+  static constexpr int kOffset = kIsWide                  ? (kDotIsSigned ? 0 : 128)
+                                 : dtype == DType::kMXFP4 ? 12
+                                 : dtype == DType::kQ4_K  ? 8
+                                 : dtype == DType::kQ5_K  ? 16
+                                                          : kPacked.offset;
+  // Q4_K and Q5_K: dots of q - 2^kBiasShift fit 16 bits; the sub-scales times the sums of x give the rest.
+  static constexpr int kBiasShift = dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
+  // Groups of 4 k to a dot, and whether |dot| < 2^15: (32 k of Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127).
+  static constexpr int kDotGroups = kPacked.is_super && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS ? 4 : 8;
+  static constexpr bool kFits16 = dtype == DType::kQ2_K || dtype == DType::kQ3_K || kBiasShift != 0;
+};
+
+template <DType dtype>
+inline U8 finish_codes(U8 codes) {
+  alignas(16) static constexpr uint8_t kFp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+  alignas(16) static constexpr int8_t kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                  1,    13,   25,  38,  53,  69,  89,  113};
+  if constexpr (dtype == DType::kMXFP4) codes = lookup(kFp4, codes);
+  if constexpr (BlockTraits<dtype>::kIsIq4) {
+    codes = lookup(reinterpret_cast<const uint8_t*>(kIq4), codes);
+    if constexpr (!kDotIsSigned) codes = flip_sign_u(codes);
+  }
+  if constexpr (dtype == DType::kQ8_0 && kDotIsSigned) codes = flip_sign_u(codes);
+  return codes;
+}
+
+// How far ahead of the reader memory is asked for: about the latency of DRAM at its full rate.
+constexpr size_t kPrefetchBytes = 4096;
+
+// Group g of the 8 that one vector of the plane of single bits covers. low: vectors of 4 / kLowBits... of these groups.
+template <DType dtype, int g>
+inline void unpack_eight(const uint8_t* low, const uint8_t* high, uint8_t* codes) {
+  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  constexpr int kLowPer = 8 / f.low_bits;
+  const U8 l = load_u(low + 64 * (g / kLowPer));
+  U8 code = field<f.low_bits*(g % kLowPer), 0, f.low_bits>(l);
+  if constexpr (f.high_bits != 0) {
+    constexpr int kHighPer = 8 / f.high_bits;
+    const U8 h = load_u(high + 64 * (g / kHighPer));
+    code = or_u(code, field<f.high_bits*(g % kHighPer), f.low_bits, f.high_bits>(h));
+  }
+  store_u(codes + 64 * g, finish_codes<dtype>(code));
+  if constexpr (g % kLowPer == 0) prefetch(low + 64 * (g / kLowPer) + kPrefetchBytes);
+  if constexpr (g < 7) unpack_eight<dtype, g + 1>(low, high, codes);
+}
+
+template <DType dtype>
+inline void unpack_codes(const uint8_t* src, int n_k, BlockUnit& dst) {
+  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  const uint8_t* high = src + low_plane_bytes(f, n_k);
+  for (int b = 0; b < n_k / 32; ++b) {
+    unpack_eight<dtype, 0>(src + 64 * f.low_bits * b, high + 64 * f.high_bits * b, dst.codes[8 * b]);
+  }
+}
+
+inline void store_pairs(const int32_t (*values)[16], int n, int32_t (*pairs)[16]) {
+  const I32 low_half = splat_i(0xffff);
+  for (int p = 0; p < n / 2; ++p) {
+    const I32 low = and_i(load_i(values[2 * p]), low_half);
+    store_i(pairs[p], or_i(low, shl_i<16>(load_i(values[2 * p + 1]))));
+  }
+}
+
+inline void unpack_scales_k45(const uint8_t* s, BlockUnit& dst) {
+  int32_t mins[8][16];
+  const I32 four = splat_i(15);
+  for (int j = 0; j < 4; ++j) {
+    const I32 a = widen_u8(s + 16 * j);
+    const I32 b = widen_u8(s + 16 * (j + 4));
+    const I32 low = widen_u8(s + 16 * (j + 8));
+    store_i(dst.scales[j], and_i(a, splat_i(63)));
+    store_i(dst.scales[j + 4], and_i(b, splat_i(63)));
+    store_i(mins[j], or_i(shl_i<4>(shr_i<6>(a)), and_i(low, four)));
+    store_i(mins[j + 4], or_i(shl_i<4>(shr_i<6>(b)), shr_i<4>(low)));
+  }
+  store_pairs(dst.scales, 8, dst.scale_pairs);
+  store_pairs(mins, 8, dst.min_pairs);
+}
+
+inline void unpack_scales_k2(const uint8_t* s, BlockUnit& dst) {
+  int32_t mins[16][16];
+  for (int j = 0; j < 16; ++j) {
+    const I32 a = widen_u8(s + 16 * j);
+    store_i(dst.scales[j], and_i(a, splat_i(15)));
+    store_i(mins[j], shr_i<4>(a));
+  }
+  store_pairs(mins, 16, dst.min_pairs);
+}
+
+// Two bits of `from`, at 2 * part, above the four of `low`, less 32.
+template <int part>
+inline I32 six_bit_scale(I32 low, I32 from) {
+  const I32 high = shl_i<4>(and_i(shr_i<2 * part>(from), splat_i(3)));
+  return add_i(or_i(low, high), splat_i(-32));
+}
+
+inline void unpack_scales_k3(const uint8_t* s, BlockUnit& dst) {
+  const I32 four = splat_i(15);
+  const I32 low_half = splat_i(0xffff);  // madd16 wants the high half of a scale empty
+  for (int j = 0; j < 4; ++j) {
+    const I32 a = widen_u8(s + 16 * j);
+    const I32 b = widen_u8(s + 16 * (j + 4));
+    const I32 high = widen_u8(s + 16 * (j + 8));
+    store_i(dst.scales[j], and_i(low_half, six_bit_scale<0>(and_i(a, four), high)));
+    store_i(dst.scales[j + 4], and_i(low_half, six_bit_scale<1>(and_i(b, four), high)));
+    store_i(dst.scales[j + 8], and_i(low_half, six_bit_scale<2>(shr_i<4>(a), high)));
+    store_i(dst.scales[j + 12], and_i(low_half, six_bit_scale<3>(shr_i<4>(b), high)));
+  }
+}
+
+inline void unpack_scales_iq4(const uint8_t* s, BlockUnit& dst) {
+  const I32 four = splat_i(15);
+  for (int j = 0; j < 2; ++j) {
+    const I32 a = widen_u8(s + 16 * j);
+    const I32 b = widen_u8(s + 16 * (j + 2));
+    const I32 high = widen_u8(s + 16 * (j + 4));
+    store_i(dst.scales[j], six_bit_scale<0>(and_i(a, four), high));
+    store_i(dst.scales[j + 2], six_bit_scale<1>(and_i(b, four), high));
+    store_i(dst.scales[j + 4], six_bit_scale<2>(shr_i<4>(a), high));
+    store_i(dst.scales[j + 6], six_bit_scale<3>(shr_i<4>(b), high));
+  }
+}
+
+template <DType dtype>
+inline void unpack_sub_scales(const uint8_t* s, BlockUnit& dst) {
+  if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) unpack_scales_k45(s, dst);
+  if constexpr (dtype == DType::kQ2_K) unpack_scales_k2(s, dst);
+  if constexpr (dtype == DType::kQ3_K) unpack_scales_k3(s, dst);
+  if constexpr (dtype == DType::kIQ4_XS) unpack_scales_iq4(s, dst);
+  if constexpr (dtype == DType::kQ6_K) {
+    for (int j = 0; j < 16; ++j) store_i(dst.scales[j], widen_i8(s + 16 * j));
+  }
+}
+
+// 2^(e - 128), zero below 2^-126.
+inline F32 exponent_scale(const uint8_t* e) {
+  const I32 bits = shl_i<23>(max_i(add_i(widen_u8(e), splat_i(-1)), splat_i(0)));
+  return bits_to_f32(bits);
+}
+
+template <DType dtype>
+inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst) {
+  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  const int n_d = f.is_super ? 1 : n_k / 32;
+  for (int b = 0; b < n_d; ++b) {
+    store(dst.d[b], dtype == DType::kMXFP4 ? exponent_scale(src + 16 * b) : load_f16(src + 32 * b));
+    if constexpr (f.has_min) store(dst.m[b], load_f16(src + 32 * (n_d + b)));
+  }
+  if constexpr (f.is_super) unpack_sub_scales<dtype>(src + kPanelRows * (f.has_min ? 4 : 2), dst);
+  const size_t header = unit_header_bytes(f, n_k);
+  for (size_t at = 0; at < header; at += 64) prefetch(src + at + kPrefetchBytes);
+  unpack_codes<dtype>(src + header, n_k, dst);
+}

@@ -1,0 +1,249 @@
+// The vocabulary on AVX2 with FMA and F16C: 16 lanes are two registers; meanings as in isa/portable/vocabulary.inl.h.
+
+constexpr bool kDotIsSigned = true;  // vpmaddubsw would saturate on weights above 128: those come signed
+constexpr int kTileRows = 4;         // 8 registers of dots of 16
+constexpr int kQueryTile = 2;        // queries of attention that a micro-kernel holds, two chains each
+
+struct F32 {
+  __m256 a, b;
+};
+struct I32 {
+  __m256i a, b;
+};
+struct U8 {
+  __m256i a, b;
+};
+
+#define CANDOR_INLINE inline __attribute__((always_inline))
+
+CANDOR_INLINE F32 load(const float* p) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+CANDOR_INLINE void store(float* p, F32 x) {
+  _mm256_storeu_ps(p, x.a);
+  _mm256_storeu_ps(p + 8, x.b);
+}
+CANDOR_INLINE F32 splat(float x) {
+  return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+CANDOR_INLINE F32 add(F32 x, F32 y) {
+  return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+}
+CANDOR_INLINE F32 sub(F32 x, F32 y) {
+  return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)};
+}
+CANDOR_INLINE F32 mul(F32 x, F32 y) {
+  return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+CANDOR_INLINE F32 div(F32 x, F32 y) {
+  return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)};
+}
+CANDOR_INLINE F32 fma(F32 x, F32 y, F32 z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+CANDOR_INLINE F32 max(F32 x, F32 y) {
+  return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+}
+CANDOR_INLINE F32 min(F32 x, F32 y) {
+  return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)};
+}
+CANDOR_INLINE F32 zero_if_less(F32 y, F32 x, F32 limit) {
+  return {_mm256_and_ps(_mm256_cmp_ps(x.a, limit.a, _CMP_NLT_UQ), y.a),
+          _mm256_and_ps(_mm256_cmp_ps(x.b, limit.b, _CMP_NLT_UQ), y.b)};
+}
+CANDOR_INLINE __m256 keep_eight(__m256 y, __m256i lane, int begin, int end, __m256 other) {
+  const __m256i from_begin = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(begin - 1));
+  const __m256i below_end = _mm256_cmpgt_epi32(_mm256_set1_epi32(end), lane);
+  return _mm256_blendv_ps(other, y, _mm256_castsi256_ps(_mm256_and_si256(from_begin, below_end)));
+}
+CANDOR_INLINE F32 keep_lanes(F32 y, int begin, int end, F32 other) {
+  const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i high = _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15);
+  return {keep_eight(y.a, low, begin, end, other.a), keep_eight(y.b, high, begin, end, other.b)};
+}
+CANDOR_INLINE F32 fma_scalar(F32 w, const float* x, F32 c) {
+  const __m256 s = _mm256_broadcast_ss(x);
+  return {_mm256_fmadd_ps(s, w.a, c.a), _mm256_fmadd_ps(s, w.b, c.b)};
+}
+CANDOR_INLINE float fma1(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+CANDOR_INLINE float sqrt1(float a) {
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+
+CANDOR_INLINE __m256 round_eight_bf16(__m256 x) {
+  const __m256i u = _mm256_castps_si256(x);
+  const __m256i magnitude = _mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff));
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i is_nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
+  const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), magnitude);
+  const __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x00400000));
+  const __m256i sign = _mm256_and_si256(u, _mm256_set1_epi32(static_cast<int>(0x80000000u)));
+  __m256i y = _mm256_blendv_epi8(rounded, quiet, is_nan);
+  y = _mm256_blendv_epi8(y, sign, is_small);
+  return _mm256_castsi256_ps(_mm256_and_si256(y, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+CANDOR_INLINE F32 round_bf16(F32 x) {
+  return {round_eight_bf16(x.a), round_eight_bf16(x.b)};
+}
+CANDOR_INLINE F32 load_f16(const uint8_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};
+}
+
+CANDOR_INLINE __m256i load_256(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+CANDOR_INLINE void store_256(void* p, __m256i x) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), x);
+}
+CANDOR_INLINE I32 load_i(const int32_t* p) {
+  return {load_256(p), load_256(p + 8)};
+}
+CANDOR_INLINE void store_i(int32_t* p, I32 x) {
+  store_256(p, x.a);
+  store_256(p + 8, x.b);
+}
+CANDOR_INLINE I32 splat_i(int32_t x) {
+  return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
+}
+CANDOR_INLINE I32 add_i(I32 x, I32 y) {
+  return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
+}
+CANDOR_INLINE I32 mul_i(I32 x, I32 y) {
+  return {_mm256_mullo_epi32(x.a, y.a), _mm256_mullo_epi32(x.b, y.b)};
+}
+CANDOR_INLINE I32 and_i(I32 x, I32 y) {
+  return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)};
+}
+CANDOR_INLINE I32 or_i(I32 x, I32 y) {
+  return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
+CANDOR_INLINE I32 max_i(I32 x, I32 y) {
+  return {_mm256_max_epi32(x.a, y.a), _mm256_max_epi32(x.b, y.b)};
+}
+template <int n>
+CANDOR_INLINE I32 shl_i(I32 x) {
+  return {_mm256_slli_epi32(x.a, n), _mm256_slli_epi32(x.b, n)};
+}
+template <int n>
+CANDOR_INLINE I32 shr_i(I32 x) {
+  return {_mm256_srli_epi32(x.a, n), _mm256_srli_epi32(x.b, n)};
+}
+CANDOR_INLINE F32 to_f32(I32 x) {
+  return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
+}
+CANDOR_INLINE F32 bits_to_f32(I32 x) {
+  return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)};
+}
+CANDOR_INLINE I32 f32_to_bits(F32 x) {
+  return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)};
+}
+CANDOR_INLINE I32 round_i(F32 x) {
+  return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
+}
+CANDOR_INLINE __m128i load_64(const uint8_t* p) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+}
+CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi32(load_64(p)), _mm256_cvtepu8_epi32(load_64(p + 8))};
+}
+CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
+  return {_mm256_cvtepi8_epi32(load_64(p)), _mm256_cvtepi8_epi32(load_64(p + 8))};
+}
+CANDOR_INLINE void store_i8(int8_t* p, I32 x) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xd8);
+  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+}
+CANDOR_INLINE int32_t sum_lanes(I32 x) {
+  const __m256i eight = _mm256_add_epi32(x.a, x.b);
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
+}
+CANDOR_INLINE int32_t max_lanes(I32 x) {
+  const __m256i eight = _mm256_max_epi32(x.a, x.b);
+  __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
+}
+CANDOR_INLINE F32 even_bf16(I32 pairs) {
+  return bits_to_f32(shl_i<16>(pairs));
+}
+CANDOR_INLINE F32 odd_bf16(I32 pairs) {
+  return bits_to_f32(and_i(pairs, splat_i(static_cast<int32_t>(0xffff0000u))));
+}
+
+CANDOR_INLINE float sum_tree(F32 x) {
+  const __m256 eight = _mm256_add_ps(x.a, x.b);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+CANDOR_INLINE float max_tree(F32 x) {
+  const __m256 eight = _mm256_max_ps(x.a, x.b);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+CANDOR_INLINE I32 madd16(I32 acc, I32 x, I32 scale) {
+  return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(x.a, scale.a)),
+          _mm256_add_epi32(acc.b, _mm256_madd_epi16(x.b, scale.b))};
+}
+CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
+  return madd16(acc, w, splat_i(x));
+}
+// is_wide: w is signed and x is turned by its signs; else w is unsigned, at most 128, so that pairs fit 16 bits.
+template <bool is_wide>
+CANDOR_INLINE __m256i dot4_half(__m256i acc, __m256i w, __m256i x) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  const __m256i pairs =
+      is_wide ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, ones));
+}
+template <bool is_wide>
+CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
+  int32_t four;
+  __builtin_memcpy(&four, x, 4);
+  const __m256i all = _mm256_set1_epi32(four);
+  return {dot4_half<is_wide>(acc.a, w.a, all), dot4_half<is_wide>(acc.b, w.b, all)};
+}
+
+CANDOR_INLINE U8 load_u(const uint8_t* p) {
+  return {load_256(p), load_256(p + 32)};
+}
+CANDOR_INLINE void store_u(uint8_t* p, U8 x) {
+  store_256(p, x.a);
+  store_256(p + 32, x.b);
+}
+CANDOR_INLINE U8 or_u(U8 x, U8 y) {
+  return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
+CANDOR_INLINE U8 flip_sign_u(U8 x) {
+  const __m256i top = _mm256_set1_epi8(static_cast<char>(0x80));
+  return {_mm256_xor_si256(x.a, top), _mm256_xor_si256(x.b, top)};
+}
+template <int from, int to, int n>
+CANDOR_INLINE __m256i field_half(__m256i x) {
+  const __m256i mask = _mm256_set1_epi8(static_cast<char>(((1 << n) - 1) << to));
+  if constexpr (from > to) return _mm256_and_si256(_mm256_srli_epi16(x, from - to), mask);
+  if constexpr (from < to) return _mm256_and_si256(_mm256_slli_epi16(x, to - from), mask);
+  return _mm256_and_si256(x, mask);
+}
+template <int from, int to, int n>
+CANDOR_INLINE U8 field(U8 x) {
+  return {field_half<from, to, n>(x.a), field_half<from, to, n>(x.b)};
+}
+CANDOR_INLINE U8 lookup(const uint8_t* table, U8 x) {
+  const __m256i entries = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm256_shuffle_epi8(entries, x.a), _mm256_shuffle_epi8(entries, x.b)};
+}
+CANDOR_INLINE void prefetch(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
+
+#undef CANDOR_INLINE

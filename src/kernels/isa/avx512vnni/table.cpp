@@ -1,0 +1,46 @@
+#if defined(__GNUC__) && !defined(__clang__)
+// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include "kernels/isa/standard_headers.h"
+#include "kernels/isa/tables.h"
+#include "platform/cpu_features.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx512vnni/begin.h"
+namespace candor::kernels::avx512vnni {
+namespace {
+#include "kernels/generic/table.inl.h"
+#include "kernels/isa/avx512vnni/vocabulary.inl.h"
+}  // namespace
+}  // namespace candor::kernels::avx512vnni
+#include "kernels/isa/avx512vnni/end.h"
+
+namespace candor::kernels {
+
+const KernelTable* avx512vnni_table() {
+  static const bool runs = [] {
+    const platform::CpuFeatures features = platform::detect_cpu_features();
+    return features.avx512 && features.avx512_vnni;
+  }();
+  if (!runs) return nullptr;  // make_table is compiled for this instruction set too
+  static const KernelTable table = avx512vnni::make_table("avx512vnni", "AVX-512 with VNNI");
+  return &table;
+}
+
+}  // namespace candor::kernels
+
+#else
+
+namespace candor::kernels {
+
+const KernelTable* avx512vnni_table() {
+  return nullptr;
+}
+
+}  // namespace candor::kernels
+
+#endif

@@ -1,0 +1,198 @@
+// The vocabulary on AVX-512 F, BW, DQ, VL with VNNI; meanings as in isa/portable/vocabulary.inl.h.
+
+constexpr bool kDotIsSigned = false;
+constexpr int kTileRows = 8;   // 8 dots + 8 sums + weights, scales, d, dmin of 32 registers
+constexpr int kQueryTile = 8;  // queries of attention that a micro-kernel holds, two chains each
+
+using F32 = __m512;
+using I32 = __m512i;
+struct U8 {
+  __m512i v;
+};
+
+#define CANDOR_INLINE inline __attribute__((always_inline))
+
+CANDOR_INLINE F32 load(const float* p) {
+  return _mm512_loadu_ps(p);
+}
+CANDOR_INLINE void store(float* p, F32 a) {
+  _mm512_storeu_ps(p, a);
+}
+CANDOR_INLINE F32 splat(float x) {
+  return _mm512_set1_ps(x);
+}
+CANDOR_INLINE F32 add(F32 a, F32 b) {
+  return _mm512_add_ps(a, b);
+}
+CANDOR_INLINE F32 sub(F32 a, F32 b) {
+  return _mm512_sub_ps(a, b);
+}
+CANDOR_INLINE F32 mul(F32 a, F32 b) {
+  return _mm512_mul_ps(a, b);
+}
+CANDOR_INLINE F32 div(F32 a, F32 b) {
+  return _mm512_div_ps(a, b);
+}
+CANDOR_INLINE F32 fma(F32 a, F32 b, F32 c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+CANDOR_INLINE F32 max(F32 a, F32 b) {
+  return _mm512_max_ps(a, b);
+}
+CANDOR_INLINE F32 min(F32 a, F32 b) {
+  return _mm512_min_ps(a, b);
+}
+CANDOR_INLINE F32 zero_if_less(F32 y, F32 x, F32 limit) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_NLT_UQ), y);
+}
+CANDOR_INLINE F32 keep_lanes(F32 y, int begin, int end, F32 other) {
+  const uint32_t below_end = end >= 16 ? 0xffffu : (1u << (end < 0 ? 0 : end)) - 1u;
+  const uint32_t below_begin = begin >= 16 ? 0xffffu : (1u << (begin < 0 ? 0 : begin)) - 1u;
+  return _mm512_mask_blend_ps(static_cast<__mmask16>(below_end & ~below_begin), other, y);
+}
+CANDOR_INLINE F32 fma_scalar(F32 w, const float* x, F32 c) {
+  return _mm512_fmadd_ps(_mm512_set1_ps(*x), w, c);
+}
+CANDOR_INLINE float fma1(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+CANDOR_INLINE float sqrt1(float a) {
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+
+CANDOR_INLINE F32 round_bf16(F32 a) {
+  const __m512i u = _mm512_castps_si512(a);
+  const __m512i top = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  const __m512i magnitude = _mm512_and_si512(u, _mm512_set1_epi32(0x7fffffff));
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  __m512i y = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 is_nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000));
+  const __mmask16 is_small = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(0x00800000));
+  y = _mm512_mask_or_epi32(y, is_nan, u, _mm512_set1_epi32(0x00400000));
+  y = _mm512_mask_and_epi32(y, is_small, u, _mm512_set1_epi32(static_cast<int>(0x80000000u)));
+  return _mm512_castsi512_ps(_mm512_and_si512(y, top));
+}
+CANDOR_INLINE F32 load_f16(const uint8_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+
+CANDOR_INLINE I32 load_i(const int32_t* p) {
+  return _mm512_loadu_si512(p);
+}
+CANDOR_INLINE void store_i(int32_t* p, I32 a) {
+  _mm512_storeu_si512(p, a);
+}
+CANDOR_INLINE I32 splat_i(int32_t x) {
+  return _mm512_set1_epi32(x);
+}
+CANDOR_INLINE I32 add_i(I32 a, I32 b) {
+  return _mm512_add_epi32(a, b);
+}
+CANDOR_INLINE I32 mul_i(I32 a, I32 b) {
+  return _mm512_mullo_epi32(a, b);
+}
+CANDOR_INLINE I32 and_i(I32 a, I32 b) {
+  return _mm512_and_si512(a, b);
+}
+CANDOR_INLINE I32 or_i(I32 a, I32 b) {
+  return _mm512_or_si512(a, b);
+}
+CANDOR_INLINE I32 max_i(I32 a, I32 b) {
+  return _mm512_max_epi32(a, b);
+}
+template <int n>
+CANDOR_INLINE I32 shl_i(I32 a) {
+  return _mm512_slli_epi32(a, n);
+}
+template <int n>
+CANDOR_INLINE I32 shr_i(I32 a) {
+  return _mm512_srli_epi32(a, n);
+}
+CANDOR_INLINE F32 to_f32(I32 a) {
+  return _mm512_cvtepi32_ps(a);
+}
+CANDOR_INLINE F32 bits_to_f32(I32 a) {
+  return _mm512_castsi512_ps(a);
+}
+CANDOR_INLINE I32 f32_to_bits(F32 a) {
+  return _mm512_castps_si512(a);
+}
+CANDOR_INLINE I32 round_i(F32 a) {
+  return _mm512_cvtps_epi32(a);
+}
+CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+CANDOR_INLINE void store_i8(int8_t* p, I32 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
+}
+CANDOR_INLINE int32_t sum_lanes(I32 a) {
+  return _mm512_reduce_add_epi32(a);
+}
+CANDOR_INLINE int32_t max_lanes(I32 a) {
+  return _mm512_reduce_max_epi32(a);
+}
+CANDOR_INLINE F32 even_bf16(I32 pairs) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+}
+CANDOR_INLINE F32 odd_bf16(I32 pairs) {
+  return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+
+CANDOR_INLINE float sum_tree(F32 a) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+CANDOR_INLINE float max_tree(F32 a) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+CANDOR_INLINE I32 madd16(I32 acc, I32 a, I32 scale) {
+  return _mm512_dpwssd_epi32(acc, a, scale);
+}
+CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
+  return _mm512_dpwssd_epi32(acc, w, _mm512_set1_epi32(x));
+}
+template <bool is_wide>
+CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
+  int32_t four;
+  __builtin_memcpy(&four, x, 4);
+  return _mm512_dpbusd_epi32(acc, w.v, _mm512_set1_epi32(four));
+}
+
+CANDOR_INLINE U8 load_u(const uint8_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+CANDOR_INLINE void store_u(uint8_t* p, U8 a) {
+  _mm512_storeu_si512(p, a.v);
+}
+CANDOR_INLINE U8 or_u(U8 a, U8 b) {
+  return {_mm512_or_si512(a.v, b.v)};
+}
+CANDOR_INLINE U8 flip_sign_u(U8 a) {
+  return {_mm512_xor_si512(a.v, _mm512_set1_epi8(static_cast<char>(0x80)))};
+}
+template <int from, int to, int n>
+CANDOR_INLINE U8 field(U8 a) {
+  const __m512i mask = _mm512_set1_epi8(static_cast<char>(((1 << n) - 1) << to));
+  if constexpr (from > to) return {_mm512_and_si512(_mm512_srli_epi16(a.v, from - to), mask)};
+  if constexpr (from < to) return {_mm512_and_si512(_mm512_slli_epi16(a.v, to - from), mask)};
+  return {_mm512_and_si512(a.v, mask)};
+}
+CANDOR_INLINE U8 lookup(const uint8_t* table, U8 a) {
+  const __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), a.v)};
+}
+CANDOR_INLINE void prefetch(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
+
+#undef CANDOR_INLINE

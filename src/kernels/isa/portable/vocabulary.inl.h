@@ -1,0 +1,214 @@
+// The vocabulary in plain C++: what every other one must equal bit for bit. No include guard: see isa/README.md.
+
+constexpr bool kDotIsSigned = false;  // dot4 takes unsigned weights up to 255
+constexpr int kTileRows = 2;          // activation rows that a micro-kernel holds
+constexpr int kQueryTile = 1;         // queries of attention that a micro-kernel holds, two chains each
+
+struct F32 {
+  float v[16];
+};
+struct I32 {
+  int32_t v[16];
+};
+struct U8 {
+  uint8_t v[64];
+};
+
+#define CANDOR_LANES(type, expression)                  \
+  type out;                                             \
+  for (int i = 0; i < 16; ++i) out.v[i] = (expression); \
+  return out
+
+inline F32 load(const float* p) {
+  CANDOR_LANES(F32, p[i]);
+}
+inline void store(float* p, F32 a) {
+  for (int i = 0; i < 16; ++i) p[i] = a.v[i];
+}
+inline F32 splat(float x) {
+  CANDOR_LANES(F32, x);
+}
+inline F32 add(F32 a, F32 b) {
+  CANDOR_LANES(F32, a.v[i] + b.v[i]);
+}
+inline F32 sub(F32 a, F32 b) {
+  CANDOR_LANES(F32, a.v[i] - b.v[i]);
+}
+inline F32 mul(F32 a, F32 b) {
+  CANDOR_LANES(F32, a.v[i] * b.v[i]);
+}
+inline F32 div(F32 a, F32 b) {
+  CANDOR_LANES(F32, a.v[i] / b.v[i]);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  CANDOR_LANES(F32, __builtin_fmaf(a.v[i], b.v[i], c.v[i]));
+}
+// a where a > b, else b: a NaN in either gives b.
+inline F32 max(F32 a, F32 b) {
+  CANDOR_LANES(F32, a.v[i] > b.v[i] ? a.v[i] : b.v[i]);
+}
+inline F32 min(F32 a, F32 b) {
+  CANDOR_LANES(F32, a.v[i] < b.v[i] ? a.v[i] : b.v[i]);
+}
+// 0 where x < limit, else y.
+inline F32 zero_if_less(F32 y, F32 x, F32 limit) {
+  CANDOR_LANES(F32, x.v[i] < limit.v[i] ? 0.0f : y.v[i]);
+}
+// y in lanes [begin, end), `other` elsewhere.
+inline F32 keep_lanes(F32 y, int begin, int end, F32 other) {
+  CANDOR_LANES(F32, i >= begin && i < end ? y.v[i] : other.v[i]);
+}
+inline F32 fma_scalar(F32 w, const float* x, F32 c) {
+  return fma(splat(*x), w, c);
+}
+inline float fma1(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+inline float sqrt1(float a) {
+  return std::sqrt(a);
+}
+
+inline F32 round_bf16(F32 a) {
+  CANDOR_LANES(F32, bf16_to_f32(f32_to_bf16(a.v[i])));
+}
+inline F32 load_f16(const uint8_t* p) {
+  uint16_t half[16];
+  std::memcpy(half, p, sizeof half);
+  CANDOR_LANES(F32, f16_to_f32(half[i]));
+}
+
+inline I32 load_i(const int32_t* p) {
+  CANDOR_LANES(I32, p[i]);
+}
+inline void store_i(int32_t* p, I32 a) {
+  for (int i = 0; i < 16; ++i) p[i] = a.v[i];
+}
+inline I32 splat_i(int32_t x) {
+  CANDOR_LANES(I32, x);
+}
+inline I32 add_i(I32 a, I32 b) {
+  CANDOR_LANES(I32, a.v[i] + b.v[i]);
+}
+inline I32 mul_i(I32 a, I32 b) {
+  CANDOR_LANES(I32, a.v[i] * b.v[i]);
+}
+inline I32 and_i(I32 a, I32 b) {
+  CANDOR_LANES(I32, a.v[i] & b.v[i]);
+}
+inline I32 or_i(I32 a, I32 b) {
+  CANDOR_LANES(I32, a.v[i] | b.v[i]);
+}
+inline I32 max_i(I32 a, I32 b) {
+  CANDOR_LANES(I32, a.v[i] > b.v[i] ? a.v[i] : b.v[i]);
+}
+template <int n>
+inline I32 shl_i(I32 a) {
+  CANDOR_LANES(I32, static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << n));
+}
+template <int n>
+inline I32 shr_i(I32 a) {
+  CANDOR_LANES(I32, static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) >> n));
+}
+inline F32 to_f32(I32 a) {
+  CANDOR_LANES(F32, static_cast<float>(a.v[i]));
+}
+inline F32 bits_to_f32(I32 a) {
+  CANDOR_LANES(F32, std::bit_cast<float>(a.v[i]));
+}
+inline I32 f32_to_bits(F32 a) {
+  CANDOR_LANES(I32, std::bit_cast<int32_t>(a.v[i]));
+}
+// Nearest integer, halves to even. REQUIRES: |a| < 2^22.
+inline I32 round_i(F32 a) {
+  CANDOR_LANES(I32, static_cast<int32_t>((a.v[i] + 12582912.0f) - 12582912.0f));
+}
+inline I32 widen_u8(const uint8_t* p) {
+  CANDOR_LANES(I32, p[i]);
+}
+inline I32 widen_i8(const uint8_t* p) {
+  CANDOR_LANES(I32, static_cast<int8_t>(p[i]));
+}
+inline void store_i8(int8_t* p, I32 a) {
+  for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.v[i]);
+}
+inline int32_t sum_lanes(I32 a) {
+  int32_t sum = 0;
+  for (int i = 0; i < 16; ++i) sum += a.v[i];
+  return sum;
+}
+inline int32_t max_lanes(I32 a) {
+  int32_t largest = a.v[0];
+  for (int i = 1; i < 16; ++i) largest = a.v[i] > largest ? a.v[i] : largest;
+  return largest;
+}
+// bf16 pairs of k, low half first: both as f32.
+inline F32 even_bf16(I32 pairs) {
+  return bits_to_f32(shl_i<16>(pairs));
+}
+inline F32 odd_bf16(I32 pairs) {
+  return bits_to_f32(and_i(pairs, splat_i(static_cast<int32_t>(0xffff0000u))));
+}
+
+// The 16-lane sum of numerics.md.
+inline float sum_tree(F32 a) {
+  for (int half = 8; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) a.v[i] = a.v[i] + a.v[i + half];
+  }
+  return a.v[0];
+}
+inline float max_tree(F32 a) {
+  for (int half = 8; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) a.v[i] = a.v[i] > a.v[i + half] ? a.v[i] : a.v[i + half];
+  }
+  return a.v[0];
+}
+
+// acc + a * scale. REQUIRES: a fits 16 bits signed; scale is 16 bits signed in the low half, 0 in the high one.
+inline I32 madd16(I32 acc, I32 a, I32 scale) {
+  CANDOR_LANES(I32, acc.v[i] + a.v[i] * static_cast<int16_t>(scale.v[i]));
+}
+// acc + low(w) * low(x) + high(w) * high(x), halves signed.
+inline I32 dot2(I32 acc, I32 w, int32_t x) {
+  const int32_t low = static_cast<int16_t>(x);
+  const int32_t high = static_cast<int16_t>(x >> 16);
+  CANDOR_LANES(I32, acc.v[i] + static_cast<int16_t>(w.v[i]) * low + static_cast<int16_t>(w.v[i] >> 16) * high);
+}
+// acc[r] + sum over i < 4 of w[4 r + i] * x[i]; w unsigned, x signed.
+template <bool is_wide>
+inline I32 dot4(I32 acc, U8 w, const int8_t* x) {
+  CANDOR_LANES(I32,
+               acc.v[i] + w.v[4 * i] * x[0] + w.v[4 * i + 1] * x[1] + w.v[4 * i + 2] * x[2] + w.v[4 * i + 3] * x[3]);
+}
+
+inline U8 load_u(const uint8_t* p) {
+  U8 out;
+  std::memcpy(out.v, p, 64);
+  return out;
+}
+inline void store_u(uint8_t* p, U8 a) {
+  std::memcpy(p, a.v, 64);
+}
+inline U8 or_u(U8 a, U8 b) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] | b.v[i]);
+  return a;
+}
+inline U8 flip_sign_u(U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] ^ 0x80u);
+  return a;
+}
+// n bits from bit `from` of each byte, moved to bit `to`.
+template <int from, int to, int n>
+inline U8 field(U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(((a.v[i] >> from) & ((1 << n) - 1)) << to);
+  return a;
+}
+// table: 16 bytes; a: indices below 16.
+inline U8 lookup(const uint8_t* table, U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = table[a.v[i]];
+  return a;
+}
+inline void prefetch(const void* p) {
+  __builtin_prefetch(p);
+}
+
+#undef CANDOR_LANES

@@ -1,0 +1,21 @@
+#pragma once
+// Everything that bodies use from outside, included before a target region opens: code of the standard library that is
+// compiled inside a region could be picked up by callers outside it.
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "base/exact_math.h"
+#include "base/half.h"
+#include "kernels/kernels.h"
+#include "kernels/packed_format.h"
+#include "kernels/scratch.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif

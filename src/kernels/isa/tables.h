@@ -1,0 +1,12 @@
+#pragma once
+// One function for each instruction set: its table, or nullptr where this program or this CPU lacks it.
+
+#include "kernels/kernels.h"
+
+namespace candor::kernels {
+
+const KernelTable* portable_table();
+const KernelTable* avx2_table();
+const KernelTable* avx512vnni_table();
+
+}  // namespace candor::kernels

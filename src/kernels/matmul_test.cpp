@@ -1,0 +1,156 @@
+#include <cmath>
+
+#include "kernels/test_support.h"
+
+namespace candor::kernels::testing {
+
+using candor::testing::random_tensor;
+
+namespace {
+
+class matmul : public KernelTest {};
+
+// A packed random weight and n_rows encoded random rows.
+struct Problem {
+  Problem(DType dtype, int64_t n_out, int64_t n_in, int32_t n_rows, const KernelTable& table)
+      : shape{dtype, n_out, n_in},
+        tensor(random_tensor("w", dtype, {n_out, n_in}, 11)),
+        packed(packed_bytes(shape)),
+        encoded(encoded_row_bytes(encoding_of(dtype), n_in) * static_cast<size_t>(n_rows)),
+        m(n_rows) {
+    pack_panels(shape, tensor.view().data, 0, n_panels(shape), packed.data());
+    for (int32_t r = 0; r < n_rows; ++r) {
+      const auto row = random_row(n_in, 100 + static_cast<uint64_t>(r), r % 3 == 1 ? 50.0f : 1.0f);
+      table.encode(encoding_of(dtype), row.data(), n_in, row_of(r));
+    }
+  }
+
+  std::byte* row_of(int32_t r) const {
+    return encoded.data() + encoded_row_bytes(encoding_of(shape.dtype), shape.n_in) * static_cast<size_t>(r);
+  }
+
+  // Rows [first, first + n), panels in two calls.
+  std::vector<float> run(const KernelTable& table, int32_t first, int32_t n) const {
+    const Buffer scratch(matmul_scratch_bytes(shape.n_in));
+    std::vector<float> dst(static_cast<size_t>(n * shape.n_out), -1.0f);
+    MatmulArgs args{.shape = shape,
+                    .weights = packed.data(),
+                    .activations = row_of(first),
+                    .n_rows = n,
+                    .dst = dst.data(),
+                    .dst_stride = shape.n_out,
+                    .panel_begin = 0,
+                    .panel_end = 1,
+                    .scratch = scratch.data()};
+    table.matmul(args);
+    args.panel_begin = 1;
+    args.panel_end = n_panels(shape);
+    table.matmul(args);
+    return dst;
+  }
+
+  WeightShape shape;
+  candor::testing::OwnedTensor tensor;
+  Buffer packed;
+  Buffer encoded;
+  int32_t m;
+};
+
+int64_t columns_of(DType dtype) {
+  return dtype_info(dtype).block_elements == 256 ? 768 : dtype_info(dtype).block_elements == 32 ? 672 : 333;
+}
+
+// The encoded activation k of a row, as a number.
+double activation(const Problem& problem, int32_t row, int64_t k) {
+  const Encoding encoding = encoding_of(problem.shape.dtype);
+  const std::byte* base = problem.row_of(row);
+  if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) return reinterpret_cast<const float*>(base)[k];
+  const int64_t group = encoding == Encoding::kQ8x256 ? 256 : 32;
+  const auto* scales = reinterpret_cast<const float*>(base + encoded_scales_offset(encoding, problem.shape.n_in));
+  return static_cast<double>(reinterpret_cast<const int8_t*>(base)[k]) * static_cast<double>(scales[k / group]);
+}
+
+}  // namespace
+
+TEST_F(matmul, portable_agrees_with_f64_on_the_decoded_weights) {
+  const KernelTable& table = *runnable_tables().front();
+  for (const DType dtype : kAllFormats) {
+    const Problem problem(dtype, 40, columns_of(dtype), 3, table);
+    const std::vector<float> out = problem.run(table, 0, 3);
+    std::vector<float> w(static_cast<size_t>(problem.shape.n_in));
+    for (int64_t n = 0; n < 40; ++n) {
+      decode_row(problem.tensor.view(), n, w.data());
+      for (int32_t m = 0; m < 3; ++m) {
+        double sum = 0;
+        double magnitude = 0;
+        for (int64_t k = 0; k < problem.shape.n_in; ++k) {
+          const double term = static_cast<double>(w[static_cast<size_t>(k)]) * activation(problem, m, k);
+          sum += term;
+          magnitude += std::fabs(term);
+        }
+        // A chain of n roundings errs by at most n * 2^-24 of the sum of magnitudes; minima add terms that cancel.
+        const double bound = 4e-5 * magnitude + 1e-6;
+        ASSERT_NEAR(out[static_cast<size_t>(m * 40 + n)], sum, bound) << dtype_info(dtype).name << " " << m << "," << n;
+      }
+    }
+  }
+}
+
+TEST_F(matmul, every_instruction_set_gives_the_bits_of_portable) {
+  const auto tables = runnable_tables();
+  for (const DType dtype : kAllFormats) {
+    const Problem problem(dtype, 150, columns_of(dtype), 19, *tables.front());
+    for (const int32_t m : {1, 2, 3, 7, 8, 16, 19}) {
+      const std::vector<float> expected = problem.run(*tables.front(), 0, m);
+      for (const KernelTable* table : tables) {
+        const auto difference = first_difference(expected, problem.run(*table, 0, m));
+        ASSERT_EQ(difference, -1) << table->name << " " << dtype_info(dtype).name << " M = " << m;
+      }
+    }
+  }
+}
+
+TEST_F(matmul, a_row_has_the_same_bits_alone_and_among_many) {
+  for (const KernelTable* table : runnable_tables()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
+      const Problem problem(dtype, 40, columns_of(dtype), kMatmulRows + 5, *table);
+      const std::vector<float> all = problem.run(*table, 0, kMatmulRows + 5);
+      for (const int32_t r : {0, 1, 7, 100, kMatmulRows - 1, kMatmulRows, kMatmulRows + 4}) {
+        const std::vector<float> row(all.begin() + r * 40, all.begin() + (r + 1) * 40);
+        ASSERT_EQ(first_difference(row, problem.run(*table, r, 1)), -1) << table->name << " row " << r;
+      }
+    }
+  }
+}
+
+TEST_F(matmul, extreme_codes_and_scales_stay_exact) {
+  const auto tables = runnable_tables();
+  for (const DType dtype : kAllFormats) {
+    if (dtype_info(dtype).block_elements == 1) continue;
+    Problem problem(dtype, 16, columns_of(dtype), 2, *tables.front());
+    for (const int fill : {0x00, 0xff, 0x80, 0x7f, 0x88}) {
+      const DTypeInfo& info = dtype_info(dtype);
+      SplitMix rng(3);
+      for (size_t at = 0; at < problem.tensor.view().n_bytes; at += static_cast<size_t>(info.block_bytes)) {
+        std::vector<std::byte> kept(problem.tensor.bytes() + at, problem.tensor.bytes() + at + info.block_bytes);
+        std::memset(problem.tensor.bytes() + at, fill, static_cast<size_t>(info.block_bytes));
+        const int head = info.block_elements == 32 ? (dtype == DType::kMXFP4 ? 1 : 2) : 0;
+        std::memcpy(problem.tensor.bytes() + at, kept.data(), static_cast<size_t>(head));
+      }
+      pack_panels(problem.shape, problem.tensor.view().data, 0, 1, problem.packed.data());
+      const std::vector<float> big(static_cast<size_t>(problem.shape.n_in), fill == 0x80 ? -1.0f : 1.0f);
+      tables.front()->encode(encoding_of(dtype), big.data(), problem.shape.n_in, problem.row_of(0));
+      std::vector<std::vector<float>> results;
+      for (const KernelTable* table : tables) {
+        const Buffer scratch(matmul_scratch_bytes(problem.shape.n_in));
+        std::vector<float> dst(32);
+        table->matmul(
+            {problem.shape, problem.packed.data(), problem.row_of(0), 2, dst.data(), 16, 0, 1, scratch.data()});
+        results.push_back(dst);
+        EXPECT_EQ(first_difference(results.front(), dst), -1) << table->name << " " << info.name << " fill " << fill;
+      }
+    }
+  }
+}
+
+}  // namespace candor::kernels::testing

@@ -1,0 +1,158 @@
+#include "kernels/packed_weight.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/half.h"
+#include "kernels/packed_format.h"
+#include "kernels/row_unit.h"
+
+namespace candor::kernels {
+
+namespace {
+
+bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+int64_t row_bytes(const WeightShape& shape) {
+  const DTypeInfo& info = dtype_info(shape.dtype);
+  return shape.n_in / info.block_elements * info.block_bytes;
+}
+
+size_t raw_panel_bytes(const WeightShape& shape) {
+  if (is_float(shape.dtype)) {
+    const int64_t padded = shape.dtype == DType::kBF16 ? round_up<int64_t>(shape.n_in, 2) : shape.n_in;
+    return static_cast<size_t>(padded * kPanelRows * dtype_info(shape.dtype).block_bytes);
+  }
+  const PackedFormat& format = *find_packed_format(shape.dtype);
+  const int tail = static_cast<int>(shape.n_in % kUnit);
+  const size_t whole = static_cast<size_t>(shape.n_in / kUnit) * unit_bytes(format, kUnit);
+  return whole + (tail == 0 ? 0 : unit_bytes(format, tail));
+}
+
+template <class T>
+void pack_float_panel(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
+  const int64_t pair = shape.dtype == DType::kBF16 ? 2 : 1;
+  const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
+  for (int64_t r = 0; r < n_rows; ++r) {
+    const std::byte* row = src + (first_row + r) * row_bytes(shape);
+    for (int64_t k = 0; k < shape.n_in; ++k) {
+      const int64_t at = (k / pair * kPanelRows + r) * pair + k % pair;
+      std::memcpy(dst + at * static_cast<int64_t>(sizeof(T)), row + k * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    }
+  }
+}
+
+void pack_block_panel(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
+  const PackedFormat& format = *find_packed_format(shape.dtype);
+  const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
+  const int64_t stride = row_bytes(shape);
+  const DTypeInfo& info = dtype_info(shape.dtype);
+  RowUnit rows[kPanelRows]{};
+  for (int64_t k = 0; k < shape.n_in; k += kUnit) {
+    const int n_k = static_cast<int>(std::min<int64_t>(kUnit, shape.n_in - k));
+    for (int64_t r = 0; r < n_rows; ++r) {
+      const std::byte* blocks = src + (first_row + r) * stride + k / info.block_elements * info.block_bytes;
+      parse_row_unit(shape.dtype, blocks, n_k, rows[r]);
+    }
+    write_unit(format, rows, n_k, dst);
+    dst += unit_bytes(format, n_k);
+  }
+}
+
+float float_weight(const WeightShape& shape, const std::byte* panel, int64_t row, int64_t k) {
+  if (shape.dtype == DType::kF32) {
+    float value;
+    std::memcpy(&value, panel + (k * kPanelRows + row) * 4, 4);
+    return value;
+  }
+  uint16_t half;
+  const bool paired = shape.dtype == DType::kBF16;
+  const int64_t at = paired ? (k / 2 * kPanelRows + row) * 2 + k % 2 : k * kPanelRows + row;
+  std::memcpy(&half, panel + at * 2, 2);
+  return paired ? bf16_to_f32(half) : f16_to_f32(half);
+}
+
+}  // namespace
+
+bool can_pack(const WeightShape& shape) {
+  if (!is_float(shape.dtype) && find_packed_format(shape.dtype) == nullptr) return false;
+  if (shape.n_out <= 0 || shape.n_in <= 0 || shape.n_in % dtype_info(shape.dtype).block_elements != 0) return false;
+  constexpr int64_t kLargest = int64_t{1} << 31;  // keeps every size below far from overflow
+  return shape.n_out < kLargest && shape.n_in < kLargest / 256;
+}
+
+int64_t n_panels(const WeightShape& shape) {
+  return ceil_div<int64_t>(shape.n_out, kPanelRows);
+}
+
+size_t panel_bytes(const WeightShape& shape) {
+  return round_up(raw_panel_bytes(shape), kPackedAlignment);
+}
+
+size_t packed_bytes(const WeightShape& shape) {
+  return static_cast<size_t>(n_panels(shape)) * panel_bytes(shape);
+}
+
+Encoding encoding_of(DType dtype) {
+  if (dtype == DType::kBF16) return Encoding::kBf16;
+  if (is_float(dtype)) return Encoding::kF32;
+  return find_packed_format(dtype)->is_super ? Encoding::kQ8x256 : Encoding::kQ8x32;
+}
+
+void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_begin, int64_t panel_end,
+                 std::byte* dst) {
+  const size_t bytes = panel_bytes(shape);
+  for (int64_t p = panel_begin; p < panel_end; ++p) {
+    std::byte* panel = dst + static_cast<size_t>(p) * bytes;
+    const bool is_last = (p + 1) * kPanelRows > shape.n_out;
+    if (is_last || bytes != raw_panel_bytes(shape) || shape.n_in % 2 != 0) std::memset(panel, 0, bytes);
+    if (shape.dtype == DType::kF32) {
+      pack_float_panel<uint32_t>(shape, src, p * kPanelRows, panel);
+    } else if (is_float(shape.dtype)) {
+      pack_float_panel<uint16_t>(shape, src, p * kPanelRows, panel);
+    } else {
+      pack_block_panel(shape, src, p * kPanelRows, panel);
+    }
+  }
+}
+
+void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_t row, float* dst) {
+  const std::byte* panel = packed + static_cast<size_t>(row / kPanelRows) * panel_bytes(shape);
+  const int64_t lane = row % kPanelRows;
+  if (is_float(shape.dtype)) {
+    for (int64_t k = 0; k < shape.n_in; ++k) dst[k] = float_weight(shape, panel, lane, k);
+    return;
+  }
+  const PackedFormat& format = *find_packed_format(shape.dtype);
+  RowUnit unit{};
+  for (int64_t k = 0; k < shape.n_in; k += kUnit) {
+    const int n_k = static_cast<int>(std::min<int64_t>(kUnit, shape.n_in - k));
+    read_unit(format, panel, n_k, static_cast<int>(lane), unit);
+    decode_row_unit(format, unit, n_k, dst + k);
+    panel += unit_bytes(format, n_k);
+  }
+}
+
+size_t encoded_row_bytes(Encoding encoding, int64_t n_in) {
+  if (encoding == Encoding::kF32 || encoding == Encoding::kBf16)
+    return round_up<size_t>(static_cast<size_t>(n_in) * 4, 64);
+  const int64_t group = encoding == Encoding::kQ8x256 ? 256 : 32;
+  return encoded_scales_offset(encoding, n_in) + round_up<size_t>(static_cast<size_t>(ceil_div(n_in, group)) * 4, 64);
+}
+
+size_t encoded_sums_offset(Encoding encoding, int64_t n_in) {
+  if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) return 0;
+  return round_up<size_t>(static_cast<size_t>(n_in), 64);
+}
+
+size_t encoded_scales_offset(Encoding encoding, int64_t n_in) {
+  if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) return 0;
+  const int64_t group = encoding == Encoding::kQ8x256 ? 16 : 32;
+  const auto sums = static_cast<size_t>(ceil_div(n_in, group)) * 2;
+  return encoded_sums_offset(encoding, n_in) + round_up<size_t>(sums, 64);
+}
+
+}  // namespace candor::kernels

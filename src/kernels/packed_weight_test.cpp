@@ -1,0 +1,46 @@
+#include "kernels/packed_weight.h"
+
+#include "kernels/test_support.h"
+
+namespace candor::kernels::testing {
+
+using candor::testing::random_tensor;
+
+TEST(packed_weight, decoded_rows_are_the_bits_of_the_file_in_every_format) {
+  for (const DType dtype : kAllFormats) {
+    const int64_t n_in = dtype_info(dtype).block_elements == 256 ? 768 : 672;
+    const WeightShape shape{dtype, 37, n_in};
+    ASSERT_TRUE(can_pack(shape)) << dtype_info(dtype).name;
+    const auto tensor = random_tensor("w", dtype, {37, n_in}, 7);
+    const Buffer packed(packed_bytes(shape));
+    pack_panels(shape, tensor.view().data, 0, 1, packed.data());
+    pack_panels(shape, tensor.view().data, 1, n_panels(shape), packed.data());
+    std::vector<float> expected(static_cast<size_t>(n_in));
+    std::vector<float> decoded(static_cast<size_t>(n_in));
+    for (int64_t row = 0; row < 37; ++row) {
+      decode_row(tensor.view(), row, expected.data());
+      decode_packed_row(shape, packed.data(), row, decoded.data());
+      ASSERT_EQ(first_difference(expected, decoded), -1) << dtype_info(dtype).name << " row " << row;
+    }
+  }
+}
+
+TEST(packed_weight, packed_size_is_the_size_of_the_file) {
+  for (const DType dtype : kAllFormats) {
+    const WeightShape shape{dtype, 4096, 4096};
+    const DTypeInfo& info = dtype_info(dtype);
+    const auto file = static_cast<size_t>(shape.n_out * shape.n_in / info.block_elements * info.block_bytes);
+    EXPECT_EQ(packed_bytes(shape), file) << info.name;
+  }
+}
+
+TEST(packed_weight, shapes_without_kernels_are_refused) {
+  EXPECT_FALSE(can_pack({DType::kQ4_K, 16, 128}));
+  EXPECT_FALSE(can_pack({DType::kQ8_0, 16, 48}));
+  EXPECT_FALSE(can_pack({DType::kF32, 0, 16}));
+  EXPECT_FALSE(can_pack({DType::kF32, 16, -16}));
+  EXPECT_FALSE(can_pack({DType::kI32, 16, 16}));
+  EXPECT_FALSE(can_pack({DType::kF32, int64_t{1} << 62, 16}));
+}
+
+}  // namespace candor::kernels::testing

@@ -1,0 +1,351 @@
+#include "kernels/row_unit.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tensor/quant/iq4.h"
+#include "tensor/quant/mxfp4.h"
+#include "tensor/quant/q2_k.h"
+#include "tensor/quant/q3_k.h"
+#include "tensor/quant/q4_0.h"
+#include "tensor/quant/q4_1.h"
+#include "tensor/quant/q4_k.h"
+#include "tensor/quant/q5_0.h"
+#include "tensor/quant/q5_1.h"
+#include "tensor/quant/q5_k.h"
+#include "tensor/quant/q6_k.h"
+#include "tensor/quant/q8_0.h"
+
+namespace candor::kernels {
+
+namespace {
+
+using namespace quant;
+
+uint8_t u8(int value) {
+  return static_cast<uint8_t>(value);
+}
+
+// Nibble e of the layout in which 32 bytes hold 64 codes, low nibbles first (K-quants), or 16 bytes hold 32 (others).
+int nibble(const uint8_t* qs, int e, int half) {
+  const int byte = e / (2 * half) * half + e % half;
+  return (qs[byte] >> (e / half % 2 * 4)) & 15;
+}
+
+void parse(const BlockQ2_K& block, RowUnit& dst, int) {
+  for (int e = 0; e < kUnit; ++e) dst.codes[e] = (block.qs[32 * (e / 128) + e % 32] >> (2 * (e / 32 % 4))) & 3;
+  for (int g = 0; g < 16; ++g) {
+    dst.scales[g] = low_nibble(block.scales[g]);
+    dst.mins[g] = high_nibble(block.scales[g]);
+  }
+  dst.d[0] = block.d;
+  dst.m[0] = block.dmin;
+}
+
+void parse(const BlockQ3_K& block, RowUnit& dst, int) {
+  for (int e = 0; e < kUnit; ++e) {
+    const int low = (block.qs[32 * (e / 128) + e % 32] >> (2 * (e / 32 % 4))) & 3;
+    dst.codes[e] = u8(low | (((block.hmask[e % 32] >> (e / 32)) & 1) << 2));
+  }
+  for (int g = 0; g < 16; ++g) dst.scales[g] = u8(group_scale(block, g) + 32);
+  dst.d[0] = block.d;
+}
+
+void parse_scale_mins(const uint8_t* packed, RowUnit& dst) {
+  for (int g = 0; g < 8; ++g) {
+    const ScaleMin entry = unpack_scale_min(packed, g);
+    dst.scales[g] = entry.scale;
+    dst.mins[g] = entry.min;
+  }
+}
+
+void parse(const BlockQ4_K& block, RowUnit& dst, int) {
+  for (int e = 0; e < kUnit; ++e) dst.codes[e] = u8(nibble(block.qs, e, 32));
+  parse_scale_mins(block.scales, dst);
+  dst.d[0] = block.d;
+  dst.m[0] = block.dmin;
+}
+
+void parse(const BlockQ5_K& block, RowUnit& dst, int) {
+  for (int e = 0; e < kUnit; ++e) {
+    dst.codes[e] = u8(nibble(block.qs, e, 32) | (((block.qh[e % 32] >> (e / 32)) & 1) << 4));
+  }
+  parse_scale_mins(block.scales, dst);
+  dst.d[0] = block.d;
+  dst.m[0] = block.dmin;
+}
+
+void parse(const BlockQ6_K& block, RowUnit& dst, int) {
+  for (int e = 0; e < kUnit; ++e) {
+    const int h = e / 128;
+    const int s = e / 32 % 4;
+    const int low = (block.ql[64 * h + 32 * (s % 2) + e % 32] >> (4 * (s / 2))) & 15;
+    dst.codes[e] = u8(low | (((block.qh[32 * h + e % 32] >> (2 * s)) & 3) << 4));
+  }
+  std::memcpy(dst.scales, block.scales, 16);
+  dst.d[0] = block.d;
+}
+
+void parse(const BlockIQ4_XS& block, RowUnit& dst, int) {
+  for (int e = 0; e < kUnit; ++e) dst.codes[e] = u8(nibble(block.qs, e, 16));
+  for (int g = 0; g < 8; ++g) dst.scales[g] = u8(group_scale(block, g) + 32);
+  dst.d[0] = block.d;
+}
+
+void parse(const BlockQ8_0& block, RowUnit& dst, int b) {
+  for (int e = 0; e < 32; ++e) dst.codes[32 * b + e] = u8(block.qs[e] + 128);
+  dst.d[b] = block.d;
+}
+
+template <class Block>
+void parse_nibbles(const Block& block, RowUnit& dst, int b) {
+  for (int e = 0; e < 32; ++e) dst.codes[32 * b + e] = u8(nibble(block.qs, e, 16));
+}
+
+void parse(const BlockQ4_0& block, RowUnit& dst, int b) {
+  parse_nibbles(block, dst, b);
+  dst.d[b] = block.d;
+}
+
+void parse(const BlockQ4_1& block, RowUnit& dst, int b) {
+  parse_nibbles(block, dst, b);
+  dst.d[b] = block.d;
+  dst.m[b] = block.m;
+}
+
+void parse_fifth_bits(uint32_t qh, RowUnit& dst, int b) {
+  for (int e = 0; e < 32; ++e) dst.codes[32 * b + e] |= u8(static_cast<int>((qh >> e) & 1u) << 4);
+}
+
+void parse(const BlockQ5_0& block, RowUnit& dst, int b) {
+  parse_nibbles(block, dst, b);
+  parse_fifth_bits(block.qh, dst, b);
+  dst.d[b] = block.d;
+}
+
+void parse(const BlockQ5_1& block, RowUnit& dst, int b) {
+  parse_nibbles(block, dst, b);
+  parse_fifth_bits(block.qh, dst, b);
+  dst.d[b] = block.d;
+  dst.m[b] = block.m;
+}
+
+void parse(const BlockIQ4_NL& block, RowUnit& dst, int b) {
+  parse_nibbles(block, dst, b);
+  dst.d[b] = block.d;
+}
+
+void parse(const BlockMXFP4& block, RowUnit& dst, int b) {
+  parse_nibbles(block, dst, b);
+  dst.d[b] = block.e;
+}
+
+template <class Block>
+void parse_all(const std::byte* blocks, int n_k, RowUnit& dst) {
+  for (int b = 0; b < n_k / Block::kElements; ++b) {
+    Block block;
+    std::memcpy(&block, blocks + static_cast<size_t>(b) * sizeof(Block), sizeof(Block));
+    parse(block, dst, b);
+  }
+}
+
+// Bits [shift, shift + bits) of the codes of 16 rows, as a bit plane.
+template <int bits>
+void write_plane(const RowUnit* rows, int n_k, int shift, uint8_t* dst) {
+  constexpr int kPer = 8 / bits;
+  constexpr int kMask = (1 << bits) - 1;
+  for (int v = 0; v < n_k / 4 / kPer; ++v) {
+    for (int r = 0; r < kPanelRows; ++r) {
+      const uint8_t* codes = rows[r].codes + 4 * kPer * v;
+      for (int i = 0; i < 4; ++i) {
+        int byte = 0;
+        for (int s = 0; s < kPer; ++s) byte |= ((codes[4 * s + i] >> shift) & kMask) << (bits * s);
+        dst[64 * v + 4 * r + i] = u8(byte);
+      }
+    }
+  }
+}
+
+void write_plane(int bits, const RowUnit* rows, int n_k, int shift, uint8_t* dst) {
+  switch (bits) {
+    case 1:
+      return write_plane<1>(rows, n_k, shift, dst);
+    case 2:
+      return write_plane<2>(rows, n_k, shift, dst);
+    case 4:
+      return write_plane<4>(rows, n_k, shift, dst);
+    case 8:
+      return write_plane<8>(rows, n_k, shift, dst);
+    default:
+      return;
+  }
+}
+
+int plane_code(int bits, const uint8_t* src, int k, int row) {
+  const int per = 8 / bits;
+  const int group = k / 4;
+  return (src[64 * (group / per) + 4 * row + k % 4] >> (bits * (group % per))) & ((1 << bits) - 1);
+}
+
+// Sub-scale byte i of one row.
+uint8_t scale_byte(const PackedFormat& format, const RowUnit& row, int i) {
+  const uint8_t* s = row.scales;
+  const uint8_t* m = row.mins;
+  switch (format.dtype) {
+    case DType::kQ2_K:
+      return u8(s[i] | (m[i] << 4));
+    case DType::kQ3_K:
+      if (i < 8) return u8((s[i] & 15) | ((s[i + 8] & 15) << 4));
+      return u8((s[i - 8] >> 4) | (s[i - 4] >> 4 << 2) | (s[i] >> 4 << 4) | (s[i + 4] >> 4 << 6));
+    case DType::kIQ4_XS:
+      if (i < 4) return u8((s[i] & 15) | ((s[i + 4] & 15) << 4));
+      return u8((s[i - 4] >> 4) | (s[i - 2] >> 4 << 2) | (s[i] >> 4 << 4) | (s[i + 2] >> 4 << 6));
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return i < 8 ? u8(s[i] | (m[i] >> 4 << 6)) : u8((m[i - 8] & 15) | ((m[i - 4] & 15) << 4));
+    default:
+      return s[i];
+  }
+}
+
+// The inverse: bytes[i * 16] is byte i of the row.
+void read_scales(const PackedFormat& format, const uint8_t* bytes, RowUnit& dst) {
+  const auto at = [bytes](int i) { return static_cast<int>(bytes[i * kPanelRows]); };
+  for (int j = 0; j < format.n_groups; ++j) {
+    switch (format.dtype) {
+      case DType::kQ2_K:
+        dst.scales[j] = u8(at(j) & 15);
+        dst.mins[j] = u8(at(j) >> 4);
+        break;
+      case DType::kQ3_K:
+        dst.scales[j] = u8(((at(j % 8) >> (j / 8 * 4)) & 15) | (((at(8 + j % 4) >> (j / 4 * 2)) & 3) << 4));
+        break;
+      case DType::kIQ4_XS:
+        dst.scales[j] = u8(((at(j % 4) >> (j / 4 * 4)) & 15) | (((at(4 + j % 2) >> (j / 2 * 2)) & 3) << 4));
+        break;
+      case DType::kQ4_K:
+      case DType::kQ5_K:
+        dst.scales[j] = u8(at(j) & 63);
+        dst.mins[j] = u8(((at(8 + j % 4) >> (j / 4 * 4)) & 15) | (at(j) >> 6 << 4));
+        break;
+      default:
+        dst.scales[j] = u8(at(j));
+    }
+  }
+}
+
+void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint8_t* dst) {
+  const int n_d = format.is_super ? 1 : n_k / 32;
+  const bool is_byte = format.dtype == DType::kMXFP4;
+  for (int r = 0; r < kPanelRows; ++r) {
+    for (int b = 0; b < n_d; ++b) {
+      const int at = b * kPanelRows + r;
+      if (is_byte) {
+        dst[at] = u8(rows[r].d[b]);
+      } else {
+        std::memcpy(dst + 2 * at, &rows[r].d[b], 2);
+      }
+      if (format.has_min) std::memcpy(dst + 2 * (n_d * kPanelRows + at), &rows[r].m[b], 2);
+    }
+    if (!format.is_super) continue;
+    uint8_t* scales = dst + kPanelRows * (format.has_min ? 4 : 2);
+    for (int i = 0; i < format.scale_bytes; ++i) scales[i * kPanelRows + r] = scale_byte(format, rows[r], i);
+  }
+}
+
+void read_header(const PackedFormat& format, const uint8_t* src, int n_k, int row, RowUnit& dst) {
+  const int n_d = format.is_super ? 1 : n_k / 32;
+  for (int b = 0; b < n_d; ++b) {
+    const int at = b * kPanelRows + row;
+    if (format.dtype == DType::kMXFP4) {
+      dst.d[b] = src[at];
+    } else {
+      std::memcpy(&dst.d[b], src + 2 * at, 2);
+    }
+    if (format.has_min) std::memcpy(&dst.m[b], src + 2 * (n_d * kPanelRows + at), 2);
+  }
+  if (format.is_super) read_scales(format, src + kPanelRows * (format.has_min ? 4 : 2) + row, dst);
+}
+
+int weight_of(const PackedFormat& format, uint8_t code) {
+  if (format.dtype == DType::kMXFP4) return kFp4TwiceValues[code];
+  if (format.dtype == DType::kIQ4_NL || format.dtype == DType::kIQ4_XS) return kIq4Values[code];
+  return code - format.offset;
+}
+
+int sub_scale_of(const PackedFormat& format, uint8_t raw) {
+  if (format.dtype == DType::kQ6_K) return static_cast<int8_t>(raw);
+  return format.dtype == DType::kQ3_K || format.dtype == DType::kIQ4_XS ? raw - 32 : raw;
+}
+
+}  // namespace
+
+void parse_row_unit(DType dtype, const std::byte* blocks, int n_k, RowUnit& dst) {
+  switch (dtype) {
+    case DType::kQ2_K:
+      return parse_all<BlockQ2_K>(blocks, n_k, dst);
+    case DType::kQ3_K:
+      return parse_all<BlockQ3_K>(blocks, n_k, dst);
+    case DType::kQ4_K:
+      return parse_all<BlockQ4_K>(blocks, n_k, dst);
+    case DType::kQ5_K:
+      return parse_all<BlockQ5_K>(blocks, n_k, dst);
+    case DType::kQ6_K:
+      return parse_all<BlockQ6_K>(blocks, n_k, dst);
+    case DType::kIQ4_XS:
+      return parse_all<BlockIQ4_XS>(blocks, n_k, dst);
+    case DType::kQ8_0:
+      return parse_all<BlockQ8_0>(blocks, n_k, dst);
+    case DType::kQ4_0:
+      return parse_all<BlockQ4_0>(blocks, n_k, dst);
+    case DType::kQ4_1:
+      return parse_all<BlockQ4_1>(blocks, n_k, dst);
+    case DType::kQ5_0:
+      return parse_all<BlockQ5_0>(blocks, n_k, dst);
+    case DType::kQ5_1:
+      return parse_all<BlockQ5_1>(blocks, n_k, dst);
+    case DType::kIQ4_NL:
+      return parse_all<BlockIQ4_NL>(blocks, n_k, dst);
+    case DType::kMXFP4:
+      return parse_all<BlockMXFP4>(blocks, n_k, dst);
+    default:
+      return;
+  }
+}
+
+void write_unit(const PackedFormat& format, const RowUnit* rows, int n_k, std::byte* dst) {
+  auto* bytes = reinterpret_cast<uint8_t*>(dst);
+  write_header(format, rows, n_k, bytes);
+  uint8_t* codes = bytes + unit_header_bytes(format, n_k);
+  write_plane(format.low_bits, rows, n_k, 0, codes);
+  write_plane(format.high_bits, rows, n_k, format.low_bits, codes + low_plane_bytes(format, n_k));
+}
+
+void read_unit(const PackedFormat& format, const std::byte* src, int n_k, int row, RowUnit& dst) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(src);
+  read_header(format, bytes, n_k, row, dst);
+  const uint8_t* low = bytes + unit_header_bytes(format, n_k);
+  const uint8_t* high = low + low_plane_bytes(format, n_k);
+  for (int k = 0; k < n_k; ++k) {
+    int code = plane_code(format.low_bits, low, k, row);
+    if (format.high_bits != 0) code |= plane_code(format.high_bits, high, k, row) << format.low_bits;
+    dst.codes[k] = u8(code);
+  }
+}
+
+void decode_row_unit(const PackedFormat& format, const RowUnit& unit, int n_k, float* dst) {
+  const int group = format.is_super ? kUnit / format.n_groups : 32;
+  for (int k = 0; k < n_k; ++k) {
+    const int j = k / group;
+    const auto weight = static_cast<float>(weight_of(format, unit.codes[k]));
+    if (format.is_super) {
+      const float value = (f16_to_f32(unit.d[0]) * static_cast<float>(sub_scale_of(format, unit.scales[j]))) * weight;
+      dst[k] = format.has_min ? value - f16_to_f32(unit.m[0]) * static_cast<float>(unit.mins[j]) : value;
+      continue;
+    }
+    const float d = format.dtype == DType::kMXFP4 ? half_e8m0(static_cast<uint8_t>(unit.d[j])) : f16_to_f32(unit.d[j]);
+    dst[k] = format.has_min ? d * weight + f16_to_f32(unit.m[j]) : d * weight;
+  }
+}
+
+}  // namespace candor::kernels

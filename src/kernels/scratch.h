@@ -1,0 +1,19 @@
+#pragma once
+// Sizes of the working memory that callers give to kernels; shared by the size functions and the bodies.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace candor::kernels {
+
+// matmul: one unpacked unit, sums of 8 panels x 256 rows x 16 outputs, prepared rows.
+inline constexpr size_t kScratchUnitBytes = 16384;
+inline constexpr size_t kScratchSumBytes = size_t{8} * 256 * 16 * 4;
+inline constexpr size_t kScratchRowBytes = 192;
+inline constexpr size_t kScratchSmallRows = 16;  // chunks up to here prepare their rows for every unit at once
+
+// attend: queries that walk the keys together, and what a query's record holds besides its output.
+inline constexpr int32_t kAttendQueries = 32;
+inline constexpr int32_t kRecordExtra = 32;
+
+}  // namespace candor::kernels

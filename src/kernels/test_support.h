@@ -1,0 +1,63 @@
+#pragma once
+// What the tests of this folder share: aligned buffers, random rows, and bit comparison.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "platform/float_mode.h"
+#include "support/random_weights.h"
+
+namespace candor::kernels::testing {
+
+using candor::testing::SplitMix;
+
+inline constexpr DType kAllFormats[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ8_0,
+                                        DType::kQ4_0, DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,
+                                        DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,   DType::kQ5_K,
+                                        DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
+
+// Zeroed, at a 64-byte boundary.
+class Buffer {
+ public:
+  explicit Buffer(size_t n_bytes) : n_bytes_(n_bytes), data_(new (std::align_val_t{64}) std::byte[n_bytes]) {
+    std::memset(data_, 0, n_bytes);
+  }
+  ~Buffer() { ::operator delete[](data_, std::align_val_t{64}); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  std::byte* data() const { return data_; }
+  size_t size() const { return n_bytes_; }
+
+ private:
+  size_t n_bytes_;
+  std::byte* data_;
+};
+
+inline std::vector<float> random_row(int64_t n, uint64_t seed, float amplitude = 1.0f) {
+  SplitMix rng(seed);
+  std::vector<float> row(static_cast<size_t>(n));
+  for (float& x : row) x = amplitude * rng.normal();
+  return row;
+}
+
+// Index of the first element whose bits differ, or -1. Two NaNs are equal.
+inline int64_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != a[i] && b[i] != b[i]) continue;
+    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) return static_cast<int64_t>(i);
+  }
+  return a.size() == b.size() ? -1 : 0;
+}
+
+// A fixture in the float mode that kernels require.
+class KernelTest : public ::testing::Test {
+ protected:
+  platform::ScopedFloatMode mode_;
+};
+
+}  // namespace candor::kernels::testing
