@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Writes a model file of a published shape with random weights, for timing: speed depends on shapes, not on values.
+
+    python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
+
+Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, tiny.
+Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K. Needs numpy; uses no network.
+"""
+import argparse
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ALIGNMENT = 32
+UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    dim: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_dim: int
+    vocab: int
+    tied: bool
+    context: int = 131072
+    rope_base: float = 500000.0
+
+
+SHAPES = {
+    "llama-3.2-1b": ModelShape(2048, 16, 32, 8, 64, 8192, 128256, True),
+    "llama-3.1-8b": ModelShape(4096, 32, 32, 8, 128, 14336, 128256, False),
+    "qwen2.5-0.5b": ModelShape(896, 24, 14, 2, 64, 4864, 151936, True, 32768, 1e6),
+    "tiny": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096),
+}
+# name: (number in the file, elements of a block, bytes of a block, offsets of its f16 scales)
+TYPES = {
+    "F32": (0, 1, 4, ()), "F16": (1, 1, 2, ()), "BF16": (30, 1, 2, ()),
+    "Q4_0": (2, 32, 18, (0,)), "Q8_0": (8, 32, 34, (0,)),
+    "Q4_K": (12, 256, 144, (0, 2)), "Q6_K": (14, 256, 210, (208,)),
+}
+
+
+def random_rows(rng, dtype, n_elements):
+    """Bytes of n_elements random weights with a spread of about 0.02."""
+    _, block, size, scales = TYPES[dtype]
+    if dtype == "F32":
+        return rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)
+    if dtype == "F16":
+        return (rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)).astype(np.float16)
+    if dtype == "BF16":
+        return ((rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)).view(np.uint32) >> 16).astype(np.uint16)
+    blocks = rng.integers(0, 256, (n_elements // block, size), dtype=np.uint8)
+    spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002}[dtype]
+    for offset in scales:
+        scale = (rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)).astype(np.float16)
+        blocks[:, offset:offset + 2] = scale.view(np.uint8).reshape(-1, 2)
+    return blocks
+
+
+def type_of(name, layer, shape, quant):
+    """The type of a matrix. Q4_K_M keeps some of attn_v and ffn_down, and the output matrix, in Q6_K."""
+    if quant != "Q4_K_M":
+        block = TYPES[quant][1]
+        return quant if shape.dim % block == 0 else "Q8_0"
+    if shape.dim % 256:
+        return "Q8_0"
+    eighth = shape.n_layers // 8
+    more_bits = layer < eighth or layer >= 7 * shape.n_layers // 8 or (layer - eighth) % 3 == 2
+    if name == "output" or (name == "token_embd" and shape.tied):
+        return "Q6_K"
+    return "Q6_K" if name in ("attn_v", "ffn_down") and more_bits else "Q4_K"
+
+
+def tensor_list(shape, quant):
+    """(name, dims outermost first, type)"""
+    q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    yield "token_embd.weight", (shape.vocab, shape.dim), type_of("token_embd", 0, shape, quant)
+    for i in range(shape.n_layers):
+        matrices = {"attn_q": (q, shape.dim), "attn_k": (kv, shape.dim), "attn_v": (kv, shape.dim), "attn_output": (shape.dim, q),
+                    "ffn_gate": (shape.ffn_dim, shape.dim), "ffn_up": (shape.ffn_dim, shape.dim), "ffn_down": (shape.dim, shape.ffn_dim)}
+        yield f"blk.{i}.attn_norm.weight", (shape.dim,), "F32"
+        yield f"blk.{i}.ffn_norm.weight", (shape.dim,), "F32"
+        for name, dims in matrices.items():
+            yield f"blk.{i}.{name}.weight", dims, type_of(name, i, shape, quant)
+    yield "output_norm.weight", (shape.dim,), "F32"
+    if not shape.tied:
+        yield "output.weight", (shape.vocab, shape.dim), type_of("output", 0, shape, quant)
+
+
+def byte_alphabet():
+    """GPT-2's printable stand-ins of the 256 bytes."""
+    printable = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
+    others = [b for b in range(256) if b not in printable]
+    table = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    return [table[b] for b in range(256)]
+
+
+def vocabulary(n):
+    """Byte tokens, then pairs and triples of letters built by merges, then fillers; the last two are control tokens."""
+    tokens, merges = byte_alphabet(), []
+    letters = [chr(c) for c in range(97, 123)]
+    pairs = [a + b for a in letters for b in letters]
+    for pair in pairs:
+        tokens.append(pair)
+        merges.append(f"{pair[0]} {pair[1]}")
+    for pair in pairs:
+        for letter in letters:
+            tokens.append(pair + letter)
+            merges.append(f"{pair} {letter}")
+    keep = min(n - 2, len(tokens))
+    tokens = tokens[:keep]
+    known = set(tokens)
+    merges = [m for m in merges if m.replace(" ", "") in known]
+    tokens += [f"\u0120filler{i}" for i in range(n - 2 - len(tokens))] + ["<|begin|>", "<|end|>"]
+    return tokens, merges
+
+
+def text(value):
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def meta(key, kind, value):
+    body = {UINT32: lambda v: struct.pack("<I", v), INT32: lambda v: struct.pack("<i", v), FLOAT32: lambda v: struct.pack("<f", v),
+            BOOL: lambda v: struct.pack("<B", v), STRING: text}
+    if kind == ARRAY:
+        element, values = value
+        packed = b"".join(body[element](v) for v in values)
+        return text(key) + struct.pack("<IIQ", ARRAY, element, len(values)) + packed
+    return text(key) + struct.pack("<I", kind) + body[kind](value)
+
+
+def metadata(name, shape):
+    tokens, merges = vocabulary(shape.vocab)
+    kinds = [1] * (shape.vocab - 2) + [3, 3]
+    return [
+        meta("general.architecture", STRING, "llama"), meta("general.name", STRING, f"{name} (random weights)"),
+        meta("llama.block_count", UINT32, shape.n_layers), meta("llama.context_length", UINT32, shape.context),
+        meta("llama.embedding_length", UINT32, shape.dim), meta("llama.feed_forward_length", UINT32, shape.ffn_dim),
+        meta("llama.attention.head_count", UINT32, shape.n_heads), meta("llama.attention.head_count_kv", UINT32, shape.n_kv_heads),
+        meta("llama.attention.key_length", UINT32, shape.head_dim), meta("llama.attention.value_length", UINT32, shape.head_dim),
+        meta("llama.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta("llama.rope.dimension_count", UINT32, shape.head_dim),
+        meta("llama.rope.freq_base", FLOAT32, shape.rope_base), meta("llama.vocab_size", UINT32, shape.vocab),
+        meta("tokenizer.ggml.model", STRING, "gpt2"), meta("tokenizer.ggml.pre", STRING, "llama-bpe"),
+        meta("tokenizer.ggml.tokens", ARRAY, (STRING, tokens)), meta("tokenizer.ggml.token_type", ARRAY, (INT32, kinds)),
+        meta("tokenizer.ggml.merges", ARRAY, (STRING, merges)), meta("tokenizer.ggml.bos_token_id", UINT32, shape.vocab - 2),
+        meta("tokenizer.ggml.eos_token_id", UINT32, shape.vocab - 1), meta("tokenizer.ggml.add_bos_token", BOOL, 1),
+    ]
+
+
+def write(path, name, quant, seed):
+    shape = SHAPES[name]
+    rng = np.random.default_rng(seed)
+    tensors, offset, infos = list(tensor_list(shape, quant)), 0, b""
+    for tensor, dims, dtype in tensors:
+        number, block, size, _ = TYPES[dtype]
+        infos += text(tensor) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in reversed(dims))
+        infos += struct.pack("<IQ", number, offset)
+        n_bytes = int(np.prod(dims)) // block * size
+        offset += (n_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    entries = metadata(name, shape)
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries)) + b"".join(entries) + infos
+    with open(path, "wb") as file:
+        file.write(header + b"\0" * (-len(header) % ALIGNMENT))
+        for tensor, dims, dtype in tensors:
+            if len(dims) == 1:
+                file.write(np.ones(dims, np.float32).tobytes())
+            else:
+                for first in range(0, dims[0], 4096):
+                    file.write(random_rows(rng, dtype, (min(dims[0], first + 4096) - first) * dims[1]).tobytes())
+            file.write(b"\0" * (-file.tell() % ALIGNMENT))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shape", choices=SHAPES)
+    parser.add_argument("type", choices=[*TYPES, "Q4_K_M"])
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    partial = args.path.with_suffix(".partial")
+    write(partial, args.shape, args.type, args.seed)
+    partial.rename(args.path)
+    print(f"{args.path}: {args.path.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
