@@ -15,11 +15,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMaxGrainsPerThread = 4096;  // must fit 16 bits of Share
-constexpr int kPausesPerCheck = 32;            // a pause takes 5 to 50 ns
-constexpr auto kSpinIdle = std::chrono::microseconds(30);
-constexpr auto kSpinBurst = std::chrono::microseconds(100);  // then yield to whoever wants the processor, and
-constexpr auto kYieldBurst = std::chrono::milliseconds(2);   // sleep after this long without a job
-constexpr int kSpinsBeforeYield = 2000;                      // of the caller that waits for the last grains
+// Whoever spins may hold the very processor that the others need, so spinning is short and yielding follows.
+constexpr int kPausesPerCheck = 32;  // a pause takes 5 to 50 ns
+constexpr auto kSpinIdle = std::chrono::microseconds(5);
+constexpr auto kSpinBurst = std::chrono::microseconds(20);
+constexpr auto kYieldBurst = std::chrono::milliseconds(2);  // then a worker sleeps even inside a burst
+constexpr int kSpinsOfCaller = 100;                         // while it waits for the last grains
 
 constexpr uint64_t pack_share(uint32_t job, uint64_t next, uint64_t end) {
   return (uint64_t{job} << 32) | (next << 16) | end;
@@ -124,7 +125,7 @@ bool ThreadPool::run_one(int32_t owner, int32_t thread) {
 
 void ThreadPool::wait_for_grains() {
   for (int spins = 0; n_grains_left_.load(std::memory_order_acquire) != 0; ++spins) {
-    if (spins < kSpinsBeforeYield && spin_) {
+    if (spins < kSpinsOfCaller && spin_) {
       spin_pause();
     } else {
       std::this_thread::yield();

@@ -1,0 +1,190 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/arena.h"
+#include "backend/cpu/cpu_kv.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/cpu/rope_tables.h"
+#include "backend/cpu/weight_check.h"
+#include "support/random_weights.h"
+
+namespace candor::backend {
+namespace {
+
+using testing::OwnedTensor;
+using testing::random_tensor;
+using testing::tensor_of;
+
+std::unique_ptr<Backend> backend_of(int32_t n_threads) {
+  auto made = make_cpu_backend({.n_threads = n_threads, .isa = "portable"});
+  EXPECT_TRUE(made);
+  return std::move(*made);
+}
+
+std::string refusal(const TensorView& tensor, WeightRole role) {
+  const auto backend = backend_of(2);
+  const auto weight = backend->upload(tensor, role);
+  return weight ? "accepted" : weight.error().message;
+}
+
+TEST(cpu_backend, says_what_it_runs_on) {
+  const auto backend = backend_of(2);
+  EXPECT_EQ(backend->info().name, "cpu");
+  EXPECT_EQ(backend->info().n_threads, 2);
+  EXPECT_NE(backend->info().description.find("2 threads"), std::string::npos);
+  EXPECT_FALSE(make_cpu_backend({.n_threads = 1, .isa = "z80"}));
+}
+
+TEST(upload, a_type_that_has_no_decoder_is_refused_by_name_with_the_list) {
+  OwnedTensor tensor = tensor_of("blk.3.ffn_up.weight", DType::kF32, {2, 256}, std::vector<float>(512, 1.0f));
+  TensorView view = tensor.view();
+  view.dtype = DType::kIQ2_XXS;
+  const std::string message = refusal(view, WeightRole::kLinear);
+  EXPECT_NE(message.find("blk.3.ffn_up.weight"), std::string::npos) << message;
+  EXPECT_NE(message.find("IQ2_XXS"), std::string::npos) << message;
+  EXPECT_NE(message.find("Q4_K"), std::string::npos) << message;
+}
+
+TEST(upload, vectors_are_floats_only) {
+  const OwnedTensor tensor = random_tensor("norm", DType::kQ8_0, {64}, 1);
+  EXPECT_NE(refusal(tensor.view(), WeightRole::kVector).find("expected F32, F16 or BF16"), std::string::npos);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const OwnedTensor good = random_tensor("norm", dtype, {64}, 1);
+    EXPECT_EQ(refusal(good.view(), WeightRole::kVector), "accepted");
+  }
+}
+
+TEST(upload, a_tensor_with_fewer_bytes_than_its_shape_is_refused) {
+  const OwnedTensor tensor = random_tensor("w", DType::kQ4_0, {32, 64}, 1);
+  TensorView view = tensor.view();
+  view.n_bytes -= 1;
+  for (const WeightRole role : {WeightRole::kLinear, WeightRole::kEmbedding})
+    EXPECT_NE(refusal(view, role).find("needs"), std::string::npos);
+}
+
+TEST(upload, values_that_are_not_finite_are_refused_by_name_in_every_float_type) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      std::vector<float> values(100 * 32, 0.5f);
+      values[70 * 32 + 5] = bad;
+      const OwnedTensor matrix = tensor_of("blk.0.attn_q.weight", dtype, {100, 32}, values);
+      for (const WeightRole role : {WeightRole::kLinear, WeightRole::kEmbedding, WeightRole::kEmbeddingAndLinear}) {
+        const std::string message = refusal(matrix.view(), role);
+        EXPECT_NE(message.find("\"blk.0.attn_q.weight\""), std::string::npos) << message;
+        EXPECT_NE(message.find("row 70"), std::string::npos) << message;
+      }
+      const OwnedTensor vector = tensor_of("norm", dtype, {100 * 32}, values);
+      EXPECT_NE(refusal(vector.view(), WeightRole::kVector).find("\"norm\""), std::string::npos);
+    }
+  }
+}
+
+TEST(upload, scales_that_are_not_finite_are_refused_in_every_block_format) {
+  for (const DTypeInfo& info : dtype_table()) {
+    if (!info.is_weight || info.block_elements == 1) continue;
+    const testing::internal::ScaleFields fields = testing::internal::scale_fields(info.dtype);
+    for (const int field : {fields.first, fields.second}) {
+      if (field < 0) continue;
+      OwnedTensor tensor = random_tensor("w", info.dtype, {20, 512}, 3);
+      EXPECT_EQ(refusal(tensor.view(), WeightRole::kLinear), "accepted") << info.name;
+      const size_t last_block = tensor.view().row_bytes() * 18 - static_cast<size_t>(info.block_bytes);
+      testing::internal::put_f16(tensor.bytes() + last_block + field, std::numeric_limits<float>::infinity());
+      const std::string message = refusal(tensor.view(), WeightRole::kLinear);
+      EXPECT_NE(message.find("scale in row 17"), std::string::npos) << info.name << ": " << message;
+    }
+  }
+}
+
+TEST(upload, one_packed_copy_serves_a_tied_embedding) {
+  const auto pool = platform::ThreadPool::start({.n_threads = 2});
+  const OwnedTensor tensor = random_tensor("table", DType::kQ6_K, {50, 512}, 4);
+  const auto tied = cpu::upload_weight(tensor.view(), WeightRole::kEmbeddingAndLinear, **pool);
+  ASSERT_TRUE(tied);
+  EXPECT_EQ((*tied)->n_bytes(), kernels::packed_bytes((*tied)->shape()));
+  std::vector<float> wanted(512);
+  std::vector<float> seen(512);
+  for (int64_t row = 0; row < 50; ++row) {
+    decode_row(tensor.view(), row, wanted.data());
+    (*tied)->decode_row(row, seen.data());
+    EXPECT_EQ(seen, wanted) << row;
+  }
+}
+
+TEST(kv, types_and_sizes_that_are_not_offered_are_refused) {
+  const auto backend = backend_of(1);
+  EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kF32}, 4));
+  EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kQ8_0}, 4));
+  EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kBf16}, 0));
+  EXPECT_FALSE(backend->make_kv({1, 0, 64, KvType::kBf16}, 4));
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  const auto huge = backend->make_kv({kMost, kMost, 1 << 20, KvType::kBf16}, kMost);
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().kind, ErrorKind::kOutOfMemory);
+}
+
+TEST(kv, pages_of_all_layers_and_heads_are_apart) {
+  const auto kv = cpu::CpuKv::make({3, 2, 64, KvType::kBf16}, 4);
+  ASSERT_TRUE(kv);
+  const size_t page = kernels::kv_page_bytes(64);
+  EXPECT_EQ((*kv)->n_bytes(), page * 2 * 3 * 2 * 4);
+  const std::vector<BlockId> blocks{0};
+  std::vector<bool> taken(12, false);
+  for (int32_t layer = 0; layer < 3; ++layer) {
+    for (int32_t head = 0; head < 2; ++head) {
+      const kernels::KvPages pages = (*kv)->pages(blocks, layer, head);
+      for (const size_t offset : {pages.k_offset, pages.v_offset}) {
+        ASSERT_EQ(offset % page, 0u);
+        EXPECT_FALSE(taken[offset / page]);
+        taken[offset / page] = true;
+      }
+    }
+  }
+}
+
+TEST(arena, slots_do_not_overlap_and_start_aligned) {
+  ArenaLayout layout;
+  layout.slot_cols = {33, 7, 512};
+  layout.slot_is_output = {false, false, true};
+  layout.max_rows = 5;
+  layout.max_out_rows = 2;
+  auto arena = cpu::Arena::make(layout);
+  ASSERT_TRUE(arena);
+  const Activation slots[] = {{0, 5, 33}, {1, 5, 7}, {2, 2, 512}};
+  for (int i = 0; i < 3; ++i) {
+    float* data = arena->data(slots[i]);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+    for (int32_t k = 0; k < slots[i].n_rows * slots[i].n_cols; ++k) data[k] = static_cast<float>(i);
+  }
+  for (int i = 0; i < 3; ++i) {
+    for (int32_t k = 0; k < slots[i].n_rows * slots[i].n_cols; ++k) ASSERT_EQ(arena->data(slots[i])[k], i);
+  }
+  layout.slot_cols[1] = -1;
+  EXPECT_FALSE(cpu::Arena::make(layout));
+}
+
+TEST(rope_tables, rows_depend_on_their_position_alone) {
+  const auto pool = platform::ThreadPool::start({.n_threads = 2});
+  RopeSpec spec;
+  spec.n_dims = 64;
+  cpu::RopeTables tables;
+  std::vector<int32_t> positions(100);
+  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(7 * i);
+  tables.begin_step();
+  const cpu::RopeRows all = tables.rows(spec, positions, **pool);
+  const std::vector<float> wanted(all.sin + 40 * 32, all.sin + 41 * 32);
+  EXPECT_EQ(tables.rows(spec, positions, **pool).sin, all.sin);
+  tables.begin_step();
+  const std::vector<int32_t> one{positions[40]};
+  const cpu::RopeRows alone = tables.rows(spec, one, **pool);
+  EXPECT_EQ(std::memcmp(alone.sin, wanted.data(), 32 * sizeof(float)), 0);
+}
+
+}  // namespace
+}  // namespace candor::backend
