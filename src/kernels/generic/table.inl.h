@@ -1,10 +1,14 @@
 // Every body, written once against the vocabulary, and the table of this instruction set.
-#include "kernels/generic/attend.inl.h"
+// Each of these uses the ones above it.
+// clang-format off
 #include "kernels/generic/elementary.inl.h"
-#include "kernels/generic/encode.inl.h"
-#include "kernels/generic/matmul.inl.h"
 #include "kernels/generic/rows.inl.h"
+#include "kernels/generic/encode.inl.h"
 #include "kernels/generic/unpack.inl.h"
+#include "kernels/generic/matmul.inl.h"
+#include "kernels/generic/attend.inl.h"
+#include "kernels/generic/probes.inl.h"
+// clang-format on
 
 inline KernelTable make_table(std::string_view name, std::string_view description) {
   KernelTable table{};
@@ -27,5 +31,8 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.attend = attend;
   table.attend_split = attend_split;
   table.attend_combine = attend_combine;
+  table.read_probe = read_probe;
+  table.int8_probe = int8_probe;
+  table.fma_probe = fma_probe;
   return table;
 }

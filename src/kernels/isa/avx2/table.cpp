@@ -7,8 +7,11 @@
 #include "kernels/isa/avx2/begin.h"
 namespace candor::kernels::avx2 {
 namespace {
-#include "kernels/generic/table.inl.h"
+// The bodies use the vocabulary.
+// clang-format off
 #include "kernels/isa/avx2/vocabulary.inl.h"
+#include "kernels/generic/table.inl.h"
+// clang-format on
 }  // namespace
 }  // namespace candor::kernels::avx2
 #include "kernels/isa/avx2/end.h"

@@ -13,8 +13,11 @@
 #include "kernels/isa/avx512vnni/begin.h"
 namespace candor::kernels::avx512vnni {
 namespace {
-#include "kernels/generic/table.inl.h"
+// The bodies use the vocabulary.
+// clang-format off
 #include "kernels/isa/avx512vnni/vocabulary.inl.h"
+#include "kernels/generic/table.inl.h"
+// clang-format on
 }  // namespace
 }  // namespace candor::kernels::avx512vnni
 #include "kernels/isa/avx512vnni/end.h"

@@ -5,8 +5,11 @@ namespace candor::kernels {
 
 namespace portable {
 namespace {
-#include "kernels/generic/table.inl.h"
+// The bodies use the vocabulary.
+// clang-format off
 #include "kernels/isa/portable/vocabulary.inl.h"
+#include "kernels/generic/table.inl.h"
+// clang-format on
 }  // namespace
 }  // namespace portable
 

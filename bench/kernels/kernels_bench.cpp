@@ -1,0 +1,182 @@
+// Speed of every weight format at M = 1, 8 and 512 with one thread, and of attention, as shares of the limits that
+// this machine showed in the same run. CANDOR_ISA chooses the instruction set. Standard Google Benchmark options:
+//   candor_bench_kernels --benchmark_filter=Q4_K --benchmark_repetitions=5
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/limits.h"
+#include "platform/float_mode.h"
+#include "tensor/encode.h"
+
+namespace candor::kernels {
+
+namespace {
+
+constexpr int64_t kColumns = 2048;
+constexpr int64_t kManyRows = 512;
+constexpr size_t kStreamBytes = size_t{160} << 20;  // past every cache, for small M
+
+constexpr DType kFormats[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ8_0, DType::kQ4_0, DType::kQ4_1,
+                              DType::kQ5_0, DType::kQ5_1,   DType::kQ2_K,   DType::kQ3_K, DType::kQ4_K, DType::kQ5_K,
+                              DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
+
+struct Machine {
+  const KernelTable* table = nullptr;
+  MachineLimits limits;
+};
+
+struct Free {
+  void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+};
+using Bytes = std::unique_ptr<std::byte[], Free>;
+
+Bytes aligned(size_t n) {
+  Bytes bytes(new (std::align_val_t{64}) std::byte[n]);
+  std::memset(bytes.get(), 0, n);
+  return bytes;
+}
+
+std::vector<float> random_values(int64_t n) {
+  std::minstd_rand rng(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<size_t>(n));
+  for (float& value : values) value = normal(rng);
+  return values;
+}
+
+// One random panel, packed, and copied to all panels.
+Bytes make_weights(const WeightShape& shape) {
+  const std::vector<float> values = random_values(kPanelRows * shape.n_in);
+  const DTypeInfo& info = dtype_info(shape.dtype);
+  std::vector<std::byte> blocks(values.size() / static_cast<size_t>(info.block_elements) *
+                                static_cast<size_t>(info.block_bytes));
+  encode_elements(shape.dtype, values.data(), static_cast<int64_t>(values.size()), blocks.data());
+  Bytes packed = aligned(packed_bytes(shape));
+  pack_panels({shape.dtype, kPanelRows, shape.n_in}, blocks.data(), 0, 1, packed.get());
+  for (int64_t p = 1; p < n_panels(shape); ++p) {
+    std::memcpy(packed.get() + static_cast<size_t>(p) * panel_bytes(shape), packed.get(), panel_bytes(shape));
+  }
+  return packed;
+}
+
+Bytes make_activations(const Machine& machine, const WeightShape& shape, int64_t n_rows) {
+  const Encoding encoding = encoding_of(shape.dtype);
+  const size_t stride = encoded_row_bytes(encoding, shape.n_in);
+  const std::vector<float> values = random_values(n_rows * shape.n_in);
+  Bytes encoded = aligned(stride * static_cast<size_t>(n_rows));
+  for (int64_t r = 0; r < n_rows; ++r) {
+    machine.table->encode(encoding, values.data() + r * shape.n_in, shape.n_in,
+                          encoded.get() + static_cast<size_t>(r) * stride);
+  }
+  return encoded;
+}
+
+void report(benchmark::State& state, const Machine& machine, double bytes, double ops, bool is_float) {
+  const double n = static_cast<double>(state.iterations());
+  const double peak = is_float ? machine.limits.f32_flops : machine.limits.int8_ops;
+  using benchmark::Counter;
+  state.counters["GB/s"] = Counter(n * bytes / 1e9, Counter::kIsRate);
+  state.counters["GOP/s"] = Counter(n * ops / 1e9, Counter::kIsRate);
+  state.counters["of_dram_%"] = Counter(n * bytes * 100 / machine.limits.dram_read_bytes, Counter::kIsRate);
+  state.counters["of_peak_%"] = Counter(n * ops * 100 / peak, Counter::kIsRate);
+}
+
+void bench_matmul(benchmark::State& state, const Machine& machine, DType dtype, int64_t n_rows) {
+  const platform::ScopedFloatMode mode;
+  WeightShape shape{dtype, 8192, kColumns};
+  if (n_rows < kManyRows) {
+    shape.n_out = static_cast<int64_t>(kStreamBytes / panel_bytes(shape)) * kPanelRows;
+  }
+  const Bytes weights = make_weights(shape);
+  const Bytes activations = make_activations(machine, shape, n_rows);
+  const Bytes scratch = aligned(matmul_scratch_bytes(kColumns));
+  std::vector<float> dst(static_cast<size_t>(n_rows * shape.n_out));
+  const MatmulArgs args{.shape = shape,
+                        .weights = weights.get(),
+                        .activations = activations.get(),
+                        .n_rows = static_cast<int32_t>(n_rows),
+                        .dst = dst.data(),
+                        .dst_stride = shape.n_out,
+                        .panel_begin = 0,
+                        .panel_end = n_panels(shape),
+                        .scratch = scratch.get()};
+  for (auto _ : state) machine.table->matmul(args);
+  const double macs = static_cast<double>(n_rows) * static_cast<double>(shape.n_out) * kColumns;
+  const bool is_float = dtype_info(dtype).block_elements == 1;
+  report(state, machine, static_cast<double>(packed_bytes(shape)), 2 * macs, is_float);
+}
+
+// n_rows queries of 4 heads at the end of a context, one K/V head of 64.
+void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_rows, int32_t context) {
+  const platform::ScopedFloatMode mode;
+  constexpr int32_t kDim = 64;
+  constexpr int32_t kHeads = 4;
+  const int32_t n_blocks = (context + kPageTokens - 1) / kPageTokens;
+  const Bytes memory = aligned(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(kDim));
+  std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
+  for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
+  const KvPages pages{memory.get(), blocks.data(), 2 * kv_page_bytes(kDim), 0, kv_page_bytes(kDim)};
+  const std::vector<float> values = random_values(int64_t{context} * kDim);
+  machine.table->store_kv({pages, values.data(), values.data(), kDim, kDim, 0, context});
+  const std::vector<float> q = random_values(int64_t{n_rows} * kHeads * kDim);
+  std::vector<float> dst(q.size());
+  const Bytes scratch = aligned(attend_scratch_bytes(kDim));
+  const AttendArgs args{pages,  q.data(), kHeads * kDim,    dst.data(), kHeads * kDim, n_rows,
+                        kHeads, kDim,     context - n_rows, 0,          0.125f};
+  for (auto _ : state) machine.table->attend(args, scratch.get());
+  const double keys = static_cast<double>(n_rows) * (context - 0.5 * n_rows);
+  report(state, machine, static_cast<double>(memory ? 2 * kv_page_bytes(kDim) : 0) * n_blocks, keys * kHeads * kDim * 4,
+         true);
+}
+
+void add_all(const Machine& machine) {
+  for (const DType dtype : kFormats) {
+    for (const int64_t n_rows : {int64_t{1}, int64_t{8}, kManyRows}) {
+      const std::string name = std::string(dtype_info(dtype).name) + "/M" + std::to_string(n_rows);
+      benchmark::RegisterBenchmark(name.c_str(), [machine, dtype, n_rows](benchmark::State& state) {
+        bench_matmul(state, machine, dtype, n_rows);
+      });
+    }
+  }
+  for (const auto& [n_rows, context] : {std::pair{1, 4096}, std::pair{1, 32768}, std::pair{512, 512}, {256, 8192}}) {
+    const std::string name = "attend/" + std::to_string(n_rows) + "_rows/context_" + std::to_string(context);
+    benchmark::RegisterBenchmark(name.c_str(), [machine, n_rows = n_rows, context = context](benchmark::State& state) {
+      bench_attend(state, machine, n_rows, context);
+    });
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  const auto table = select_table_from_environment();
+  if (!table) {
+    std::fprintf(stderr, "%s\n", table.error().message.c_str());
+    return 2;
+  }
+  const Machine machine{*table, measure_limits(**table)};
+  const MachineLimits& limits = machine.limits;
+  std::printf("%s: DRAM read %.1f GB/s, L2 read %.1f GB/s, int8 %.0f GOP/s, f32 %.0f GFLOP/s (one thread)\n",
+              (*table)->name.data(), limits.dram_read_bytes / 1e9, limits.l2_read_bytes / 1e9, limits.int8_ops / 1e9,
+              limits.f32_flops / 1e9);
+  add_all(machine);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace candor::kernels
+
+int main(int argc, char** argv) {
+  return candor::kernels::run(argc, argv);
+}

@@ -1,0 +1,56 @@
+// What this instruction set can do at best, for kernels/limits.h.
+
+constexpr int kProbeChains = kTileRows * 3 / 2;
+
+inline uint64_t read_probe(const std::byte* src, size_t n_bytes) {
+  const auto* p = reinterpret_cast<const uint8_t*>(src);
+  U8 seen[4] = {load_u(p), load_u(p + 64), load_u(p + 128), load_u(p + 192)};
+  for (size_t at = 0; at + 256 <= n_bytes; at += 256) {
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; ++i) {
+      prefetch(p + at + 64 * i + kPrefetchBytes);
+      seen[i] = or_u(seen[i], load_u(p + at + 64 * i));
+    }
+  }
+  uint8_t bytes[64];
+  store_u(bytes, or_u(or_u(seen[0], seen[1]), or_u(seen[2], seen[3])));
+  return bytes[0];
+}
+
+inline int64_t int8_probe(int64_t n_rounds) {
+  alignas(64) uint8_t ones[64];
+  alignas(64) int8_t x[4 * kProbeChains];
+  std::memset(ones, 1, sizeof ones);
+  std::memset(x, 1, sizeof x);
+  const U8 w = load_u(ones);
+  I32 sums[kProbeChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = splat_i(0);
+  for (int64_t n = 0; n < n_rounds; ++n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = dot4<false>(sums[i], w, x + 4 * i);
+    __asm__ volatile("" ::: "memory");
+  }
+  int64_t total = 0;
+#pragma GCC unroll 16
+  for (int i = 0; i < kProbeChains; ++i) total += sum_lanes(sums[i]);
+  return total * 2;  // every multiply-add counted one
+}
+
+inline int64_t fma_probe(int64_t n_rounds) {
+  float x[kProbeChains];
+  for (float& value : x) value = 1.0f;
+  const F32 w = splat(0.999f);
+  F32 sums[kProbeChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = splat(1.0f);
+  for (int64_t n = 0; n < n_rounds; ++n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = fma(sums[i], w, w);
+    __asm__ volatile("" ::: "memory");
+  }
+  float total = 0;
+#pragma GCC unroll 16
+  for (int i = 0; i < kProbeChains; ++i) total += sum_tree(sums[i]) + x[i];
+  return total == 0.0f ? 0 : n_rounds * kProbeChains * 32;
+}

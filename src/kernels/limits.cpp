@@ -1,0 +1,59 @@
+#include "kernels/limits.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace candor::kernels {
+
+namespace {
+
+constexpr int kRuns = 5;
+constexpr size_t kDramBytes = size_t{192} << 20;
+constexpr size_t kL2Bytes = size_t{256} << 10;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double read_rate(const KernelTable& table, const std::byte* memory, size_t n_bytes, int repeats) {
+  double best = 0;
+  volatile uint64_t sink = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < repeats; ++i) sink = sink + table.read_probe(memory, n_bytes);
+    best = std::max(best, static_cast<double>(n_bytes) * repeats / seconds_since(begin));
+  }
+  return best;
+}
+
+double rate(int64_t (*probe)(int64_t), int64_t n_rounds) {
+  double best = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const Clock::time_point begin = Clock::now();
+    const int64_t ops = probe(n_rounds);
+    best = std::max(best, static_cast<double>(ops) / seconds_since(begin));
+  }
+  return best;
+}
+
+}  // namespace
+
+MachineLimits measure_limits(const KernelTable& table) {
+  MachineLimits limits;
+  const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kDramBytes]);
+  if (memory == nullptr) return limits;
+  std::memset(memory.get(), 1, kDramBytes);
+  limits.dram_read_bytes = read_rate(table, memory.get(), kDramBytes, 1);
+  limits.l2_read_bytes = read_rate(table, memory.get(), kL2Bytes, 2000);
+  constexpr int64_t kRounds = 2'000'000;  // int8 sums stay below 2^31
+  limits.int8_ops = rate(table.int8_probe, kRounds);
+  limits.f32_flops = rate(table.fma_probe, kRounds);
+  return limits;
+}
+
+}  // namespace candor::kernels
