@@ -12,8 +12,8 @@
 namespace candor::text {
 
 struct StopResult {
-  std::string text;              // safe to show now
-  std::optional<size_t> hit;     // index of the stop string that ended the text
+  std::string text;           // safe to show now
+  std::optional<size_t> hit;  // index of the stop string that ended the text
 };
 
 class StopStrings {

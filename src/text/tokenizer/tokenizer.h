@@ -3,6 +3,7 @@
 // construction, all methods may be called from any thread. encode() is linear in the text (times log) and uses
 // bounded stack, whatever the text.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,9 @@ enum class TokenKind : uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnu
 struct EncodeOptions {
   bool add_special = true;     // beginning / end tokens, where the model's rules add them
   bool parse_special = false;  // control tokens written in the text become their ids; user text never does
+  // Byte offsets into the text, ascending. A control token is not recognised across one of them, nor exactly between
+  // two of them: what a user typed stays text in a prompt that is otherwise parsed. They change nothing else.
+  std::span<const size_t> breaks = {};
 };
 
 // Special ids; kNoToken where the model has none.

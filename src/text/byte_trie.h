@@ -1,0 +1,47 @@
+#pragma once
+// A trie over bytes, for a few thousand short strings. Users keep their values in arrays indexed by node. The root's
+// children are a table, those of other nodes a list: most searches end at the first byte. Immutable once filled; const
+// methods may be called from any thread.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace candor::text {
+
+class ByteTrie {
+ public:
+  using Node = int32_t;
+  static constexpr Node kRoot = 0;
+  static constexpr Node kNone = -1;
+
+  ByteTrie();
+
+  // The node of the whole key, made if needed. REQUIRES: !key.empty().
+  Node insert(std::string_view key);
+  // kNone when the node has no such child.
+  Node child(Node node, char byte) const;
+  // One past the highest node; parents come before their children.
+  Node n_nodes() const { return static_cast<Node>(entries_.size()); }
+  Node parent(Node node) const { return entries_[static_cast<size_t>(node)].parent; }
+  char byte(Node node) const { return entries_[static_cast<size_t>(node)].byte; }
+  int32_t depth(Node node) const { return entries_[static_cast<size_t>(node)].depth; }
+
+ private:
+  struct Entry {
+    Node parent = kNone;
+    Node first_child = kNone;
+    Node next_sibling = kNone;
+    int32_t depth = 0;
+    char byte = 0;
+  };
+
+  Node add_child(Node parent, char byte);
+
+  std::vector<Entry> entries_;
+  std::array<Node, 256> root_children_;
+};
+
+}  // namespace candor::text

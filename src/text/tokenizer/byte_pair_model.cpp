@@ -1,0 +1,147 @@
+#include "text/tokenizer/byte_pair_model.h"
+
+#include <fmt/format.h>
+
+#include "base/utf8.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_piece.h"
+
+namespace candor::text {
+namespace {
+
+constexpr std::string_view kPreKey = "tokenizer.ggml.pre";
+constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
+
+std::string known_names() {
+  std::string names;
+  for (const PreTokenizer& pre : pre_tokenizers()) names += fmt::format("{}{}", names.empty() ? "" : ", ", pre.name);
+  return names;
+}
+
+Expected<const PreTokenizer*> read_pre_tokenizer(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, kPreKey));
+  if (!name) {
+    return fail(
+        ErrorKind::kUnsupported,
+        fmt::format("{}: the key is absent, so the rule that cuts text into words is unknown; convert the model "
+                    "again (known: {})",
+                    kPreKey, known_names()));
+  }
+  const PreTokenizer* const pre = find_pre_tokenizer(*name);
+  if (pre == nullptr) {
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: pre-tokenizer {} is not known (known: {})", kPreKey,
+                                                     quoted_piece(*name), known_names()));
+  }
+  return pre;
+}
+
+}  // namespace
+
+Expected<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+  CANDOR_ASSIGN(const PreTokenizer* pre, read_pre_tokenizer(file));
+  CANDOR_ASSIGN(const auto* merges, formats::meta_strings(file, kMergesKey));
+  if (merges == nullptr) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: the key is absent; a byte-level BPE vocabulary needs its merges", kMergesKey));
+  }
+  if (merges->size() > MergeTable::kMaxMerges) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: {} merges, at most {}", kMergesKey, merges->size(), MergeTable::kMaxMerges));
+  }
+  BytePairModel model(*pre, merges->size());
+  CANDOR_TRY(model.read_byte_tokens(vocabulary));
+  CANDOR_TRY(model.read_merges(*merges, vocabulary));
+  model.read_bytes(vocabulary);
+  return model;
+}
+
+Expected<void> BytePairModel::read_byte_tokens(const Vocabulary& vocabulary) {
+  for (size_t byte = 0; byte < byte_tokens_.size(); ++byte) {
+    std::string name;
+    append_utf8(name, byte_alphabet()[byte]);
+    const std::optional<TokenId> id = vocabulary.find(name);
+    if (!id || vocabulary.kind(*id) == TokenKind::kControl) {
+      return fail(
+          ErrorKind::kInvalidInput,
+          fmt::format("tokenizer.ggml.tokens: no token \"{}\" for byte 0x{:02X}; a byte-level BPE vocabulary needs "
+                      "all 256",
+                      name, byte));
+    }
+    byte_tokens_[byte] = *id;
+  }
+  return {};
+}
+
+Expected<void> BytePairModel::read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary) {
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const std::string_view line = merges[i];
+    const size_t space = line.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == line.size()) {
+      return fail(ErrorKind::kInvalidInput, fmt::format("{}[{}]: {}, expected two pieces with a space between",
+                                                        kMergesKey, i, quoted_piece(line)));
+    }
+    const std::string_view left = line.substr(0, space);
+    const std::string_view right = line.substr(space + 1);
+    const std::string both = std::string(left) + std::string(right);
+    for (const std::string_view piece : {left, right, std::string_view(both)}) {
+      if (vocabulary.find(piece)) continue;
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("{}[{}]: {} is no token of the vocabulary; convert the model again", kMergesKey, i,
+                              quoted_piece(piece)));
+    }
+    merges_.push_back(*vocabulary.find(left), *vocabulary.find(right), *vocabulary.find(both));
+  }
+  return {};
+}
+
+bool BytePairModel::is_literal(TokenId id, const Vocabulary& vocabulary) const {
+  const TokenKind kind = vocabulary.kind(id);
+  if (kind != TokenKind::kUserDefined) return kind == TokenKind::kControl || kind == TokenKind::kUnknown;
+  const std::optional<std::string> bytes = decode_byte_piece(vocabulary.piece(id));
+  return !bytes || bytes->size() != 1 || byte_tokens_[static_cast<uint8_t>(bytes->front())] != id ||
+         static_cast<uint8_t>(vocabulary.piece(id).front()) < 0x80;
+}
+
+void BytePairModel::read_bytes(const Vocabulary& vocabulary) {
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    const TokenKind kind = vocabulary.kind(id);
+    const std::string_view piece = vocabulary.piece(id);
+    if (kind == TokenKind::kControl || kind == TokenKind::kUnknown) {
+      bytes_.push_back({});
+    } else if (const auto byte = parse_byte_piece(piece); kind == TokenKind::kByte && byte) {
+      bytes_.push_back(std::string_view(&*byte, 1));
+    } else if (is_literal(id, vocabulary)) {
+      bytes_.push_back(piece);
+    } else {
+      const std::optional<std::string> bytes = decode_byte_piece(piece);
+      bytes_.push_back(bytes ? std::string_view(*bytes) : piece);
+    }
+  }
+  if (!pre_->whole_piece_first) return;
+  words_ = StringIndex(bytes_.size());
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.kind(id) == TokenKind::kNormal && !bytes_[static_cast<size_t>(id)].empty())
+      words_.insert(bytes_, id);
+  }
+}
+
+void BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) const {
+  std::vector<TokenId> word;
+  size_t begin = 0;
+  for (const size_t n_bytes : split_words(*pre_->rule, text)) {
+    const std::string_view bytes = text.substr(begin, n_bytes);
+    begin += n_bytes;
+    if (pre_->whole_piece_first) {
+      if (const std::optional<TokenId> whole = words_.find(bytes_, bytes)) {
+        out.push_back(*whole);
+        continue;
+      }
+    }
+    word.clear();
+    for (const char byte : bytes) word.push_back(byte_tokens_[static_cast<uint8_t>(byte)]);
+    merges_.merge(word);
+    out.insert(out.end(), word.begin(), word.end());
+  }
+}
+
+}  // namespace candor::text

@@ -1,0 +1,46 @@
+#pragma once
+// tokenizer.ggml.model "gpt2": text is cut into words by the vocabulary's rule, a word starts as its bytes, and merges
+// join them. Any bytes are encoded without loss, valid UTF-8 or not. Immutable; methods may be called from any thread.
+//
+// A byte of the alphabet whose only token is marked user-defined (DeepSeek Coder: the thirteen bytes that UTF-8 never
+// uses) is that byte, not the Latin letter that its name looks like.
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "text/tokenizer/merge_table.h"
+#include "text/tokenizer/split_rule.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace candor::text {
+
+class BytePairModel {
+ public:
+  static Expected<BytePairModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
+
+  const PreTokenizer& pre_tokenizer() const { return *pre_; }
+  void encode(std::string_view text, std::vector<TokenId>& out) const;
+  // The bytes that the token stands for.
+  const StringArena& bytes() const { return bytes_; }
+  // Does the text hold this token as it is written there?
+  bool is_literal(TokenId id, const Vocabulary& vocabulary) const;
+
+ private:
+  BytePairModel(const PreTokenizer& pre, size_t n_merges) : pre_(&pre), merges_(n_merges) {}
+  Expected<void> read_byte_tokens(const Vocabulary& vocabulary);
+  Expected<void> read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary);
+  void read_bytes(const Vocabulary& vocabulary);
+
+  const PreTokenizer* pre_;
+  std::array<TokenId, 256> byte_tokens_{};
+  MergeTable merges_;
+  StringArena bytes_;     // by id
+  StringIndex words_{0};  // ordinary tokens by their bytes; filled where whole pieces come first
+};
+
+}  // namespace candor::text
