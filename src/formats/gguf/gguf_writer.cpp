@@ -173,6 +173,7 @@ Error GgufWriter::cannot(const char* step) const {
 }
 
 Expected<void> GgufWriter::put(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return fail(cannot("write"));
   return {};
 }
