@@ -1,13 +1,17 @@
 #pragma once
 // Finds stop strings in a stream of text and holds back what could be the beginning of one, so that nothing of a stop
-// string ever leaks. All strings are searched at once; of several hits the one that starts first wins, then the
-// longer. One instance per output; not thread-safe.
+// string ever leaks. All strings are searched at once (Aho and Corasick, CACM 1975), in time linear in the text. Of
+// several hits the one that starts first wins, and of those the one that is complete first; how the text is cut into
+// pushes changes nothing. One instance per output; not thread-safe.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "text/byte_trie.h"
 
 namespace candor::text {
 
@@ -21,12 +25,35 @@ class StopStrings {
   // REQUIRES: no string is empty.
   explicit StopStrings(std::vector<std::string> strings);
 
+  // After a hit nothing more is shown: later calls return "" and the same hit.
   StopResult push(std::string_view text);
-  // The held back text; nothing more will come.
+  // The held back text; nothing more will come. Ends before a stop string that only waited for one that might have
+  // started earlier.
   std::string finish();
 
  private:
-  std::vector<std::string> strings_;
+  struct Hit {
+    uint64_t begin = 0;  // offset in the whole text
+    size_t index = 0;
+  };
+
+  ByteTrie::Node step(ByteTrie::Node state, char byte) const;
+  void link_states();
+  // Appends one byte; is the search over?
+  bool advance(char byte);
+  std::string release(uint64_t end);
+
+  // Constant after construction, by state.
+  ByteTrie trie_;
+  std::vector<ByteTrie::Node> fallback_;  // the longest proper suffix that is a state too
+  std::vector<ByteTrie::Node> longest_;   // the longest suffix that is a stop string, or kNone
+  std::vector<size_t> index_;             // of the stop string that ends there
+
+  ByteTrie::Node state_ = ByteTrie::kRoot;
+  uint64_t n_seen_ = 0;      // bytes pushed
+  uint64_t n_released_ = 0;  // bytes returned; held_ are those behind
+  std::optional<Hit> found_;
+  bool over_ = false;
   std::string held_;
 };
 
