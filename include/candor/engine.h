@@ -137,8 +137,9 @@ class Engine {
   // Called on the engine thread after each step; empty = none.
   void on_step(StepCallback callback);
 
+  struct Impl;  // the library's own
+
  private:
-  struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -1,6 +1,7 @@
 #pragma once
-// What comes back. A request gets one event per token, then exactly one with `finish`. Nothing of a stop string and no
-// half of a code point ever stands in `text`: such bytes are held back until they are decided.
+// What comes back. A request gets one event per token; exactly one event, its last, has `finish` set: that of the token
+// that ended it, or one without a token (cancelled, failed). Nothing of a stop string and no half of a code point ever
+// stands in `text`: such bytes are held back until they are decided.
 
 #include <cstdint>
 #include <optional>
@@ -27,6 +28,7 @@ const char* to_string(FinishReason reason);
 struct TokenLogprob {
   TokenId token = -1;
   float logprob = 0.0f;  // natural logarithm; -9999 where the probability is 0
+  bool operator==(const TokenLogprob&) const = default;
 };
 
 struct Usage {

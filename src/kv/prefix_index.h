@@ -21,7 +21,7 @@ struct PrefixKey {
   uint64_t adapter_hash = 0;
   int32_t numerics_version = 0;
   int32_t kv_type = 0;
-  std::string scope;  // requests of different scopes share nothing
+  std::string scope{};  // requests of different scopes share nothing
   bool operator==(const PrefixKey&) const = default;
 };
 

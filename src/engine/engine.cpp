@@ -1,0 +1,212 @@
+#include "candor/engine.h"
+
+#include <condition_variable>
+#include <system_error>
+#include <utility>
+
+#include "candor/version.h"
+#include "engine/engine_impl.h"
+#include "engine/errors.h"
+#include "text/detokenizer.h"
+
+namespace candor {
+namespace {
+
+constrain::GrammarKind grammar_kind(ConstraintSpec::Kind kind) {
+  switch (kind) {
+    case ConstraintSpec::Kind::kJsonSchema:
+      return constrain::GrammarKind::kJsonSchema;
+    case ConstraintSpec::Kind::kJsonObject:
+      return constrain::GrammarKind::kJsonObject;
+    case ConstraintSpec::Kind::kRegex:
+      return constrain::GrammarKind::kRegex;
+    case ConstraintSpec::Kind::kLark:
+      return constrain::GrammarKind::kLark;
+    case ConstraintSpec::Kind::kChoice:
+      return constrain::GrammarKind::kChoice;
+  }
+  return constrain::GrammarKind::kJsonObject;
+}
+
+kv::PrefixKey prefix_key(const engine::LoadedModel& loaded) {
+  kv::PrefixKey key;
+  key.model_hash = loaded.model->hash();
+  key.numerics_version = kNumericsVersion;
+  key.kv_type = static_cast<int32_t>(loaded.kv->layout().type);
+  return key;
+}
+
+// Collects the events of one request until the last.
+class Collector {
+ public:
+  explicit Collector(const Engine::Callback& observer) : observer_(observer) {}
+
+  void on_event(const TokenEvent& event) {
+    if (observer_) observer_(event);
+    completion_.text += event.text;
+    if (event.token >= 0) completion_.tokens.push_back(event.token);
+    if (event.logprob) {
+      completion_.logprobs.push_back(*event.logprob);
+      completion_.top_logprobs.push_back(event.top_logprobs);
+    }
+    if (event.finish) end(event);
+  }
+
+  Result<Completion> wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return is_done_; });
+    if (error_) return *error_;
+    return std::move(completion_);
+  }
+
+ private:
+  void end(const TokenEvent& event) {
+    completion_.request = event.request;
+    completion_.finish = *event.finish;
+    completion_.stop_index = event.stop_index;
+    if (event.summary) completion_.summary = *event.summary;
+    const std::lock_guard lock(mutex_);
+    error_ = event.error;
+    is_done_ = true;
+    ended_.notify_one();
+  }
+
+  const Engine::Callback& observer_;
+  Completion completion_;
+  std::optional<EngineError> error_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_done_ = false;  // guarded by mutex_
+};
+
+}  // namespace
+
+Engine::Impl::Impl(engine::LoadedModel loaded_model)
+    : loaded(std::move(loaded_model)),
+      reader(*loaded.file, *loaded.tokenizer),
+      info(engine::describe(loaded)),
+      limits{.tokenizer = loaded.tokenizer.get(), .n_ctx = loaded.n_ctx(), .key = prefix_key(loaded)},
+      inbox(loaded.options.max_running + loaded.options.max_queued),
+      loop(loaded, inbox, clock) {
+  info.has_chat_template = reader.has_template();
+  info.chat_template_error = reader.template_error();
+}
+
+Engine::Impl::~Impl() {
+  inbox.close();
+  if (thread.joinable()) thread.join();
+}
+
+Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
+                                                   const engine::BackendFactory& make_backend,
+                                                   const Progress& progress) {
+  return engine::guarded([&]() -> Result<std::unique_ptr<Engine>> {
+    auto loaded = engine::load_model(options, make_backend, progress);
+    if (!loaded) return engine::to_public(std::move(loaded).error());
+    auto impl = std::make_unique<Impl>(std::move(*loaded));
+    impl->thread = std::thread([loop = &impl->loop] { loop->run(); });
+    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  });
+}
+
+Result<RequestId> Engine::Impl::submit(const Request& request, Callback callback) {
+  const int64_t now_ns = clock.now_ns();
+  auto tokens = reader.read(request.prompt);
+  if (!tokens) return tokens.error();
+  auto active = engine::prepare_request(request, std::move(*tokens), limits, now_ns);
+  if (!active) return active.error();
+  (*active)->callback = callback ? std::move(callback) : [](const TokenEvent&) {};
+  if (request.constraint) {
+    auto constraint = compile(*request.constraint);
+    if (!constraint) return constraint.error();
+    (*active)->constraint = std::move(*constraint);
+  }
+  auto id = inbox.submit(std::move(*active));
+  if (!id) return engine::to_public(std::move(id).error());
+  return *id;
+}
+
+Result<const constrain::GrammarCompiler*> Engine::Impl::compiler() {
+  const std::lock_guard lock(compiler_mutex);
+  if (grammar_compiler == nullptr) {
+    auto created = constrain::GrammarCompiler::create(*loaded.tokenizer);
+    if (!created) return engine::to_public(std::move(created).error(), "constraint");
+    grammar_compiler = std::move(*created);
+  }
+  return grammar_compiler.get();
+}
+
+Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const ConstraintSpec& spec) {
+  const auto grammar = compiler();
+  if (!grammar) return grammar.error();
+  auto constraint = (*grammar)->compile(grammar_kind(spec.kind), spec.source);
+  if (!constraint) return engine::to_public(std::move(constraint).error(), "constraint");
+  return std::move(*constraint);
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, const Progress& progress) {
+  return Impl::open(options, engine::make_named_backend, progress);
+}
+
+Result<std::unique_ptr<Engine>> engine::open_with_backend(const EngineOptions& options,
+                                                          const BackendFactory& make_backend,
+                                                          const Engine::Progress& progress) {
+  return Engine::Impl::open(options, make_backend, progress);
+}
+
+Result<RequestId> Engine::submit(const Request& request, Callback callback) {
+  return engine::guarded([&] { return impl_->submit(request, std::move(callback)); });
+}
+
+Result<void> Engine::cancel(RequestId request) {
+  if (impl_->inbox.cancel(request)) return {};
+  return EngineError{EngineError::Kind::kNotFound, "request " + std::to_string(request) + " is not in work", "request"};
+}
+
+Result<Completion> Engine::generate(const Request& request, const Callback& callback) {
+  if (std::this_thread::get_id() == impl_->thread.get_id()) {
+    return EngineError{EngineError::Kind::kInvalidInput, "generate() called from a callback; use submit()", {}};
+  }
+  return engine::guarded([&]() -> Result<Completion> {
+    Collector collector(callback);
+    auto id = submit(request, [&collector](const TokenEvent& event) { collector.on_event(event); });
+    if (!id) return id.error();
+    return collector.wait();
+  });
+}
+
+Result<std::string> Engine::apply_template(const ChatPrompt& chat) const {
+  return engine::guarded([&] { return impl_->reader.render(chat); });
+}
+
+Result<std::vector<TokenId>> Engine::tokenize(const Prompt& prompt) const {
+  return engine::guarded([&] { return impl_->reader.read(prompt); });
+}
+
+Result<std::string> Engine::detokenize(std::span<const TokenId> tokens) const {
+  return engine::guarded([&]() -> Result<std::string> {
+    const text::Tokenizer& tokenizer = *impl_->loaded.tokenizer;
+    if (auto checked = engine::check_tokens(tokens, tokenizer); !checked) return checked.error();
+    return text::detokenize(tokenizer, tokens, true);
+  });
+}
+
+std::string_view Engine::piece(TokenId token) const {
+  const text::Tokenizer& tokenizer = *impl_->loaded.tokenizer;
+  return token >= 0 && token < tokenizer.n_vocab() ? tokenizer.piece(token) : std::string_view{};
+}
+
+const ModelInfo& Engine::info() const {
+  return impl_->info;
+}
+EngineStats Engine::stats() const {
+  return impl_->loop.stats();
+}
+void Engine::on_step(StepCallback callback) {
+  impl_->loop.on_step(std::move(callback));
+}
+
+}  // namespace candor

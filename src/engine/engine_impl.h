@@ -1,0 +1,53 @@
+#pragma once
+// What stands behind the facade, and the way for tests to open an engine on a backend of their own.
+
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "candor/engine.h"
+#include "constrain/grammar_constraint.h"
+#include "engine/inbox.h"
+#include "engine/loaded_model.h"
+#include "engine/prompt_reader.h"
+#include "engine/request_check.h"
+#include "engine/step_loop.h"
+#include "obs/clock.h"
+
+namespace candor {
+
+struct Engine::Impl {
+  explicit Impl(engine::LoadedModel loaded_model);
+  ~Impl();
+
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const engine::BackendFactory& make_backend,
+                                              const Progress& progress);
+
+  Result<RequestId> submit(const Request& request, Callback callback);
+  Result<std::unique_ptr<constrain::Constraint>> compile(const ConstraintSpec& spec);
+  Result<const constrain::GrammarCompiler*> compiler();
+
+  // Constant after construction, but for what the engine thread owns inside `loaded`.
+  obs::SteadyClock clock;
+  engine::LoadedModel loaded;
+  engine::PromptReader reader;
+  ModelInfo info;
+  engine::RequestLimits limits;
+
+  // Guarded by compiler_mutex; made when the first constraint is asked for.
+  std::mutex compiler_mutex;
+  std::unique_ptr<constrain::GrammarCompiler> grammar_compiler;
+
+  engine::Inbox inbox;
+  engine::StepLoop loop;
+  std::thread thread;  // the engine thread
+};
+
+namespace engine {
+
+// Engine::open with another way to make the backend.
+Result<std::unique_ptr<Engine>> open_with_backend(const EngineOptions& options, const BackendFactory& make_backend,
+                                                  const Engine::Progress& progress = {});
+
+}  // namespace engine
+}  // namespace candor

@@ -1,0 +1,61 @@
+#include "engine/inbox.h"
+
+#include <string>
+#include <utility>
+
+namespace candor::engine {
+
+Expected<SequenceId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
+  SequenceId id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_) return fail(ErrorKind::kCancelled, "the engine is shutting down");
+    if (in_work_.size() >= static_cast<size_t>(max_in_work_)) {
+      return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(in_work_.size()) +
+                                              " requests are in work or waiting; try again later");
+    }
+    id = next_id_++;
+    request->spec.id = id;
+    in_work_.insert(id);
+    arrived_.submitted.push_back(std::move(request));
+  }
+  changed_.notify_one();
+  return id;
+}
+
+bool Inbox::cancel(SequenceId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!in_work_.contains(id)) return false;
+    arrived_.cancelled.push_back(id);
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void Inbox::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+  }
+  changed_.notify_one();
+}
+
+bool Inbox::wait(InboxBatch& batch, bool has_work) {
+  batch.submitted.clear();
+  batch.cancelled.clear();
+  std::unique_lock lock(mutex_);
+  const auto is_ready = [&] {
+    return has_work || is_closed_ || !arrived_.submitted.empty() || !arrived_.cancelled.empty();
+  };
+  changed_.wait(lock, is_ready);
+  std::swap(batch, arrived_);
+  return !is_closed_;
+}
+
+void Inbox::forget(SequenceId id) {
+  const std::lock_guard lock(mutex_);
+  in_work_.erase(id);
+}
+
+}  // namespace candor::engine

@@ -1,0 +1,51 @@
+#pragma once
+// What callers ask of the engine thread, in order of arrival. Bounded by the number of requests in work. Every method
+// may be called from any thread; wait() belongs to the engine thread.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "engine/active_request.h"
+
+namespace candor::engine {
+
+struct InboxBatch {
+  std::vector<std::unique_ptr<ActiveRequest>> submitted{};
+  std::vector<SequenceId> cancelled{};
+};
+
+class Inbox {
+ public:
+  explicit Inbox(int32_t max_in_work) : max_in_work_(max_in_work) {}
+
+  // Numbers the request and queues it; kOverloaded when as many as are allowed are in work.
+  Expected<SequenceId> submit(std::unique_ptr<ActiveRequest> request);
+  // False when the request is not in work.
+  bool cancel(SequenceId id);
+  // Nothing may be submitted any more; wakes the engine thread.
+  void close();
+
+  // Moves everything that arrived into `batch`, which is cleared first; blocks until there is something unless
+  // has_work. False once the inbox is closed.
+  bool wait(InboxBatch& batch, bool has_work);
+  // The request left the engine.
+  void forget(SequenceId id);
+
+ private:
+  // Constant after construction.
+  const int32_t max_in_work_;
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  InboxBatch arrived_;
+  std::unordered_set<SequenceId> in_work_;
+  SequenceId next_id_ = 1;
+  bool is_closed_ = false;
+};
+
+}  // namespace candor::engine

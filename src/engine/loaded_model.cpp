@@ -1,0 +1,138 @@
+#include "engine/loaded_model.h"
+
+#include <limits>
+#include <string>
+
+#include "backend/all/make_backend.h"
+#include "engine/kv_budget.h"
+#include "platform/topology.h"
+
+namespace candor::engine {
+namespace {
+
+constexpr int32_t kMaxRows = 1 << 16;
+constexpr int32_t kMaxRunning = 1 << 12;
+constexpr int32_t kMaxQueued = 1 << 20;
+constexpr int32_t kMaxThreads = 1024;
+
+Expected<void> in_range(const char* name, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return {};
+  return fail(ErrorKind::kInvalidInput, std::string(name) + " is " + std::to_string(value) + ", expected " +
+                                            std::to_string(min) + " to " + std::to_string(max));
+}
+
+backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend) {
+  switch (options.kv_type) {
+    case KvCacheType::kF32:
+      return backend::KvType::kF32;
+    case KvCacheType::kBf16:
+      return backend::KvType::kBf16;
+    case KvCacheType::kQ8_0:
+      return backend::KvType::kQ8_0;
+    case KvCacheType::kBackendDefault:
+      break;
+  }
+  return backend.info().default_kv;
+}
+
+const char* name_of(backend::KvType type) {
+  switch (type) {
+    case backend::KvType::kF32:
+      return "f32";
+    case backend::KvType::kBf16:
+      return "bf16";
+    case backend::KvType::kQ8_0:
+      return "q8_0";
+  }
+  return "unknown";
+}
+
+// Before a weight is read: the file, once packed, is about as large as it is now.
+Expected<void> check_memory_for_weights(const formats::ModelFile& file) {
+  return platform::check_memory(platform::read_topology(), file.info().n_bytes, "the model's weights");
+}
+
+Expected<void> check_vocabulary(const LoadedModel& loaded) {
+  const int32_t n_logits = loaded.model->spec().vocab;
+  if (loaded.n_vocab() <= n_logits) return {};
+  return fail(ErrorKind::kInvalidInput, "the tokenizer has " + std::to_string(loaded.n_vocab()) +
+                                            " tokens, but the model's embedding has " + std::to_string(n_logits) +
+                                            " rows: the file contradicts itself");
+}
+
+Expected<void> reserve_memory(LoadedModel& loaded) {
+  EngineOptions& options = loaded.options;
+  const backend::KvLayout layout = loaded.model->kv_layout(kv_type_of(options, *loaded.backend));
+  const int64_t block_bytes = backend::kv_block_bytes(layout);
+  CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, loaded.model->spec().max_positions, block_bytes));
+  options.n_ctx = budget.n_ctx;
+  options.kv_blocks = budget.n_blocks;
+  const uint64_t kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
+  CANDOR_TRY(platform::check_memory(platform::read_topology(), kv_bytes, "the K/V cache"));
+  CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, budget.n_blocks));
+  return loaded.model->reserve(options.max_rows, options.max_running, budget.n_ctx);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
+  return backend::make_backend(options.backend, {.n_threads = options.n_threads});
+}
+
+Expected<void> check_options(const EngineOptions& options) {
+  CANDOR_TRY(in_range("n_threads", options.n_threads, 0, kMaxThreads));
+  CANDOR_TRY(in_range("n_ctx", options.n_ctx, 0, std::numeric_limits<int32_t>::max()));
+  CANDOR_TRY(in_range("kv_blocks", options.kv_blocks, 0, std::numeric_limits<int32_t>::max()));
+  CANDOR_TRY(in_range("max_running", options.max_running, 1, kMaxRunning));
+  CANDOR_TRY(in_range("max_rows", options.max_rows, options.max_running, kMaxRows));
+  CANDOR_TRY(in_range("prefill_rows", options.prefill_rows, 0, options.max_rows));
+  return in_range("max_queued", options.max_queued, 0, kMaxQueued);
+}
+
+Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
+                                 const Engine::Progress& progress) {
+  CANDOR_TRY(check_options(options));
+  LoadedModel loaded;
+  loaded.options = options;
+  CANDOR_ASSIGN(loaded.file, formats::open_model_file(options.model_path));
+  CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
+  CANDOR_TRY(check_memory_for_weights(*loaded.file));
+  CANDOR_ASSIGN(loaded.backend, make_backend(options));
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  CANDOR_TRY(check_vocabulary(loaded));
+  CANDOR_TRY(reserve_memory(loaded));
+  return loaded;
+}
+
+ModelInfo describe(const LoadedModel& loaded) {
+  ModelInfo info;
+  const model::ArchSpec& spec = loaded.model->spec();
+  const backend::BackendInfo& backend = loaded.backend->info();
+  info.paths = loaded.file->info().paths;
+  info.format = loaded.file->info().format;
+  info.file_bytes = loaded.file->info().n_bytes;
+  info.family = spec.family;
+  info.tokenizer = loaded.tokenizer->description();
+  info.backend = backend.name;
+  info.backend_description = backend.description;
+  info.n_threads = backend.n_threads;
+  info.weight_bytes = loaded.model->weight_bytes();
+  info.kv_bytes = loaded.kv->n_bytes();
+  info.kv_blocks = loaded.kv->n_blocks();
+  info.kv_block_tokens = backend::kBlockTokens;
+  info.kv_type = name_of(loaded.kv->layout().type);
+  info.n_parameters = loaded.model->n_parameters();
+  info.n_layers = static_cast<int32_t>(spec.blocks.size());
+  info.dim = spec.dim;
+  info.n_vocab = loaded.n_vocab();
+  info.n_ctx_train = spec.max_positions;
+  info.n_ctx = loaded.n_ctx();
+  info.bos = loaded.tokenizer->special().bos;
+  info.adds_bos = loaded.tokenizer->special().add_bos;
+  const auto ends = loaded.tokenizer->end_tokens();
+  info.end_tokens.assign(ends.begin(), ends.end());
+  info.hash = loaded.model->hash();
+  return info;
+}
+
+}  // namespace candor::engine

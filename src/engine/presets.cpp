@@ -1,0 +1,46 @@
+// The parts of the public interface that need no engine.
+
+#include <string>
+
+#include "candor/event.h"
+#include "candor/request.h"
+
+namespace candor {
+
+Result<void> apply_preset(std::string_view name, SamplingParams& params) {
+  std::string names;
+  for (const SamplingPreset& preset : kSamplingPresets) {
+    if (preset.name == name) {
+      params.temperature = preset.temperature;
+      params.top_p = preset.top_p;
+      params.top_k = 0;
+      return {};
+    }
+    names += (names.empty() ? "" : ", ") + std::string(preset.name);
+  }
+  return EngineError{EngineError::Kind::kInvalidInput,
+                     "there is no preset \"" + std::string(name.substr(0, 40)) + "\", expected one of " + names,
+                     "preset"};
+}
+
+const char* to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStopEos:
+      return "stop_eos";
+    case FinishReason::kStopId:
+      return "stop_id";
+    case FinishReason::kStopString:
+      return "stop_string";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kContextFull:
+      return "context_full";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+}  // namespace candor

@@ -1,0 +1,41 @@
+#pragma once
+// Prompts of every kind to tokens. Immutable: any thread.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/request.h"
+#include "formats/model_file.h"
+#include "text/chat/chat_template.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::engine {
+
+class PromptReader {
+ public:
+  // A file whose template cannot be used still gives a reader; messages are then refused with the reason. The tokenizer
+  // is borrowed and outlives the reader; the file is only read here.
+  PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer);
+
+  Result<std::vector<TokenId>> read(const Prompt& prompt) const;
+  // The text of read_chat(), for people.
+  Result<std::string> render(const ChatPrompt& chat) const;
+
+  bool has_template() const { return template_.has_value(); }
+  // Why messages are refused although the file has a template; "" otherwise.
+  const std::string& template_error() const { return template_error_; }
+
+ private:
+  Result<std::vector<TokenId>> read_text(const TextPrompt& prompt) const;
+  Result<std::vector<TokenId>> read_chat(const ChatPrompt& chat) const;
+  Result<std::vector<TokenId>> read_tokens(const TokenPrompt& tokens) const;
+  Result<text::RenderedPrompt> render_marked(const ChatPrompt& chat) const;
+
+  const text::Tokenizer& tokenizer_;
+  std::optional<text::ChatTemplate> template_;
+  std::string template_error_;
+};
+
+}  // namespace candor::engine

@@ -1,0 +1,126 @@
+#include "engine/request_check.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/hash.h"
+#include "engine/errors.h"
+#include "sample/params.h"
+
+namespace candor::engine {
+namespace {
+
+EngineError invalid(const char* param, std::string message) {
+  return {EngineError::Kind::kInvalidInput, std::move(message), param};
+}
+
+EngineError to_public(const sample::FieldError& error) {
+  return engine::to_public(error.error, std::string(error.field));
+}
+
+Result<void> check_stops(const SamplingParams& sampling) {
+  if (sampling.stop.size() > kMaxStopStrings) {
+    return invalid("stop", "stop has " + std::to_string(sampling.stop.size()) + " strings, expected at most " +
+                               std::to_string(kMaxStopStrings));
+  }
+  for (const std::string& text : sampling.stop) {
+    if (!text.empty() && text.size() <= kMaxStopStringBytes) continue;
+    return invalid("stop", "stop has a string of " + std::to_string(text.size()) + " bytes, expected 1 to " +
+                               std::to_string(kMaxStopStringBytes));
+  }
+  if (sampling.stop_ids.size() <= kMaxStopIds) return {};
+  return invalid("stop_ids", "stop_ids has " + std::to_string(sampling.stop_ids.size()) + " ids, expected at most " +
+                                 std::to_string(kMaxStopIds));
+}
+
+Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Tokenizer& tokenizer) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const auto chain = sample::make_chain_params(
+      {.temperature = sampling.temperature, .top_k = sampling.top_k, .top_p = sampling.top_p, .min_p = sampling.min_p});
+  if (!chain) return to_public(chain.error());
+  const auto max_tokens = sample::check_range("max_tokens", sampling.max_tokens.value_or(1), 1, kMax);
+  if (!max_tokens) return to_public(max_tokens.error());
+  const auto logprobs = sample::check_range("logprobs", sampling.logprobs, -1, kMaxLogprobs);
+  if (!logprobs) return to_public(logprobs.error());
+  if (auto stops = check_stops(sampling); !stops) return stops.error();
+  if (auto ids = check_tokens(sampling.stop_ids, tokenizer); !ids) return invalid("stop_ids", ids.error().message);
+  ChoiceRules rules;
+  rules.chain = *chain;
+  rules.n_logprobs = sampling.logprobs;
+  rules.max_tokens = sampling.max_tokens.value_or(0);
+  rules.stop_ids = sampling.stop_ids;
+  rules.ignore_eos = sampling.ignore_eos;
+  return rules;
+}
+
+// Nobody asked for a certain one: short enough to be typed again.
+uint64_t make_seed(int64_t now_ns, const void* salt) {
+  return hash_mix(static_cast<uint64_t>(now_ns), reinterpret_cast<uintptr_t>(salt)) >> 32;
+}
+
+Result<void> fit_context(const Request& request, int32_t n_ctx, ActiveRequest& active) {
+  std::vector<TokenId>& tokens = active.spec.prompt;
+  const size_t room = static_cast<size_t>(n_ctx);
+  const std::string numbers =
+      "the prompt has " + std::to_string(tokens.size()) + " tokens, the context holds " + std::to_string(n_ctx);
+  if (request.on_context_full == OnContextFull::kStop) {
+    if (tokens.size() < room) return {};
+    return EngineError{EngineError::Kind::kContextLength,
+                       numbers + " with at least one for the answer; shorten it, or raise the context limit", "prompt"};
+  }
+  active.spec.on_full = sched::OnFull::kCrop;
+  if (tokens.size() <= room) return {};
+  active.spec.n_cropped = static_cast<int64_t>(tokens.size() - room);
+  tokens.erase(tokens.begin(), tokens.end() - n_ctx);
+  active.summary.warnings.push_back(numbers + ": only the newest are read");
+  return {};
+}
+
+void warn_of_limit(const Request& request, int32_t n_ctx, ActiveRequest& active) {
+  const int64_t room = int64_t{n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
+  const int64_t asked = request.sampling.max_tokens.value_or(0);
+  if (active.spec.on_full == sched::OnFull::kCrop || asked <= room) return;
+  active.summary.warnings.push_back("max_tokens is " + std::to_string(asked) + ", but the context of " +
+                                    std::to_string(n_ctx) + " tokens has room for " + std::to_string(room));
+}
+
+bool opens_text(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
+  return std::ranges::all_of(tokens, [&](TokenId id) { return tokenizer.kind(id) == text::TokenKind::kControl; });
+}
+
+}  // namespace
+
+Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
+  const int32_t n_vocab = tokenizer.n_vocab();
+  for (const TokenId id : tokens) {
+    if (id >= 0 && id < n_vocab) continue;
+    return invalid("prompt", "token id " + std::to_string(id) + " is not in the vocabulary, expected 0 to " +
+                                 std::to_string(n_vocab - 1));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
+                                                       const RequestLimits& limits, int64_t now_ns) {
+  auto rules = make_rules(request.sampling, *limits.tokenizer);
+  if (!rules) return rules.error();
+  if (tokens.empty()) {
+    return invalid("prompt", "the prompt is empty, and this model has no beginning token to start from");
+  }
+  const bool at_text_start = opens_text(tokens, *limits.tokenizer);
+  auto active =
+      std::make_unique<ActiveRequest>(OutputText(*limits.tokenizer, at_text_start, request.sampling.stop), now_ns);
+  active->rules = std::move(*rules);
+  active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
+  active->summary.usage.seed = active->rules.seed;
+  active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
+  active->spec.key = limits.key;
+  active->spec.prompt = std::move(tokens);
+  if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
+  warn_of_limit(request, limits.n_ctx, *active);
+  return active;
+}
+
+}  // namespace candor::engine

@@ -1,0 +1,44 @@
+#pragma once
+// When things happened to one request, in nanoseconds of an obs::Clock, and the figures that follow.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "candor/event.h"
+
+namespace candor::engine {
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(int64_t now_ns) : submitted_(now_ns), end_(now_ns) {}
+
+  // A step that computes rows of the request begins.
+  void on_rows(int64_t now_ns) {
+    if (first_row_ == kNever) first_row_ = now_ns;
+  }
+  // A token came, with text that may be shown or without.
+  void on_token(int64_t now_ns, bool has_text) {
+    if (n_tokens_ > 0) longest_gap_ = std::max(longest_gap_, now_ns - last_token_);
+    if (n_tokens_++ == 0) first_token_ = now_ns;
+    last_token_ = now_ns;
+    if (has_text && first_text_ == kNever) first_text_ = now_ns;
+  }
+  void on_end(int64_t now_ns) { end_ = now_ns; }
+
+  // n_prefilled: prompt tokens that were computed, not found in the prefix cache.
+  RequestTimings timings(int64_t n_prefilled) const;
+
+ private:
+  static constexpr int64_t kNever = -1;
+
+  int64_t submitted_;
+  int64_t first_row_ = kNever;
+  int64_t first_token_ = kNever;
+  int64_t first_text_ = kNever;
+  int64_t last_token_ = kNever;
+  int64_t end_;
+  int64_t longest_gap_ = 0;
+  int64_t n_tokens_ = 0;
+};
+
+}  // namespace candor::engine
