@@ -134,10 +134,10 @@ TEST_F(Stories, a_trained_model_gives_the_logits_of_the_independent_implementati
 
 TEST_F(Stories, twenty_prompts_continue_as_in_the_independent_implementation) {
   const json prompts = read_json("expected_stories.json").at("prompts");
-  ASSERT_EQ(prompts.size(), 20u);
-  for (const json& prompt : prompts) {
-    const std::vector<TokenId> expected = prompt.at("greedy");
-    EXPECT_EQ(runner_->greedy(prompt.at("ids"), expected.size()), expected) << prompt.at("text");
+  ASSERT_GE(prompts.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    const std::vector<TokenId> expected = prompts[i].at("greedy");
+    EXPECT_EQ(runner_->greedy(prompts[i].at("ids"), expected.size()), expected) << prompts[i].at("text");
   }
 }
 

@@ -272,6 +272,15 @@ PROMPTS = [
     "Ben was sad because", "The cat saw a mouse and", "It was raining, so they", "Sara had a new toy. She",
     "In the forest there lived a bear", "Dad made a cake", "\"Look!\" said Max. \"A boat!\"", "The wind blew and",
     "They were best friends.", "He ran home and told", "Anna likes to draw", "At night the moon",
+    "Lily saw a big dog", "One day, Tim found a shiny rock", "The little fish swam", "Once there was a king",
+    "Mia and Sam went to the beach", "\"Thank you,\" said the", "Jack was very happy", "She opened the box and",
+    "The boy was scared of the dark", "A frog jumped into", "Every day, Max went to", "There was a small house",
+    "Sue wanted to help her mom", "\"Don't cry,\" said", "The duck had a yellow hat", "One morning, Ben woke up",
+    "They played all day", "Lucy lost her doll", "The train was very loud", "In the garden, a bee",
+    "He wanted to eat", "The old man smiled", "A little boy named Tim", "The bunny hopped", "Her name was Jane.",
+    "It was a sunny day", "The children were playing", "Grandma gave her a cookie", "He could not find his shoes",
+    "Once upon a time, there was a tree", "The birds were singing", "She was so proud", "Billy had a red car",
+    "A girl named Amy loved to dance", "They saw a rainbow", "The dog barked at the cat",
 ]
 
 
