@@ -31,6 +31,7 @@ uint32_t category_flags(uint32_t code_point) {
     case UTF8PROC_CATEGORY_ND:
       return kNumber | kDecimal | kWordChar;
     case UTF8PROC_CATEGORY_NL:
+      return kNumber | kWordChar;
     case UTF8PROC_CATEGORY_NO:
       return kNumber;
     case UTF8PROC_CATEGORY_PC:

@@ -31,7 +31,7 @@ enum CharFlag : uint32_t {
   kMathPunctuation = 1u << 18,   // $ + < = > ^ ~ |
   kBacktick = 1u << 19,
   kWordStop = 1u << 20,  // ( ) | and the commas and full stops that the BLOOM rule lists
-  kWordChar = 1u << 21,  // what \w matches: letters, marks, decimal digits, connectors
+  kWordChar = 1u << 21,  // what \w matches: letters, marks, digits, letter numbers, connectors
   // Scripts and sets that single vocabularies name: set only when the caller of classify() asks for them.
   kHan = 1u << 22,
   kIdeographKana = 1u << 23,    // U+4E00-9FA5, hiragana, katakana (DeepSeek V3)

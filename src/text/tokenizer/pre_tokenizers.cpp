@@ -65,8 +65,7 @@ constexpr std::array kEachDigit = {kDigit};
 constexpr std::array kDigitsByThree = {kThreeDigits};
 constexpr std::array kDigitRuns = {kNumbers};
 constexpr std::array kAsciiTriples = {run(in(kAsciiDigit), 3, 3)};
-constexpr std::array kGroupsFromEnd = {Pattern{.kind = PatternKind::kDigitGroup}};
-constexpr std::array kWholeNumberGroups = {Pattern{.kind = PatternKind::kDigitGroup, .at_word_boundary = true}};
+constexpr std::array kWholeNumberGroups = {Pattern{.kind = PatternKind::kDigitGroup}};
 constexpr std::array kPunctuationRuns = {run(in(kPunctuation | kMathPunctuation))};
 constexpr std::array kFalconPunctuation = {run(in(kPunctuation | kMathPunctuation | kBacktick))};
 constexpr std::array kEachLineEnd = {run(in(kLineEnd), 1, 1)};
@@ -99,7 +98,6 @@ constexpr std::array<Stage, 6> kDeepSeekLlmStages = {kEachLineEnd, kSpacedCasedL
 constexpr std::array<Stage, 3> kDeepSeek3Stages = {kDigitsByThree, kIdeographRuns, kDeepSeek3Words};
 constexpr std::array<Stage, 1> kBloomStages = {kBloomWords};
 constexpr std::array<Stage, 2> kVikingStages = {kBloomWords, kEachDigit};
-constexpr std::array<Stage, 2> kSuperBpeStages = {kDigitRuns, kGroupsFromEnd};
 
 constexpr SplitRule kGpt2 = {"gpt-2", kGpt2Stages};
 constexpr SplitRule kStarCoder = {"starcoder", kStarCoderStages};
@@ -119,7 +117,6 @@ constexpr SplitRule kDeepSeekLlm = {"deepseek-llm", kDeepSeekLlmStages, true};
 constexpr SplitRule kDeepSeek3 = {"deepseek-v3", kDeepSeek3Stages, true};
 constexpr SplitRule kBloom = {"bloom", kBloomStages};
 constexpr SplitRule kViking = {"viking", kVikingStages};
-constexpr SplitRule kSuperBpe = {"superbpe", kSuperBpeStages};
 
 // name, rule, whole piece first, adds the beginning token
 constexpr PreTokenizer kPreTokenizers[] = {
@@ -184,7 +181,6 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {"stablelm", &kQwen2},
     {"stablelm2", &kQwen2},
     {"starcoder", &kStarCoder},
-    {"superbpe", &kSuperBpe},
     {"tekken", &kTekken, true, true},
     {"tiny_aya", &kTinyAya},
     {"trillion", &kGpt2},

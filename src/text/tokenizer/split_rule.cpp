@@ -27,7 +27,7 @@ class Piece {
       case PatternKind::kCasedWord:
         return match_cased_word(pattern, at);
       case PatternKind::kDigitGroup:
-        return match_digit_group(pattern, at);
+        return match_digit_group(at);
     }
     return at;
   }
@@ -133,10 +133,10 @@ class Piece {
     return upper_end == at ? at : run_end(lower_like(pattern), upper_end);
   }
 
-  size_t match_digit_group(const Pattern& pattern, size_t at) {
+  size_t match_digit_group(size_t at) {
     if (!has(in(kDecimal), at)) return at;
     if (at >= digits_end_) digits_end_ = run_end(in(kDecimal), at);
-    if (pattern.at_word_boundary && has(in(kWordChar), digits_end_)) return at;
+    if (has(in(kWordChar), digits_end_)) return at;
     const size_t first = (digits_end_ - at) % 3;
     return at + (first == 0 ? 3 : first);
   }

@@ -24,7 +24,7 @@ enum class PatternKind : uint8_t {
   kSpaceBeforeSpace,  // \s+(?!\S)
   kSpaceAtEnd,        // \s+$
   kCasedWord,         // prefix? upper* lower+ or prefix? upper+ lower*, then a contraction perhaps
-  kDigitGroup,        // of a run of digits: groups of three, counted from its end
+  kDigitGroup,        // \d{1,3}(?=(\d{3})*\b): of a run, threes counted from its end
 };
 
 struct Pattern {
@@ -37,7 +37,6 @@ struct Pattern {
   bool prefix_required = false;
   bool any_case = false;          // kContraction: capitals too
   bool with_contraction = false;  // kCasedWord
-  bool at_word_boundary = false;  // kDigitGroup: no letter may follow the run
 
   constexpr Pattern after(CharClass may_precede) const {
     Pattern p = *this;
