@@ -137,8 +137,10 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
 }
 
 size_t encoded_row_bytes(Encoding encoding, int64_t n_in) {
-  if (encoding == Encoding::kF32 || encoding == Encoding::kBf16)
-    return round_up<size_t>(static_cast<size_t>(n_in) * 4, 64);
+  if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) {
+    // One line more: rows a power of two apart would fall into the same few sets of a cache.
+    return round_up<size_t>(static_cast<size_t>(n_in) * 4, 64) + 64;
+  }
   const int64_t group = encoding == Encoding::kQ8x256 ? 256 : 32;
   return encoded_scales_offset(encoding, n_in) + round_up<size_t>(static_cast<size_t>(ceil_div(n_in, group)) * 4, 64);
 }

@@ -154,6 +154,8 @@ struct alignas(64) FloatUnit {
   float w[kUnit][16];
 };
 
+constexpr size_t kPrefetchF32Bytes = 16384;  // a unit ahead: F32 panels are read in place
+
 template <DType dtype>
 struct FloatProduct {
   using Unit = FloatUnit;
@@ -167,6 +169,7 @@ struct FloatProduct {
 
   static const Unit* unpack(const uint8_t* src, int n_k, Unit& unit) {
     if constexpr (dtype == DType::kF32) {
+      for (int k = 0; k < n_k; ++k) prefetch(src + 64 * k + kPrefetchF32Bytes);
       return reinterpret_cast<const Unit*>(src);
     } else if constexpr (dtype == DType::kF16) {
       for (int k = 0; k < n_k; ++k) {
@@ -198,7 +201,6 @@ struct FloatProduct {
     } else {
       for (int k = 0; k < n_k; ++k) {
         const F32 w = load(unit.w[k]);
-        prefetch(unit.w[k] + kPrefetchBytes / sizeof(float));
 #pragma GCC unroll 8
         for (int r = 0; r < n_rows; ++r) total[r] = fma_scalar(w, x[r] + k, total[r]);
       }

@@ -38,12 +38,10 @@ inline int64_t int8_probe(int64_t n_rounds) {
 }
 
 inline int64_t fma_probe(int64_t n_rounds) {
-  float x[kProbeChains];
-  for (float& value : x) value = 1.0f;
   const F32 w = splat(0.999f);
   F32 sums[kProbeChains];
 #pragma GCC unroll 16
-  for (int i = 0; i < kProbeChains; ++i) sums[i] = splat(1.0f);
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = splat(static_cast<float>(i));  // different, or one chain would do
   for (int64_t n = 0; n < n_rounds; ++n) {
 #pragma GCC unroll 16
     for (int i = 0; i < kProbeChains; ++i) sums[i] = fma(sums[i], w, w);
@@ -51,6 +49,6 @@ inline int64_t fma_probe(int64_t n_rounds) {
   }
   float total = 0;
 #pragma GCC unroll 16
-  for (int i = 0; i < kProbeChains; ++i) total += sum_tree(sums[i]) + x[i];
-  return total == 0.0f ? 0 : n_rounds * kProbeChains * 32;
+  for (int i = 0; i < kProbeChains; ++i) total += sum_tree(sums[i]);
+  return total == 0.5f ? 0 : n_rounds * kProbeChains * 32;
 }
