@@ -149,7 +149,7 @@ void CpuOps::attend(Activation dst, Activation q, Activation k, Activation v, in
   make_row_groups(group_heads(spec));
   if (fault_ != Fault::kNone) {
     store_all(a);
-    const int32_t n_parts = fault_ == Fault::kSplitKeysByThreads ? pool_.n_threads() : batch_.n_rows();
+    const int32_t n_parts = fault_ == Fault::kSplitKeysByThreads ? pool_.n_threads() : 1 + batch_.n_rows() % 5;
     const int64_t n_units = static_cast<int64_t>(groups_.size()) * spec.n_kv_heads;
     for (int64_t unit = 0; unit < n_units; ++unit) attend_in_parts(unit_args(a, unit), n_parts);
     return;

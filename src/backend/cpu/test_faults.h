@@ -12,7 +12,7 @@ namespace candor::backend::cpu {
 enum class Fault : uint8_t {
   kNone,
   kSplitKeysByThreads,  // attention splits the keys into as many parts as there are threads
-  kSplitKeysByRows,     // ... as the step has rows
+  kSplitKeysByRows,     // into 1 + (rows of the step mod 5) parts
 };
 
 Expected<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault);

@@ -1,0 +1,283 @@
+// Operations that work row by row, and linear(), on cpu against reference. Bounds are stated where they are used.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "conformance/rig.h"
+#include "kernels/packed_weight.h"
+
+namespace candor::testing {
+namespace {
+
+using backend::Activation;
+using backend::GateKind;
+using backend::NormKind;
+using backend::NormSpec;
+using backend::RopePairs;
+using backend::RopeScaling;
+using backend::RopeSpec;
+using backend::WeightRole;
+
+constexpr int32_t kRows = 37;
+constexpr int32_t kCols = 160;
+
+// The same program on both backends. body gets a rig whose slots 0 and 1 hold two random inputs [kRows, kCols].
+using Program = std::function<Activation(Rig&, Activation, Activation)>;
+
+std::vector<float> run_program(Rig rig, const Program& program) {
+  const auto& first = rig.upload_rows(random_values(kRows * kCols, 1), kCols);
+  const auto& second = rig.upload_rows(random_values(kRows * kCols, 2), kCols);
+  rig.reserve(3, kCols, kRows);
+  const Activation x{0, kRows, kCols};
+  const Activation y{1, kRows, kCols};
+  return rig.run(kRows, [&] {
+    rig.ops().embed(x, first, 1.0f);
+    rig.ops().embed(y, second, 1.0f);
+    return program(rig, x, y);
+  });
+}
+
+// Differences are at most `relative` of the value plus `absolute`.
+void expect_close(const Program& program, float relative, float absolute) {
+  const std::vector<float> wanted = run_program(reference_rig(), program);
+  for (const std::string& isa : runnable_isas()) {
+    const std::vector<float> seen = run_program(cpu_rig(2, isa), program);
+    ASSERT_EQ(seen.size(), wanted.size());
+    for (size_t i = 0; i < seen.size(); ++i)
+      ASSERT_NEAR(seen[i], wanted[i], relative * std::fabs(wanted[i]) + absolute) << isa << " element " << i;
+  }
+}
+
+TEST(ops, embedding_rows_are_the_files_values_in_every_type_and_role) {
+  for (const DType dtype : weight_dtypes()) {
+    const OwnedTensor table = random_tensor("table", dtype, {37, 512}, 11);
+    std::vector<float> wanted(37 * 512);
+    for (int64_t i = 0; i < 37; ++i) decode_row(table.view(), i, wanted.data() + i * 512);
+    for (const WeightRole role : {WeightRole::kEmbedding, WeightRole::kEmbeddingAndLinear}) {
+      Rig rig = cpu_rig(2);
+      const auto& weight = rig.upload(table.view(), role);
+      rig.reserve(1, 512, 37);
+      const std::vector<float> seen = rig.run(37, [&] {
+        rig.ops().embed({0, 37, 512}, weight, 1.0f);
+        return Activation{0, 37, 512};
+      });
+      EXPECT_EQ(first_difference(seen, wanted), -1) << dtype_info(dtype).name << " role " << static_cast<int>(role);
+    }
+  }
+}
+
+// An f32 sum of 160 squares in 16 lanes is within 10 ulp of exact; root, division and two products add 2 more.
+TEST(ops, norms_agree) {
+  for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+    expect_close(
+        [kind](Rig& rig, Activation x, Activation) {
+          const OwnedTensor gain = tensor_of("gain", DType::kF32, {kCols}, random_values(kCols, 3));
+          const auto& weight = rig.upload(gain.view(), WeightRole::kVector);
+          rig.ops().norm({2, kRows, kCols}, x, weight, {kind, 1e-5f});
+          return Activation{2, kRows, kCols};
+        },
+        12 * 0x1p-23f, 1e-6f);
+  }
+}
+
+TEST(ops, a_norm_may_overwrite_its_source) {
+  expect_close(
+      [](Rig& rig, Activation x, Activation) {
+        const OwnedTensor gain = tensor_of("gain", DType::kBF16, {kCols}, random_values(kCols, 3));
+        rig.ops().norm(x, x, rig.upload(gain.view(), WeightRole::kVector), NormSpec{});
+        return x;
+      },
+      12 * 0x1p-23f, 1e-6f);
+}
+
+// exp is within 2 ulp, and three operations follow.
+TEST(ops, gates_agree) {
+  for (const GateKind kind : {GateKind::kSilu, GateKind::kGelu}) {
+    expect_close(
+        [kind](Rig& rig, Activation x, Activation y) {
+          rig.ops().gate(x, x, y, kind);
+          return x;
+        },
+        16 * 0x1p-23f, 2e-6f);
+  }
+}
+
+TEST(ops, adding_agrees_to_one_rounding) {
+  expect_close(
+      [](Rig& rig, Activation x, Activation y) {
+        rig.ops().add(x, y, 0.37f);
+        return x;
+      },
+      0x1p-23f, 0.0f);
+}
+
+TEST(ops, gathering_picks_the_wanted_rows) {
+  expect_close(
+      [](Rig& rig, Activation x, Activation) {
+        rig.ops().gather({2, kRows, kCols}, x);
+        return Activation{2, kRows, kCols};
+      },
+      0.0f, 0.0f);
+}
+
+std::vector<RopeSpec> rope_specs() {
+  std::vector<RopeSpec> specs;
+  for (const RopePairs pairs : {RopePairs::kInterleaved, RopePairs::kHalves}) {
+    for (const RopeScaling scaling :
+         {RopeScaling::kNone, RopeScaling::kLinear, RopeScaling::kYarn, RopeScaling::kLlama3}) {
+      RopeSpec spec;
+      spec.pairs = pairs;
+      spec.n_dims = 32;
+      spec.scaling = scaling;
+      spec.factor = 8.0;
+      spec.original_positions = 64;
+      spec.attention_factor = scaling == RopeScaling::kYarn ? 1.2 : 1.0;
+      specs.push_back(spec);
+      spec.n_dims = 24;
+      spec.frequency_factors = {1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6};
+      specs.push_back(spec);
+    }
+  }
+  return specs;
+}
+
+// Two products and a sum: their rounding is at most 2^-23 of the larger operand (below 5 here).
+TEST(ops, rotary_embeddings_of_every_scaling_agree) {
+  for (const RopeSpec& spec : rope_specs()) {
+    expect_close(
+        [&spec](Rig& rig, Activation x, Activation) {
+          rig.ops().rope(x, kCols / 32, 32, spec);
+          return x;
+        },
+        0x1p-22f, 1.5e-6f);
+  }
+}
+
+TEST(ops, two_rotary_specs_in_one_step_do_not_mix) {
+  const std::vector<RopeSpec> specs = rope_specs();
+  expect_close(
+      [&specs](Rig& rig, Activation x, Activation y) {
+        rig.ops().rope(x, kCols / 32, 32, specs[0]);
+        rig.ops().rope(y, kCols / 32, 32, specs[5]);
+        rig.ops().rope(x, kCols / 32, 32, specs[0]);
+        rig.ops().add(x, y, 1.0f);
+        return x;
+      },
+      0x1p-20f, 5e-6f);
+}
+
+// --- linear ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t kIn = 512;
+constexpr int64_t kOut = 72;  // four panels and a half
+
+// One deviation of what encoding the activations does to a dot product of w and x.
+double encoding_deviation(DType dtype, const float* w, const float* x) {
+  double w2 = 0;
+  double wx2 = 0;
+  double wx = 0;
+  double largest = 0;
+  for (int64_t i = 0; i < kIn; ++i) {
+    const double product = static_cast<double>(w[i]) * static_cast<double>(x[i]);
+    w2 += static_cast<double>(w[i]) * static_cast<double>(w[i]);
+    wx2 += product * product;
+    wx += std::fabs(product);
+    largest = std::max(largest, std::fabs(static_cast<double>(x[i])));
+  }
+  switch (kernels::encoding_of(dtype)) {
+    case kernels::Encoding::kF32:
+      return wx * 0x1p-24;  // sums of 512 in f32
+    case kernels::Encoding::kBf16:
+      return std::sqrt(wx2) * 0x1p-9 / std::sqrt(3.0) + wx * 0x1p-24;
+    case kernels::Encoding::kQ8x256:
+    case kernels::Encoding::kQ8x32:
+      return std::sqrt(w2) * largest / 127.0 / std::sqrt(12.0) + wx * 0x1p-24;
+  }
+  return 0;
+}
+
+struct LinearCase {
+  OwnedTensor weight;
+  OwnedTensor other;
+  OwnedTensor bias;
+  std::vector<float> inputs;
+};
+
+LinearCase make_linear_case(DType dtype, int32_t n_rows) {
+  return {random_tensor("w", dtype, {kOut, kIn}, 21), random_tensor("other", DType::kF32, {kOut, kIn}, 22),
+          tensor_of("bias", DType::kF32, {kOut}, random_values(kOut, 23)),
+          random_values(static_cast<size_t>(n_rows * kIn), 24)};
+}
+
+// Two terms, of which the second has a bias and maybe another encoding.
+std::vector<float> run_linear(Rig rig, const LinearCase& c, int32_t n_rows, int result) {
+  const auto& input = rig.upload_rows(c.inputs, kIn);
+  const auto& weight = rig.upload(c.weight.view(), WeightRole::kLinear);
+  const auto& other = rig.upload(c.other.view(), WeightRole::kLinear);
+  const auto& bias = rig.upload(c.bias.view(), WeightRole::kVector);
+  rig.reserve(4, kIn, n_rows);
+  const Activation dst[3] = {{1, n_rows, kOut}, {2, n_rows, kOut}, {3, n_rows, kOut}};
+  return rig.run(n_rows, [&] {
+    rig.ops().embed({0, n_rows, kIn}, input, 1.0f);
+    const backend::LinearTerm terms[] = {
+        {&weight, nullptr, dst[0]}, {&other, nullptr, dst[1]}, {&weight, &bias, dst[2]}};
+    rig.ops().linear(terms, {0, n_rows, kIn});
+    return dst[result];
+  });
+}
+
+// Six deviations of the encoding's rounding: about one in 10^9 dots would exceed it.
+TEST(linear, every_weight_type_agrees_within_the_rounding_of_its_activations) {
+  for (const DType dtype : weight_dtypes()) {
+    for (const int32_t n_rows : {1, 5, 33}) {
+      const LinearCase c = make_linear_case(dtype, n_rows);
+      const std::vector<float> wanted = run_linear(reference_rig(), c, n_rows, 0);
+      const std::vector<float> seen = run_linear(cpu_rig(2), c, n_rows, 0);
+      std::vector<float> row(kIn);
+      for (int64_t out = 0; out < kOut; ++out) {
+        decode_row(c.weight.view(), out, row.data());
+        for (int64_t t = 0; t < n_rows; ++t) {
+          const size_t i = static_cast<size_t>(t * kOut + out);
+          const double bound = 6 * encoding_deviation(dtype, row.data(), c.inputs.data() + t * kIn);
+          ASSERT_NEAR(seen[i], wanted[i], bound) << dtype_info(dtype).name << " row " << t << " output " << out;
+        }
+      }
+    }
+  }
+}
+
+TEST(linear, terms_of_other_types_and_biases_in_one_call_give_what_they_give_alone) {
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_K, DType::kBF16, DType::kF16}) {
+    const LinearCase c = make_linear_case(dtype, 9);
+    const std::vector<float> plain = run_linear(cpu_rig(2), c, 9, 0);
+    const std::vector<float> biased = run_linear(cpu_rig(2), c, 9, 2);
+    std::vector<float> bias(kOut);
+    decode_row(c.bias.view(), 0, bias.data());
+    for (size_t i = 0; i < plain.size(); ++i) ASSERT_EQ(biased[i], plain[i] + bias[i % kOut]);
+  }
+}
+
+TEST(linear, rows_threads_and_instruction_sets_do_not_change_a_bit) {
+  for (const DType dtype : weight_dtypes()) {
+    const LinearCase all = make_linear_case(dtype, 40);
+    const std::vector<float> wanted = run_linear(cpu_rig(1), all, 40, 0);
+    for (const std::string& isa : runnable_isas()) {
+      for (const int32_t n_threads : {1, 2, 3}) {
+        const std::vector<float> seen = run_linear(cpu_rig(n_threads, isa), all, 40, 0);
+        ASSERT_EQ(first_difference(seen, wanted), -1)
+            << dtype_info(dtype).name << " " << isa << " " << n_threads << " threads";
+      }
+      for (const int32_t n_rows : {1, 2, 3, 4, 7, 16}) {
+        const std::vector<float> seen = run_linear(cpu_rig(1, isa), make_linear_case(dtype, n_rows), n_rows, 0);
+        const std::vector<float> head(wanted.begin(), wanted.begin() + n_rows * kOut);
+        ASSERT_EQ(first_difference(seen, head), -1) << dtype_info(dtype).name << " " << isa << " " << n_rows << " rows";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace candor::testing

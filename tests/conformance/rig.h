@@ -1,0 +1,72 @@
+#pragma once
+// What conformance tests need around a backend: weights that live long enough, batches, and a way to put values in and
+// get them out. The seam has no such way: values go in as rows of an F32 embedding table, and come out by collect().
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "support/random_weights.h"
+
+namespace candor::testing {
+
+// A step's arrays. Rows are added sequence by sequence.
+class BatchBuilder {
+ public:
+  // tokens: one for each new row. blocks: the sequence's whole table. Every row's result is wanted.
+  void add(std::span<const TokenId> tokens, int32_t n_past, std::span<const BlockId> blocks);
+  // Valid while this object lives and is not added to.
+  backend::StepBatch view();
+  int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
+
+ private:
+  std::vector<TokenId> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<backend::SeqSlice> seqs_;
+  std::vector<std::vector<BlockId>> blocks_;
+  std::vector<BlockId> table_;
+  std::vector<int32_t> out_rows_;
+};
+
+class Rig {
+ public:
+  explicit Rig(std::unique_ptr<backend::Backend> backend) : backend_(std::move(backend)) {}
+
+  backend::Backend& backend() { return *backend_; }
+  backend::Ops& ops() { return backend_->ops(); }
+  // Keeps the weight; fails the test on an error.
+  const backend::Weight& upload(const TensorView& tensor, backend::WeightRole role);
+  // An F32 table whose row i is row i of `values` [n_rows, n_cols].
+  const backend::Weight& upload_rows(const std::vector<float>& values, int64_t n_cols);
+  // n_slots slots of n_cols columns and n_rows rows.
+  void reserve(int32_t n_slots, int32_t n_cols, int32_t n_rows);
+  // A K/V store of the backend's own type, big enough for every test.
+  backend::KvStore& kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks);
+
+  // One step over n_rows rows of one sequence, whose tokens are 0, 1, 2, ...; body returns what is to be read.
+  std::vector<float> run(int32_t n_rows, const std::function<backend::Activation()>& body);
+  std::vector<float> run(const backend::StepBatch& batch, const std::function<backend::Activation()>& body);
+
+ private:
+  std::unique_ptr<backend::Backend> backend_;
+  std::vector<std::unique_ptr<backend::Weight>> weights_;
+  std::unique_ptr<backend::KvStore> kv_;
+};
+
+Rig reference_rig();
+Rig cpu_rig(int32_t n_threads = 1, const std::string& isa = {});
+
+// Kernel tables that this machine can run.
+std::vector<std::string> runnable_isas();
+
+std::vector<float> random_values(size_t n, uint64_t seed, float amplitude = 1.0f);
+
+// Every type that weights may have.
+std::vector<DType> weight_dtypes();
+
+// Index of the first element whose bits differ, or -1. Lengths must agree.
+int64_t first_difference(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace candor::testing
