@@ -127,7 +127,7 @@ class World {
         random_(seed) {}
 
   void act() {
-    const uint32_t action = random_() % 16;
+    const auto action = random_() % 16;
     if (sequences_.empty() || action == 0) return start();
     Live& live = sequences_[random_() % sequences_.size()];
     if (action == 1) return stop(live);
@@ -176,8 +176,8 @@ class World {
   void start() {
     Live live;
     live.key.scope = random_() % 4 == 0 ? "other" : "";
-    const uint32_t n = 1 + random_() % 20;
-    for (uint32_t i = 0; i < n; ++i) live.tokens.push_back(random_() % 8 == 0 ? 1 : 0);
+    const auto n = 1 + random_() % 20;
+    for (size_t i = 0; i < n; ++i) live.tokens.push_back(random_() % 8 == 0 ? 1 : 0);
     live.n_written = manager_.match(live.key, live.tokens, live.table);
     n_matched_ += live.n_written;
     sequences_.push_back(std::move(live));
