@@ -17,6 +17,9 @@ void add_run(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_estimate(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 }  // namespace candor::apps

@@ -31,6 +31,9 @@ int run(int argc, char** argv) {
   add_chat(app, action);
   add_show(app, action);
   add_tokenize(app, action);
+  add_bench(app, action);
+  add_estimate(app, action);
+  add_eval(app, action);
   add_doctor(app, action);
   bind_environment(app);
   if (argc == 1) {

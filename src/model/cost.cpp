@@ -1,0 +1,61 @@
+#include "model/cost.h"
+
+#include <algorithm>
+
+namespace candor::model {
+namespace {
+
+constexpr Hardware kHardware[] = {
+    {"a100", "NVIDIA A100 80 GB SXM, bf16", 312e12, 2.039e12, "NVIDIA A100 datasheet"},
+    {"h100", "NVIDIA H100 SXM, bf16", 989.4e12, 3.35e12, "NVIDIA H100 datasheet, dense"},
+    {"rtx4090", "NVIDIA RTX 4090, fp16 with fp32 sums", 165.2e12, 1.008e12, "NVIDIA Ada whitepaper, dense"},
+    {"m1-ultra", "Apple M1 Ultra GPU, fp32", 21e12, 800e9, "Apple, announcement of March 2022"},
+    {"inferentia2", "AWS Inferentia2 chip, bf16", 190e12, 820e9, "AWS Neuron documentation"},
+    {"tpu-v5e", "Google TPU v5e chip, bf16", 197e12, 819e9, "Google Cloud TPU documentation"},
+};
+
+}  // namespace
+
+std::span<const Hardware> known_hardware() {
+  return kHardware;
+}
+
+const Hardware* find_hardware(std::string_view name) {
+  const auto* found = std::ranges::find(kHardware, name, &Hardware::name);
+  return found == std::end(kHardware) ? nullptr : found;
+}
+
+double forward_flops(double n_parameters, double n_tokens) {
+  return 2.0 * n_parameters * n_tokens;
+}
+
+double weight_bytes_at(double n_parameters, double bits_per_weight) {
+  return n_parameters * bits_per_weight / 8.0;
+}
+
+double kv_bytes_per_token(const KvShape& shape) {
+  return 2.0 * shape.n_layers * shape.n_kv_heads * shape.head_dim * shape.element_bytes;
+}
+
+double compute_seconds(double flops, const Hardware& hardware) {
+  return flops / hardware.flops;
+}
+
+double memory_seconds(double bytes, const Hardware& hardware) {
+  return bytes / hardware.bytes_per_s;
+}
+
+double answer_ms(double ttft_ms, double itl_ms, double n_tokens) {
+  return ttft_ms + itl_ms * n_tokens;
+}
+
+double projection_savings(double n_context, double n_new) {
+  const double without = n_context * n_new + n_new * (n_new - 1.0) / 2.0;
+  return without / (n_context + n_new);
+}
+
+double price_per_token(double price_per_hour, double tokens_per_s) {
+  return price_per_hour / 3600.0 / tokens_per_s;
+}
+
+}  // namespace candor::model

@@ -1,0 +1,136 @@
+// What a user can get wrong on the command line: one line that names the thing, and exit 2.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "program.h"
+#include "support/shared_data.h"
+
+namespace candor::testing {
+namespace {
+
+class BadInput : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("candor-cli-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& content) const {
+    const std::filesystem::path path = folder_ / name;
+    std::ofstream(path, std::ios::binary) << content;
+    return path.string();
+  }
+
+  static void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words,
+                             const RunInput& input = {}) {
+    const RunResult result = run_candor(arguments, input);
+    EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+    EXPECT_EQ(count_lines(result.err), 1) << result.err;
+    for (const std::string& word : words)
+      EXPECT_NE(result.err.find(word), std::string::npos) << word << " not in: " << result.err;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(BadInput, an_unknown_option_names_the_nearest_one) {
+  expect_refused({"run", "--temprature", "1", "hi"}, {"--temprature", "did you mean --temperature"});
+  expect_refused({"rnu", "hi"}, {"rnu", "did you mean run"});
+  expect_refused({"run", "--qqqqqqq", "hi"}, {"--qqqqqqq", "--help"});
+}
+
+TEST_F(BadInput, numbers_out_of_range_show_the_range) {
+  expect_refused({"run", "-n", "abc", "hi"}, {"-n", "abc", "from 1 to"});
+  expect_refused({"run", "-t", "0", "hi"}, {"-t", "from 1 to 1024"});
+  expect_refused({"run", "-t", "100000", "hi"}, {"-t", "from 1 to 1024"});
+  expect_refused({"run", "-c", "-1", "hi"}, {"-c", "from 1 to"});
+  expect_refused({"run", "--temperature", "-1", "hi"}, {"--temperature", "from 0 to 100"});
+  expect_refused({"run", "--temperature", "nan", "hi"}, {"--temperature", "from 0 to 100"});
+  expect_refused({"run", "--temperature", "1e308", "hi"}, {"--temperature", "from 0 to 100"});
+  expect_refused({"run", "--top-p", "1.5", "hi"}, {"--top-p", "from 0 to 1"});
+  expect_refused({"run", "--top-k", "-2147483648", "hi"}, {"--top-k", "from 0 to"});
+  expect_refused({"run", "--seed", "1180591620717411303424", "hi"}, {"--seed"});
+  expect_refused({"run", "--preset", "wild", "hi"}, {"wild", "creative"});
+  expect_refused({"run", "hi"}, {"--threads", "from 1 to 1024"}, {.environment = {"CANDOR_THREADS=0"}});
+}
+
+TEST_F(BadInput, stop_ids_outside_the_vocabulary_are_refused) {
+  expect_refused({"run", "--stop-token", "99999999", "hi"}, {"99999999"});
+  expect_refused({"run", "--stop-token", "-5", "hi"}, {"stop"});
+  expect_refused({"run", "--stop", "", "hi"}, {"stop"});
+}
+
+TEST_F(BadInput, prompts_that_cannot_be_read_are_said) {
+  expect_refused({"run", "-f", (folder_ / "absent.txt").string()}, {"absent.txt", "No such file"});
+  expect_refused({"run", "-f", folder_.string()}, {"folder"});
+  expect_refused({"run", "-f", file("binary", std::string("ab\0cd", 5))}, {"binary", "offset 2"});
+  expect_refused({"run", "-f", file("latin1", "caf\xE9")}, {"UTF-8", "0xE9", "offset 3"});
+  expect_refused({"run", "caf\xE9"}, {"UTF-8", "offset 3"});
+  expect_refused({"run", "one", "two"}, {"2 prompts", "quotes"});
+  expect_refused({"run", "-p", "one", "two"}, {"several prompts"});
+  const std::string large = file("large", "");
+  std::filesystem::resize_file(large, uintmax_t{1} << 30);
+  expect_refused({"run", "-f", large}, {"large", "1.07 GB"});
+}
+
+TEST_F(BadInput, a_prompt_longer_than_the_context_names_both_numbers) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "the fox ";
+  expect_refused({"run", "--raw"}, {"context", "512"}, {.stdin_text = text});
+}
+
+TEST_F(BadInput, files_that_are_no_models_are_named_for_what_they_are) {
+  expect_refused({"run", "-m", (folder_ / "absent.gguf").string(), "hi"}, {"absent.gguf"});
+  expect_refused({"run", (folder_ / "absent.gguf").string(), "hi"}, {"absent.gguf"});
+  expect_refused({"run", folder_.string(), "hi"}, {"folder"});
+  expect_refused({"run", "/dev/random", "hi"}, {"/dev/random"});
+  expect_refused({"run", file("empty.gguf", ""), "hi"}, {"empty.gguf", "empty"});
+  expect_refused({"run", file("three.gguf", "GGU"), "hi"}, {"three.gguf", "3 bytes"});
+  expect_refused({"run", file("page.gguf", "<!DOCTYPE html><html></html>"), "hi"}, {"HTML"});
+  expect_refused(
+      {"run", file("pointer.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"), "hi"},
+      {"LFS"});
+  expect_refused({"run", file("other.gguf", "something else entirely, long enough"), "hi"}, {"other.gguf"});
+  expect_refused({"run", "someone/some-model", "hi"}, {"someone/some-model", "hub"});
+  expect_refused({"show", file("cut.gguf", std::string("GGUF\x03\0\0\0", 8)), "hi"}, {"show takes one model"});
+  expect_refused({"show", file("cut.gguf", std::string("GGUF\x03\0\0\0", 8))}, {"cut.gguf"});
+  expect_refused({"show", file("old.gguf", std::string("GGUF\x01\0\0\0", 8) + std::string(64, '\0'))},
+                 {"old.gguf", "1"});
+}
+
+TEST_F(BadInput, an_unreadable_model_is_said) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  const std::string path = file("secret.gguf", "GGUF");
+  ::chmod(path.c_str(), 0);
+  expect_refused({"show", path}, {"secret.gguf", "ermission"});
+}
+
+TEST_F(BadInput, two_models_are_said) {
+  const std::string model = file("a.gguf", "GGUF");
+  expect_refused({"run", "-m", model, file("b.gguf", "GGUF"), "hi"}, {"two models"});
+  expect_refused({"run", model, file("b.gguf", "GGUF"), "hi"}, {"two models"});
+}
+
+TEST_F(BadInput, a_path_with_spaces_emoji_or_300_bytes_works) {
+  const std::filesystem::path source = project_file("models/pocket/pocket-q8_0.gguf");
+  CANDOR_REQUIRE_DATA(source);
+  const std::filesystem::path deep =
+      folder_ / std::string(150, 'd') / (std::string(120, 'e') + " a \xF0\x9F\xA6\x8A fox.gguf");
+  std::filesystem::create_directories(deep.parent_path());
+  std::filesystem::copy_file(source, deep);
+  const RunResult result = run_candor({"tokenize", deep.string(), "a fox", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(BadInput, a_processor_or_backend_that_is_not_here_is_refused_with_the_list) {
+  expect_refused({"run", "hi"}, {"CANDOR_ISA", "portable"}, {.environment = {"CANDOR_ISA=quantum"}});
+  expect_refused({"run", "--backend", "gpu", "hi"}, {"gpu", "cpu, reference"});
+}
+
+}  // namespace
+}  // namespace candor::testing

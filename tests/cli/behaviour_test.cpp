@@ -1,0 +1,152 @@
+// What a user sees when all is well, and when the terminal, the pipe or the person leaves.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "support/shared_data.h"
+
+namespace candor::testing {
+namespace {
+
+TEST(command, help_fits_a_screen) {
+  const RunResult result = run_candor({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_LE(count_lines(result.out), 40) << result.out;
+  for (const char* name : {"run", "chat", "show", "tokenize", "doctor"}) {
+    const RunResult help = run_candor({name, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_LE(count_lines(help.out), 50) << help.out;
+    EXPECT_EQ(help.out.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(command, run_streams_text_and_ends_with_its_figures) {
+  const RunResult result = run_candor({"run", "Once upon a time", "-n", "20", "--temperature", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(result.out.size(), 20u);
+  for (const char* word : {"TTFT", "prefill", "decode", "tok/s", "seed"})
+    EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
+  EXPECT_EQ((result.out + result.err).find('\x1b'), std::string::npos) << "colours without a terminal";
+}
+
+TEST(command, the_same_seed_gives_the_same_text_whatever_the_threads) {
+  const std::vector<std::string> base = {"run", "Tell me a story about a fox", "-n", "60", "--seed", "5", "--json"};
+  std::string first;
+  for (const char* threads : {"1", "2", "3"}) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), {"-t", threads});
+    const RunResult result = run_candor(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const std::string tokens = nlohmann::json::parse(result.out).at("tokens").dump();
+    if (first.empty()) first = tokens;
+    EXPECT_EQ(tokens, first);
+  }
+}
+
+TEST(command, without_the_kv_cache_the_text_is_the_same) {
+  const std::vector<std::string> base = {"run", "--raw", "Once upon a time", "-n", "30", "--seed", "3", "--json"};
+  std::vector<std::string> without = base;
+  without.push_back("--no-kv-cache");
+  const RunResult cached = run_candor(base), computed = run_candor(without);
+  ASSERT_EQ(cached.exit_code, 0) << cached.err;
+  ASSERT_EQ(computed.exit_code, 0) << computed.err;
+  const auto a = nlohmann::json::parse(cached.out), b = nlohmann::json::parse(computed.out);
+  EXPECT_EQ(a.at("tokens"), b.at("tokens"));
+  EXPECT_GT(b.at("usage").at("token_layers").get<int64_t>(), 5 * a.at("usage").at("token_layers").get<int64_t>());
+}
+
+TEST(command, an_interrupt_keeps_what_was_said_and_exits_130) {
+  const RunResult result =
+      run_candor({"run", "Once upon a time", "--ignore-eos", "--on-context-full", "crop"}, {.interrupt_after_ms = 50});
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_FALSE(result.out.empty());
+  EXPECT_NE(result.err.find("interrupted"), std::string::npos) << result.err;
+}
+
+TEST(command, a_reader_that_leaves_ends_it_quietly) {
+  const RunResult result = run_candor({"run", "Once upon a time", "--ignore-eos", "--on-context-full", "crop"},
+                                      {.close_stdout_early = true});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(command, a_closed_standard_input_is_no_prompt) {
+  const RunResult result = run_candor({"run"}, {.close_stdin = true});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+}
+
+TEST(command, a_full_context_stops_or_crops_and_says_so) {
+  const RunResult stopped = run_candor({"run", "--raw", "Once upon a time", "--ignore-eos", "-c", "64", "--json"});
+  ASSERT_EQ(stopped.exit_code, 0) << stopped.err;
+  EXPECT_EQ(nlohmann::json::parse(stopped.out).at("finish_reason"), "context_full");
+  const RunResult cropped = run_candor({"run", "--raw", "Once upon a time", "--ignore-eos", "-c", "64", "-n", "120",
+                                        "--on-context-full", "crop", "--json"});
+  ASSERT_EQ(cropped.exit_code, 0) << cropped.err;
+  const auto json = nlohmann::json::parse(cropped.out);
+  EXPECT_EQ(json.at("tokens").size(), 120u);
+  EXPECT_GT(json.at("usage").at("cropped_tokens").get<int>(), 0);
+}
+
+TEST(command, stop_text_never_shows) {
+  const RunResult result =
+      run_candor({"run", "--raw", "Once upon a time", "-n", "100", "--temperature", "0", "--stop", ".", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json.at("finish_reason"), "stop_string");
+  EXPECT_EQ(json.at("text").get<std::string>().find('.'), std::string::npos);
+}
+
+TEST(command, chat_answers_every_line_and_keeps_the_conversation) {
+  const RunResult result = run_candor({"chat", "--temperature", "0", "-n", "40"},
+                                      {.stdin_text = "Hello!\n/set top_k 3\n/nonsense\nWhat is 2 + 3?\n/quit\n"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("top_k 3"), std::string::npos);
+  EXPECT_NE(result.err.find("unknown command /nonsense"), std::string::npos);
+  EXPECT_GE(count_lines(result.out), 2) << result.out;
+}
+
+TEST(command, tokenize_prints_ids_and_takes_them_back) {
+  const std::string text = "a caf\xC3\xA9, 12 foxes <|end|>\n";
+  const RunResult ids = run_candor({"tokenize", "--json", "--no-special", "--stdin"}, {.stdin_text = text});
+  ASSERT_EQ(ids.exit_code, 0) << ids.err;
+  const RunResult back = run_candor({"tokenize", "--decode", "--stdin"}, {.stdin_text = ids.out});
+  EXPECT_EQ(back.out, text);
+}
+
+TEST(command, what_a_user_types_never_becomes_a_control_token) {
+  const RunResult typed = run_candor({"tokenize", "<|end|>", "--json", "--no-special"});
+  const RunResult parsed = run_candor({"tokenize", "<|end|>", "--json", "--no-special", "--parse-special"});
+  EXPECT_GT(nlohmann::json::parse(typed.out).size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(parsed.out).size(), 1u);
+}
+
+TEST(command, show_and_doctor_speak_json_too) {
+  const auto show = nlohmann::json::parse(run_candor({"show", "--json"}).out);
+  EXPECT_EQ(show.at("architecture").at("family"), "llama");
+  const auto doctor = nlohmann::json::parse(run_candor({"doctor", "--json"}).out);
+  EXPECT_TRUE(doctor.contains("threads"));
+  EXPECT_NE(run_candor({"show"}).out.find("layers 0-"), std::string::npos);
+}
+
+TEST(command, the_environment_sets_long_options) {
+  const RunResult result =
+      run_candor({"run", "Once upon a time", "--json"}, {.environment = {"CANDOR_PREDICT=7", "CANDOR_SEED=11"}});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json.at("seed"), 11);
+  EXPECT_LE(json.at("tokens").size(), 7u);
+}
+
+TEST(command, stories_continue) {
+  const std::filesystem::path model = shared_data() / "models/stories260K.gguf";
+  CANDOR_REQUIRE_DATA(model);
+  const RunResult result = run_candor({"run", model.string(), "Once upon a time", "-n", "60", "--temperature", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("there was"), std::string::npos) << result.out;
+}
+
+}  // namespace
+}  // namespace candor::testing
