@@ -50,7 +50,7 @@ class Tokenizer {
   // The bytes that a token stands for in generated text. Control tokens stand for nothing (use piece() to show them).
   // REQUIRES: 0 <= id < n_vocab().
   virtual std::string_view bytes_of(TokenId id) const = 0;
-  // As the vocabulary writes it: "▁the", "Ġthe", "<|end|>".
+  // As the vocabulary writes it: "\u2581the", "\u0120the", "<|end|>".
   virtual std::string_view piece(TokenId id) const = 0;
   virtual TokenKind kind(TokenId id) const = 0;
   virtual int32_t n_vocab() const = 0;
