@@ -60,8 +60,9 @@ TEST_P(self_conformance, threads_batches_chunks_and_instruction_sets_do_not_chan
   }
 }
 
-// Random weights spread logits over several units. Rounding of activations (int8: about 1 % of their size; bf16: 0.2 %)
-// passes through seven products on its way: 5 % of the logits' deviation for int8 encodings, 2 % for floats.
+// Rounding of activations (int8: about 1 % of their size; bf16 and bf16 K/V: 0.2 %) passes through seven products in
+// each layer. Measured, root mean square against that of the logits: at most 2.3 % for int8 encodings, 0.7 % for
+// floats.
 TEST_P(self_conformance, logits_stay_near_the_reference) {
   const MiniShape shape{.dtype = GetParam()};
   const auto prompts = prompts_of({30}, shape.vocab);
@@ -74,7 +75,7 @@ TEST_P(self_conformance, logits_stay_near_the_reference) {
     size += std::pow(static_cast<double>(wanted[i]), 2);
   }
   const bool is_float = dtype_info(GetParam()).block_elements == 1;
-  EXPECT_LT(std::sqrt(error / size), is_float ? 0.02 : 0.05);
+  EXPECT_LT(std::sqrt(error / size), is_float ? 0.01 : 0.04);
 }
 
 INSTANTIATE_TEST_SUITE_P(types, self_conformance, ::testing::ValuesIn(weight_dtypes()),
