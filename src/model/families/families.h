@@ -1,7 +1,7 @@
 #pragma once
 // The architectures that are known: one row each. A family says how to turn a file's metadata into an ArchSpec and what
 // its tensors are called; nothing else knows families. To add one: a file beside this one, a declaration below, a row
-// in families.cpp, a golden (docs/add_a_model.md).
+// in families.cpp, a golden.
 
 #include <span>
 #include <string_view>
