@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from bpe import SPECIALS, Tokenizer, count_words, train_merges
-from generator import document
+from generator import document, talk_document
 
 VOCAB_SIZE = 2048
 TOKENIZER_SEEDS = range(0, 30_000)
 HELDOUT_FIRST_SEED = 1_000_000_000
 HELDOUT_BYTES = 32_000
-TRAINING_TOKENS = 16_000_000
+TRAINING_TOKENS = {"train": 16_000_000, "talk": 5_000_000}
 CHUNK_DOCUMENTS = 12_500
 
 
@@ -41,23 +41,27 @@ def write_heldout(path: Path, tokenizer: Tokenizer) -> None:
             lines.write(json.dumps({"text": text, "tokens": tokenizer.encode(text)}, ensure_ascii=False) + "\n")
 
 
-def encode_chunk(task: tuple[str, int]) -> np.ndarray:
-    tokenizer_path, first_seed = task
+SOURCES = {"train": document, "talk": talk_document}  # what the token files hold
+
+
+def encode_chunk(task: tuple[str, str, int]) -> np.ndarray:
+    source, tokenizer_path, first_seed = task
     tokenizer = Tokenizer.load(Path(tokenizer_path))
     banned = set(heldout_texts())
     ids: list[int] = []
     for seed in range(first_seed, first_seed + CHUNK_DOCUMENTS):
-        text = document(seed)
+        text = SOURCES[source](seed)
         if text not in banned:
             ids += tokenizer.encode(text)
     return np.array(ids, dtype=np.uint16)
 
 
-def write_training_tokens(path: Path, tokenizer_path: Path, n_tokens: int) -> None:
+def write_tokens(path: Path, tokenizer_path: Path, n_tokens: int) -> None:
+    """Writes at least n_tokens of the source that the file is named after."""
     chunks, total, first_seed = [], 0, 0
     with ProcessPoolExecutor(2) as pool:
         while total < n_tokens:
-            tasks = [(str(tokenizer_path), first_seed + i * CHUNK_DOCUMENTS) for i in range(4)]
+            tasks = [(path.stem, str(tokenizer_path), first_seed + i * CHUNK_DOCUMENTS) for i in range(4)]
             first_seed += 4 * CHUNK_DOCUMENTS
             for chunk in pool.map(encode_chunk, tasks):
                 chunks.append(chunk)

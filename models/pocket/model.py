@@ -23,6 +23,8 @@ class ModelConfig:
     context_tokens: int = 512
     norm_eps: float = 1e-5
     rope_base: float = 10000.0
+    embedding_std: float = 0.02   # initial weights
+    residual_gain: float = 1.0
 
     @property
     def head_dim(self) -> int:
@@ -34,7 +36,8 @@ def main_config(vocab_size: int) -> ModelConfig:
 
 
 def draft_config(vocab_size: int) -> ModelConfig:
-    return ModelConfig(vocab_size, dim=128, n_layers=2, n_heads=2, n_kv_heads=1, ffn_dim=256)
+    return ModelConfig(vocab_size, dim=128, n_layers=2, n_heads=2, n_kv_heads=1, ffn_dim=256,
+                       embedding_std=0.05, residual_gain=0.2)
 
 
 def rope_table(config: ModelConfig) -> tuple[torch.Tensor, torch.Tensor]:
@@ -107,13 +110,13 @@ class Pocket(nn.Module):
         self.initialise()
 
     def initialise(self) -> None:
-        residual_scale = (2 * self.config.n_layers) ** -0.5
+        residual_scale = self.config.residual_gain * (2 * self.config.n_layers) ** -0.5
         for name, weight in self.named_parameters():
             if weight.dim() < 2:
                 continue
             is_residual = name.endswith(("attn_output.weight", "ffn_down.weight"))
             std = weight.shape[1] ** -0.5 * (residual_scale if is_residual else 1.0)
-            nn.init.normal_(weight, std=0.02 if name.startswith("token_embd") else std)
+            nn.init.normal_(weight, std=self.config.embedding_std if name.startswith("token_embd") else std)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """ids: [B, T] -> logits [B, T, V]. REQUIRES: T <= context_tokens."""

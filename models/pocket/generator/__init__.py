@@ -1,5 +1,5 @@
 """The generator of the small world that the Pocket models are trained on."""
 
-from .world import END, document, make_story
+from .world import END, document, make_story, talk_document
 
-__all__ = ["END", "document", "make_story"]
+__all__ = ["END", "document", "make_story", "talk_document"]

@@ -58,3 +58,14 @@ def document(seed: int) -> str:
     if roll < 0.72:
         return small_talk.reading_chat(rng, make_story)
     return small_talk.small_talk(rng)
+
+
+def talk_document(seed: int) -> str:
+    """A short document: small talk, sums, or questions about a story that the user brings."""
+    rng = Random(seed)
+    roll = rng.random()
+    if roll < 0.06:
+        return raw_sums(rng)
+    if roll < 0.22:
+        return small_talk.reading_chat(rng, make_story)
+    return small_talk.small_talk(rng)
