@@ -168,7 +168,10 @@ TEST_F(Stories, tokens_and_text_go_both_ways) {
   EXPECT_EQ(engine().info().family, "llama");
   EXPECT_EQ(engine().info().n_vocab, 512);
   EXPECT_FALSE(engine().info().has_chat_template);
-  EXPECT_FALSE(engine().submit({.prompt = ChatPrompt{{{"user", "hi"}}}}, {}).has_value());
+  ChatPrompt chat;
+  chat.messages.push_back({"user", "hi"});
+  EXPECT_EQ(engine().apply_template(chat).error().kind, EngineError::Kind::kUnsupported);
+  EXPECT_EQ(engine().submit(greedy(chat, 1), {}).error().param, "messages");
 }
 
 }  // namespace
