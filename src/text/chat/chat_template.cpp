@@ -191,7 +191,12 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
 }
 
 std::vector<TokenId> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt) {
-  return tokenizer.encode(prompt.text, {.add_special = false, .parse_special = true, .breaks = prompt.breaks});
+  std::vector<TokenId> tokens =
+      tokenizer.encode(prompt.text, {.add_special = false, .parse_special = true, .breaks = prompt.breaks});
+  const SpecialTokens& special = tokenizer.special();
+  const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
+  if (special.add_bos && !has_bos) tokens.insert(tokens.begin(), special.bos);
+  return tokens;
 }
 
 }  // namespace candor::text

@@ -68,7 +68,8 @@ class ChatTemplate {
       special_pieces_;  // "bos_token" and the like, as the template knows them
 };
 
-// The prompt's ids. The template writes the beginning token itself where the model wants one.
+// The prompt's ids. Where the model's rules add a beginning token, there is exactly one, whether the template writes it
+// or not.
 std::vector<TokenId> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt);
 
 }  // namespace candor::text
