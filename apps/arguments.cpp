@@ -71,6 +71,25 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
                      guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess));
 }
 
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(34); }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+  std::string make_positionals(const CLI::App*) const override { return ""; }
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    if (app->get_parent() == nullptr) return "Usage: candor COMMAND ... (candor COMMAND --help shows its options)\n";
+    std::string path = app->get_name(),
+                rest = app->get_subcommands([](const CLI::App*) { return true; }).empty() ? "" : " WHAT";
+    for (const CLI::App* up = app->get_parent(); up != nullptr; up = up->get_parent())
+      path = up->get_name() + " " + path;
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional()) rest += " " + option->get_description();
+    return fmt::format("Usage: {}{} [options]\n", path, rest);
+  }
+};
+
 [[noreturn]] void refuse(const std::string& names, const std::string& value, const std::string& expected) {
   throw CLI::ValidationError(fmt::format("{}: \"{}\" is not {}", names, value, expected));
 }
@@ -111,6 +130,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& ta
   };
   return app.add_option_function<std::string>(names, parse, help)
       ->type_name(fmt::format("{}", fmt::join(choices, "|")));
+}
+
+std::shared_ptr<CLI::Formatter> help_formatter() {
+  return std::make_shared<HelpFormatter>();
 }
 
 void bind_environment(CLI::App& app) {

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<d
 // Value must be one of the names.
 CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
                         const std::vector<std::string>& choices, const std::string& help);
+
+// Help that fits a screen: one line an option, the order of what stands behind the command's name in the usage line.
+std::shared_ptr<CLI::Formatter> help_formatter();
 
 // Gives every long option its environment variable: --top-k is CANDOR_TOP_K.
 void bind_environment(CLI::App& app);

@@ -23,9 +23,7 @@ int run(int argc, char** argv) {
   using namespace candor::apps;
   CLI::App app("Candor: an LLM inference engine that gives one answer and hides nothing.", "candor");
   app.set_version_flag("--version", std::string("candor ") + candor::kVersion);
-  app.require_subcommand(1);
-  app.footer(kFooter);
-  app.get_formatter()->column_width(34);
+  app.formatter(help_formatter());
   Action action;
   add_run(app, action);
   add_chat(app, action);
@@ -36,6 +34,7 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_doctor(app, action);
   bind_environment(app);
+  app.footer(kFooter);
   if (argc == 1) {
     write_out(app.help());
     return kUserInput;
@@ -53,7 +52,9 @@ int run(int argc, char** argv) {
     say_error(explain_parse_error(app, error));
     return kUserInput;
   }
-  return action ? action() : kUserInput;
+  if (action) return action();
+  say_error("what to do? 'candor --help' lists the commands");
+  return kUserInput;
 }
 
 }  // namespace

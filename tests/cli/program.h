@@ -13,11 +13,11 @@ struct RunResult {
 };
 
 struct RunInput {
-  std::string stdin_text;
+  std::string stdin_text = {};
   bool close_stdin = false;
   bool close_stdout_early = false;       // the reader goes away after the first byte
   int interrupt_after_ms = 0;            // sends SIGINT once, this long after the first output
-  std::vector<std::string> environment;  // "NAME=value", added
+  std::vector<std::string> environment = {};  // "NAME=value", added
 };
 
 // arguments: without the program's own name. A run that takes over a minute is killed.
