@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs, builds and runs every test: checks of the tree, the release preset, then the dev preset (ASan + UBSan).
-# Prints the time of each stage. CANDOR_TEST_STAGES="checks release dev" chooses.
+# Prints the time of each stage. CANDOR_TEST_STAGES="setup checks release dev" chooses.
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
