@@ -1,11 +1,15 @@
 #!/bin/sh
-# Installs, builds and runs every test: checks of the tree, the release preset, then the dev preset (ASan + UBSan).
-# Prints the time of each stage. CANDOR_TEST_STAGES="setup checks release dev" chooses.
+# Installs, builds and runs every test: checks of the tree, then the tests in the release and in the dev preset
+# (ASan + UBSan). Prints the time of each stage; the last line counts passed, failed and skipped tests.
+# CANDOR_TEST_STAGES="setup checks release dev" chooses.
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
 stages=${CANDOR_TEST_STAGES:-setup checks release dev}
+export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
 times=""
+results=""
+status=0
 
 stage() {
   name=$1
@@ -23,13 +27,20 @@ checks() {
   python3 scripts/check_style.py
   python3 scripts/make_notice.py --check
 }
-tests_of() { ctest --test-dir "$1" --output-on-failure -j "$(nproc)" --no-tests=error; }
-export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
+
+run_tests() {
+  results="$results $1/test-results.xml"
+  ctest --test-dir "$1" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml || status=1
+}
 
 stage setup sh scripts/setup.sh
 stage checks checks
 stage release:build sh scripts/build.sh release
+stage release:test run_tests build
 stage dev:build sh scripts/build.sh dev
-stage dev:test tests_of build-dev
-stage release:test tests_of build
-printf '\n%s' "$times"
+stage dev:test run_tests build-dev
+
+printf '\n%s\n' "$times"
+# shellcheck disable=SC2086
+[ -z "$results" ] || python3 scripts/count_tests.py $results
+exit "$status"
