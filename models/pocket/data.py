@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from bpe import SPECIALS, Tokenizer, count_words, train_merges
-from generator import document, talk_document
+from generator import document, drill_document, talk_document
 
 VOCAB_SIZE = 2048
 TOKENIZER_SEEDS = range(0, 30_000)
 HELDOUT_FIRST_SEED = 1_000_000_000
 HELDOUT_BYTES = 32_000
-TRAINING_TOKENS = {"train": 16_000_000, "talk": 5_000_000}
+TRAINING_TOKENS = {"train": 16_000_000, "talk": 5_000_000, "drill": 2_000_000}
 CHUNK_DOCUMENTS = 12_500
 
 
@@ -41,7 +41,7 @@ def write_heldout(path: Path, tokenizer: Tokenizer) -> None:
             lines.write(json.dumps({"text": text, "tokens": tokenizer.encode(text)}, ensure_ascii=False) + "\n")
 
 
-SOURCES = {"train": document, "talk": talk_document}  # what the token files hold
+SOURCES = {"train": document, "talk": talk_document, "drill": drill_document}  # what the token files hold
 
 
 def encode_chunk(task: tuple[str, str, int]) -> np.ndarray:

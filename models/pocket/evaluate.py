@@ -2,6 +2,7 @@
 
     python3 evaluate.py             writes perplexity.json
     python3 evaluate.py --samples   prints answers to a fixed list of prompts
+    python3 evaluate.py --answers   counts right answers: every small sum, and held-out questions
 """
 
 import argparse
@@ -13,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 import gguf
-from bpe import Tokenizer
+from bpe import EOS, Tokenizer
 from model import ModelConfig, Pocket
 
 HERE = Path(__file__).resolve().parent
@@ -81,6 +82,41 @@ def chat_prompt(turns: list[tuple[str, str]]) -> str:
     return "".join(f"<|{role}|>\n{content}<|end|>\n" for role, content in turns) + "<|assistant|>\n"
 
 
+@torch.no_grad()
+def is_answered(model: Pocket, tokenizer: Tokenizer, prompt: str, answer: str) -> bool:
+    """Whether greedy decoding gives exactly the answer and ends."""
+    ids, n_prompt = tokenizer.encode(prompt + answer + EOS), len(tokenizer.encode(prompt))
+    best = model(torch.tensor([ids[:model.config.context_tokens]]))[0].argmax(-1).tolist()
+    return best[n_prompt - 1:len(ids) - 1] == ids[n_prompt:]
+
+
+def all_sums() -> list[tuple[str, str]]:
+    """(prompt, answer) of every sum and difference within 0..20."""
+    sums = [(a, "+", b, a + b) for a in range(21) for b in range(21 - a)]
+    sums += [(a, "-", b, a - b) for a in range(21) for b in range(a + 1)]
+    return [(chat_prompt([("user", f"What is {a} {sign} {b}?")]), f"{a} {sign} {b} = {c}.") for a, sign, b, c in sums]
+
+
+def heldout_questions() -> list[tuple[str, str]]:
+    """(conversation so far, answer) of every short answer to a question in the held-out conversations."""
+    pairs = []
+    for line in (HERE / "heldout.txt").read_text(encoding="utf-8").splitlines():
+        parts = json.loads(line)["text"].split("<|assistant|>\n")
+        for i in range(1, len(parts)):
+            answer = parts[i].split(EOS)[0]
+            if parts[i - 1].endswith(f"?{EOS}\n") and len(answer) < 80:
+                pairs.append(("<|assistant|>\n".join(parts[:i]) + "<|assistant|>\n", answer))
+    return pairs
+
+
+def print_answers(model: Pocket, tokenizer: Tokenizer) -> None:
+    for name, pairs in (("sums", all_sums()), ("held-out questions", heldout_questions())):
+        wrong = [pair for pair in pairs if not is_answered(model, tokenizer, *pair)]
+        print(f"{name}: {len(pairs) - len(wrong)} of {len(pairs)} exactly right")
+        for prompt, answer in wrong[:8]:
+            print(f"  not: {prompt.split('<|user|>')[-1].split(EOS)[0].strip()[-80:]} -> {answer}")
+
+
 def write_perplexities(documents: list[list[int]]) -> None:
     results = {}
     for file in FILES:
@@ -96,9 +132,14 @@ def write_perplexities(documents: list[list[int]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--samples", action="store_true")
+    parser.add_argument("--answers", action="store_true")
     torch.set_num_threads(2)
-    if parser.parse_args().samples:
-        model, tokenizer = load(HERE / "pocket-q8_0.gguf")
+    args = parser.parse_args()
+    model, tokenizer = load(HERE / "pocket-q8_0.gguf")
+    if args.answers:
+        print_answers(model, tokenizer)
+        return
+    if args.samples:
         for prompt in SAMPLES:
             print(f"> {prompt}\n{generate(model, tokenizer, chat_prompt([('user', prompt)]))}\n")
         return

@@ -45,7 +45,8 @@ class Phase:
     n_rows: int
     peak_rate: float
     beta2: float
-    n_talk_rows: int = 0  # of n_rows, those from the short conversations
+    n_talk_rows: int = 0   # of n_rows, those from the short conversations
+    n_drill_rows: int = 0  # and those from the drills
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Recipe:
 NEVER = 1 << 40
 RECIPES = {
     "main": Recipe(main_config, (Phase(6624, 8, 2e-3, 0.95), Phase(11268, 2, 1e-3, 0.99),
-                                Phase(NEVER, 2, 1e-3, 0.99, n_talk_rows=1)),
+                                Phase(20400, 2, 1e-3, 0.99, n_talk_rows=1),
+                                Phase(NEVER, 4, 2e-3, 0.99, n_talk_rows=1, n_drill_rows=2)),
                    rebalance_at=7660),
     "draft": Recipe(draft_config, (Phase(NEVER, 4, 2e-3, 0.98, n_talk_rows=2),)),
 }
@@ -154,7 +156,8 @@ def train(args: argparse.Namespace) -> None:
     recipe = RECIPES[args.model]
     model = Pocket(recipe.make_config(len(tokenizer.tokens)))
     optimizer = make_optimizer(model)
-    stories, talk = (Windows(args.work / file, model.config.context_tokens) for file in ("train.npy", "talk.npy"))
+    stories, talk, drill = (Windows(args.work / f"{source}.npy", model.config.context_tokens)
+                            for source in ("train", "talk", "drill"))
     documents = read_heldout(HERE / "heldout.txt")
     checkpoint = args.work / f"{args.model}.pt"
     window = restore(checkpoint, model, optimizer)
@@ -167,8 +170,9 @@ def train(args: argparse.Namespace) -> None:
         phase = recipe.phase_at(window)
         for group in optimizer.param_groups:
             group.update(lr=learning_rate(window, args.windows, phase.peak_rate), betas=(0.9, phase.beta2))
-        rows = torch.cat((stories.batch(window, phase.n_rows - phase.n_talk_rows),
-                          talk.batch(window // 2, phase.n_talk_rows)))
+        n_story_rows = phase.n_rows - phase.n_talk_rows - phase.n_drill_rows
+        rows = torch.cat((stories.batch(window, n_story_rows), talk.batch(window // 2, phase.n_talk_rows),
+                          drill.batch(window // 2, phase.n_drill_rows)))
         losses.append(train_step(model, optimizer, rows))
         window += phase.n_rows
         if window % LOG_WINDOWS == 0:

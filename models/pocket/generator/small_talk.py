@@ -163,3 +163,22 @@ def reading_chat(rng: Random, make_story: Callable[[Random, bool], Story], chat:
     if rng.random() < (0.5 if chat.style == "json" else 0.12):
         chat.add(*chats.json_turn(rng, story))
     return chat.text()
+
+
+def drill(rng: Random, make_story: Callable[[Random, bool], Story]) -> str:
+    """Many short questions in one conversation: sums, JSON, or facts of a short story."""
+    chat = Chat(rng)
+    roll = rng.random()
+    if roll < 0.35 and chat.style != "word":
+        story = make_story(rng, True)
+        chats.tell(chat, story)
+        chats.ask_about(chat, story, 6)
+        return chat.text()
+    for _ in range(rng.randint(5, 9)):
+        if roll < 0.5 and chat.style != "word":
+            chat.add(*chats.small_json(rng))
+        elif roll < 0.6 and chat.style != "word":
+            memory_turns(chat)
+        else:
+            chat.answer(sums.any_sum(rng))
+    return chat.text()

@@ -69,3 +69,8 @@ def talk_document(seed: int) -> str:
     if roll < 0.22:
         return small_talk.reading_chat(rng, make_story)
     return small_talk.small_talk(rng)
+
+
+def drill_document(seed: int) -> str:
+    """Many short questions, each with one right answer."""
+    return small_talk.drill(Random(seed), make_story)
