@@ -1,8 +1,14 @@
-# Compiler flags for every target. The numerics contract (docs/numerics.md, rule 1) needs -ffp-contract=off.
+# Compiler, cache and linker flags for every target. The numerics contract (docs/numerics.md, rule 1) needs -ffp-contract=off.
 find_program(CANDOR_CCACHE ccache)
 if(CANDOR_CCACHE AND NOT DEFINED ENV{CANDOR_NO_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CANDOR_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CANDOR_CCACHE})
+  # Paths relative to the project: a second clone is served by the first one's results.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CANDOR_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+endif()
+find_program(CANDOR_MOLD mold)
+if(CANDOR_MOLD)
+  add_link_options(-fuse-ld=mold)
 endif()
 find_package(Threads REQUIRED)
 

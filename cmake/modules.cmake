@@ -26,13 +26,19 @@ function(candor_glob folder nested out_sources out_tests)
   set(${out_tests} ${tests} PARENT_SCOPE)
 endfunction()
 
+# The one source that knows the project's place: all others come from the build cache in any clone.
+if(CANDOR_TESTS)
+  add_library(candor_test_data STATIC ${CMAKE_SOURCE_DIR}/tests/support/shared_data.cpp)
+  target_include_directories(candor_test_data PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(candor_test_data PRIVATE CANDOR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+endif()
+
 function(candor_add_test target)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(${target} ${ARGN})
-  target_link_libraries(${target} PRIVATE GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE GTest::gtest_main candor_test_data)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(${target} PRIVATE CANDOR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 

@@ -9,14 +9,9 @@
 namespace candor::testing {
 
 // ../shared/data beside the project's root, or CANDOR_TEST_DATA.
-inline std::filesystem::path shared_data() {
-  if (const char* path = std::getenv("CANDOR_TEST_DATA")) return path;
-  return std::filesystem::path(CANDOR_SOURCE_DIR) / ".." / "shared" / "data";
-}
+std::filesystem::path shared_data();
 
-inline std::filesystem::path project_file(const std::string& relative) {
-  return std::filesystem::path(CANDOR_SOURCE_DIR) / relative;
-}
+std::filesystem::path project_file(const std::string& relative);
 
 }  // namespace candor::testing
 

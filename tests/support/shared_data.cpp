@@ -1,0 +1,16 @@
+#include "support/shared_data.h"
+
+#include <cstdlib>
+
+namespace candor::testing {
+
+std::filesystem::path shared_data() {
+  if (const char* path = std::getenv("CANDOR_TEST_DATA")) return path;
+  return project_file("../shared/data");
+}
+
+std::filesystem::path project_file(const std::string& relative) {
+  return std::filesystem::path(CANDOR_SOURCE_DIR) / relative;
+}
+
+}  // namespace candor::testing
