@@ -90,7 +90,7 @@ void StepLoop::start(std::unique_ptr<ActiveRequest> request) {
   ++totals_.n_submitted;
   const SequenceId id = request->spec.id;
   ActiveRequest& active = *(requests_[id] = std::move(request));
-  if (auto added = scheduler_.add(std::move(active.spec)); !added) {
+  if (auto added = scheduler_.add(active.spec); !added) {
     TokenEvent event{.request = id};
     event.error = engine::to_public(std::move(added).error());
     finish(active, event, FinishReason::kError);
@@ -124,8 +124,10 @@ backend::LogitsView StepLoop::compute(const sched::StepPlan& plan) {
 
 void StepLoop::pick_tokens(const sched::StepPlan& plan, const backend::LogitsView& logits) {
   outcomes_.clear();
+  picked_.clear();
+  picked_.reserve(plan.out_rows.size());  // the outcomes look into it
   for (const sched::PlannedSlice& slice : plan.slices) {
-    if (slice.out_row < 0) continue;
+    if (slice.n_out == 0) continue;
     const auto row = logits.row(slice.out_row).first(static_cast<size_t>(loaded_.n_vocab()));
     outcomes_.push_back(pick_one(slice, row));
   }
@@ -147,7 +149,8 @@ sched::Outcome StepLoop::pick_one(const sched::PlannedSlice& slice, std::span<co
     finish(request, event, *reason);
   }
   outbox_.push_back({&request, std::move(event)});
-  return {sequence.id, pick_.token, reason.has_value()};
+  picked_.push_back(pick_.token);
+  return {sequence.id, std::span(picked_).last(1), reason.has_value()};
 }
 
 Expected<void> StepLoop::choose(ActiveRequest& request, const sched::Sequence& sequence,

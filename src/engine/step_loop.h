@@ -64,6 +64,7 @@ class StepLoop {
   sample::Pick pick_;
   constrain::TokenMask mask_;
   std::vector<sched::Outcome> outcomes_;
+  std::vector<TokenId> picked_;
   struct Outgoing {
     ActiveRequest* request = nullptr;  // of requests_, until publish() forgets it
     TokenEvent event{};

@@ -1,12 +1,15 @@
 #include "kv/block_manager.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/checked.h"
 #include "base/error.h"
 
 namespace candor::kv {
 
 BlockManager::BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash)
-    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, hash) {
+    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, block_tokens, hash) {
   CANDOR_CHECK(block_tokens > 0);
 }
 
@@ -77,16 +80,43 @@ void BlockManager::publish(const PrefixKey& key, std::span<const TokenId> tokens
   }
 }
 
-BlockTable BlockManager::fork(const BlockTable& table) {
-  for (const BlockId block : table.blocks) pool_.retain(block);
-  return table;
+void BlockManager::fork(const BlockTable& table, BlockTable& child) {
+  CANDOR_CHECK(child.blocks.empty());
+  for (const BlockId block : table.blocks) {
+    if (block != kNoBlock) pool_.retain(block);
+  }
+  child.blocks.assign(table.blocks.begin(), table.blocks.end());
+  child.n_published = table.n_published;
+  child.n_dropped = table.n_dropped;
+  child.last_entry = table.last_entry;
+}
+
+void BlockManager::truncate(BlockTable& table, int32_t n_tokens) {
+  const size_t n_kept = static_cast<size_t>(ceil_div(n_tokens, block_tokens_));
+  CANDOR_CHECK(table.n_published <= static_cast<int32_t>(n_kept));
+  while (table.blocks.size() > n_kept) {
+    release_block(table.blocks.back());
+    table.blocks.pop_back();
+  }
+}
+
+void BlockManager::drop_before(BlockTable& table, int32_t position) {
+  const int32_t n = std::min(position / block_tokens_, static_cast<int32_t>(table.blocks.size()));
+  for (; table.n_dropped < n; ++table.n_dropped) release_block(table.blocks[static_cast<size_t>(table.n_dropped)]);
 }
 
 void BlockManager::release(BlockTable& table) {
-  for (auto it = table.blocks.rbegin(); it != table.blocks.rend(); ++it) pool_.release(*it);
-  table.blocks.clear();
+  while (!table.blocks.empty()) {
+    release_block(table.blocks.back());
+    table.blocks.pop_back();
+  }
   table.n_published = 0;
+  table.n_dropped = 0;
   table.last_entry = kNoEntry;
+}
+
+void BlockManager::release_block(BlockId& block) {
+  if (block != kNoBlock) pool_.release(std::exchange(block, kNoBlock));
 }
 
 }  // namespace candor::kv

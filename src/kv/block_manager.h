@@ -15,8 +15,9 @@
 namespace candor::kv {
 
 struct BlockTable {
-  std::vector<BlockId> blocks;  // block j holds positions [j*B, (j+1)*B)
+  std::vector<BlockId> blocks;  // block j holds positions [j*B, (j+1)*B); kNoBlock once nobody looks at them any more
   int32_t n_published = 0;      // leading blocks that are in the prefix index
+  int32_t n_dropped = 0;        // leading blocks that were given back
   EntryId last_entry = kNoEntry;
 };
 
@@ -45,8 +46,12 @@ class BlockManager {
   std::optional<BlockCopy> make_writable(BlockTable& table, int32_t position, bool& failed);
   // Offers every whole block below n_tokens to others. Where an equal block is already there, ours is exchanged for it.
   void publish(const PrefixKey& key, std::span<const TokenId> tokens, int32_t n_tokens, BlockTable& table);
-  // A second owner of everything in `table`.
-  BlockTable fork(const BlockTable& table);
+  // `child`, which is empty, becomes a second owner of everything in `table`.
+  void fork(const BlockTable& table, BlockTable& child);
+  // Gives back the blocks that hold no position below n_tokens. REQUIRES: what goes was not published.
+  void truncate(BlockTable& table, int32_t n_tokens);
+  // Gives back the blocks that hold only positions below `position`: no window reaches them any more.
+  void drop_before(BlockTable& table, int32_t position);
   // Gives everything back, last block first, so that beginnings outlive their continuations.
   void release(BlockTable& table);
 
@@ -56,6 +61,7 @@ class BlockManager {
 
  private:
   BlockId take();  // REQUIRES: pool_.n_available() > 0
+  void release_block(BlockId& block);
 
   // Constant after construction.
   int32_t block_tokens_;

@@ -90,7 +90,8 @@ TEST(block_manager, a_shared_block_is_copied_before_it_is_written) {
   BlockManager manager(4, kTokensPerBlock);
   BlockTable first;
   ASSERT_TRUE(manager.grow(first, 6));
-  BlockTable second = manager.fork(first);
+  BlockTable second;
+  manager.fork(first, second);
   bool failed = false;
   const auto copy = manager.make_writable(second, 6, failed);
   ASSERT_TRUE(copy.has_value());
@@ -189,7 +190,8 @@ class World {
   }
   void fork(const Live& live) {
     Live copy = live;
-    copy.table = manager_.fork(live.table);
+    copy.table = {};
+    manager_.fork(live.table, copy.table);
     copy.tokens.resize(static_cast<size_t>(copy.n_written));
     for (int i = 0; i < 5; ++i) copy.tokens.push_back(random_() % 2 == 0 ? 1 : 0);
     sequences_.push_back(std::move(copy));

@@ -1,6 +1,8 @@
 #include "kv/prefix_index.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -11,35 +13,49 @@ uint64_t hash_prefix(uint64_t parent_hash, std::span<const TokenId> tokens) {
   return hash_bytes(std::as_bytes(tokens), parent_hash);
 }
 
-PrefixIndex::PrefixIndex(int32_t n_blocks, PrefixHash hash) : hash_(hash), entries_(static_cast<size_t>(n_blocks)) {}
+PrefixIndex::PrefixIndex(int32_t n_blocks, int32_t block_tokens, PrefixHash hash)
+    : hash_(hash),
+      block_tokens_(static_cast<size_t>(block_tokens)),
+      entries_(static_cast<size_t>(n_blocks)),
+      tokens_(entries_.size() * block_tokens_),
+      buckets_(std::bit_ceil(entries_.size() + 1), kNoBlock) {}
 
-uint64_t PrefixIndex::hash_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const {
+size_t PrefixIndex::bucket_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const {
   uint64_t seed = hash_mix(key.model_hash, key.adapter_hash);
   seed = hash_mix(seed, static_cast<uint64_t>(parent));
-  return hash_(hash_bytes(std::as_bytes(std::span(key.scope)), seed), tokens);
+  const uint64_t hash = hash_(hash_bytes(std::as_bytes(std::span(key.scope)), seed), tokens);
+  return static_cast<size_t>(hash) & (buckets_.size() - 1);
+}
+
+std::span<TokenId> PrefixIndex::tokens_of(BlockId block) {
+  return std::span(tokens_).subspan(static_cast<size_t>(block) * block_tokens_, block_tokens_);
+}
+
+std::span<const TokenId> PrefixIndex::tokens_of(BlockId block) const {
+  return std::span(tokens_).subspan(static_cast<size_t>(block) * block_tokens_, block_tokens_);
 }
 
 std::optional<PrefixIndex::Hit> PrefixIndex::find(const PrefixKey& key, EntryId parent,
                                                   std::span<const TokenId> tokens) const {
-  const auto [first, last] = buckets_.equal_range(hash_of(key, parent, tokens));
-  for (auto it = first; it != last; ++it) {
-    const Entry& entry = entries_[static_cast<size_t>(it->second)];
-    if (entry.parent == parent && std::ranges::equal(entry.tokens, tokens) && entry.key == key) {
-      return Hit{entry.id, it->second};
+  for (BlockId block = buckets_[bucket_of(key, parent, tokens)]; block != kNoBlock;) {
+    const Entry& entry = entries_[static_cast<size_t>(block)];
+    if (entry.parent == parent && std::ranges::equal(tokens_of(block), tokens) && entry.key == key) {
+      return Hit{entry.id, block};
     }
+    block = entry.next;
   }
   return std::nullopt;
 }
 
 EntryId PrefixIndex::insert(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens, BlockId block) {
   Entry& entry = entries_[static_cast<size_t>(block)];
-  CANDOR_CHECK(entry.id == kNoEntry);
+  CANDOR_CHECK(entry.id == kNoEntry && tokens.size() == block_tokens_);
   entry.id = next_id_++;
   entry.parent = parent;
-  entry.hash = hash_of(key, parent, tokens);
+  entry.bucket = bucket_of(key, parent, tokens);
   entry.key = key;
-  entry.tokens.assign(tokens.begin(), tokens.end());
-  buckets_.emplace(entry.hash, block);
+  std::ranges::copy(tokens, tokens_of(block).begin());
+  entry.next = std::exchange(buckets_[entry.bucket], block);
   ++n_entries_;
   return entry.id;
 }
@@ -47,10 +63,9 @@ EntryId PrefixIndex::insert(const PrefixKey& key, EntryId parent, std::span<cons
 void PrefixIndex::erase(BlockId block) {
   Entry& entry = entries_[static_cast<size_t>(block)];
   if (entry.id == kNoEntry) return;
-  const auto [first, last] = buckets_.equal_range(entry.hash);
-  const auto it = std::find_if(first, last, [block](const auto& item) { return item.second == block; });
-  CANDOR_CHECK(it != last);
-  buckets_.erase(it);
+  BlockId* link = &buckets_[entry.bucket];
+  while (*link != block) link = &entries_[static_cast<size_t>(*link)].next;
+  *link = entry.next;
   entry.id = kNoEntry;
   --n_entries_;
 }

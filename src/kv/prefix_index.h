@@ -2,13 +2,13 @@
 // Finds the block that already holds the K/V of a given beginning. An entry is one full block of tokens that follows a
 // known beginning (its parent entry, or nothing). A hash picks the bucket; a hit compares the parent and every token,
 // so that by induction the whole beginning is equal. Entry ids are never reused: an entry whose parent was forgotten
-// can not be found any more, and can not be mistaken either. Integers only; one engine thread owns an index.
+// can not be found any more, and can not be mistaken either. Integers only; one engine thread owns an index. All memory
+// is taken at construction, but for scopes of more than a few bytes.
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
@@ -39,11 +39,12 @@ class PrefixIndex {
   };
 
   // `hash` may be any function of its arguments; a constant one is slow and still right.
-  PrefixIndex(int32_t n_blocks, PrefixHash hash = hash_prefix);
+  PrefixIndex(int32_t n_blocks, int32_t block_tokens, PrefixHash hash = hash_prefix);
 
   // The block that holds `tokens` after `parent`.
   std::optional<Hit> find(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;
-  // REQUIRES: find() gives nothing, the block is not indexed, and parent is kNoEntry or was an entry under `key`.
+  // REQUIRES: find() gives nothing, the block is not indexed and full, and parent is kNoEntry or was an entry under
+  // `key`.
   EntryId insert(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens, BlockId block);
   // Forgets the block's entry, if it has one.
   void erase(BlockId block);
@@ -54,18 +55,22 @@ class PrefixIndex {
   struct Entry {
     EntryId id = kNoEntry;
     EntryId parent = kNoEntry;
-    uint64_t hash = 0;
+    size_t bucket = 0;
+    BlockId next = kNoBlock;  // in the same bucket
     PrefixKey key;
-    std::vector<TokenId> tokens;
   };
 
-  uint64_t hash_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;
+  size_t bucket_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;
+  std::span<TokenId> tokens_of(BlockId block);
+  std::span<const TokenId> tokens_of(BlockId block) const;
 
   // Constant after construction.
   PrefixHash hash_;
+  size_t block_tokens_;
   // Engine thread only.
-  std::vector<Entry> entries_;  // [n_blocks], by the block that holds the content
-  std::unordered_multimap<uint64_t, BlockId> buckets_;
+  std::vector<Entry> entries_;    // [n_blocks], by the block that holds the content
+  std::vector<TokenId> tokens_;   // [n_blocks * block_tokens]
+  std::vector<BlockId> buckets_;  // the first block of each chain
   EntryId next_id_ = 0;
   int32_t n_entries_ = 0;
 };

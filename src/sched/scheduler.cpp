@@ -4,16 +4,31 @@
 #include <string>
 #include <utility>
 
+#include "base/checked.h"
+
 namespace candor::sched {
+namespace {
+
+constexpr size_t kMostTableEntries = size_t{1} << 20;  // reserved for the plan's block table; it may grow beyond
+
+}  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options)
     : options_(options), blocks_(options.n_blocks, options.block_tokens, options.hash) {
   CANDOR_CHECK(options.n_ctx >= 1 && options.max_running >= 1);
   CANDOR_CHECK(int64_t{options.n_blocks} * options.block_tokens >= options.n_ctx);
-  running_.reserve(static_cast<size_t>(options.max_running));
+  const size_t n_places = static_cast<size_t>(options.max_running);
+  const size_t n_blocks = static_cast<size_t>(ceil_div(options.n_ctx, options.block_tokens));
+  running_.reserve(n_places + 1);
+  spare_.reserve(2 * n_places);
+  row_shares_.reserve(n_places + 1);
+  readers_.reserve(n_places + 1);
+  plan_.slices.reserve(n_places);
+  plan_.seqs.reserve(n_places);
+  plan_.block_table.reserve(std::min(n_places * n_blocks, kMostTableEntries));
 }
 
-Expected<void> Scheduler::add(SequenceSpec spec) {
+Expected<void> Scheduler::add(const SequenceSpec& spec) {
   if (spec.prompt.empty()) return fail(ErrorKind::kInvalidInput, "the prompt has no token");
   if (spec.prompt.size() > static_cast<size_t>(options_.n_ctx)) {
     return fail(ErrorKind::kContextLength, "the prompt has " + std::to_string(spec.prompt.size()) +
@@ -23,24 +38,115 @@ Expected<void> Scheduler::add(SequenceSpec spec) {
     return fail(ErrorKind::kOverloaded,
                 "the queue is full: " + std::to_string(n_waiting()) + " requests are waiting; try again later");
   }
-  auto sequence = std::make_unique<Sequence>();
+  Owned sequence = blank();
   sequence->id = spec.id;
-  sequence->tokens = std::move(spec.prompt);
-  sequence->key = std::move(spec.key);
+  sequence->tokens.assign(spec.prompt.begin(), spec.prompt.end());
+  sequence->key = spec.key;
   sequence->on_full = spec.on_full;
   sequence->n_cropped = spec.n_cropped;
+  sequence->rank = spec.priority;
+  sequence->order = n_arrived_++;
+  sequence->queued_at = n_plans_;
+  sequence->share_key = spec.share_key;
+  sequence->n_spare_places = std::clamp(spec.n_places, 1, options_.max_running) - 1;
+  shares_.open(spec.share_key);
   waiting_.push_back(std::move(sequence));
   return {};
+}
+
+// A sequence without content whose vectors have their full size.
+Scheduler::Owned Scheduler::blank() {
+  if (!spare_.empty()) {
+    Owned sequence = std::move(spare_.back());
+    spare_.pop_back();
+    return sequence;
+  }
+  Owned sequence = std::make_unique<Sequence>();
+  sequence->tokens.reserve(static_cast<size_t>(options_.n_ctx) + 1);
+  sequence->table.blocks.reserve(static_cast<size_t>(ceil_div(options_.n_ctx, options_.block_tokens)));
+  return sequence;
+}
+
+// Takes back the blocks and the share; keeps the memory.
+void Scheduler::recycle(Owned sequence) {
+  blocks_.release(sequence->table);
+  shares_.close(sequence->share_key);
+  if (spare_.size() == spare_.capacity()) return;
+  Sequence empty;
+  empty.tokens = std::move(sequence->tokens);
+  empty.draft = std::move(sequence->draft);
+  empty.table = std::move(sequence->table);
+  empty.key = std::move(sequence->key);
+  empty.tokens.clear();
+  empty.draft.clear();
+  *sequence = std::move(empty);
+  spare_.push_back(std::move(sequence));
 }
 
 bool Scheduler::remove(SequenceId id) {
   const auto is_it = [id](const Owned& sequence) { return sequence->id == id; };
   if (const auto it = std::ranges::find_if(running_, is_it); it != running_.end()) {
-    blocks_.release((*it)->table);
-    running_.erase(it);
+    leave(static_cast<size_t>(it - running_.begin()));
     return true;
   }
-  return std::erase_if(waiting_, is_it) > 0;
+  const auto it = std::ranges::find_if(waiting_, is_it);
+  if (it == waiting_.end()) return false;
+  recycle(std::exchange(*it, std::move(waiting_.back())));
+  waiting_.pop_back();
+  return true;
+}
+
+void Scheduler::leave(size_t running_index) {
+  const auto it = running_.begin() + static_cast<std::ptrdiff_t>(running_index);
+  recycle(std::move(*it));
+  running_.erase(it);
+}
+
+void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
+  CANDOR_CHECK(find(child_id) == nullptr);
+  Sequence* parent = find_mutable(parent_id);
+  CANDOR_CHECK(parent != nullptr);
+  Owned child = blank();
+  child->id = child_id;
+  child->tokens.assign(parent->tokens.begin(), parent->tokens.end());
+  child->key = parent->key;
+  child->on_full = parent->on_full;
+  child->n_cropped = parent->n_cropped;
+  child->rank = parent->rank;
+  child->order = parent->order;
+  child->queued_at = n_plans_;
+  child->share_key = parent->share_key;
+  child->was_admitted = parent->was_admitted;
+  shares_.open(child->share_key);
+  if (parent->n_spare_places > 0) --parent->n_spare_places;
+  if (!parent->is_running || !has_place_for(*child)) {
+    waiting_.push_back(std::move(child));
+    return;
+  }
+  blocks_.fork(parent->table, child->table);
+  child->n_computed = parent->n_computed;
+  child->is_running = true;
+  insert_running(std::move(child));
+}
+
+// Behind all of its rank and order.
+void Scheduler::insert_running(Owned sequence) {
+  const auto comes_after = [&](const Owned& other) {
+    return other->rank != sequence->rank ? other->rank < sequence->rank : other->order > sequence->order;
+  };
+  running_.insert(std::ranges::find_if(running_, comes_after), std::move(sequence));
+}
+
+void Scheduler::append(SequenceId id, TokenId token) {
+  Sequence* sequence = find_mutable(id);
+  CANDOR_CHECK(sequence != nullptr);
+  accept(*sequence, token);
+}
+
+void Scheduler::set_draft(SequenceId id, std::span<const TokenId> guesses) {
+  Sequence* sequence = find_mutable(id);
+  CANDOR_CHECK(sequence != nullptr);
+  sequence->draft.assign(guesses.begin(), guesses.end());
 }
 
 const Sequence* Scheduler::find(SequenceId id) const {
@@ -53,162 +159,57 @@ const Sequence* Scheduler::find(SequenceId id) const {
   return nullptr;
 }
 
-const StepPlan& Scheduler::plan(const StepBudget& budget) {
-  CANDOR_DCHECK(budget.max_rows >= options_.max_running);
-  plan_.copies.clear();
-  plan_.n_preempted = 0;
-  admit();
-  share_rows(budget);
-  reserve_blocks();
-  build_batch();
-  return plan_;
-}
-
-void Scheduler::admit() {
-  while (!waiting_.empty() && n_running() < options_.max_running) {
-    if (!try_admit(*waiting_.front())) return;
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-  }
-}
-
-// Blocks for every known token, and one to spare for each that runs already, so that nobody is sent back at once.
-bool Scheduler::try_admit(Sequence& sequence) {
-  int32_t n_cached = 0;
-  if (options_.use_prefix_index && options_.use_kv_cache) {
-    const std::span<const TokenId> tokens = sequence.tokens;
-    n_cached = blocks_.match(sequence.key, tokens.first(tokens.size() - 1), sequence.table);  // one is left to compute
-  }
-  const int32_t n_needed = blocks_.n_missing(sequence.table, sequence.n_tokens()) + n_running();
-  if (n_needed > blocks_.pool().n_available() || !blocks_.grow(sequence.table, sequence.n_tokens())) {
-    blocks_.release(sequence.table);
-    return false;
-  }
-  sequence.n_computed = n_cached;
-  sequence.is_running = true;
-  if (!std::exchange(sequence.was_admitted, true)) sequence.n_cached = n_cached;
-  return true;
-}
-
-void Scheduler::share_rows(const StepBudget& budget) {
-  n_rows_.assign(running_.size(), 0);
-  plan_.n_prefill_rows = 0;
-  int32_t n_left = budget.max_rows;
-  for (size_t i = 0; i < running_.size(); ++i) {
-    if (running_[i]->n_pending() != 1) continue;
-    n_rows_[i] = 1;
-    --n_left;
-  }
-  int32_t n_prefill_left = std::min(n_left, std::max(1, budget.max_prefill_rows));
-  for (size_t i = 0; i < running_.size(); ++i) {
-    if (running_[i]->n_pending() == 1) continue;
-    n_rows_[i] = std::min(running_[i]->n_pending(), n_prefill_left);
-    n_prefill_left -= n_rows_[i];
-  }
-}
-
-// Oldest first, so that whoever must give blocks up was not served yet.
-void Scheduler::reserve_blocks() {
-  for (size_t i = 0; i < running_.size(); ++i) {
-    while (i < running_.size() && !reserve(i)) preempt_youngest();
-  }
-}
-
-bool Scheduler::reserve(size_t i) {
-  Sequence& sequence = *running_[i];
-  const int32_t end = sequence.n_computed + n_rows_[i];
-  if (!blocks_.grow(sequence.table, end)) return false;
-  for (int32_t position = sequence.n_computed; position < end;) {
-    bool failed = false;
-    const auto copy = blocks_.make_writable(sequence.table, position, failed);
-    if (failed) return false;
-    if (copy && copy->n_tokens > 0) plan_.copies.push_back(*copy);
-    position = (position / options_.block_tokens + 1) * options_.block_tokens;
-  }
-  return true;
-}
-
-void Scheduler::preempt_youngest() {
-  Owned sequence = std::move(running_.back());
-  running_.pop_back();
-  n_rows_.pop_back();
-  blocks_.release(sequence->table);
-  sequence->n_computed = 0;
-  sequence->is_running = false;
-  ++sequence->n_preemptions;
-  ++plan_.n_preempted;
-  waiting_.push_front(std::move(sequence));
-}
-
-void Scheduler::build_batch() {
-  plan_.slices.clear();
-  plan_.tokens.clear();
-  plan_.positions.clear();
-  plan_.seqs.clear();
-  plan_.out_rows.clear();
-  for (size_t i = 0; i < running_.size(); ++i) {
-    if (n_rows_[i] > 0) append_slice(*running_[i], n_rows_[i]);
-  }
-  append_blocks();
-}
-
-void Scheduler::append_slice(Sequence& sequence, int32_t n_rows) {
-  const int32_t first_row = static_cast<int32_t>(plan_.tokens.size());
-  const int32_t n_past = sequence.n_computed;
-  for (int32_t position = n_past; position < n_past + n_rows; ++position) {
-    plan_.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
-    plan_.positions.push_back(position);
-  }
-  PlannedSlice slice{.sequence = &sequence, .first_row = first_row, .n_rows = n_rows};
-  if (n_rows == sequence.n_pending()) {
-    slice.out_row = static_cast<int32_t>(plan_.out_rows.size());
-    plan_.out_rows.push_back(first_row + n_rows - 1);
-  }
-  if (sequence.n_pending() > 1) plan_.n_prefill_rows += n_rows;
-  plan_.slices.push_back(slice);
-  plan_.seqs.push_back({first_row, n_rows, n_past});
-}
-
-void Scheduler::append_blocks() {
-  plan_.max_blocks = 0;
-  for (const PlannedSlice& slice : plan_.slices) {
-    plan_.max_blocks = std::max(plan_.max_blocks, static_cast<int32_t>(slice.sequence->table.blocks.size()));
-  }
-  plan_.block_table.assign(plan_.slices.size() * static_cast<size_t>(plan_.max_blocks), kNoBlock);
-  for (size_t s = 0; s < plan_.slices.size(); ++s) {
-    const auto& blocks = plan_.slices[s].sequence->table.blocks;
-    std::ranges::copy(
-        blocks, plan_.block_table.begin() + static_cast<std::ptrdiff_t>(s * static_cast<size_t>(plan_.max_blocks)));
-  }
+Sequence* Scheduler::find_mutable(SequenceId id) {
+  return const_cast<Sequence*>(std::as_const(*this).find(id));
 }
 
 void Scheduler::commit(std::span<const Outcome> outcomes) {
   size_t next = 0;
+  size_t at = 0;  // slices stand in the order of running_
   for (const PlannedSlice& slice : plan_.slices) {
-    // The plan points at sequences of running_, all of which are ours to change.
-    const auto it = std::ranges::find_if(running_, [&](const Owned& s) { return s.get() == slice.sequence; });
-    CANDOR_CHECK(it != running_.end());
-    Sequence& sequence = **it;
-    advance(sequence, slice);
-    if (slice.out_row < 0) continue;
+    while (at < running_.size() && running_[at].get() != slice.sequence) ++at;
+    CANDOR_CHECK(at < running_.size());
+    Sequence& sequence = *running_[at];
+    sequence.n_rows += slice.n_rows;
+    shares_.charge(sequence.share_key, slice.n_rows);
+    if (slice.n_out == 0) {
+      sequence.draft.clear();
+      advance(sequence, slice.n_rows);
+      continue;
+    }
     CANDOR_CHECK(next < outcomes.size() && outcomes[next].sequence == sequence.id);
     const Outcome& outcome = outcomes[next++];
     if (outcome.is_finished) {
-      blocks_.release(sequence.table);
-      running_.erase(it);
+      advance(sequence, slice.n_rows - slice.n_draft);
+      leave(at);
     } else {
-      accept(sequence, outcome.token);
+      settle(sequence, slice, outcome.tokens);
     }
   }
   CANDOR_CHECK(next == outcomes.size());
   plan_.slices.clear();
 }
 
-void Scheduler::advance(Sequence& sequence, const PlannedSlice& slice) {
-  sequence.n_computed += slice.n_rows;
-  sequence.n_rows += slice.n_rows;
+// The accepted guesses have their K/V already; what was computed for the others is forgotten.
+void Scheduler::settle(Sequence& sequence, const PlannedSlice& slice, std::span<const TokenId> tokens) {
+  const size_t n_accepted = tokens.empty() ? 0 : tokens.size() - 1;
+  CANDOR_CHECK(n_accepted <= static_cast<size_t>(slice.n_draft));
+  CANDOR_CHECK(std::ranges::equal(tokens.first(n_accepted), std::span(sequence.draft).first(n_accepted)));
+  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(n_accepted));
+  sequence.draft.clear();
+  advance(sequence, slice.n_rows - slice.n_draft + static_cast<int32_t>(n_accepted));
+  if (slice.n_draft > 0) blocks_.truncate(sequence.table, sequence.n_tokens());
+  shares_.charge(sequence.share_key, static_cast<int64_t>(tokens.size()));
+  if (!tokens.empty()) accept(sequence, tokens.back());
+}
+
+void Scheduler::advance(Sequence& sequence, int32_t n_rows) {
+  sequence.n_computed += n_rows;
   const bool may_be_shared = options_.use_prefix_index && options_.use_kv_cache && sequence.n_cropped == 0;
   if (may_be_shared) blocks_.publish(sequence.key, sequence.tokens, sequence.n_computed, sequence.table);
+  if (options_.window_tokens > 0 && options_.use_kv_cache) {
+    blocks_.drop_before(sequence.table, sequence.n_computed + 1 - options_.window_tokens);
+  }
 }
 
 void Scheduler::accept(Sequence& sequence, TokenId token) {

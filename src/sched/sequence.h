@@ -1,6 +1,9 @@
 #pragma once
 // One sequence of tokens as the scheduler sees it: ids, counts and blocks; never text, logits or tensors. Owned by the
-// Scheduler; the engine thread reads it between plan() and commit().
+// Scheduler; the engine thread reads it between two steps and between plan() and commit().
+//
+// Tokens [0, n_computed) have their K/V in the blocks; the others are pending. One pending token: the sequence decodes.
+// More: it reads. None: it holds, keeping its place and blocks, until Scheduler::append() gives it a token.
 
 #include <cstdint>
 #include <vector>
@@ -19,16 +22,26 @@ struct SequenceSpec {
   OnFull on_full = OnFull::kStop;
   // Tokens dropped from the front before it came here: position 0 of `prompt` is this position of the whole text.
   int64_t n_cropped = 0;
+  int32_t priority = 0;    // higher is sooner
+  uint64_t share_key = 0;  // whose share of the engine it counts to
+  int32_t n_places = 1;    // running places taken at admission, so that its forks run beside it from the start
 };
 
 struct Sequence {
   SequenceId id = 0;
   std::vector<TokenId> tokens{};  // prompt, then what was accepted; without what was cropped
+  std::vector<TokenId> draft{};   // guesses of what follows; they live for one step
   kv::PrefixKey key{};
   OnFull on_full = OnFull::kStop;
   kv::BlockTable table{};
   int32_t n_computed = 0;   // leading tokens whose K/V is in the blocks
   bool is_running = false;  // holds blocks
+  // Its turn.
+  int32_t rank = 0;       // the priority, raised by waiting
+  int64_t order = 0;      // of arrival; a fork has its parent's
+  int64_t queued_at = 0;  // the plan since which it waits
+  uint64_t share_key = 0;
+  int32_t n_spare_places = 0;  // kept for its forks
   // Totals, for the request's usage.
   int64_t n_cropped = 0;
   int64_t n_rows = 0;  // rows computed for it

@@ -12,21 +12,36 @@
 
 namespace candor::sched {
 
-// Rows [first_row, first_row + n_rows) of the batch belong to `sequence`. The last one's logits are row `out_row` of
-// the step's result; -1 where the rows end before the sequence does, so that nothing is chosen.
+// What a step may hold; an input of plan(), so that whoever knows costs and memory decides and plans still replay.
+struct StepBudget {
+  int32_t max_rows = 256;          // at least SchedulerOptions::max_running
+  int32_t max_prefill_rows = 256;  // of them, for sequences that read more than one token
+  int32_t max_out_rows = 0;        // logit rows, at least SchedulerOptions::max_running; 0 = exactly that
+  // Where sequences decode, prompts are read only as far as the step is planned to take at most this; 0 = about twice
+  // what decoding alone takes.
+  int64_t decode_step_ns = 0;
+};
+
+// Rows [first_row, first_row + n_rows) of the batch belong to `sequence`; the last n_draft of them are guesses. The
+// logits of the last n_out are rows [out_row, out_row + n_out) of the step's result: none where the rows end before
+// the sequence does, else 1 + n_draft.
 struct PlannedSlice {
   const Sequence* sequence = nullptr;
   int32_t first_row = 0;
   int32_t n_rows = 0;
+  int32_t n_draft = 0;
   int32_t out_row = -1;
+  int32_t n_out = 0;
 };
 
 class StepPlan {
  public:
   std::vector<PlannedSlice> slices{};
-  std::vector<kv::BlockCopy> copies{};  // to be done before the step
-  int32_t n_prefill_rows = 0;           // rows whose token was known before the last step
+  std::vector<kv::BlockCopy> copies{};  // to be done, in order, before the step
+  int32_t n_prefill_rows = 0;           // rows of sequences that read more than one token
+  int32_t n_draft_rows = 0;
   int32_t n_preempted = 0;
+  int64_t expected_ns = 0;  // by the cost model
 
   bool is_empty() const { return slices.empty(); }
   backend::StepBatch batch() const { return {tokens, positions, seqs, block_table, max_blocks, out_rows}; }
@@ -40,10 +55,11 @@ class StepPlan {
   int32_t max_blocks = 0;
 };
 
-// What was chosen for one slice: what the sequence goes on with, or that it ends.
+// What came of one slice that has logits: the sequence goes on with `tokens`, the accepted ones of its draft first and
+// then one that was chosen; with no token it holds. Or it ends.
 struct Outcome {
   SequenceId sequence = 0;
-  TokenId token = kNoToken;  // appended, unless the sequence is finished
+  std::span<const TokenId> tokens{};  // borrowed for the call
   bool is_finished = false;
 };
 

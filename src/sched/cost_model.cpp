@@ -1,0 +1,24 @@
+#include "sched/cost_model.h"
+
+#include <algorithm>
+
+namespace candor::sched {
+namespace {
+
+// On the line through a and b.
+int64_t along(const CostPoint& a, const CostPoint& b, int64_t n_rows) {
+  return a.ns + (b.ns - a.ns) * (n_rows - a.n_rows) / (b.n_rows - a.n_rows);
+}
+
+}  // namespace
+
+int64_t CostModel::step_ns(int64_t n_rows, int64_t n_attended) const {
+  if (points.empty() || n_rows == 0) return 0;
+  const int64_t attend_ns = n_attended * attend_ps / 1000;
+  if (points.size() == 1) return points[0].ns + attend_ns;
+  auto end = std::ranges::find_if(points, [n_rows](const CostPoint& point) { return point.n_rows >= n_rows; });
+  end = std::clamp(end, points.begin() + 1, points.end() - 1);
+  return along(*(end - 1), *end, n_rows) + attend_ns;
+}
+
+}  // namespace candor::sched

@@ -1,0 +1,200 @@
+#pragma once
+// For tests: a model without weights that notices every wrong block, and a driver that steps a scheduler with it.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "sched/scheduler.h"
+
+namespace candor::sched {
+
+// A model whose next token is a hash of the whole text before it, read from a K/V store of its own: a wrong block, a
+// stale position or a missing copy shows as a wrong token.
+class FakeModel {
+ public:
+  FakeModel(int32_t n_blocks, int32_t block_tokens)
+      : block_tokens_(block_tokens), store_(static_cast<size_t>(n_blocks * block_tokens)) {}
+
+  static TokenId next_token(uint64_t state) { return static_cast<TokenId>(state % 1000); }
+  static uint64_t push(uint64_t state, TokenId token, int32_t position) {
+    return hash_mix(hash_mix(state, static_cast<uint64_t>(token)), static_cast<uint64_t>(position));
+  }
+
+  // The state after each row that is wanted.
+  std::vector<uint64_t> run(const StepPlan& plan) {
+    for (const kv::BlockCopy& copy : plan.copies) {
+      for (int32_t i = 0; i < copy.n_tokens; ++i) cell(copy.dst, i) = cell(copy.src, i);
+    }
+    const backend::StepBatch batch = plan.batch();
+    std::vector<uint64_t> states(static_cast<size_t>(batch.n_rows()));
+    int32_t expected_row = 0;
+    for (size_t s = 0; s < batch.seqs.size(); ++s) {
+      EXPECT_EQ(batch.seqs[s].first_row, expected_row);
+      expected_row += batch.seqs[s].n_rows;
+      run_slice(batch, s, states);
+    }
+    EXPECT_EQ(expected_row, batch.n_rows());
+    std::vector<uint64_t> wanted;
+    for (const int32_t row : batch.out_rows) wanted.push_back(states[static_cast<size_t>(row)]);
+    return wanted;
+  }
+
+ private:
+  uint64_t& cell(BlockId block, int32_t i) { return store_[static_cast<size_t>(block * block_tokens_ + i)]; }
+
+  void run_slice(const backend::StepBatch& batch, size_t s, std::vector<uint64_t>& states) {
+    const backend::SeqSlice& slice = batch.seqs[s];
+    const auto blocks = batch.blocks_of(s);
+    for (int32_t i = 0; i < slice.n_rows; ++i) {
+      const size_t row = static_cast<size_t>(slice.first_row + i);
+      const int32_t position = slice.n_past + i;
+      EXPECT_EQ(batch.positions[row], position);
+      const auto at = [&](int32_t p) -> uint64_t& {
+        const BlockId block = blocks[static_cast<size_t>(p / block_tokens_)];
+        EXPECT_GE(block, 0);
+        return cell(std::max(block, 0), p % block_tokens_);
+      };
+      const uint64_t past = position == 0 ? 0 : at(position - 1);
+      states[row] = at(position) = push(past, batch.tokens[row], position);
+    }
+  }
+
+  int32_t block_tokens_;
+  std::vector<uint64_t> store_;
+};
+
+struct Job {
+  std::vector<TokenId> prompt;
+  size_t n_new = 0;
+  OnFull on_full = OnFull::kStop;
+};
+
+// What the model says to this prompt, computed from nothing but the text.
+inline std::vector<TokenId> answer_alone(const Job& job, int32_t n_ctx) {
+  std::vector<TokenId> text = job.prompt;
+  std::vector<TokenId> answer;
+  while (answer.size() < job.n_new && (job.on_full == OnFull::kCrop || text.size() < static_cast<size_t>(n_ctx))) {
+    uint64_t state = 0;
+    for (size_t i = 0; i < text.size(); ++i) state = FakeModel::push(state, text[i], static_cast<int32_t>(i));
+    answer.push_back(FakeModel::next_token(state));
+    text.push_back(answer.back());
+    if (text.size() > static_cast<size_t>(n_ctx)) text.erase(text.begin());
+  }
+  return answer;
+}
+
+class Driver {
+ public:
+  explicit Driver(const SchedulerOptions& options)
+      : scheduler(options), options_(options), model_(options.n_blocks, options.block_tokens) {}
+
+  Expected<void> add(SequenceId id, const Job& job, int32_t priority = 0, uint64_t share_key = 0) {
+    SequenceSpec spec{.id = id, .prompt = job.prompt, .key = {}, .on_full = job.on_full};
+    spec.priority = priority;
+    spec.share_key = share_key;
+    auto added = scheduler.add(spec);
+    if (added) jobs_[id] = job;
+    return added;
+  }
+
+  void step(const StepBudget& budget) {
+    if (guess_length > 0) propose();
+    const StepPlan& plan = scheduler.plan(budget);
+    EXPECT_EQ(plan.is_empty(), scheduler.is_idle());
+    EXPECT_LE(plan.batch().n_rows(), budget.max_rows);
+    EXPECT_LE(plan.out_rows.size(), static_cast<size_t>(std::max(budget.max_out_rows, options_.max_running)));
+    n_rows += plan.batch().n_rows();
+    n_preempted += plan.n_preempted;
+    const auto states = model_.run(plan);
+    std::vector<std::vector<TokenId>> accepted(plan.slices.size());
+    std::vector<Outcome> outcomes;
+    for (size_t s = 0; s < plan.slices.size(); ++s) {
+      const PlannedSlice& slice = plan.slices[s];
+      if (slice.n_out == 0) continue;
+      const auto own = std::span(states).subspan(static_cast<size_t>(slice.out_row), static_cast<size_t>(slice.n_out));
+      outcomes.push_back(choose(*slice.sequence, own, accepted[s]));
+    }
+    scheduler.commit(outcomes);
+  }
+
+  // At most max_steps steps; the number taken.
+  int run(const StepBudget& budget, int max_steps = 100000) {
+    int n_steps = 0;
+    for (; n_steps < max_steps && !scheduler.is_idle(); ++n_steps) step(budget);
+    return n_steps;
+  }
+
+  void expect_all_right() const {
+    for (const auto& [id, job] : jobs_)
+      EXPECT_EQ(answers.at(id), answer_alone(job, options_.n_ctx)) << "sequence " << id;
+  }
+
+  Scheduler scheduler;
+  std::map<SequenceId, std::vector<TokenId>> answers{};
+  int64_t n_rows = 0;
+  int64_t n_preempted = 0;
+  int64_t n_accepted_guesses = 0;
+  size_t guess_length = 0;  // of the drafts, which are right up to a point that the sequence's length decides
+
+ private:
+  // What the model says after each row, as far as the guesses were right.
+  Outcome choose(const Sequence& sequence, std::span<const uint64_t> states, std::vector<TokenId>& accepted) {
+    auto& answer = answers[sequence.id];
+    bool is_finished = false;
+    for (size_t i = 0; i < states.size() && !is_finished; ++i) {
+      accepted.push_back(FakeModel::next_token(states[i]));
+      answer.push_back(accepted.back());
+      const size_t n_tokens = sequence.tokens.size() + accepted.size();
+      const bool fills_up = sequence.on_full == OnFull::kStop && n_tokens >= static_cast<size_t>(options_.n_ctx);
+      is_finished = fills_up || answer.size() == jobs_.at(sequence.id).n_new;
+      if (i + 1 < states.size() && sequence.draft[i] != accepted.back()) break;
+    }
+    n_accepted_guesses += static_cast<int64_t>(accepted.size()) - 1;
+    return {sequence.id, accepted, is_finished};
+  }
+
+  void propose() {
+    for (int32_t i = 0; i < scheduler.n_running(); ++i) {
+      const Sequence& sequence = scheduler.running(i);
+      Job rest{.prompt = sequence.tokens, .n_new = guess_length, .on_full = sequence.on_full};
+      std::vector<TokenId> guesses = answer_alone(rest, options_.n_ctx);
+      const size_t n_right = sequence.tokens.size() % (guess_length + 1);
+      for (size_t g = n_right; g < guesses.size(); ++g) guesses[g] = 7;
+      scheduler.set_draft(sequence.id, guesses);
+    }
+  }
+
+  SchedulerOptions options_;
+  FakeModel model_;
+  std::map<SequenceId, Job> jobs_{};
+};
+
+inline SchedulerOptions small_options() {
+  SchedulerOptions options;
+  options.n_ctx = 64;
+  options.n_blocks = 64;
+  options.block_tokens = 4;
+  options.max_running = 8;
+  return options;
+}
+
+inline Job random_job(std::mt19937& random, size_t max_prompt, size_t max_new) {
+  Job job;
+  const size_t n = 1 + random() % max_prompt;
+  for (size_t i = 0; i < n; ++i) job.prompt.push_back(random() % 6 == 0 ? 1 : 0);  // beginnings are often equal
+  job.n_new = 1 + random() % max_new;
+  job.on_full = random() % 4 == 0 ? OnFull::kCrop : OnFull::kStop;
+  return job;
+}
+
+inline void expect_nothing_is_held(const Scheduler& scheduler) {
+  EXPECT_TRUE(scheduler.is_idle());
+  EXPECT_EQ(scheduler.blocks().pool().n_used(), 0);
+  EXPECT_EQ(scheduler.blocks().pool().n_available(), scheduler.blocks().pool().n_blocks());
+}
+
+}  // namespace candor::sched
