@@ -28,15 +28,17 @@ inline void reset_records(float* records, int32_t dp, int32_t n) {
 }
 
 struct AttendScratch {
-  float* q;       // [kQueryChunk][Dp], rounded to bf16
-  float* scores;  // [kQueryChunk][kKeyTile], then probabilities
-  float* split;   // [kQueryChunk] records
-  float* total;   // [kQueryChunk] records
+  float* q;          // [kQueryChunk][Dp], rounded to bf16
+  float* scores;     // [kQueryChunk][kKeyTile], then probabilities
+  float* split;      // [kQueryChunk] records
+  float* total;      // [kQueryChunk] records
+  uint16_t* halves;  // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities as bf16
   AttendScratch(std::byte* base, int32_t dp)
       : q(reinterpret_cast<float*>(base)),
         scores(q + kQueryChunk * dp),
         split(scores + kQueryChunk * kKeyTile),
-        total(split + kQueryChunk * (dp + kRecordExtra)) {
+        total(split + kQueryChunk * (dp + kRecordExtra)),
+        halves(reinterpret_cast<uint16_t*>(total + kQueryChunk * (dp + kRecordExtra))) {
     static_assert(kQueryChunk == kAttendQueries);
   }
 };
@@ -162,34 +164,61 @@ inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset)
   return reinterpret_cast<const int32_t*>(block + offset);
 }
 
-// Pages [page_begin, page_end), all of the tile that starts at token t0.
-inline void attend_tile(const AttendArgs& a, QueryChunk chunk, int32_t t0, int32_t page_begin, int32_t page_end,
-                        const AttendScratch& s) {
-  const int32_t dp = padded_dim(a.head_dim);
-  for (int32_t page = page_begin; page < page_end; ++page) {
-    const int32_t* k = page_of(a.pages, page, a.pages.k_offset);
-    float* scores = s.scores + (page * kPageTokens - t0);
-    score_queries<kQueryTile>(k, s.q, dp, chunk.n, scores);
-    score_queries<kQueryTile>(k + dp * 8, s.q, dp, chunk.n, scores + 16);
+// Pages [begin, end), all of the key tile that starts at token t0.
+struct TilePages {
+  int32_t t0;
+  int32_t begin;
+  int32_t end;
+};
+
+// The matrix products of attention on lanes. An instruction set with tile registers brings its own.
+struct LaneProducts {
+  // Called when s.q holds the queries of a chunk.
+  void load(const AttendScratch&, int32_t, int32_t) {}
+
+  // s.scores: of the tile's tokens, for n queries.
+  void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
+    const int32_t dp = padded_dim(a.head_dim);
+    for (int32_t page = pages.begin; page < pages.end; ++page) {
+      const int32_t* k = page_of(a.pages, page, a.pages.k_offset);
+      float* scores = s.scores + (page * kPageTokens - pages.t0);
+      score_queries<kQueryTile>(k, s.q, dp, n, scores);
+      score_queries<kQueryTile>(k + dp * 8, s.q, dp, n, scores + 16);
+    }
   }
+
+  // The outputs of s.split += s.scores, now probabilities, times the values of the tile's tokens.
+  void values(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
+    const int32_t dp = padded_dim(a.head_dim);
+    for (int32_t page = pages.begin; page < pages.end; ++page) {
+      const int32_t* v = page_of(a.pages, page, a.pages.v_offset);
+      const float* p = s.scores + (page * kPageTokens - pages.t0);
+      for (int32_t d = 0; d < dp; d += 16) {
+        add_values_of<kQueryTile>(v + d * 16, p, dp + kRecordExtra, n, s.split + d);
+      }
+    }
+  }
+};
+
+template <class Products>
+inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, const AttendScratch& s,
+                        Products& products) {
+  const int32_t dp = padded_dim(a.head_dim);
+  products.scores(a, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t position = position_of(a, chunk.first + i);
-    const int32_t begin = window_begin(a, position) - t0;
-    const int32_t end = position + 1 - t0;
+    const int32_t begin = window_begin(a, position) - pages.t0;
+    const int32_t end = position + 1 - pages.t0;
     weigh_tile(s.scores + i * kKeyTile, begin < 0 ? 0 : begin, end > kKeyTile ? kKeyTile : end, dp,
                record_of(s.split, dp, i));
   }
-  for (int32_t page = page_begin; page < page_end; ++page) {
-    const int32_t* v = page_of(a.pages, page, a.pages.v_offset);
-    const float* p = s.scores + (page * kPageTokens - t0);
-    for (int32_t d = 0; d < dp; d += 16) {
-      add_values_of<kQueryTile>(v + d * 16, p, dp + kRecordExtra, chunk.n, s.split + d);
-    }
-  }
+  products.values(a, pages, chunk.n, s);
 }
 
 // The chunk's state over one split, in s.split. REQUIRES: s.q is loaded.
-inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, const AttendScratch& s) {
+template <class Products>
+inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, const AttendScratch& s,
+                      Products& products) {
   const int32_t dp = padded_dim(a.head_dim);
   reset_records(s.split, dp, chunk.n);
   const int32_t last = position_of(a, chunk.first + chunk.n - 1);
@@ -200,7 +229,8 @@ inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, cons
     if (t0 + kKeyTile <= oldest) continue;
     const int32_t tile_end = t0 + kKeyTile < end ? t0 + kKeyTile : end;
     const int32_t begin = oldest > t0 ? oldest : t0;
-    attend_tile(a, chunk, t0, begin / kPageTokens, (tile_end + kPageTokens - 1) / kPageTokens, s);
+    const TilePages pages = {t0, begin / kPageTokens, (tile_end + kPageTokens - 1) / kPageTokens};
+    attend_tile(a, chunk, pages, s, products);
   }
   for (int32_t i = 0; i < chunk.n; ++i) {
     const QueryRecord record = record_of(s.split, dp, i);
@@ -244,25 +274,30 @@ inline QueryChunk next_chunk(const AttendArgs& a, int32_t first) {
   return {first, left < kQueryChunk ? left : kQueryChunk};
 }
 
+template <class Products>
 inline void attend(const AttendArgs& a, std::byte* scratch) {
+  Products products;
   const int32_t dp = padded_dim(a.head_dim);
   const AttendScratch s(scratch, dp);
   const int32_t n_queries = a.n_rows * a.n_group_heads;
   for (int32_t first = 0; first < n_queries; first += kQueryChunk) {
     const QueryChunk chunk = next_chunk(a, first);
     load_queries(a, chunk, dp, s.q);
+    products.load(s, dp, chunk.n);
     reset_records(s.total, dp, chunk.n);
     const int32_t begin = window_begin(a, position_of(a, first)) / kSplitTokens;
     const int32_t end = position_of(a, first + chunk.n - 1) / kSplitTokens + 1;
     for (int32_t split = begin; split < end; ++split) {
-      run_split(a, chunk, split, s);
+      run_split(a, chunk, split, s, products);
       combine_records(s.total, s.split, dp, chunk.n);
     }
     write_queries(a, chunk, dp, s.total);
   }
 }
 
+template <class Products>
 inline void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
+  Products products;
   const int32_t dp = padded_dim(a.head_dim);
   const AttendScratch s(scratch, dp);
   const size_t record = static_cast<size_t>(dp + kRecordExtra) * sizeof(float);
@@ -270,7 +305,8 @@ inline void attend_split(const AttendArgs& a, int32_t split, std::byte* partial,
   for (int32_t first = 0; first < n_queries; first += kQueryChunk) {
     const QueryChunk chunk = next_chunk(a, first);
     load_queries(a, chunk, dp, s.q);
-    run_split(a, chunk, split, s);
+    products.load(s, dp, chunk.n);
+    run_split(a, chunk, split, s, products);
     std::memcpy(partial + static_cast<size_t>(first) * record, s.split, static_cast<size_t>(chunk.n) * record);
   }
 }

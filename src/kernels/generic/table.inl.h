@@ -28,8 +28,8 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.max = max_row;
   table.exp_sum = exp_sum;
   table.store_kv = store_kv;
-  table.attend = attend;
-  table.attend_split = attend_split;
+  table.attend = attend<LaneProducts>;
+  table.attend_split = attend_split<LaneProducts>;
   table.attend_combine = attend_combine;
   table.read_probe = read_probe;
   table.int8_probe = int8_probe;
