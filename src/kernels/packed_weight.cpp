@@ -32,16 +32,27 @@ size_t raw_panel_bytes(const WeightShape& shape) {
   return whole + (tail == 0 ? 0 : unit_bytes(format, tail));
 }
 
-template <class T>
+constexpr size_t kFloatBlock = 64;  // k whose place in the panel stays in the first-level cache for all rows
+
+// row: the file's, of any alignment. pair: consecutive k that lie together.
+template <size_t element, size_t pair>
+void pack_float_row(const std::byte* row, size_t k_begin, size_t k_end, size_t r, std::byte* panel) {
+  constexpr size_t kBytes = element * pair;
+  size_t k = k_begin;
+  for (; k + pair <= k_end; k += pair) {
+    std::memcpy(panel + k * kPanelRows * element + r * kBytes, row + k * element, kBytes);
+  }
+  if (k < k_end) std::memcpy(panel + k * kPanelRows * element + r * kBytes, row + k * element, element);
+}
+
+template <size_t element, size_t pair>
 void pack_float_panel(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
-  const int64_t pair = shape.dtype == DType::kBF16 ? 2 : 1;
-  const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
-  for (int64_t r = 0; r < n_rows; ++r) {
-    const std::byte* row = src + (first_row + r) * row_bytes(shape);
-    for (int64_t k = 0; k < shape.n_in; ++k) {
-      const int64_t at = (k / pair * kPanelRows + r) * pair + k % pair;
-      std::memcpy(dst + at * static_cast<int64_t>(sizeof(T)), row + k * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    }
+  const auto n_rows = static_cast<size_t>(std::min<int64_t>(kPanelRows, shape.n_out - first_row));
+  const auto n_in = static_cast<size_t>(shape.n_in);
+  src += static_cast<size_t>(first_row) * n_in * element;
+  for (size_t k = 0; k < n_in; k += kFloatBlock) {
+    const size_t end = std::min(k + kFloatBlock, n_in);
+    for (size_t r = 0; r < n_rows; ++r) pack_float_row<element, pair>(src + r * n_in * element, k, end, r, dst);
   }
 }
 
@@ -110,9 +121,11 @@ void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_b
     const bool is_last = (p + 1) * kPanelRows > shape.n_out;
     if (is_last || bytes != raw_panel_bytes(shape) || shape.n_in % 2 != 0) std::memset(panel, 0, bytes);
     if (shape.dtype == DType::kF32) {
-      pack_float_panel<uint32_t>(shape, src, p * kPanelRows, panel);
-    } else if (is_float(shape.dtype)) {
-      pack_float_panel<uint16_t>(shape, src, p * kPanelRows, panel);
+      pack_float_panel<4, 1>(shape, src, p * kPanelRows, panel);
+    } else if (shape.dtype == DType::kF16) {
+      pack_float_panel<2, 1>(shape, src, p * kPanelRows, panel);
+    } else if (shape.dtype == DType::kBF16) {
+      pack_float_panel<2, 2>(shape, src, p * kPanelRows, panel);
     } else {
       pack_block_panel(shape, src, p * kPanelRows, panel);
     }

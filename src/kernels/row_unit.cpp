@@ -26,14 +26,35 @@ uint8_t u8(int value) {
   return static_cast<uint8_t>(value);
 }
 
-// Nibble e of the layout in which 32 bytes hold 64 codes, low nibbles first (K-quants), or 16 bytes hold 32 (others).
-int nibble(const uint8_t* qs, int e, int half) {
-  const int byte = e / (2 * half) * half + e % half;
-  return (qs[byte] >> (e / half % 2 * 4)) & 15;
+// Eight bytes at a time: packing runs at the speed of memory only if no byte is handled alone.
+uint64_t load_word(const uint8_t* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+void store_word(uint8_t* p, uint64_t word) {
+  std::memcpy(p, &word, sizeof word);
+}
+constexpr uint64_t kEachByte = 0x0101010101010101;
+
+// Bits [from, from + n) of each byte, moved to bit `to`.
+constexpr uint64_t byte_fields(uint64_t word, int from, int n, int to) {
+  return ((word >> from) & (kEachByte * ((1u << n) - 1u))) << to;
+}
+
+// dst[i] = n bits from bit `from` of src[i], for n_bytes (a multiple of 8).
+void take_fields(const uint8_t* src, int from, int n, int n_bytes, uint8_t* dst) {
+  for (int i = 0; i < n_bytes; i += 8) store_word(dst + i, byte_fields(load_word(src + i), from, n, 0));
+}
+// dst[i] |= the same at bit `to`.
+void add_fields(const uint8_t* src, int from, int n, int to, uint8_t* dst) {
+  for (int i = 0; i < 32; i += 8) {
+    store_word(dst + i, load_word(dst + i) | byte_fields(load_word(src + i), from, n, to));
+  }
 }
 
 void parse(const BlockQ2_K& block, RowUnit& dst, int) {
-  for (int e = 0; e < kUnit; ++e) dst.codes[e] = (block.qs[32 * (e / 128) + e % 32] >> (2 * (e / 32 % 4))) & 3;
+  for (int g = 0; g < 8; ++g) take_fields(block.qs + g / 4 * 32, g % 4 * 2, 2, 32, dst.codes + 32 * g);
   for (int g = 0; g < 16; ++g) {
     dst.scales[g] = low_nibble(block.scales[g]);
     dst.mins[g] = high_nibble(block.scales[g]);
@@ -43,9 +64,9 @@ void parse(const BlockQ2_K& block, RowUnit& dst, int) {
 }
 
 void parse(const BlockQ3_K& block, RowUnit& dst, int) {
-  for (int e = 0; e < kUnit; ++e) {
-    const int low = (block.qs[32 * (e / 128) + e % 32] >> (2 * (e / 32 % 4))) & 3;
-    dst.codes[e] = u8(low | (((block.hmask[e % 32] >> (e / 32)) & 1) << 2));
+  for (int g = 0; g < 8; ++g) {
+    take_fields(block.qs + g / 4 * 32, g % 4 * 2, 2, 32, dst.codes + 32 * g);
+    add_fields(block.hmask, g, 1, 2, dst.codes + 32 * g);
   }
   for (int g = 0; g < 16; ++g) dst.scales[g] = u8(group_scale(block, g) + 32);
   dst.d[0] = block.d;
@@ -59,84 +80,95 @@ void parse_scale_mins(const uint8_t* packed, RowUnit& dst) {
   }
 }
 
+// 32 bytes hold 64 codes, low nibbles first.
+void parse_nibbles_of_256(const uint8_t* qs, uint8_t* codes) {
+  for (int g = 0; g < 8; ++g) take_fields(qs + g / 2 * 32, g % 2 * 4, 4, 32, codes + 32 * g);
+}
+
 void parse(const BlockQ4_K& block, RowUnit& dst, int) {
-  for (int e = 0; e < kUnit; ++e) dst.codes[e] = u8(nibble(block.qs, e, 32));
+  parse_nibbles_of_256(block.qs, dst.codes);
   parse_scale_mins(block.scales, dst);
   dst.d[0] = block.d;
   dst.m[0] = block.dmin;
 }
 
 void parse(const BlockQ5_K& block, RowUnit& dst, int) {
-  for (int e = 0; e < kUnit; ++e) {
-    dst.codes[e] = u8(nibble(block.qs, e, 32) | (((block.qh[e % 32] >> (e / 32)) & 1) << 4));
-  }
+  parse_nibbles_of_256(block.qs, dst.codes);
+  for (int g = 0; g < 8; ++g) add_fields(block.qh, g, 1, 4, dst.codes + 32 * g);
   parse_scale_mins(block.scales, dst);
   dst.d[0] = block.d;
   dst.m[0] = block.dmin;
 }
 
 void parse(const BlockQ6_K& block, RowUnit& dst, int) {
-  for (int e = 0; e < kUnit; ++e) {
-    const int h = e / 128;
-    const int s = e / 32 % 4;
-    const int low = (block.ql[64 * h + 32 * (s % 2) + e % 32] >> (4 * (s / 2))) & 15;
-    dst.codes[e] = u8(low | (((block.qh[32 * h + e % 32] >> (2 * s)) & 3) << 4));
+  for (int g = 0; g < 8; ++g) {
+    const int h = g / 4;
+    const int s = g % 4;
+    take_fields(block.ql + 64 * h + 32 * (s % 2), s / 2 * 4, 4, 32, dst.codes + 32 * g);
+    add_fields(block.qh + 32 * h, 2 * s, 2, 4, dst.codes + 32 * g);
   }
   std::memcpy(dst.scales, block.scales, 16);
   dst.d[0] = block.d;
 }
 
+// 16 bytes hold 32 codes, low nibbles first.
+void parse_nibbles_of_32(const uint8_t* qs, uint8_t* codes) {
+  take_fields(qs, 0, 4, 16, codes);
+  take_fields(qs, 4, 4, 16, codes + 16);
+}
+
 void parse(const BlockIQ4_XS& block, RowUnit& dst, int) {
-  for (int e = 0; e < kUnit; ++e) dst.codes[e] = u8(nibble(block.qs, e, 16));
+  for (int g = 0; g < 8; ++g) parse_nibbles_of_32(block.qs + 16 * g, dst.codes + 32 * g);
   for (int g = 0; g < 8; ++g) dst.scales[g] = u8(group_scale(block, g) + 32);
   dst.d[0] = block.d;
 }
 
 void parse(const BlockQ8_0& block, RowUnit& dst, int b) {
-  for (int e = 0; e < 32; ++e) dst.codes[32 * b + e] = u8(block.qs[e] + 128);
+  const auto* codes = reinterpret_cast<const uint8_t*>(block.qs);
+  for (int e = 0; e < 32; e += 8) store_word(dst.codes + 32 * b + e, load_word(codes + e) ^ (kEachByte << 7));
   dst.d[b] = block.d;
 }
 
-template <class Block>
-void parse_nibbles(const Block& block, RowUnit& dst, int b) {
-  for (int e = 0; e < 32; ++e) dst.codes[32 * b + e] = u8(nibble(block.qs, e, 16));
-}
-
 void parse(const BlockQ4_0& block, RowUnit& dst, int b) {
-  parse_nibbles(block, dst, b);
+  parse_nibbles_of_32(block.qs, dst.codes + 32 * b);
   dst.d[b] = block.d;
 }
 
 void parse(const BlockQ4_1& block, RowUnit& dst, int b) {
-  parse_nibbles(block, dst, b);
+  parse_nibbles_of_32(block.qs, dst.codes + 32 * b);
   dst.d[b] = block.d;
   dst.m[b] = block.m;
 }
 
-void parse_fifth_bits(uint32_t qh, RowUnit& dst, int b) {
-  for (int e = 0; e < 32; ++e) dst.codes[32 * b + e] |= u8(static_cast<int>((qh >> e) & 1u) << 4);
+// Bit e of qh is bit 4 of code e.
+void add_fifth_bits(uint32_t qh, uint8_t* codes) {
+  for (int e = 0; e < 32; e += 8) {
+    const uint64_t one_bit_each = (((qh >> e) & 0xffu) * kEachByte) & 0x8040201008040201;
+    const uint64_t top_bits = (one_bit_each + kEachByte * 0x7f) & (kEachByte << 7);
+    store_word(codes + e, load_word(codes + e) | (top_bits >> 3));
+  }
 }
 
 void parse(const BlockQ5_0& block, RowUnit& dst, int b) {
-  parse_nibbles(block, dst, b);
-  parse_fifth_bits(block.qh, dst, b);
+  parse_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  add_fifth_bits(block.qh, dst.codes + 32 * b);
   dst.d[b] = block.d;
 }
 
 void parse(const BlockQ5_1& block, RowUnit& dst, int b) {
-  parse_nibbles(block, dst, b);
-  parse_fifth_bits(block.qh, dst, b);
+  parse_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  add_fifth_bits(block.qh, dst.codes + 32 * b);
   dst.d[b] = block.d;
   dst.m[b] = block.m;
 }
 
 void parse(const BlockIQ4_NL& block, RowUnit& dst, int b) {
-  parse_nibbles(block, dst, b);
+  parse_nibbles_of_32(block.qs, dst.codes + 32 * b);
   dst.d[b] = block.d;
 }
 
 void parse(const BlockMXFP4& block, RowUnit& dst, int b) {
-  parse_nibbles(block, dst, b);
+  parse_nibbles_of_32(block.qs, dst.codes + 32 * b);
   dst.d[b] = block.e;
 }
 
@@ -153,15 +185,17 @@ void parse_all(const std::byte* blocks, int n_k, RowUnit& dst) {
 template <int bits>
 void write_plane(const RowUnit* rows, int n_k, int shift, uint8_t* dst) {
   constexpr int kPer = 8 / bits;
-  constexpr int kMask = (1 << bits) - 1;
-  for (int v = 0; v < n_k / 4 / kPer; ++v) {
-    for (int r = 0; r < kPanelRows; ++r) {
-      const uint8_t* codes = rows[r].codes + 4 * kPer * v;
-      for (int i = 0; i < 4; ++i) {
-        int byte = 0;
-        for (int s = 0; s < kPer; ++s) byte |= ((codes[4 * s + i] >> shift) & kMask) << (bits * s);
-        dst[64 * v + 4 * r + i] = u8(byte);
+  constexpr uint32_t kMask = 0x01010101u * ((1u << bits) - 1u);
+  for (int r = 0; r < kPanelRows; ++r) {
+    const uint8_t* codes = rows[r].codes;
+    for (int v = 0; v < n_k / 4 / kPer; ++v) {
+      uint32_t word = 0;
+      for (int s = 0; s < kPer; ++s) {
+        uint32_t four;
+        std::memcpy(&four, codes + 4 * (kPer * v + s), sizeof four);
+        word |= ((four >> shift) & kMask) << (bits * s);
       }
+      std::memcpy(dst + 64 * v + 4 * r, &word, sizeof word);
     }
   }
 }
@@ -181,10 +215,19 @@ void write_plane(int bits, const RowUnit* rows, int n_k, int shift, uint8_t* dst
   }
 }
 
-int plane_code(int bits, const uint8_t* src, int k, int row) {
+// The inverse, for one row: or-ed into codes at bit `shift`.
+void read_plane(int bits, const uint8_t* src, int row, int n_k, int shift, uint8_t* codes) {
+  if (bits == 0) return;
   const int per = 8 / bits;
-  const int group = k / 4;
-  return (src[64 * (group / per) + 4 * row + k % 4] >> (bits * (group % per))) & ((1 << bits) - 1);
+  const uint32_t mask = 0x01010101u * ((1u << bits) - 1u);
+  for (int group = 0; group < n_k / 4; ++group) {
+    uint32_t word;
+    uint32_t four;
+    std::memcpy(&word, src + 64 * (group / per) + 4 * row, sizeof word);
+    std::memcpy(&four, codes + 4 * group, sizeof four);
+    four |= ((word >> (bits * (group % per))) & mask) << shift;
+    std::memcpy(codes + 4 * group, &four, sizeof four);
+  }
 }
 
 // Sub-scale byte i of one row.
@@ -326,11 +369,9 @@ void read_unit(const PackedFormat& format, const std::byte* src, int n_k, int ro
   read_header(format, bytes, n_k, row, dst);
   const uint8_t* low = bytes + unit_header_bytes(format, n_k);
   const uint8_t* high = low + low_plane_bytes(format, n_k);
-  for (int k = 0; k < n_k; ++k) {
-    int code = plane_code(format.low_bits, low, k, row);
-    if (format.high_bits != 0) code |= plane_code(format.high_bits, high, k, row) << format.low_bits;
-    dst.codes[k] = u8(code);
-  }
+  std::memset(dst.codes, 0, static_cast<size_t>(n_k));
+  read_plane(format.low_bits, low, row, n_k, 0, dst.codes);
+  read_plane(format.high_bits, high, row, n_k, format.low_bits, dst.codes);
 }
 
 void decode_row_unit(const PackedFormat& format, const RowUnit& unit, int n_k, float* dst) {
