@@ -4,7 +4,6 @@
 #include <chrono>
 #include <numeric>
 
-#include "backend/all/make_backend.h"
 #include "base/checked.h"
 #include "base/philox.h"
 
@@ -24,19 +23,24 @@ Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(const std::filesyst
                                                              std::string_view backend, int32_t n_threads,
                                                              const std::vector<GenerateCase>& cases) {
   auto bench = std::unique_ptr<GenerateBench>(new GenerateBench);
-  CANDOR_ASSIGN(bench->file_, formats::open_model_file(path));
-  CANDOR_ASSIGN(bench->backend_, backend::make_backend(backend, {.n_threads = n_threads}));
-  CANDOR_ASSIGN(bench->model_, model::Model::load(*bench->file_, *bench->backend_, {}));
   int32_t n_positions = 1, n_batch = 1;
   for (const GenerateCase& c : cases) {
     n_positions = std::max(n_positions, c.n_prompt + c.n_new);
     n_batch = std::max(n_batch, c.n_batch);
   }
   bench->max_blocks_ = ceil_div(n_positions, backend::kBlockTokens);
-  const int32_t max_rows = std::max(kStepRows, n_batch);
-  CANDOR_TRY(bench->model_->reserve(max_rows, n_batch, n_positions));
-  const backend::KvLayout layout = bench->model_->kv_layout(bench->backend_->info().default_kv);
-  CANDOR_ASSIGN(bench->kv_, bench->backend_->make_kv(layout, bench->max_blocks_ * n_batch));
+  EngineOptions options;
+  options.model_path = path;
+  options.backend = backend;
+  options.n_threads = n_threads;
+  options.n_ctx = n_positions;
+  options.max_running = n_batch;
+  options.max_rows = std::max(kStepRows, n_batch);
+  options.kv_blocks = bench->max_blocks_ * n_batch;
+  CANDOR_ASSIGN(bench->loaded_, load_bare_model(options));
+  CANDOR_TRY(bench->loaded_.model->reserve(options.max_rows, n_batch, n_positions));
+  const backend::KvLayout layout = bench->model().kv_layout(bench->backend_info().default_kv);
+  CANDOR_ASSIGN(bench->kv_, bench->loaded_.backend->make_kv(layout, options.kv_blocks));
   return bench;
 }
 
@@ -65,7 +69,7 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
     for (int32_t block = 0; block < max_blocks_; ++block) table.push_back(sequence->index * max_blocks_ + block);
   }
   const backend::StepBatch batch{tokens, positions, slices, table, max_blocks_, out_rows};
-  const backend::LogitsView logits = backend_->wait(model_->launch(batch, *kv_));
+  const backend::LogitsView logits = loaded_.backend->wait(loaded_.model->launch(batch, *kv_));
   for (size_t i = 0; i < ending.size(); ++i) {
     const auto row = logits.row(static_cast<int32_t>(i));
     ending[i]->tokens.push_back(static_cast<TokenId>(std::ranges::max_element(row) - row.begin()));
@@ -94,7 +98,7 @@ void GenerateBench::decode_step(std::vector<Sequence>& sequences, bool use_kv_ca
 
 Expected<GenerateTimes> GenerateBench::run(const GenerateCase& c) {
   std::vector<Sequence> sequences(static_cast<size_t>(c.n_batch));
-  const uint32_t vocab = static_cast<uint32_t>(model_->spec().vocab);
+  const uint32_t vocab = static_cast<uint32_t>(model().spec().vocab);
   for (size_t s = 0; s < sequences.size(); ++s) {
     sequences[s].index = static_cast<int32_t>(s);
     for (int32_t i = 0; i < c.n_prompt; ++i)

@@ -5,10 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/backend.h"
-#include "base/error.h"
-#include "formats/model_file.h"
-#include "model/model.h"
+#include "bare_model.h"
 
 namespace candor::apps {
 
@@ -32,8 +29,8 @@ class GenerateBench {
 
   Expected<GenerateTimes> run(const GenerateCase& run_case);
 
-  const model::Model& model() const { return *model_; }
-  const backend::BackendInfo& backend_info() const { return backend_->info(); }
+  const model::Model& model() const { return *loaded_.model; }
+  const backend::BackendInfo& backend_info() const { return loaded_.backend->info(); }
 
  private:
   struct Sequence {
@@ -45,10 +42,8 @@ class GenerateBench {
   void prefill(std::vector<Sequence>& sequences);
   void decode_step(std::vector<Sequence>& sequences, bool use_kv_cache);
 
-  std::unique_ptr<formats::ModelFile> file_;
-  std::unique_ptr<backend::Backend> backend_;
+  BareModel loaded_;
   std::unique_ptr<backend::KvStore> kv_;
-  std::unique_ptr<model::Model> model_;
   int32_t max_blocks_ = 0;  // of a sequence
 };
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.h"
-#include "backend/all/make_backend.h"
+#include "bare_model.h"
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
@@ -32,20 +32,18 @@ struct EvalOptions {
   bool json = false;
 };
 
-// A model with its backend and scorer, in the order of their lifetimes.
-struct Loaded {
-  std::unique_ptr<formats::ModelFile> file;
-  std::unique_ptr<backend::Backend> backend;
-  std::unique_ptr<model::Model> model;
+struct Loaded : BareModel {
   std::unique_ptr<model::Scorer> scorer;
 };
 
 Expected<Loaded> load(const std::filesystem::path& path, const std::string& backend, const EvalOptions& options) {
-  Loaded loaded;
-  CANDOR_ASSIGN(loaded.file, formats::open_model_file(path));
-  CANDOR_ASSIGN(loaded.backend,
-                backend::make_backend(backend, {.n_threads = static_cast<int32_t>(options.n_threads.value_or(0))}));
-  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {}));
+  EngineOptions engine;
+  engine.model_path = path;
+  engine.backend = backend;
+  engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
+  engine.max_running = 1;
+  CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
+  Loaded loaded{std::move(bare), nullptr};
   const int32_t window =
       std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(512)));
   CANDOR_ASSIGN(loaded.scorer,

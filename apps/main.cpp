@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
   add_run(app, action);
   add_chat(app, action);
   add_show(app, action);
+  add_fit(app, action);
   add_tokenize(app, action);
   add_bench(app, action);
   add_estimate(app, action);

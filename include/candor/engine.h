@@ -43,6 +43,23 @@ struct EngineOptions {
   bool use_kv_cache = true;       // false recomputes every token at every step: for measuring only
 };
 
+// What an engine takes of the machine's memory, known before a weight is read.
+struct MemoryPlan {
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t kv_bytes = 0;
+  std::uint64_t scratch_bytes = 0;       // activations of the largest step
+  std::uint64_t kv_bytes_per_token = 0;  // over all layers
+  std::int32_t n_ctx = 0;                // longest context
+  std::int32_t kv_blocks = 0;
+  std::int32_t kv_block_tokens = 0;
+  std::string kv_type{};
+  std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
+  std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
+
+  std::uint64_t total_bytes() const { return weight_bytes + kv_bytes + scratch_bytes; }
+  bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
+};
+
 struct ModelInfo {
   std::vector<std::filesystem::path> paths{};
   std::string format{};               // "GGUF v3"
@@ -109,6 +126,8 @@ class Engine {
   using Callback = std::function<void(const TokenEvent&)>;
   using StepCallback = std::function<void(const StepReport&)>;
 
+  // Reads the file's metadata only. open() refuses a plan that does not fit.
+  static Result<MemoryPlan> plan(const EngineOptions& options);
   // Reads and packs the model, reserves every buffer, starts the engine thread.
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const Progress& progress = {});
   ~Engine();

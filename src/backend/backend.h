@@ -48,11 +48,12 @@ struct Activation {
 
 // Largest shape that each slot takes in any step.
 struct ArenaLayout {
-  std::vector<int32_t> slot_cols;   // [n_slots]
-  std::vector<bool> slot_is_output; // [n_slots]: holds at most max_out_rows rows instead of max_rows
-  int32_t max_rows = 0;             // T
+  std::vector<int32_t> slot_cols;    // [n_slots]
+  std::vector<bool> slot_is_output;  // [n_slots]: holds at most max_out_rows rows instead of max_rows
+  int32_t max_rows = 0;              // T
   int32_t max_out_rows = 0;
-  int32_t max_positions = 0;        // for tables that positions index
+  int32_t max_input_cols = 0;  // widest source of a linear()
+  int32_t max_positions = 0;   // for tables that positions index
 };
 
 struct LinearTerm {
@@ -73,9 +74,10 @@ class Ops {
   virtual void linear(std::span<const LinearTerm> terms, Activation src) = 0;
   // x: [T, n_heads * head_dim], rotated in place by the positions of this step's rows.
   virtual void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) = 0;
-  // Appends k and v: [T, Hk * Dh] to layer `layer` of the K/V store, then dst: [T, H * Dh] = attention of q: [T, H * Dh]
-  // over its own sequence's positions up to and including its own. q and k are already rotated.
-  virtual void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) = 0;
+  // Appends k and v: [T, Hk * Dh] to layer `layer` of the K/V store, then dst: [T, H * Dh] = attention of q: [T, H *
+  // Dh] over its own sequence's positions up to and including its own. q and k are already rotated.
+  virtual void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer,
+                      const AttnSpec& spec) = 0;
   // dst = act(gate) * up, element by element; all [T, F]; dst may be either source.
   virtual void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) = 0;
   // dst += src * scale; both [T, D].
@@ -112,13 +114,20 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual const BackendInfo& info() const = 0;
-  // Packs a copy of the tensor for its role. The view may be unmapped afterwards. kVector weights: [n] of F32, F16, BF16.
+  // Packs a copy of the tensor for its role. The view may be unmapped afterwards. kVector weights: [n] of F32, F16,
+  // BF16.
   virtual Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) = 0;
   virtual Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) = 0;
   virtual Expected<void> reserve_arena(const ArenaLayout& layout) = 0;
 
+  // Bytes that upload() and reserve_arena() would take, without taking them. upload_bytes() refuses what upload() would
+  // refuse by type and shape, and reads no weight.
+  virtual Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const = 0;
+  virtual uint64_t arena_bytes(const ArenaLayout& layout) const = 0;
+
   virtual Ops& ops() = 0;
-  // REQUIRES: batch.n_rows() <= max_rows; every position < max_positions; the blocks that the rows touch are in the table.
+  // REQUIRES: batch.n_rows() <= max_rows; every position < max_positions; the blocks that the rows touch are in the
+  // table.
   virtual void begin_step(const StepBatch& batch, KvStore& kv) = 0;
   virtual StepTicket end_step() = 0;
   virtual LogitsView wait(StepTicket ticket) = 0;

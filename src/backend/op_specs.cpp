@@ -57,6 +57,18 @@ std::vector<double> rope_frequencies(const RopeSpec& spec) {
   return frequencies;
 }
 
+const char* name_of(KvType type) {
+  switch (type) {
+    case KvType::kF32:
+      return "f32";
+    case KvType::kBf16:
+      return "bf16";
+    case KvType::kQ8_0:
+      return "q8_0";
+  }
+  return "unknown";
+}
+
 int64_t kv_block_bytes(const KvLayout& layout) {
   const int64_t vectors = int64_t{2} * layout.n_layers * layout.n_kv_heads * kBlockTokens;
   switch (layout.type) {

@@ -7,6 +7,7 @@
 #include "candor/version.h"
 #include "engine/engine_impl.h"
 #include "engine/errors.h"
+#include "engine/memory_plan.h"
 #include "text/detokenizer.h"
 
 namespace candor {
@@ -146,6 +147,17 @@ Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const Const
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
+
+Result<MemoryPlan> Engine::plan(const EngineOptions& options) {
+  auto plan = [&]() -> Expected<MemoryPlan> {
+    CANDOR_TRY(engine::check_options(options));
+    CANDOR_ASSIGN(const auto file, formats::open_model_file(options.model_path));
+    CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
+    return engine::plan_memory(options, *file, *backend);
+  }();
+  if (!plan) return engine::to_public(plan.error());
+  return *plan;
+}
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, const Progress& progress) {
   return Impl::open(options, engine::make_named_backend, progress);

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "backend/all/make_backend.h"
-#include "engine/kv_budget.h"
-#include "platform/topology.h"
+#include "engine/memory_plan.h"
 
 namespace candor::engine {
 namespace {
@@ -21,37 +20,6 @@ Expected<void> in_range(const char* name, int64_t value, int64_t min, int64_t ma
                                             std::to_string(min) + " to " + std::to_string(max));
 }
 
-backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend) {
-  switch (options.kv_type) {
-    case KvCacheType::kF32:
-      return backend::KvType::kF32;
-    case KvCacheType::kBf16:
-      return backend::KvType::kBf16;
-    case KvCacheType::kQ8_0:
-      return backend::KvType::kQ8_0;
-    case KvCacheType::kBackendDefault:
-      break;
-  }
-  return backend.info().default_kv;
-}
-
-const char* name_of(backend::KvType type) {
-  switch (type) {
-    case backend::KvType::kF32:
-      return "f32";
-    case backend::KvType::kBf16:
-      return "bf16";
-    case backend::KvType::kQ8_0:
-      return "q8_0";
-  }
-  return "unknown";
-}
-
-// Before a weight is read: the file, once packed, is about as large as it is now.
-Expected<void> check_memory_for_weights(const formats::ModelFile& file) {
-  return platform::check_memory(platform::read_topology(), file.info().n_bytes, "the model's weights");
-}
-
 Expected<void> check_vocabulary(const LoadedModel& loaded) {
   const int32_t n_logits = loaded.model->spec().vocab;
   if (loaded.n_vocab() <= n_logits) return {};
@@ -60,17 +28,13 @@ Expected<void> check_vocabulary(const LoadedModel& loaded) {
                                             " rows: the file contradicts itself");
 }
 
-Expected<void> reserve_memory(LoadedModel& loaded) {
+Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   EngineOptions& options = loaded.options;
+  options.n_ctx = plan.n_ctx;
+  options.kv_blocks = plan.kv_blocks;
   const backend::KvLayout layout = loaded.model->kv_layout(kv_type_of(options, *loaded.backend));
-  const int64_t block_bytes = backend::kv_block_bytes(layout);
-  CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, loaded.model->spec().max_positions, block_bytes));
-  options.n_ctx = budget.n_ctx;
-  options.kv_blocks = budget.n_blocks;
-  const uint64_t kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
-  CANDOR_TRY(platform::check_memory(platform::read_topology(), kv_bytes, "the K/V cache"));
-  CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, budget.n_blocks));
-  return loaded.model->reserve(options.max_rows, options.max_running, budget.n_ctx);
+  CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, plan.kv_blocks));
+  return loaded.model->reserve(options.max_rows, options.max_running, plan.n_ctx);
 }
 
 }  // namespace
@@ -95,12 +59,13 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
   LoadedModel loaded;
   loaded.options = options;
   CANDOR_ASSIGN(loaded.file, formats::open_model_file(options.model_path));
-  CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
-  CANDOR_TRY(check_memory_for_weights(*loaded.file));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
+  CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend));
+  CANDOR_TRY(check_fits(plan));
+  CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
   CANDOR_TRY(check_vocabulary(loaded));
-  CANDOR_TRY(reserve_memory(loaded));
+  CANDOR_TRY(reserve_memory(loaded, plan));
   return loaded;
 }
 
@@ -120,7 +85,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.kv_bytes = loaded.kv->n_bytes();
   info.kv_blocks = loaded.kv->n_blocks();
   info.kv_block_tokens = backend::kBlockTokens;
-  info.kv_type = name_of(loaded.kv->layout().type);
+  info.kv_type = backend::name_of(loaded.kv->layout().type);
   info.n_parameters = loaded.model->n_parameters();
   info.n_layers = static_cast<int32_t>(spec.blocks.size());
   info.dim = spec.dim;

@@ -56,26 +56,44 @@ Expected<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, bac
 }
 
 backend::KvLayout Model::kv_layout(backend::KvType type) const {
-  const backend::AttnSpec& attn = spec_.blocks.front().attn;
-  return {checked_cast<int32_t>(spec_.blocks.size()), attn.n_kv_heads, attn.head_dim, type};
+  return model::kv_layout(spec_, type);
 }
 
 Expected<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
+  return backend_.reserve_arena(arena_layout(spec_, max_rows, max_out_rows, max_positions));
+}
+
+backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
   backend::ArenaLayout layout;
   layout.slot_cols.assign(kSlots, 0);
-  for (const BlockSpec& block : spec_.blocks) {
-    const std::array<int32_t, kSlots> cols = slot_cols(spec_, block);
+  for (const BlockSpec& block : spec.blocks) {
+    const std::array<int32_t, kSlots> cols = slot_cols(spec, block);
     for (size_t slot = 0; slot < cols.size(); ++slot) {
       layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
     }
+    layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[kHeads], cols[kGate]});
   }
   layout.slot_is_output.assign(kSlots, false);
   layout.slot_is_output[kLast] = true;
   layout.slot_is_output[kLogits] = true;
   layout.max_rows = max_rows;
   layout.max_out_rows = max_out_rows;
-  layout.max_positions = max_positions == 0 ? spec_.max_positions : max_positions;
-  return backend_.reserve_arena(layout);
+  layout.max_positions = max_positions == 0 ? spec.max_positions : max_positions;
+  return layout;
+}
+
+backend::KvLayout kv_layout(const ArchSpec& spec, backend::KvType type) {
+  const backend::AttnSpec& attn = spec.blocks.front().attn;
+  return {checked_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim, type};
+}
+
+Expected<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend) {
+  CANDOR_ASSIGN(const Family* family, family_of(file));
+  ModelPlan plan;
+  CANDOR_ASSIGN(plan.spec, family->read(file));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, plan.spec));
+  CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));
+  return plan;
 }
 
 backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvStore& kv) {

@@ -28,6 +28,21 @@ Expected<ArchSpec> read_arch(const formats::ModelFile& file);
 // Names of the families that read_arch() knows: "llama, ...".
 std::string supported_families();
 
+// What a model will take in a backend, known before a weight is read.
+struct ModelPlan {
+  ArchSpec spec;
+  uint64_t weight_bytes = 0;
+};
+
+// Refuses everything that load() would refuse by metadata, names, shapes and types.
+Expected<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend);
+
+backend::KvLayout kv_layout(const ArchSpec& spec, backend::KvType type);
+
+// The arena of steps of at most max_rows rows and max_out_rows logit rows, at positions below max_positions (0: the
+// model's own limit).
+backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions);
+
 class Model {
  public:
   // Binds every tensor of the file to its role (or lists it as ignored; an unknown tensor is an error) and uploads it.

@@ -152,6 +152,11 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   return traits.packing == WeightRole::kVector ? projection.bias : projection.weight;
 }
 
+WeightRole packing_of(const Binding& binding, const ArchSpec& spec) {
+  const bool is_also_head = binding.role == kEmbedding && spec.head.tied;
+  return is_also_head ? WeightRole::kEmbeddingAndLinear : traits_of(binding.role).packing;
+}
+
 }  // namespace
 
 Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family,
@@ -176,8 +181,7 @@ Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> 
   for (const Binding& binding : bindings) total_bytes += binding.tensor->n_bytes;
   uint64_t done_bytes = 0;
   for (const Binding& binding : bindings) {
-    WeightRole packing = traits_of(binding.role).packing;
-    if (binding.role == kEmbedding && spec.head.tied) packing = WeightRole::kEmbeddingAndLinear;
+    const WeightRole packing = packing_of(binding, spec);
     CANDOR_ASSIGN(WeightPtr weight, backend.upload(*binding.tensor, packing));
     if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(*binding.tensor));
     place_of(*weights, binding) = std::move(weight);
@@ -185,6 +189,16 @@ Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> 
     if (options.progress) options.progress(done_bytes, total_bytes);
   }
   return weights;
+}
+
+Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec,
+                                const backend::Backend& backend) {
+  uint64_t total = 0;
+  for (const Binding& binding : bindings) {
+    CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(*binding.tensor, packing_of(binding, spec)));
+    total += n_bytes;
+  }
+  return total;
 }
 
 size_t weight_bytes(const ModelWeights& weights) {

@@ -55,6 +55,10 @@ Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, cons
 Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const ArchSpec& spec,
                                                        backend::Backend& backend, const LoadOptions& options);
 
+// Memory that upload_weights() will take.
+Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec,
+                                const backend::Backend& backend);
+
 // Memory that the weights occupy in the backend.
 size_t weight_bytes(const ModelWeights& weights);
 

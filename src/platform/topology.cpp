@@ -104,10 +104,6 @@ std::string short_number(double value) {
   return text;
 }
 
-std::string gib(uint64_t bytes) {
-  return short_number(static_cast<double>(bytes) / 0x1p30) + " GiB";
-}
-
 }  // namespace
 
 std::vector<int32_t> parse_cpu_list(std::string_view text) {
@@ -153,14 +149,6 @@ ThreadAdvice advise_threads(const Topology& topology) {
   }
   advice.reason = count_of(advice.n_threads, "thread") + ": " + reason;
   return advice;
-}
-
-Expected<void> check_memory(const Topology& topology, uint64_t needed_bytes, std::string_view what) {
-  const uint64_t available = topology.memory_available_bytes;
-  if (available == 0 || needed_bytes <= available) return {};
-  return fail(ErrorKind::kOutOfMemory, std::string(what) + " needs " + gib(needed_bytes) + " of memory, and " +
-                                           gib(available) +
-                                           " are available; choose a smaller model or a shorter context");
 }
 
 }  // namespace candor::platform

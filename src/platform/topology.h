@@ -44,7 +44,4 @@ ThreadAdvice advise_threads(const Topology& topology);
 // "0-3,8,10-11" as the kernel writes lists of processors; empty on anything malformed or beyond 65535.
 std::vector<int32_t> parse_cpu_list(std::string_view text);
 
-// Refuses a need that exceeds what is available, with both numbers. Accepts where the amount available is unknown.
-Expected<void> check_memory(const Topology& topology, uint64_t needed_bytes, std::string_view what);
-
 }  // namespace candor::platform

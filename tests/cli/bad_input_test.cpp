@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "formats/gguf/gguf_writer.h"
 #include "program.h"
 #include "support/shared_data.h"
 
@@ -101,6 +102,50 @@ TEST_F(BadInput, files_that_are_no_models_are_named_for_what_they_are) {
   expect_refused({"show", file("cut.gguf", std::string("GGUF\x03\0\0\0", 8))}, {"cut.gguf"});
   expect_refused({"show", file("old.gguf", std::string("GGUF\x01\0\0\0", 8) + std::string(64, '\0'))},
                  {"old.gguf", "1"});
+}
+
+// A whole directory of tensors of 420 GB in a file without blocks on disk.
+std::string hollow_model(const std::filesystem::path& path) {
+  using formats::gguf::GgufScalar;
+  constexpr int64_t kDim = 16384, kFfn = int64_t{1} << 20, kVocab = 96;
+  formats::gguf::GgufHeader header;
+  EXPECT_TRUE(header.add_meta("general.architecture", GgufScalar(std::string("llama"))));
+  for (const auto& [key, value] : std::vector<std::pair<const char*, uint32_t>>{{"embedding_length", kDim},
+                                                                                {"block_count", 2},
+                                                                                {"attention.head_count", 128},
+                                                                                {"feed_forward_length", kFfn},
+                                                                                {"context_length", 512},
+                                                                                {"vocab_size", kVocab}})
+    EXPECT_TRUE(header.add_meta(std::string("llama.") + key, GgufScalar(value)));
+  EXPECT_TRUE(header.add_meta("llama.attention.layer_norm_rms_epsilon", GgufScalar(1e-5f)));
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    EXPECT_TRUE(header.add_tensor(name, DType::kF32, shape));
+  };
+  add("token_embd.weight", {2, {kVocab, kDim}});
+  add("output_norm.weight", {1, {kDim}});
+  for (const std::string block : {"blk.0.", "blk.1."}) {
+    for (const char* name : {"attn_norm", "ffn_norm"}) add(block + name + ".weight", {1, {kDim}});
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"})
+      add(block + name + ".weight", {2, {kDim, kDim}});
+    for (const char* name : {"ffn_gate", "ffn_up"}) add(block + name + ".weight", {2, {kFfn, kDim}});
+    add(block + "ffn_down.weight", {2, {kDim, kFfn}});
+  }
+  const std::vector<std::byte> bytes = header.bytes();
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+  uintmax_t size = bytes.size();
+  for (const size_t n_bytes : header.tensor_bytes()) size += (n_bytes + 31) / 32 * 32;
+  std::filesystem::resize_file(path, size);
+  return path.string();
+}
+
+TEST_F(BadInput, a_model_larger_than_memory_is_refused_with_both_numbers_before_it_is_read) {
+  const std::string model = hollow_model(folder_ / "hollow.gguf");
+  expect_refused({"run", model, "hi"}, {"needs 42", "GB of weights", "are available"});
+  expect_refused({"bench", "generate", model, "--prompt", "64"}, {"needs 42", "GB of weights", "are available"});
+  expect_refused({"eval", model, "some words"}, {"needs 42", "GB of weights", "are available"});
+  const RunResult fit = run_candor({"fit", model});
+  EXPECT_EQ(fit.exit_code, 2) << fit.err;
+  EXPECT_NE(fit.out.find("it does not fit"), std::string::npos) << fit.out;
 }
 
 TEST_F(BadInput, an_unreadable_model_is_said) {

@@ -63,6 +63,7 @@ void MiniModel::reserve_arena(int32_t n_rows) {
   layout.slot_is_output.assign(kSlots, false);
   layout.max_rows = n_rows;
   layout.max_out_rows = n_rows;
+  layout.max_input_cols = std::max({shape_.dim, heads, shape_.ffn_dim});
   layout.max_positions = n_rows;
   const auto reserved = rig_.backend().reserve_arena(layout);
   if (!reserved) throw std::runtime_error(reserved.error().message);

@@ -62,6 +62,7 @@ void Rig::reserve(int32_t n_slots, int32_t n_cols, int32_t n_rows) {
   layout.slot_is_output.assign(static_cast<size_t>(n_slots), false);
   layout.max_rows = n_rows;
   layout.max_out_rows = n_rows;
+  layout.max_input_cols = n_cols;
   layout.max_positions = 1 << 16;
   const auto reserved = backend_->reserve_arena(layout);
   if (!reserved) throw std::runtime_error(reserved.error().message);

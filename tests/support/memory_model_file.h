@@ -20,6 +20,18 @@ class MemoryModelFile final : public formats::ModelFile {
     erase(key);
     metadata_.push_back({std::move(key), std::move(value)});
   }
+  void set_string(std::string key, std::string value) { set(std::move(key), keep(std::move(value))); }
+  void set_strings(std::string key, const std::vector<std::string>& values) {
+    std::vector<std::string_view> views;
+    for (const std::string& value : values) views.push_back(keep(value));
+    set(std::move(key), formats::MetaArray(std::move(views)));
+  }
+  void set_ints(std::string key, std::vector<int64_t> values) {
+    set(std::move(key), formats::MetaArray(std::move(values)));
+  }
+  void set_floats(std::string key, std::vector<double> values) {
+    set(std::move(key), formats::MetaArray(std::move(values)));
+  }
   void erase(std::string_view key) {
     std::erase_if(metadata_, [&](const formats::MetaEntry& entry) { return entry.key == key; });
   }

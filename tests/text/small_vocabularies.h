@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "text/memory_model_file.h"
+#include "support/memory_model_file.h"
 #include "text/tokenizer/byte_alphabet.h"
 
 namespace candor::testing {

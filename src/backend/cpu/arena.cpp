@@ -1,6 +1,6 @@
 #include "backend/cpu/arena.h"
 
-#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -27,7 +27,6 @@ Expected<Arena> Arena::make(const ArenaLayout& layout) {
     }
     const size_t n_floats = static_cast<size_t>(n_rows) * static_cast<size_t>(n_cols);  // < 2^62
     arena.slots_.push_back({total, n_floats});
-    arena.max_cols_ = std::max(arena.max_cols_, n_cols);
     const auto sum = checked_add<size_t>(total, round_up(n_floats * sizeof(float), kAlignment));
     if (!sum) return fail(ErrorKind::kOutOfMemory, "a step's activations exceed the address space; use fewer rows");
     total = *sum;
@@ -35,6 +34,18 @@ Expected<Arena> Arena::make(const ArenaLayout& layout) {
   arena.max_rows_ = layout.max_rows;
   CANDOR_ASSIGN(arena.memory_, platform::HugeBuffer::allocate(total, "a step's activations"));
   return arena;
+}
+
+uint64_t Arena::n_bytes(const ArenaLayout& layout) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < layout.slot_cols.size(); ++i) {
+    const auto n_rows = static_cast<uint64_t>(layout.slot_is_output[i] ? layout.max_out_rows : layout.max_rows);
+    const uint64_t n_floats = n_rows * static_cast<uint64_t>(layout.slot_cols[i]);
+    const auto sum = checked_add<uint64_t>(total, round_up(n_floats * sizeof(float), kAlignment));
+    if (!sum) return std::numeric_limits<uint64_t>::max();
+    total = *sum;
+  }
+  return total;
 }
 
 Expected<void> ThreadScratch::reserve(size_t bytes_per_thread) {

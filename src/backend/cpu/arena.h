@@ -13,9 +13,10 @@ class Arena {
   static Expected<Arena> make(const ArenaLayout& layout);
   Arena() = default;
 
+  // What make() will take; at most the largest number where that is beyond the address space.
+  static uint64_t n_bytes(const ArenaLayout& layout);
+
   int32_t max_rows() const { return max_rows_; }
-  // Most columns of any slot.
-  int32_t max_cols() const { return max_cols_; }
 
   // [n_cols] of row i; rows are contiguous. REQUIRES: the activation fits its slot.
   float* row(const Activation& x, int32_t i) {
@@ -35,7 +36,6 @@ class Arena {
   std::vector<Slot> slots_;
   platform::HugeBuffer memory_;
   int32_t max_rows_ = 0;
-  int32_t max_cols_ = 0;
 };
 
 // A 64-byte aligned piece for each thread. Grows, never shrinks; contents are lost when it grows.

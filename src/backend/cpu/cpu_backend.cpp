@@ -38,6 +38,10 @@ class CpuBackend final : public Backend {
   }
 
   Expected<void> reserve_arena(const ArenaLayout& layout) override { return ops_.reserve(layout); }
+  Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
+    return cpu::upload_bytes(tensor, role);
+  }
+  uint64_t arena_bytes(const ArenaLayout& layout) const override { return CpuOps::reserve_bytes(layout); }
 
   Ops& ops() override { return ops_; }
 

@@ -22,6 +22,12 @@ const CpuWeight& own(const Weight& weight) {
   return static_cast<const CpuWeight&>(weight);
 }
 
+// f32 is the widest encoding.
+size_t encoded_bytes(const ArenaLayout& layout) {
+  const size_t row = kernels::encoded_row_bytes(kernels::Encoding::kF32, std::max(1, layout.max_input_cols));
+  return row * static_cast<size_t>(std::max(layout.max_rows, layout.max_out_rows));
+}
+
 }  // namespace
 
 // fn(row) for each row, whole rows to a thread. row_ns: rough cost of a row.
@@ -39,11 +45,12 @@ CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fa
 
 Expected<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));
-  // f32 is the widest encoding.
-  const size_t row = kernels::encoded_row_bytes(kernels::Encoding::kF32, std::max(1, arena_.max_cols()));
-  const size_t n_rows = static_cast<size_t>(std::max(layout.max_rows, layout.max_out_rows));
-  CANDOR_ASSIGN(encoded_, platform::HugeBuffer::allocate(row * n_rows, "a step's encoded activations"));
+  CANDOR_ASSIGN(encoded_, platform::HugeBuffer::allocate(encoded_bytes(layout), "a step's encoded activations"));
   return {};
+}
+
+uint64_t CpuOps::reserve_bytes(const ArenaLayout& layout) {
+  return Arena::n_bytes(layout) + encoded_bytes(layout);
 }
 
 void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {

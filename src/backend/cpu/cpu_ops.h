@@ -22,6 +22,8 @@ class CpuOps final : public Ops {
   CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fault fault);
 
   Expected<void> reserve(const ArenaLayout& layout);
+  // What reserve() will take.
+  static uint64_t reserve_bytes(const ArenaLayout& layout);
   // Working memory for a weight or a K/V layout that steps will use.
   Expected<void> reserve_for_weight(int64_t n_in) { return scratch_.reserve(kernels::matmul_scratch_bytes(n_in)); }
   Expected<void> reserve_for_kv(int32_t head_dim) { return scratch_.reserve(kernels::attend_scratch_bytes(head_dim)); }

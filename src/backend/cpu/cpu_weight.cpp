@@ -86,12 +86,15 @@ int64_t grain_of(size_t unit_bytes) {
   return std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, static_cast<int64_t>(unit_bytes)));
 }
 
+Expected<void> check_packable(const TensorView& tensor, const WeightShape& shape) {
+  if (kernels::can_pack(shape)) return {};
+  return fail(ErrorKind::kUnsupported, place_of(tensor) + ": no matrix kernel for type " +
+                                           std::string(dtype_info(shape.dtype).name) + " with shape " +
+                                           to_string(tensor.shape));
+}
+
 Expected<HugeBuffer> pack_matrix(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
-  if (!kernels::can_pack(shape)) {
-    return fail(ErrorKind::kUnsupported, place_of(tensor) + ": no matrix kernel for type " +
-                                             std::string(dtype_info(shape.dtype).name) + " with shape " +
-                                             to_string(tensor.shape));
-  }
+  CANDOR_TRY(check_packable(tensor, shape));
   CANDOR_ASSIGN(HugeBuffer packed, HugeBuffer::allocate(kernels::packed_bytes(shape), place_of(tensor)));
   BadRow bad;
   pool.parallel_for({.n_units = kernels::n_panels(shape), .grain = grain_of(kernels::panel_bytes(shape))},
@@ -156,6 +159,22 @@ void CpuWeight::decode_row(int64_t row, float* dst) const {
   CANDOR_DCHECK(role_ == WeightRole::kEmbedding);
   const size_t row_bytes = bytes_.size() / static_cast<size_t>(shape_.n_out);
   decode_elements(shape_.dtype, bytes_.data() + static_cast<size_t>(row) * row_bytes, shape_.n_in, dst);
+}
+
+Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) {
+  CANDOR_TRY(check_dtype(tensor, role));
+  CANDOR_ASSIGN(const WeightShape shape, check_shape(tensor, role));
+  switch (role) {
+    case WeightRole::kVector:
+      return static_cast<uint64_t>(shape.n_in) * sizeof(float);
+    case WeightRole::kEmbedding:
+      return static_cast<uint64_t>(shape.n_out) * tensor.row_bytes();
+    case WeightRole::kLinear:
+    case WeightRole::kEmbeddingAndLinear:
+      break;
+  }
+  CANDOR_TRY(check_packable(tensor, shape));
+  return kernels::packed_bytes(shape);
 }
 
 Expected<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role,

@@ -51,6 +51,8 @@ class ReferenceBackend final : public Backend {
   Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override;
   Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override;
   Expected<void> reserve_arena(const ArenaLayout& layout) override;
+  Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override;
+  uint64_t arena_bytes(const ArenaLayout& layout) const override;
 
   Ops& ops() override { return ops_; }
   void begin_step(const StepBatch& batch, KvStore& kv) override { ops_.begin(batch, static_cast<ReferenceKv&>(kv)); }
@@ -99,6 +101,20 @@ Expected<void> ReferenceBackend::reserve_arena(const ArenaLayout& layout) {
   }
   ops_.reserve(std::move(slots));
   return {};
+}
+
+Expected<uint64_t> ReferenceBackend::upload_bytes(const TensorView& tensor, WeightRole role) const {
+  CANDOR_TRY(check_dtype(tensor, role));
+  return static_cast<uint64_t>(tensor.shape.n_elements()) * sizeof(float);
+}
+
+uint64_t ReferenceBackend::arena_bytes(const ArenaLayout& layout) const {
+  uint64_t n_floats = 0;
+  for (size_t i = 0; i < layout.slot_cols.size(); ++i) {
+    const int32_t n_rows = layout.slot_is_output[i] ? layout.max_out_rows : layout.max_rows;
+    n_floats += static_cast<uint64_t>(n_rows) * static_cast<uint64_t>(layout.slot_cols[i]);
+  }
+  return n_floats * sizeof(float);
 }
 
 }  // namespace

@@ -71,6 +71,10 @@ class TimedBackend final : public Backend {
     return inner_->make_kv(layout, n_blocks);
   }
   Expected<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
+  Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
+    return inner_->upload_bytes(tensor, role);
+  }
+  uint64_t arena_bytes(const ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
   Ops& ops() override { return ops_; }
   void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
   StepTicket end_step() override { return inner_->end_step(); }

@@ -58,6 +58,8 @@ class FakeBackend final : public Backend {
   }
   Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout&, int32_t) override { return std::make_unique<FakeKv>(); }
   Expected<void> reserve_arena(const ArenaLayout&) override { return {}; }
+  Expected<uint64_t> upload_bytes(const TensorView&, WeightRole) const override { return 1; }
+  uint64_t arena_bytes(const ArenaLayout&) const override { return 2; }
   Ops& ops() override { return ops_; }
   void begin_step(const StepBatch&, KvStore&) override {}
   StepTicket end_step() override { return {3}; }

@@ -1,0 +1,25 @@
+#pragma once
+// A model in a backend without an engine around it: for commands that score or time it directly.
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "candor/engine.h"
+#include "formats/model_file.h"
+#include "model/model.h"
+
+namespace candor::apps {
+
+// In the order of their lifetimes.
+struct BareModel {
+  std::unique_ptr<formats::ModelFile> file;
+  std::unique_ptr<backend::Backend> backend;
+  std::unique_ptr<model::Model> model;
+};
+
+// Loads with a progress bar on stderr. Of the options: model_path, backend, n_threads, and n_ctx, max_running and
+// max_rows for the memory that the caller will reserve; what does not fit is refused before a weight is read.
+Expected<BareModel> load_bare_model(const EngineOptions& options);
+
+}  // namespace candor::apps

@@ -1,0 +1,63 @@
+#include "engine/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include "engine/kv_budget.h"
+#include "model/model.h"
+#include "platform/topology.h"
+
+namespace candor::engine {
+namespace {
+
+std::string gigabytes(uint64_t n_bytes) {
+  return fmt::format("{:.2f} GB", static_cast<double>(n_bytes) / 1e9);
+}
+
+}  // namespace
+
+backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend) {
+  switch (options.kv_type) {
+    case KvCacheType::kF32:
+      return backend::KvType::kF32;
+    case KvCacheType::kBf16:
+      return backend::KvType::kBf16;
+    case KvCacheType::kQ8_0:
+      return backend::KvType::kQ8_0;
+    case KvCacheType::kBackendDefault:
+      break;
+  }
+  return backend.info().default_kv;
+}
+
+Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+                                 const backend::Backend& backend) {
+  CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
+  const backend::KvType kv_type = kv_type_of(options, backend);
+  const int64_t block_bytes = backend::kv_block_bytes(model::kv_layout(model.spec, kv_type));
+  CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
+  const platform::Topology topology = platform::read_topology();
+  MemoryPlan plan;
+  plan.weight_bytes = model.weight_bytes;
+  plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
+  plan.scratch_bytes =
+      backend.arena_bytes(model::arena_layout(model.spec, options.max_rows, options.max_running, budget.n_ctx));
+  plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
+  plan.n_ctx = budget.n_ctx;
+  plan.kv_blocks = budget.n_blocks;
+  plan.kv_block_tokens = backend::kBlockTokens;
+  plan.kv_type = backend::name_of(kv_type);
+  plan.available_bytes = topology.memory_available_bytes;
+  plan.limit_bytes = topology.memory_limit.value_or(0);
+  return plan;
+}
+
+Expected<void> check_fits(const MemoryPlan& plan) {
+  if (plan.fits()) return {};
+  return fail(ErrorKind::kOutOfMemory,
+              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations), and {} are "
+                          "available; choose a smaller model, or a shorter context with -c",
+                          gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
+                          gigabytes(plan.scratch_bytes), gigabytes(plan.available_bytes)));
+}
+
+}  // namespace candor::engine

@@ -1,0 +1,21 @@
+#pragma once
+// The memory of an engine, planned from the file's metadata before a weight is read: packed weights, K/V pool, the
+// activations of the largest step; beside it what the machine can give. Exact up to the system's page rounding and the
+// few megabytes that any process takes.
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "candor/engine.h"
+#include "formats/model_file.h"
+
+namespace candor::engine {
+
+Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+                                 const backend::Backend& backend);
+
+// kOutOfMemory with the numbers where the plan exceeds what is available.
+Expected<void> check_fits(const MemoryPlan& plan);
+
+backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend);
+
+}  // namespace candor::engine
