@@ -16,6 +16,7 @@
 #include "exit_codes.h"
 #include "kernels/kernels.h"
 #include "kernels/limits.h"
+#include "line_chart.h"
 #include "model_choice.h"
 #include "platform/float_mode.h"
 #include "platform/topology.h"
@@ -76,6 +77,7 @@ struct BenchOptions {
   std::vector<std::string> positionals;
   std::vector<int64_t> prompts = {512}, batches = {1};
   std::optional<int64_t> n_new, n_threads, repetitions;
+  std::optional<std::string> svg;
   std::string backend = "cpu";
   bool no_kv_cache = false, json = false;
 };
@@ -123,6 +125,42 @@ std::vector<GenerateCase> cases_of(const BenchOptions& options) {
   return cases;
 }
 
+// A column of the results over prompt lengths (a line for each batch), or over batches where there is one length.
+LineChart chart_of(const nlohmann::ordered_json& results, const BenchOptions& options, const std::string& title,
+                   const char* column, const char* share) {
+  const bool over_prompts = options.prompts.size() > 1;
+  const char* line_key = over_prompts ? "batch" : "prompt";
+  LineChart chart{title, over_prompts ? "tokens of the prompt" : "sequences together", {}, {}};
+  for (const int64_t x : over_prompts ? options.prompts : options.batches)
+    chart.categories.push_back(fmt::format("{}", x));
+  for (const int64_t line : over_prompts ? options.batches : options.prompts) {
+    ChartLine measured{fmt::format("{} {}", line_key, line), {}}, limit{measured.name + ", limit", {}, true};
+    for (const auto& result : results) {
+      if (result[line_key] != line) continue;
+      measured.values.push_back(result[column]);
+      limit.values.push_back(result[column].get<double>() / result[share].get<double>());
+    }
+    chart.lines.push_back(std::move(measured));
+    chart.lines.push_back(std::move(limit));
+  }
+  return chart;
+}
+
+Expected<void> write_svg(const nlohmann::ordered_json& report, const BenchOptions& options) {
+  const auto& results = report["results"];
+  const std::string heading =
+      fmt::format("{}, {}", std::filesystem::path(report["model"].get<std::string>()).filename().string(),
+                  report["backend"].get<std::string>());
+  std::ofstream file(*options.svg);
+  file << to_svg(heading, {chart_of(results, options, "prefill, tokens/s (limit: int8 arithmetic)",
+                                    "prefill_tokens_per_second", "prefill_int8_share"),
+                           chart_of(results, options, "decode, tokens/s (limit: one read of the weights a step)",
+                                    "decode_tokens_per_second", "decode_dram_share")});
+  file.close();
+  if (file) return {};
+  return fail(ErrorKind::kIo, fmt::format("can't write {}: is the folder there, and writable?", *options.svg));
+}
+
 Expected<Measured> measure(GenerateBench& bench, const GenerateCase& run_case, int64_t repetitions) {
   Measured measured{run_case, {}, {}};
   for (int64_t i = -1; i < repetitions; ++i) {
@@ -162,7 +200,9 @@ int bench_generate(const BenchOptions& options) {
     if (!options.json && !write_out(table_row(report["results"].back()))) return kDone;
   }
   if (options.json) write_out(report.dump(2) + "\n");
-  return kDone;
+  if (!options.svg) return kDone;
+  const auto written = write_svg(report, options);
+  return written ? kDone : (say_error(written.error().message), kUserInput);
 }
 
 void add_bench_generate(CLI::App& bench, Action& action) {
@@ -184,6 +224,7 @@ void add_bench_generate(CLI::App& bench, Action& action) {
   add_int(*command, "-r,--repetitions", options->repetitions, 1, 1000, "the median of so many is shown (5)");
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes");
   command->add_flag("--no-kv-cache", options->no_kv_cache, "compute everything anew at each token");
+  command->add_option("--svg", options->svg, "a plot, written there")->type_name("FILE");
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return bench_generate(*options); }; });
 }

@@ -131,6 +131,26 @@ TEST(command, show_and_doctor_speak_json_too) {
   EXPECT_NE(run_candor({"show"}).out.find("layers 0-"), std::string::npos);
 }
 
+TEST(command, bench_generate_draws_what_it_measured) {
+  const std::filesystem::path plot =
+      std::filesystem::temp_directory_path() / ("candor-" + std::to_string(::getpid()) + ".svg");
+  const RunResult result = run_candor({"bench", "generate", "--prompt", "16,32", "--batch", "1,2", "--new", "2", "-r",
+                                       "1", "--json", "--svg", plot.string()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("prefill_tokens_per_second"), std::string::npos);
+  EXPECT_NE(result.out.find("decode_tokens_per_second"), std::string::npos);
+  std::ifstream file(plot);
+  const std::string svg{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(svg.substr(0, 4), "<svg");
+  EXPECT_NE(svg.find("batch 2, limit"), std::string::npos);
+  EXPECT_NE(svg.find("</svg>"), std::string::npos);
+  std::filesystem::remove(plot);
+  const RunResult refused =
+      run_candor({"bench", "generate", "--prompt", "16", "--new", "1", "-r", "1", "--svg", "/nowhere/a.svg"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("can't write /nowhere/a.svg"), std::string::npos) << refused.err;
+}
+
 TEST(command, the_environment_sets_long_options) {
   const RunResult result =
       run_candor({"run", "Once upon a time", "--json"}, {.environment = {"CANDOR_PREDICT=7", "CANDOR_SEED=11"}});
