@@ -8,62 +8,33 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "arguments.h"
 #include "bench_generate.h"
 #include "commands.h"
 #include "exit_codes.h"
 #include "kernels/kernels.h"
-#include "kernels/limits.h"
 #include "line_chart.h"
+#include "machine_limits.h"
 #include "model_choice.h"
-#include "platform/float_mode.h"
 #include "platform/topology.h"
 #include "terminal.h"
 
 namespace candor::apps {
 namespace {
 
-// All threads at once, added up.
-kernels::MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_threads) {
-  std::vector<kernels::MachineLimits> each(static_cast<size_t>(n_threads));
-  std::vector<std::thread> threads;
-  for (kernels::MachineLimits& limits : each) {
-    threads.emplace_back([&limits, &table] {
-      const platform::ScopedFloatMode mode;
-      limits = kernels::measure_limits(table);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  kernels::MachineLimits sum;
-  for (const kernels::MachineLimits& limits : each) {
-    sum.dram_read_bytes += limits.dram_read_bytes;
-    sum.l2_read_bytes += limits.l2_read_bytes;
-    sum.int8_ops += limits.int8_ops;
-    sum.f32_flops += limits.f32_flops;
-  }
-  return sum;
-}
-
-nlohmann::ordered_json to_json(const kernels::MachineLimits& limits, int32_t n_threads) {
-  return {{"threads", n_threads},
-          {"dram_read_bytes_per_second", limits.dram_read_bytes},
-          {"l2_read_bytes_per_second", limits.l2_read_bytes},
-          {"int8_ops_per_second", limits.int8_ops},
-          {"f32_flops_per_second", limits.f32_flops}};
-}
-
 int bench_limits(bool json) {
-  auto table = kernels::select_table_from_environment();
+  const auto table = kernels::select_table_from_environment();
   if (!table) return say_error(table.error().message), kUserInput;
   const int32_t n_threads = platform::advise_threads(platform::read_topology()).n_threads;
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
   std::string text = fmt::format("{}\n{:>8} {:>14} {:>14} {:>14} {:>14}\n", (*table)->description, "threads",
                                  "DRAM read", "L2 read", "int8", "f32");
   for (int32_t n = 1; n <= n_threads; n = n == n_threads ? n + 1 : std::min(n * 2, n_threads)) {
-    const kernels::MachineLimits limits = measure_together(**table, n);
-    report.push_back(to_json(limits, n));
+    const auto measured = measure_limits(n);
+    if (!measured) return say_error(measured.error().message), kUserInput;
+    const kernels::MachineLimits& limits = *measured;
+    report.push_back(limits_json(limits, n));
     text += fmt::format("{:>8} {:>9.1f} GB/s {:>9.1f} GB/s {:>8.2f} TOP/s {:>6.2f} TFLOP/s\n", n,
                         limits.dram_read_bytes / 1e9, limits.l2_read_bytes / 1e9, limits.int8_ops / 1e12,
                         limits.f32_flops / 1e12);
@@ -181,12 +152,12 @@ int bench_generate(const BenchOptions& options) {
   auto bench =
       GenerateBench::open(choice->model, options.backend, static_cast<int32_t>(options.n_threads.value_or(0)), cases);
   if (!bench) return say_error(bench.error().message), kUserInput;
-  auto table = kernels::select_table_from_environment();
-  if (!table) return say_error(table.error().message), kUserInput;
-  const kernels::MachineLimits limits = measure_together(**table, (*bench)->backend_info().n_threads);
+  const auto measured_limits = measure_limits((*bench)->backend_info().n_threads);
+  if (!measured_limits) return say_error(measured_limits.error().message), kUserInput;
+  const kernels::MachineLimits& limits = *measured_limits;
   nlohmann::ordered_json report = {{"model", choice->model.string()},
                                    {"backend", (*bench)->backend_info().description},
-                                   {"limits", to_json(limits, (*bench)->backend_info().n_threads)},
+                                   {"limits", limits_json(limits, (*bench)->backend_info().n_threads)},
                                    {"results", nlohmann::ordered_json::array()}};
   if (!options.json) {
     write_out(fmt::format("{}, {}\n{:>7} {:>5} {:>6} {:>12} {:>10} {:>11} {:>12} {:>10} {:>11}\n",

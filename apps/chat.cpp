@@ -62,7 +62,7 @@ bool answer(Engine& engine, ChatState& state, int& code) {
   if (outcome->reader_gone) return false;
   if (!outcome->text.ends_with('\n')) write_out("\n");
   for (const std::string& warning : outcome->summary.warnings) say_warning(warning);
-  write_err(Style(STDERR_FILENO).dim(summary_line(*outcome)) + "\n");
+  write_err(Style(STDERR_FILENO).dim(summary_line(*outcome, engine.info())) + "\n");
   state.messages.push_back({"assistant", outcome->text});
   code = outcome->was_interrupted ? kInterrupted : kDone;
   return true;

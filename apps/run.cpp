@@ -36,27 +36,30 @@ Prompt make_prompt(const RunOptions& options, const ModelInfo& info, std::string
 std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
   const Usage& usage = outcome.summary.usage;
   const RequestTimings& t = outcome.summary.timings;
-  const nlohmann::ordered_json json = {{"model", info.paths.empty() ? "" : info.paths.front().string()},
-                                       {"text", outcome.text},
-                                       {"tokens", outcome.tokens},
-                                       {"finish_reason", to_string(outcome.finish)},
-                                       {"seed", usage.seed},
-                                       {"usage",
-                                        {{"prompt_tokens", usage.prompt_tokens},
-                                         {"completion_tokens", usage.completion_tokens},
-                                         {"cached_tokens", usage.cached_tokens},
-                                         {"cropped_tokens", usage.cropped_tokens},
-                                         {"token_layers", usage.token_layers}}},
-                                       {"timings",
-                                        {{"ttft_ms", t.ttft_ms},
-                                         {"prefill_ms", t.prefill_ms},
-                                         {"decode_ms", t.decode_ms},
-                                         {"e2e_ms", t.e2e_ms},
-                                         {"prefill_tokens_per_second", t.prefill_tokens_per_s},
-                                         {"decode_tokens_per_second", t.decode_tokens_per_s},
-                                         {"itl_mean_ms", t.itl_mean_ms},
-                                         {"itl_max_ms", t.itl_max_ms}}},
-                                       {"warnings", outcome.summary.warnings}};
+  const LimitShares shares = shares_of_limits(outcome, info);
+  const nlohmann::ordered_json json = {
+      {"model", info.paths.empty() ? "" : info.paths.front().string()},
+      {"text", outcome.text},
+      {"tokens", outcome.tokens},
+      {"finish_reason", to_string(outcome.finish)},
+      {"seed", usage.seed},
+      {"usage",
+       {{"prompt_tokens", usage.prompt_tokens},
+        {"completion_tokens", usage.completion_tokens},
+        {"cached_tokens", usage.cached_tokens},
+        {"cropped_tokens", usage.cropped_tokens},
+        {"token_layers", usage.token_layers}}},
+      {"timings",
+       {{"ttft_ms", t.ttft_ms},
+        {"prefill_ms", t.prefill_ms},
+        {"decode_ms", t.decode_ms},
+        {"e2e_ms", t.e2e_ms},
+        {"prefill_tokens_per_second", t.prefill_tokens_per_s},
+        {"decode_tokens_per_second", t.decode_tokens_per_s},
+        {"itl_mean_ms", t.itl_mean_ms},
+        {"itl_max_ms", t.itl_max_ms}}},
+      {"share_of_limit", {{"prefill_int8", shares.prefill_int8}, {"decode_dram", shares.decode_dram}}},
+      {"warnings", outcome.summary.warnings}};
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -67,7 +70,7 @@ int report(const RunOptions& options, const StreamOutcome& outcome, const ModelI
   } else {
     if (!outcome.text.ends_with('\n')) write_out("\n");
     for (const std::string& warning : outcome.summary.warnings) say_warning(warning);
-    write_err(Style(STDERR_FILENO).dim(summary_line(outcome)) + "\n");
+    write_err(Style(STDERR_FILENO).dim(summary_line(outcome, info)) + "\n");
   }
   return outcome.was_interrupted ? kInterrupted : kDone;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "machine_limits.h"
 #include "terminal.h"
 
 namespace candor::apps {
@@ -89,15 +90,29 @@ Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
   return outcome;
 }
 
-std::string summary_line(const StreamOutcome& outcome) {
+LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info) {
+  if (info.backend != "cpu") return {};
+  const auto limits = known_limits(info.n_threads);
+  if (!limits) return {};
+  const RequestTimings& t = outcome.summary.timings;
+  return {2.0 * static_cast<double>(info.n_parameters) * t.prefill_tokens_per_s / limits->int8_ops,
+          static_cast<double>(info.weight_bytes) * t.decode_tokens_per_s / limits->dram_read_bytes};
+}
+
+std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
+  const LimitShares shares = shares_of_limits(outcome, info);
+  const auto share = [](double value, const char* limit) {
+    return value > 0 ? fmt::format(", {:.0f} % of {}", 100 * value, limit) : "";
+  };
   const Usage& usage = outcome.summary.usage;
   const RequestTimings& t = outcome.summary.timings;
   std::string cached = usage.cached_tokens > 0 ? fmt::format(" ({} cached)", usage.cached_tokens) : "";
   std::string cropped =
       usage.cropped_tokens > 0 ? fmt::format(" | {} oldest tokens cropped", usage.cropped_tokens) : "";
-  return fmt::format("TTFT {} | prefill {} tokens{}, {} | decode {} tokens, {}{} | {} | seed {}", format_ms(t.ttft_ms),
-                     usage.prompt_tokens, cached, rate(t.prefill_tokens_per_s), usage.completion_tokens,
-                     rate(t.decode_tokens_per_s), cropped, reason_text(outcome), usage.seed);
+  return fmt::format("TTFT {} | prefill {} tokens{}, {}{} | decode {} tokens, {}{}{} | {} | seed {}",
+                     format_ms(t.ttft_ms), usage.prompt_tokens, cached, rate(t.prefill_tokens_per_s),
+                     share(shares.prefill_int8, "int8"), usage.completion_tokens, rate(t.decode_tokens_per_s),
+                     share(shares.decode_dram, "DRAM"), cropped, reason_text(outcome), usage.seed);
 }
 
 }  // namespace candor::apps

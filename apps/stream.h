@@ -22,7 +22,15 @@ struct StreamOutcome {
 Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
                                      const std::function<bool(std::string_view)>& write);
 
-// "TTFT 3.1 ms | prefill 12 tokens, 3 870 tok/s | decode 39 tokens, 640 tok/s | stopped: end of text | seed 7"
-std::string summary_line(const StreamOutcome& outcome);
+// Speeds as shares of this machine's measured limits; 0 where nothing was computed or no limit is known.
+struct LimitShares {
+  double prefill_int8 = 0;  // two int8 operations a parameter and token
+  double decode_dram = 0;   // the weights read once a token
+};
+LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info);
+
+// "TTFT 3.1 ms | prefill 12 tokens, 3 870 tok/s, 4 % of int8 | decode 39 tokens, 640 tok/s, 21 % of DRAM | end of text
+// | seed 7"
+std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info);
 
 }  // namespace candor::apps

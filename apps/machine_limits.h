@@ -1,0 +1,24 @@
+#pragma once
+// What this machine can do at best, measured once and remembered: the figures that speeds are shown beside.
+// Remembered in the user's cache folder (XDG_CACHE_HOME or ~/.cache, candor/limits.json) for each processor, kernel set
+// and number of threads; `candor bench` measures anew.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "kernels/limits.h"
+
+namespace candor::apps {
+
+// All threads at once, added up; takes about a second. Remembers the result where the cache folder can be written.
+// Refuses what CANDOR_ISA names and this machine lacks.
+Expected<kernels::MachineLimits> measure_limits(int32_t n_threads);
+
+// As remembered. Measures where nothing is and the result can be kept; else nothing.
+std::optional<kernels::MachineLimits> known_limits(int32_t n_threads);
+
+nlohmann::ordered_json limits_json(const kernels::MachineLimits& limits, int32_t n_threads);
+
+}  // namespace candor::apps
