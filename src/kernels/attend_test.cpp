@@ -116,7 +116,7 @@ std::vector<double> expected(const Sequence& s, const float* q, int32_t position
 }  // namespace
 
 TEST_F(attend, agrees_with_f64_for_every_head_width_and_window) {
-  const KernelTable& table = *runnable_tables().back();
+  const KernelTable& table = *tested_tables().back();
   for (const int32_t dim : {16, 64, 80, 128, 40}) {
     const Sequence s(table, 300, dim);
     for (const int32_t window : {0, 50, 1}) {
@@ -136,7 +136,7 @@ TEST_F(attend, agrees_with_f64_for_every_head_width_and_window) {
 }
 
 TEST_F(attend, every_instruction_set_gives_the_bits_of_portable) {
-  const auto tables = runnable_tables();
+  const auto tables = tested_tables();
   for (const int32_t dim : {64, 80}) {
     const Sequence first(*tables.front(), 290, dim);
     for (const Query& query : {Query{0, 45, 3, 0}, Query{285, 5, 4, 0}, Query{250, 40, 1, 70}, Query{289, 1, 8, 0}}) {
@@ -166,8 +166,17 @@ TEST_F(attend, a_row_has_the_same_bits_alone_and_in_a_chunk_and_in_pieces) {
   }
 }
 
+TEST_F(attend, every_instruction_set_gives_the_same_bits_in_pieces) {
+  const Sequence s(*runnable_tables().back(), kSplitTokens + 200, 64);
+  const Query query{kSplitTokens + 100, 40, 2, 0};
+  const auto want = run(*runnable_tables().back(), s, query);
+  for (const KernelTable* table : tested_tables()) {
+    EXPECT_EQ(first_difference(want, run_in_splits(*table, s, query)), -1) << table->name;
+  }
+}
+
 TEST_F(attend, long_contexts_agree_with_f64_across_splits) {
-  const KernelTable& table = *runnable_tables().back();
+  const KernelTable& table = *tested_tables().back();
   const Sequence s(table, 2 * kSplitTokens + 50, 64);
   const Query query{2 * kSplitTokens + 49, 1, 1, 0};
   const auto q = queries(s, query);

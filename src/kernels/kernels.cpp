@@ -13,7 +13,7 @@ namespace candor::kernels {
 size_t matmul_scratch_bytes(int64_t n_in) {
   const auto n_units = static_cast<size_t>(ceil_div<int64_t>(n_in, kUnit));
   const size_t n_prepared = std::max<size_t>(kMatmulRows, n_units * kScratchSmallRows);
-  return kScratchUnitBytes + kScratchSumBytes + n_prepared * kScratchRowBytes;
+  return std::max(kScratchTileBytes, kScratchUnitBytes + kScratchSumBytes + n_prepared * kScratchRowBytes);
 }
 
 size_t attend_partial_bytes(int32_t n_queries, int32_t head_dim) {
@@ -28,7 +28,7 @@ size_t attend_scratch_bytes(int32_t head_dim) {
 
 std::vector<const KernelTable*> runnable_tables() {
   std::vector<const KernelTable*> tables;
-  for (const KernelTable* table : {portable_table(), avx2_table(), avx512vnni_table()}) {
+  for (const KernelTable* table : {portable_table(), avx2_table(), avx512vnni_table(), amx_table()}) {
     if (table != nullptr) tables.push_back(table);
   }
   return tables;

@@ -57,6 +57,7 @@ struct Problem {
 };
 
 int64_t columns_of(DType dtype) {
+  if (dtype == DType::kBF16) return 352;  // whole tiles of 32
   return dtype_info(dtype).block_elements == 256 ? 768 : dtype_info(dtype).block_elements == 32 ? 672 : 333;
 }
 
@@ -97,10 +98,10 @@ TEST_F(matmul, portable_agrees_with_f64_on_the_decoded_weights) {
 }
 
 TEST_F(matmul, every_instruction_set_gives_the_bits_of_portable) {
-  const auto tables = runnable_tables();
+  const auto tables = tested_tables();
   for (const DType dtype : kAllFormats) {
-    const Problem problem(dtype, 150, columns_of(dtype), 19, *tables.front());
-    for (const int32_t m : {1, 2, 3, 7, 8, 16, 19}) {
+    const Problem problem(dtype, 150, columns_of(dtype), 83, *tables.front());
+    for (const int32_t m : {1, 2, 3, 7, 8, 16, 19, 83}) {
       const std::vector<float> expected = problem.run(*tables.front(), 0, m);
       for (const KernelTable* table : tables) {
         const auto difference = first_difference(expected, problem.run(*table, 0, m));
@@ -110,8 +111,19 @@ TEST_F(matmul, every_instruction_set_gives_the_bits_of_portable) {
   }
 }
 
+TEST_F(matmul, bf16_rows_of_any_length_have_the_bits_of_portable) {
+  const auto tables = tested_tables();
+  for (const int64_t n_in : {1, 31, 333, 368}) {
+    const Problem problem(DType::kBF16, 40, n_in, 18, *tables.front());
+    const std::vector<float> expected = problem.run(*tables.front(), 0, 18);
+    for (const KernelTable* table : tables) {
+      EXPECT_EQ(first_difference(expected, problem.run(*table, 0, 18)), -1) << table->name << " " << n_in;
+    }
+  }
+}
+
 TEST_F(matmul, a_row_has_the_same_bits_alone_and_among_many) {
-  for (const KernelTable* table : runnable_tables()) {
+  for (const KernelTable* table : tested_tables()) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
       const Problem problem(dtype, 40, columns_of(dtype), kMatmulRows + 5, *table);
       const std::vector<float> all = problem.run(*table, 0, kMatmulRows + 5);
@@ -123,11 +135,13 @@ TEST_F(matmul, a_row_has_the_same_bits_alone_and_among_many) {
   }
 }
 
+constexpr int32_t kExtremeRows = 18;  // enough for tile registers
+
 TEST_F(matmul, extreme_codes_and_scales_stay_exact) {
-  const auto tables = runnable_tables();
+  const auto tables = tested_tables();
   for (const DType dtype : kAllFormats) {
     if (dtype_info(dtype).block_elements == 1) continue;
-    Problem problem(dtype, 16, columns_of(dtype), 2, *tables.front());
+    Problem problem(dtype, 16, columns_of(dtype), kExtremeRows, *tables.front());
     for (const int fill : {0x00, 0xff, 0x80, 0x7f, 0x88}) {
       const DTypeInfo& info = dtype_info(dtype);
       SplitMix rng(3);
@@ -143,9 +157,9 @@ TEST_F(matmul, extreme_codes_and_scales_stay_exact) {
       std::vector<std::vector<float>> results;
       for (const KernelTable* table : tables) {
         const Buffer scratch(matmul_scratch_bytes(problem.shape.n_in));
-        std::vector<float> dst(32);
-        table->matmul(
-            {problem.shape, problem.packed.data(), problem.row_of(0), 2, dst.data(), 16, 0, 1, scratch.data()});
+        std::vector<float> dst(16 * kExtremeRows);
+        table->matmul({problem.shape, problem.packed.data(), problem.row_of(0), kExtremeRows, dst.data(), 16, 0, 1,
+                       scratch.data()});
         results.push_back(dst);
         EXPECT_EQ(first_difference(results.front(), dst), -1) << table->name << " " << info.name << " fill " << fill;
       }

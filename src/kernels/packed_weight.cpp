@@ -151,8 +151,9 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
 
 size_t encoded_row_bytes(Encoding encoding, int64_t n_in) {
   if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) {
+    const size_t halves = encoding == Encoding::kBf16 ? round_up<size_t>(static_cast<size_t>(n_in) * 2, 64) : 0;
     // One line more: rows a power of two apart would fall into the same few sets of a cache.
-    return round_up<size_t>(static_cast<size_t>(n_in) * 4, 64) + 64;
+    return encoded_halves_offset(n_in) + halves + 64;
   }
   const int64_t group = encoding == Encoding::kQ8x256 ? 256 : 32;
   return encoded_scales_offset(encoding, n_in) + round_up<size_t>(static_cast<size_t>(ceil_div(n_in, group)) * 4, 64);
@@ -168,6 +169,10 @@ size_t encoded_scales_offset(Encoding encoding, int64_t n_in) {
   const int64_t group = encoding == Encoding::kQ8x256 ? 16 : 32;
   const auto sums = static_cast<size_t>(ceil_div(n_in, group)) * 2;
   return encoded_sums_offset(encoding, n_in) + round_up<size_t>(sums, 64);
+}
+
+size_t encoded_halves_offset(int64_t n_in) {
+  return round_up<size_t>(static_cast<size_t>(n_in) * 4, 64);
 }
 
 }  // namespace candor::kernels

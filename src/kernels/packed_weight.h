@@ -51,10 +51,12 @@ void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_b
 void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_t row, float* dst);
 
 // The encoded form of one activation row of n_in elements; a multiple of 64 bytes.
-// kF32, kBf16: [n_in] f32 and a line unused. kQ8x256, kQ8x32: [n_in] int8, then int16 sums, then f32 scales, each
+// kF32: [n_in] f32 and a line unused. kBf16: the same, with the rounded values again as bf16 before the line, 64-byte
+// aligned. kQ8x256, kQ8x32: [n_in] int8, then int16 sums, then f32 scales, each
 // 64-byte aligned.
 size_t encoded_row_bytes(Encoding encoding, int64_t n_in);
 size_t encoded_sums_offset(Encoding encoding, int64_t n_in);
 size_t encoded_scales_offset(Encoding encoding, int64_t n_in);
+size_t encoded_halves_offset(int64_t n_in);  // of kBf16
 
 }  // namespace candor::kernels

@@ -11,6 +11,7 @@ inline constexpr size_t kScratchUnitBytes = 16384;
 inline constexpr size_t kScratchSumBytes = size_t{8} * 256 * 16 * 4;
 inline constexpr size_t kScratchRowBytes = 192;
 inline constexpr size_t kScratchSmallRows = 16;  // chunks up to here prepare their rows for every unit at once
+inline constexpr size_t kScratchTileBytes = size_t{256} << 10;  // all of it, on tile registers
 
 // attend: queries that walk the keys together, and what a query's record holds besides its output.
 inline constexpr int32_t kAttendQueries = 32;

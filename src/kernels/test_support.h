@@ -54,6 +54,16 @@ inline int64_t first_difference(const std::vector<float>& a, const std::vector<f
   return a.size() == b.size() ? -1 : 0;
 }
 
+// isa/amx on tile registers in software; nullptr where AVX-512 with VNNI is missing.
+const KernelTable* emulated_amx_table();
+
+// runnable_tables(), and amx in software where there are no tile registers.
+inline std::vector<const KernelTable*> tested_tables() {
+  std::vector<const KernelTable*> tables = runnable_tables();
+  if (tables.back()->name != "amx" && emulated_amx_table() != nullptr) tables.push_back(emulated_amx_table());
+  return tables;
+}
+
 // A fixture in the float mode that kernels require.
 class KernelTest : public ::testing::Test {
  protected:

@@ -22,9 +22,9 @@ const CpuWeight& own(const Weight& weight) {
   return static_cast<const CpuWeight&>(weight);
 }
 
-// f32 is the widest encoding.
+// The widest encoding is that for bf16 weights.
 size_t encoded_bytes(const ArenaLayout& layout) {
-  const size_t row = kernels::encoded_row_bytes(kernels::Encoding::kF32, std::max(1, layout.max_input_cols));
+  const size_t row = kernels::encoded_row_bytes(kernels::Encoding::kBf16, std::max(1, layout.max_input_cols));
   return row * static_cast<size_t>(std::max(layout.max_rows, layout.max_out_rows));
 }
 

@@ -48,14 +48,23 @@ inline void encode_int8(Encoding encoding, const float* src, int64_t n, std::byt
   }
 }
 
-inline void encode(Encoding encoding, const float* src, int64_t n, std::byte* dst) {
+inline void encode_bf16(const float* src, int64_t n, std::byte* dst) {
   auto* out = reinterpret_cast<float*>(dst);
+  auto* halves = reinterpret_cast<uint16_t*>(dst + encoded_halves_offset(n));
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 rounded = round_bf16(load_part(src + i, n - i, 0.0f));
+    store_part(out + i, n - i, rounded);
+    store_halves(halves + i, rounded);
+  }
+}
+
+inline void encode(Encoding encoding, const float* src, int64_t n, std::byte* dst) {
   switch (encoding) {
     case Encoding::kF32:
-      std::memcpy(out, src, static_cast<size_t>(n) * sizeof(float));
+      std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
       return;
     case Encoding::kBf16:
-      for (int64_t i = 0; i < n; i += 16) store_part(out + i, n - i, round_bf16(load_part(src + i, n - i, 0.0f)));
+      encode_bf16(src, n, dst);
       return;
     case Encoding::kQ8x256:
     case Encoding::kQ8x32:

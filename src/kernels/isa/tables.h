@@ -8,5 +8,6 @@ namespace candor::kernels {
 const KernelTable* portable_table();
 const KernelTable* avx2_table();
 const KernelTable* avx512vnni_table();
+const KernelTable* amx_table();
 
 }  // namespace candor::kernels

@@ -88,6 +88,12 @@ CANDOR_INLINE __m256 round_eight_bf16(__m256 x) {
 CANDOR_INLINE F32 round_bf16(F32 x) {
   return {round_eight_bf16(x.a), round_eight_bf16(x.b)};
 }
+CANDOR_INLINE void store_halves(uint16_t* p, F32 x) {
+  const __m256i low = _mm256_srli_epi32(_mm256_castps_si256(x.a), 16);
+  const __m256i high = _mm256_srli_epi32(_mm256_castps_si256(x.b), 16);
+  const __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), both);
+}
 CANDOR_INLINE F32 load_f16(const uint8_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
           _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};

@@ -72,6 +72,10 @@ CANDOR_INLINE F32 round_bf16(F32 a) {
   y = _mm512_mask_and_epi32(y, is_small, u, _mm512_set1_epi32(static_cast<int>(0x80000000u)));
   return _mm512_castsi512_ps(_mm512_and_si512(y, top));
 }
+CANDOR_INLINE void store_halves(uint16_t* p, F32 a) {
+  const __m512i bits = _mm512_srli_epi32(_mm512_castps_si512(a), 16);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(bits));
+}
 CANDOR_INLINE F32 load_f16(const uint8_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }

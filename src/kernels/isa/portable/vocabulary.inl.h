@@ -71,6 +71,10 @@ inline float sqrt1(float a) {
 inline F32 round_bf16(F32 a) {
   CANDOR_LANES(F32, bf16_to_f32(f32_to_bf16(a.v[i])));
 }
+// The upper halves: a is already rounded to bf16.
+inline void store_halves(uint16_t* p, F32 a) {
+  for (int i = 0; i < 16; ++i) p[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(a.v[i]) >> 16);
+}
 inline F32 load_f16(const uint8_t* p) {
   uint16_t half[16];
   std::memcpy(half, p, sizeof half);

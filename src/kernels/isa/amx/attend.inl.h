@@ -1,0 +1,109 @@
+// The products of attention on tile registers, for chunks of up to 32 queries (generic/attend.inl.h does the rest).
+// K and V pages are right operands as they lie; queries and probabilities are rewritten as bf16 pairs.
+
+constexpr int32_t kTileMinQueries = 9;  // fewer are the lanes' work
+
+// [n] values that are bf16, kept as f32; n is a multiple of 16.
+inline void store_row_halves(const float* src, int32_t n, uint16_t* dst) {
+  for (int32_t i = 0; i < n; i += 16) store_halves(dst + i, load(src + i));
+}
+
+template <class Tiles>
+class TileProducts {
+ public:
+  TileProducts() : tiles_(kMixedTiles) {}
+
+  void load(const AttendScratch& s, int32_t dp, int32_t n) {
+    std::memset(s.halves, 0, sizeof(uint16_t) * static_cast<size_t>(kQueryChunk) * static_cast<size_t>(dp + kKeyTile));
+    for (int32_t i = 0; i < n; ++i) store_row_halves(s.q + i * dp, dp, s.halves + i * dp);
+  }
+
+  void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
+    const int32_t dp = padded_dim(a.head_dim);
+    for (int32_t page = pages.begin; page < pages.end; ++page) {
+      const int32_t* k = page_of(a.pages, page, a.pages.k_offset);
+      float* scores = s.scores + (page * kPageTokens - pages.t0);
+      if (n > kTileRows16) {
+        score_page<2>(k, s.halves, dp, scores);
+      } else {
+        score_page<1>(k, s.halves, dp, scores);
+      }
+    }
+  }
+
+  void values(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
+    const int32_t dp = padded_dim(a.head_dim);
+    uint16_t* p = s.halves + kQueryChunk * dp;
+    const int32_t first = pages.begin * kPageTokens - pages.t0;
+    const int32_t n_tokens = (pages.end - pages.begin) * kPageTokens;
+    for (int32_t i = 0; i < n; ++i)
+      store_row_halves(s.scores + i * kKeyTile + first, n_tokens, p + i * kKeyTile + first);
+    for (int32_t i = 0; i < n; i += kTileRows16) {
+      add_dims<4>(a, pages, p + i * kKeyTile, 0, s.split + i * (dp + kRecordExtra));
+    }
+  }
+
+ private:
+  // Sums (row tile r, half h of the page) stand in 2 r + h; a and b of this depth in kA and kB.
+  template <int n, int kA, int kB, int r = 0>
+  void score_dims(const int32_t* k, const uint16_t* q, int32_t dp) {
+    tiles_.template load<kA>(q + r * kTileRows16 * dp, static_cast<size_t>(dp) * 2);
+    tiles_.template load<kB>(k, 64);
+    tiles_.template dot_bf16<2 * r, kA, kB>();
+    tiles_.template load<kB>(k + dp * 8, 64);
+    tiles_.template dot_bf16<2 * r + 1, kA, kB>();
+    if constexpr (r + 1 < n) score_dims<n, kA, kB, r + 1>(k, q, dp);
+  }
+
+  template <int n>
+  void score_page(const int32_t* k, const uint16_t* q, int32_t dp, float* scores) {
+    zero_sums<Tiles, 2 * n>(tiles_);
+    int32_t d = 0;
+    for (; d + 32 <= dp; d += 32) score_dims<n, 4, 5>(k + d * 8, q + d, dp);
+    if (d < dp) score_dims<n, 6, 7>(k + d * 8, q + d, dp);
+    constexpr size_t kStride = kKeyTile * sizeof(float);
+    tiles_.template store<0>(scores, kStride);
+    tiles_.template store<1>(scores + 16, kStride);
+    if constexpr (n == 2) {
+      tiles_.template store<2>(scores + kTileRows16 * kKeyTile, kStride);
+      tiles_.template store<3>(scores + kTileRows16 * kKeyTile + 16, kStride);
+    }
+  }
+
+  template <int n, int i = 0>
+  void load_dims(const float* o, size_t stride) {
+    tiles_.template load<i>(o + 16 * i, stride);
+    if constexpr (i + 1 < n) load_dims<n, i + 1>(o, stride);
+  }
+  template <int n, int i = 0>
+  void store_dims(float* o, size_t stride) {
+    tiles_.template store<i>(o + 16 * i, stride);
+    if constexpr (i + 1 < n) store_dims<n, i + 1>(o, stride);
+  }
+  // v: [16 tokens][16] pairs of dims group i, the groups one after another.
+  template <int n, int i = 0>
+  void add_page(const int32_t* v) {
+    tiles_.template load<5>(v + 256 * i, 64);
+    tiles_.template dot_bf16<i, 4, 5>();
+    if constexpr (i + 1 < n) add_page<n, i + 1>(v);
+  }
+
+  // Dims [first, dp) of 16 queries, n groups of 16 at once. o: the first query's record.
+  template <int n>
+  void add_dims(const AttendArgs& a, TilePages pages, const uint16_t* p, int32_t first, float* o) {
+    const int32_t dp = padded_dim(a.head_dim);
+    const size_t stride = static_cast<size_t>(dp + kRecordExtra) * sizeof(float);
+    int32_t d = first;
+    for (; d + 16 * n <= dp; d += 16 * n) {
+      load_dims<n>(o + d, stride);
+      for (int32_t page = pages.begin; page < pages.end; ++page) {
+        tiles_.template load<4>(p + (page * kPageTokens - pages.t0), kKeyTile * sizeof(uint16_t));
+        add_page<n>(page_of(a.pages, page, a.pages.v_offset) + d * 16);
+      }
+      store_dims<n>(o + d, stride);
+    }
+    if constexpr (n > 1) add_dims<n / 2>(a, pages, p, d, o);
+  }
+
+  Tiles tiles_;
+};

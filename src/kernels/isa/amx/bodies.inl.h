@@ -1,0 +1,12 @@
+// Everything that the table on tile registers is made of, inside avx512vnni's target region.
+// Each of these uses the ones above it.
+// clang-format off
+#include "kernels/isa/avx512vnni/vocabulary.inl.h"
+#include "kernels/generic/elementary.inl.h"
+#include "kernels/generic/unpack.inl.h"
+#include "kernels/generic/attend.inl.h"
+#include "kernels/isa/amx/split.inl.h"
+#include "kernels/isa/amx/matmul.inl.h"
+#include "kernels/isa/amx/attend.inl.h"
+#include "kernels/isa/amx/table.inl.h"
+// clang-format on

@@ -1,0 +1,45 @@
+// The bodies of this folder on tile registers in software, so that any AVX-512 machine proves them against portable.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include "kernels/isa/amx/asm_tiles.h"
+#include "kernels/isa/standard_headers.h"
+#include "kernels/isa/tables.h"
+#include "kernels/test_support.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx512vnni/begin.h"
+namespace candor::kernels::amx_emulated {
+namespace {
+#include "kernels/isa/amx/bodies.inl.h"
+// Uses the vocabulary.
+#include "kernels/isa/amx/emulated_tiles.inl.h"
+}  // namespace
+}  // namespace candor::kernels::amx_emulated
+#include "kernels/isa/avx512vnni/end.h"
+
+namespace candor::kernels::testing {
+
+const KernelTable* emulated_amx_table() {
+  if (avx512vnni_table() == nullptr) return nullptr;
+  static const KernelTable table =
+      amx_emulated::make_tile_table<amx_emulated::EmulatedTiles>("amx, emulated", "tile registers in software");
+  return &table;
+}
+
+}  // namespace candor::kernels::testing
+
+#else
+
+namespace candor::kernels::testing {
+
+const KernelTable* emulated_amx_table() {
+  return nullptr;
+}
+
+}  // namespace candor::kernels::testing
+
+#endif

@@ -1,0 +1,46 @@
+#if defined(__GNUC__) && !defined(__clang__)
+// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include "kernels/isa/standard_headers.h"
+#include "kernels/isa/tables.h"
+#include "platform/cpu_features.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/amx/asm_tiles.h"
+#include "kernels/isa/avx512vnni/begin.h"
+namespace candor::kernels::amx {
+namespace {
+#include "kernels/isa/amx/bodies.inl.h"
+}  // namespace
+}  // namespace candor::kernels::amx
+#include "kernels/isa/avx512vnni/end.h"
+
+namespace candor::kernels {
+
+const KernelTable* amx_table() {
+  static const bool runs = [] {
+    const platform::CpuFeatures features = platform::detect_cpu_features();
+    return features.amx_int8 && features.amx_bf16 && avx512vnni_table() != nullptr && platform::request_amx_tiles();
+  }();
+  if (!runs) return nullptr;
+  static const KernelTable table = amx::make_tile_table<AsmTiles>("amx", "AMX int8 and bf16 tiles over AVX-512 VNNI");
+  return &table;
+}
+
+}  // namespace candor::kernels
+
+#else
+
+namespace candor::kernels {
+
+const KernelTable* amx_table() {
+  return nullptr;
+}
+
+}  // namespace candor::kernels
+
+#endif

@@ -1,0 +1,89 @@
+// The table on tile registers: products of many rows are tiles' work, the rest is that of AVX-512 with VNNI.
+// Tiles: AsmTiles, or EmulatedTiles in tests.
+
+template <class Tiles>
+inline void multiply_blocks(const MatmulArgs& m) {
+  switch (m.shape.dtype) {
+    case DType::kQ8_0:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ8_0>>(m);
+    case DType::kQ4_0:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ4_0>>(m);
+    case DType::kQ4_1:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ4_1>>(m);
+    case DType::kQ5_0:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ5_0>>(m);
+    case DType::kQ5_1:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ5_1>>(m);
+    case DType::kIQ4_NL:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kIQ4_NL>>(m);
+    case DType::kMXFP4:
+      return multiply_all<Tiles, BlockProduct<Tiles, DType::kMXFP4>>(m);
+    case DType::kQ2_K:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ2_K>>(m);
+    case DType::kQ3_K:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ3_K>>(m);
+    case DType::kQ4_K:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ4_K>>(m);
+    case DType::kQ5_K:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ5_K>>(m);
+    case DType::kQ6_K:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ6_K>>(m);
+    case DType::kIQ4_XS:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kIQ4_XS>>(m);
+    default:
+      return avx512vnni_table()->matmul(m);
+  }
+}
+
+template <class Tiles>
+inline void multiply(const MatmulArgs& m) {
+  const bool is_whole = m.shape.n_in % 32 == 0;  // of bf16, a last tile of fewer k would add other zeros
+  if (m.n_rows < kTileMinRows || !is_whole) return avx512vnni_table()->matmul(m);
+  if (m.shape.dtype == DType::kBF16) return multiply_all<Tiles, HalfProduct<Tiles>>(m);
+  multiply_blocks<Tiles>(m);
+}
+
+template <class Tiles>
+inline void attend_tiles(const AttendArgs& a, std::byte* scratch) {
+  if (a.n_rows * a.n_group_heads < kTileMinQueries) return avx512vnni_table()->attend(a, scratch);
+  attend<TileProducts<Tiles>>(a, scratch);
+}
+
+template <class Tiles>
+inline void attend_split_tiles(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
+  if (a.n_rows * a.n_group_heads < kTileMinQueries) {
+    return avx512vnni_table()->attend_split(a, split, partial, scratch);
+  }
+  attend_split<TileProducts<Tiles>>(a, split, partial, scratch);
+}
+
+// For kernels/limits.h: four sums, as many as hide the latency of one.
+template <class Tiles>
+inline int64_t int8_probe(int64_t n_rounds) {
+  alignas(64) int8_t ones[kTileRows16 * 64];
+  std::memset(ones, 1, sizeof ones);
+  Tiles tiles(kDeepTiles);
+  zero_sums<Tiles, 4>(tiles);
+  tiles.template load<4>(ones, 64);
+  tiles.template load<6>(ones, 64);
+  for (int64_t i = 0; i < n_rounds; ++i) {
+    tiles.template dot_signed<0, 4, 6>();
+    tiles.template dot_signed<1, 4, 6>();
+    tiles.template dot_signed<2, 4, 6>();
+    tiles.template dot_signed<3, 4, 6>();
+  }
+  return n_rounds * 4 * kTileRows16 * 16 * 64 * 2;
+}
+
+// REQUIRES: avx512vnni_table() is not null.
+template <class Tiles>
+inline KernelTable make_tile_table(std::string_view name, std::string_view description) {
+  KernelTable table = *avx512vnni_table();
+  table.name = name;
+  table.description = description;
+  table.matmul = multiply<Tiles>;
+  table.int8_probe = int8_probe<Tiles>;
+  table.attend = attend_tiles<Tiles>;
+  table.attend_split = attend_split_tiles<Tiles>;
+  return table;
+}
