@@ -49,6 +49,8 @@ const char* reason_text(const StreamOutcome& outcome) {
       return "context full (--on-context-full crop goes on)";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
     case FinishReason::kError:
       return "error";
   }

@@ -14,18 +14,31 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "candor/event.h"
+#include "candor/metrics.h"
 #include "candor/request.h"
 #include "candor/result.h"
 
 namespace candor {
 
 enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
+
+// What a step is expected to take, on which plans are made: rows alone, by measured points, and what each pair of a row
+// and a position that it looks at adds. Given to open(), the same requests in the same order give the same plans.
+struct StepCosts {
+  struct Point {
+    std::int32_t n_rows = 0;
+    double ms = 0;
+  };
+  std::vector<Point> points{};  // ascending by n_rows, from 1; ms must not fall
+  double attend_ns = 0;
+};
 
 struct EngineOptions {
   std::filesystem::path model_path{};
@@ -39,8 +52,12 @@ struct EngineOptions {
   std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
   std::int32_t max_running = 16;  // requests computed at once
   std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
-  bool prefix_cache = true;       // share the K/V of equal beginnings
-  bool use_kv_cache = true;       // false recomputes every token at every step: for measuring only
+  // While others decode, prompts are read in chunks that let a step take about so long; 0 = about twice what decoding
+  // alone takes.
+  double step_ms = 0;
+  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1
+  bool prefix_cache = true;          // share the K/V of equal beginnings
+  bool use_kv_cache = true;          // false recomputes every token at every step: for measuring only
 };
 
 // What an engine takes of the machine's memory, known before a weight is read.
@@ -86,6 +103,7 @@ struct ModelInfo {
   bool has_chat_template = false;
   std::string chat_template_error{};  // why messages are refused although the file has a template
   std::uint64_t hash = 0;             // of the architecture and the weights
+  StepCosts costs{};                  // in effect
 };
 
 // One pass of the step loop.
@@ -93,10 +111,12 @@ struct StepReport {
   std::int64_t step = 0;
   std::int32_t n_rows = 0;
   std::int32_t n_prefill_rows = 0;  // of them, rows whose token was known before
+  std::int32_t n_draft_rows = 0;    // of them, guesses
   std::int32_t n_sequences = 0;
   std::int32_t n_sampled = 0;
   std::int32_t n_finished = 0;
   std::int32_t n_preempted = 0;
+  double expected_ms = 0;  // of compute_ms, by the costs in effect
   double plan_ms = 0;
   double compute_ms = 0;
   double pick_ms = 0;
@@ -136,7 +156,7 @@ class Engine {
 
   // Checks everything that can be checked before queueing. After an error nothing was queued and no event comes.
   Result<RequestId> submit(const Request& request, Callback callback);
-  // The request ends with kCancelled within one step. An id that is not in work is kNotFound.
+  // Every choice of the request ends with kCancelled within one step. An id that is not in work is kNotFound.
   Result<void> cancel(RequestId request);
   // Submits and waits for the end; `callback` may be empty. Not from a callback: the engine thread can not wait for
   // itself. A request that ends in an error returns that error.
@@ -153,6 +173,8 @@ class Engine {
 
   const ModelInfo& info() const;
   EngineStats stats() const;
+  // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
+  EngineMetrics metrics() const;
   // Called on the engine thread after each step; empty = none.
   void on_step(StepCallback callback);
 

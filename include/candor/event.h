@@ -1,6 +1,7 @@
 #pragma once
-// What comes back. A request gets one event per token; exactly one event, its last, has `finish` set: that of the token
-// that ended it, or one without a token (cancelled, failed). Nothing of a stop string and no half of a code point ever
+// What comes back. A request gets one event per token of each of its choices; exactly one event of each choice, its
+// last, has `finish` set: that of the token that ended it, or one without a token (cancelled, failed). The request's
+// last event has `summary` set, and no other has. Nothing of a stop string and no half of a code point ever
 // stands in `text`: such bytes are held back until they are decided.
 
 #include <cstdint>
@@ -19,10 +20,12 @@ enum class FinishReason : std::uint8_t {
   kLength,       // max_tokens
   kContextFull,  // no room left, and OnContextFull::kStop
   kCancelled,
-  kError,  // see TokenEvent::error
+  kDeadline,  // Scheduling::deadline_ms passed
+  kError,     // see TokenEvent::error
 };
+inline constexpr std::size_t kFinishReasons = 8;
 
-// "stop_eos", "stop_id", "stop_string", "length", "context_full", "cancelled", "error".
+// "stop_eos", "stop_id", "stop_string", "length", "context_full", "cancelled", "deadline", "error".
 const char* to_string(FinishReason reason);
 
 struct TokenLogprob {
@@ -32,8 +35,8 @@ struct TokenLogprob {
 };
 
 struct Usage {
-  std::int64_t prompt_tokens = 0;
-  std::int64_t completion_tokens = 0;  // every token drawn, an end token included
+  std::int64_t prompt_tokens = 0;      // counted once, whatever the number of choices
+  std::int64_t completion_tokens = 0;  // every token drawn for any choice, an end token included
   std::int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
   std::int64_t cropped_tokens = 0;     // dropped from the front because the context was full
   std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again
@@ -44,17 +47,17 @@ struct Usage {
 // Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.
 struct RequestTimings {
   double queue_ms = 0;              // until its first row was computed
-  double ttft_ms = 0;               // until its first text; its first token where no text came
+  double ttft_ms = 0;               // until its first text; its first token where no text came; of any choice
   double e2e_ms = 0;                // until the end
   double prefill_ms = 0;            // from the first row to the first token
   double decode_ms = 0;             // from the first token to the last
   double prefill_tokens_per_s = 0;  // prompt tokens computed (not cached) / prefill_ms
   double decode_tokens_per_s = 0;   // tokens after the first / decode_ms
-  double itl_mean_ms = 0;           // between tokens
+  double itl_mean_ms = 0;           // between tokens of one choice
   double itl_max_ms = 0;
 };
 
-// Delivered with the last event.
+// Delivered with the request's last event.
 struct RequestSummary {
   Usage usage{};
   RequestTimings timings{};
@@ -63,26 +66,32 @@ struct RequestSummary {
 
 struct TokenEvent {
   RequestId request = 0;
+  std::int32_t choice = 0;                // below Request::n
   TokenId token = -1;                     // -1 in a last event that no token caused
   std::string text{};                     // what may be shown now; often the token's text, sometimes "", sometimes more
   std::optional<TokenLogprob> logprob{};  // of `token`, where logprobs >= 0
   std::vector<TokenLogprob> top_logprobs{};  // descending, then ascending id
-  std::optional<FinishReason> finish{};      // set in the last event only
+  std::optional<FinishReason> finish{};      // set in the choice's last event only
   std::optional<std::size_t> stop_index{};   // which of SamplingParams::stop or stop_ids ended it
   std::optional<EngineError> error{};        // with FinishReason::kError
-  std::optional<RequestSummary> summary{};   // set in the last event only
+  std::optional<RequestSummary> summary{};   // set in the request's last event only
 };
 
-// Everything of one request, as Engine::generate returns it.
-struct Completion {
-  RequestId request = 0;
+// Everything of one choice.
+struct CompletedChoice {
   std::string text{};
   std::vector<TokenId> tokens{};                          // an end token or stop id that ended the text included
   std::vector<TokenLogprob> logprobs{};                   // one per token, where asked for
   std::vector<std::vector<TokenLogprob>> top_logprobs{};  // one list per token, where asked for
   FinishReason finish = FinishReason::kLength;
   std::optional<std::size_t> stop_index{};
-  RequestSummary summary;
+};
+
+// Everything of one request, as Engine::generate returns it: choice 0, and the others where there are any.
+struct Completion : CompletedChoice {
+  std::vector<CompletedChoice> more_choices{};  // choices 1 to n - 1
+  RequestId request = 0;
+  RequestSummary summary{};
 };
 
 }  // namespace candor

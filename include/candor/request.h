@@ -21,6 +21,9 @@ inline constexpr std::size_t kMaxStopStrings = 16;
 inline constexpr std::size_t kMaxStopStringBytes = 256;
 inline constexpr std::size_t kMaxStopIds = 64;
 inline constexpr std::int32_t kMaxLogprobs = 20;
+inline constexpr std::int32_t kMaxChoices = 128;
+inline constexpr std::int32_t kMaxPriority = 1000;
+inline constexpr std::size_t kMaxKeyBytes = 256;
 
 // A token is chosen by: temperature, top-k, top-p, min-p, renormalise, draw.
 struct SamplingParams {
@@ -83,11 +86,22 @@ enum class OnContextFull : std::uint8_t {
   kCrop,  // drops the oldest tokens, reads the rest again, goes on; counted in Usage
 };
 
+// When a request's turn comes, and what it shares with others. Nothing here changes an answer.
+struct Scheduling {
+  std::int32_t priority = 0;  // -kMaxPriority to kMaxPriority; higher is sooner; waiting raises it slowly
+  std::string fair_key{};     // among equal priorities the key that was served least comes first: a user, say
+  double deadline_ms = 0.0;   // since submit(); then it ends with kDeadline. 0 = none
+  std::string cache_scope{};  // the prefix cache is shared within a scope only
+};
+
 struct Request {
   Prompt prompt{};
   SamplingParams sampling{};
+  // So many independent answers to one prompt, which is read once. Choice i draws with the random words of (seed, i).
+  std::int32_t n = 1;
   std::optional<ConstraintSpec> constraint{};
   OnContextFull on_context_full = OnContextFull::kStop;
+  Scheduling scheduling{};
 };
 
 }  // namespace candor

@@ -1,5 +1,6 @@
 #pragma once
 // A request on its way through the engine: made and checked on the caller's thread, then owned by the engine thread.
+// Its choices share one sequence until the prompt is read; then choice i has sequence id + i.
 
 #include <functional>
 #include <memory>
@@ -27,17 +28,34 @@ struct ChoiceRules {
   bool ignore_eos = false;
 };
 
-struct ActiveRequest {
-  ActiveRequest(OutputText text, int64_t now_ns) : output(std::move(text)), watch(now_ns) {}
+struct Choice {
+  explicit Choice(OutputText text) : output(std::move(text)) {}
 
-  sched::SequenceSpec spec{};  // handed over to the scheduler
-  ChoiceRules rules{};
-  std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
-  EventCallback callback{};
   OutputText output;
+  std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
+  int64_t n_made = 0;                                   // tokens
+  int64_t last_token_ns = kNever;
+  TokenId first_token = kNoToken;  // until it has a sequence of its own
+  bool is_open = true;
+};
+
+struct ActiveRequest {
+  explicit ActiveRequest(int64_t now_ns) : watch(now_ns) {}
+
+  RequestId id = 0;
+  sched::SequenceSpec spec{};
+  ChoiceRules rules{};
+  std::vector<Choice> choices{};  // one or more
+  EventCallback callback{};
   Stopwatch watch;
   RequestSummary summary{};
-  bool is_cancelled = false;
+  int64_t deadline_ns = kNever;
+  int32_t n_open = 0;       // choices
+  bool has_forked = false;  // every open choice has its own sequence
+
+  int32_t n_choices() const { return static_cast<int32_t>(choices.size()); }
+  SequenceId sequence_of(int32_t choice) const { return id + choice; }
+  Choice& choice(int32_t i) { return choices[static_cast<size_t>(i)]; }
 };
 
 }  // namespace candor::engine

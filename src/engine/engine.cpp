@@ -1,5 +1,6 @@
 #include "candor/engine.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <system_error>
 #include <utility>
@@ -40,17 +41,15 @@ kv::PrefixKey prefix_key(const engine::LoadedModel& loaded) {
 // Collects the events of one request until the last.
 class Collector {
  public:
-  explicit Collector(const Engine::Callback& observer) : observer_(observer) {}
+  Collector(const Engine::Callback& observer, int32_t n_choices) : observer_(observer) {
+    completion_.more_choices.resize(static_cast<size_t>(std::max(1, n_choices) - 1));
+  }
 
   void on_event(const TokenEvent& event) {
     if (observer_) observer_(event);
-    completion_.text += event.text;
-    if (event.token >= 0) completion_.tokens.push_back(event.token);
-    if (event.logprob) {
-      completion_.logprobs.push_back(*event.logprob);
-      completion_.top_logprobs.push_back(event.top_logprobs);
-    }
-    if (event.finish) end(event);
+    add(event, event.choice == 0 ? completion_ : completion_.more_choices[static_cast<size_t>(event.choice) - 1]);
+    if (event.error) error_ = event.error;
+    if (event.summary) end(event);
   }
 
   Result<Completion> wait() {
@@ -61,13 +60,21 @@ class Collector {
   }
 
  private:
+  static void add(const TokenEvent& event, CompletedChoice& choice) {
+    choice.text += event.text;
+    if (event.token >= 0) choice.tokens.push_back(event.token);
+    if (event.logprob) {
+      choice.logprobs.push_back(*event.logprob);
+      choice.top_logprobs.push_back(event.top_logprobs);
+    }
+    if (!event.finish) return;
+    choice.finish = *event.finish;
+    choice.stop_index = event.stop_index;
+  }
   void end(const TokenEvent& event) {
     completion_.request = event.request;
-    completion_.finish = *event.finish;
-    completion_.stop_index = event.stop_index;
-    if (event.summary) completion_.summary = *event.summary;
+    completion_.summary = *event.summary;
     const std::lock_guard lock(mutex_);
-    error_ = event.error;
     is_done_ = true;
     ended_.notify_one();
   }
@@ -86,9 +93,12 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model)
     : loaded(std::move(loaded_model)),
       reader(*loaded.file, *loaded.tokenizer),
       info(engine::describe(loaded)),
-      limits{.tokenizer = loaded.tokenizer.get(), .n_ctx = loaded.n_ctx(), .key = prefix_key(loaded)},
+      limits{.tokenizer = loaded.tokenizer.get(),
+             .n_ctx = loaded.n_ctx(),
+             .max_choices = std::min(kMaxChoices, loaded.options.max_running + loaded.options.max_queued),
+             .key = prefix_key(loaded)},
       inbox(loaded.options.max_running + loaded.options.max_queued),
-      loop(loaded, inbox, clock) {
+      loop(loaded, inbox, metrics, clock) {
   info.has_chat_template = reader.has_template();
   info.chat_template_error = reader.template_error();
 }
@@ -111,6 +121,14 @@ Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
 }
 
 Result<RequestId> Engine::Impl::submit(const Request& request, Callback callback) {
+  auto id = submit_checked(request, std::move(callback));
+  if (id) return id;
+  metrics.n_refused.add();
+  if (id.error().kind == EngineError::Kind::kOverloaded) metrics.n_overloaded.add();
+  return id;
+}
+
+Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback callback) {
   const int64_t now_ns = clock.now_ns();
   auto tokens = reader.read(request.prompt);
   if (!tokens) return tokens.error();
@@ -118,9 +136,7 @@ Result<RequestId> Engine::Impl::submit(const Request& request, Callback callback
   if (!active) return active.error();
   (*active)->callback = callback ? std::move(callback) : [](const TokenEvent&) {};
   if (request.constraint) {
-    auto constraint = compile(*request.constraint);
-    if (!constraint) return constraint.error();
-    (*active)->constraint = std::move(*constraint);
+    if (auto constrained = constrain_choices(*request.constraint, **active); !constrained) return constrained.error();
   }
   auto id = inbox.submit(std::move(*active));
   if (!id) return engine::to_public(std::move(id).error());
@@ -143,6 +159,18 @@ Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const Const
   auto constraint = (*grammar)->compile(grammar_kind(spec.kind), spec.source);
   if (!constraint) return engine::to_public(std::move(constraint).error(), "constraint");
   return std::move(*constraint);
+}
+
+Result<void> Engine::Impl::constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request) {
+  auto compiled = compile(spec);
+  if (!compiled) return compiled.error();
+  for (int32_t i = 1; i < request.n_choices(); ++i) {
+    auto forked = (*compiled)->fork();
+    if (!forked) return engine::to_public(std::move(forked).error(), "constraint");
+    request.choice(i).constraint = std::move(*forked);
+  }
+  request.choice(0).constraint = std::move(*compiled);
+  return {};
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -183,7 +211,7 @@ Result<Completion> Engine::generate(const Request& request, const Callback& call
     return EngineError{EngineError::Kind::kInvalidInput, "generate() called from a callback; use submit()", {}};
   }
   return engine::guarded([&]() -> Result<Completion> {
-    Collector collector(callback);
+    Collector collector(callback, request.n);
     auto id = submit(request, [&collector](const TokenEvent& event) { collector.on_event(event); });
     if (!id) return id.error();
     return collector.wait();
@@ -216,6 +244,9 @@ const ModelInfo& Engine::info() const {
 }
 EngineStats Engine::stats() const {
   return impl_->loop.stats();
+}
+EngineMetrics Engine::metrics() const {
+  return impl_->metrics.snapshot();
 }
 void Engine::on_step(StepCallback callback) {
   impl_->loop.on_step(std::move(callback));

@@ -24,7 +24,9 @@ struct Engine::Impl {
                                               const Progress& progress);
 
   Result<RequestId> submit(const Request& request, Callback callback);
+  Result<RequestId> submit_checked(const Request& request, Callback callback);
   Result<std::unique_ptr<constrain::Constraint>> compile(const ConstraintSpec& spec);
+  Result<void> constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request);
   Result<const constrain::GrammarCompiler*> compiler();
 
   // Constant after construction, but for what the engine thread owns inside `loaded`.
@@ -39,6 +41,7 @@ struct Engine::Impl {
   std::unique_ptr<constrain::GrammarCompiler> grammar_compiler;
 
   engine::Inbox inbox;
+  engine::MetricStore metrics;
   engine::StepLoop loop;
   std::thread thread;  // the engine thread
 };

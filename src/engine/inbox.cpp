@@ -5,25 +5,28 @@
 
 namespace candor::engine {
 
-Expected<SequenceId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
-  SequenceId id = 0;
+Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
+  RequestId id = 0;
   {
     const std::lock_guard lock(mutex_);
     if (is_closed_) return fail(ErrorKind::kCancelled, "the engine is shutting down");
-    if (in_work_.size() >= static_cast<size_t>(max_in_work_)) {
-      return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(in_work_.size()) +
-                                              " requests are in work or waiting; try again later");
+    if (request->n_choices() > max_in_work_ - n_choices_) {
+      return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(n_choices_) +
+                                              " answers are in work or waiting, at most " +
+                                              std::to_string(max_in_work_) + "; try again later");
     }
-    id = next_id_++;
-    request->spec.id = id;
+    id = next_id_;
+    request->id = request->spec.id = id;
     in_work_.insert(id);
+    next_id_ += request->n_choices();
+    n_choices_ += request->n_choices();
     arrived_.submitted.push_back(std::move(request));
   }
   changed_.notify_one();
   return id;
 }
 
-bool Inbox::cancel(SequenceId id) {
+bool Inbox::cancel(RequestId id) {
   {
     const std::lock_guard lock(mutex_);
     if (!in_work_.contains(id)) return false;
@@ -53,9 +56,10 @@ bool Inbox::wait(InboxBatch& batch, bool has_work) {
   return !is_closed_;
 }
 
-void Inbox::forget(SequenceId id) {
+void Inbox::forget(const ActiveRequest& request) {
   const std::lock_guard lock(mutex_);
-  in_work_.erase(id);
+  in_work_.erase(request.id);
+  n_choices_ -= request.n_choices();
 }
 
 }  // namespace candor::engine

@@ -1,5 +1,5 @@
 #pragma once
-// What callers ask of the engine thread, in order of arrival. Bounded by the number of requests in work. Every method
+// What callers ask of the engine thread, in order of arrival. Bounded by the number of choices in work. Every method
 // may be called from any thread; wait() belongs to the engine thread.
 
 #include <condition_variable>
@@ -16,17 +16,18 @@ namespace candor::engine {
 
 struct InboxBatch {
   std::vector<std::unique_ptr<ActiveRequest>> submitted{};
-  std::vector<SequenceId> cancelled{};
+  std::vector<RequestId> cancelled{};
 };
 
 class Inbox {
  public:
   explicit Inbox(int32_t max_in_work) : max_in_work_(max_in_work) {}
 
-  // Numbers the request and queues it; kOverloaded when as many as are allowed are in work.
-  Expected<SequenceId> submit(std::unique_ptr<ActiveRequest> request);
+  // Numbers the request, leaving a number for each of its choices, and queues it; kOverloaded when as many as are
+  // allowed are in work.
+  Expected<RequestId> submit(std::unique_ptr<ActiveRequest> request);
   // False when the request is not in work.
-  bool cancel(SequenceId id);
+  bool cancel(RequestId id);
   // Nothing may be submitted any more; wakes the engine thread.
   void close();
 
@@ -34,7 +35,7 @@ class Inbox {
   // has_work. False once the inbox is closed.
   bool wait(InboxBatch& batch, bool has_work);
   // The request left the engine.
-  void forget(SequenceId id);
+  void forget(const ActiveRequest& request);
 
  private:
   // Constant after construction.
@@ -43,8 +44,9 @@ class Inbox {
   std::mutex mutex_;
   std::condition_variable changed_;
   InboxBatch arrived_;
-  std::unordered_set<SequenceId> in_work_;
-  SequenceId next_id_ = 1;
+  std::unordered_set<RequestId> in_work_;
+  int32_t n_choices_ = 0;  // of those in work
+  RequestId next_id_ = 1;
   bool is_closed_ = false;
 };
 

@@ -1,10 +1,13 @@
 #include "engine/loaded_model.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "backend/all/make_backend.h"
 #include "engine/memory_plan.h"
+#include "engine/step_costs.h"
+#include "platform/float_mode.h"
 
 namespace candor::engine {
 namespace {
@@ -13,6 +16,7 @@ constexpr int32_t kMaxRows = 1 << 16;
 constexpr int32_t kMaxRunning = 1 << 12;
 constexpr int32_t kMaxQueued = 1 << 20;
 constexpr int32_t kMaxThreads = 1024;
+constexpr double kMaxStepMs = 3.6e6;
 
 Expected<void> in_range(const char* name, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return {};
@@ -39,6 +43,15 @@ Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
 
 }  // namespace
 
+int32_t LoadedModel::window_tokens() const {
+  int32_t longest = 0;
+  for (const model::BlockSpec& block : model->spec().blocks) {
+    if (block.attn.window_tokens == 0) return 0;
+    longest = std::max(longest, block.attn.window_tokens);
+  }
+  return longest;
+}
+
 Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
   return backend::make_backend(options.backend, {.n_threads = options.n_threads});
 }
@@ -50,7 +63,12 @@ Expected<void> check_options(const EngineOptions& options) {
   CANDOR_TRY(in_range("max_running", options.max_running, 1, kMaxRunning));
   CANDOR_TRY(in_range("max_rows", options.max_rows, options.max_running, kMaxRows));
   CANDOR_TRY(in_range("prefill_rows", options.prefill_rows, 0, options.max_rows));
-  return in_range("max_queued", options.max_queued, 0, kMaxQueued);
+  CANDOR_TRY(in_range("max_queued", options.max_queued, 0, kMaxQueued));
+  if (!(options.step_ms >= 0.0 && options.step_ms <= kMaxStepMs)) {
+    return fail(ErrorKind::kInvalidInput,
+                "step_ms is " + std::to_string(options.step_ms) + ", expected 0 to " + std::to_string(kMaxStepMs));
+  }
+  return options.costs ? check_costs(*options.costs) : Expected<void>{};
 }
 
 Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
@@ -66,6 +84,10 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
   CANDOR_TRY(check_vocabulary(loaded));
   CANDOR_TRY(reserve_memory(loaded, plan));
+  if (!options.costs && options.max_running > 1 && options.use_kv_cache) {
+    const platform::ScopedFloatMode float_mode;
+    loaded.options.costs = measure_costs(loaded);
+  }
   return loaded;
 }
 
@@ -97,6 +119,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   const auto ends = loaded.tokenizer->end_tokens();
   info.end_tokens.assign(ends.begin(), ends.end());
   info.hash = loaded.model->hash();
+  if (loaded.options.costs) info.costs = *loaded.options.costs;
   return info;
 }
 

@@ -20,7 +20,7 @@ using BackendFactory = std::function<Expected<std::unique_ptr<backend::Backend>>
 Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options);
 
 struct LoadedModel {
-  EngineOptions options{};  // as given, but n_ctx and kv_blocks are what is in effect
+  EngineOptions options{};  // as given, but n_ctx, kv_blocks and costs are what is in effect
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<text::Tokenizer> tokenizer{};
   std::unique_ptr<backend::Backend> backend{};
@@ -28,6 +28,8 @@ struct LoadedModel {
   std::unique_ptr<backend::KvStore> kv{};
 
   int32_t n_ctx() const { return static_cast<int32_t>(options.n_ctx); }
+  // No layer looks further back; 0 = some layer sees everything.
+  int32_t window_tokens() const;
   // Ids that exist both as text and as logits.
   int32_t n_vocab() const { return tokenizer->n_vocab(); }
 };

@@ -37,6 +37,8 @@ const char* to_string(FinishReason reason) {
       return "context_full";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
     case FinishReason::kError:
       return "error";
   }

@@ -55,6 +55,32 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   return rules;
 }
 
+Result<void> check_key(const char* name, const std::string& key) {
+  if (key.size() <= kMaxKeyBytes) return {};
+  return invalid(name, std::string(name) + " has " + std::to_string(key.size()) + " bytes, expected at most " +
+                           std::to_string(kMaxKeyBytes));
+}
+
+// Whatever decides the request's turn; nothing of it touches the answer.
+Result<void> schedule(const Scheduling& scheduling, const RequestLimits& limits, int64_t now_ns,
+                      ActiveRequest& active) {
+  constexpr double kMaxMs = 1e12;
+  const auto priority = sample::check_range("priority", scheduling.priority, -kMaxPriority, kMaxPriority);
+  if (!priority) return to_public(priority.error());
+  const double deadline_ms = scheduling.deadline_ms;
+  if (!(deadline_ms >= 0.0 && deadline_ms <= kMaxMs)) {
+    return invalid("deadline_ms", "deadline_ms is " + std::to_string(deadline_ms) + ", expected 0 to 1e12");
+  }
+  if (auto key = check_key("fair_key", scheduling.fair_key); !key) return key.error();
+  if (auto scope = check_key("cache_scope", scheduling.cache_scope); !scope) return scope.error();
+  active.spec.priority = scheduling.priority;
+  active.spec.share_key = hash_bytes(std::as_bytes(std::span(scheduling.fair_key)));
+  active.spec.key = limits.key;
+  active.spec.key.scope = scheduling.cache_scope;
+  if (deadline_ms > 0.0) active.deadline_ns = now_ns + static_cast<int64_t>(deadline_ms * 1e6);
+  return {};
+}
+
 // Nobody asked for a certain one: short enough to be typed again.
 uint64_t make_seed(int64_t now_ns, const void* salt) {
   return hash_mix(static_cast<uint64_t>(now_ns), reinterpret_cast<uintptr_t>(salt)) >> 32;
@@ -109,14 +135,18 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   if (tokens.empty()) {
     return invalid("prompt", "the prompt is empty, and this model has no beginning token to start from");
   }
-  const bool at_text_start = opens_text(tokens, *limits.tokenizer);
-  auto active =
-      std::make_unique<ActiveRequest>(OutputText(*limits.tokenizer, at_text_start, request.sampling.stop), now_ns);
+  const auto n = sample::check_range("n", request.n, 1, limits.max_choices);
+  if (!n) return to_public(n.error());
+  auto active = std::make_unique<ActiveRequest>(now_ns);
+  if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
+  const OutputText output(*limits.tokenizer, opens_text(tokens, *limits.tokenizer), request.sampling.stop);
+  active->choices.reserve(static_cast<size_t>(request.n));
+  for (int32_t i = 0; i < request.n; ++i) active->choices.emplace_back(output);
+  active->n_open = request.n;
   active->rules = std::move(*rules);
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
   active->summary.usage.seed = active->rules.seed;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
-  active->spec.key = limits.key;
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
   warn_of_limit(request, limits.n_ctx, *active);

@@ -15,13 +15,14 @@ namespace candor::engine {
 struct RequestLimits {
   const text::Tokenizer* tokenizer = nullptr;
   int32_t n_ctx = 0;
+  int32_t max_choices = kMaxChoices;
   kv::PrefixKey key{};
 };
 
 // Ids outside the vocabulary are refused.
 Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer);
 
-// `tokens`: the prompt, already checked. The result still lacks its callback and its constraint.
+// `tokens`: the prompt, already checked. The result still lacks its callback and its constraints.
 Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
                                                        const RequestLimits& limits, int64_t now_ns);
 

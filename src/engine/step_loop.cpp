@@ -4,44 +4,49 @@
 #include <utility>
 
 #include "engine/errors.h"
+#include "engine/step_costs.h"
 #include "platform/float_mode.h"
 
 namespace candor::engine {
 namespace {
 
-sched::SchedulerOptions scheduler_options(const EngineOptions& options) {
+sched::SchedulerOptions scheduler_options(const LoadedModel& loaded) {
+  const EngineOptions& options = loaded.options;
   sched::SchedulerOptions result;
   result.n_ctx = static_cast<int32_t>(options.n_ctx);
   result.n_blocks = options.kv_blocks;
   result.max_running = options.max_running;
   result.max_queued = options.max_running + options.max_queued;  // the inbox counts those that run as well
+  result.window_tokens = loaded.window_tokens();
   result.use_prefix_index = options.prefix_cache;
   result.use_kv_cache = options.use_kv_cache;
+  if (options.costs) result.costs = to_model(*options.costs);
   return result;
 }
 
 sched::StepBudget step_budget(const EngineOptions& options) {
   return {.max_rows = options.max_rows,
-          .max_prefill_rows = options.prefill_rows > 0 ? options.prefill_rows : options.max_rows};
+          .max_prefill_rows = options.prefill_rows > 0 ? options.prefill_rows : options.max_rows,
+          .max_out_rows = options.max_running,
+          .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }
 
 double ms_between(int64_t begin_ns, int64_t end_ns) {
   return static_cast<double>(end_ns - begin_ns) * 1e-6;
 }
 
-TokenLogprob to_public(const sample::Logprob& logprob) {
-  return {logprob.token, logprob.value};
-}
-
 }  // namespace
 
-StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, const obs::Clock& clock)
+StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, const obs::Clock& clock)
     : loaded_(loaded),
       inbox_(inbox),
+      metrics_(metrics),
       clock_(clock),
       budget_(step_budget(loaded.options)),
-      scheduler_(scheduler_options(loaded.options)),
-      mask_(loaded.n_vocab()) {
+      scheduler_(scheduler_options(loaded)),
+      picker_(*loaded.tokenizer) {
+  picked_.reserve(static_cast<size_t>(budget_.max_out_rows));
+  outcomes_.reserve(static_cast<size_t>(budget_.max_out_rows));
   stats_.kv_blocks_total = totals_.kv_blocks_total = loaded.options.kv_blocks;
 }
 
@@ -60,21 +65,28 @@ void StepLoop::run() {
 void StepLoop::step() {
   StepReport report;
   step_began_ns_ = clock_.now_ns();
+  expire();
   const sched::StepPlan& plan = scheduler_.plan(budget_);
   const int64_t planned_ns = clock_.now_ns();
   report.n_rows = plan.batch().n_rows();
   report.n_prefill_rows = plan.n_prefill_rows;
+  report.n_draft_rows = plan.n_draft_rows;
   report.n_sequences = static_cast<int32_t>(plan.slices.size());
   report.n_preempted = plan.n_preempted;
+  report.expected_ms = static_cast<double>(plan.expected_ns) * 1e-6;
   if (!plan.is_empty()) {
     const backend::LogitsView logits = compute(plan);
     token_time_ns_ = clock_.now_ns();
     pick_tokens(plan, logits);
+    report.n_sampled = static_cast<int32_t>(plan.out_rows.size());
     scheduler_.commit(outcomes_);
-    report.n_sampled = static_cast<int32_t>(outcomes_.size());
+    fork_choices();
+    const int64_t end_ns = clock_.now_ns();
     report.plan_ms = ms_between(step_began_ns_, planned_ns);
     report.compute_ms = ms_between(planned_ns, token_time_ns_);
-    report.pick_ms = ms_between(token_time_ns_, clock_.now_ns());
+    report.pick_ms = ms_between(token_time_ns_, end_ns);
+    metrics_.step_ns.record(static_cast<uint64_t>(end_ns - step_began_ns_));
+    metrics_.step_rows.record(static_cast<uint64_t>(report.n_rows));
   }
   report.n_finished = std::exchange(n_finished_now_, 0);
   record(report);
@@ -83,41 +95,51 @@ void StepLoop::step() {
 
 void StepLoop::take_in(InboxBatch& batch) {
   for (auto& request : batch.submitted) start(std::move(request));
-  for (const SequenceId id : batch.cancelled) cancel(id);
+  for (const RequestId id : batch.cancelled) cancel(id);
 }
 
 void StepLoop::start(std::unique_ptr<ActiveRequest> request) {
   ++totals_.n_submitted;
-  const SequenceId id = request->spec.id;
-  ActiveRequest& active = *(requests_[id] = std::move(request));
+  ActiveRequest& active = requests_.add(std::move(request));
   if (auto added = scheduler_.add(active.spec); !added) {
-    TokenEvent event{.request = id};
-    event.error = engine::to_public(std::move(added).error());
-    finish(active, event, FinishReason::kError);
-    outbox_.push_back({&active, std::move(event)});
+    for (int32_t i = 0; i < active.n_choices(); ++i) {
+      TokenEvent& event = outbox_.add(active, i);
+      event.error = engine::to_public(added.error());
+      end_choice(active, event, FinishReason::kError);
+    }
   }
 }
 
-void StepLoop::cancel(SequenceId id) {
-  const auto it = requests_.find(id);
-  const sched::Sequence* sequence = scheduler_.find(id);
-  if (it == requests_.end() || sequence == nullptr) return;  // it ended by itself in the meantime
-  count_usage(*it->second, *sequence, 0);
-  scheduler_.remove(id);
-  TokenEvent event{.request = id};
-  finish(*it->second, event, FinishReason::kCancelled);
-  outbox_.push_back({it->second.get(), std::move(event)});
+void StepLoop::cancel(RequestId id) {
+  ActiveRequest* request = requests_.find(id);
+  if (request != nullptr) end_all(*request, FinishReason::kCancelled);  // else it ended by itself in the meantime
 }
 
 void StepLoop::cancel_all() {
-  std::vector<SequenceId> ids;
-  for (const auto& [id, request] : requests_) ids.push_back(id);
-  for (const SequenceId id : ids) cancel(id);
+  for (const auto& request : requests_) end_all(*request, FinishReason::kCancelled);
   publish();
 }
 
+void StepLoop::expire() {
+  for (const auto& request : requests_) {
+    if (request->deadline_ns == kNever || step_began_ns_ < request->deadline_ns) continue;
+    end_all(*request, FinishReason::kDeadline);
+  }
+}
+
+void StepLoop::end_all(ActiveRequest& request, FinishReason reason) {
+  for (int32_t i = 0; i < request.n_choices(); ++i) {
+    if (!request.choice(i).is_open) continue;
+    if (const sched::Sequence* sequence = scheduler_.find(request.sequence_of(i))) {
+      count_usage(request, *sequence, 0);
+      scheduler_.remove(sequence->id);
+    }
+    end_choice(request, outbox_.add(request, i), reason);
+  }
+}
+
 backend::LogitsView StepLoop::compute(const sched::StepPlan& plan) {
-  for (const sched::PlannedSlice& slice : plan.slices) requests_.at(slice.sequence->id)->watch.on_rows(step_began_ns_);
+  for (const sched::PlannedSlice& slice : plan.slices) requests_.of(slice.sequence->id).watch.on_rows(step_began_ns_);
   for (const kv::BlockCopy& copy : plan.copies) loaded_.kv->copy_block(copy.src, copy.dst, copy.n_tokens);
   return loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv));
 }
@@ -125,113 +147,100 @@ backend::LogitsView StepLoop::compute(const sched::StepPlan& plan) {
 void StepLoop::pick_tokens(const sched::StepPlan& plan, const backend::LogitsView& logits) {
   outcomes_.clear();
   picked_.clear();
-  picked_.reserve(plan.out_rows.size());  // the outcomes look into it
   for (const sched::PlannedSlice& slice : plan.slices) {
     if (slice.n_out == 0) continue;
     const auto row = logits.row(slice.out_row).first(static_cast<size_t>(loaded_.n_vocab()));
-    outcomes_.push_back(pick_one(slice, row));
+    ActiveRequest& request = requests_.of(slice.sequence->id);
+    const bool is_first = request.n_choices() > 1 && !request.has_forked;
+    outcomes_.push_back(is_first ? pick_first(request, slice, row) : pick_next(request, slice, row));
   }
 }
 
-sched::Outcome StepLoop::pick_one(const sched::PlannedSlice& slice, std::span<const float> logits) {
+sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedSlice& slice,
+                                   std::span<const float> logits) {
   const sched::Sequence& sequence = *slice.sequence;
-  ActiveRequest& request = *requests_.at(sequence.id);
-  TokenEvent event{.request = sequence.id};
-  std::optional<FinishReason> reason;
-  if (auto chosen = choose(request, sequence, logits); chosen) {
-    reason = add_token(request, sequence, event);
-  } else {
-    event.error = engine::to_public(std::move(chosen).error());
-    reason = FinishReason::kError;
-  }
-  if (reason) {
-    count_usage(request, sequence, slice.n_rows);
-    finish(request, event, *reason);
-  }
-  outbox_.push_back({&request, std::move(event)});
-  picked_.push_back(pick_.token);
-  return {sequence.id, std::span(picked_).last(1), reason.has_value()};
+  const Picked picked = pick_for(request, static_cast<int32_t>(sequence.id - request.id), sequence, logits);
+  if (picked.reason) count_usage(request, sequence, slice.n_rows);
+  picked_.push_back(picked.token);
+  return {sequence.id, std::span(picked_).last(1), picked.reason.has_value()};
 }
 
-Expected<void> StepLoop::choose(ActiveRequest& request, const sched::Sequence& sequence,
-                                std::span<const float> logits) {
-  const ChoiceRules& rules = request.rules;
-  sample::PickRequest pick{.logits = logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
-  pick.key = {.seed = rules.seed, .choice = 0, .position = sequence.next_position()};
-  if (request.constraint != nullptr) {
-    CANDOR_TRY(request.constraint->mask(mask_));
-    pick.mask = &mask_;
+// The prompt of several choices was read: each draws from the same logits; the sequence holds until they fork.
+sched::Outcome StepLoop::pick_first(ActiveRequest& request, const sched::PlannedSlice& slice,
+                                    std::span<const float> logits) {
+  for (int32_t i = 0; i < request.n_choices(); ++i) {
+    request.choice(i).first_token = pick_for(request, i, *slice.sequence, logits).token;
   }
-  CANDOR_TRY(sampler_.pick(pick, pick_));
-  if (request.constraint != nullptr) return request.constraint->accept(pick_.token);
-  return {};
+  if (!request.choice(0).is_open) count_usage(request, *slice.sequence, slice.n_rows);
+  to_fork_.push_back(&request);
+  return {slice.sequence->id, {}, false};
 }
 
-std::optional<FinishReason> StepLoop::add_token(ActiveRequest& request, const sched::Sequence& sequence,
-                                                TokenEvent& event) {
-  event.token = pick_.token;
-  if (request.rules.n_logprobs >= 0) {
-    event.logprob = TokenLogprob{pick_.token, pick_.logprob};
-    for (const sample::Logprob& logprob : pick_.top) event.top_logprobs.push_back(to_public(logprob));
-  }
-  const int64_t n_made = ++request.summary.usage.completion_tokens;
-  const auto ended = end_by_token(request, event);
-  if (!ended) {
-    text::StopResult shown = request.output.push(pick_.token);
-    event.text = std::move(shown.text);
-    event.stop_index = shown.hit;
-  }
-  request.watch.on_token(token_time_ns_, !event.text.empty());
-  if (ended) return ended;
-  if (event.stop_index) return FinishReason::kStopString;
-  if (request.constraint != nullptr && request.constraint->must_end()) return FinishReason::kStopEos;
-  if (n_made == request.rules.max_tokens) return FinishReason::kLength;
+Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::Sequence& sequence,
+                          std::span<const float> logits) {
   const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + 1 < loaded_.n_ctx();
-  return has_room ? std::nullopt : std::optional(FinishReason::kContextFull);
+  TokenEvent& event = outbox_.add(request, choice);
+  const PickInput input{logits, choice, sequence.next_position(), has_room, token_time_ns_};
+  const Picked picked = picker_.pick(request, input, event);
+  if (picked.gap_ns != kNever) metrics_.itl_ns.record(static_cast<uint64_t>(picked.gap_ns));
+  if (picked.reason) end_choice(request, event, *picked.reason);
+  return picked;
 }
 
-std::optional<FinishReason> StepLoop::end_by_token(const ActiveRequest& request, TokenEvent& event) const {
-  const auto& stop_ids = request.rules.stop_ids;
-  if (const auto it = std::ranges::find(stop_ids, event.token); it != stop_ids.end()) {
-    event.stop_index = static_cast<size_t>(it - stop_ids.begin());
-    return FinishReason::kStopId;
+// Choices that ended with their first token never get a sequence.
+void StepLoop::fork_choices() {
+  for (ActiveRequest* request : to_fork_) {
+    request->has_forked = true;
+    for (int32_t i = 1; i < request->n_choices(); ++i) {
+      if (!request->choice(i).is_open) continue;
+      scheduler_.fork(request->id, request->sequence_of(i));
+      scheduler_.append(request->sequence_of(i), request->choice(i).first_token);
+    }
+    if (request->choice(0).is_open) {
+      scheduler_.append(request->id, request->choice(0).first_token);
+    } else {
+      scheduler_.remove(request->id);
+    }
   }
-  const bool is_end = std::ranges::binary_search(loaded_.tokenizer->end_tokens(), event.token);
-  return is_end && !request.rules.ignore_eos ? std::optional(FinishReason::kStopEos) : std::nullopt;
+  to_fork_.clear();
 }
 
-void StepLoop::finish(ActiveRequest& request, TokenEvent& event, FinishReason reason) {
-  if (reason != FinishReason::kStopString) event.text += request.output.finish();
+void StepLoop::end_choice(ActiveRequest& request, TokenEvent& event, FinishReason reason) {
+  Choice& choice = request.choice(event.choice);
+  if (reason != FinishReason::kStopString) event.text += choice.output.finish();
   event.finish = reason;
+  choice.is_open = false;
+  metrics_.n_finished[static_cast<size_t>(reason)].add();
+  if (--request.n_open > 0) return;
   request.watch.on_end(clock_.now_ns());
-  const Usage& usage = request.summary.usage;
-  request.summary.timings = request.watch.timings(usage.prompt_tokens - usage.cached_tokens);
-  event.summary = std::move(request.summary);
   ++totals_.n_finished;
   ++n_finished_now_;
+  event.summary.emplace();  // filled by publish(), when everything is counted
 }
 
 void StepLoop::count_usage(ActiveRequest& request, const sched::Sequence& sequence, int32_t n_rows) {
   Usage& usage = request.summary.usage;
-  usage.cached_tokens = sequence.n_cached;
-  usage.cropped_tokens = sequence.n_cropped;
-  usage.preemptions = sequence.n_preemptions;
-  usage.token_layers = (sequence.n_rows + n_rows) * static_cast<int64_t>(loaded_.model->spec().blocks.size());
+  usage.cached_tokens += sequence.n_cached;
+  usage.cropped_tokens = std::max(usage.cropped_tokens, sequence.n_cropped);
+  usage.preemptions += sequence.n_preemptions;
+  usage.token_layers += (sequence.n_rows + n_rows) * static_cast<int64_t>(loaded_.model->spec().blocks.size());
   totals_.cached_tokens += sequence.n_cached;
 }
 
 // A finished request is forgotten before its last event, so that its callback may submit the next one.
 void StepLoop::publish() {
-  for (const Outgoing& outgoing : outbox_) {
-    const TokenEvent& event = outgoing.event;
-    if (!event.finish) {
-      outgoing.request->callback(event);
+  for (Outgoing& outgoing : outbox_.events()) {
+    if (!outgoing.event.summary) {
+      outgoing.request->callback(outgoing.event);
       continue;
     }
-    const auto request = std::move(requests_.at(event.request));
-    requests_.erase(event.request);
-    inbox_.forget(event.request);
-    request->callback(event);
+    const RequestTable::Owned request = requests_.take(*outgoing.request);
+    const Usage& usage = request->summary.usage;
+    request->summary.timings = request->watch.timings(usage.prompt_tokens - usage.cached_tokens);
+    metrics_.record(request->summary);
+    outgoing.event.summary = std::move(request->summary);
+    inbox_.forget(*request);
+    request->callback(outgoing.event);
   }
   outbox_.clear();
 }

@@ -1,28 +1,30 @@
 #pragma once
 // The engine itself: one thread that takes requests in, computes steps, chooses tokens and hands events out. Everything
-// here belongs to that thread, except where a member says otherwise.
+// here belongs to that thread, except where a member says otherwise. Once as many requests as ever run at once have
+// passed through, a step allocates nothing but what callers' constraints and callbacks do.
 
-#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "candor/engine.h"
 #include "engine/active_request.h"
+#include "engine/engine_metrics.h"
 #include "engine/inbox.h"
 #include "engine/loaded_model.h"
+#include "engine/outbox.h"
+#include "engine/request_table.h"
+#include "engine/token_picker.h"
 #include "obs/clock.h"
-#include "sample/sampler.h"
 #include "sched/scheduler.h"
 
 namespace candor::engine {
 
 class StepLoop {
  public:
-  // Borrows all three; they outlive the loop.
-  StepLoop(LoadedModel& loaded, Inbox& inbox, const obs::Clock& clock);
+  // Borrows all; they outlive the loop.
+  StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, const obs::Clock& clock);
 
   // Runs until the inbox is closed, then ends what is left with kCancelled.
   void run();
@@ -32,21 +34,22 @@ class StepLoop {
   void on_step(Engine::StepCallback callback);
 
  private:
-  using Requests = std::map<SequenceId, std::unique_ptr<ActiveRequest>>;
-
   void step();
   void take_in(InboxBatch& batch);
   void start(std::unique_ptr<ActiveRequest> request);
-  void cancel(SequenceId id);
+  void cancel(RequestId id);
   void cancel_all();
+  void expire();
+  void end_all(ActiveRequest& request, FinishReason reason);
 
   backend::LogitsView compute(const sched::StepPlan& plan);
   void pick_tokens(const sched::StepPlan& plan, const backend::LogitsView& logits);
-  sched::Outcome pick_one(const sched::PlannedSlice& slice, std::span<const float> logits);
-  Expected<void> choose(ActiveRequest& request, const sched::Sequence& sequence, std::span<const float> logits);
-  std::optional<FinishReason> add_token(ActiveRequest& request, const sched::Sequence& sequence, TokenEvent& event);
-  std::optional<FinishReason> end_by_token(const ActiveRequest& request, TokenEvent& event) const;
-  void finish(ActiveRequest& request, TokenEvent& event, FinishReason reason);
+  sched::Outcome pick_next(ActiveRequest& request, const sched::PlannedSlice& slice, std::span<const float> logits);
+  sched::Outcome pick_first(ActiveRequest& request, const sched::PlannedSlice& slice, std::span<const float> logits);
+  Picked pick_for(ActiveRequest& request, int32_t choice, const sched::Sequence& sequence,
+                  std::span<const float> logits);
+  void fork_choices();
+  void end_choice(ActiveRequest& request, TokenEvent& event, FinishReason reason);
   void count_usage(ActiveRequest& request, const sched::Sequence& sequence, int32_t n_rows);
   void publish();
   void record(const StepReport& report);
@@ -54,22 +57,18 @@ class StepLoop {
   // Constant after construction.
   LoadedModel& loaded_;
   Inbox& inbox_;
+  MetricStore& metrics_;
   const obs::Clock& clock_;
   sched::StepBudget budget_;
 
   // Engine thread only.
   sched::Scheduler scheduler_;
-  Requests requests_;
-  sample::Sampler sampler_;
-  sample::Pick pick_;
-  constrain::TokenMask mask_;
+  RequestTable requests_;
+  TokenPicker picker_;
   std::vector<sched::Outcome> outcomes_;
-  std::vector<TokenId> picked_;
-  struct Outgoing {
-    ActiveRequest* request = nullptr;  // of requests_, until publish() forgets it
-    TokenEvent event{};
-  };
-  std::vector<Outgoing> outbox_;
+  std::vector<TokenId> picked_;          // what the outcomes look into
+  std::vector<ActiveRequest*> to_fork_;  // their prompt was read in this step
+  Outbox outbox_;
   EngineStats totals_;
   int64_t step_began_ns_ = 0;
   int64_t token_time_ns_ = 0;  // when this step's logits were there

@@ -8,6 +8,8 @@
 
 namespace candor::engine {
 
+inline constexpr int64_t kNever = -1;
+
 class Stopwatch {
  public:
   explicit Stopwatch(int64_t now_ns) : submitted_(now_ns), end_(now_ns) {}
@@ -16,12 +18,18 @@ class Stopwatch {
   void on_rows(int64_t now_ns) {
     if (first_row_ == kNever) first_row_ = now_ns;
   }
-  // A token came, with text that may be shown or without.
-  void on_token(int64_t now_ns, bool has_text) {
-    if (n_tokens_ > 0) longest_gap_ = std::max(longest_gap_, now_ns - last_token_);
-    if (n_tokens_++ == 0) first_token_ = now_ns;
-    last_token_ = now_ns;
+  // A token of some choice came, with text that may be shown or without; before_ns: when that choice's last one came,
+  // or kNever. Returns the time between the two, or kNever.
+  int64_t on_token(int64_t now_ns, int64_t before_ns, bool has_text) {
+    if (first_token_ == kNever) first_token_ = now_ns;
     if (has_text && first_text_ == kNever) first_text_ = now_ns;
+    last_token_ = now_ns;
+    if (before_ns == kNever) return kNever;
+    const int64_t gap = now_ns - before_ns;
+    longest_gap_ = std::max(longest_gap_, gap);
+    all_gaps_ += gap;
+    ++n_gaps_;
+    return gap;
   }
   void on_end(int64_t now_ns) { end_ = now_ns; }
 
@@ -29,8 +37,6 @@ class Stopwatch {
   RequestTimings timings(int64_t n_prefilled) const;
 
  private:
-  static constexpr int64_t kNever = -1;
-
   int64_t submitted_;
   int64_t first_row_ = kNever;
   int64_t first_token_ = kNever;
@@ -38,7 +44,8 @@ class Stopwatch {
   int64_t last_token_ = kNever;
   int64_t end_;
   int64_t longest_gap_ = 0;
-  int64_t n_tokens_ = 0;
+  int64_t all_gaps_ = 0;
+  int64_t n_gaps_ = 0;
 };
 
 }  // namespace candor::engine

@@ -52,6 +52,17 @@ std::vector<Condition> conditions() {
       {"2 threads", [](EngineOptions& o) { o.n_threads = 2; }},
       {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
       {"prefix cache", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
+      {"chunks as the costs allow",
+       [](EngineOptions& o) {
+         o.costs = StepCosts{.points = {{1, 1.0}, {4, 1.2}, {64, 20.0}}, .attend_ns = 100};
+       },
+       16},
+      {"steps of a given time",
+       [](EngineOptions& o) {
+         o.costs = StepCosts{.points = {{1, 1.0}, {64, 64.0}}, .attend_ns = 0};
+         o.step_ms = 25;
+       },
+       7},
       {"a pool for one context", [](EngineOptions& o) { o.kv_blocks = 16; }, 16},
   };
 }
@@ -83,6 +94,7 @@ class Invariance : public testing::TinyModelTest {
     options.n_ctx = 512;
     options.kv_blocks = 16 * 16;
     options.prefix_cache = false;
+    options.costs = StepCosts{.points = {{1, 0.0}}, .attend_ns = 0};
     return options;
   }
 

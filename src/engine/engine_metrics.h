@@ -1,0 +1,22 @@
+#pragma once
+// The engine's counters and histograms. Written by the engine thread and by submit(), read by any thread.
+
+#include <array>
+
+#include "candor/metrics.h"
+#include "obs/metrics.h"
+
+namespace candor::engine {
+
+struct MetricStore {
+  obs::Histogram queue_ns, ttft_ns, e2e_ns, itl_ns, step_ns;
+  obs::Histogram prompt_tokens, completion_tokens, step_rows;
+  std::array<obs::Counter, kFinishReasons> n_finished;
+  obs::Counter n_refused, n_overloaded;
+
+  // A request ended.
+  void record(const RequestSummary& summary);
+  EngineMetrics snapshot() const;
+};
+
+}  // namespace candor::engine

@@ -1,0 +1,49 @@
+#pragma once
+// One row of logits to the next token of one choice, and what its caller is told of it: the draw, the text, and whether
+// the choice ends. Engine thread only; scratch memory is used again from token to token.
+
+#include <optional>
+#include <span>
+
+#include "constrain/token_mask.h"
+#include "engine/active_request.h"
+#include "sample/sampler.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::engine {
+
+struct PickInput {
+  std::span<const float> logits{};  // [V]
+  int32_t choice = 0;
+  uint64_t position = 0;  // of the token to choose, in the whole text
+  bool has_room = true;   // for another one behind it
+  int64_t now_ns = 0;     // when the logits were there
+};
+
+struct Picked {
+  TokenId token = kNoToken;
+  std::optional<FinishReason> reason{};  // set where the choice ends with it
+  int64_t gap_ns = kNever;               // since the choice's token before
+};
+
+class TokenPicker {
+ public:
+  // The tokenizer is borrowed and outlives the picker.
+  explicit TokenPicker(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer), mask_(tokenizer.n_vocab()) {}
+
+  // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
+  // the choice with kError and event.error.
+  Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+
+ private:
+  Expected<void> choose(ActiveRequest& request, const PickInput& input);
+  std::optional<FinishReason> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  std::optional<FinishReason> end_by_token(const ActiveRequest& request, TokenEvent& event) const;
+
+  const text::Tokenizer& tokenizer_;
+  sample::Sampler sampler_;
+  sample::Pick pick_;
+  constrain::TokenMask mask_;
+};
+
+}  // namespace candor::engine
