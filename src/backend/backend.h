@@ -62,14 +62,37 @@ struct LinearTerm {
   Activation dst;                  // [T, out], overwritten
 };
 
+// Of a norm: y = normalised x * gain + bias.
+struct NormWeights {
+  NormWeights(const Weight& gain_of, const Weight* bias_of = nullptr) : gain(&gain_of), bias(bias_of) {}
+  const Weight* gain;  // [D]
+  const Weight* bias;  // [D] or nullptr
+};
+
+struct Expert {
+  const Weight* gate = nullptr;  // [F, D]
+  const Weight* up = nullptr;    // [F, D]
+  const Weight* down = nullptr;  // [D, F]
+};
+
+struct MoeTerm {
+  std::span<const Expert> experts;  // [E]
+  MoeSpec spec;
+  GateKind kind = GateKind::kSilu;
+  Activation scores;                   // [T, E], the router's
+  Activation rows, gate, up, outputs;  // room: [T, D], [T, F], [T, F], [T, D]; overwritten
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
 
   // dst: [T, D]; row t = table[tokens[t]] * scale. tokens come from the batch of this step.
   virtual void embed(Activation dst, const Weight& table, float scale) = 0;
-  // dst, src: [T, D] (may be the same slot); gain: [D].
-  virtual void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) = 0;
+  // dst: [T, D]; row t += table[positions[t]].
+  virtual void add_positions(Activation dst, const Weight& table) = 0;
+  // dst, src: [T, D] (may be the same slot). [T, H * Dh] may be passed as [T * H, Dh] to normalise each head.
+  virtual void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) = 0;
   // src: [T, in]. One input, several weights (Q, K and V; gate and up), so that the input is encoded once.
   virtual void linear(std::span<const LinearTerm> terms, Activation src) = 0;
   // x: [T, n_heads * head_dim], rotated in place by the positions of this step's rows.
@@ -80,12 +103,16 @@ class Ops {
                       const AttnSpec& spec) = 0;
   // dst = act(gate) * up, element by element; all [T, F]; dst may be either source.
   virtual void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) = 0;
+  // x = act(x), element by element; [T, F].
+  virtual void activate(Activation x, GateKind kind) = 0;
+  // dst: [T, D] = the outputs of each row's experts for src: [T, D], weighted, added in ascending order of the expert.
+  virtual void moe(Activation dst, Activation src, const MoeTerm& term) = 0;
   // dst += src * scale; both [T, D].
   virtual void add(Activation dst, Activation src, float scale) = 0;
   // dst: [n_out, D] = rows out_rows of src: [T, D].
   virtual void gather(Activation dst, Activation src) = 0;
-  // logits: [n_out, V], times scale, become the result of the step.
-  virtual void collect(Activation logits, float scale) = 0;
+  // logits: [n_out, V], scaled and capped, become the result of the step.
+  virtual void collect(Activation logits, const LogitSpec& spec) = 0;
 };
 
 struct BackendInfo {

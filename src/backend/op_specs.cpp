@@ -1,6 +1,7 @@
 #include "backend/op_specs.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -67,6 +68,16 @@ const char* name_of(KvType type) {
       return "q8_0";
   }
   return "unknown";
+}
+
+std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
+  const int32_t power = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(std::max(1, n_heads))));
+  std::vector<float> slopes;
+  for (int32_t head = 0; head < n_heads; ++head) {
+    const double step = head < power ? (head + 1.0) / power : (2.0 * (head - power) + 1.0) / (2.0 * power);
+    slopes.push_back(static_cast<float>(std::exp2(-static_cast<double>(max_bias) * step)));
+  }
+  return slopes;
 }
 
 int64_t kv_block_bytes(const KvLayout& layout) {

@@ -42,14 +42,36 @@ struct AttnSpec {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;  // divides n_heads
   int32_t head_dim = 0;
-  float scale = 0.0f;         // of q.k before softmax
-  int32_t window_tokens = 0;  // 0 = every earlier position; else position p sees (p - window, p]
+  float scale = 0.0f;           // of q.k before softmax
+  int32_t window_tokens = 0;    // 0 = every earlier position; else position p sees (p - window, p]
+  float softcap = 0.0f;         // score = softcap * tanh(score / softcap); 0 = as it is
+  float max_alibi_bias = 0.0f;  // score of position t seen from p -= slope * (p - t), alibi_slopes(); 0 = none
   RopeSpec rope;
   bool operator==(const AttnSpec&) const = default;
 };
 
+// [n_heads]: Press et al., "Train short, test long", 2022. For a power of two n of heads head i has 2^(-max_bias * (i +
+// 1) / n); other counts take every second slope of twice the next lower power for the heads past it.
+std::vector<float> alibi_slopes(int32_t n_heads, float max_bias);
+
 // kSilu: x / (1 + e^-x). kGelu: the tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-enum class GateKind : uint8_t { kSilu, kGelu };
+// kGeluErf: the exact form, 0.5 x (1 + erf(x / sqrt(2))).
+enum class GateKind : uint8_t { kSilu, kGelu, kGeluErf };
+
+// A mixture of experts: which experts a row goes to and how their outputs are added (backend/routing.h).
+struct MoeSpec {
+  int32_t n_experts = 0;    // 0 = an ordinary feed-forward
+  int32_t n_used = 0;       // experts of a row
+  bool renormalise = true;  // weights are the softmax over the chosen experts; false: over all
+  bool operator==(const MoeSpec&) const = default;
+};
+
+// logits = softcap * tanh(logits * scale / softcap), softcap 0: logits * scale.
+struct LogitSpec {
+  float scale = 1.0f;
+  float softcap = 0.0f;
+  bool operator==(const LogitSpec&) const = default;
+};
 
 // How the backend packs a weight.
 enum class WeightRole : uint8_t { kEmbedding, kLinear, kEmbeddingAndLinear, kVector };

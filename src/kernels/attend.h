@@ -53,6 +53,8 @@ struct AttendArgs {
   int32_t first_position = 0;  // row i sees positions (window == 0 ? 0 : p - window + 1) .. p = first_position + i
   int32_t window_tokens = 0;
   float scale = 1.0f;
+  float softcap = 0.0f;           // score = softcap * tanh(score / softcap); 0 = none
+  const float* slopes = nullptr;  // [n_group_heads]: score of position t seen from p -= slope * (p - t); nullptr = none
 };
 
 // Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.

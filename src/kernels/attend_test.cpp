@@ -44,6 +44,8 @@ struct Query {
   int32_t n_rows = 1;
   int32_t heads = 1;
   int32_t window = 0;
+  float softcap = 0.0f;
+  const float* slopes = nullptr;
 };
 
 std::vector<float> queries(const Sequence& s, const Query& query) {
@@ -65,7 +67,9 @@ AttendArgs args_of(const Sequence& s, const Query& query, const std::vector<floa
           s.head_dim,
           query.first,
           query.window,
-          1.0f / std::sqrt(static_cast<float>(s.head_dim))};
+          1.0f / std::sqrt(static_cast<float>(s.head_dim)),
+          query.softcap,
+          query.slopes};
 }
 
 std::vector<float> run(const KernelTable& table, const Sequence& s, const Query& query) {
@@ -93,7 +97,8 @@ std::vector<float> run_in_splits(const KernelTable& table, const Sequence& s, co
 }
 
 // f64 attention of one query over bf16 K and V.
-std::vector<double> expected(const Sequence& s, const float* q, int32_t position, int32_t window) {
+std::vector<double> expected(const Sequence& s, const float* q, int32_t position, int32_t window, double cap = 0.0,
+                             double slope = 0.0) {
   const auto dim = static_cast<size_t>(s.head_dim);
   const auto begin = static_cast<size_t>(window == 0 ? 0 : std::max(0, position - window + 1));
   std::vector<double> weights;
@@ -101,7 +106,9 @@ std::vector<double> expected(const Sequence& s, const float* q, int32_t position
   for (size_t t = begin; t <= static_cast<size_t>(position); ++t) {
     double score = 0;
     for (size_t d = 0; d < dim; ++d) score += static_cast<double>(q[d]) * bf16_to_f32(f32_to_bf16(s.k[t * dim + d]));
-    weights.push_back(std::exp(score / std::sqrt(static_cast<double>(dim))));
+    score /= std::sqrt(static_cast<double>(dim));
+    if (cap != 0.0) score = cap * std::tanh(score / cap);
+    weights.push_back(std::exp(score - slope * (position - static_cast<double>(t))));
     sum += weights.back();
   }
   std::vector<double> out(dim);
@@ -132,6 +139,24 @@ TEST_F(attend, agrees_with_f64_for_every_head_width_and_window) {
         }
       }
     }
+  }
+}
+
+TEST_F(attend, scores_are_capped_and_lowered_by_distance) {
+  const float slopes[] = {0.25f, 0.0625f};
+  for (const KernelTable* table : runnable_tables()) {
+    const Sequence s(*table, 300, 64);
+    const Query query{270, 30, 2, 0, 1.5f, slopes};
+    const auto q = queries(s, query);
+    const auto out = run(*table, s, query);
+    for (int32_t i = 0; i < 60; ++i) {
+      const auto want = expected(s, q.data() + i * 64, 270 + i / 2, 0, 1.5, static_cast<double>(slopes[i % 2]));
+      for (int32_t d = 0; d < 64; ++d) {
+        ASSERT_NEAR(out[static_cast<size_t>(i * 64 + d)], want[static_cast<size_t>(d)], 0.03) << table->name;
+      }
+    }
+    const auto portable = runnable_tables().front();
+    EXPECT_EQ(first_difference(run(*portable, Sequence(*portable, 300, 64), query), out), -1) << table->name;
   }
 }
 

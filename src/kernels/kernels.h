@@ -63,9 +63,12 @@ struct KernelTable {
   void (*scale)(const float* src, float scale, int64_t n, float* dst);
   // dst[i] += bias[i].
   void (*add)(const float* bias, int64_t n, float* dst);
-  // dst[i] = act(gate[i]) * up[i]; dst may be either. gelu is the tanh form.
+  // dst[i] = act(gate[i]) * up[i]; dst may be either; up may be nullptr: act(gate[i]). gelu is the tanh form.
   void (*silu_gate)(const float* gate, const float* up, int64_t n, float* dst);
   void (*gelu_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  void (*gelu_erf_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  // dst[i] = cap * tanh(src[i] / cap); may be the same.
+  void (*soft_cap)(const float* src, float cap, int64_t n, float* dst);
 
   // Largest value; NaN counts as -infinity. n >= 1.
   float (*max)(const float* src, int64_t n);

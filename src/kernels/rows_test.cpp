@@ -67,6 +67,30 @@ TEST_F(rows, exp_and_silu_are_those_of_base_bit_for_bit) {
   }
 }
 
+TEST_F(rows, gelu_by_erf_and_the_soft_cap_agree_with_libm_and_have_the_bits_of_portable) {
+  std::vector<float> x;
+  for (float v = -12.0f; v < 12.0f; v += 0.00137f) x.push_back(v);
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<float> first[2];
+  for (const KernelTable* t : runnable_tables()) {
+    std::vector<float> gelu(x.size());
+    std::vector<float> capped(x.size());
+    t->gelu_erf_gate(x.data(), nullptr, n, gelu.data());
+    t->soft_cap(x.data(), 2.5f, n, capped.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double v = x[i];
+      const double want = 0.5 * v * std::erfc(-v / std::sqrt(2.0));
+      // Below -9 erfc's argument is capped.
+      ASSERT_NEAR(gelu[i], want, v > -9.0 ? 2e-5 * std::fabs(want) + 1e-30 : 1e-18) << v;
+      ASSERT_NEAR(capped[i], 2.5 * std::tanh(v / 2.5), 4e-7 * std::fabs(v)) << v;
+    }
+    if (first[0].empty()) first[0] = gelu;
+    if (first[1].empty()) first[1] = capped;
+    EXPECT_EQ(first_difference(first[0], gelu), -1) << t->name;
+    EXPECT_EQ(first_difference(first[1], capped), -1) << t->name;
+  }
+}
+
 TEST_F(rows, norms_agree_with_f64) {
   const int64_t n = 2048;
   const auto x = random_row(n, 5, 2.0f);

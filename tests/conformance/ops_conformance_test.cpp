@@ -105,6 +105,27 @@ TEST(ops, gates_agree) {
   }
 }
 
+// The bound of the kernel for the exact GELU is 2e-5.
+TEST(ops, activations_agree) {
+  for (const GateKind kind : {GateKind::kSilu, GateKind::kGelu, GateKind::kGeluErf}) {
+    expect_close(
+        [kind](Rig& rig, Activation x, Activation) {
+          rig.ops().activate(x, kind);
+          return x;
+        },
+        2.5e-5f, 2e-6f);
+  }
+}
+
+TEST(ops, positions_are_added_from_a_table) {
+  expect_close(
+      [](Rig& rig, Activation x, Activation) {
+        rig.ops().add_positions(x, rig.upload_rows(random_values(static_cast<size_t>(kRows) * kCols, 5), kCols));
+        return x;
+      },
+      0x1p-23f, 0.0f);
+}
+
 TEST(ops, adding_agrees_to_one_rounding) {
   expect_close(
       [](Rig& rig, Activation x, Activation y) {

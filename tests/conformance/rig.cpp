@@ -78,7 +78,7 @@ KvStore& Rig::kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t
 std::vector<float> Rig::run(const StepBatch& batch, const std::function<Activation()>& body) {
   if (!kv_) kv(1, 1, 16, 1);
   backend_->begin_step(batch, *kv_);
-  ops().collect(body(), 1.0f);
+  ops().collect(body(), {});
   const backend::LogitsView view = backend_->wait(backend_->end_step());
   return {view.data, view.data + static_cast<size_t>(view.n_rows) * static_cast<size_t>(view.n_vocab)};
 }

@@ -29,6 +29,15 @@ int32_t group_heads(const AttnSpec& spec) {
 
 }  // namespace
 
+const float* CpuOps::slopes_of(const AttnSpec& spec) {
+  if (spec.max_alibi_bias == 0.0f) return nullptr;
+  if (slopes_bias_ != spec.max_alibi_bias || slopes_.size() != static_cast<size_t>(spec.n_heads)) {
+    slopes_ = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
+    slopes_bias_ = spec.max_alibi_bias;
+  }
+  return slopes_.data();
+}
+
 void CpuOps::make_row_groups(int32_t heads) {
   const int32_t rows = std::max(1, kQueriesPerUnit / heads);
   groups_.clear();
@@ -53,7 +62,9 @@ AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_
           .head_dim = a.spec->head_dim,
           .first_position = slice.n_past + group.first,
           .window_tokens = a.spec->window_tokens,
-          .scale = a.spec->scale};
+          .scale = a.spec->scale,
+          .softcap = a.spec->softcap,
+          .slopes = a.slopes == nullptr ? nullptr : a.slopes + kv_head * group_heads(*a.spec)};
 }
 
 // Units run over the groups, and within a group over the kv heads.
@@ -145,7 +156,7 @@ void CpuOps::attend_in_splits(const Attention& a) {
 
 void CpuOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) {
   if (batch_.n_rows() == 0) return;
-  const Attention a{dst, q, k, v, layer, &spec};
+  const Attention a{dst, q, k, v, layer, &spec, slopes_of(spec)};
   make_row_groups(group_heads(spec));
   if (fault_ != Fault::kNone) {
     store_all(a);

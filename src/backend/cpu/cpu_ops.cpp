@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checked.h"
@@ -28,6 +29,11 @@ size_t encoded_bytes(const ArenaLayout& layout) {
   return row * static_cast<size_t>(std::max(layout.max_rows, layout.max_out_rows));
 }
 
+auto gate_function(const kernels::KernelTable& table, GateKind kind) {
+  if (kind == GateKind::kSilu) return table.silu_gate;
+  return kind == GateKind::kGelu ? table.gelu_gate : table.gelu_erf_gate;
+}
+
 }  // namespace
 
 // fn(row) for each row, whole rows to a thread. row_ns: rough cost of a row.
@@ -45,6 +51,7 @@ CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fa
 
 Expected<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));
+  CANDOR_TRY(scratch_.reserve(sizeof(float) * static_cast<size_t>(std::max(1, layout.max_input_cols))));
   CANDOR_ASSIGN(encoded_, platform::HugeBuffer::allocate(encoded_bytes(layout), "a step's encoded activations"));
   return {};
 }
@@ -70,15 +77,29 @@ void CpuOps::embed(Activation dst, const Weight& table, float scale) {
   });
 }
 
-void CpuOps::norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) {
-  const float* gains = own(gain).values();
+void CpuOps::add_positions(Activation dst, const Weight& table) {
+  const CpuWeight& weight = own(table);
+  const int64_t cost = std::max<int64_t>(1, dst.n_cols / kNormSpeed);
+  pool_.parallel_for({.n_units = dst.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
+                     [&](UnitRange range) {
+                       float* row = reinterpret_cast<float*>(scratch_.of(range.thread));
+                       for (int64_t i = range.begin; i < range.end; ++i) {
+                         weight.decode_row(batch_.positions[static_cast<size_t>(i)], row);
+                         table_.add(row, dst.n_cols, arena_.row(dst, static_cast<int32_t>(i)));
+                       }
+                     });
+}
+
+void CpuOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
+  const float* gains = own(*weights.gain).values();
+  const float* biases = weights.bias == nullptr ? nullptr : own(*weights.bias).values();
   for_rows(src.n_rows, src.n_cols / kNormSpeed, [&](int32_t i) {
     const float* x = arena_.row(src, i);
     float* y = arena_.row(dst, i);
     if (spec.kind == NormKind::kRms) {
       table_.rms_norm(x, gains, spec.epsilon, src.n_cols, y);
     } else {
-      table_.layer_norm(x, gains, nullptr, spec.epsilon, src.n_cols, y);
+      table_.layer_norm(x, gains, biases, spec.epsilon, src.n_cols, y);
     }
   });
 }
@@ -100,9 +121,49 @@ void CpuOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpe
 }
 
 void CpuOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
-  const auto function = kind == GateKind::kSilu ? table_.silu_gate : table_.gelu_gate;
+  const auto function = gate_function(table_, kind);
   for_rows(dst.n_rows, dst.n_cols / kGateSpeed,
            [&](int32_t i) { function(arena_.row(gate_src, i), arena_.row(up, i), dst.n_cols, arena_.row(dst, i)); });
+}
+
+void CpuOps::activate(Activation x, GateKind kind) {
+  const auto function = gate_function(table_, kind);
+  for_rows(x.n_rows, x.n_cols / kGateSpeed,
+           [&](int32_t i) { function(arena_.row(x, i), nullptr, x.n_cols, arena_.row(x, i)); });
+}
+
+void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
+  if (src.n_rows == 0) return;
+  routing_.begin(term.spec);
+  for (int32_t i = 0; i < src.n_rows; ++i) {
+    routing_.add_row(i, {arena_.row(term.scores, i), static_cast<size_t>(term.scores.n_cols)});
+  }
+  std::memset(arena_.data(dst), 0, static_cast<size_t>(dst.n_rows) * static_cast<size_t>(dst.n_cols) * sizeof(float));
+  for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
+    if (!routing_.visits(expert).empty()) run_expert(dst, src, term, expert);
+  }
+}
+
+void CpuOps::run_expert(Activation dst, Activation src, const MoeTerm& term, int32_t expert) {
+  const std::span<const Routing::Visit> visits = routing_.visits(expert);
+  const Expert& weights = term.experts[static_cast<size_t>(expert)];
+  const auto part_of = [&](Activation x) { return Activation{x.slot, static_cast<int32_t>(visits.size()), x.n_cols}; };
+  const Activation rows = part_of(term.rows);
+  const Activation gates = part_of(term.gate);
+  const Activation ups = part_of(term.up);
+  const Activation outputs = part_of(term.outputs);
+  const auto visit_of = [&](int32_t i) { return visits[static_cast<size_t>(i)]; };
+  for_rows(rows.n_rows, rows.n_cols / kCopySpeed, [&](int32_t i) {
+    std::memcpy(arena_.row(rows, i), arena_.row(src, visit_of(i).row),
+                static_cast<size_t>(rows.n_cols) * sizeof(float));
+  });
+  linear(std::array{LinearTerm{weights.gate, nullptr, gates}, LinearTerm{weights.up, nullptr, ups}}, rows);
+  gate(gates, gates, ups, term.kind);
+  linear(std::array{LinearTerm{weights.down, nullptr, outputs}}, gates);
+  for_rows(outputs.n_rows, outputs.n_cols / kCopySpeed, [&](int32_t i) {
+    const Routing::Visit visit = visit_of(i);
+    table_.add_scaled(arena_.row(outputs, i), visit.weight, outputs.n_cols, arena_.row(dst, visit.row));
+  });
 }
 
 void CpuOps::add(Activation dst, Activation src, float scale) {
@@ -118,11 +179,14 @@ void CpuOps::gather(Activation dst, Activation src) {
 }
 
 // The result stays where it is: nothing writes to the slot before the next step.
-void CpuOps::collect(Activation logits, float scale) {
+void CpuOps::collect(Activation logits, const LogitSpec& spec) {
   if (logits.n_rows == 0) return;
-  if (scale != 1.0f) {
-    for_rows(logits.n_rows, logits.n_cols / kCopySpeed,
-             [&](int32_t i) { table_.scale(arena_.row(logits, i), scale, logits.n_cols, arena_.row(logits, i)); });
+  if (spec.scale != 1.0f || spec.softcap != 0.0f) {
+    for_rows(logits.n_rows, logits.n_cols / kGateSpeed, [&](int32_t i) {
+      float* row = arena_.row(logits, i);
+      if (spec.scale != 1.0f) table_.scale(row, spec.scale, logits.n_cols, row);
+      if (spec.softcap != 0.0f) table_.soft_cap(row, spec.softcap, logits.n_cols, row);
+    });
   }
   logits_ = {arena_.data(logits), logits.n_rows, logits.n_cols};
 }

@@ -11,6 +11,7 @@
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/rope_tables.h"
 #include "backend/cpu/test_faults.h"
+#include "backend/routing.h"
 #include "kernels/kernels.h"
 #include "platform/thread_pool.h"
 
@@ -32,14 +33,17 @@ class CpuOps final : public Ops {
   LogitsView logits() const { return logits_; }
 
   void embed(Activation dst, const Weight& table, float scale) override;
-  void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) override;
+  void add_positions(Activation dst, const Weight& table) override;
+  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
   void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void activate(Activation x, GateKind kind) override;
+  void moe(Activation dst, Activation src, const MoeTerm& term) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
-  void collect(Activation logits, float scale) override;
+  void collect(Activation logits, const LogitSpec& spec) override;
 
  private:
   // Panels of one term inside the run over all terms of a linear().
@@ -60,6 +64,7 @@ class CpuOps final : public Ops {
     Activation dst, q, k, v;
     int32_t layer = 0;
     const AttnSpec* spec = nullptr;
+    const float* slopes = nullptr;  // [H] of ALiBi, or nullptr
   };
   // One split of one (row group, head), when a long context is shared between threads.
   struct SplitUnit {
@@ -70,6 +75,11 @@ class CpuOps final : public Ops {
 
   template <class Fn>
   void for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn);
+
+  // Slopes of ALiBi for the spec, or nullptr.
+  const float* slopes_of(const AttnSpec& spec);
+  // The rows of one expert through it, added to dst.
+  void run_expert(Activation dst, Activation src, const MoeTerm& term, int32_t expert);
 
   void encode_rows(kernels::Encoding encoding, Activation src);
   void run_panels(Activation src);
@@ -106,6 +116,9 @@ class CpuOps final : public Ops {
   std::vector<SplitUnit> splits_;
   std::vector<size_t> first_partial_;
   platform::HugeBuffer partials_;
+  std::vector<float> slopes_;
+  float slopes_bias_ = 0.0f;  // the max_alibi_bias that slopes_ are of
+  Routing routing_;
 };
 
 }  // namespace candor::backend::cpu

@@ -1,8 +1,10 @@
 #include "backend/reference/reference_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
+#include <numbers>
 
 #include "backend/reference/reference_math.h"
 
@@ -32,7 +34,13 @@ double mean_square(const float* x, size_t n, double centre) {
   return sum / static_cast<double>(n);
 }
 
-double activate(double x, GateKind kind) {
+// cap * tanh(x / cap); x itself where there is no cap.
+double soft_cap(double x, float cap) {
+  if (cap == 0.0f) return x;
+  return static_cast<double>(cap) * (2.0 * sigmoid(2.0 * x / static_cast<double>(cap)) - 1.0);
+}
+
+double activation(double x, GateKind kind) {
   switch (kind) {
     case GateKind::kSilu:
       return x * sigmoid(x);
@@ -41,6 +49,8 @@ double activate(double x, GateKind kind) {
       constexpr double kSqrt2OverPi = 0.79788456080286535588;
       return x * sigmoid(2.0 * kSqrt2OverPi * (x + 0.044715 * x * x * x));
     }
+    case GateKind::kGeluErf:
+      return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2.0);
   }
   return x;
 }
@@ -127,16 +137,26 @@ void ReferenceOps::embed(Activation dst, const Weight& table, float scale) {
   }
 }
 
-void ReferenceOps::norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) {
+void ReferenceOps::add_positions(Activation dst, const Weight& table) {
+  for (int32_t t = 0; t < dst.n_rows; ++t) {
+    const float* src = decoded(table).row(batch_.positions[static_cast<size_t>(t)]);
+    float* y = row(dst, t);
+    for (int32_t i = 0; i < dst.n_cols; ++i) y[i] += src[i];
+  }
+}
+
+void ReferenceOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
   const size_t n = static_cast<size_t>(src.n_cols);
-  const float* gains = decoded(gain).row(0);
+  const float* gains = decoded(*weights.gain).row(0);
+  const float* biases = weights.bias == nullptr ? nullptr : decoded(*weights.bias).row(0);
   for (int32_t t = 0; t < src.n_rows; ++t) {
     const float* x = row(src, t);
     float* y = row(dst, t);
     const double centre = spec.kind == NormKind::kLayer ? mean(x, n) : 0.0;
     const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(spec.epsilon));
     for (size_t i = 0; i < n; ++i) {
-      y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * scale * static_cast<double>(gains[i]));
+      const double bias = biases == nullptr ? 0.0 : static_cast<double>(biases[i]);
+      y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * scale * static_cast<double>(gains[i]) + bias);
     }
   }
 }
@@ -183,13 +203,16 @@ void ReferenceOps::attend(Activation dst, Activation q, Activation k, Activation
                           const AttnSpec& spec) {
   append(k, v, layer);
   const int32_t group = spec.n_heads / spec.n_kv_heads;
+  const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       for (int32_t head = 0; head < spec.n_heads; ++head) {
         const int32_t offset = head * spec.head_dim;
         attend_head(row(dst, seq.first_row + i) + offset, row(q, seq.first_row + i) + offset, {s, seq.n_past + i},
-                    {layer, head / group}, spec);
+                    {layer, head / group,
+                     spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(head)])},
+                    spec);
       }
     }
   }
@@ -207,7 +230,8 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
   scores_.clear();
   for (int32_t p = first; p <= place.position; ++p) {
     widen(kv_->key(blocks, plane.layer, p) + offset, n, key);
-    scores_.push_back(dot(query, key, n) * static_cast<double>(spec.scale));
+    const double score = soft_cap(dot(query, key, n) * static_cast<double>(spec.scale), spec.softcap);
+    scores_.push_back(score - plane.slope * (place.position - p));
   }
   softmax(scores_);
   sums_.assign(n, 0.0);
@@ -225,7 +249,45 @@ void ReferenceOps::gate(Activation dst, Activation gate_src, Activation up, Gate
     const float* ups = row(up, t);
     float* y = row(dst, t);
     for (int32_t i = 0; i < dst.n_cols; ++i) {
-      y[i] = static_cast<float>(activate(static_cast<double>(gates[i]), kind) * static_cast<double>(ups[i]));
+      y[i] = static_cast<float>(activation(static_cast<double>(gates[i]), kind) * static_cast<double>(ups[i]));
+    }
+  }
+}
+
+void ReferenceOps::activate(Activation x, GateKind kind) {
+  for (int32_t t = 0; t < x.n_rows; ++t) {
+    float* y = row(x, t);
+    std::transform(y, y + x.n_cols, y, [kind](float value) {
+      return static_cast<float>(activation(static_cast<double>(value), kind));
+    });
+  }
+}
+
+void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
+  routing_.begin(term.spec);
+  for (int32_t t = 0; t < src.n_rows; ++t) {
+    routing_.add_row(t, {row(term.scores, t), static_cast<size_t>(term.scores.n_cols)});
+    std::fill_n(row(dst, t), dst.n_cols, 0.0f);
+  }
+  const auto first_rows = [](Activation x, size_t n) { return Activation{x.slot, static_cast<int32_t>(n), x.n_cols}; };
+  for (int32_t e = 0; e < routing_.n_experts(); ++e) {
+    const std::span<const Routing::Visit> visits = routing_.visits(e);
+    const Activation rows = first_rows(term.rows, visits.size());
+    const Activation gates = first_rows(term.gate, visits.size());
+    const Activation ups = first_rows(term.up, visits.size());
+    const Activation outputs = first_rows(term.outputs, visits.size());
+    const Expert& expert = term.experts[static_cast<size_t>(e)];
+    for (int32_t i = 0; i < rows.n_rows; ++i) {
+      std::copy_n(row(src, visits[static_cast<size_t>(i)].row), src.n_cols, row(rows, i));
+    }
+    linear(std::array{LinearTerm{expert.gate, nullptr, gates}, LinearTerm{expert.up, nullptr, ups}}, rows);
+    gate(gates, gates, ups, term.kind);
+    linear(std::array{LinearTerm{expert.down, nullptr, outputs}}, gates);
+    for (int32_t i = 0; i < rows.n_rows; ++i) {
+      const Routing::Visit& visit = visits[static_cast<size_t>(i)];
+      const float* x = row(outputs, i);
+      float* y = row(dst, visit.row);
+      for (int32_t c = 0; c < dst.n_cols; ++c) y[c] += x[c] * visit.weight;
     }
   }
 }
@@ -246,13 +308,15 @@ void ReferenceOps::gather(Activation dst, Activation src) {
   }
 }
 
-void ReferenceOps::collect(Activation logits, float scale) {
+void ReferenceOps::collect(Activation logits, const LogitSpec& spec) {
   n_logit_rows_ = logits.n_rows;
   n_vocab_ = logits.n_cols;
   logits_.clear();
   for (int32_t i = 0; i < logits.n_rows; ++i) {
     const float* x = row(logits, i);
-    std::transform(x, x + logits.n_cols, std::back_inserter(logits_), [scale](float value) { return value * scale; });
+    std::transform(x, x + logits.n_cols, std::back_inserter(logits_), [&spec](float value) {
+      return static_cast<float>(soft_cap(static_cast<double>(value * spec.scale), spec.softcap));
+    });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/routing.h"
 
 namespace candor::backend::reference {
 
@@ -60,14 +61,17 @@ class ReferenceOps final : public Ops {
   LogitsView logits() const { return {logits_.data(), n_logit_rows_, n_vocab_}; }
 
   void embed(Activation dst, const Weight& table, float scale) override;
-  void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) override;
+  void add_positions(Activation dst, const Weight& table) override;
+  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
   void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void activate(Activation x, GateKind kind) override;
+  void moe(Activation dst, Activation src, const MoeTerm& term) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
-  void collect(Activation logits, float scale) override;
+  void collect(Activation logits, const LogitSpec& spec) override;
 
  private:
   struct Place {
@@ -77,6 +81,7 @@ class ReferenceOps final : public Ops {
   struct Plane {
     int32_t layer;
     int32_t kv_head;
+    double slope;  // of ALiBi
   };
 
   float* row(Activation x, int32_t i);
@@ -95,6 +100,7 @@ class ReferenceOps final : public Ops {
   std::vector<double> weight_row_;
   std::vector<double> scores_;
   std::vector<double> sums_;
+  Routing routing_;
 };
 
 }  // namespace candor::backend::reference

@@ -4,7 +4,7 @@ namespace candor::backend {
 namespace {
 
 constexpr std::array<std::string_view, kOpKinds> kNames{"embed", "norm", "linear", "rope",   "attend",
-                                                        "gate",  "add",  "gather", "collect"};
+                                                        "gate",  "moe",  "add",    "gather", "collect"};
 
 uint64_t bytes_of(const Weight* weight) {
   return weight == nullptr ? 0 : weight->n_bytes();
@@ -41,8 +41,14 @@ void TimedOps::embed(Activation dst, const Weight& table, float scale) {
   measure(OpKind::kEmbed, row_bytes * static_cast<uint64_t>(dst.n_rows), [&] { inner_.embed(dst, table, scale); });
 }
 
-void TimedOps::norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) {
-  measure(OpKind::kNorm, gain.n_bytes(), [&] { inner_.norm(dst, src, gain, spec); });
+void TimedOps::add_positions(Activation dst, const Weight& table) {
+  const uint64_t row_bytes = table.n_rows() == 0 ? 0 : table.n_bytes() / static_cast<uint64_t>(table.n_rows());
+  measure(OpKind::kEmbed, row_bytes * static_cast<uint64_t>(dst.n_rows), [&] { inner_.add_positions(dst, table); });
+}
+
+void TimedOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
+  measure(OpKind::kNorm, bytes_of(weights.gain) + bytes_of(weights.bias),
+          [&] { inner_.norm(dst, src, weights, spec); });
 }
 
 void TimedOps::linear(std::span<const LinearTerm> terms, Activation src) {
@@ -63,6 +69,17 @@ void TimedOps::gate(Activation dst, Activation gate_src, Activation up, GateKind
   measure(OpKind::kGate, 0, [&] { inner_.gate(dst, gate_src, up, kind); });
 }
 
+void TimedOps::activate(Activation x, GateKind kind) {
+  measure(OpKind::kGate, 0, [&] { inner_.activate(x, kind); });
+}
+
+// Counts the experts that a single row reads; more rows may read more.
+void TimedOps::moe(Activation dst, Activation src, const MoeTerm& term) {
+  const Expert& first = term.experts.front();
+  const uint64_t expert_bytes = bytes_of(first.gate) + bytes_of(first.up) + bytes_of(first.down);
+  measure(OpKind::kMoe, expert_bytes * static_cast<uint64_t>(term.spec.n_used), [&] { inner_.moe(dst, src, term); });
+}
+
 void TimedOps::add(Activation dst, Activation src, float scale) {
   measure(OpKind::kAdd, 0, [&] { inner_.add(dst, src, scale); });
 }
@@ -71,8 +88,8 @@ void TimedOps::gather(Activation dst, Activation src) {
   measure(OpKind::kGather, 0, [&] { inner_.gather(dst, src); });
 }
 
-void TimedOps::collect(Activation logits, float scale) {
-  measure(OpKind::kCollect, 0, [&] { inner_.collect(logits, scale); });
+void TimedOps::collect(Activation logits, const LogitSpec& spec) {
+  measure(OpKind::kCollect, 0, [&] { inner_.collect(logits, spec); });
 }
 
 }  // namespace candor::backend

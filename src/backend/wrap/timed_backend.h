@@ -12,8 +12,8 @@
 
 namespace candor::backend {
 
-enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kAdd, kGather, kCollect };
-inline constexpr size_t kOpKinds = 9;
+enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kMoe, kAdd, kGather, kCollect };
+inline constexpr size_t kOpKinds = 10;
 std::string_view op_name(OpKind kind);
 
 struct OpTime {
@@ -39,14 +39,17 @@ class TimedOps final : public Ops {
   OpTimes& times() { return times_; }
 
   void embed(Activation dst, const Weight& table, float scale) override;
-  void norm(Activation dst, Activation src, const Weight& gain, const NormSpec& spec) override;
+  void add_positions(Activation dst, const Weight& table) override;
+  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
   void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void activate(Activation x, GateKind kind) override;
+  void moe(Activation dst, Activation src, const MoeTerm& term) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
-  void collect(Activation logits, float scale) override;
+  void collect(Activation logits, const LogitSpec& spec) override;
 
  private:
   template <class Call>

@@ -31,14 +31,17 @@ class FakeOps final : public Ops {
  public:
   explicit FakeOps(obs::ManualClock& clock) : clock_(clock) {}
   void embed(Activation, const Weight&, float) override { note("embed"); }
-  void norm(Activation, Activation, const Weight&, const NormSpec&) override { note("norm"); }
+  void add_positions(Activation, const Weight&) override { note("add_positions"); }
+  void norm(Activation, Activation, NormWeights, const NormSpec&) override { note("norm"); }
   void linear(std::span<const LinearTerm>, Activation) override { note("linear"); }
   void rope(Activation, int32_t, int32_t, const RopeSpec&) override { note("rope"); }
   void attend(Activation, Activation, Activation, Activation, int32_t, const AttnSpec&) override { note("attend"); }
   void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
+  void activate(Activation, GateKind) override { note("activate"); }
+  void moe(Activation, Activation, const MoeTerm&) override { note("moe"); }
   void add(Activation, Activation, float) override { note("add"); }
   void gather(Activation, Activation) override { note("gather"); }
-  void collect(Activation, float) override { note("collect"); }
+  void collect(Activation, const LogitSpec&) override { note("collect"); }
   std::vector<std::string> calls;
 
  private:
@@ -82,24 +85,32 @@ TEST(timed_backend, operations_pass_through_and_are_counted_by_kind) {
   const LinearTerm terms[] = {{&weight, nullptr, x}, {&weight, &weight, x}};
 
   ops.embed(x, weight, 1.0f);
+  ops.add_positions(x, weight);
   ops.norm(x, x, weight, {});
   ops.linear(terms, x);
   ops.linear(terms, x);
   ops.rope(x, 1, 4, {});
   ops.attend(x, x, x, x, 0, {});
   ops.gate(x, x, x, GateKind::kSilu);
+  ops.activate(x, GateKind::kGelu);
+  const Expert experts[] = {{&weight, &weight, &weight}};
+  MoeTerm mixture;
+  mixture.experts = experts;
+  mixture.spec.n_used = 1;
+  ops.moe(x, x, mixture);
   ops.add(x, x, 1.0f);
   ops.gather(x, x);
-  ops.collect(x, 1.0f);
+  ops.collect(x, {});
 
-  EXPECT_EQ(fake.calls, (std::vector<std::string>{"embed", "norm", "linear", "linear", "rope", "attend", "gate", "add",
-                                                  "gather", "collect"}));
+  EXPECT_EQ(fake.calls, (std::vector<std::string>{"embed", "add_positions", "norm", "linear", "linear", "rope",
+                                                  "attend", "gate", "activate", "moe", "add", "gather", "collect"}));
   EXPECT_EQ(timed.times().of(OpKind::kLinear).n_calls, 2);
   EXPECT_EQ(timed.times().of(OpKind::kLinear).ns, 14);
   EXPECT_EQ(timed.times().of(OpKind::kLinear).weight_bytes, 2u * 3 * 160);
-  EXPECT_EQ(timed.times().of(OpKind::kEmbed).weight_bytes, 2u * 16);
-  EXPECT_EQ(timed.times().total().n_calls, 10);
-  EXPECT_EQ(timed.times().total().ns, 70);
+  EXPECT_EQ(timed.times().of(OpKind::kEmbed).weight_bytes, 2u * 2 * 16);
+  EXPECT_EQ(timed.times().of(OpKind::kMoe).weight_bytes, 3u * 160);
+  EXPECT_EQ(timed.times().total().n_calls, 13);
+  EXPECT_EQ(timed.times().total().ns, 91);
   timed.times().clear();
   EXPECT_EQ(timed.times().total().n_calls, 0);
   EXPECT_EQ(op_name(OpKind::kCollect), "collect");

@@ -134,6 +134,22 @@ inline void add_values_of(const int32_t* v, const float* p, int32_t record, int3
   if constexpr (n_tile > 1) add_values_of<n_tile / 2>(v, p + i * kKeyTile, record, n - i, o + i * record);
 }
 
+// The cap, then the distance to the query at `position`; token t0 + i stands at scores + i.
+inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float* scores) {
+  const float slope = a.slopes == nullptr ? 0.0f : a.slopes[query % a.n_group_heads];
+  const int32_t position = position_of(a, query);
+  for (int32_t t = 0; t < kKeyTile; t += 16) {
+    F32 score = load(scores + t);
+    if (a.softcap != 0.0f) score = soft_cap16(score, a.softcap);
+    if (a.slopes != nullptr) {
+      float distance[16];
+      for (int i = 0; i < 16; ++i) distance[i] = static_cast<float>(t0 + t + i - position);
+      score = fma(load(distance), splat(slope), score);
+    }
+    store(scores + t, score);
+  }
+}
+
 // Scores of a tile -> probabilities, for tokens [begin, end) of it; the others become 0. Rescales the record.
 inline void weigh_tile(float* scores, int32_t begin, int32_t end, int32_t dp, const QueryRecord& record) {
   F32 largest = splat(*record.max);
@@ -209,6 +225,9 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
     const int32_t position = position_of(a, chunk.first + i);
     const int32_t begin = window_begin(a, position) - pages.t0;
     const int32_t end = position + 1 - pages.t0;
+    if (a.softcap != 0.0f || a.slopes != nullptr) {
+      adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
+    }
     weigh_tile(s.scores + i * kKeyTile, begin < 0 ? 0 : begin, end > kKeyTile ? kKeyTile : end, dp,
                record_of(s.split, dp, i));
   }

@@ -27,6 +27,70 @@ inline F32 gelu16(F32 x) {
   return div(x, add(splat(1.0f), exp16(mul(u, splat(-1.5957691f)))));
 }
 
+inline F32 negate(F32 x) {
+  return mul(x, splat(-1.0f));
+}
+
+// x in lanes where key < limit, 0 elsewhere.
+inline F32 where_less(F32 x, F32 key, float limit) {
+  return sub(x, zero_if_less(x, key, splat(limit)));
+}
+
+// x with the sign of `sign` (x >= 0).
+inline F32 with_sign(F32 x, F32 sign) {
+  const I32 bit = and_i(f32_to_bits(sign), splat_i(static_cast<int32_t>(0x80000000u)));
+  return bits_to_f32(or_i(f32_to_bits(x), bit));
+}
+
+// tanh, at most 3 ulp: x + x^3 P(x^2) below 0.625, 1 - 2 / (1 + e^2x) from there. P is a Chebyshev fit.
+inline F32 tanh16(F32 x) {
+  constexpr float kBorder = 0.625f;
+  const F32 a = max(x, negate(x));
+  const F32 s = mul(a, a);
+  F32 p = fma(splat(0.00206485f), s, splat(-0.00811871f));
+  p = fma(p, s, splat(0.02169165f));
+  p = fma(p, s, splat(-0.05394857f));
+  p = fma(p, s, splat(0.13333253f));
+  p = fma(p, s, splat(-0.33333333f));
+  const F32 near = fma(mul(p, s), a, a);
+  const F32 far = sub(splat(1.0f), div(splat(2.0f), add(splat(1.0f), exp16(add(a, a)))));
+  return with_sign(add(where_less(near, a, kBorder), zero_if_less(far, a, splat(kBorder))), x);
+}
+
+inline F32 soft_cap16(F32 x, float cap) {
+  return mul(tanh16(div(x, splat(cap))), splat(cap));
+}
+
+// Q of gelu_erf16, lowest power first.
+constexpr int kErfcTerms = 10;
+constexpr float kErfcTail[kErfcTerms] = {1.131657255e-04f, -1.129495141e+00f, -6.328649295e-01f, -1.093659296e-01f,
+                                         2.620512371e-02f, -4.772127455e-03f, 6.272787839e-04f,  -5.559845493e-05f,
+                                         2.954834033e-06f, -7.080975572e-08f};
+
+// x Phi(x), relative error at most 2e-5. With z = |x| / sqrt(2): erf(z) = z P(z^2) below 0.9, and erfc(z) = e^Q(z) from
+// there; P and Q are Chebyshev fits. z is capped at 6.5, where erfc is 4e-20.
+inline F32 gelu_erf16(F32 x) {
+  constexpr float kBorder = 0.9f;
+  const F32 a = max(x, negate(x));
+  const F32 z = mul(a, splat(0.70710678f));
+  const F32 s = mul(z, z);
+  F32 p = fma(splat(8.20980e-05f), s, splat(-8.10444194e-04f));
+  p = fma(p, s, splat(5.19764256e-03f));
+  p = fma(p, s, splat(-2.68580320e-02f));
+  p = fma(p, s, splat(1.12836710e-01f));
+  p = fma(p, s, splat(-3.76126322e-01f));
+  p = fma(p, s, splat(1.12837917f));
+  const F32 half_erf = mul(mul(p, z), splat(0.5f));
+  const F32 capped = min(z, splat(6.5f));
+  F32 q = splat(kErfcTail[kErfcTerms - 1]);
+  for (int i = kErfcTerms - 2; i >= 0; --i) q = fma(q, capped, splat(kErfcTail[i]));
+  const F32 tail = mul(exp16(q), splat(0.5f));
+  const F32 near = add(splat(0.5f), with_sign(half_erf, x));
+  const F32 positive = zero_if_less(sub(splat(1.0f), tail), x, splat(0.0f));
+  const F32 far = add(positive, where_less(tail, x, 0.0f));
+  return mul(x, add(where_less(near, z, kBorder), zero_if_less(far, z, splat(kBorder))));
+}
+
 // The first n <= 16 elements, the others `fill`; n >= 16 reads 16.
 inline F32 load_part(const float* p, int64_t n, float fill) {
   if (n >= 16) return load(p);

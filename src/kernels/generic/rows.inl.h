@@ -49,16 +49,29 @@ inline void add_row(const float* bias, int64_t n, float* dst) {
   }
 }
 
-inline void silu_gate(const float* gate, const float* up, int64_t n, float* dst) {
+template <F32 (*act)(F32)>
+inline void gate_row(const float* gate, const float* up, int64_t n, float* dst) {
   for (int64_t i = 0; i < n; i += 16) {
-    store_part(dst + i, n - i, mul(silu16(load_part(gate + i, n - i, 0.0f)), load_part(up + i, n - i, 0.0f)));
+    F32 y = act(load_part(gate + i, n - i, 0.0f));
+    if (up != nullptr) y = mul(y, load_part(up + i, n - i, 0.0f));
+    store_part(dst + i, n - i, y);
   }
 }
 
+inline void silu_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  gate_row<silu16>(gate, up, n, dst);
+}
+
 inline void gelu_gate(const float* gate, const float* up, int64_t n, float* dst) {
-  for (int64_t i = 0; i < n; i += 16) {
-    store_part(dst + i, n - i, mul(gelu16(load_part(gate + i, n - i, 0.0f)), load_part(up + i, n - i, 0.0f)));
-  }
+  gate_row<gelu16>(gate, up, n, dst);
+}
+
+inline void gelu_erf_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  gate_row<gelu_erf16>(gate, up, n, dst);
+}
+
+inline void soft_cap(const float* src, float cap, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n; i += 16) store_part(dst + i, n - i, soft_cap16(load_part(src + i, n - i, 0.0f), cap));
 }
 
 inline void rope_halves(const RopeArgs& args) {

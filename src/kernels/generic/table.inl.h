@@ -25,6 +25,8 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.add = add_row;
   table.silu_gate = silu_gate;
   table.gelu_gate = gelu_gate;
+  table.gelu_erf_gate = gelu_erf_gate;
+  table.soft_cap = soft_cap;
   table.max = max_row;
   table.exp_sum = exp_sum;
   table.store_kv = store_kv;
