@@ -10,12 +10,20 @@
 
 namespace candor::model {
 
-// Where the norms stand around attention and feed-forward.
-enum class Wiring : uint8_t { kPreNorm };
+// Where the norms stand around attention and feed-forward: before each, after each (before it is added to the residual
+// stream), or both.
+enum class Wiring : uint8_t { kPreNorm, kPostNorm, kSandwich };
 
+// Which norm q and k take before rotation: none, one over each head, or one over all heads together.
+enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
+
+// down(act(gate x) * up x), or down(act(up x)) where there is no gate. With experts, ffn_dim is that of one.
 struct FfnSpec {
   int32_t ffn_dim = 0;
   backend::GateKind gate = backend::GateKind::kSilu;
+  bool is_gated = true;
+  backend::MoeSpec moe;
+  bool is_moe() const { return moe.n_experts > 0; }
   bool operator==(const FfnSpec&) const = default;
 };
 
@@ -23,6 +31,7 @@ struct BlockSpec {
   Wiring wiring = Wiring::kPreNorm;
   backend::NormSpec norm;
   backend::AttnSpec attn;
+  QkNorm qk_norm = QkNorm::kNone;
   FfnSpec ffn;
   float residual_scale = 1.0f;
   bool operator==(const BlockSpec&) const = default;
@@ -30,12 +39,14 @@ struct BlockSpec {
 
 struct EmbedSpec {
   float scale = 1.0f;
+  bool has_positions = false;  // a table of positions is added (learned, or sinusoids written out)
+  bool has_norm = false;
   bool operator==(const EmbedSpec&) const = default;
 };
 
 struct HeadSpec {
-  bool tied = false;   // the embedding table is the output projection
-  float scale = 1.0f;  // of the logits
+  bool tied = false;  // the embedding table is the output projection
+  backend::LogitSpec logits;
   bool operator==(const HeadSpec&) const = default;
 };
 

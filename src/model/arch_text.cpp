@@ -27,9 +27,8 @@ std::string scaling_text(const backend::RopeSpec& rope) {
   std::string text = fmt::format("scaling {}", scaling_name(rope.scaling));
   if (rope.scaling != backend::RopeScaling::kNone) text += fmt::format(" factor {}", rope.factor);
   if (rope.original_positions != 0) text += fmt::format(" from {} positions", rope.original_positions);
-  if (rope.scaling == backend::RopeScaling::kYarn) {
-    text += fmt::format(" beta {} {} attention factor {}", rope.beta_fast, rope.beta_slow, rope.attention_factor);
-  }
+  if (rope.scaling == backend::RopeScaling::kYarn) text += fmt::format(" beta {} {}", rope.beta_fast, rope.beta_slow);
+  if (rope.attention_factor != 1.0) text += fmt::format(" attention factor {}", rope.attention_factor);
   if (rope.scaling == backend::RopeScaling::kLlama3) {
     text += fmt::format(" frequency factors {} {}", rope.low_freq_factor, rope.high_freq_factor);
   }
@@ -37,17 +36,42 @@ std::string scaling_text(const backend::RopeSpec& rope) {
   return text;
 }
 
+std::string_view wiring_text(Wiring wiring) {
+  if (wiring == Wiring::kPreNorm) return "before";
+  return wiring == Wiring::kPostNorm ? "after" : "before and after";
+}
+
+std::string_view act_text(backend::GateKind kind) {
+  if (kind == backend::GateKind::kSilu) return "silu";
+  return kind == backend::GateKind::kGelu ? "gelu" : "gelu (erf)";
+}
+
+std::string ffn_text(const FfnSpec& ffn) {
+  std::string text =
+      fmt::format("  feed-forward: {} wide, {}{}", ffn.ffn_dim, ffn.is_gated ? "gated " : "", act_text(ffn.gate));
+  if (ffn.is_moe()) {
+    text += fmt::format(", {} of {} experts, softmax over {}", ffn.moe.n_used, ffn.moe.n_experts,
+                        ffn.moe.renormalise ? "the chosen" : "all");
+  }
+  return text + '\n';
+}
+
 std::string block_text(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
-  std::string text = fmt::format("  norm: {}\n", norm_text(block.norm));
+  std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
   text += fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads, attn.n_kv_heads,
                       attn.head_dim, attn.scale);
-  text += attn.window_tokens == 0 ? "\n" : fmt::format(", window {} tokens\n", attn.window_tokens);
-  text += fmt::format("  rotary: {} dimensions in {}, base {}, {}\n", attn.rope.n_dims,
-                      attn.rope.pairs == backend::RopePairs::kInterleaved ? "interleaved pairs" : "halves",
-                      attn.rope.base, scaling_text(attn.rope));
-  text += fmt::format("  feed-forward: {} wide, gated {}\n", block.ffn.ffn_dim,
-                      block.ffn.gate == backend::GateKind::kSilu ? "silu" : "gelu");
+  if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
+  if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
+  if (attn.max_alibi_bias != 0.0f) text += fmt::format(", alibi up to 2^-{}", attn.max_alibi_bias);
+  if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
+  if (block.qk_norm == QkNorm::kWhole) text += ", q and k normalised whole";
+  text += '\n';
+  if (attn.rope.n_dims != 0)
+    text += fmt::format("  rotary: {} dimensions in {}, base {}, {}\n", attn.rope.n_dims,
+                        attn.rope.pairs == backend::RopePairs::kInterleaved ? "interleaved pairs" : "halves",
+                        attn.rope.base, scaling_text(attn.rope));
+  text += ffn_text(block.ffn);
   if (block.residual_scale != 1.0f) text += fmt::format("  residual scale: {}\n", block.residual_scale);
   return text;
 }
@@ -58,6 +82,8 @@ std::string to_text(const ArchSpec& spec) {
   std::string text =
       fmt::format("family: {}\nembedding: {} wide, scale {}\nvocabulary: {} tokens\ncontext: {} positions\n",
                   spec.family, spec.dim, spec.embed.scale, spec.vocab, spec.max_positions);
+  if (spec.embed.has_positions) text += "positions: a table\n";
+  if (spec.embed.has_norm) text += "embedding norm\n";
   for (size_t first = 0; first < spec.blocks.size();) {
     size_t end = first + 1;
     while (end < spec.blocks.size() && spec.blocks[end] == spec.blocks[first]) ++end;
@@ -66,7 +92,10 @@ std::string to_text(const ArchSpec& spec) {
     first = end;
   }
   text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));
-  text += fmt::format("head: {}, scale {}\n", spec.head.tied ? "tied to the embedding" : "its own", spec.head.scale);
+  text +=
+      fmt::format("head: {}, scale {}", spec.head.tied ? "tied to the embedding" : "its own", spec.head.logits.scale);
+  if (spec.head.logits.softcap != 0.0f) text += fmt::format(", capped at {}", spec.head.logits.softcap);
+  text += '\n';
   return text;
 }
 

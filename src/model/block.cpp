@@ -7,32 +7,80 @@ namespace {
 
 using backend::Activation;
 using backend::LinearTerm;
+using backend::NormSpec;
 using backend::Ops;
 
 LinearTerm term(const Projection& projection, Activation dst) {
   return {projection.weight.get(), projection.bias.get(), dst};
 }
 
+// What a sub-layer reads: x normalised into h, or x itself.
+Activation read_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act) {
+  if (spec.wiring == Wiring::kPostNorm) return act.x;
+  ops.norm(act.h, act.x, norm.weights(), spec.norm);
+  return act.h;
+}
+
+// Adds a sub-layer's output to the stream.
+void write_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act, Activation output) {
+  if (spec.wiring != Wiring::kPreNorm) ops.norm(output, output, norm.weights(), spec.norm);
+  ops.add(act.x, output, spec.residual_scale);
+}
+
+void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Norm& norm, const NormSpec& spec) {
+  if (kind == QkNorm::kHeads) x = {x.slot, x.n_rows * (x.n_cols / head_dim), head_dim};
+  if (kind != QkNorm::kNone) ops.norm(x, x, norm.weights(), spec);
+}
+
 void attention(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                int32_t layer) {
   const backend::AttnSpec& attn = spec.attn;
-  ops.norm(act.h, act.x, *weights.attn_norm, spec.norm);
-  ops.linear(std::array{term(weights.q, act.q), term(weights.k, act.k), term(weights.v, act.v)}, act.h);
+  const Activation src = read_stream(ops, spec, weights.attn_norm, act);
+  ops.linear(std::array{term(weights.q, act.q), term(weights.k, act.k), term(weights.v, act.v)}, src);
+  norm_heads(ops, spec.qk_norm, act.q, attn.head_dim, weights.q_norm, spec.norm);
+  norm_heads(ops, spec.qk_norm, act.k, attn.head_dim, weights.k_norm, spec.norm);
   if (attn.rope.n_dims > 0) {
     ops.rope(act.q, attn.n_heads, attn.head_dim, attn.rope);
     ops.rope(act.k, attn.n_kv_heads, attn.head_dim, attn.rope);
   }
   ops.attend(act.heads, act.q, act.k, act.v, layer, attn);
   ops.linear(std::array{term(weights.attn_out, act.h)}, act.heads);
-  ops.add(act.x, act.h, spec.residual_scale);
+  write_stream(ops, spec, weights.attn_post_norm, act, act.h);
+}
+
+Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+                       Activation src) {
+  ops.linear(std::array{term(weights.router, act.scores)}, src);
+  ops.moe(act.mixed, src,
+          {.experts = weights.expert_views,
+           .spec = ffn.moe,
+           .kind = ffn.gate,
+           .scores = act.scores,
+           .rows = act.expert_in,
+           .gate = act.gate,
+           .up = act.up,
+           .outputs = act.expert_out});
+  return act.mixed;
+}
+
+Activation dense(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+                 Activation src) {
+  if (ffn.is_gated) {
+    ops.linear(std::array{term(weights.gate, act.gate), term(weights.up, act.up)}, src);
+    ops.gate(act.up, act.gate, act.up, ffn.gate);
+  } else {
+    ops.linear(std::array{term(weights.up, act.up)}, src);
+    ops.activate(act.up, ffn.gate);
+  }
+  ops.linear(std::array{term(weights.down, act.h)}, act.up);
+  return act.h;
 }
 
 void feed_forward(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act) {
-  ops.norm(act.h, act.x, *weights.ffn_norm, spec.norm);
-  ops.linear(std::array{term(weights.gate, act.gate), term(weights.up, act.up)}, act.h);
-  ops.gate(act.gate, act.gate, act.up, spec.ffn.gate);
-  ops.linear(std::array{term(weights.down, act.h)}, act.gate);
-  ops.add(act.x, act.h, spec.residual_scale);
+  const Activation src = read_stream(ops, spec, weights.ffn_norm, act);
+  const Activation output =
+      spec.ffn.is_moe() ? mix_experts(ops, spec.ffn, weights, act, src) : dense(ops, spec.ffn, weights, act, src);
+  write_stream(ops, spec, weights.ffn_post_norm, act, output);
 }
 
 }  // namespace

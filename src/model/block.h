@@ -9,14 +9,18 @@ namespace candor::model {
 
 // Activations of one step, [T, n] each. x is the residual stream; the others hold nothing between blocks.
 struct BlockActivations {
-  backend::Activation x;      // [T, D]
-  backend::Activation h;      // [T, D]
-  backend::Activation q;      // [T, H * Dh]
-  backend::Activation k;      // [T, Hk * Dh]
-  backend::Activation v;      // [T, Hk * Dh]
-  backend::Activation heads;  // [T, H * Dh]
-  backend::Activation gate;   // [T, F]
-  backend::Activation up;     // [T, F]
+  backend::Activation x;           // [T, D]
+  backend::Activation h;           // [T, D]
+  backend::Activation q;           // [T, H * Dh]
+  backend::Activation k;           // [T, Hk * Dh]
+  backend::Activation v;           // [T, Hk * Dh]
+  backend::Activation heads;       // [T, H * Dh]
+  backend::Activation gate;        // [T, F]
+  backend::Activation up;          // [T, F]
+  backend::Activation scores;      // [T, E]
+  backend::Activation expert_in;   // [T, D]
+  backend::Activation expert_out;  // [T, D]
+  backend::Activation mixed;       // [T, D]
 };
 
 // x becomes the block's output.

@@ -47,25 +47,6 @@ Expected<int32_t> read_head_dim(const Hparams& hparams, int32_t dim, int32_t n_h
   return key_length;
 }
 
-Expected<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, int32_t n_dims) {
-  const TensorView* tensor = file.find("rope_freqs.weight");
-  if (tensor == nullptr) return std::vector<float>{};
-  const Shape expected{1, {n_dims / 2}};
-  if (tensor->dtype != DType::kF32 || tensor->shape != expected) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("tensor \"rope_freqs.weight\": {} {}; expected F32 {}", dtype_info(tensor->dtype).name,
-                            to_string(tensor->shape), to_string(expected)));
-  }
-  std::vector<float> factors(static_cast<size_t>(n_dims / 2));
-  decode_row(*tensor, 0, factors.data());
-  for (const float factor : factors) {
-    if (std::isfinite(factor) && factor > 0.0f) continue;
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("tensor \"rope_freqs.weight\" holds {}; expected finite numbers above 0", factor));
-  }
-  return factors;
-}
-
 // "rope.scaling.factor", or the older "rope.scale_linear", which says the same.
 Expected<double> read_scaling_factor(const Hparams& hparams) {
   if (hparams.has("rope.scaling.factor")) return hparams.positive_or("rope.scaling.factor", 1.0);
@@ -217,8 +198,28 @@ Expected<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim) 
                                                       hparams.key("rope.freq_base"), rope.base));
   }
   CANDOR_TRY(read_scaling(hparams, rope));
-  CANDOR_ASSIGN(rope.frequency_factors, read_frequency_factors(hparams.file(), rope.n_dims));
+  CANDOR_ASSIGN(rope.frequency_factors, read_frequency_factors(hparams.file(), "rope_freqs.weight", rope.n_dims));
   return rope;
+}
+
+Expected<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
+                                                    int32_t n_dims) {
+  const TensorView* tensor = file.find(name);
+  if (tensor == nullptr) return std::vector<float>{};
+  const Shape expected{1, {n_dims / 2}};
+  if (tensor->dtype != DType::kF32 || tensor->shape != expected) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("tensor \"{}\": {} {}; expected F32 {}", name, dtype_info(tensor->dtype).name,
+                            to_string(tensor->shape), to_string(expected)));
+  }
+  std::vector<float> factors(static_cast<size_t>(n_dims / 2));
+  decode_row(*tensor, 0, factors.data());
+  for (const float factor : factors) {
+    if (std::isfinite(factor) && factor > 0.0f) continue;
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("tensor \"{}\" holds {}; expected finite numbers above 0", name, factor));
+  }
+  return factors;
 }
 
 Expected<int32_t> read_vocab(const Hparams& hparams) {

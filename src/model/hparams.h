@@ -31,6 +31,7 @@ class Hparams {
   Hparams(const formats::ModelFile& file, std::string_view prefix) : file_(file), prefix_(prefix) {}
 
   const formats::ModelFile& file() const { return file_; }
+  const std::string& prefix() const { return prefix_; }
   std::string key(std::string_view suffix) const { return prefix_ + "." + std::string(suffix); }
   bool has(std::string_view suffix) const { return file_.meta(key(suffix)) != nullptr; }
 
@@ -60,6 +61,10 @@ Expected<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, 
 
 // Rotation of heads of head_dim: base, rotated dimensions, scaling, and the file's "rope_freqs.weight".
 Expected<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim);
+
+// The divisors of each pair's frequency that a file keeps as a tensor; empty where it is absent.
+Expected<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
+                                                    int32_t n_dims);
 
 // Rows of "token_embd.weight", which "<prefix>.vocab_size" must repeat where it stands.
 Expected<int32_t> read_vocab(const Hparams& hparams);

@@ -15,25 +15,44 @@ namespace {
 using backend::Activation;
 
 // Places in the arena. Those of the head hold one row for each row of logits.
-enum Slot : int32_t { kX, kH, kQ, kK, kV, kHeads, kGate, kUp, kLast, kLogits, kSlots };
+enum Slot : int32_t {
+  kX,
+  kH,
+  kQ,
+  kK,
+  kV,
+  kHeads,
+  kGate,
+  kUp,
+  kScores,
+  kExpertIn,
+  kExpertOut,
+  kMixed,
+  kLast,
+  kLogits,
+  kSlots
+};
 
 // Columns of each slot in one block.
 std::array<int32_t, kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
   const int32_t heads = block.attn.n_heads * block.attn.head_dim;
   const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
   const int32_t ffn = block.ffn.ffn_dim;
-  return {spec.dim, spec.dim, heads, kv_heads, kv_heads, heads, ffn, ffn, spec.dim, spec.vocab};
+  const int32_t expert = block.ffn.is_moe() ? spec.dim : 0;
+  return {spec.dim, spec.dim, heads,  kv_heads, kv_heads,  heads, ffn, ffn, block.ffn.moe.n_experts,
+          expert,   expert,   expert, spec.dim, spec.vocab};
 }
 
 BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
   const std::array<int32_t, kSlots> cols = slot_cols(spec, block);
   const auto at = [&](Slot slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
-  return {at(kX), at(kH), at(kQ), at(kK), at(kV), at(kHeads), at(kGate), at(kUp)};
+  return {at(kX),    at(kH),  at(kQ),      at(kK),        at(kV),         at(kHeads),
+          at(kGate), at(kUp), at(kScores), at(kExpertIn), at(kExpertOut), at(kMixed)};
 }
 
 int64_t count_parameters(std::span<const Binding> bindings) {
   int64_t n = 0;
-  for (const Binding& binding : bindings) n += binding.tensor->shape.n_elements();
+  for (const Binding& binding : bindings) n += binding.view.shape.n_elements();
   return n;
 }
 
@@ -101,6 +120,8 @@ backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvSt
   backend::Ops& ops = backend_.ops();
   const Activation x{kX, batch.n_rows(), spec_.dim};
   ops.embed(x, *weights_->embedding, spec_.embed.scale);
+  if (spec_.embed.has_positions) ops.add_positions(x, *weights_->positions);
+  if (spec_.embed.has_norm) ops.norm(x, x, weights_->embed_norm.weights(), spec_.final_norm);
   for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
     const BlockSpec& block = spec_.blocks[layer];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
@@ -117,9 +138,9 @@ void Model::launch_head(Activation x, int32_t n_out) {
   const Activation logits{kLogits, n_out, spec_.vocab};
   const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.get();
   ops.gather(last, x);
-  ops.norm(last, last, *weights_->final_norm, spec_.final_norm);
+  ops.norm(last, last, weights_->final_norm.weights(), spec_.final_norm);
   ops.linear(std::array{backend::LinearTerm{head, nullptr, logits}}, last);
-  ops.collect(logits, spec_.head.scale);
+  ops.collect(logits, spec_.head.logits);
 }
 
 }  // namespace candor::model

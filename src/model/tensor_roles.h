@@ -8,9 +8,15 @@ namespace candor::model {
 
 enum class TensorRole : uint8_t {
   kEmbedding,
+  kPositions,
+  kEmbedNorm,
+  kEmbedNormBias,
   kFinalNorm,
+  kFinalNormBias,
   kHead,
   kAttnNorm,
+  kAttnNormBias,
+  kAttnPostNorm,
   kQ,
   kQBias,
   kK,
@@ -19,21 +25,33 @@ enum class TensorRole : uint8_t {
   kVBias,
   kAttnOut,
   kAttnOutBias,
+  kQNorm,
+  kKNorm,
   kFfnNorm,
+  kFfnNormBias,
+  kFfnPostNorm,
   kGate,
   kGateBias,
   kUp,
   kUpBias,
   kDown,
   kDownBias,
+  kRouter,
+  kExpertGate,
+  kExpertUp,
+  kExpertDown,
+  kQkv,  // rows of q, then k, then v
+  kQkvBias,
+  kGateUp,  // rows of gate, then up
 };
-inline constexpr int kTensorRoles = 19;
+inline constexpr int kTensorRoles = 36;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 
 struct TensorName {
   TensorRole role;
-  std::string_view name;  // "*" stands for the number of the block
+  // "*" stands for the number of the block. Of experts: one tensor of three dimensions.
+  std::string_view name;
   Presence presence = Presence::kRequired;
 };
 

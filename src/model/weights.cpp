@@ -14,41 +14,86 @@ namespace {
 
 using backend::WeightRole;
 
-enum class Extent : uint8_t { kNone, kDim, kVocab, kHeads, kKvHeads, kFfn };
+enum class Extent : uint8_t {
+  kNone,
+  kDim,
+  kVocab,
+  kPositionRows,
+  kHeads,
+  kKvHeads,
+  kQkvRows,
+  kQNormed,  // what the norm of q runs over
+  kKNormed,
+  kFfn,
+  kTwiceFfn,
+  kExperts,
+};
 
-// Shape, packing and place of each role. Rows of kNone: a vector.
+// Shape, packing and place of each role. Rows of kNone: a vector. Experts have a third, outer dimension.
 struct RoleTraits {
   TensorRole role;
   WeightRole packing;
   Extent rows;
   Extent cols;
-  WeightPtr BlockWeights::*vector = nullptr;
-  Projection BlockWeights::*projection = nullptr;
+  Projection BlockWeights::*projection = nullptr;  // a vector is its bias
+  Norm BlockWeights::*norm = nullptr;
+  WeightPtr Norm::*part = nullptr;
+  WeightPtr ExpertWeights::*expert = nullptr;
 };
 
 using enum TensorRole;
 using enum Extent;
+using B = BlockWeights;
+constexpr auto kVector = WeightRole::kVector;
+constexpr auto kMatrix = WeightRole::kLinear;
+constexpr auto kGain = &Norm::gain;
+constexpr auto kBias = &Norm::bias;
 constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kEmbedding, WeightRole::kEmbedding, kVocab, kDim},
-    {kFinalNorm, WeightRole::kVector, kNone, kDim},
-    {kHead, WeightRole::kLinear, kVocab, kDim},
-    {kAttnNorm, WeightRole::kVector, kNone, kDim, &BlockWeights::attn_norm},
-    {kQ, WeightRole::kLinear, kHeads, kDim, nullptr, &BlockWeights::q},
-    {kQBias, WeightRole::kVector, kNone, kHeads, nullptr, &BlockWeights::q},
-    {kK, WeightRole::kLinear, kKvHeads, kDim, nullptr, &BlockWeights::k},
-    {kKBias, WeightRole::kVector, kNone, kKvHeads, nullptr, &BlockWeights::k},
-    {kV, WeightRole::kLinear, kKvHeads, kDim, nullptr, &BlockWeights::v},
-    {kVBias, WeightRole::kVector, kNone, kKvHeads, nullptr, &BlockWeights::v},
-    {kAttnOut, WeightRole::kLinear, kDim, kHeads, nullptr, &BlockWeights::attn_out},
-    {kAttnOutBias, WeightRole::kVector, kNone, kDim, nullptr, &BlockWeights::attn_out},
-    {kFfnNorm, WeightRole::kVector, kNone, kDim, &BlockWeights::ffn_norm},
-    {kGate, WeightRole::kLinear, kFfn, kDim, nullptr, &BlockWeights::gate},
-    {kGateBias, WeightRole::kVector, kNone, kFfn, nullptr, &BlockWeights::gate},
-    {kUp, WeightRole::kLinear, kFfn, kDim, nullptr, &BlockWeights::up},
-    {kUpBias, WeightRole::kVector, kNone, kFfn, nullptr, &BlockWeights::up},
-    {kDown, WeightRole::kLinear, kDim, kFfn, nullptr, &BlockWeights::down},
-    {kDownBias, WeightRole::kVector, kNone, kDim, nullptr, &BlockWeights::down},
+    {kPositions, WeightRole::kEmbedding, kPositionRows, kDim},
+    {kEmbedNorm, kVector, kNone, kDim},
+    {kEmbedNormBias, kVector, kNone, kDim},
+    {kFinalNorm, kVector, kNone, kDim},
+    {kFinalNormBias, kVector, kNone, kDim},
+    {kHead, kMatrix, kVocab, kDim},
+    {kAttnNorm, kVector, kNone, kDim, nullptr, &B::attn_norm, kGain},
+    {kAttnNormBias, kVector, kNone, kDim, nullptr, &B::attn_norm, kBias},
+    {kAttnPostNorm, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kGain},
+    {kQ, kMatrix, kHeads, kDim, &B::q},
+    {kQBias, kVector, kNone, kHeads, &B::q},
+    {kK, kMatrix, kKvHeads, kDim, &B::k},
+    {kKBias, kVector, kNone, kKvHeads, &B::k},
+    {kV, kMatrix, kKvHeads, kDim, &B::v},
+    {kVBias, kVector, kNone, kKvHeads, &B::v},
+    {kAttnOut, kMatrix, kDim, kHeads, &B::attn_out},
+    {kAttnOutBias, kVector, kNone, kDim, &B::attn_out},
+    {kQNorm, kVector, kNone, kQNormed, nullptr, &B::q_norm, kGain},
+    {kKNorm, kVector, kNone, kKNormed, nullptr, &B::k_norm, kGain},
+    {kFfnNorm, kVector, kNone, kDim, nullptr, &B::ffn_norm, kGain},
+    {kFfnNormBias, kVector, kNone, kDim, nullptr, &B::ffn_norm, kBias},
+    {kFfnPostNorm, kVector, kNone, kDim, nullptr, &B::ffn_post_norm, kGain},
+    {kGate, kMatrix, kFfn, kDim, &B::gate},
+    {kGateBias, kVector, kNone, kFfn, &B::gate},
+    {kUp, kMatrix, kFfn, kDim, &B::up},
+    {kUpBias, kVector, kNone, kFfn, &B::up},
+    {kDown, kMatrix, kDim, kFfn, &B::down},
+    {kDownBias, kVector, kNone, kDim, &B::down},
+    {kRouter, kMatrix, kExperts, kDim, &B::router},
+    {kExpertGate, kMatrix, kFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
+    {kExpertUp, kMatrix, kFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::up},
+    {kExpertDown, kMatrix, kDim, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::down},
+    {kQkv, kMatrix, kQkvRows, kDim},
+    {kQkvBias, kVector, kNone, kQkvRows},
+    {kGateUp, kMatrix, kTwiceFfn, kDim},
 }};
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kRoles.size(); ++i) {
+    if (static_cast<size_t>(kRoles[i].role) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order());
 
 const RoleTraits& traits_of(TensorRole role) {
   return kRoles[static_cast<size_t>(role)];
@@ -56,6 +101,9 @@ const RoleTraits& traits_of(TensorRole role) {
 
 int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
   const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
+  const int64_t head_dim = block.attn.head_dim;
+  const int64_t heads = block.attn.n_heads * head_dim;
+  const int64_t kv_heads = block.attn.n_kv_heads * head_dim;
   switch (extent) {
     case kNone:
       return 1;
@@ -63,21 +111,43 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return spec.dim;
     case kVocab:
       return spec.vocab;
+    case kPositionRows:
+      return spec.max_positions;
     case kHeads:
-      return int64_t{block.attn.n_heads} * block.attn.head_dim;
+      return heads;
     case kKvHeads:
-      return int64_t{block.attn.n_kv_heads} * block.attn.head_dim;
+      return kv_heads;
+    case kQkvRows:
+      return heads + 2 * kv_heads;
+    case kQNormed:
+      return block.qk_norm == QkNorm::kWhole ? heads : head_dim;
+    case kKNormed:
+      return block.qk_norm == QkNorm::kWhole ? kv_heads : head_dim;
     case kFfn:
       return block.ffn.ffn_dim;
+    case kTwiceFfn:
+      return int64_t{2} * block.ffn.ffn_dim;
+    case kExperts:
+      return block.ffn.moe.n_experts;
   }
   return 0;
 }
 
+bool is_expert(TensorRole role) {
+  return traits_of(role).expert != nullptr;
+}
+
+// Of experts: of one.
 Shape expected_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
   const RoleTraits& traits = traits_of(role);
   const int64_t cols = extent_of(traits.cols, spec, layer);
   if (traits.rows == kNone) return {1, {cols}};
   return {2, {extent_of(traits.rows, spec, layer), cols}};
+}
+
+Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
+  const Shape one = expected_shape(spec, role, layer);
+  return {3, {extent_of(kExperts, spec, layer), one[0], one[1]}};
 }
 
 std::string name_in_block(std::string_view pattern, int32_t layer) {
@@ -86,36 +156,123 @@ std::string name_in_block(std::string_view pattern, int32_t layer) {
   return fmt::format("{}{}{}", pattern.substr(0, star), layer, pattern.substr(star + 1));
 }
 
+// Blocks with experts have no dense feed-forward, and the other way round.
+bool is_for(TensorRole role, const BlockSpec& block) {
+  if (role == kGate || role == kUp || role == kDown || role == kGateUp) return !block.ffn.is_moe();
+  if (role == kRouter || is_expert(role)) return block.ffn.is_moe();
+  return true;
+}
+
 bool is_block_tensor(const TensorName& name) {
   return name.name.find('*') != std::string_view::npos;
 }
 
-// Adds the tensor to `bindings` if it is there and has the right shape.
-Expected<void> bind_one(const formats::ModelFile& file, const ArchSpec& spec, const TensorName& row, int32_t layer,
-                        std::vector<Binding>& bindings) {
-  const std::string name = name_in_block(row.name, layer);
-  const Shape expected = expected_shape(spec, row.role, layer);
-  const TensorView* tensor = file.find(name);
-  if (tensor == nullptr) {
-    if (row.presence == Presence::kOptional) return {};
-    return fail(ErrorKind::kInvalidInput, fmt::format("tensor \"{}\" is missing; expected shape {}: the file is "
-                                                      "incomplete, or a part of it is missing",
-                                                      name, to_string(expected)));
-  }
-  if (tensor->shape != expected) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("tensor \"{}\": shape {}; expected {}: the file's metadata and its tensors contradict each "
-                            "other",
-                            name, to_string(tensor->shape), to_string(expected)));
-  }
-  bindings.push_back({tensor, row.role, layer});
-  return {};
+tl::unexpected<Error> missing(const std::string& name, const Shape& expected) {
+  return fail(ErrorKind::kInvalidInput, fmt::format("tensor \"{}\" is missing; expected shape {}: the file is "
+                                                    "incomplete, or a part of it is missing",
+                                                    name, to_string(expected)));
 }
+
+Expected<void> check_shape(const TensorView& tensor, const Shape& expected) {
+  if (tensor.shape == expected) return {};
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("tensor \"{}\": shape {}; expected {}: the file's metadata and its tensors contradict each "
+                          "other",
+                          tensor.name, to_string(tensor.shape), to_string(expected)));
+}
+
+// Rows [first, first + n) of a matrix, or elements of a vector.
+TensorView piece_of(const TensorView& tensor, int64_t first, int64_t n) {
+  TensorView piece = tensor;
+  const size_t unit =
+      tensor.shape.n_dims == 1 ? static_cast<size_t>(dtype_info(tensor.dtype).block_bytes) : tensor.row_bytes();
+  piece.shape.dims[0] = n;
+  piece.data = tensor.data + static_cast<size_t>(first) * unit;
+  piece.n_bytes = static_cast<size_t>(n) * unit;
+  return piece;
+}
+
+// Binds a tensor of the file: as it is, or the parts that it joins.
+class Binder {
+ public:
+  Binder(const formats::ModelFile& file, const ArchSpec& spec) : file_(file), spec_(spec) {}
+
+  Expected<void> bind(const TensorName& row, int32_t layer) {
+    if (is_expert(row.role)) return bind_experts(row, layer);
+    const std::string name = name_in_block(row.name, layer);
+    const Shape expected = expected_shape(spec_, row.role, layer);
+    const TensorView* tensor = file_.find(name);
+    if (tensor == nullptr) {
+      if (row.presence == Presence::kOptional) return {};
+      return missing(name, expected);
+    }
+    CANDOR_TRY(check_shape(*tensor, expected));
+    if (row.role == kQkv) return bind_pieces(*tensor, layer, {{kQ, kHeads}, {kK, kKvHeads}, {kV, kKvHeads}});
+    if (row.role == kQkvBias) {
+      return bind_pieces(*tensor, layer, {{kQBias, kHeads}, {kKBias, kKvHeads}, {kVBias, kKvHeads}});
+    }
+    if (row.role == kGateUp) return bind_pieces(*tensor, layer, {{kGate, kFfn}, {kUp, kFfn}});
+    bindings_.push_back({*tensor, row.role, layer, 0});
+    return {};
+  }
+
+  std::vector<Binding> take() { return std::move(bindings_); }
+
+ private:
+  struct Piece {
+    TensorRole role;
+    Extent rows;
+  };
+
+  Expected<void> bind_pieces(const TensorView& tensor, int32_t layer, std::initializer_list<Piece> pieces) {
+    if (tensor.shape.n_dims == 1 && dtype_info(tensor.dtype).block_elements != 1) {
+      return fail(ErrorKind::kUnsupported, fmt::format("tensor \"{}\": type {} can't hold a vector; expected F32, F16 "
+                                                       "or BF16",
+                                                       tensor.name, dtype_info(tensor.dtype).name));
+    }
+    int64_t first = 0;
+    for (const Piece& piece : pieces) {
+      const int64_t n = extent_of(piece.rows, spec_, layer);
+      bindings_.push_back({piece_of(tensor, first, n), piece.role, layer, 0});
+      first += n;
+    }
+    return {};
+  }
+
+  // One tensor for all experts, or "blk.N.ffn_up.E.weight" where that would be "blk.N.ffn_up_exps.weight".
+  Expected<void> bind_experts(const TensorName& row, int32_t layer) {
+    const std::string name = name_in_block(row.name, layer);
+    const Shape expected = stacked_shape(spec_, row.role, layer);
+    const TensorView* tensor = file_.find(name);
+    const size_t suffix = name.find("_exps");
+    if (tensor != nullptr) CANDOR_TRY(check_shape(*tensor, expected));
+    for (int32_t expert = 0; expert < static_cast<int32_t>(expected[0]); ++expert) {
+      if (tensor != nullptr) {
+        TensorView piece = piece_of(*tensor, 0, 1);
+        piece.shape = expected_shape(spec_, row.role, layer);
+        piece.n_bytes = static_cast<size_t>(piece.shape[0]) * piece.row_bytes();
+        piece.data = tensor->data + static_cast<size_t>(expert) * piece.n_bytes;
+        bindings_.push_back({piece, row.role, layer, expert});
+        continue;
+      }
+      const std::string own = fmt::format("{}.{}{}", name.substr(0, suffix), expert, name.substr(suffix + 5));
+      const TensorView* single = file_.find(own);
+      if (single == nullptr) return missing(name, expected);
+      CANDOR_TRY(check_shape(*single, expected_shape(spec_, row.role, layer)));
+      bindings_.push_back({*single, row.role, layer, expert});
+    }
+    return {};
+  }
+
+  const formats::ModelFile& file_;
+  const ArchSpec& spec_;
+  std::vector<Binding> bindings_;
+};
 
 Expected<void> refuse_unbound(const formats::ModelFile& file, const Family& family, const ArchSpec& spec,
                               const std::vector<Binding>& bindings) {
   std::unordered_set<std::string> known;
-  for (const Binding& binding : bindings) known.emplace(binding.tensor->name);
+  for (const Binding& binding : bindings) known.emplace(binding.view.name);
   for (const std::string_view pattern : family.ignored) {
     for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
       known.insert(name_in_block(pattern, static_cast<int32_t>(layer)));
@@ -143,11 +300,16 @@ Expected<void> check_finite(const TensorView& tensor) {
 
 WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kEmbedding) return weights.embedding;
-  if (binding.role == kFinalNorm) return weights.final_norm;
+  if (binding.role == kPositions) return weights.positions;
+  if (binding.role == kEmbedNorm) return weights.embed_norm.gain;
+  if (binding.role == kEmbedNormBias) return weights.embed_norm.bias;
+  if (binding.role == kFinalNorm) return weights.final_norm.gain;
+  if (binding.role == kFinalNormBias) return weights.final_norm.bias;
   if (binding.role == kHead) return weights.head;
   const RoleTraits& traits = traits_of(binding.role);
   BlockWeights& block = weights.blocks[static_cast<size_t>(binding.layer)];
-  if (traits.vector != nullptr) return block.*traits.vector;
+  if (traits.norm != nullptr) return block.*traits.norm.*traits.part;
+  if (traits.expert != nullptr) return block.experts[static_cast<size_t>(binding.expert)].*traits.expert;
   Projection& projection = block.*traits.projection;
   return traits.packing == WeightRole::kVector ? projection.bias : projection.weight;
 }
@@ -157,19 +319,26 @@ WeightRole packing_of(const Binding& binding, const ArchSpec& spec) {
   return is_also_head ? WeightRole::kEmbeddingAndLinear : traits_of(binding.role).packing;
 }
 
+void list_experts(BlockWeights& block) {
+  for (const ExpertWeights& expert : block.experts) {
+    block.expert_views.push_back({expert.gate.get(), expert.up.get(), expert.down.get()});
+  }
+}
+
 }  // namespace
 
 Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family,
                                             const ArchSpec& spec) {
-  std::vector<Binding> bindings;
+  Binder binder(file, spec);
   for (const TensorName& row : family.tensors) {
     const size_t n_layers = is_block_tensor(row) ? spec.blocks.size() : 1;
     for (size_t layer = 0; layer < n_layers; ++layer) {
-      CANDOR_TRY(bind_one(file, spec, row, static_cast<int32_t>(layer), bindings));
+      if (is_for(row.role, spec.blocks[layer])) CANDOR_TRY(binder.bind(row, static_cast<int32_t>(layer)));
     }
   }
+  std::vector<Binding> bindings = binder.take();
   CANDOR_TRY(refuse_unbound(file, family, spec, bindings));
-  std::ranges::sort(bindings, {}, [](const Binding& binding) { return binding.tensor; });
+  std::ranges::sort(bindings, {}, [](const Binding& binding) { return binding.view.data; });
   return bindings;
 }
 
@@ -177,17 +346,21 @@ Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> 
                                                        backend::Backend& backend, const LoadOptions& options) {
   auto weights = std::make_unique<ModelWeights>();
   weights->blocks.resize(spec.blocks.size());
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    weights->blocks[layer].experts.resize(static_cast<size_t>(spec.blocks[layer].ffn.moe.n_experts));
+  }
   uint64_t total_bytes = 0;
-  for (const Binding& binding : bindings) total_bytes += binding.tensor->n_bytes;
+  for (const Binding& binding : bindings) total_bytes += binding.view.n_bytes;
   uint64_t done_bytes = 0;
   for (const Binding& binding : bindings) {
     const WeightRole packing = packing_of(binding, spec);
-    CANDOR_ASSIGN(WeightPtr weight, backend.upload(*binding.tensor, packing));
-    if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(*binding.tensor));
+    CANDOR_ASSIGN(WeightPtr weight, backend.upload(binding.view, packing));
+    if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(binding.view));
     place_of(*weights, binding) = std::move(weight);
-    done_bytes += binding.tensor->n_bytes;
+    done_bytes += binding.view.n_bytes;
     if (options.progress) options.progress(done_bytes, total_bytes);
   }
+  for (BlockWeights& block : weights->blocks) list_experts(block);
   return weights;
 }
 
@@ -195,7 +368,7 @@ Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpe
                                 const backend::Backend& backend) {
   uint64_t total = 0;
   for (const Binding& binding : bindings) {
-    CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(*binding.tensor, packing_of(binding, spec)));
+    CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(binding.view, packing_of(binding, spec)));
     total += n_bytes;
   }
   return total;
@@ -203,12 +376,20 @@ Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpe
 
 size_t weight_bytes(const ModelWeights& weights) {
   const auto bytes_of = [](const WeightPtr& weight) { return weight ? weight->n_bytes() : size_t{0}; };
-  size_t total = bytes_of(weights.embedding) + bytes_of(weights.final_norm) + bytes_of(weights.head);
+  const auto norm_bytes = [&](const Norm& norm) { return bytes_of(norm.gain) + bytes_of(norm.bias); };
+  size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + bytes_of(weights.head) +
+                 norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm);
   for (const BlockWeights& block : weights.blocks) {
-    total += bytes_of(block.attn_norm) + bytes_of(block.ffn_norm);
+    for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
+                             &block.ffn_post_norm}) {
+      total += norm_bytes(*norm);
+    }
     for (const Projection* projection :
-         {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down}) {
+         {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router}) {
       total += bytes_of(projection->weight) + bytes_of(projection->bias);
+    }
+    for (const ExpertWeights& expert : block.experts) {
+      total += bytes_of(expert.gate) + bytes_of(expert.up) + bytes_of(expert.down);
     }
   }
   return total;

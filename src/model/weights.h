@@ -22,30 +22,54 @@ struct Projection {
   WeightPtr bias;    // [out] or nullptr
 };
 
+struct Norm {
+  WeightPtr gain;  // [D], or [Dh] over each head
+  WeightPtr bias;  // [D] or nullptr
+  // REQUIRES: gain is there.
+  backend::NormWeights weights() const { return {*gain, bias.get()}; }
+};
+
+struct ExpertWeights {
+  WeightPtr gate;  // [F, D]
+  WeightPtr up;    // [F, D]
+  WeightPtr down;  // [D, F]
+};
+
+// What an architecture lacks is nullptr.
 struct BlockWeights {
-  WeightPtr attn_norm;  // [D]
-  Projection q;         // [H * Dh, D]
-  Projection k;         // [Hk * Dh, D]
-  Projection v;         // [Hk * Dh, D]
+  Norm attn_norm;
+  Projection q;  // [H * Dh, D]
+  Projection k;  // [Hk * Dh, D]
+  Projection v;  // [Hk * Dh, D]
+  Norm q_norm;
+  Norm k_norm;
   Projection attn_out;  // [D, H * Dh]
-  WeightPtr ffn_norm;   // [D]
-  Projection gate;      // [F, D]
-  Projection up;        // [F, D]
-  Projection down;      // [D, F]
+  Norm attn_post_norm;
+  Norm ffn_norm;
+  Projection gate;                            // [F, D]
+  Projection up;                              // [F, D]
+  Projection down;                            // [D, F]
+  Projection router;                          // [E, D]
+  std::vector<ExpertWeights> experts;         // [E]
+  std::vector<backend::Expert> expert_views;  // [E], of experts
+  Norm ffn_post_norm;
 };
 
 struct ModelWeights {
   WeightPtr embedding;  // [V, D]
+  WeightPtr positions;  // [max_positions, D]
+  Norm embed_norm;
   std::vector<BlockWeights> blocks;
-  WeightPtr final_norm;  // [D]
-  WeightPtr head;        // [V, D]; nullptr where the embedding serves
+  Norm final_norm;
+  WeightPtr head;  // [V, D]; nullptr where the embedding serves
 };
 
-// One tensor of the file and the place that it is for.
+// One tensor of the file, or a piece of one that the file keeps together, and the place that it is for.
 struct Binding {
-  const TensorView* tensor = nullptr;
+  TensorView view;
   TensorRole role = TensorRole::kEmbedding;
   int32_t layer = 0;  // 0 for tensors outside the blocks
+  int32_t expert = 0;
 };
 
 // Names, shapes and completeness, without reading a weight.

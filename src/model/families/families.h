@@ -27,5 +27,16 @@ const Family* find_family(std::string_view name);
 Expected<const Family*> family_of(const formats::ModelFile& file);
 
 Family llama_family();
+Family qwen2_family();
+Family qwen3_family();
+Family qwen3moe_family();
+Family gemma2_family();
+Family gemma3_family();
+Family phi3_family();
+Family gpt2_family();
+Family olmo2_family();
+Family smollm3_family();
+Family bloom_family();
+Family xglm_family();
 
 }  // namespace candor::model

@@ -1,0 +1,59 @@
+#include "model/families/common.h"
+
+#include <fmt/format.h>
+
+namespace candor::model {
+
+Expected<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
+  ArchSpec spec;
+  spec.family = hparams.prefix();
+  CANDOR_ASSIGN(spec.dim, hparams.require_int("embedding_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(spec.vocab, read_vocab(hparams));
+  CANDOR_ASSIGN(spec.max_positions, hparams.require_int("context_length", {1, kMaxPositions}));
+  CANDOR_ASSIGN(const int32_t n_layers, hparams.require_int("block_count", {1, kMaxLayers}));
+  const bool is_rms = norm == backend::NormKind::kRms;
+  CANDOR_ASSIGN(const double epsilon,
+                hparams.require_positive(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
+  CANDOR_ASSIGN(const auto ffn_dims, hparams.per_layer("feed_forward_length", n_layers, {1, kMaxWidth}));
+  BlockSpec block;
+  block.norm = {norm, static_cast<float>(epsilon)};
+  CANDOR_ASSIGN(block.attn, read_attention(hparams, spec.dim, n_layers));
+  for (const int32_t ffn_dim : ffn_dims) {
+    block.ffn.ffn_dim = ffn_dim;
+    spec.blocks.push_back(block);
+  }
+  spec.final_norm = block.norm;
+  spec.head.tied = hparams.file().find("output.weight") == nullptr;
+  return spec;
+}
+
+Expected<backend::MoeSpec> read_moe(const Hparams& hparams) {
+  constexpr int32_t kMaxExperts = 65536;
+  backend::MoeSpec moe;
+  CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, kMaxExperts}));
+  CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, moe.n_experts}));
+  CANDOR_ASSIGN(const auto normalise, formats::meta_bool(hparams.file(), hparams.key("expert_weights_norm")));
+  moe.renormalise = normalise.value_or(true);
+  CANDOR_TRY(hparams.refuse_unless_zero(
+      {"expert_shared_count", "expert_shared_feed_forward_length", "expert_gating_func", "leading_dense_block_count"}));
+  return moe;
+}
+
+Expected<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern) {
+  const std::string key = hparams.key("attention.sliding_window_pattern");
+  const formats::MetaValue* value = hparams.file().meta(key);
+  const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
+  if (array != nullptr) {
+    const auto* flags = std::get_if<std::vector<bool>>(array);
+    if (flags != nullptr && flags->size() == static_cast<size_t>(n_layers)) return *flags;
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata key \"{}\": expected {} flags, one for each block", key, n_layers));
+  }
+  CANDOR_ASSIGN(const int32_t pattern,
+                hparams.int_or("attention.sliding_window_pattern", family_pattern, {1, kMaxLayers}));
+  std::vector<bool> flags;
+  for (int32_t layer = 0; layer < n_layers; ++layer) flags.push_back((layer + 1) % pattern != 0);
+  return flags;
+}
+
+}  // namespace candor::model

@@ -1,0 +1,86 @@
+#pragma once
+// What most families share, so that a family's file says only what is its own: the tensors of a Llama-like decoder
+// under GGUF's names, and the hyperparameters that all of them write.
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "model/families/families.h"
+#include "model/hparams.h"
+
+namespace candor::model {
+
+inline constexpr Presence kOptional = Presence::kOptional;
+
+inline constexpr std::array kStemTensors = {
+    TensorName{TensorRole::kEmbedding, "token_embd.weight"},
+    TensorName{TensorRole::kFinalNorm, "output_norm.weight"},
+    TensorName{TensorRole::kHead, "output.weight", kOptional},
+};
+inline constexpr std::array kPreNormTensors = {
+    TensorName{TensorRole::kAttnNorm, "blk.*.attn_norm.weight"},
+    TensorName{TensorRole::kFfnNorm, "blk.*.ffn_norm.weight"},
+};
+inline constexpr std::array kPostNormTensors = {
+    TensorName{TensorRole::kAttnPostNorm, "blk.*.post_attention_norm.weight"},
+    TensorName{TensorRole::kFfnPostNorm, "blk.*.post_ffw_norm.weight"},
+};
+inline constexpr std::array kAttnTensors = {
+    TensorName{TensorRole::kQ, "blk.*.attn_q.weight"},
+    TensorName{TensorRole::kK, "blk.*.attn_k.weight"},
+    TensorName{TensorRole::kV, "blk.*.attn_v.weight"},
+    TensorName{TensorRole::kAttnOut, "blk.*.attn_output.weight"},
+};
+inline constexpr std::array kQkNormTensors = {
+    TensorName{TensorRole::kQNorm, "blk.*.attn_q_norm.weight"},
+    TensorName{TensorRole::kKNorm, "blk.*.attn_k_norm.weight"},
+};
+inline constexpr std::array kGatedFfnTensors = {
+    TensorName{TensorRole::kGate, "blk.*.ffn_gate.weight"},
+    TensorName{TensorRole::kUp, "blk.*.ffn_up.weight"},
+    TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
+};
+inline constexpr std::array kMoeTensors = {
+    TensorName{TensorRole::kRouter, "blk.*.ffn_gate_inp.weight"},
+    TensorName{TensorRole::kExpertGate, "blk.*.ffn_gate_exps.weight"},
+    TensorName{TensorRole::kExpertUp, "blk.*.ffn_up_exps.weight"},
+    TensorName{TensorRole::kExpertDown, "blk.*.ffn_down_exps.weight"},
+};
+// Blocks of LayerNorms with biases and an ungated feed-forward.
+inline constexpr std::array kLayerNormTensors = {
+    TensorName{TensorRole::kFinalNormBias, "output_norm.bias"},
+    TensorName{TensorRole::kAttnNormBias, "blk.*.attn_norm.bias"},
+    TensorName{TensorRole::kAttnOut, "blk.*.attn_output.weight"},
+    TensorName{TensorRole::kAttnOutBias, "blk.*.attn_output.bias"},
+    TensorName{TensorRole::kFfnNormBias, "blk.*.ffn_norm.bias"},
+    TensorName{TensorRole::kUp, "blk.*.ffn_up.weight"},
+    TensorName{TensorRole::kUpBias, "blk.*.ffn_up.bias"},
+    TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
+    TensorName{TensorRole::kDownBias, "blk.*.ffn_down.bias"},
+};
+
+// The lists one after another.
+template <size_t... n>
+constexpr auto join(const std::array<TensorName, n>&... lists) {
+  std::array<TensorName, (n + ...)> all{};
+  size_t at = 0;
+  const auto append = [&](const auto& list) {
+    for (const TensorName& name : list) all[at++] = name;
+  };
+  (append(lists), ...);
+  return all;
+}
+
+// Sizes, norms, attention and a SiLU-gated feed-forward in every block; head tied where the file has no
+// "output.weight". norm decides which epsilon is read.
+Expected<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm);
+
+// Experts in every block, each ffn_dim wide.
+Expected<backend::MoeSpec> read_moe(const Hparams& hparams);
+
+// [n_layers]: whether a block attends to its window only. From "attention.sliding_window_pattern" (one flag for each
+// block, or n: every n-th block sees everything), or the family's own n.
+Expected<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern);
+
+}  // namespace candor::model

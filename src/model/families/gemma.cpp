@@ -1,0 +1,77 @@
+// Gemma 2 and 3: norms before and after each sub-layer, a GELU-gated feed-forward, embeddings scaled by sqrt(D), and
+// blocks that see a window only between blocks that see everything. Gemma 2 caps its scores and logits; Gemma 3 norms
+// each head of Q and K and rotates windowed blocks with a base of their own. Gemma Team, 2024 and 2025.
+
+#include <cmath>
+
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace {
+
+constexpr auto kGemma2Tensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kGatedFfnTensors);
+constexpr auto kGemma3Tensors = join(kGemma2Tensors, kQkNormTensors);
+
+// The files do not say it: the 27B models, known by their depth, scale by the width of D / H instead of the head's.
+void set_scale(const Hparams& hparams, size_t depth_of_27b, ArchSpec& spec) {
+  if (hparams.has("attention.scale") || spec.blocks.size() != depth_of_27b) return;
+  for (BlockSpec& block : spec.blocks) {
+    block.attn.scale = 1.0f / std::sqrt(static_cast<float>(spec.dim) / static_cast<float>(block.attn.n_heads));
+  }
+}
+
+Expected<ArchSpec> read_shared(const Hparams& hparams, int32_t window_pattern) {
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  const int32_t n_layers = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, window_pattern));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    BlockSpec& block = spec.blocks[layer];
+    block.wiring = Wiring::kSandwich;
+    block.attn.rope.pairs = backend::RopePairs::kHalves;
+    block.ffn.gate = backend::GateKind::kGelu;
+    if (!is_windowed[layer]) block.attn.window_tokens = 0;
+  }
+  spec.embed.scale = std::sqrt(static_cast<float>(spec.dim));
+  CANDOR_ASSIGN(const auto cap, formats::meta_float(hparams.file(), hparams.key("final_logit_softcapping")));
+  spec.head.logits.softcap = static_cast<float>(cap.value_or(0.0));
+  return spec;
+}
+
+Expected<ArchSpec> read_gemma2(const formats::ModelFile& file) {
+  const Hparams hparams(file, "gemma2");
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 2));
+  CANDOR_ASSIGN(const auto cap, formats::meta_float(file, hparams.key("attn_logit_softcapping")));
+  for (BlockSpec& block : spec.blocks) block.attn.softcap = static_cast<float>(cap.value_or(0.0));
+  set_scale(hparams, 46, spec);
+  return spec;
+}
+
+Expected<ArchSpec> read_gemma3(const formats::ModelFile& file) {
+  const Hparams hparams(file, "gemma3");
+  CANDOR_TRY(hparams.refuse_unless_zero({"attn_logit_softcapping"}));
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 6));
+  CANDOR_ASSIGN(const double window_base, hparams.positive_or("rope.freq_base_swa", 10000.0));
+  for (BlockSpec& block : spec.blocks) {
+    block.qk_norm = QkNorm::kHeads;
+    if (block.attn.window_tokens == 0) continue;
+    backend::RopeSpec rope;
+    rope.pairs = backend::RopePairs::kHalves;
+    rope.n_dims = block.attn.rope.n_dims;
+    rope.base = window_base;
+    block.attn.rope = rope;
+  }
+  set_scale(hparams, 62, spec);
+  return spec;
+}
+
+}  // namespace
+
+Family gemma2_family() {
+  return {"gemma2", read_gemma2, kGemma2Tensors, {}};
+}
+
+Family gemma3_family() {
+  return {"gemma3", read_gemma3, kGemma3Tensors, {}};
+}
+
+}  // namespace candor::model

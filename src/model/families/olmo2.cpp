@@ -1,0 +1,28 @@
+// OLMo 2: norms after each sub-layer instead of before, and norms over the whole of Q and of K. OLMo Team, 2024.
+
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace {
+
+constexpr auto kTensors = join(kStemTensors, kPostNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors);
+
+Expected<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "olmo2");
+  CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  for (BlockSpec& block : spec.blocks) {
+    block.wiring = Wiring::kPostNorm;
+    block.qk_norm = QkNorm::kWhole;
+    block.attn.rope.pairs = backend::RopePairs::kHalves;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Family olmo2_family() {
+  return {"olmo2", read, kTensors, {}};
+}
+
+}  // namespace candor::model

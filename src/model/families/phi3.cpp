@@ -1,0 +1,42 @@
+// Phi-3 and Phi-3.5: Llama with Q, K and V in one tensor, gate and up in another, rotary pairs in halves and "long
+// rope" factors. Abdin et al., 2024. Which factors hold (short up to the first training's context, long past it) is
+// decided by the model's context, not by a prompt's length: an answer must not depend on what a sequence may still
+// become.
+
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace {
+
+using enum TensorRole;
+
+constexpr std::array kFused = {
+    TensorName{kQkv, "blk.*.attn_qkv.weight"},
+    TensorName{kAttnOut, "blk.*.attn_output.weight"},
+    TensorName{kGateUp, "blk.*.ffn_up.weight"},
+    TensorName{kDown, "blk.*.ffn_down.weight"},
+};
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kFused);
+constexpr std::string_view kIgnored[] = {"rope_factors_long.weight", "rope_factors_short.weight"};
+
+Expected<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "phi3");
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  backend::RopeSpec rope = spec.blocks.front().attn.rope;
+  rope.pairs = backend::RopePairs::kHalves;
+  CANDOR_ASSIGN(const int32_t first_context,
+                hparams.int_or("rope.scaling.original_context_length", spec.max_positions, {1, kMaxPositions}));
+  const bool is_long = spec.max_positions > first_context;
+  CANDOR_ASSIGN(rope.frequency_factors, read_frequency_factors(file, is_long ? kIgnored[0] : kIgnored[1], rope.n_dims));
+  CANDOR_ASSIGN(rope.attention_factor, hparams.positive_or("rope.scaling.attn_factor", 1.0));
+  for (BlockSpec& block : spec.blocks) block.attn.rope = rope;
+  return spec;
+}
+
+}  // namespace
+
+Family phi3_family() {
+  return {"phi3", read, kTensors, kIgnored};
+}
+
+}  // namespace candor::model

@@ -1,0 +1,30 @@
+// Qwen2 and Qwen2.5: Llama with biases on Q, K and V and rotary pairs in halves. Yang et al., 2024.
+
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace {
+
+using enum TensorRole;
+
+constexpr std::array kBiases = {
+    TensorName{kQBias, "blk.*.attn_q.bias"},
+    TensorName{kKBias, "blk.*.attn_k.bias"},
+    TensorName{kVBias, "blk.*.attn_v.bias"},
+};
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kBiases);
+
+Expected<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen2");
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  for (BlockSpec& block : spec.blocks) block.attn.rope.pairs = backend::RopePairs::kHalves;
+  return spec;
+}
+
+}  // namespace
+
+Family qwen2_family() {
+  return {"qwen2", read, kTensors, {}};
+}
+
+}  // namespace candor::model

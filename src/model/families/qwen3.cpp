@@ -1,0 +1,48 @@
+// Qwen3 and Qwen3-MoE: RMS norms over each head of Q and K, rotary pairs in halves; with experts, a router in every
+// block. Yang et al., 2025.
+
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace {
+
+constexpr auto kShared = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors);
+constexpr auto kDenseTensors = join(kShared, kGatedFfnTensors);
+constexpr auto kMoeModelTensors = join(kShared, kMoeTensors);
+
+Expected<ArchSpec> read_shared(const Hparams& hparams) {
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  for (BlockSpec& block : spec.blocks) {
+    block.attn.rope.pairs = backend::RopePairs::kHalves;
+    block.qk_norm = QkNorm::kHeads;
+  }
+  return spec;
+}
+
+Expected<ArchSpec> read_dense(const formats::ModelFile& file) {
+  return read_shared(Hparams(file, "qwen3"));
+}
+
+Expected<ArchSpec> read_experts(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen3moe");
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
+  CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));
+  CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
+  for (BlockSpec& block : spec.blocks) {
+    block.ffn.ffn_dim = ffn_dim;
+    block.ffn.moe = moe;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Family qwen3_family() {
+  return {"qwen3", read_dense, kDenseTensors, {}};
+}
+
+Family qwen3moe_family() {
+  return {"qwen3moe", read_experts, kMoeModelTensors, {}};
+}
+
+}  // namespace candor::model

@@ -1,0 +1,137 @@
+// Every family against logits that the `transformers` library gives for the same tiny model (make_goldens.py).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "backend/all/make_backend.h"
+#include "support/model_runner.h"
+#include "support/shared_data.h"
+
+namespace candor::testing {
+namespace {
+
+constexpr int32_t kVocab = 288;
+constexpr int32_t kTokens = 48;
+constexpr int32_t kWindow = 12;
+
+struct Golden {
+  const char* name;
+  bool has_gguf = true;
+  // llama.cpp's converter drops Mistral's window, so that its file agrees only where the window holds everything.
+  int32_t gguf_rows = kTokens;
+};
+
+constexpr Golden kGoldens[] = {
+    {"llama"},  {"mistral", true, kWindow}, {"mixtral"}, {"qwen2"}, {"qwen3"}, {"qwen3moe"},    {"gemma2"},
+    {"gemma3"}, {"phi3"},                   {"gpt2"},    {"olmo2"}, {"smollm3"}, {"bloom"},
+};
+
+std::filesystem::path folder_of(const Golden& golden) {
+  return project_file(std::string("tests/families/goldens/") + golden.name);
+}
+
+std::vector<TokenId> prompt() {
+  std::vector<TokenId> tokens;
+  for (int32_t i = 0; i < kTokens; ++i) tokens.push_back((37 * i * i + 11 * i + 5) % kVocab);
+  return tokens;
+}
+
+std::vector<Logits> expected_logits(const Golden& golden) {
+  std::ifstream stream(folder_of(golden) / "expected.f32", std::ios::binary);
+  std::vector<Logits> rows(kTokens, Logits(kVocab));
+  for (Logits& row : rows) stream.read(reinterpret_cast<char*>(row.data()), kVocab * sizeof(float));
+  EXPECT_TRUE(stream.good()) << golden.name;
+  return rows;
+}
+
+float largest_logit(const std::vector<Logits>& rows) {
+  float largest = 0.0f;
+  for (const Logits& row : rows) {
+    for (const float logit : row) largest = std::max(largest, std::fabs(logit));
+  }
+  return largest;
+}
+
+float largest_difference(const std::vector<Logits>& a, const std::vector<Logits>& b, int32_t n_rows) {
+  float largest = 0.0f;
+  for (size_t row = 0; row < static_cast<size_t>(n_rows); ++row) {
+    for (size_t i = 0; i < a[row].size(); ++i) largest = std::max(largest, std::fabs(a[row][i] - b[row][i]));
+  }
+  return largest;
+}
+
+double kl_divergence(const Logits& truth, const Logits& other) {
+  const auto log_sum = [](const Logits& row) {
+    const double top = *std::ranges::max_element(row);
+    double sum = 0.0;
+    for (const float logit : row) sum += std::exp(static_cast<double>(logit) - top);
+    return top + std::log(sum);
+  };
+  const double truth_sum = log_sum(truth);
+  const double other_sum = log_sum(other);
+  double kl = 0.0;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    const double log_p = static_cast<double>(truth[i]) - truth_sum;
+    kl += std::exp(log_p) * (log_p - (static_cast<double>(other[i]) - other_sum));
+  }
+  return kl;
+}
+
+std::vector<Logits> logits_of(const formats::ModelFile& file, const char* backend, size_t chunk) {
+  auto made = backend::make_backend(backend, {.n_threads = 2});
+  EXPECT_TRUE(made) << made.error().message;
+  const auto runner = ModelRunner::make(file, std::move(*made), {.max_rows = kTokens, .n_blocks = 4});
+  return runner == nullptr ? std::vector<Logits>{} : runner->run(prompt(), chunk);
+}
+
+// numerics.md: 1e-4 of the largest logit.
+void expect_reference_agrees(const Golden& golden, const formats::ModelFile& file, int32_t n_rows) {
+  const std::vector<Logits> expected = expected_logits(golden);
+  const std::vector<Logits> ours = logits_of(file, "reference", kTokens);
+  ASSERT_EQ(ours.size(), expected.size());
+  const float difference = largest_difference(expected, ours, n_rows);
+  EXPECT_LE(difference, 1e-4f * largest_logit(expected));
+}
+
+// numerics.md: mean KL at most 1e-3, the same top token in 99 % of positions where the gap exceeds 0.1.
+void expect_cpu_agrees(const formats::ModelFile& file) {
+  const std::vector<Logits> truth = logits_of(file, "reference", kTokens);
+  const std::vector<Logits> ours = logits_of(file, "cpu", kTokens);
+  ASSERT_EQ(ours.size(), truth.size());
+  double kl = 0.0;
+  for (size_t row = 0; row < truth.size(); ++row) {
+    kl += kl_divergence(truth[row], ours[row]) / kTokens;
+    Logits sorted = truth[row];
+    std::ranges::partial_sort(sorted, sorted.begin() + 2, std::greater<>());
+    if (sorted[0] - sorted[1] <= 0.1f) continue;
+    EXPECT_EQ(std::ranges::max_element(truth[row]) - truth[row].begin(),
+              std::ranges::max_element(ours[row]) - ours[row].begin())
+        << "position " << row;
+  }
+  EXPECT_LE(kl, 1e-3);
+  std::printf("  cpu against reference: mean KL %.2g, worst logit %.4f of %.2f\n", kl,
+              static_cast<double>(largest_difference(truth, ours, kTokens)),
+              static_cast<double>(largest_logit(truth)));
+  EXPECT_EQ(ours, logits_of(file, "cpu", 7)) << "chunks of 7";
+}
+
+class FamilyGolden : public ::testing::TestWithParam<Golden> {};
+
+TEST_P(FamilyGolden, gguf_of_llama_cpp_gives_the_logits_of_transformers) {
+  const Golden& golden = GetParam();
+  auto file = formats::open_model_file(folder_of(golden) / "model.gguf");
+  ASSERT_TRUE(file) << file.error().message;
+  expect_reference_agrees(golden, **file, golden.gguf_rows);
+  expect_cpu_agrees(**file);
+}
+
+INSTANTIATE_TEST_SUITE_P(families, FamilyGolden, ::testing::ValuesIn(kGoldens),
+                         [](const auto& golden) { return std::string(golden.param.name); });
+
+}  // namespace
+}  // namespace candor::testing
