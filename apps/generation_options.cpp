@@ -33,10 +33,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_int(command, "-t,--threads", o.n_threads, 1, 1024, "threads (see candor doctor)");
   add_int(command, "-s,--seed", o.seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (a new one)");
   add_choice(command, "--preset", o.preset, preset_names(), preset_help())->type_name("NAME");
-  add_number(command, "--temperature,--temp", o.temperature, 0, 100, "0 = the most likely token");
-  add_int(command, "--top-k", o.top_k, 0, kMax, "draw from the K most likely (0 = all)");
-  add_number(command, "--top-p", o.top_p, 0, 1, "draw from the share P (1 = all)");
-  add_number(command, "--min-p", o.min_p, 0, 1, "drop what is below P x the top (0 = none)");
+  add_sampling_options(command, o.sampling);
   command.add_option("--stop", o.stop, "end before this text; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
@@ -71,10 +68,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
 SamplingParams sampling_params(const GenerationOptions& o) {
   SamplingParams params;
   static_cast<void>(apply_preset(o.preset, params));
-  if (o.temperature) params.temperature = *o.temperature;
-  if (o.top_k) params.top_k = *o.top_k;
-  if (o.top_p) params.top_p = *o.top_p;
-  if (o.min_p) params.min_p = *o.min_p;
+  apply_sampling_options(o.sampling, params);
   if (o.seed) params.seed = static_cast<uint64_t>(*o.seed);
   params.max_tokens = o.max_tokens;
   params.stop = o.stop;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "candor/engine.h"
+#include "sampling_options.h"
 
 namespace CLI {
 class App;
@@ -17,8 +18,8 @@ namespace candor::apps {
 
 struct GenerationOptions {
   std::optional<std::string> model;
-  std::optional<int64_t> n_ctx, n_threads, max_tokens, seed, top_k;
-  std::optional<double> temperature, top_p, min_p;
+  std::optional<int64_t> n_ctx, n_threads, max_tokens, seed;
+  SamplingOptions sampling;
   std::string preset = "chat";
   std::string backend = "cpu";
   std::string kv_type = "auto";

@@ -25,18 +25,56 @@ inline constexpr std::int32_t kMaxChoices = 128;
 inline constexpr std::int32_t kMaxPriority = 1000;
 inline constexpr std::size_t kMaxKeyBytes = 256;
 
-// A token is chosen by: temperature, top-k, top-p, min-p, renormalise, draw.
+inline constexpr std::size_t kMaxTokenRules = 1024;  // logit biases, bans, allowed ids, bad words
+inline constexpr std::size_t kMaxBadWordBytes = 256;
+
+// Added to the logit of a token, or of every token of a text, before anything else; `ban` takes them out.
+struct LogitBias {
+  TokenId token = -1;  // unused where text is not empty
+  std::string text{};
+  double bias = 0.0;  // [-100, 100]
+  bool ban = false;
+};
+
+// A token is chosen by: allowed ids, biases and bans; then the stages of `samplers`; then renormalise and draw. Every
+// default leaves its stage off. Greedy choice knows penalties and DRY, no other stage.
 struct SamplingParams {
-  double temperature = 1.0;                  // 0 = greedy; at most 100
-  std::int64_t top_k = 0;                    // 0 = off
-  double top_p = 1.0;                        // [0, 1]; 1 = off
-  double min_p = 0.0;                        // [0, 1]; 0 = off
+  double temperature = 1.0;        // 0 = greedy; at most 100
+  double dynatemp_range = 0.0;     // the temperature varies by so much with the model's certainty; [0, 100]
+  double dynatemp_exponent = 1.0;  // [0.01, 100]
+  std::int64_t top_k = 0;          // 0 = off
+  double typical_p = 1.0;          // [0, 1]; 1 = off
+  double top_p = 1.0;              // [0, 1]; 1 = off
+  double min_p = 0.0;              // [0, 1]; 0 = off
+  double xtc_probability = 0.0;    // [0, 1]; 0 = off
+  double xtc_threshold = 0.1;      // [0, 1]
+
+  double repetition_penalty = 1.0;  // [0.01, 100], on prompt and output; 1 = off
+  double frequency_penalty = 0.0;   // [-2, 2], on the output
+  double presence_penalty = 0.0;    // [-2, 2], on the output
+  std::int64_t repeat_last_n = -1;  // the penalties look at the newest so many tokens; -1 = all
+  double dry_multiplier = 0.0;      // [0, 100]; 0 = off
+  double dry_base = 1.75;           // [1, 10]
+  std::int64_t dry_allowed_length = 2;
+  std::int64_t dry_penalty_last_n = -1;
+  std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};  // tokens that hold one end a repetition
+  std::int64_t no_repeat_ngram_size = 0;  // no sequence of so many tokens stands twice in the text; 0 = off
+
+  std::vector<LogitBias> logit_bias{};
+  std::vector<TokenId> allowed_token_ids{};  // empty = all
+  std::vector<std::string>
+      bad_words{};                      // never completed as the tokenizer writes them, with and without a space before
+  std::vector<std::string> samplers{};  // order of the stages; empty = penalties, dry, temperature, top_k, typical_p,
+                                        // top_p, min_p, xtc; one that is on must not be missing
+
   std::optional<std::uint64_t> seed{};       // absent: one is made and reported in Usage
   std::optional<std::int64_t> max_tokens{};  // absent: until a stop or the context's end
+  std::int64_t min_tokens = 0;               // before so many, no end token and no stop id is chosen
   std::vector<std::string> stop{};           // ends the text before the string, wherever its tokens' borders lie
   std::vector<TokenId> stop_ids{};           // ends the text like an end token
   bool ignore_eos = false;                   // the model's end tokens do not end the text
-  std::int32_t logprobs = -1;  // -1 = none; n = the chosen token's and the n most likely, before the chain
+  std::int32_t logprobs = -1;                // -1 = none; n = the chosen token's and the n most likely
+  bool logprobs_after_chain = false;         // of what is drawn from, not of the model's own distribution
 };
 
 struct SamplingPreset {
@@ -55,9 +93,9 @@ Result<void> apply_preset(std::string_view name, SamplingParams& params);
 
 // The output obeys it, or the request is refused.
 struct ConstraintSpec {
-  enum class Kind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice };
+  enum class Kind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
   Kind kind = Kind::kJsonObject;
-  std::string source{};  // the schema, the pattern, the grammar, or a JSON array of strings; unused by kJsonObject
+  std::string source{};  // the schema, the pattern, the grammar (Lark, GBNF), or a JSON array of strings; unused by kJsonObject
 };
 
 // Text that is continued as it stands.

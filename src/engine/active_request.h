@@ -11,7 +11,7 @@
 #include "constrain/constraint.h"
 #include "engine/output_text.h"
 #include "engine/stopwatch.h"
-#include "sample/chain.h"
+#include "sample/sampler.h"
 #include "sched/sequence.h"
 
 namespace candor::engine {
@@ -23,6 +23,7 @@ struct ChoiceRules {
   sample::ChainParams chain{};
   uint64_t seed = 0;
   int32_t n_logprobs = -1;
+  sample::LogprobsOf logprobs_of = sample::LogprobsOf::kModel;
   int64_t max_tokens = 0;  // 0 = no limit
   std::vector<TokenId> stop_ids{};
   bool ignore_eos = false;

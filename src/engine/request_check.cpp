@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "engine/errors.h"
+#include "engine/token_rules.h"
 #include "sample/params.h"
 
 namespace candor::engine {
@@ -35,10 +36,32 @@ Result<void> check_stops(const SamplingParams& sampling) {
                                  std::to_string(kMaxStopIds));
 }
 
+sample::RawParams numbers_of(const SamplingParams& s) {
+  return {.temperature = s.temperature,
+          .dynatemp_range = s.dynatemp_range,
+          .dynatemp_exponent = s.dynatemp_exponent,
+          .top_k = s.top_k,
+          .typical_p = s.typical_p,
+          .top_p = s.top_p,
+          .min_p = s.min_p,
+          .xtc_probability = s.xtc_probability,
+          .xtc_threshold = s.xtc_threshold,
+          .repetition_penalty = s.repetition_penalty,
+          .frequency_penalty = s.frequency_penalty,
+          .presence_penalty = s.presence_penalty,
+          .repeat_last_n = s.repeat_last_n,
+          .dry_multiplier = s.dry_multiplier,
+          .dry_base = s.dry_base,
+          .dry_allowed_length = s.dry_allowed_length,
+          .dry_penalty_last_n = s.dry_penalty_last_n,
+          .no_repeat_ngram_size = s.no_repeat_ngram_size,
+          .min_tokens = s.min_tokens,
+          .samplers = s.samplers};
+}
+
 Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Tokenizer& tokenizer) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const auto chain = sample::make_chain_params(
-      {.temperature = sampling.temperature, .top_k = sampling.top_k, .top_p = sampling.top_p, .min_p = sampling.min_p});
+  auto chain = sample::make_chain_params(numbers_of(sampling));
   if (!chain) return to_public(chain.error());
   const auto max_tokens = sample::check_range("max_tokens", sampling.max_tokens.value_or(1), 1, kMax);
   if (!max_tokens) return to_public(max_tokens.error());
@@ -46,8 +69,14 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   if (!logprobs) return to_public(logprobs.error());
   if (auto stops = check_stops(sampling); !stops) return stops.error();
   if (auto ids = check_tokens(sampling.stop_ids, tokenizer); !ids) return invalid("stop_ids", ids.error().message);
+  if (sampling.max_tokens && sampling.min_tokens > *sampling.max_tokens) {
+    return invalid("min_tokens", "min_tokens is " + std::to_string(sampling.min_tokens) +
+                                     ", expected at most max_tokens, " + std::to_string(*sampling.max_tokens));
+  }
+  if (auto added = add_token_rules(sampling, tokenizer, *chain); !added) return added.error();
   ChoiceRules rules;
-  rules.chain = *chain;
+  rules.chain = std::move(*chain);
+  rules.logprobs_of = sampling.logprobs_after_chain ? sample::LogprobsOf::kChain : sample::LogprobsOf::kModel;
   rules.n_logprobs = sampling.logprobs;
   rules.max_tokens = sampling.max_tokens.value_or(0);
   rules.stop_ids = sampling.stop_ids;

@@ -180,7 +180,7 @@ Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::S
                           std::span<const float> logits) {
   const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + 1 < loaded_.n_ctx();
   TokenEvent& event = outbox_.add(request, choice);
-  const PickInput input{logits, choice, sequence.next_position(), has_room, token_time_ns_};
+  const PickInput input{logits, choice, sequence.next_position(), has_room, token_time_ns_, sequence.tokens};
   const Picked picked = picker_.pick(request, input, event);
   if (picked.gap_ns != kNever) metrics_.itl_ns.record(static_cast<uint64_t>(picked.gap_ns));
   if (picked.reason) end_choice(request, event, *picked.reason);

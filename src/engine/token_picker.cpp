@@ -30,6 +30,8 @@ Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& inpu
   const ChoiceRules& rules = request.rules;
   constrain::Constraint* constraint = request.choice(input.choice).constraint.get();
   sample::PickRequest pick{.logits = input.logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
+  pick.logprobs_of = rules.logprobs_of;
+  pick.history = {input.text, static_cast<size_t>(request.choice(input.choice).n_made)};
   pick.key = {.seed = rules.seed, .choice = static_cast<uint32_t>(input.choice), .position = input.position};
   if (constraint != nullptr) {
     CANDOR_TRY(constraint->mask(mask_));

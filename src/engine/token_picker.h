@@ -15,9 +15,10 @@ namespace candor::engine {
 struct PickInput {
   std::span<const float> logits{};  // [V]
   int32_t choice = 0;
-  uint64_t position = 0;  // of the token to choose, in the whole text
-  bool has_room = true;   // for another one behind it
-  int64_t now_ns = 0;     // when the logits were there
+  uint64_t position = 0;            // of the token to choose, in the whole text
+  bool has_room = true;             // for another one behind it
+  int64_t now_ns = 0;               // when the logits were there
+  std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
 };
 
 struct Picked {

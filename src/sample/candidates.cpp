@@ -5,99 +5,220 @@
 #include <limits>
 #include <string>
 
-#include "base/exact_math.h"
+#include "sample/exact_log.h"
 
 namespace candor::sample {
 namespace {
 
-constexpr size_t kSortAtLeast = 64;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr size_t kHead = 256;  // sorted at once; most draws end within it
 
-bool precedes(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+tl::unexpected<Error> broken_logit(std::span<const float> logits) {
+  const auto bad = std::ranges::find_if(logits, [](float x) { return !(x < kInfinity); });
+  return fail(ErrorKind::kInternal, "the model gave the logit " + std::to_string(*bad) + " for token " +
+                                        std::to_string(bad - logits.begin()) + ": its weights are damaged or overflow");
 }
 
 }  // namespace
 
-Expected<void> Candidates::load(std::span<const float> logits, const constrain::TokenMask* mask) {
-  items_.clear();
-  items_.reserve(logits.size());
-  n_sorted_ = 0;
+Candidates::Candidates() {
+  const auto chosen = kernels::select_table_from_environment();
+  kernels_ = chosen ? *chosen : kernels::runnable_tables().front();
+}
+
+RowRange Candidates::scan() {
+  const RowRange range = scan_row(logits(), maxima_);
+  max_logit_ = range.greatest;
   is_weighed_ = false;
-  max_logit_ = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const float logit = logits[i];
-    if (!(logit < std::numeric_limits<float>::infinity())) {
-      return fail(ErrorKind::kInternal, "the model gave the logit " + std::to_string(logit) + " for token " +
-                                            std::to_string(i) + ": its weights are damaged or overflow");
-    }
-    const TokenId token = static_cast<TokenId>(i);
-    if (mask != nullptr && !mask->allows(token)) continue;
-    items_.push_back({token, logit, 0});
-    max_logit_ = std::max(max_logit_, logit);
-  }
-  if (items_.empty() || max_logit_ == -std::numeric_limits<float>::infinity()) {
-    return fail(ErrorKind::kInternal, "no token of " + std::to_string(logits.size()) + " can be chosen");
-  }
-  return {};
+  head_.clear();
+  return range;
 }
 
-const Candidate& Candidates::at(size_t rank) {
-  CANDOR_DCHECK(rank < items_.size());
-  if (rank >= n_sorted_) sort_first(std::max({rank + 1, kSortAtLeast, 4 * n_sorted_}));
-  return items_[rank];
+Expected<void> Candidates::load(std::span<const float> logits) {
+  n_ = logits.size();
+  if (logits_.size() < n_) {
+    logits_.resize(n_);
+    shares_.resize(n_);
+    tokens_.resize(n_);
+    head_.reserve(n_);
+    kept_.reserve(n_);
+    selection_.reserve(n_);
+  }
+  is_whole_ = true;
+  std::ranges::copy(logits, logits_.begin());
+  if (!scan().is_valid) return broken_logit(logits);
+  if (max_logit_ > -kInfinity) return {};
+  return fail(ErrorKind::kInternal, "the model gave no token of " + std::to_string(n_) + " a finite logit");
 }
 
-void Candidates::sort_first(size_t n) {
-  n = std::min(n, items_.size());
-  if (n <= n_sorted_) return;
-  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(n_sorted_);
-  const auto middle = items_.begin() + static_cast<std::ptrdiff_t>(n);
-  if (middle != items_.end()) std::nth_element(begin, middle, items_.end(), precedes);
-  std::sort(begin, middle, precedes);
-  n_sorted_ = n;
+void Candidates::restrict(const constrain::TokenMask& mask) {
+  compact([&](size_t i) { return mask.allows(token(i)); });
+}
+
+float* Candidates::find(TokenId wanted) {
+  if (is_whole_) {
+    const bool is_here = wanted >= 0 && static_cast<size_t>(wanted) < n_;
+    return is_here ? &logits_[static_cast<size_t>(wanted)] : nullptr;
+  }
+  const auto end = tokens_.begin() + static_cast<std::ptrdiff_t>(n_);
+  const auto it = std::lower_bound(tokens_.begin(), end, wanted);
+  return it != end && *it == wanted ? &logits_[static_cast<size_t>(it - tokens_.begin())] : nullptr;
+}
+
+Expected<void> Candidates::settle() {
+  if (!scan().is_valid) return fail(ErrorKind::kInternal, "a logit overflows after penalties and biases");
+  if (max_logit_ > -kInfinity) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "no token can be chosen here: constraint, bans, bias and allowed ids together leave none");
+}
+
+size_t Candidates::count() const {
+  return static_cast<size_t>(std::ranges::count_if(logits(), [](float x) { return x > -kInfinity; }));
+}
+
+void Candidates::need_head(size_t n) {
+  if (head_.size() < std::min(n, n_)) selection_.first(logits(), maxima_, n, head_);
+}
+
+Candidate Candidates::at(size_t rank) {
+  if (rank >= head_.size()) need_head(std::max({rank + 1, kHead, 4 * head_.size()}));
+  CANDOR_CHECK(rank < head_.size());
+  return candidate(head_[rank].index);
+}
+
+template <class Keep>
+void Candidates::compact(const Keep& keep) {
+  size_t n = 0;
+  for (size_t i = 0; i < n_; ++i) {
+    const bool stays = keep(i);
+    tokens_[n] = token(i);
+    logits_[n] = logits_[i];
+    shares_[n] = shares_[i];
+    n += stays ? 1 : 0;
+  }
+  n_ = n;
+  is_whole_ = false;
+  head_.clear();
+  maxima_.clear();
+  if (!is_weighed_) return;
+  total_ = 0;
+  for (size_t i = 0; i < n_; ++i) total_ += weight(i);
+}
+
+// The first n of head_ become all there is.
+void Candidates::keep_head(size_t n) {
+  kept_.assign(head_.begin(), head_.begin() + static_cast<std::ptrdiff_t>(n));
+  std::ranges::sort(kept_, {}, &Ranked::index);
+  total_ = 0;
+  for (size_t i = 0; i < n; ++i) {  // index >= i, so that nothing is overwritten before it was read
+    const size_t from = kept_[i].index;
+    tokens_[i] = token(from);
+    logits_[i] = logits_[from];
+    shares_[i] = shares_[from];
+    total_ += weight(i);
+  }
+  n_ = n;
+  is_whole_ = false;
+  head_.clear();
+  maxima_.clear();
 }
 
 void Candidates::keep_first(size_t n) {
-  if (n >= items_.size()) return;
-  sort_first(n);
-  items_.resize(n);
-  n_sorted_ = n;
-  if (!is_weighed_) return;
-  total_ = 0;
-  for (const Candidate& item : items_) total_ += item.weight;
-}
-
-void Candidates::keep_weight(double least) {
-  size_t n_kept = 0;
-  size_t n_kept_sorted = 0;
-  total_ = 0;
-  for (size_t i = 0; i < items_.size(); ++i) {
-    if (static_cast<double>(items_[i].weight) < least) continue;
-    if (i < n_sorted_) ++n_kept_sorted;
-    total_ += items_[i].weight;
-    items_[n_kept++] = items_[i];
-  }
-  CANDOR_CHECK(n_kept > 0);
-  items_.resize(n_kept);
-  n_sorted_ = n_kept_sorted;
-}
-
-void Candidates::scale(float temperature) {
-  for (Candidate& item : items_) item.logit = (item.logit - max_logit_) / temperature;
-  max_logit_ = 0.0f;
-  n_sorted_ = 0;  // rounding may have made equal what was not
-  is_weighed_ = false;
+  if (n >= n_) return;
+  need_head(n);
+  keep_head(std::min(n, head_.size()));
 }
 
 uint64_t Candidates::weigh() {
   if (is_weighed_) return total_;
-  total_ = 0;
-  for (Candidate& item : items_) {
-    item.weight = static_cast<uint64_t>(static_cast<double>(exp_f32(item.logit - max_logit_)) / kWeightUnit);
-    total_ += item.weight;
-  }
+  total_ = weigh_row(*kernels_, logits(), max_logit_, shares_.data());
   is_weighed_ = true;
   return total_;
+}
+
+std::optional<size_t> Candidates::head_crossing(uint64_t target) const {
+  uint64_t sum = 0;
+  for (size_t rank = 0; rank < head_.size(); ++rank) {
+    sum += weight(head_[rank].index);
+    if (sum > target) return rank;
+  }
+  return std::nullopt;
+}
+
+Candidate Candidates::at_weight(uint64_t target) {
+  CANDOR_DCHECK(target < weigh());
+  need_head(std::min(kHead, n_));
+  if (const auto rank = head_crossing(target)) return candidate(head_[*rank].index);
+  return candidate(selection_.crossing(logits(), max_logit_, shares(), target).index);
+}
+
+// A sum of weights reaches share * total exactly when it exceeds this.
+uint64_t Candidates::share_target(double share) {
+  const double needed = std::ceil(share * static_cast<double>(weigh()));
+  return needed < 1.0 ? 0 : std::min(static_cast<uint64_t>(needed), total_) - 1;
+}
+
+void Candidates::keep_share(double share) {
+  const uint64_t target = share_target(share);
+  need_head(std::min(kHead, n_));
+  if (const auto rank = head_crossing(target)) return keep_head(*rank + 1);
+  const Ranked last = selection_.crossing(logits(), max_logit_, shares(), target);
+  compact([&](size_t i) { return logits_[i] > last.key || (logits_[i] == last.key && i <= last.index); });
+}
+
+void Candidates::keep_weight(double least) {
+  weigh();
+  const uint64_t whole = static_cast<uint64_t>(std::ceil(least));
+  compact([&](size_t i) { return weight(i) >= whole; });
+  CANDOR_CHECK(n_ > 0);
+}
+
+void Candidates::drop_above(double least) {
+  weigh();
+  const uint64_t whole = std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(least)));
+  size_t n_above = 0;
+  for (size_t i = 0; i < n_; ++i) n_above += weight(i) >= whole ? 1 : 0;
+  if (n_above < 2) return;
+  need_head(n_above);
+  const Ranked last = head_[n_above - 1];
+  compact([&](size_t i) { return !precedes({logits_[i], static_cast<uint32_t>(i)}, last); });
+  max_logit_ = last.key;
+  is_weighed_ = false;
+}
+
+// Summed in four lanes over ascending ids: a fixed order.
+double Candidates::entropy() {
+  const double log_total = log_f64(static_cast<double>(weigh()) * kWeightUnit);
+  double lanes[4] = {};
+  for (size_t i = 0; i < n_; ++i) {
+    if (weight(i) == 0) continue;
+    lanes[i % 4] += static_cast<double>(weight(i)) * static_cast<double>(max_logit_ - logits_[i]);
+  }
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) / static_cast<double>(total_) + log_total;
+}
+
+void Candidates::keep_typical(double share) {
+  const double surprise_of_best = log_f64(static_cast<double>(weigh()) * kWeightUnit);
+  const double offset = surprise_of_best - entropy();
+  keys_.resize(std::max(keys_.size(), n_));
+  float nearest = -kInfinity;
+  for (size_t i = 0; i < n_; ++i) {
+    const double distance = static_cast<double>(max_logit_ - logits_[i]) + offset;
+    keys_[i] = -static_cast<float>(distance < 0.0 ? -distance : distance);
+    nearest = std::max(nearest, keys_[i]);
+  }
+  const Ranked last =
+      selection_.crossing(std::span<const float>(keys_).first(n_), nearest, shares(), share_target(share));
+  compact([&](size_t i) { return keys_[i] > last.key || (keys_[i] == last.key && i <= last.index); });
+  scan();
+}
+
+void Candidates::scale(float temperature) {
+  scale_row(logits(), max_logit_, temperature, logits_.data());
+  scale_row(maxima_, max_logit_, temperature, maxima_.data());  // division keeps the order: they stay the maxima
+  max_logit_ = 0.0f;
+  is_weighed_ = false;
+  head_.clear();
 }
 
 }  // namespace candor::sample

@@ -1,57 +1,101 @@
 #pragma once
-// The tokens that may still be chosen, ordered by descending logit, then ascending id. Sorting is lazy: only as many
-// leading candidates as a stage looks at are put in order, always the same ones as a full sort would put there.
+// The tokens that may still be chosen, with their logits. Their order is by descending logit, then ascending id, and
+// only as much of it is worked out as is asked for: always what a full sort would give.
 //
-// A candidate's weight is exp(logit - greatest logit) in units of 2^-40, rounded down: an integer, so that sums are
-// exact in any order. Weight / total is its probability; one below 2^-40 of the best is 0.
+// A candidate's weight is exp(logit - greatest logit) in units of 2^-40, rounded: an integer, so that sums are exact in
+// any order. Weight / total is its probability; one below 2^-41 of the best is 0. A logit of -inf is no candidate.
 // Reused from token to token so that nothing is allocated after the first.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/error.h"
 #include "base/ids.h"
 #include "constrain/token_mask.h"
+#include "sample/row_passes.h"
+#include "sample/selection.h"
 
 namespace candor::sample {
 
 struct Candidate {
   TokenId token = kNoToken;
   float logit = 0.0f;
-  uint64_t weight = 0;  // valid after weigh()
+  uint64_t weight = 0;  // 0 before weigh()
 };
-
-inline constexpr double kWeightUnit = 0x1p-40;
 
 class Candidates {
  public:
-  // Every token of `logits` that the mask allows (nullptr: all). NaN and +inf, and an empty choice, are errors.
-  Expected<void> load(std::span<const float> logits, const constrain::TokenMask* mask);
+  // Computes with the kernels that this machine runs fastest; all give the same bits.
+  Candidates();
 
-  size_t size() const { return items_.size(); }
+  // Every token of `logits`. NaN and +inf are an error.
+  Expected<void> load(std::span<const float> logits);
+  // Only tokens that the mask allows stay.
+  void restrict(const constrain::TokenMask& mask);
+
+  // Edits: find() gives a token's logit to be changed (-inf takes it out), nullptr for one that is no candidate. After
+  // the last edit, settle(): an error when nothing that can be chosen is left.
+  float* find(TokenId token);
+  Expected<void> settle();
+
+  // How many there are; a pass over all of them.
+  size_t count() const;
   float max_logit() const { return max_logit_; }
-  // The candidate at `rank` of the order. REQUIRES: rank < size().
-  const Candidate& at(size_t rank);
+  // The candidate at `rank` of the order. REQUIRES: rank < count().
+  Candidate at(size_t rank);
+
   // Only the first n of the order stay. REQUIRES: n >= 1.
   void keep_first(size_t n);
-  // Only candidates of at least this weight stay, in order. REQUIRES: weigh() was called; the best one has that weight.
+  // Only the shortest beginning of the order stays whose weights reach share * total, but at least one.
+  void keep_share(double share);
+  // Only candidates of at least this weight stay. REQUIRES: the best one has that weight.
   void keep_weight(double least);
+  // Of those whose weight reaches `least`, only the last of the order stays; nothing changes where there is one or
+  // none.
+  void drop_above(double least);
+  // As keep_share(), in the order of the distance |-log p - entropy|, the nearest first.
+  void keep_typical(double share);
   // logit = (logit - greatest) / temperature. REQUIRES: temperature > 0.
   void scale(float temperature);
 
   // Computes the weights, unless they stand; returns their exact sum.
   uint64_t weigh();
-  uint64_t total() const { return total_; }
+  // Of the distribution, in nats.
+  double entropy();
+  // The candidate with which the sum of weights, in order, first exceeds `target`. REQUIRES: target < weigh().
+  Candidate at_weight(uint64_t target);
 
  private:
-  void sort_first(size_t n);
+  TokenId token(size_t i) const { return is_whole_ ? static_cast<TokenId>(i) : tokens_[i]; }
+  std::span<const float> logits() const { return std::span<const float>(logits_).first(n_); }
+  std::span<const float> shares() const { return std::span<const float>(shares_).first(n_); }
+  uint64_t weight(size_t i) const { return weight_of(shares_[i]); }
+  Candidate candidate(size_t i) const { return {token(i), logits_[i], is_weighed_ ? weight(i) : 0}; }
+  RowRange scan();
+  void need_head(size_t n);
+  std::optional<size_t> head_crossing(uint64_t target) const;
+  uint64_t share_target(double share);
+  void keep_head(size_t n);
+  template <class Keep>
+  void compact(const Keep& keep);
 
-  std::vector<Candidate> items_;
-  size_t n_sorted_ = 0;
+  const kernels::KernelTable* kernels_;
+  // By ascending token id; vectors may be longer than n_.
+  size_t n_ = 0;
+  bool is_whole_ = false;  // candidate i is token i
+  std::vector<TokenId> tokens_;
+  std::vector<float> logits_;
+  std::vector<float> shares_;  // e^(logit - max_logit_), where is_weighed_
+  std::vector<float> maxima_;  // of chunks of logits_; empty where not known
   float max_logit_ = 0.0f;
   uint64_t total_ = 0;
   bool is_weighed_ = false;
+  std::vector<Ranked> head_;  // the beginning of the order, as far as it is known
+  std::vector<Ranked> kept_;
+  std::vector<float> keys_;
+  Selection selection_;
 };
 
 }  // namespace candor::sample

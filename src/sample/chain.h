@@ -1,42 +1,92 @@
 #pragma once
 // The stages between logits and token, as plain functions over Candidates, in an order that is data. Probabilities are
-// those of the candidates that are left: every stage renormalises.
+// those of the candidates that are left: every stage renormalises. Temperature leaves logits relative to the greatest
+// one, which penalties behind it see.
 
-#include <array>
 #include <cstdint>
-#include <span>
+#include <string_view>
+#include <vector>
 
+#include "base/philox.h"
+#include "sample/bans.h"
 #include "sample/candidates.h"
+#include "sample/history.h"
+#include "sample/penalties.h"
 
 namespace candor::sample {
 
-enum class Stage : uint8_t { kTemperature, kTopK, kTopP, kMinP };
+enum class Stage : uint8_t { kPenalties, kDry, kTemperature, kTopK, kTypical, kTopP, kMinP, kXtc };
 
-inline constexpr std::array kDefaultStages = {Stage::kTemperature, Stage::kTopK, Stage::kTopP, Stage::kMinP};
+inline constexpr Stage kDefaultStages[] = {Stage::kPenalties, Stage::kDry,  Stage::kTemperature, Stage::kTopK,
+                                           Stage::kTypical,   Stage::kTopP, Stage::kMinP,        Stage::kXtc};
+
+// "penalties", "dry", "temperature", "top_k", "typical_p", "top_p", "min_p", "xtc".
+std::string_view to_string(Stage stage);
 
 // Below this, dividing by the temperature and always taking the best are the same.
 inline constexpr double kGreedyBelow = 1e-6;
 
 struct ChainParams {
-  float temperature = 1.0f;  // below kGreedyBelow: the first of the order is chosen, nothing is drawn
-  int32_t top_k = 0;         // 0 = off
-  double top_p = 1.0;        // 1 = off
-  double min_p = 0.0;        // 0 = off
-  std::array<Stage, kDefaultStages.size()> stages = kDefaultStages;
+  BanParams bans{};
+  PenaltyParams penalties{};
+  DryParams dry{};
+  double temperature = 1.0;        // below kGreedyBelow: the best is taken after penalties and DRY, nothing is drawn
+  double temperature_range = 0.0;  // 0 = off; see scale_dynamically()
+  double temperature_exponent = 1.0;
+  int32_t top_k = 0;             // 0 = off
+  double typical_p = 1.0;        // 1 = off
+  double top_p = 1.0;            // 1 = off
+  double min_p = 0.0;            // 0 = off
+  double xtc_probability = 0.0;  // 0 = off
+  double xtc_threshold = 0.1;
+  std::vector<Stage> stages{std::begin(kDefaultStages), std::end(kDefaultStages)};
 
-  bool is_greedy() const { return temperature < static_cast<float>(kGreedyBelow); }
+  bool is_greedy() const { return temperature < kGreedyBelow; }
 };
 
+// False where the parameters make a stage do nothing.
+bool is_on(const ChainParams& params, Stage stage);
+
+// Divides by a temperature between temperature - range and temperature + range: the lower, the more certain the model
+// is. Its place between them is (entropy / greatest possible entropy)^exponent (EDT, Zhang et al., 2024, as in use).
+void scale_dynamically(Candidates& candidates, const ChainParams& params);
 // Exactly the k first of the order; ties go to the lower id.
 void keep_top_k(Candidates& candidates, int32_t k);
+// The tokens whose surprise is nearest to the entropy, until their probabilities reach p (Meister et al., "Locally
+// typical sampling", TACL 2023).
+void keep_typical(Candidates& candidates, double p);
 // The shortest beginning of the order whose probabilities reach p; the token that crosses p is kept (Holtzman et al.,
 // "The curious case of neural text degeneration", ICLR 2020).
 void keep_top_p(Candidates& candidates, double p);
 // Every token at least min_p as likely as the likeliest (Nguyen et al., "Turning up the heat: min-p sampling", 2024).
 void keep_min_p(Candidates& candidates, double min_p);
+// "Exclude top choices" (p-e-w, 2024): all tokens of at least this probability but the least likely of them go.
+void exclude_top(Candidates& candidates, double threshold);
 
-// All stages that are on, in the order of params.stages. REQUIRES: !params.is_greedy().
-void run_chain(Candidates& candidates, const ChainParams& params);
+// What a stage left, for those who want to see it.
+class ChainObserver {
+ public:
+  virtual ~ChainObserver() = default;
+  // Stages that are off are not reported; "logits" comes first, then "mask" and "bans" where there are any.
+  virtual void on_stage(std::string_view name, Candidates& candidates) = 0;
+};
+
+// Scratch memory of the stages that look back.
+struct ChainScratch {
+  TokenCounts counts{};
+  DryScratch dry{};
+};
+
+struct ChainInput {
+  const ChainParams& params;
+  const History& history;
+  uint32_t word = 0;                  // decides whether XTC happens: word 1 of the position
+  ChainObserver* observer = nullptr;  // may be nullptr
+};
+
+// All stages that are on, in the order of the parameters; the greedy ones only penalties and DRY. The bans are the
+// caller's. An error when nothing is left to choose.
+Expected<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch);
 
 // Walks the candidates in order until their probabilities exceed unit_float(word).
 TokenId draw(Candidates& candidates, uint32_t word);

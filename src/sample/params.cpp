@@ -4,49 +4,174 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace candor::sample {
 namespace {
 
+constexpr double kMaxCount = 2147483647.0;
+
+constexpr NumberRange kRanges[] = {
+    {"temperature", 0, 100, " (0 = greedy)"},
+    {"dynatemp_range", 0, 100, " (0 = off)"},
+    {"dynatemp_exponent", 0.01, 100},
+    {"typical_p", 0, 1, " (1 = off)"},
+    {"top_p", 0, 1, " (1 = off)"},
+    {"min_p", 0, 1, " (0 = off)"},
+    {"xtc_probability", 0, 1, " (0 = off)"},
+    {"xtc_threshold", 0, 1},
+    {"repetition_penalty", 0.01, 100, " (1 = off)"},
+    {"frequency_penalty", -2, 2, " (0 = off)"},
+    {"presence_penalty", -2, 2, " (0 = off)"},
+    {"dry_multiplier", 0, 100, " (0 = off)"},
+    {"dry_base", 1, 10},
+    {"top_k", 0, kMaxCount, " (0 = off)"},
+    {"repeat_last_n", -1, kMaxCount, " (-1 = the whole text, 0 = off)"},
+    {"dry_allowed_length", 1, kMaxCount},
+    {"dry_penalty_last_n", -1, kMaxCount, " (-1 = the whole text, 0 = off)"},
+    {"no_repeat_ngram_size", 0, kMaxCount, " (0 = off)"},
+    {"min_tokens", 0, kMaxCount},
+};
+
+struct RealMember {
+  std::string_view field;
+  double RawParams::*member;
+};
+constexpr RealMember kReals[] = {
+    {"temperature", &RawParams::temperature},
+    {"dynatemp_range", &RawParams::dynatemp_range},
+    {"dynatemp_exponent", &RawParams::dynatemp_exponent},
+    {"typical_p", &RawParams::typical_p},
+    {"top_p", &RawParams::top_p},
+    {"min_p", &RawParams::min_p},
+    {"xtc_probability", &RawParams::xtc_probability},
+    {"xtc_threshold", &RawParams::xtc_threshold},
+    {"repetition_penalty", &RawParams::repetition_penalty},
+    {"frequency_penalty", &RawParams::frequency_penalty},
+    {"presence_penalty", &RawParams::presence_penalty},
+    {"dry_multiplier", &RawParams::dry_multiplier},
+    {"dry_base", &RawParams::dry_base},
+};
+
+struct CountMember {
+  std::string_view field;
+  int64_t RawParams::*member;
+};
+constexpr CountMember kCounts[] = {
+    {"top_k", &RawParams::top_k},
+    {"repeat_last_n", &RawParams::repeat_last_n},
+    {"dry_allowed_length", &RawParams::dry_allowed_length},
+    {"dry_penalty_last_n", &RawParams::dry_penalty_last_n},
+    {"no_repeat_ngram_size", &RawParams::no_repeat_ngram_size},
+    {"min_tokens", &RawParams::min_tokens},
+};
+
 std::string shown(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
+  std::snprintf(text, sizeof text, "%.10g", value);
   return text;
 }
 
-tl::unexpected<FieldError> out_of_range(std::string_view field, const std::string& value, const std::string& range) {
-  return tl::unexpected(
-      FieldError{field, Error{ErrorKind::kInvalidInput, std::string(field) + " is " + value + ", expected " + range}});
+tl::unexpected<FieldError> invalid(std::string_view field, std::string message) {
+  return tl::unexpected(FieldError{field, Error{ErrorKind::kInvalidInput, std::move(message)}});
+}
+
+tl::unexpected<FieldError> out_of_range(const NumberRange& range, const std::string& value) {
+  return invalid(range.field, std::string(range.field) + " is " + value + ", expected " + shown(range.min) + " to " +
+                                  shown(range.max) + std::string(range.note));
 }
 
 // NaN lies in no range.
-bool lies_in(double value, double min, double max) {
-  return value >= min && value <= max;
+tl::expected<void, FieldError> check_numbers(const RawParams& raw) {
+  for (const RealMember& real : kReals) {
+    const NumberRange& range = *find_range(real.field);
+    const double value = raw.*real.member;
+    if (!(value >= range.min && value <= range.max)) return out_of_range(range, shown(value));
+  }
+  for (const CountMember& count : kCounts) {
+    const NumberRange& range = *find_range(count.field);
+    const int64_t value = raw.*count.member;
+    if (value < static_cast<int64_t>(range.min) || value > static_cast<int64_t>(range.max)) {
+      return out_of_range(range, std::to_string(value));
+    }
+  }
+  return {};
+}
+
+std::string stage_names() {
+  std::string names;
+  for (const Stage stage : kDefaultStages) names += (names.empty() ? "" : ", ") + std::string(to_string(stage));
+  return names;
+}
+
+std::optional<Stage> find_stage(std::string_view name) {
+  for (const Stage stage : kDefaultStages) {
+    if (to_string(stage) == name) return stage;
+  }
+  return std::nullopt;
+}
+
+tl::expected<void, FieldError> set_order(const std::vector<std::string>& names, ChainParams& params) {
+  if (names.empty()) return {};
+  params.stages.clear();
+  for (const std::string& name : names) {
+    const auto stage = find_stage(name);
+    if (!stage) {
+      return invalid("samplers", "samplers names \"" + name.substr(0, 40) + "\", expected some of " + stage_names());
+    }
+    if (std::ranges::find(params.stages, *stage) != params.stages.end()) {
+      return invalid("samplers", "samplers names " + name + " twice, expected each at most once");
+    }
+    params.stages.push_back(*stage);
+  }
+  for (const Stage stage : kDefaultStages) {
+    if (!is_on(params, stage) || std::ranges::find(params.stages, stage) != params.stages.end()) continue;
+    const std::string name(to_string(stage));
+    return invalid("samplers", "samplers leaves out " + name + ", which is set: it would have no effect");
+  }
+  return {};
 }
 
 }  // namespace
+
+std::span<const NumberRange> number_ranges() {
+  return kRanges;
+}
+
+const NumberRange* find_range(std::string_view field) {
+  const auto it = std::ranges::find(kRanges, field, &NumberRange::field);
+  return it == std::end(kRanges) ? nullptr : &*it;
+}
 
 tl::expected<void, FieldError> check_range(std::string_view field, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return {};
   const std::string range = max == std::numeric_limits<int64_t>::max()
                                 ? "at least " + std::to_string(min)
                                 : std::to_string(min) + " to " + std::to_string(max);
-  return out_of_range(field, std::to_string(value), range);
+  return invalid(field, std::string(field) + " is " + std::to_string(value) + ", expected " + range);
 }
 
 tl::expected<ChainParams, FieldError> make_chain_params(const RawParams& raw) {
-  if (!lies_in(raw.temperature, 0.0, kMaxTemperature)) {
-    return out_of_range("temperature", shown(raw.temperature), "0 to " + shown(kMaxTemperature));
-  }
-  if (raw.top_k < 0) return out_of_range("top_k", std::to_string(raw.top_k), "0 (off) or more");
-  if (!lies_in(raw.top_p, 0.0, 1.0)) return out_of_range("top_p", shown(raw.top_p), "0 to 1 (off)");
-  if (!lies_in(raw.min_p, 0.0, 1.0)) return out_of_range("min_p", shown(raw.min_p), "0 (off) to 1");
+  if (auto checked = check_numbers(raw); !checked) return tl::unexpected(std::move(checked).error());
   ChainParams params;
-  params.temperature = static_cast<float>(raw.temperature);
-  params.top_k = static_cast<int32_t>(std::min<int64_t>(raw.top_k, std::numeric_limits<int32_t>::max()));
+  params.temperature = raw.temperature;
+  params.temperature_range = raw.dynatemp_range;
+  params.temperature_exponent = raw.dynatemp_exponent;
+  params.top_k = static_cast<int32_t>(raw.top_k);
+  params.typical_p = raw.typical_p;
   params.top_p = raw.top_p;
   params.min_p = raw.min_p;
+  params.xtc_probability = raw.xtc_probability;
+  params.xtc_threshold = raw.xtc_threshold;
+  params.penalties = {raw.repetition_penalty, raw.frequency_penalty, raw.presence_penalty, raw.repeat_last_n};
+  params.dry.multiplier = raw.dry_multiplier;
+  params.dry.base = raw.dry_base;
+  params.dry.allowed_length = raw.dry_allowed_length;
+  params.dry.window = raw.dry_penalty_last_n;
+  params.bans.no_repeat_ngram = raw.no_repeat_ngram_size;
+  params.bans.min_tokens = raw.min_tokens;
+  if (auto ordered = set_order(raw.samplers, params); !ordered) return tl::unexpected(std::move(ordered).error());
   return params;
 }
 

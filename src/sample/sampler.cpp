@@ -12,34 +12,55 @@ float logprob_of(float logit, double log_total) {
   return std::max(static_cast<float>(static_cast<double>(logit) - log_total), kNoLogprob);
 }
 
+void observe(const PickRequest& request, std::string_view stage, Candidates& candidates) {
+  if (request.observer != nullptr) request.observer->on_stage(stage, candidates);
+}
+
 }  // namespace
 
-// The logprobs of the raw logits; leaves them loaded.
-Expected<void> Sampler::measure(const PickRequest& request, Pick& pick) {
-  CANDOR_TRY(candidates_.load(request.logits, nullptr));
+// The likeliest of the candidates as they are now.
+void Sampler::measure(const PickRequest& request, Pick& pick) {
   const double total = static_cast<double>(candidates_.weigh()) * kWeightUnit;
   log_total_ = static_cast<double>(candidates_.max_logit()) + log_f64(total);
-  const size_t n = std::min(static_cast<size_t>(request.n_logprobs), candidates_.size());
+  const size_t n = std::min(static_cast<size_t>(request.n_logprobs), candidates_.count());
   for (size_t rank = 0; rank < n; ++rank) {
-    const Candidate& candidate = candidates_.at(rank);
+    const Candidate candidate = candidates_.at(rank);
     pick.top.push_back({candidate.token, logprob_of(candidate.logit, log_total_)});
   }
+}
+
+Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
+  if (request.mask != nullptr) {
+    candidates_.restrict(*request.mask);
+    CANDOR_TRY(candidates_.settle());
+    observe(request, "mask", candidates_);
+  }
+  if (request.chain.bans.is_on()) {
+    apply_bans(candidates_, request.history, request.chain.bans);
+    CANDOR_TRY(candidates_.settle());
+    observe(request, "bans", candidates_);
+  }
+  const PhiloxWords words = random_words(request.key.seed, request.key.choice, request.key.position);
+  const ChainInput input{request.chain, request.history, words[1], request.observer};
+  CANDOR_TRY(run_chain(candidates_, input, scratch_));
+  if (request.chain.is_greedy()) candidates_.keep_first(1);
+  pick.token = draw(candidates_, words[0]);
   return {};
 }
 
 Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   pick.top.clear();
+  pick.logprob = 0.0f;
+  CANDOR_TRY(candidates_.load(request.logits));
+  observe(request, "logits", candidates_);
   const bool wants_logprobs = request.n_logprobs >= 0;
-  if (wants_logprobs) CANDOR_TRY(measure(request, pick));
-  if (!wants_logprobs || request.mask != nullptr) CANDOR_TRY(candidates_.load(request.logits, request.mask));
-  if (request.chain.is_greedy()) {
-    candidates_.keep_first(1);
-    pick.token = candidates_.at(0).token;
-  } else {
-    run_chain(candidates_, request.chain);
-    pick.token = draw(candidates_, random_words(request.key.seed, request.key.choice, request.key.position)[0]);
-  }
-  if (wants_logprobs) pick.logprob = logprob_of(request.logits[static_cast<size_t>(pick.token)], log_total_);
+  const bool of_model = request.logprobs_of == LogprobsOf::kModel;
+  if (wants_logprobs && of_model) measure(request, pick);
+  CANDOR_TRY(choose(request, pick));
+  if (!wants_logprobs) return {};
+  if (!of_model) measure(request, pick);
+  const float* logit = of_model ? &request.logits[static_cast<size_t>(pick.token)] : candidates_.find(pick.token);
+  pick.logprob = logprob_of(*logit, log_total_);
   return {};
 }
 

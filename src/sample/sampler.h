@@ -1,5 +1,5 @@
 #pragma once
-// Chooses one token from one row of logits. A pure function of its request: the random word comes from (seed, choice,
+// Chooses one token from one row of logits. A pure function of its request: the random words come from (seed, choice,
 // position), so that neither the batch nor what was drawn before matters. The object holds scratch memory only and may
 // serve any number of requests, one after another, on a thread in the float mode of numerics.md.
 
@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "sample/candidates.h"
 #include "sample/chain.h"
+#include "sample/history.h"
 
 namespace candor::sample {
 
@@ -27,29 +28,40 @@ struct DrawKey {
   uint64_t position = 0;  // of the token to choose, counted from the beginning of the whole text
 };
 
+// Of which distribution logprobs are reported.
+enum class LogprobsOf : uint8_t {
+  kModel,  // the logits as they came
+  kChain,  // what was drawn from: 0 for a greedy choice
+};
+
 struct PickRequest {
-  std::span<const float> logits;               // [V]
+  std::span<const float> logits;  // [V]
+  const ChainParams& chain;
   const constrain::TokenMask* mask = nullptr;  // nullptr: every token is allowed
-  ChainParams chain{};
+  History history{};
   DrawKey key{};
   int32_t n_logprobs = -1;  // -1: none are computed; else how many of the likeliest besides the chosen one
+  LogprobsOf logprobs_of = LogprobsOf::kModel;
+  ChainObserver* observer = nullptr;  // may be nullptr
 };
 
 struct Pick {
   TokenId token = kNoToken;
-  float logprob = 0.0f;        // of the token, from the logits before mask and chain
+  float logprob = 0.0f;        // of the token
   std::vector<Logprob> top{};  // the likeliest, in order
 };
 
 class Sampler {
  public:
-  // Overwrites `pick`. Broken logits (NaN) are an error.
+  // Overwrites `pick`. Broken logits (NaN), and a request that leaves nothing to choose, are errors.
   Expected<void> pick(const PickRequest& request, Pick& pick);
 
  private:
-  Expected<void> measure(const PickRequest& request, Pick& pick);
+  Expected<void> choose(const PickRequest& request, Pick& pick);
+  void measure(const PickRequest& request, Pick& pick);
 
   Candidates candidates_;
+  ChainScratch scratch_;
   double log_total_ = 0.0;  // greatest logit + log of the sum of exp(logit - greatest)
 };
 

@@ -21,8 +21,9 @@ Pick picked(const PickRequest& request) {
 }
 
 TEST(sampler, greedy_takes_the_best_and_of_equals_the_lowest_id) {
-  PickRequest request{.logits = kLogits};
-  request.chain.temperature = 0.0f;
+  ChainParams chain;
+  PickRequest request{.logits = kLogits, .chain = chain};
+  chain.temperature = 0.0;
   EXPECT_EQ(picked(request).token, 3);
   const std::vector<float> tied = {1.0f, 7.0f, 7.0f};
   request.logits = tied;
@@ -32,8 +33,9 @@ TEST(sampler, greedy_takes_the_best_and_of_equals_the_lowest_id) {
 TEST(sampler, the_same_seed_choice_and_position_give_the_same_token_whatever_came_before) {
   Sampler used;
   Pick pick;
-  PickRequest request{.logits = kLogits};
-  request.chain.temperature = 3.0f;
+  ChainParams chain;
+  PickRequest request{.logits = kLogits, .chain = chain};
+  chain.temperature = 3.0;
   for (uint64_t position = 0; position < 100; ++position) {
     request.key = {.seed = 9, .choice = 0, .position = position};
     ASSERT_TRUE(used.pick(request, pick).has_value());
@@ -42,9 +44,10 @@ TEST(sampler, the_same_seed_choice_and_position_give_the_same_token_whatever_cam
 }
 
 TEST(sampler, logprobs_are_those_of_the_raw_logits) {
-  PickRequest request{.logits = kLogits, .n_logprobs = 2};
-  request.chain.temperature = 0.1f;
-  request.chain.top_k = 1;
+  ChainParams chain;
+  PickRequest request{.logits = kLogits, .chain = chain, .n_logprobs = 2};
+  chain.temperature = 0.1;
+  chain.top_k = 1;
   const Pick pick = picked(request);
   double total = 0.0;
   for (const float logit : kLogits) total += std::exp(static_cast<double>(logit));
@@ -56,20 +59,22 @@ TEST(sampler, logprobs_are_those_of_the_raw_logits) {
   EXPECT_NEAR(pick.top[1].value, 2.0 - std::log(total), 1e-6);
 }
 
-TEST(sampler, logprobs_of_impossible_tokens_are_finite) {
+TEST(sampler, impossible_tokens_are_not_listed) {
   const std::vector<float> logits = {1.0f, -std::numeric_limits<float>::infinity()};
-  PickRequest request{.logits = logits, .n_logprobs = 20};
+  ChainParams chain;
+  PickRequest request{.logits = logits, .chain = chain, .n_logprobs = 20};
   const Pick pick = picked(request);
-  ASSERT_EQ(pick.top.size(), 2u);
-  EXPECT_EQ(pick.top[1].value, kNoLogprob);
+  ASSERT_EQ(pick.top.size(), 1u);
+  EXPECT_EQ(pick.top[0].token, 0);
 }
 
 TEST(sampler, a_mask_leaves_only_what_it_allows_and_does_not_change_logprobs) {
   constrain::TokenMask mask(5);
   mask.allow(1);
   mask.allow(4);
-  PickRequest request{.logits = kLogits, .mask = &mask, .n_logprobs = 1};
-  request.chain.temperature = 0.0f;
+  ChainParams chain;
+  PickRequest request{.logits = kLogits, .chain = chain, .mask = &mask, .n_logprobs = 1};
+  chain.temperature = 0.0;
   const Pick pick = picked(request);
   EXPECT_EQ(pick.token, 4);
   EXPECT_EQ(pick.top[0].token, 3);
@@ -82,12 +87,37 @@ TEST(sampler, a_mask_leaves_only_what_it_allows_and_does_not_change_logprobs) {
   EXPECT_FALSE(sampler.pick(request, unused).has_value());
 }
 
+TEST(sampler, logprobs_after_the_chain_are_those_of_what_was_drawn_from) {
+  ChainParams chain;
+  chain.top_k = 2;
+  PickRequest request{.logits = kLogits, .chain = chain, .n_logprobs = 5};
+  request.logprobs_of = LogprobsOf::kChain;
+  const Pick pick = picked(request);
+  ASSERT_EQ(pick.top.size(), 2u);
+  EXPECT_NEAR(std::exp(static_cast<double>(pick.top[0].value)), 0.900, 0.0005);
+  EXPECT_NEAR(std::exp(static_cast<double>(pick.top[1].value)), 0.100, 0.0005);
+  chain.temperature = 0.0;
+  EXPECT_EQ(picked(request).logprob, 0.0f);
+}
+
+TEST(sampler, penalties_and_bans_hold_for_greedy_choices_too) {
+  ChainParams chain;
+  chain.temperature = 0.0;
+  chain.top_p = 0.5;
+  chain.bans.banned = {3};
+  EXPECT_EQ(picked({.logits = kLogits, .chain = chain}).token, 0);
+  const std::vector<TokenId> text = {0, 0, 0};
+  chain.penalties.frequency = 1.0;
+  EXPECT_EQ(picked({.logits = kLogits, .chain = chain, .history = {text, 3}}).token, 2);
+}
+
 TEST(sampler, broken_logits_are_an_error_in_every_mode) {
   const std::vector<float> logits = {1.0f, std::nanf(""), 2.0f};
-  for (const float temperature : {0.0f, 1.0f}) {
+  for (const double temperature : {0.0, 1.0}) {
     for (const int32_t n_logprobs : {-1, 3}) {
-      PickRequest request{.logits = logits, .n_logprobs = n_logprobs};
-      request.chain.temperature = temperature;
+      ChainParams chain;
+      PickRequest request{.logits = logits, .chain = chain, .n_logprobs = n_logprobs};
+      chain.temperature = temperature;
       Sampler sampler;
       Pick pick;
       EXPECT_FALSE(sampler.pick(request, pick).has_value());
@@ -95,30 +125,70 @@ TEST(sampler, broken_logits_are_an_error_in_every_mode) {
   }
 }
 
-TEST(params, values_out_of_range_are_refused_with_field_value_and_range) {
+TEST(params, every_number_out_of_its_range_is_refused_with_field_value_and_range) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  struct Case {
-    RawParams raw;
-    std::string_view field;
-  };
-  std::vector<Case> cases;
-  for (const double value : {-1.0, 1e308, kNan, 100.5}) cases.push_back({{.temperature = value}, "temperature"});
-  for (const int64_t value : {int64_t{-1}, int64_t{-2147483648}}) cases.push_back({{.top_k = value}, "top_k"});
-  for (const double value : {-0.1, 1.5, kNan, 1e308}) cases.push_back({{.top_p = value}, "top_p"});
-  for (const double value : {-1.0, 1.01, kNan}) cases.push_back({{.min_p = value}, "min_p"});
-  for (const Case& c : cases) {
-    const auto params = make_chain_params(c.raw);
-    ASSERT_FALSE(params.has_value()) << c.field;
-    EXPECT_EQ(params.error().field, c.field);
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const auto refused = [](std::string_view field, const RawParams& raw) {
+    const auto params = make_chain_params(raw);
+    ASSERT_FALSE(params.has_value()) << field;
+    EXPECT_EQ(params.error().field, field);
     EXPECT_EQ(params.error().error.kind, ErrorKind::kInvalidInput);
     EXPECT_NE(params.error().error.message.find("expected"), std::string::npos);
+  };
+  const std::pair<std::string_view, double RawParams::*> reals[] = {
+      {"temperature", &RawParams::temperature},
+      {"dynatemp_range", &RawParams::dynatemp_range},
+      {"dynatemp_exponent", &RawParams::dynatemp_exponent},
+      {"typical_p", &RawParams::typical_p},
+      {"top_p", &RawParams::top_p},
+      {"min_p", &RawParams::min_p},
+      {"xtc_probability", &RawParams::xtc_probability},
+      {"xtc_threshold", &RawParams::xtc_threshold},
+      {"repetition_penalty", &RawParams::repetition_penalty},
+      {"frequency_penalty", &RawParams::frequency_penalty},
+      {"presence_penalty", &RawParams::presence_penalty},
+      {"dry_multiplier", &RawParams::dry_multiplier},
+      {"dry_base", &RawParams::dry_base}};
+  for (const auto& [field, member] : reals) {
+    const double most = find_range(field)->max;
+    for (const double value : {-2.5, most + 0.001, 2147483648.0, 9223372036854775808.0, 1e308, kInf, -kInf, kNan}) {
+      RawParams raw;
+      raw.*member = value;
+      refused(field, raw);
+    }
+  }
+  const std::pair<std::string_view, int64_t RawParams::*> counts[] = {
+      {"top_k", &RawParams::top_k},
+      {"repeat_last_n", &RawParams::repeat_last_n},
+      {"dry_allowed_length", &RawParams::dry_allowed_length},
+      {"dry_penalty_last_n", &RawParams::dry_penalty_last_n},
+      {"no_repeat_ngram_size", &RawParams::no_repeat_ngram_size},
+      {"min_tokens", &RawParams::min_tokens}};
+  for (const auto& [field, member] : counts) {
+    for (const int64_t value :
+         {int64_t{-2}, int64_t{1} << 31, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+      RawParams raw;
+      raw.*member = value;
+      refused(field, raw);
+    }
   }
 }
 
+TEST(params, an_order_of_stages_is_checked) {
+  RawParams raw;
+  for (const auto& order : std::vector<std::vector<std::string>>{{"top_q"}, {"top_p", "top_p"}, {""}}) {
+    raw.samplers = order;
+    EXPECT_FALSE(make_chain_params(raw).has_value());
+  }
+  raw.samplers = {"top_p"};
+  EXPECT_TRUE(make_chain_params(raw).has_value());
+  raw.top_k = 3;  // on, but not in the order
+  EXPECT_FALSE(make_chain_params(raw).has_value());
+}
+
 TEST(params, the_ends_of_every_range_are_allowed) {
-  for (const RawParams& raw :
-       {RawParams{.temperature = 0.0}, RawParams{.temperature = 100.0}, RawParams{.top_k = int64_t{1} << 40},
-        RawParams{.top_p = 0.0}, RawParams{.min_p = 1.0}}) {
+  for (const RawParams& raw : {RawParams{.temperature = 0.0}, RawParams{.temperature = 100.0},
+                               RawParams{.top_k = 2147483647}, RawParams{.top_p = 0.0}, RawParams{.min_p = 1.0}}) {
     EXPECT_TRUE(make_chain_params(raw).has_value());
   }
   EXPECT_TRUE(check_range("max_tokens", 1, 1, 5).has_value());

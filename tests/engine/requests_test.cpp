@@ -63,6 +63,46 @@ TEST_F(Requests, parameters_out_of_range_are_refused_by_name) {
   expect_refused(with([](SamplingParams& p) { p.stop = {std::string(1 << 20, 'x')}; }), Kind::kInvalidInput, "stop");
   expect_refused(with([](SamplingParams& p) { p.stop.assign(1000, "x"); }), Kind::kInvalidInput, "stop");
   expect_refused(with([](SamplingParams& p) { p.stop_ids = {99999999}; }), Kind::kInvalidInput, "stop_ids");
+  for (const int64_t value : {int64_t{-2}, int64_t{1} << 31, std::numeric_limits<int64_t>::max()}) {
+    expect_refused(with([&](SamplingParams& p) { p.top_k = value; }), Kind::kInvalidInput, "top_k");
+    expect_refused(with([&](SamplingParams& p) { p.repeat_last_n = value; }), Kind::kInvalidInput, "repeat_last_n");
+    expect_refused(with([&](SamplingParams& p) { p.min_tokens = value; }), Kind::kInvalidInput, "min_tokens");
+  }
+  expect_refused(with([](SamplingParams& p) { p.min_tokens = 5; }), Kind::kInvalidInput, "min_tokens");
+  expect_refused(with([](SamplingParams& p) { p.samplers = {"top_k", "hot"}; }), Kind::kInvalidInput, "samplers");
+  expect_refused(with([](SamplingParams& p) { p.logit_bias = {{.token = 999999999, .bias = 5}}; }), Kind::kInvalidInput,
+                 "logit_bias");
+  expect_refused(with([](SamplingParams& p) { p.logit_bias = {{.token = -7, .bias = 1}}; }), Kind::kInvalidInput,
+                 "logit_bias");
+  for (const double value : {-101.0, 1e308, kNan}) {
+    expect_refused(with([&](SamplingParams& p) { p.logit_bias = {{.token = 5, .bias = value}}; }), Kind::kInvalidInput,
+                   "logit_bias");
+  }
+  expect_refused(with([](SamplingParams& p) { p.logit_bias.resize(2000); }), Kind::kInvalidInput, "logit_bias");
+  expect_refused(with([](SamplingParams& p) { p.allowed_token_ids = {-1}; }), Kind::kInvalidInput, "allowed_token_ids");
+  expect_refused(with([](SamplingParams& p) { p.bad_words = {""}; }), Kind::kInvalidInput, "bad_words");
+  expect_refused(with([](SamplingParams& p) { p.dry_sequence_breakers = {""}; }), Kind::kInvalidInput,
+                 "dry_sequence_breakers");
+  expect_nothing_is_held();
+}
+
+TEST_F(Requests, a_request_may_say_which_tokens_are_chosen) {
+  Request request = sampled(token_prompt(5, 320, 2), 12, 3);
+  request.sampling.ignore_eos = true;
+  request.sampling.allowed_token_ids = {50, 60, 70};
+  request.sampling.logit_bias = {{.token = 60, .ban = true}};
+  for (const TokenId token : complete(engine(), request).tokens) EXPECT_TRUE(token == 50 || token == 70) << token;
+  request.sampling.no_repeat_ngram_size = 1;  // after one of each, none is left
+  const auto completion = engine().generate(request);
+  ASSERT_FALSE(completion.has_value());
+  EXPECT_EQ(completion.error().kind, Kind::kInvalidInput);
+  request = greedy(token_prompt(5, 320, 2), 12);
+  const Completion plain = complete(engine(), request);
+  request.sampling.stop_ids = {plain.tokens.front()};
+  request.sampling.min_tokens = 12;
+  const Completion held = complete(engine(), request);
+  EXPECT_EQ(held.tokens.size(), 12u);
+  EXPECT_EQ(std::ranges::count(held.tokens, plain.tokens.front()), 0);
   expect_nothing_is_held();
 }
 
@@ -79,7 +119,7 @@ TEST_F(Requests, prompts_that_cannot_be_read_are_refused) {
 
 TEST_F(Requests, the_largest_numbers_are_taken_as_they_are_meant) {
   Request request = sampled(token_prompt(5, 320, 2), std::numeric_limits<int64_t>::max(), ~0ull);
-  request.sampling.top_k = std::numeric_limits<int64_t>::max();
+  request.sampling.top_k = std::numeric_limits<int32_t>::max();
   request.sampling.ignore_eos = true;
   const Completion completion = complete(engine(), request);
   EXPECT_EQ(completion.finish, FinishReason::kContextFull);

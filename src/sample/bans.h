@@ -1,0 +1,37 @@
+#pragma once
+// What may or may not be chosen whatever the chain says: applied to the logits before any stage.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "constrain/token_mask.h"
+#include "sample/candidates.h"
+#include "sample/history.h"
+
+namespace candor::sample {
+
+struct TokenBias {
+  TokenId token = kNoToken;
+  float bias = 0.0f;
+};
+
+struct BanParams {
+  std::vector<TokenBias> biases{};                // added
+  std::vector<TokenId> banned{};                  // never chosen
+  std::optional<constrain::TokenMask> allowed{};  // only these are chosen
+  std::vector<std::vector<TokenId>> bad_words{};  // token sequences that are never completed
+  int64_t no_repeat_ngram = 0;                    // no sequence of so many tokens stands twice in the text; 0 = off
+  int64_t min_tokens = 0;                         // before so many of output, no token of `ends`
+  std::vector<TokenId> ends{};
+
+  bool is_on() const {
+    return !biases.empty() || !banned.empty() || allowed.has_value() || !bad_words.empty() || no_repeat_ngram > 0 ||
+           min_tokens > 0;
+  }
+};
+
+// Candidates::settle() is left to the caller.
+void apply_bans(Candidates& candidates, const History& history, const BanParams& params);
+
+}  // namespace candor::sample

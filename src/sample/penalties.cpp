@@ -1,0 +1,90 @@
+#include "sample/penalties.h"
+
+#include <algorithm>
+
+namespace candor::sample {
+namespace {
+
+void repeat_less(Candidates& candidates, const TokenCounts& counts, double repetition) {
+  const float factor = static_cast<float>(repetition);
+  for (const TokenId token : counts.tokens()) {
+    float* logit = candidates.find(token);
+    if (logit != nullptr) *logit = *logit > 0.0f ? *logit / factor : *logit * factor;
+  }
+}
+
+void lower_counted(Candidates& candidates, const TokenCounts& counts, const PenaltyParams& params) {
+  for (const TokenId token : counts.tokens()) {
+    float* logit = candidates.find(token);
+    if (logit == nullptr) continue;
+    *logit -= static_cast<float>(counts.of(token) * params.frequency + params.presence);
+  }
+}
+
+// lengths[i]: how many tokens of `text`, read backwards from its end, equal those read backwards from i tokens before
+// the end (Gusfield's Z algorithm on the reversed text), at most `most`.
+void match_suffix(std::span<const TokenId> text, int32_t most, std::vector<int32_t>& lengths) {
+  const int32_t n = static_cast<int32_t>(text.size());
+  const auto at = [&](int32_t i) { return text[static_cast<size_t>(n - 1 - i)]; };
+  lengths.assign(text.size(), 0);
+  int32_t left = 0;
+  int32_t right = 0;  // [left, right) equals the beginning
+  for (int32_t i = 1; i < n; ++i) {
+    int32_t length = i < right ? std::min(right - i, lengths[static_cast<size_t>(i - left)]) : 0;
+    while (length < most && i + length < n && at(length) == at(i + length)) ++length;
+    lengths[static_cast<size_t>(i)] = length;
+    if (i + length > right) {
+      left = i;
+      right = i + length;
+    }
+  }
+}
+
+float dry_penalty(const DryParams& params, int64_t excess) {
+  constexpr double kMost = 1e30;
+  double penalty = params.multiplier;
+  for (int64_t i = 0; i < excess && penalty < kMost; ++i) {
+    const double next = penalty * params.base;
+    if (next == penalty) break;
+    penalty = next;
+  }
+  return static_cast<float>(std::min(penalty, kMost));
+}
+
+}  // namespace
+
+void apply_penalties(Candidates& candidates, const History& history, const PenaltyParams& params, TokenCounts& counts) {
+  if (params.repetition != 1.0) {
+    counts.count(newest(history.tokens, params.window));
+    repeat_less(candidates, counts, params.repetition);
+  }
+  if (params.frequency != 0.0 || params.presence != 0.0) {
+    counts.count(newest(history.output(), params.window));
+    lower_counted(candidates, counts, params);
+  }
+}
+
+void apply_dry(Candidates& candidates, const History& history, const DryParams& params, DryScratch& scratch) {
+  const std::span<const TokenId> text = newest(history.tokens, params.window);
+  const auto is_breaker = [&](TokenId token) { return std::ranges::binary_search(params.breakers, token); };
+  const auto last_breaker = std::find_if(text.rbegin(), text.rend(), is_breaker);
+  const int32_t most = static_cast<int32_t>(last_breaker - text.rbegin());
+  const int32_t needed = static_cast<int32_t>(std::clamp<int64_t>(params.allowed_length, 1, INT32_MAX));
+  if (most < needed) return;
+  match_suffix(text, most, scratch.lengths);
+  for (size_t i = 1; i < text.size(); ++i) {
+    const size_t next = static_cast<size_t>(text[text.size() - i]);
+    if (scratch.lengths[i] < needed) continue;
+    if (next >= scratch.longest.size()) scratch.longest.resize(next + 1);
+    scratch.longest[next] = std::max(scratch.longest[next], scratch.lengths[i]);
+  }
+  for (size_t i = 1; i < text.size(); ++i) {
+    const TokenId next = text[text.size() - i];
+    if (scratch.lengths[i] < needed) continue;
+    const int32_t length = std::exchange(scratch.longest[static_cast<size_t>(next)], 0);
+    if (length == 0 || is_breaker(next)) continue;
+    if (float* logit = candidates.find(next)) *logit -= dry_penalty(params, length - params.allowed_length);
+  }
+}
+
+}  // namespace candor::sample
