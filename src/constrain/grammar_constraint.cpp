@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "candor_bridge.h"
+#include "constrain/gbnf.h"
 
 namespace candor::constrain {
 namespace {
@@ -51,6 +52,7 @@ candor_grammar_kind bridge_kind(GrammarKind kind) {
     case GrammarKind::kRegex:
       return CANDOR_REGEX;
     case GrammarKind::kLark:
+    case GrammarKind::kGbnf:
       return CANDOR_LARK;
     case GrammarKind::kChoice:
       return CANDOR_CHOICE;
@@ -121,6 +123,11 @@ GrammarCompiler::~GrammarCompiler() {
 }
 
 Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile(GrammarKind kind, std::string_view source) const {
+  std::string converted;
+  if (kind == GrammarKind::kGbnf) {
+    CANDOR_ASSIGN(converted, lark_of_gbnf(source));
+    source = converted;
+  }
   BridgeError error;
   candor_constraint* handle = nullptr;
   const candor_status status =

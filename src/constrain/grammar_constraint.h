@@ -1,6 +1,6 @@
 #pragma once
-// Constraints that a grammar describes: JSON schema, any JSON object, a regular expression, a Lark grammar, a list of
-// texts. Compiled by llguidance through the bridge, within its limits on size, depth, work and time.
+// Constraints that a grammar describes: JSON schema, any JSON object, a regular expression, a Lark or GBNF grammar, a
+// list of texts. Compiled by llguidance through the bridge, within its limits on size, depth, work and time.
 // A GrammarCompiler is immutable and may be used by several threads at once; it is not meant for the engine thread.
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct candor_tok_env;
 
 namespace candor::constrain {
 
-enum class GrammarKind : uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice };
+enum class GrammarKind : uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
 
 class GrammarCompiler {
  public:

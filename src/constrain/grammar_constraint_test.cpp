@@ -113,5 +113,65 @@ TEST_F(GrammarConstraintTest, a_schema_holds_and_a_bad_one_is_refused) {
   }
 }
 
+class Gbnf : public GrammarConstraintTest {
+ protected:
+  bool matches(std::string_view grammar, std::string_view text) {
+    const auto constraint = compile(GrammarKind::kGbnf, grammar);
+    if (constraint == nullptr) return false;
+    for (const char c : text) {
+      if (!constraint->accept(static_cast<TokenId>(c))) return false;
+    }
+    return constraint->may_end();
+  }
+  std::string refused(const std::string& grammar) {
+    auto compiler = GrammarCompiler::create(tokenizer_);
+    EXPECT_TRUE(compiler.has_value());
+    const auto constraint = (*compiler)->compile(GrammarKind::kGbnf, grammar);
+    EXPECT_FALSE(constraint.has_value()) << grammar.substr(0, 60);
+    return constraint ? "" : constraint.error().message;
+  }
+};
+
+TEST_F(Gbnf, a_grammar_allows_its_texts_and_no_others) {
+  const char* list = "# a list\nroot ::= item+\nitem ::= \"- \" [^\\n]+ \"\\n\"  # to the line's end\n";
+  EXPECT_TRUE(matches(list, "- one\n- two\n"));
+  EXPECT_FALSE(matches(list, "- one"));
+  const char* sum = "root ::= term (\"+\" term)*\nterm ::= num | \"(\" root \")\"\nnum ::= [0-9]+";
+  for (const char* text : {"1", "12+3", "(1+(2+33))+4"}) EXPECT_TRUE(matches(sum, text)) << text;
+  for (const char* text : {"", "1+", "(1", "1)"}) EXPECT_FALSE(matches(sum, text)) << text;
+  EXPECT_TRUE(matches("root ::= root \"a\" | \"b\"", "baaa"));  // left recursion
+  EXPECT_TRUE(matches("root ::= ( [x]* )*", "xxx"));
+  EXPECT_TRUE(matches("root ::= ( [x]* )*", ""));
+  EXPECT_TRUE(matches("root ::= \"a\"{2,3} .", "aaz"));
+  EXPECT_FALSE(matches("root ::= \"a\"{2,3} .", "az"));
+  EXPECT_TRUE(matches("root ::=\n  \"yes\" |\n  \"no\"\n  | \"maybe\"\n", "maybe"));
+  EXPECT_TRUE(matches("root ::= \"\\x41\\u0042\\\"\\\\\" [\\]\\-a]", "AB\"\\-"));
+}
+
+TEST_F(Gbnf, neighbours_that_could_be_split_in_several_ways_are_all_allowed) {
+  for (const char* text : {"ab", "aab", "abab"})
+    EXPECT_TRUE(matches("root ::= \"a\"* \"ab\" (\"a\" \"b\")*", text)) << text;
+  EXPECT_TRUE(matches("root ::= ws \"x\" ws | \"[\" root \"]\"\nws ::= [ \\t]*", "[[ x ]]"));
+  EXPECT_TRUE(matches("root ::= ws \"x\" ws | \"[\" root \"]\"\nws ::= [ \\t]*", "[x]"));
+}
+
+TEST_F(Gbnf, what_is_wrong_is_named_with_its_place) {
+  EXPECT_NE(refused("start ::= \"a\"").find("root"), std::string::npos);
+  EXPECT_NE(refused("root ::= a").find("line 1, column 10"), std::string::npos);
+  EXPECT_NE(refused("root ::= \"a\"\nroot ::= \"b\"").find("twice"), std::string::npos);
+  EXPECT_NE(refused("root ::= " + std::string(50000, '(') + std::string(50000, ')')).find("deeper than 256"),
+            std::string::npos);
+  EXPECT_NE(refused("root ::= [a-z]{1,2000000000}").find("limit"), std::string::npos);
+  EXPECT_NE(refused("root ::= \"\xC3").find("UTF-8"), std::string::npos);
+  for (const char* bad :
+       {"", "root", "root ::= \"a", "root ::= [", "root ::= []", "root ::= [z-a]", "root ::= (", "root ::= )",
+        "root ::= \"\\q\"", "root ::= \"a\"{3,2}", "root ::= *", "::= \"a\"", "root ::= \"\\ud800\""}) {
+    EXPECT_FALSE(refused(bad).empty()) << bad;
+  }
+  std::string chain = "root ::= r0\n";
+  for (int i = 0; i < 20000; ++i) chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + "\n";
+  EXPECT_NE(refused(chain).find("more than"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace candor::constrain

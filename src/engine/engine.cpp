@@ -26,6 +26,8 @@ constrain::GrammarKind grammar_kind(ConstraintSpec::Kind kind) {
       return constrain::GrammarKind::kLark;
     case ConstraintSpec::Kind::kChoice:
       return constrain::GrammarKind::kChoice;
+    case ConstraintSpec::Kind::kGbnf:
+      return constrain::GrammarKind::kGbnf;
   }
   return constrain::GrammarKind::kJsonObject;
 }

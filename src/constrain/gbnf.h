@@ -1,0 +1,19 @@
+#pragma once
+// GBNF, the grammar notation of llama.cpp, rewritten as the Lark dialect that the grammar compiler reads: `name ::=
+// ...` rules that begin at `root`, "literals", [classes], `.`, groups, `|`, and * + ? {m} {m,} {m,n}; # begins a
+// comment.
+//
+// What does not lead back to itself becomes one terminal, as long as it can be: the compiler's lexer takes the longest
+// match of each terminal, so that a split of such parts would refuse texts that the grammar allows.
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace candor::constrain {
+
+// Errors name line and column. Limits: 1 MiB, 8 000 rules, depth 256, counts of 100 000.
+Expected<std::string> lark_of_gbnf(std::string_view source);
+
+}  // namespace candor::constrain

@@ -1,0 +1,310 @@
+#include "constrain/gbnf_grammar.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <unordered_map>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace candor::constrain {
+namespace {
+
+constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMaxRules = 8000;
+constexpr int32_t kMaxDepth = 256;
+constexpr int32_t kMaxCount = 100000;
+constexpr uint32_t kLastCodePoint = 0x10ffff;
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view source) : source_(source) {}
+
+  Expected<GbnfGrammar> parse();
+
+ private:
+  Expected<void> parse_rule();
+  Expected<int32_t> parse_choice(int32_t depth);
+  Expected<int32_t> parse_sequence(int32_t depth);
+  Expected<int32_t> parse_item(int32_t depth);
+  Expected<int32_t> parse_literal();
+  Expected<int32_t> parse_class();
+  Expected<int32_t> parse_repeats(int32_t item);
+  Expected<int32_t> parse_braces(int32_t item);
+  Expected<int32_t> parse_count();
+  Expected<uint32_t> parse_char();
+  Expected<uint32_t> parse_hex(size_t n_digits);
+  std::string_view parse_name();
+  Expected<void> check_rules();
+
+  bool at_end() const { return at_ >= source_.size(); }
+  char peek() const { return at_end() ? '\0' : source_[at_]; }
+  bool take(std::string_view text) {
+    if (source_.substr(at_, text.size()) != text) return false;
+    at_ += text.size();
+    return true;
+  }
+  void skip_space(bool over_lines);
+  int32_t add(GbnfNode node) {
+    grammar_.nodes.push_back(std::move(node));
+    return static_cast<int32_t>(grammar_.nodes.size()) - 1;
+  }
+  int32_t rule_of(std::string_view name, size_t offset);
+  tl::unexpected<Error> error(const std::string& message, size_t offset) const;
+  tl::unexpected<Error> error(const std::string& message) const { return error(message, at_); }
+
+  std::string_view source_;
+  size_t at_ = 0;
+  GbnfGrammar grammar_;
+  std::unordered_map<std::string, int32_t> rule_index_;
+};
+
+tl::unexpected<Error> Parser::error(const std::string& message, size_t offset) const {
+  const std::string_view before = source_.substr(0, offset);
+  const auto line = std::ranges::count(before, '\n') + 1;
+  const size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none
+  return fail(ErrorKind::kInvalidInput, "grammar, line " + std::to_string(line) + ", column " +
+                                            std::to_string(offset - line_begin + 1) + ": " + message);
+}
+
+void Parser::skip_space(bool over_lines) {
+  while (!at_end()) {
+    const char c = peek();
+    if (c == '#') {
+      at_ = std::min(source_.find('\n', at_), source_.size());
+    } else if (c == ' ' || c == '\t' || (over_lines && (c == '\n' || c == '\r'))) {
+      ++at_;
+    } else {
+      return;
+    }
+  }
+}
+
+std::string_view Parser::parse_name() {
+  const size_t begin = at_;
+  while (!at_end() && is_name_char(peek())) ++at_;
+  return source_.substr(begin, at_ - begin);
+}
+
+int32_t Parser::rule_of(std::string_view name, size_t offset) {
+  const auto [it, is_new] = rule_index_.try_emplace(std::string(name), static_cast<int32_t>(grammar_.rules.size()));
+  if (is_new) grammar_.rules.push_back({std::string(name), -1, offset});
+  return it->second;
+}
+
+Expected<GbnfGrammar> Parser::parse() {
+  if (source_.size() > kMaxBytes) {
+    return fail(ErrorKind::kInvalidInput, "the grammar has " + std::to_string(source_.size()) +
+                                              " bytes, expected at most " + std::to_string(kMaxBytes));
+  }
+  if (first_invalid_utf8(source_) < source_.size())
+    return fail(ErrorKind::kInvalidInput, "the grammar is not valid UTF-8");
+  for (skip_space(true); !at_end(); skip_space(true)) CANDOR_TRY(parse_rule());
+  CANDOR_TRY(check_rules());
+  return std::move(grammar_);
+}
+
+Expected<void> Parser::check_rules() {
+  for (const GbnfRule& rule : grammar_.rules) {
+    if (rule.body < 0)
+      return error("the rule \"" + rule.name.substr(0, 60) + "\" is used and not defined", rule.offset);
+  }
+  const auto root = rule_index_.find("root");
+  if (root == rule_index_.end()) return fail(ErrorKind::kInvalidInput, "the grammar has no rule \"root\" to begin at");
+  grammar_.root = root->second;
+  return {};
+}
+
+Expected<void> Parser::parse_rule() {
+  const size_t begin = at_;
+  const std::string_view name = parse_name();
+  if (name.empty()) return error("expected the name of a rule");
+  skip_space(false);
+  if (!take("::=")) return error("expected ::= behind the rule's name");
+  const int32_t rule = rule_of(name, begin);
+  if (grammar_.rules.size() > kMaxRules) return error("more than " + std::to_string(kMaxRules) + " rules");
+  if (grammar_.rules[static_cast<size_t>(rule)].body >= 0) {
+    return error("the rule \"" + std::string(name.substr(0, 60)) + "\" is defined twice", begin);
+  }
+  skip_space(true);
+  CANDOR_ASSIGN(const int32_t body, parse_choice(0));
+  grammar_.rules[static_cast<size_t>(rule)].body = body;
+  if (at_end() || peek() == '\n' || peek() == '\r') return {};
+  return error("expected the end of the line, is '" + std::string(1, peek()) + "'");
+}
+
+Expected<int32_t> Parser::parse_choice(int32_t depth) {
+  if (depth > kMaxDepth) return error("nested deeper than " + std::to_string(kMaxDepth));
+  GbnfNode choice{.kind = GbnfNode::Kind::kChoice};
+  while (true) {
+    CANDOR_ASSIGN(const int32_t sequence, parse_sequence(depth));
+    choice.children.push_back(sequence);
+    const size_t line_end = at_;
+    skip_space(true);
+    if (!take("|")) {
+      if (depth == 0) at_ = line_end;
+      break;
+    }
+    skip_space(true);
+  }
+  return choice.children.size() == 1 ? choice.children.front() : add(std::move(choice));
+}
+
+Expected<int32_t> Parser::parse_sequence(int32_t depth) {
+  GbnfNode sequence{.kind = GbnfNode::Kind::kSequence};
+  for (skip_space(depth > 0); !at_end(); skip_space(depth > 0)) {
+    const char c = peek();
+    if (c == '|' || c == ')' || c == '\n' || c == '\r') break;
+    CANDOR_ASSIGN(const int32_t item, parse_item(depth));
+    CANDOR_ASSIGN(const int32_t repeated, parse_repeats(item));
+    sequence.children.push_back(repeated);
+  }
+  if (sequence.children.empty()) return add({});  // the empty literal
+  return sequence.children.size() == 1 ? sequence.children.front() : add(std::move(sequence));
+}
+
+Expected<int32_t> Parser::parse_item(int32_t depth) {
+  const size_t begin = at_;
+  if (peek() == '"') return parse_literal();
+  if (peek() == '[') return parse_class();
+  if (take(".")) return add({.kind = GbnfNode::Kind::kClass, .text = "(?s:.)"});
+  if (take("(")) {
+    CANDOR_ASSIGN(const int32_t inner, parse_choice(depth + 1));
+    if (!take(")")) return error("expected ) for the ( here", begin);
+    return inner;
+  }
+  const std::string_view name = parse_name();
+  if (name.empty()) return error("expected a literal, a class, a group or a rule, is '" + std::string(1, peek()) + "'");
+  return add({.kind = GbnfNode::Kind::kRule, .rule = rule_of(name, begin)});
+}
+
+Expected<uint32_t> Parser::parse_hex(size_t n_digits) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < n_digits; ++i, ++at_) {
+    const int digit = hex_value(peek());
+    if (at_end() || digit < 0) return error("expected " + std::to_string(n_digits) + " hexadecimal digits");
+    value = value * 16 + static_cast<uint32_t>(digit);
+  }
+  if (value > kLastCodePoint || (value >= 0xd800 && value < 0xe000)) return error("no such character");
+  return value;
+}
+
+// One character of a literal or class, escaped or as it stands.
+Expected<uint32_t> Parser::parse_char() {
+  if (take("\\x")) return parse_hex(2);
+  if (take("\\u")) return parse_hex(4);
+  if (take("\\U")) return parse_hex(8);
+  if (take("\\")) {
+    constexpr std::pair<char, char> kEscapes[] = {{'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'\\', '\\'}, {'"', '"'},
+                                                  {'[', '['},  {']', ']'},  {'-', '-'},  {'^', '^'},   {'/', '/'}};
+    for (const auto& [name, meant] : kEscapes) {
+      if (take(std::string_view(&name, 1))) return static_cast<uint32_t>(static_cast<unsigned char>(meant));
+    }
+    return error(
+        "an unknown escape: expected one of \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\^ \\/ \\xNN \\uNNNN \\UNNNNNNNN");
+  }
+  const CodePoint decoded = decode_utf8(source_, at_);
+  at_ += decoded.length;
+  return decoded.value;
+}
+
+Expected<int32_t> Parser::parse_literal() {
+  const size_t begin = at_++;
+  GbnfNode literal;
+  while (!take("\"")) {
+    if (at_end() || peek() == '\n') return error("a literal without its closing \"", begin);
+    CANDOR_ASSIGN(const uint32_t code_point, parse_char());
+    append_utf8(literal.text, code_point);
+  }
+  return add(std::move(literal));
+}
+
+Expected<int32_t> Parser::parse_class() {
+  const size_t begin = at_++;
+  GbnfNode node{.kind = GbnfNode::Kind::kClass, .text = take("^") ? "[^" : "["};
+  const size_t n_opening = node.text.size();
+  while (!take("]")) {
+    if (at_end() || peek() == '\n') return error("a class without its closing ]", begin);
+    CANDOR_ASSIGN(const uint32_t first, parse_char());
+    uint32_t last = first;
+    if (peek() == '-' && source_.substr(at_ + 1, 1) != "]") {
+      ++at_;
+      CANDOR_ASSIGN(last, parse_char());
+    }
+    if (last < first) return error("a class with a range that runs backwards", begin);
+    char range[40];
+    std::snprintf(range, sizeof range, "\\x{%x}-\\x{%x}", first, last);
+    node.text += range;
+  }
+  if (node.text.size() == n_opening) return error("a class of no characters", begin);
+  node.text += "]";
+  return add(std::move(node));
+}
+
+Expected<int32_t> Parser::parse_repeats(int32_t item) {
+  for (int32_t n = 0;; ++n) {
+    if (n > kMaxDepth) return error("nested deeper than " + std::to_string(kMaxDepth));
+    GbnfNode repeat{.kind = GbnfNode::Kind::kRepeat, .max = -1, .children = {item}};
+    if (take("{")) {
+      CANDOR_ASSIGN(item, parse_braces(item));
+      continue;
+    }
+    if (take("+")) {
+      repeat.min = 1;
+    } else if (take("?")) {
+      repeat.max = 1;
+    } else if (!take("*")) {
+      return item;
+    }
+    item = add(std::move(repeat));
+  }
+}
+
+Expected<int32_t> Parser::parse_count() {
+  int32_t value = 0;
+  const size_t begin = at_;
+  for (; peek() >= '0' && peek() <= '9'; ++at_) {
+    value = value * 10 + (peek() - '0');
+    if (value > kMaxCount) return error("a repetition above the limit of " + std::to_string(kMaxCount), begin);
+  }
+  if (at_ == begin) return error("expected a number");
+  skip_space(false);
+  return value;
+}
+
+Expected<int32_t> Parser::parse_braces(int32_t item) {
+  GbnfNode repeat{.kind = GbnfNode::Kind::kRepeat, .children = {item}};
+  skip_space(false);
+  if (peek() != ',') {
+    CANDOR_ASSIGN(repeat.min, parse_count());
+  }
+  repeat.max = repeat.min;
+  if (take(",")) {
+    skip_space(false);
+    repeat.max = -1;
+    if (peek() != '}') {
+      CANDOR_ASSIGN(repeat.max, parse_count());
+    }
+  }
+  if (!take("}")) return error("expected }");
+  if (repeat.max >= 0 && repeat.max < repeat.min) return error("a repetition of more than its own maximum");
+  return add(std::move(repeat));
+}
+
+}  // namespace
+
+Expected<GbnfGrammar> parse_gbnf(std::string_view source) {
+  return Parser(source).parse();
+}
+
+}  // namespace candor::constrain

@@ -1,0 +1,37 @@
+#pragma once
+// A GBNF grammar as a tree, and its parser.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace candor::constrain {
+
+struct GbnfNode {
+  enum class Kind : uint8_t { kLiteral, kClass, kRule, kSequence, kChoice, kRepeat };
+  Kind kind = Kind::kLiteral;
+  std::string text{};               // kLiteral: UTF-8; kClass: a regular expression of one character
+  int32_t rule = -1;                // kRule
+  int32_t min = 0;                  // kRepeat
+  int32_t max = 0;                  // kRepeat; -1 = no limit
+  std::vector<int32_t> children{};  // lower than the node's own index
+};
+
+struct GbnfRule {
+  std::string name{};
+  int32_t body = -1;  // index of its node
+  size_t offset = 0;  // of its first mention
+};
+
+struct GbnfGrammar {
+  std::vector<GbnfNode> nodes{};
+  std::vector<GbnfRule> rules{};
+  int32_t root = -1;
+};
+
+Expected<GbnfGrammar> parse_gbnf(std::string_view source);
+
+}  // namespace candor::constrain
