@@ -11,7 +11,7 @@ cd "$(dirname "$0")"
 # Large tensors stay in the heap instead of being mapped anew in every step.
 export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 MALLOC_TOP_PAD_=268435456
 
-python3 train.py --work "$work" --model main --windows "${MAIN_WINDOWS:-20400}"
+python3 train.py --work "$work" --model main --windows "${MAIN_WINDOWS:-29600}"
 python3 train.py --work "$work" --model draft --windows "${DRAFT_WINDOWS:-5000}"
 python3 export.py --work "$work"
 python3 evaluate.py

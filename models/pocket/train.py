@@ -63,7 +63,8 @@ NEVER = 1 << 40
 RECIPES = {
     "main": Recipe(main_config, (Phase(6624, 8, 2e-3, 0.95), Phase(11268, 2, 1e-3, 0.99),
                                 Phase(20400, 2, 1e-3, 0.99, n_talk_rows=1),
-                                Phase(NEVER, 4, 2e-3, 0.99, n_talk_rows=1, n_drill_rows=2)),
+                                Phase(26400, 4, 2e-3, 0.99, n_talk_rows=1, n_drill_rows=2),
+                                Phase(NEVER, 4, 2e-3, 0.99, n_drill_rows=3)),
                    rebalance_at=7660),
     "draft": Recipe(draft_config, (Phase(NEVER, 4, 2e-3, 0.98, n_talk_rows=2),)),
 }
