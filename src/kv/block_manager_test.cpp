@@ -105,6 +105,36 @@ TEST(block_manager, a_shared_block_is_copied_before_it_is_written) {
   EXPECT_EQ(manager.pool().n_free(), 4);
 }
 
+TEST(block_manager, what_no_window_reaches_is_free_for_others_and_still_found_by_its_tokens) {
+  for (const PrefixHash hash : {&hash_prefix, &constant_hash}) {
+    BlockManager manager(4, kTokensPerBlock, hash);
+    BlockTable table = filled(manager, {}, iota(14));
+    manager.drop_before(table, 9);
+    EXPECT_EQ(table.blocks[0], kNoBlock);
+    EXPECT_EQ(table.blocks[1], kNoBlock);
+    EXPECT_EQ(manager.pool().n_used(), 2);
+    BlockTable copy;
+    manager.fork(table, copy);
+    BlockTable same;
+    EXPECT_EQ(manager.match({}, iota(14), same), 12);
+    for (BlockTable* each : {&copy, &same, &table}) manager.release(*each);
+    EXPECT_EQ(manager.pool().n_used(), 0);
+    EXPECT_EQ(manager.pool().n_available(), 4);
+  }
+}
+
+TEST(block_manager, a_table_cut_short_gives_back_what_lies_behind) {
+  BlockManager manager(8, kTokensPerBlock);
+  BlockTable table = filled(manager, {}, iota(6));
+  ASSERT_TRUE(manager.grow(table, 20));
+  EXPECT_EQ(manager.pool().n_used(), 5);
+  manager.truncate(table, 6);
+  EXPECT_EQ(manager.pool().n_used(), 2);
+  manager.truncate(table, 6);
+  EXPECT_EQ(table.blocks.size(), 2u);
+  manager.release(table);
+}
+
 TEST(block_manager, equal_blocks_computed_twice_become_one) {
   BlockManager manager(4, kTokensPerBlock);
   BlockTable first;

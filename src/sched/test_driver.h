@@ -133,6 +133,8 @@ class Driver {
       EXPECT_EQ(answers.at(id), answer_alone(job, options_.n_ctx)) << "sequence " << id;
   }
 
+  void forget() { jobs_.clear(), answers.clear(); }
+
   Scheduler scheduler;
   std::map<SequenceId, std::vector<TokenId>> answers{};
   int64_t n_rows = 0;
@@ -174,12 +176,7 @@ class Driver {
 };
 
 inline SchedulerOptions small_options() {
-  SchedulerOptions options;
-  options.n_ctx = 64;
-  options.n_blocks = 64;
-  options.block_tokens = 4;
-  options.max_running = 8;
-  return options;
+  return {.n_ctx = 64, .n_blocks = 64, .block_tokens = 4, .max_running = 8};
 }
 
 inline Job random_job(std::mt19937& random, size_t max_prompt, size_t max_new) {
