@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.h"
+#include "bench_commands.h"
 #include "bench_generate.h"
 #include "commands.h"
 #include "exit_codes.h"
@@ -210,6 +211,7 @@ void add_bench(CLI::App& app, Action& action) {
   limits->add_flag("--json", *json, "as JSON");
   limits->callback([json, &action] { action = [json] { return bench_limits(*json); }; });
   add_bench_generate(*command, action);
+  add_bench_serve(*command, action);
 }
 
 }  // namespace candor::apps

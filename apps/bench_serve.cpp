@@ -1,0 +1,144 @@
+// candor bench serve: a load on an engine in this process.
+
+#include "bench_serve.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "arguments.h"
+#include "bench_commands.h"
+#include "exit_codes.h"
+#include "model_choice.h"
+#include "terminal.h"
+
+namespace candor::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ServeOptions {
+  std::optional<std::string> model, trace;
+  std::vector<std::string> positionals;
+  std::optional<int64_t> n_requests, n_prompt, n_new, n_shared, max_in_flight, n_ctx, n_threads, max_running, seed;
+  std::optional<int64_t> disturb, prefix;
+  std::optional<double> rate, step_ms, ttft_goal, tpot_goal;
+  std::string backend = "cpu", kv_type = "default";
+  bool in_process = false, no_prefix_cache = false, json = false;
+};
+
+EngineOptions engine_options(const ServeOptions& o, const std::filesystem::path& model) {
+  EngineOptions options;
+  options.model_path = model;
+  options.backend = o.backend;
+  options.n_ctx = o.n_ctx.value_or(0);
+  options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
+  options.max_running = static_cast<int32_t>(o.max_running.value_or(16));
+  options.max_rows = std::max(options.max_rows, options.max_running);
+  options.max_queued = 1 << 16;
+  options.step_ms = o.step_ms.value_or(0);
+  options.prefix_cache = !o.no_prefix_cache;
+  if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
+  if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
+  if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;
+  return options;
+}
+
+Json describe(const Engine& engine) {
+  const ModelInfo& info = engine.info();
+  Json costs = Json::array();
+  for (const StepCosts::Point& point : info.costs.points) costs.push_back({{"rows", point.n_rows}, {"ms", point.ms}});
+  return {{"model", info.paths.empty() ? std::string() : info.paths.front().filename().string()},
+          {"backend", info.backend_description},
+          {"kv_type", info.kv_type},
+          {"n_ctx", info.n_ctx},
+          {"kv_blocks", info.kv_blocks},
+          {"step_costs", costs},
+          {"attend_ns", info.costs.attend_ns}};
+}
+
+Expected<Json> run_scenario(Engine& engine, const ServeOptions& o, std::string& text) {
+  if (o.disturb) {
+    CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
+    text = disturb_text(report);
+    return report;
+  }
+  if (o.prefix) {
+    CANDOR_ASSIGN(Json report, prefix_report(engine, static_cast<int32_t>(*o.prefix)));
+    text = prefix_text(report);
+    return report;
+  }
+  LoadSpec spec{.n_requests = o.n_requests.value_or(64),
+                .n_prompt = static_cast<int32_t>(o.n_prompt.value_or(256)),
+                .n_new = static_cast<int32_t>(o.n_new.value_or(64)),
+                .requests_per_s = o.rate.value_or(0),
+                .n_ctx = engine.info().n_ctx,
+                .seed = static_cast<uint64_t>(o.seed.value_or(1))};
+  if (o.trace) spec.trace = *o.trace;
+  CANDOR_ASSIGN(const Load load, make_load(spec));
+  const LoadRun run = run_load(engine, load,
+                               {.max_in_flight = o.max_in_flight.value_or(0),
+                                .n_shared = static_cast<int32_t>(o.n_shared.value_or(0)),
+                                .seed = spec.seed});
+  for (const LoadRecord& record : run.records) {
+    if (record.error.empty()) continue;
+    say_warning(record.error);
+    break;
+  }
+  Json report = load_report(run, load, {o.ttft_goal.value_or(0), o.tpot_goal.value_or(0)});
+  text = load_text(report);
+  return report;
+}
+
+int run(const ServeOptions& o) {
+  if (!o.in_process) return say_error("bench serve loads an engine in this process: add --in-process"), kUserInput;
+  auto choice = choose_model(o.model, o.positionals);
+  if (!choice) return say_error(choice.error().message), kUserInput;
+  if (!choice->texts.empty())
+    return say_error(fmt::format("bench serve takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
+  auto engine = Engine::open(engine_options(o, choice->model));
+  if (!engine) return say_error(engine.error().message), kUserInput;
+  std::string text;
+  auto report = run_scenario(**engine, o, text);
+  if (!report) return say_error(report.error().message), kUserInput;
+  Json json = describe(**engine);
+  json["results"] = *report;
+  write_out(o.json ? json.dump(2) + "\n" : text);
+  return kDone;
+}
+
+}  // namespace
+
+void add_bench_serve(CLI::App& bench, Action& action) {
+  CLI::App* command = bench.add_subcommand("serve", "many requests at once: TTFT, ITL, TPOT, E2E, goodput");
+  const auto o = std::make_shared<ServeOptions>();
+  constexpr int64_t kMax = 1 << 20;
+  command->add_option("model", o->positionals, "[MODEL]");
+  command->add_option("-m,--model", o->model, "the model's file")->type_name("FILE");
+  command->add_flag("--in-process", o->in_process, "load an engine here, without a server");
+  command->add_option("--trace", o->trace, "lengths and times: TIMESTAMP,ContextTokens,GeneratedTokens")
+      ->type_name("CSV");
+  add_int(*command, "--requests", o->n_requests, 1, kMax, "how many (64)");
+  add_number(*command, "--rate", o->rate, 0, 1e6, "requests a second (all at once, or as the trace says)");
+  add_int(*command, "--in-flight", o->max_in_flight, 1, kMax, "wait for an answer before there are more");
+  add_int(*command, "--prompt", o->n_prompt, 1, kMax, "tokens of each prompt (256)");
+  add_int(*command, "--new", o->n_new, 1, kMax, "tokens of each answer (64)");
+  add_int(*command, "--shared", o->n_shared, 0, kMax, "first tokens that all prompts have in common (0)");
+  add_int(*command, "--disturb", o->disturb, 16, kMax, "instead: what reading so long a prompt costs 8 that decode");
+  add_int(*command, "--prefix", o->prefix, 33, kMax, "instead: so long a prompt twice, cold and cached");
+  add_number(*command, "--goal-ttft", o->ttft_goal, 0, 1e9, "ms that a request of the goodput keeps");
+  add_number(*command, "--goal-tpot", o->tpot_goal, 0, 1e9, "ms that a request of the goodput keeps");
+  add_int(*command, "-c,--ctx", o->n_ctx, 1, kMax * 1024, "tokens of context (the model's own)");
+  add_int(*command, "-t,--threads", o->n_threads, 1, 1024, "threads (see candor doctor)");
+  add_int(*command, "--max-running", o->max_running, 1, 4096, "requests computed at once (16)");
+  add_number(*command, "--step-ms", o->step_ms, 0, 1e6, "time of a step beside decoding (twice decoding alone)");
+  add_choice(*command, "--kv-type", o->kv_type, {"default", "f32", "bf16", "q8_0"}, "of the K/V cache");
+  add_choice(*command, "--backend", o->backend, {"cpu", "reference"}, "what computes");
+  add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");
+  command->add_flag("--no-prefix-cache", o->no_prefix_cache, "share nothing");
+  command->add_flag("--json", o->json, "as JSON");
+  command->callback([o, &action] { action = [o] { return run(*o); }; });
+}
+
+}  // namespace candor::apps
