@@ -1,0 +1,86 @@
+// Counts operator new on the engine thread: once a crowd has passed through, the same crowd again takes no memory.
+
+#include <atomic>
+#include <thread>
+
+#include "counting_new.h"
+#include "engine_fixture.h"
+
+namespace candor {
+namespace {
+
+using testing::sampled;
+using testing::token_prompt;
+
+class Allocation : public testing::TinyModelTest {
+ protected:
+  Allocation() : options_(testing::options_for(tiny_path(tiny_options()))) {
+    options_.n_ctx = 128;
+    options_.costs = StepCosts{.points = {{1, 1.0}, {64, 9.0}}, .attend_ns = 10};
+  }
+
+  // Allocations of the engine thread from one step's report to the next, over all steps of one crowd.
+  int64_t count(Engine& engine, const std::vector<Request>& requests) {
+    int64_t total = 0;
+    int64_t before = -1;
+    engine.on_step([&](const StepReport&) {
+      if (before >= 0) total += testing::n_allocations() - before;
+      before = testing::n_allocations();
+    });
+    std::atomic<size_t> n_open = requests.size();
+    for (const Request& request : requests) {
+      const auto id = engine.submit(request, [&n_open](const TokenEvent& event) {
+        if (event.summary) --n_open;
+      });
+      EXPECT_TRUE(id.has_value());
+    }
+    while (n_open > 0) std::this_thread::yield();
+    engine.on_step({});
+    return total;
+  }
+
+  static std::vector<Request> crowd() {
+    std::vector<Request> requests;
+    for (uint64_t i = 0; i < 12; ++i) {
+      requests.push_back(sampled(token_prompt(static_cast<int32_t>(5 + 9 * i), 320, i), 16, i));
+      requests.back().sampling.ignore_eos = true;
+    }
+    return requests;
+  }
+
+  EngineOptions options_;
+};
+
+TEST_F(Allocation, a_step_takes_no_memory_once_a_crowd_has_passed_through) {
+  const auto engine = testing::open_or_fail(options_);
+  int64_t n = 0;
+  for (int round = 0; round < 4; ++round) n = count(*engine, crowd());
+  EXPECT_EQ(n, 0);
+}
+
+TEST_F(Allocation, a_step_that_preempts_takes_none_either) {
+  options_.kv_blocks = 6;
+  options_.prefix_cache = false;
+  const auto engine = testing::open_or_fail(options_);
+  int64_t n = 0;
+  for (int round = 0; round < 4; ++round) n = count(*engine, crowd());
+  EXPECT_EQ(n, 0);
+}
+
+TEST_F(Allocation, the_count_sees_what_a_callback_allocates) {
+  const auto engine = testing::open_or_fail(options_);
+  std::vector<std::unique_ptr<int>> kept;
+  int64_t first = -1;
+  int64_t last = 0;
+  engine->on_step([&](const StepReport&) {
+    if (first < 0) first = testing::n_allocations();
+    kept.push_back(std::make_unique<int>(1));
+    last = testing::n_allocations();
+  });
+  testing::complete(*engine, crowd()[0]);
+  engine->on_step({});
+  EXPECT_GE(last - first, static_cast<int64_t>(kept.size()));
+}
+
+}  // namespace
+}  // namespace candor

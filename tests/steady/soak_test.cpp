@@ -1,0 +1,104 @@
+// The pool fills and empties again and again, with random short requests and random cancels: in the end no block is
+// held and memory is what it was. The number of rounds can be raised from outside (scripts/soak.sh).
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "engine_fixture.h"
+
+namespace candor {
+namespace {
+
+#ifdef CANDOR_SANITIZED
+constexpr int kRounds = 15;
+#else
+constexpr int kRounds = 150;
+#endif
+
+int n_rounds() {
+  const char* text = std::getenv("CANDOR_SOAK_ROUNDS");
+  return text == nullptr ? kRounds : std::max(1, std::atoi(text));
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+class Soak : public testing::TinyModelTest {
+ protected:
+  Soak() {
+    EngineOptions options = testing::options_for(tiny_path(tiny_options()));
+    options.n_ctx = 128;
+    options.kv_blocks = 10;
+    options.max_running = 8;
+    options.max_queued = 32;
+    options.costs = StepCosts{.points = {{1, 1.0}, {64, 9.0}}, .attend_ns = 10};
+    engine_ = testing::open_or_fail(options);
+  }
+
+  Request random_request() {
+    const auto n_prompt = static_cast<int32_t>(1 + random_.below(60));
+    Request request = testing::sampled(token_prompt_(n_prompt), static_cast<int64_t>(1 + random_.below(24)), 1);
+    request.n = random_.below(6) == 0 ? 3 : 1;
+    request.scheduling.priority = static_cast<int32_t>(random_.below(3));
+    request.scheduling.fair_key = std::string(1, static_cast<char>('a' + random_.below(4)));
+    if (random_.below(8) == 0) request.on_context_full = OnContextFull::kCrop;
+    if (random_.below(10) == 0) request.scheduling.deadline_ms = 2;
+    return request;
+  }
+  TokenPrompt token_prompt_(int32_t n) { return testing::token_prompt(n, 320, random_.below(5)); }
+
+  // As many as come in until a few in a row are refused or enough are there; some are cancelled on the way.
+  void fill_and_empty() {
+    std::vector<RequestId> ids;
+    const auto n = 4 + random_.below(12);
+    for (uint64_t i = 0; i < n; ++i) {
+      const auto id = engine_->submit(random_request(), [this](const TokenEvent& event) {
+        if (event.summary) --n_open_;
+      });
+      if (!id) {
+        EXPECT_EQ(id.error().kind, EngineError::Kind::kOverloaded) << id.error().message;
+        continue;
+      }
+      ++n_open_;
+      ids.push_back(*id);
+      if (random_.below(4) == 0) static_cast<void>(engine_->cancel(ids[random_.below(ids.size())]));
+    }
+    while (n_open_ > 0) {
+      if (random_.below(50) == 0) static_cast<void>(engine_->cancel(ids[random_.below(ids.size())]));
+      std::this_thread::yield();
+    }
+  }
+
+  testing::SplitMix random_{11};
+  std::unique_ptr<Engine> engine_;
+  std::atomic<int> n_open_ = 0;
+};
+
+TEST_F(Soak, filling_and_emptying_the_pool_leaves_no_block_and_no_memory_behind) {
+  const int n = n_rounds();
+  for (int i = 0; i < n / 5; ++i) fill_and_empty();
+  const int64_t before = resident_bytes();
+  for (int i = n / 5; i < n; ++i) fill_and_empty();
+  const int64_t grown = resident_bytes() - before;
+  testing::complete(*engine_, testing::greedy(TokenPrompt{1}, 1));
+  const EngineStats stats = engine_->stats();
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_EQ(stats.n_running + stats.n_waiting, 0);
+  EXPECT_EQ(stats.n_submitted, stats.n_finished);
+  EXPECT_GT(stats.n_preemptions, 0);
+  EXPECT_LE(grown, int64_t{4} << 20) << "resident memory grew by so many bytes over " << n << " rounds";
+  std::printf("%d rounds, %ld requests, %ld preemptions, resident memory %+ld bytes\n", n,
+              static_cast<long>(stats.n_submitted), static_cast<long>(stats.n_preemptions), static_cast<long>(grown));
+}
+
+}  // namespace
+}  // namespace candor
