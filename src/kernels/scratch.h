@@ -6,10 +6,11 @@
 
 namespace candor::kernels {
 
-// matmul: one unpacked unit, sums of 8 panels x 256 rows x 16 outputs, prepared rows.
-inline constexpr size_t kScratchUnitBytes = 16384;
+// matmul: unpacked units of a few panels, sums of 8 panels x 256 rows x 16 outputs, prepared rows.
+inline constexpr size_t kScratchUnitBytes = 32768;
 inline constexpr size_t kScratchSumBytes = size_t{8} * 256 * 16 * 4;
-inline constexpr size_t kScratchRowBytes = 192;
+inline constexpr size_t kScratchRowBytes = 256;
+inline constexpr int64_t kScratchDepth = 128;    // least k of a unit
 inline constexpr size_t kScratchSmallRows = 16;  // chunks up to here prepare their rows for every unit at once
 inline constexpr size_t kScratchTileBytes = size_t{256} << 10;  // all of it, on tile registers
 

@@ -1,6 +1,6 @@
 // What this instruction set can do at best, for kernels/limits.h.
 
-constexpr int kProbeChains = kTileRows * 3 / 2;
+constexpr int kProbeChains = 6 * kDotPanels;
 
 inline uint64_t read_probe(const std::byte* src, size_t n_bytes) {
   const auto* p = reinterpret_cast<const uint8_t*>(src);

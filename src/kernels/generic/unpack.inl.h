@@ -3,10 +3,11 @@
 struct alignas(64) BlockUnit {
   uint8_t codes[kUnit / 4][64];  // group of 4 k, then row, then k
   int32_t scales[16][16];        // sub-scale, row
-  int32_t scale_pairs[8][16];    // sub-scales 2p (low half), 2p + 1
+  int32_t bias_pairs[4][16];     // sub-scales 2p (low half), 2p + 1, shifted by kBiasShift
   int32_t min_pairs[8][16];
   float d[8][16];  // super-blocks: [0]
-  float m[8][16];
+  float m[8][16];  // 32-blocks
+  float minus_m[16];
 };
 
 // What a format asks of the dot product.
@@ -24,9 +25,11 @@ struct BlockTraits {
                                                           : kPacked.offset;
   // Q4_K and Q5_K: dots of q - 2^kBiasShift fit 16 bits; the sub-scales times the sums of x give the rest.
   static constexpr int kBiasShift = dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
-  // Groups of 4 k to a dot, and whether |dot| < 2^15: (32 k of Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127).
-  static constexpr int kDotGroups = kPacked.is_super && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS ? 4 : 8;
-  static constexpr bool kFits16 = dtype == DType::kQ2_K || dtype == DType::kQ3_K || kBiasShift != 0;
+  // Groups of 4 k to a dot, and whether |dot| < 2^15: (32 k of Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127;
+  // 8 k of Q6_K: 8 * 32 * 127).
+  static constexpr bool kHasSixteens = kPacked.is_super && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
+  static constexpr int kDotGroups = dtype == DType::kQ6_K ? 2 : kHasSixteens ? 4 : 8;
+  static constexpr bool kFits16 = kPacked.is_super && dtype != DType::kIQ4_XS;
 };
 
 template <DType dtype>
@@ -72,14 +75,15 @@ inline void unpack_codes(const uint8_t* src, int n_k, BlockUnit& dst) {
   }
 }
 
+template <int shift>
 inline void store_pairs(const int32_t (*values)[16], int n, int32_t (*pairs)[16]) {
-  const I32 low_half = splat_i(0xffff);
   for (int p = 0; p < n / 2; ++p) {
-    const I32 low = and_i(load_i(values[2 * p]), low_half);
-    store_i(pairs[p], or_i(low, shl_i<16>(load_i(values[2 * p + 1]))));
+    const I32 low = shl_i<shift>(load_i(values[2 * p]));
+    store_i(pairs[p], or_i(low, shl_i<16 + shift>(load_i(values[2 * p + 1]))));
   }
 }
 
+template <int bias_shift>
 inline void unpack_scales_k45(const uint8_t* s, BlockUnit& dst) {
   int32_t mins[8][16];
   const I32 four = splat_i(15);
@@ -92,8 +96,8 @@ inline void unpack_scales_k45(const uint8_t* s, BlockUnit& dst) {
     store_i(mins[j], or_i(shl_i<4>(shr_i<6>(a)), and_i(low, four)));
     store_i(mins[j + 4], or_i(shl_i<4>(shr_i<6>(b)), shr_i<4>(low)));
   }
-  store_pairs(dst.scales, 8, dst.scale_pairs);
-  store_pairs(mins, 8, dst.min_pairs);
+  store_pairs<bias_shift>(dst.scales, 8, dst.bias_pairs);
+  store_pairs<0>(mins, 8, dst.min_pairs);
 }
 
 inline void unpack_scales_k2(const uint8_t* s, BlockUnit& dst) {
@@ -103,7 +107,7 @@ inline void unpack_scales_k2(const uint8_t* s, BlockUnit& dst) {
     store_i(dst.scales[j], and_i(a, splat_i(15)));
     store_i(mins[j], shr_i<4>(a));
   }
-  store_pairs(mins, 16, dst.min_pairs);
+  store_pairs<0>(mins, 16, dst.min_pairs);
 }
 
 // Two bits of `from`, at 2 * part, above the four of `low`, less 32.
@@ -142,12 +146,14 @@ inline void unpack_scales_iq4(const uint8_t* s, BlockUnit& dst) {
 
 template <DType dtype>
 inline void unpack_sub_scales(const uint8_t* s, BlockUnit& dst) {
-  if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) unpack_scales_k45(s, dst);
+  if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
+    unpack_scales_k45<BlockTraits<dtype>::kBiasShift>(s, dst);
+  }
   if constexpr (dtype == DType::kQ2_K) unpack_scales_k2(s, dst);
   if constexpr (dtype == DType::kQ3_K) unpack_scales_k3(s, dst);
   if constexpr (dtype == DType::kIQ4_XS) unpack_scales_iq4(s, dst);
   if constexpr (dtype == DType::kQ6_K) {
-    for (int j = 0; j < 16; ++j) store_i(dst.scales[j], widen_i8(s + 16 * j));
+    for (int j = 0; j < 16; ++j) store_i(dst.scales[j], and_i(splat_i(0xffff), widen_i8(s + 16 * j)));
   }
 }
 
@@ -165,6 +171,7 @@ inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst) {
     store(dst.d[b], dtype == DType::kMXFP4 ? exponent_scale(src + 16 * b) : load_f16(src + 32 * b));
     if constexpr (f.has_min) store(dst.m[b], load_f16(src + 32 * (n_d + b)));
   }
+  if constexpr (f.is_super && f.has_min) store(dst.minus_m, mul(load(dst.m[0]), splat(-1.0f)));
   if constexpr (f.is_super) unpack_sub_scales<dtype>(src + kPanelRows * (f.has_min ? 4 : 2), dst);
   const size_t header = unit_header_bytes(f, n_k);
   for (size_t at = 0; at < header; at += 64) prefetch(src + at + kPrefetchBytes);

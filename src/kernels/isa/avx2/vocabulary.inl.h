@@ -1,8 +1,11 @@
 // The vocabulary on AVX2 with FMA and F16C: 16 lanes are two registers; meanings as in isa/portable/vocabulary.inl.h.
 
 constexpr bool kDotIsSigned = true;  // vpmaddubsw would saturate on weights above 128: those come signed
-constexpr int kTileRows = 4;         // 8 registers of dots of 16
-constexpr int kQueryTile = 2;        // queries of attention that a micro-kernel holds, two chains each
+constexpr int kDotPanels = 1;
+constexpr int kTileRows = 4;      // 8 registers of dots of 16
+constexpr int kTileRowsF32 = 6;   // 12 registers of sums
+constexpr int kTileRowsBf16 = 3;  // two chains for each of 6
+constexpr int kQueryTile = 2;     // queries of attention that a micro-kernel holds, two chains each
 
 struct F32 {
   __m256 a, b;

@@ -1,8 +1,11 @@
 // The vocabulary on AVX-512 F, BW, DQ, VL with VNNI; meanings as in isa/portable/vocabulary.inl.h.
 
 constexpr bool kDotIsSigned = false;
-constexpr int kTileRows = 8;   // 8 dots + 8 sums + weights, scales, d, dmin of 32 registers
-constexpr int kQueryTile = 8;  // queries of attention that a micro-kernel holds, two chains each
+constexpr int kDotPanels = 2;
+constexpr int kTileRows = 6;      // 12 dots + 12 sums + 2 of weights + scale, activation of 32 registers
+constexpr int kTileRowsF32 = 12;  // 24 sums + 2 of weights + an activation
+constexpr int kTileRowsBf16 = 6;  // two chains for each of 12
+constexpr int kQueryTile = 8;     // queries of attention that a micro-kernel holds, two chains each
 
 using F32 = __m512;
 using I32 = __m512i;

@@ -1,8 +1,12 @@
 // The vocabulary in plain C++: what every other one must equal bit for bit. No include guard: see isa/README.md.
 
 constexpr bool kDotIsSigned = false;  // dot4 takes unsigned weights up to 255
-constexpr int kTileRows = 2;          // activation rows that a micro-kernel holds
-constexpr int kQueryTile = 1;         // queries of attention that a micro-kernel holds, two chains each
+// Panels and activation rows that a micro-kernel of matmul holds.
+constexpr int kDotPanels = 1;
+constexpr int kTileRows = 2;
+constexpr int kTileRowsF32 = 2;
+constexpr int kTileRowsBf16 = 2;
+constexpr int kQueryTile = 1;  // queries of attention that a micro-kernel holds, two chains each
 
 struct F32 {
   float v[16];
