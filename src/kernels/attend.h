@@ -4,6 +4,8 @@
 //   V page: [Dp / 16][16][16] pairs (v[2t][d], v[2t+1][d]) of bf16: group of dims, pair of tokens, dim
 // with Dp = head_dim rounded up to 16: the B tiles that AMX wants for QK^T and PV. Tokens of a page that were never
 // stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
+// That is KvFormat::kBf16. The others keep single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]:
+// kF32 as they are; kQ8 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
 // Order of operations: numerics.md, "Attention". Bits of an output depend on its own q, its position and the K/V rows
 // before it, never on what is processed beside it. Kernels keep to their arguments: no allocation, no threads.
 
@@ -16,19 +18,27 @@ inline constexpr int32_t kPageTokens = 32;
 inline constexpr int32_t kKeyTile = 128;       // tokens between updates of the running maximum; aligned to position 0
 inline constexpr int32_t kSplitTokens = 2048;  // a context is cut here, always; a multiple of kKeyTile
 
-// Bytes of a K page; a V page has the same size.
-constexpr size_t kv_page_bytes(int32_t head_dim) {
-  return static_cast<size_t>((head_dim + 15) / 16 * 16) * kPageTokens * 2;
+enum class KvFormat : uint8_t { kBf16, kF32, kQ8 };
+inline constexpr int32_t kKvScaleDims = 32;  // dims of a token that share a scale of kQ8
+
+// Bytes of a K page, a multiple of 64; a V page has the same size.
+constexpr size_t kv_page_bytes(int32_t head_dim, KvFormat format = KvFormat::kBf16) {
+  const auto elements = static_cast<size_t>((head_dim + 15) / 16 * 16) * kPageTokens;
+  if (format == KvFormat::kF32) return elements * 4;
+  if (format == KvFormat::kBf16) return elements * 2;
+  return elements + static_cast<size_t>((head_dim + kKvScaleDims - 1) / kKvScaleDims) * kPageTokens * 2;
 }
 
 // The pages of one sequence, one layer, one kv head: those of tokens [32 j, 32 j + 32) stand at
-// base + block_table[j] * block_bytes + {k_offset, v_offset}. Pages are 64-byte aligned.
+// base + block_table[j - first_page] * block_bytes + {k_offset, v_offset}. Pages are 64-byte aligned.
 struct KvPages {
   std::byte* base = nullptr;
   const int32_t* block_table = nullptr;
   size_t block_bytes = 0;
   size_t k_offset = 0;
   size_t v_offset = 0;
+  KvFormat format = KvFormat::kBf16;
+  int32_t first_page = 0;  // not 0 inside kernels alone
 };
 
 struct StoreKvArgs {

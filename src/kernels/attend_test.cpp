@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/half.h"
 #include "kernels/test_support.h"
@@ -14,16 +15,17 @@ class attend : public KernelTest {};
 
 // A sequence of n tokens in pages whose blocks lie in reverse order, with dirt in the memory before.
 struct Sequence {
-  Sequence(const KernelTable& table, int32_t n_tokens, int32_t dim)
+  Sequence(const KernelTable& table, int32_t n_tokens, int32_t dim, KvFormat format = KvFormat::kBf16)
       : n(n_tokens),
         head_dim(dim),
         k(random_row(int64_t{n_tokens} * dim, 1)),
         v(random_row(int64_t{n_tokens} * dim, 2)),
         n_blocks((n_tokens + kPageTokens - 1) / kPageTokens),
-        memory(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(dim)) {
+        memory(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(dim, format)) {
     std::memset(memory.data(), 0xff, memory.size());
     for (int32_t i = 0; i < n_blocks; ++i) blocks.push_back(n_blocks - 1 - i);
-    pages = {memory.data(), blocks.data(), 2 * kv_page_bytes(dim), 0, kv_page_bytes(dim)};
+    const size_t page = kv_page_bytes(dim, format);
+    pages = {memory.data(), blocks.data(), 2 * page, 0, page, format};
     const int32_t cut = n_tokens / 3;
     table.store_kv({pages, k.data(), v.data(), dim, dim, 0, cut});
     table.store_kv({pages, k.data() + cut * dim, v.data() + cut * dim, dim, dim, cut, n_tokens - cut});
@@ -172,6 +174,37 @@ TEST_F(attend, every_instruction_set_gives_the_bits_of_portable) {
       }
     }
   }
+}
+
+TEST_F(attend, f32_and_int8_pages_have_the_bits_of_portable_and_are_near_to_bf16_ones) {
+  const auto tables = runnable_tables();
+  for (const int32_t dim : {64, 80, 40, 9}) {
+    for (const Query& query : {Query{250, 40, 3, 70}, Query{289, 1, 8, 0}}) {
+      const auto near = run(*tables.front(), Sequence(*tables.front(), 290, dim), query);
+      for (const KvFormat format : {KvFormat::kF32, KvFormat::kQ8}) {
+        const auto want = run(*tables.front(), Sequence(*tables.front(), 290, dim, format), query);
+        // int8 errs by 3 / 254 of a number at most, bf16 by 1 / 256.
+        for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(want[i], near[i], 0.08) << dim << " " << i;
+        for (const KernelTable* table : tables) {
+          const Sequence s(*table, 290, dim, format);
+          EXPECT_EQ(first_difference(want, run(*table, s, query)), -1) << table->name << " " << dim;
+          EXPECT_EQ(first_difference(want, run_in_splits(*table, s, query)), -1) << table->name << " " << dim;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(attend, a_number_that_int8_cannot_hold_makes_what_sees_it_not_a_number) {
+  const KernelTable& table = *runnable_tables().back();
+  const Sequence sound(table, 40, 64, KvFormat::kQ8);
+  std::vector<float> v = random_row(64, 5);
+  v[3] = std::numeric_limits<float>::infinity();
+  table.store_kv({sound.pages, sound.k.data(), v.data(), 64, 64, 39, 1});
+  const auto seen = run(table, sound, {39, 1, 1, 0});
+  EXPECT_TRUE(std::isnan(seen[3]));
+  EXPECT_TRUE(std::isfinite(seen[40]));  // the other scale's dims
+  EXPECT_TRUE(std::isfinite(run(table, sound, {38, 1, 1, 0})[40]));
 }
 
 TEST_F(attend, a_row_has_the_same_bits_alone_and_in_a_chunk_and_in_pieces) {

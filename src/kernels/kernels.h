@@ -75,7 +75,7 @@ struct KernelTable {
   // dst[i] = exp(src[i] - shift); returns the sum in the 16-lane order. dst may be src or nullptr.
   float (*exp_sum)(const float* src, float shift, int64_t n, float* dst);
 
-  // Rounds k and v to bf16 and writes them to their pages. A page is cleared when its first token is written, so
+  // Rounds k and v to the pages' format and writes them. A page is cleared when its first token is written, so
   // positions are stored in ascending order. REQUIRES: the blocks of the range belong to this sequence alone.
   void (*store_kv)(const StoreKvArgs& args);
   // dst = softmax(q k^T * scale) v. scratch: attend_scratch_bytes(head_dim). Splits one after another.

@@ -86,14 +86,15 @@ Plan in_chunks(const Workload& w, int32_t chunk) {
 }
 
 // Attention outputs [n_rows, H * Dh] in the order of the workload, whatever the plan.
-std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan) {
+std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
+                            std::optional<backend::KvType> kv_type = std::nullopt) {
   const size_t n = static_cast<size_t>(w.n_rows);
   const size_t q_cols = static_cast<size_t>(w.q_cols());
   const auto& q = rig.upload_rows(random_values(n * q_cols, 31), w.q_cols());
   const auto& k = rig.upload_rows(random_values(n * static_cast<size_t>(w.kv_cols()), 32), w.kv_cols());
   const auto& v = rig.upload_rows(random_values(n * static_cast<size_t>(w.kv_cols()), 33), w.kv_cols());
   rig.reserve(4, w.q_cols(), w.n_rows);
-  rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks);
+  rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type);
   std::vector<float> all(n * q_cols);
   std::vector<int32_t> past(w.lengths.size(), 0);
   for (const std::vector<Piece>& step : plan) {
@@ -155,6 +156,24 @@ TEST(attend, threads_batches_chunks_and_instruction_sets_do_not_change_a_bit) {
           const std::vector<float> seen = run_plan(cpu_rig(n_threads, isa), w, plan);
           ASSERT_EQ(first_difference(seen, wanted), -1)
               << isa << " " << n_threads << " threads, " << plan.size() << " steps, head width " << w.spec.head_dim;
+        }
+      }
+    }
+  }
+}
+
+// f32 pages leave the rounding of q and probabilities; int8 pages add half a step, 1 / 254 of the largest of 32 numbers
+// (about 0.01), to every key and value.
+TEST(attend, f32_and_int8_pages_agree_with_the_reference_and_keep_their_bits_under_every_plan) {
+  for (const Workload& w : workloads()) {
+    const std::vector<float> wanted = run_plan(reference_rig(), w, all_at_once(w));
+    for (const auto& [type, bound] : {std::pair{backend::KvType::kF32, 0.02f}, {backend::KvType::kQ8_0, 0.06f}}) {
+      const std::vector<float> seen = run_plan(cpu_rig(2), w, all_at_once(w), type);
+      for (size_t i = 0; i < seen.size(); ++i) ASSERT_NEAR(seen[i], wanted[i], bound) << w.spec.head_dim << " " << i;
+      for (const std::string& isa : runnable_isas()) {
+        for (const Plan& plan : {one_by_one(w), in_chunks(w, 7)}) {
+          const auto again = run_plan(cpu_rig(2, isa), w, plan, type);
+          ASSERT_EQ(first_difference(again, seen), -1) << isa << " head width " << w.spec.head_dim;
         }
       }
     }

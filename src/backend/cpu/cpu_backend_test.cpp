@@ -117,10 +117,16 @@ TEST(upload, one_packed_copy_serves_a_tied_embedding) {
   }
 }
 
-TEST(kv, types_and_sizes_that_are_not_offered_are_refused) {
+TEST(kv, a_number_takes_the_bytes_of_its_type) {
   const auto backend = backend_of(1);
-  EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kF32}, 4));
-  EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kQ8_0}, 4));
+  const size_t numbers = size_t{4} * 2 * 32 * 64;
+  EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kF32}, 4))->n_bytes(), 4 * numbers);
+  EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kBf16}, 4))->n_bytes(), 2 * numbers);
+  EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kQ8_0}, 4))->n_bytes(), numbers / 32 * 34);
+}
+
+TEST(kv, sizes_that_are_not_offered_are_refused) {
+  const auto backend = backend_of(1);
   EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kBf16}, 0));
   EXPECT_FALSE(backend->make_kv({1, 0, 64, KvType::kBf16}, 4));
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max();

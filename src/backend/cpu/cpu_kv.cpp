@@ -11,8 +11,20 @@ namespace {
 
 static_assert(kernels::kPageTokens == kBlockTokens);
 
+kernels::KvFormat format_of(KvType type) {
+  switch (type) {
+    case KvType::kF32:
+      return kernels::KvFormat::kF32;
+    case KvType::kQ8_0:
+      return kernels::KvFormat::kQ8;
+    case KvType::kBf16:
+      break;
+  }
+  return kernels::KvFormat::kBf16;
+}
+
 std::optional<size_t> block_bytes_of(const KvLayout& layout) {
-  const size_t page = kernels::kv_page_bytes(layout.head_dim);
+  const size_t page = kernels::kv_page_bytes(layout.head_dim, format_of(layout.type));
   const auto heads = checked_mul<size_t>(2 * page, static_cast<size_t>(layout.n_kv_heads));
   return heads ? checked_mul<size_t>(*heads, static_cast<size_t>(layout.n_layers)) : std::nullopt;
 }
@@ -25,10 +37,6 @@ std::string shape_text(const KvLayout& layout) {
 }  // namespace
 
 Expected<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_blocks) {
-  if (layout.type != KvType::kBf16) {
-    return fail(ErrorKind::kUnsupported, std::string("K/V type ") + (layout.type == KvType::kF32 ? "f32" : "q8_0") +
-                                             " is not offered by the cpu backend, expected bf16");
-  }
   if (layout.n_layers < 1 || layout.n_kv_heads < 1 || layout.head_dim < 1 || n_blocks < 1) {
     return fail(ErrorKind::kInvalidInput, "K/V pages: " + std::to_string(n_blocks) + " blocks of " +
                                               shape_text(layout) + ", expected at least 1 of each");
@@ -46,7 +54,7 @@ Expected<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_b
 CpuKv::CpuKv(const KvLayout& layout, int32_t n_blocks, size_t block_bytes, platform::HugeBuffer memory)
     : layout_(layout),
       n_blocks_(n_blocks),
-      page_bytes_(kernels::kv_page_bytes(layout.head_dim)),
+      page_bytes_(kernels::kv_page_bytes(layout.head_dim, format_of(layout.type))),
       block_bytes_(block_bytes),
       memory_(std::move(memory)) {}
 
@@ -65,7 +73,8 @@ kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, in
           .block_table = blocks.data(),
           .block_bytes = block_bytes_,
           .k_offset = 2 * plane * page_bytes_,
-          .v_offset = (2 * plane + 1) * page_bytes_};
+          .v_offset = (2 * plane + 1) * page_bytes_,
+          .format = format_of(layout_.type)};
 }
 
 }  // namespace candor::backend::cpu

@@ -12,7 +12,7 @@ namespace candor::backend::cpu {
 
 class CpuKv final : public KvStore {
  public:
-  // Refuses a layout that has no kernels and a pool that memory can't hold.
+  // Refuses an empty layout and a pool that memory can't hold.
   static Expected<std::unique_ptr<CpuKv>> make(const KvLayout& layout, int32_t n_blocks);
 
   const KvLayout& layout() const override { return layout_; }

@@ -92,6 +92,7 @@ void attend_row(const AttendArgs& a, int32_t row, int32_t head, int32_t n_parts)
 }  // namespace
 
 void attend_in_parts(const AttendArgs& args, int32_t n_parts) {
+  CANDOR_CHECK(args.pages.format == kernels::KvFormat::kBf16);
   for (int32_t row = 0; row < args.n_rows; ++row) {
     for (int32_t head = 0; head < args.n_group_heads; ++head) attend_row(args, row, head, n_parts);
   }

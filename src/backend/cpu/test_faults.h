@@ -18,7 +18,7 @@ enum class Fault : uint8_t {
 Expected<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault);
 
 // Attention as written on paper, in f32, with the keys in n_parts parts that are combined at the end: the number of
-// parts shows in the last bits.
+// parts shows in the last bits. REQUIRES: bf16 pages.
 void attend_in_parts(const kernels::AttendArgs& args, int32_t n_parts);
 
 }  // namespace candor::backend::cpu

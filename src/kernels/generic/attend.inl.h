@@ -13,10 +13,6 @@ struct QueryRecord {
   float* sum;
 };
 
-inline int32_t padded_dim(int32_t head_dim) {
-  return (head_dim + 15) / 16 * 16;
-}
-
 inline QueryRecord record_of(float* records, int32_t dp, int32_t i) {
   float* o = records + static_cast<int64_t>(i) * (dp + kRecordExtra);
   return {o, o + dp, o + dp + 16, o + dp + 17};
@@ -28,17 +24,19 @@ inline void reset_records(float* records, int32_t dp, int32_t n) {
 }
 
 struct AttendScratch {
-  float* q;          // [kQueryChunk][Dp], rounded to bf16
-  float* scores;     // [kQueryChunk][kKeyTile], then probabilities
-  float* split;      // [kQueryChunk] records
-  float* total;      // [kQueryChunk] records
-  uint16_t* halves;  // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities as bf16
+  float* q;             // [kQueryChunk][Dp], rounded to bf16
+  float* scores;        // [kQueryChunk][kKeyTile], then probabilities
+  float* split;         // [kQueryChunk] records
+  float* total;         // [kQueryChunk] records
+  uint16_t* halves;     // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities as bf16
+  std::byte* expanded;  // [page of a tile][K, V]: pages as bf16
   AttendScratch(std::byte* base, int32_t dp)
       : q(reinterpret_cast<float*>(base)),
         scores(q + kQueryChunk * dp),
         split(scores + kQueryChunk * kKeyTile),
         total(split + kQueryChunk * (dp + kRecordExtra)),
-        halves(reinterpret_cast<uint16_t*>(total + kQueryChunk * (dp + kRecordExtra))) {
+        halves(reinterpret_cast<uint16_t*>(total + kQueryChunk * (dp + kRecordExtra))),
+        expanded(reinterpret_cast<std::byte*>(halves + kQueryChunk * (dp + kKeyTile))) {
     static_assert(kQueryChunk == kAttendQueries);
   }
 };
@@ -69,9 +67,23 @@ inline void load_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, floa
   }
 }
 
-// scores of 16 tokens for n queries. k: [dp / 2][16] pairs.
-template <int n>
-inline void score_tokens(const int32_t* k, const float* q, int32_t dp, float* scores) {
+// How a lane's two neighbours (dims 2i and 2i + 1 of a K page, tokens of a V page) are read; i even.
+struct PairPage {
+  using Element = int32_t;
+  static constexpr int32_t kStep = 8;  // elements from one dim (token) to the next
+  static F32 even(const Element* p, int32_t i) { return even_bf16(load_i(p + i * kStep)); }
+  static F32 odd(const Element* p, int32_t i) { return odd_bf16(load_i(p + i * kStep)); }
+};
+struct WidePage {
+  using Element = float;
+  static constexpr int32_t kStep = 16;
+  static F32 even(const Element* p, int32_t i) { return load(p + i * kStep); }
+  static F32 odd(const Element* p, int32_t i) { return load(p + (i + 1) * kStep); }
+};
+
+// scores of 16 tokens for n queries. k: [dp] of the page's half.
+template <class Page, int n>
+inline void score_tokens(const typename Page::Element* k, const float* q, int32_t dp, float* scores) {
   F32 total[n];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) total[r] = splat(0.0f);
@@ -82,9 +94,8 @@ inline void score_tokens(const int32_t* k, const float* q, int32_t dp, float* sc
     for (int r = 0; r < n; ++r) even[r] = odd[r] = splat(0.0f);
     const int32_t end = dp - d0 < 32 ? dp : d0 + 32;
     for (int32_t d = d0; d < end; d += 2) {
-      const I32 pairs = load_i(k + d * 8);
-      const F32 k0 = even_bf16(pairs);
-      const F32 k1 = odd_bf16(pairs);
+      const F32 k0 = Page::even(k, d);
+      const F32 k1 = Page::odd(k, d);
 #pragma GCC unroll 8
       for (int r = 0; r < n; ++r) {
         even[r] = fma_scalar(k0, q + r * dp + d, even[r]);
@@ -98,25 +109,24 @@ inline void score_tokens(const int32_t* k, const float* q, int32_t dp, float* sc
   for (int r = 0; r < n; ++r) store(scores + r * kKeyTile, total[r]);
 }
 
-template <int n_tile>
-inline void score_queries(const int32_t* k, const float* q, int32_t dp, int32_t n, float* scores) {
+template <class Page, int n_tile>
+inline void score_queries(const typename Page::Element* k, const float* q, int32_t dp, int32_t n, float* scores) {
   int32_t i = 0;
-  for (; i + n_tile <= n; i += n_tile) score_tokens<n_tile>(k, q + i * dp, dp, scores + i * kKeyTile);
-  if constexpr (n_tile > 1) score_queries<n_tile / 2>(k, q + i * dp, dp, n - i, scores + i * kKeyTile);
+  for (; i + n_tile <= n; i += n_tile) score_tokens<Page, n_tile>(k, q + i * dp, dp, scores + i * kKeyTile);
+  if constexpr (n_tile > 1) score_queries<Page, n_tile / 2>(k, q + i * dp, dp, n - i, scores + i * kKeyTile);
 }
 
-// o[16 dims] += the page's tokens, for n queries. v: [16][16] pairs; p: the page's probabilities.
-template <int n>
-inline void add_values(const int32_t* v, const float* p, int32_t record, float* o) {
+// o[16 dims] += the page's tokens, for n queries. v: [32] of a group of dims; p: the page's probabilities.
+template <class Page, int n>
+inline void add_values(const typename Page::Element* v, const float* p, int32_t record, float* o) {
   F32 even[n];
   F32 odd[n];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) even[r] = odd[r] = splat(0.0f);
 #pragma GCC unroll 4
   for (int t = 0; t < kPageTokens; t += 2) {
-    const I32 pairs = load_i(v + t * 8);
-    const F32 v0 = even_bf16(pairs);
-    const F32 v1 = odd_bf16(pairs);
+    const F32 v0 = Page::even(v, t);
+    const F32 v1 = Page::odd(v, t);
 #pragma GCC unroll 8
     for (int r = 0; r < n; ++r) {
       even[r] = fma_scalar(v0, p + r * kKeyTile + t, even[r]);
@@ -127,11 +137,11 @@ inline void add_values(const int32_t* v, const float* p, int32_t record, float* 
   for (int r = 0; r < n; ++r) store(o + r * record, add(load(o + r * record), add(even[r], odd[r])));
 }
 
-template <int n_tile>
-inline void add_values_of(const int32_t* v, const float* p, int32_t record, int32_t n, float* o) {
+template <class Page, int n_tile>
+inline void add_values_of(const typename Page::Element* v, const float* p, int32_t record, int32_t n, float* o) {
   int32_t i = 0;
-  for (; i + n_tile <= n; i += n_tile) add_values<n_tile>(v, p + i * kKeyTile, record, o + i * record);
-  if constexpr (n_tile > 1) add_values_of<n_tile / 2>(v, p + i * kKeyTile, record, n - i, o + i * record);
+  for (; i + n_tile <= n; i += n_tile) add_values<Page, n_tile>(v, p + i * kKeyTile, record, o + i * record);
+  if constexpr (n_tile > 1) add_values_of<Page, n_tile / 2>(v, p + i * kKeyTile, record, n - i, o + i * record);
 }
 
 // The cap, then the distance to the query at `position`; token t0 + i stands at scores + i.
@@ -175,11 +185,6 @@ inline void weigh_tile(float* scores, int32_t begin, int32_t end, int32_t dp, co
   for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(rescale[0])));
 }
 
-inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset) {
-  const std::byte* block = pages.base + static_cast<size_t>(pages.block_table[page]) * pages.block_bytes;
-  return reinterpret_cast<const int32_t*>(block + offset);
-}
-
 // Pages [begin, end), all of the key tile that starts at token t0.
 struct TilePages {
   int32_t t0;
@@ -188,7 +193,10 @@ struct TilePages {
 };
 
 // The matrix products of attention on lanes. An instruction set with tile registers brings its own.
-struct LaneProducts {
+template <class Page>
+struct LaneProductsOf {
+  using Element = typename Page::Element;
+
   // Called when s.q holds the queries of a chunk.
   void load(const AttendScratch&, int32_t, int32_t) {}
 
@@ -196,10 +204,10 @@ struct LaneProducts {
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
-      const int32_t* k = page_of(a.pages, page, a.pages.k_offset);
+      const auto* k = reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.k_offset));
       float* scores = s.scores + (page * kPageTokens - pages.t0);
-      score_queries<kQueryTile>(k, s.q, dp, n, scores);
-      score_queries<kQueryTile>(k + dp * 8, s.q, dp, n, scores + 16);
+      score_queries<Page, kQueryTile>(k, s.q, dp, n, scores);
+      score_queries<Page, kQueryTile>(k + dp * Page::kStep, s.q, dp, n, scores + 16);
     }
   }
 
@@ -207,20 +215,38 @@ struct LaneProducts {
   void values(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
-      const int32_t* v = page_of(a.pages, page, a.pages.v_offset);
+      const auto* v = reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.v_offset));
       const float* p = s.scores + (page * kPageTokens - pages.t0);
       for (int32_t d = 0; d < dp; d += 16) {
-        add_values_of<kQueryTile>(v + d * 16, p, dp + kRecordExtra, n, s.split + d);
+        add_values_of<Page, kQueryTile>(v + d * 2 * Page::kStep, p, dp + kRecordExtra, n, s.split + d);
       }
     }
   }
 };
 
+using LaneProducts = LaneProductsOf<PairPage>;
+
+// The call with the tile's pages as bf16, in s.expanded.
+inline AttendArgs expand_tile(const AttendArgs& a, TilePages pages, const AttendScratch& s) {
+  static constexpr int32_t kTable[] = {0, 1, 2, 3};
+  static_assert(kKeyTile / kPageTokens == 4);
+  AttendArgs expanded = a;
+  const size_t bytes = kv_page_bytes(a.head_dim);
+  expanded.pages = {s.expanded, kTable, 2 * bytes, 0, bytes, KvFormat::kBf16, pages.begin};
+  for (int32_t page = pages.begin; page < pages.end; ++page) {
+    std::byte* dst = s.expanded + static_cast<size_t>(page - pages.begin) * 2 * bytes;
+    expand_keys(page_of(a.pages, page, a.pages.k_offset), a.head_dim, reinterpret_cast<int32_t*>(dst));
+    expand_values(page_of(a.pages, page, a.pages.v_offset), a.head_dim, reinterpret_cast<int32_t*>(dst + bytes));
+  }
+  return expanded;
+}
+
 template <class Products>
 inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, const AttendScratch& s,
                         Products& products) {
   const int32_t dp = padded_dim(a.head_dim);
-  products.scores(a, pages, chunk.n, s);
+  const AttendArgs seen = a.pages.format == KvFormat::kQ8 ? expand_tile(a, pages, s) : a;
+  products.scores(seen, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t position = position_of(a, chunk.first + i);
     const int32_t begin = window_begin(a, position) - pages.t0;
@@ -231,7 +257,7 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
     weigh_tile(s.scores + i * kKeyTile, begin < 0 ? 0 : begin, end > kKeyTile ? kKeyTile : end, dp,
                record_of(s.split, dp, i));
   }
-  products.values(a, pages, chunk.n, s);
+  products.values(seen, pages, chunk.n, s);
 }
 
 // The chunk's state over one split, in s.split. REQUIRES: s.q is loaded.
@@ -294,7 +320,7 @@ inline QueryChunk next_chunk(const AttendArgs& a, int32_t first) {
 }
 
 template <class Products>
-inline void attend(const AttendArgs& a, std::byte* scratch) {
+inline void attend_pages(const AttendArgs& a, std::byte* scratch) {
   Products products;
   const int32_t dp = padded_dim(a.head_dim);
   const AttendScratch s(scratch, dp);
@@ -314,8 +340,15 @@ inline void attend(const AttendArgs& a, std::byte* scratch) {
   }
 }
 
+// Products are of bf16 pages; f32 ones are the lanes' work everywhere.
 template <class Products>
-inline void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
+inline void attend(const AttendArgs& a, std::byte* scratch) {
+  if (a.pages.format == KvFormat::kF32) return attend_pages<LaneProductsOf<WidePage>>(a, scratch);
+  attend_pages<Products>(a, scratch);
+}
+
+template <class Products>
+inline void attend_split_pages(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
   Products products;
   const int32_t dp = padded_dim(a.head_dim);
   const AttendScratch s(scratch, dp);
@@ -328,6 +361,14 @@ inline void attend_split(const AttendArgs& a, int32_t split, std::byte* partial,
     run_split(a, chunk, split, s, products);
     std::memcpy(partial + static_cast<size_t>(first) * record, s.split, static_cast<size_t>(chunk.n) * record);
   }
+}
+
+template <class Products>
+inline void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
+  if (a.pages.format == KvFormat::kF32) {
+    return attend_split_pages<LaneProductsOf<WidePage>>(a, split, partial, scratch);
+  }
+  attend_split_pages<Products>(a, split, partial, scratch);
 }
 
 inline void attend_combine(const AttendArgs& a, const std::byte* partials, std::byte* scratch) {
@@ -345,37 +386,5 @@ inline void attend_combine(const AttendArgs& a, const std::byte* partials, std::
       combine_records(s.total, s.split, dp, chunk.n);
     }
     write_queries(a, chunk, dp, s.total);
-  }
-}
-
-inline uint32_t bf16_pair(float low, float high) {
-  return static_cast<uint32_t>(f32_to_bf16(low)) | (static_cast<uint32_t>(f32_to_bf16(high)) << 16);
-}
-
-inline void store_key(const float* k, int32_t head_dim, int32_t slot, uint32_t* page) {
-  uint32_t* column = page + slot / 16 * padded_dim(head_dim) * 8 + slot % 16;
-  for (int32_t d = 0; d < head_dim; d += 2) column[d * 8] = bf16_pair(k[d], d + 1 < head_dim ? k[d + 1] : 0.0f);
-}
-
-inline void store_value(const float* v, int32_t head_dim, int32_t slot, uint16_t* page) {
-  for (int32_t d = 0; d < head_dim; ++d) {
-    page[((d / 16 * 16 + slot / 2) * 16 + d % 16) * 2 + slot % 2] = f32_to_bf16(v[d]);
-  }
-}
-
-inline void store_kv(const StoreKvArgs& a) {
-  const size_t bytes = kv_page_bytes(a.head_dim);
-  for (int32_t i = 0; i < a.n_rows; ++i) {
-    const int32_t position = a.first_position + i;
-    const int32_t slot = position % kPageTokens;
-    const auto block = static_cast<size_t>(a.pages.block_table[position / kPageTokens]);
-    std::byte* k = a.pages.base + block * a.pages.block_bytes + a.pages.k_offset;
-    std::byte* v = a.pages.base + block * a.pages.block_bytes + a.pages.v_offset;
-    if (slot == 0) {
-      std::memset(k, 0, bytes);
-      std::memset(v, 0, bytes);
-    }
-    store_key(a.k + i * a.stride, a.head_dim, slot, reinterpret_cast<uint32_t*>(k));
-    store_value(a.v + i * a.stride, a.head_dim, slot, reinterpret_cast<uint16_t*>(v));
   }
 }

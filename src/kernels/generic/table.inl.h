@@ -6,6 +6,7 @@
 #include "kernels/generic/encode.inl.h"
 #include "kernels/generic/unpack.inl.h"
 #include "kernels/generic/matmul.inl.h"
+#include "kernels/generic/attend_pages.inl.h"
 #include "kernels/generic/attend.inl.h"
 #include "kernels/generic/probes.inl.h"
 // clang-format on

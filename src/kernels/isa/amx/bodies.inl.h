@@ -4,6 +4,7 @@
 #include "kernels/isa/avx512vnni/vocabulary.inl.h"
 #include "kernels/generic/elementary.inl.h"
 #include "kernels/generic/unpack.inl.h"
+#include "kernels/generic/attend_pages.inl.h"
 #include "kernels/generic/attend.inl.h"
 #include "kernels/isa/amx/split.inl.h"
 #include "kernels/isa/amx/matmul.inl.h"

@@ -1,0 +1,147 @@
+// K/V pages (kernels/attend.h): where a number lies in each format, writing rows, and reading int8 pages as bf16.
+
+inline int32_t padded_dim(int32_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+
+inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset) {
+  const int32_t block = pages.block_table[page - pages.first_page];
+  return reinterpret_cast<const int32_t*>(pages.base + static_cast<size_t>(block) * pages.block_bytes + offset);
+}
+
+// Places of dim d of the page's token `slot`, in the order of single numbers.
+inline int32_t key_place(int32_t dp, int32_t slot, int32_t d) {
+  return (slot / 16 * dp + d) * 16 + slot % 16;
+}
+inline int32_t value_place(int32_t, int32_t slot, int32_t d) {
+  return (d / 16 * kPageTokens + slot) * 16 + d % 16;
+}
+using PlaceOf = int32_t (*)(int32_t dp, int32_t slot, int32_t d);
+
+inline uint32_t bf16_pair(float low, float high) {
+  return static_cast<uint32_t>(f32_to_bf16(low)) | (static_cast<uint32_t>(f32_to_bf16(high)) << 16);
+}
+
+inline void store_key_bf16(const float* k, int32_t head_dim, int32_t slot, uint32_t* page) {
+  uint32_t* column = page + slot / 16 * padded_dim(head_dim) * 8 + slot % 16;
+  for (int32_t d = 0; d < head_dim; d += 2) column[d * 8] = bf16_pair(k[d], d + 1 < head_dim ? k[d + 1] : 0.0f);
+}
+
+inline void store_value_bf16(const float* v, int32_t head_dim, int32_t slot, uint16_t* page) {
+  for (int32_t d = 0; d < head_dim; ++d) {
+    page[((d / 16 * 16 + slot / 2) * 16 + d % 16) * 2 + slot % 2] = f32_to_bf16(v[d]);
+  }
+}
+
+template <PlaceOf place>
+inline void store_f32(const float* src, int32_t head_dim, int32_t slot, float* page) {
+  for (int32_t d = 0; d < head_dim; ++d) page[place(padded_dim(head_dim), slot, d)] = src[d];
+}
+
+inline int32_t kv_scale_groups(int32_t head_dim) {
+  return (head_dim + kKvScaleDims - 1) / kKvScaleDims;
+}
+inline size_t kv_codes_offset(int32_t head_dim) {
+  return static_cast<size_t>(kv_scale_groups(head_dim)) * kPageTokens * sizeof(uint16_t);
+}
+
+// The f16 scale of n numbers; infinite or NaN where one of them is, or where f16 can't hold it.
+inline uint16_t kv_scale_of(const float* src, int32_t n) {
+  int32_t largest = 0;
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t magnitude = std::bit_cast<int32_t>(src[i]) & 0x7fffffff;
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return f32_to_f16(std::bit_cast<float>(largest) / 127.0f);
+}
+
+// src / scale to the nearest integer, halves to even; 0 where the scale is no number to divide by.
+inline int8_t kv_code_of(float src, float scale) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves no fraction
+  if (!(scale > 0.0f) || scale > 65504.0f) return 0;
+  const float ratio = src / scale;
+  const float capped = ratio < -127.0f ? -127.0f : ratio > 127.0f ? 127.0f : ratio;
+  return static_cast<int8_t>((capped + kRound) - kRound);
+}
+
+template <PlaceOf place>
+inline void store_q8(const float* src, int32_t head_dim, int32_t slot, std::byte* page) {
+  auto* scales = reinterpret_cast<uint16_t*>(page);
+  auto* codes = reinterpret_cast<int8_t*>(page + kv_codes_offset(head_dim));
+  for (int32_t first = 0; first < head_dim; first += kKvScaleDims) {
+    const int32_t end = first + kKvScaleDims < head_dim ? first + kKvScaleDims : head_dim;
+    const uint16_t half = kv_scale_of(src + first, end - first);
+    const float scale = f16_to_f32(half);
+    scales[first / kKvScaleDims * kPageTokens + slot] = half;
+    for (int32_t d = first; d < end; ++d) codes[place(padded_dim(head_dim), slot, d)] = kv_code_of(src[d], scale);
+  }
+}
+
+// 16 codes times their scales, rounded to bf16.
+inline I32 q8_as_bf16(const uint8_t* codes, F32 scales) {
+  return shr_i<16>(f32_to_bits(round_bf16(mul(to_f32(widen_i8(codes)), scales))));
+}
+
+// page: int8; dst: the same K page as bf16 pairs.
+inline void expand_keys(const int32_t* page, int32_t head_dim, int32_t* dst) {
+  const auto* scales = reinterpret_cast<const uint8_t*>(page);
+  const uint8_t* codes = scales + kv_codes_offset(head_dim);
+  const int32_t dp = padded_dim(head_dim);
+  for (int32_t half = 0; half < 2; ++half) {
+    for (int32_t d = 0; d < dp; d += 2, codes += 32, dst += 16) {
+      const F32 scale = load_f16(scales + (d / kKvScaleDims * kPageTokens + half * 16) * 2);
+      store_i(dst, or_i(q8_as_bf16(codes, scale), shl_i<16>(q8_as_bf16(codes + 16, scale))));
+    }
+  }
+}
+
+// page: int8; dst: the same V page as bf16 pairs.
+inline void expand_values(const int32_t* page, int32_t head_dim, int32_t* dst) {
+  const auto* scales = reinterpret_cast<const uint8_t*>(page);
+  const uint8_t* codes = scales + kv_codes_offset(head_dim);
+  for (int32_t d = 0; d < head_dim; d += 16) {
+    float scale[kPageTokens];
+    const uint8_t* group = scales + d / kKvScaleDims * kPageTokens * 2;
+    store(scale, load_f16(group));
+    store(scale + 16, load_f16(group + 32));
+    for (int32_t t = 0; t < kPageTokens; t += 2, codes += 32, dst += 16) {
+      const I32 low = q8_as_bf16(codes, splat(scale[t]));
+      store_i(dst, or_i(low, shl_i<16>(q8_as_bf16(codes + 16, splat(scale[t + 1])))));
+    }
+  }
+}
+
+inline void store_row(const StoreKvArgs& a, int32_t i, int32_t slot, std::byte* k, std::byte* v) {
+  const float* key = a.k + i * a.stride;
+  const float* value = a.v + i * a.stride;
+  switch (a.pages.format) {
+    case KvFormat::kBf16:
+      store_key_bf16(key, a.head_dim, slot, reinterpret_cast<uint32_t*>(k));
+      store_value_bf16(value, a.head_dim, slot, reinterpret_cast<uint16_t*>(v));
+      return;
+    case KvFormat::kF32:
+      store_f32<key_place>(key, a.head_dim, slot, reinterpret_cast<float*>(k));
+      store_f32<value_place>(value, a.head_dim, slot, reinterpret_cast<float*>(v));
+      return;
+    case KvFormat::kQ8:
+      store_q8<key_place>(key, a.head_dim, slot, k);
+      store_q8<value_place>(value, a.head_dim, slot, v);
+      return;
+  }
+}
+
+inline void store_kv(const StoreKvArgs& a) {
+  const size_t bytes = kv_page_bytes(a.head_dim, a.pages.format);
+  for (int32_t i = 0; i < a.n_rows; ++i) {
+    const int32_t position = a.first_position + i;
+    const int32_t slot = position % kPageTokens;
+    const auto block = static_cast<size_t>(a.pages.block_table[position / kPageTokens]);
+    std::byte* k = a.pages.base + block * a.pages.block_bytes + a.pages.k_offset;
+    std::byte* v = a.pages.base + block * a.pages.block_bytes + a.pages.v_offset;
+    if (slot == 0) {
+      std::memset(k, 0, bytes);
+      std::memset(v, 0, bytes);
+    }
+    store_row(a, i, slot, k, v);
+  }
+}
