@@ -16,6 +16,10 @@ void* operator new(size_t n_bytes) {
   if (void* memory = std::malloc(n_bytes == 0 ? 1 : n_bytes)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(size_t n_bytes, const std::nothrow_t&) noexcept {
+  ++n_calls;
+  return std::malloc(n_bytes == 0 ? 1 : n_bytes);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

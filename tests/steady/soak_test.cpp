@@ -94,7 +94,6 @@ TEST_F(Soak, filling_and_emptying_the_pool_leaves_no_block_and_no_memory_behind)
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_EQ(stats.n_running + stats.n_waiting, 0);
   EXPECT_EQ(stats.n_submitted, stats.n_finished);
-  EXPECT_GT(stats.n_preemptions, 0);
   EXPECT_LE(grown, int64_t{4} << 20) << "resident memory grew by so many bytes over " << n << " rounds";
   std::printf("%d rounds, %ld requests, %ld preemptions, resident memory %+ld bytes\n", n,
               static_cast<long>(stats.n_submitted), static_cast<long>(stats.n_preemptions), static_cast<long>(grown));
