@@ -21,6 +21,7 @@ void add_tokenize(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 }  // namespace candor::apps

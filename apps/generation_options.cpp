@@ -42,6 +42,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->type_name("ID")
       ->expected(1)
       ->take_all();
+  add_choice(command, "--speculate", o.speculate, {"off", "ngram"}, "guess what stood in the text before; same answer");
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the model's end token");
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
              "crop drops the oldest tokens and goes on");
@@ -59,6 +60,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
   options.use_kv_cache = !o.no_kv_cache;
   options.max_running = 1;
+  if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
   if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
   if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
   if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;

@@ -27,6 +27,7 @@ struct GenerationOptions {
   std::vector<std::string> stop;
   std::vector<int64_t> stop_ids;
   std::optional<std::string> system;
+  std::string speculate = "off";
   bool ignore_eos = false;
   bool no_kv_cache = false;
 };

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   add_bench(app, action);
   add_estimate(app, action);
   add_eval(app, action);
+  add_explain(app, action);
   add_doctor(app, action);
   bind_environment(app);
   app.footer(kFooter);

@@ -8,6 +8,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "constraint_options.h"
 #include "exit_codes.h"
 #include "generation_options.h"
 #include "model_choice.h"
@@ -21,6 +22,7 @@ namespace {
 struct RunOptions {
   GenerationOptions generation;
   PromptSource source;
+  ConstraintOptions constraint;
   bool raw = false;
   bool json = false;
 };
@@ -92,6 +94,9 @@ int run(const RunOptions& options) {
   Request request;
   request.prompt = make_prompt(options, engine->info(), std::move(*text));
   request.sampling = sampling_params(options.generation);
+  auto constraint = read_constraint(options.constraint);
+  if (!constraint) return say_error(constraint.error().message), kUserInput;
+  request.constraint = std::move(*constraint);
   request.on_context_full = context_full_action(options.generation);
   const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
   auto outcome = stream_request(*engine, request, write);
@@ -111,6 +116,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
   command->add_flag("--json", options->json, "one JSON object instead of the stream");
   add_generation_options(*command, options->generation);
+  add_constraint_options(*command, options->constraint);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -29,6 +29,12 @@ namespace candor {
 
 enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
 
+// Where guesses of the next tokens come from. They change no answer: only how many tokens a step gives.
+enum class Speculation : std::uint8_t {
+  kOff,
+  kNgram,  // what followed the newest tokens where they stood before, in prompt and output
+};
+
 // What a step is expected to take, on which plans are made: rows alone, by measured points, and what each pair of a row
 // and a position that it looks at adds. Given to open(), the same requests in the same order give the same plans.
 struct StepCosts {
@@ -55,9 +61,10 @@ struct EngineOptions {
   // While others decode, prompts are read in chunks that let a step take about so long; 0 = about twice what decoding
   // alone takes.
   double step_ms = 0;
-  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1
-  bool prefix_cache = true;          // share the K/V of equal beginnings
-  bool use_kv_cache = true;          // false recomputes every token at every step: for measuring only
+  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or guesses are made
+  Speculation speculation = Speculation::kOff;
+  bool prefix_cache = true;  // share the K/V of equal beginnings
+  bool use_kv_cache = true;  // false recomputes every token at every step: for measuring only
 };
 
 // What an engine takes of the machine's memory, known before a weight is read.

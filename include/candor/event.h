@@ -40,8 +40,30 @@ struct Usage {
   std::int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
   std::int64_t cropped_tokens = 0;     // dropped from the front because the context was full
   std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again
+  std::int64_t drafted_tokens = 0;     // guesses that were checked
+  std::int64_t accepted_tokens = 0;    // of them, those that came true
   std::int64_t token_layers = 0;       // tokens x layers computed for it
   std::uint64_t seed = 0;              // the one in effect
+};
+
+// What one stage of the sampler left.
+struct StageView {
+  struct Candidate {
+    TokenId token = -1;
+    float logit = 0.0f;
+    double probability = 0.0;  // among those that are left
+  };
+  std::string name{};             // "logits" first; "mask" of a constraint and "bans"; then the stages that were on
+  std::int64_t n_left = 0;        // candidates
+  std::vector<Candidate> best{};  // at most 8, in order
+};
+
+// How one token came about, with SamplingParams::explain.
+struct TokenExplanation {
+  std::vector<StageView> stages{};
+  bool was_drawn = false;  // false: the best was taken
+  double draw = 0.0;       // in [0, 1): the share of probability, in order, at which the token was found
+  TokenId guess = -1;      // what speculation had guessed for this place, -1 where nothing
 };
 
 // Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.
@@ -70,11 +92,12 @@ struct TokenEvent {
   TokenId token = -1;                     // -1 in a last event that no token caused
   std::string text{};                     // what may be shown now; often the token's text, sometimes "", sometimes more
   std::optional<TokenLogprob> logprob{};  // of `token`, where logprobs >= 0
-  std::vector<TokenLogprob> top_logprobs{};  // descending, then ascending id
-  std::optional<FinishReason> finish{};      // set in the choice's last event only
-  std::optional<std::size_t> stop_index{};   // which of SamplingParams::stop or stop_ids ended it
-  std::optional<EngineError> error{};        // with FinishReason::kError
-  std::optional<RequestSummary> summary{};   // set in the request's last event only
+  std::vector<TokenLogprob> top_logprobs{};       // descending, then ascending id
+  std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
+  std::optional<FinishReason> finish{};           // set in the choice's last event only
+  std::optional<std::size_t> stop_index{};        // which of SamplingParams::stop or stop_ids ended it
+  std::optional<EngineError> error{};             // with FinishReason::kError
+  std::optional<RequestSummary> summary{};        // set in the request's last event only
 };
 
 // Everything of one choice.

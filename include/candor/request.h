@@ -75,6 +75,8 @@ struct SamplingParams {
   bool ignore_eos = false;                   // the model's end tokens do not end the text
   std::int32_t logprobs = -1;                // -1 = none; n = the chosen token's and the n most likely
   bool logprobs_after_chain = false;         // of what is drawn from, not of the model's own distribution
+  bool explain = false;                      // each event tells how its token came about
+  bool speculate = true;                     // where the engine does
 };
 
 struct SamplingPreset {
@@ -95,7 +97,8 @@ Result<void> apply_preset(std::string_view name, SamplingParams& params);
 struct ConstraintSpec {
   enum class Kind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
   Kind kind = Kind::kJsonObject;
-  std::string source{};  // the schema, the pattern, the grammar (Lark, GBNF), or a JSON array of strings; unused by kJsonObject
+  std::string
+      source{};  // the schema, the pattern, the grammar (Lark, GBNF), or a JSON array of strings; unused by kJsonObject
 };
 
 // Text that is continued as it stands.

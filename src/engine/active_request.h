@@ -9,6 +9,7 @@
 
 #include "candor/event.h"
 #include "constrain/constraint.h"
+#include "draft/draft_length.h"
 #include "engine/output_text.h"
 #include "engine/stopwatch.h"
 #include "sample/sampler.h"
@@ -27,6 +28,8 @@ struct ChoiceRules {
   int64_t max_tokens = 0;  // 0 = no limit
   std::vector<TokenId> stop_ids{};
   bool ignore_eos = false;
+  bool may_speculate = true;
+  bool explains = false;
 };
 
 struct Choice {
@@ -36,6 +39,7 @@ struct Choice {
   std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
   int64_t n_made = 0;                                   // tokens
   int64_t last_token_ns = kNever;
+  draft::DraftLength draft_length{};
   TokenId first_token = kNoToken;  // until it has a sequence of its own
   bool is_open = true;
 };

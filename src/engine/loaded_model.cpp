@@ -38,7 +38,7 @@ Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   options.kv_blocks = plan.kv_blocks;
   const backend::KvLayout layout = loaded.model->kv_layout(kv_type_of(options, *loaded.backend));
   CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, plan.kv_blocks));
-  return loaded.model->reserve(options.max_rows, options.max_running, plan.n_ctx);
+  return loaded.model->reserve(options.max_rows, max_out_rows(options), plan.n_ctx);
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
   CANDOR_TRY(check_vocabulary(loaded));
   CANDOR_TRY(reserve_memory(loaded, plan));
-  if (!options.costs && options.max_running > 1 && options.use_kv_cache) {
+  if (!options.costs && (options.max_running > 1 || max_guesses(options) > 0) && options.use_kv_cache) {
     const platform::ScopedFloatMode float_mode;
     loaded.options.costs = measure_costs(loaded);
   }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "draft/draft_length.h"
 #include "engine/kv_budget.h"
 #include "model/model.h"
 #include "platform/topology.h"
@@ -14,6 +17,15 @@ std::string gigabytes(uint64_t n_bytes) {
 }
 
 }  // namespace
+
+int32_t max_guesses(const EngineOptions& options) {
+  if (options.speculation == Speculation::kOff || !options.use_kv_cache) return 0;
+  return std::min(draft::kMaxGuesses, options.max_rows - options.max_running);
+}
+
+int32_t max_out_rows(const EngineOptions& options) {
+  return options.max_running + max_guesses(options);
+}
 
 backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend) {
   switch (options.kv_type) {
@@ -40,7 +52,7 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
   plan.weight_bytes = model.weight_bytes;
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
   plan.scratch_bytes =
-      backend.arena_bytes(model::arena_layout(model.spec, options.max_rows, options.max_running, budget.n_ctx));
+      backend.arena_bytes(model::arena_layout(model.spec, options.max_rows, max_out_rows(options), budget.n_ctx));
   plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
   plan.n_ctx = budget.n_ctx;
   plan.kv_blocks = budget.n_blocks;

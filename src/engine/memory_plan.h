@@ -16,6 +16,10 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
 // kOutOfMemory with the numbers where the plan exceeds what is available.
 Expected<void> check_fits(const MemoryPlan& plan);
 
+// Guesses that one step may check, over all sequences.
+int32_t max_guesses(const EngineOptions& options);
+// Rows of logits that one step may give.
+int32_t max_out_rows(const EngineOptions& options);
 backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend);
 
 }  // namespace candor::engine

@@ -28,6 +28,7 @@ class Outbox {
     event.text.clear();
     event.logprob.reset();
     event.top_logprobs.clear();
+    event.explanation.reset();
     event.finish.reset();
     event.stop_index.reset();
     event.error.reset();

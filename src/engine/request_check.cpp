@@ -81,6 +81,8 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   rules.max_tokens = sampling.max_tokens.value_or(0);
   rules.stop_ids = sampling.stop_ids;
   rules.ignore_eos = sampling.ignore_eos;
+  rules.may_speculate = sampling.speculate;
+  rules.explains = sampling.explain;
   return rules;
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "draft/verify.h"
 #include "engine/errors.h"
+#include "engine/memory_plan.h"
 #include "engine/step_costs.h"
 #include "platform/float_mode.h"
 
@@ -27,7 +29,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded) {
 sched::StepBudget step_budget(const EngineOptions& options) {
   return {.max_rows = options.max_rows,
           .max_prefill_rows = options.prefill_rows > 0 ? options.prefill_rows : options.max_rows,
-          .max_out_rows = options.max_running,
+          .max_out_rows = max_out_rows(options),
           .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }
 
@@ -44,6 +46,7 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, cons
       clock_(clock),
       budget_(step_budget(loaded.options)),
       scheduler_(scheduler_options(loaded)),
+      speculator_(scheduler_options(loaded).costs, max_guesses(loaded.options)),
       picker_(*loaded.tokenizer) {
   picked_.reserve(static_cast<size_t>(budget_.max_out_rows));
   outcomes_.reserve(static_cast<size_t>(budget_.max_out_rows));
@@ -66,6 +69,7 @@ void StepLoop::step() {
   StepReport report;
   step_began_ns_ = clock_.now_ns();
   expire();
+  speculator_.propose(scheduler_, requests_);
   const sched::StepPlan& plan = scheduler_.plan(budget_);
   const int64_t planned_ns = clock_.now_ns();
   report.n_rows = plan.batch().n_rows();
@@ -149,38 +153,61 @@ void StepLoop::pick_tokens(const sched::StepPlan& plan, const backend::LogitsVie
   picked_.clear();
   for (const sched::PlannedSlice& slice : plan.slices) {
     if (slice.n_out == 0) continue;
-    const auto row = logits.row(slice.out_row).first(static_cast<size_t>(loaded_.n_vocab()));
     ActiveRequest& request = requests_.of(slice.sequence->id);
     const bool is_first = request.n_choices() > 1 && !request.has_forked;
-    outcomes_.push_back(is_first ? pick_first(request, slice, row) : pick_next(request, slice, row));
+    outcomes_.push_back(is_first ? pick_first(request, slice, logits) : pick_next(request, slice, logits));
   }
 }
 
+// Of each row the token is chosen as if the row stood alone; a guess that equals it makes the next row's logits true.
 sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedSlice& slice,
-                                   std::span<const float> logits) {
+                                   const backend::LogitsView& logits) {
   const sched::Sequence& sequence = *slice.sequence;
-  const Picked picked = pick_for(request, static_cast<int32_t>(sequence.id - request.id), sequence, logits);
-  if (picked.reason) count_usage(request, sequence, slice.n_rows);
-  picked_.push_back(picked.token);
-  return {sequence.id, std::span(picked_).last(1), picked.reason.has_value()};
+  const int32_t choice = static_cast<int32_t>(sequence.id - request.id);
+  const size_t n_before = picked_.size();
+  bool is_finished = false;
+  const auto pick = [&](int32_t i) {
+    const Picked picked = pick_for(request, choice, slice, i, logits);
+    is_finished = picked.reason.has_value();
+    picked_.push_back(picked.token);
+    if (slice.n_draft > 0) text_.push_back(picked.token);
+    return is_finished ? kNoToken : picked.token;
+  };
+  if (slice.n_draft > 0) text_.assign(sequence.tokens.begin(), sequence.tokens.end());
+  const auto guesses = std::span(sequence.draft).first(static_cast<size_t>(slice.n_draft));
+  const int32_t n_right = draft::verify(guesses, pick);
+  if (slice.n_draft > 0 || sequence.n_pending() == 1)
+    request.choice(choice).draft_length.record(slice.n_draft, n_right);
+  request.summary.usage.drafted_tokens += slice.n_draft;
+  request.summary.usage.accepted_tokens += n_right;
+  if (is_finished) count_usage(request, sequence, slice.n_rows);
+  return {sequence.id, std::span(picked_).subspan(n_before), is_finished};
 }
 
 // The prompt of several choices was read: each draws from the same logits; the sequence holds until they fork.
 sched::Outcome StepLoop::pick_first(ActiveRequest& request, const sched::PlannedSlice& slice,
-                                    std::span<const float> logits) {
+                                    const backend::LogitsView& logits) {
   for (int32_t i = 0; i < request.n_choices(); ++i) {
-    request.choice(i).first_token = pick_for(request, i, *slice.sequence, logits).token;
+    request.choice(i).first_token = pick_for(request, i, slice, 0, logits).token;
   }
   if (!request.choice(0).is_open) count_usage(request, *slice.sequence, slice.n_rows);
   to_fork_.push_back(&request);
   return {slice.sequence->id, {}, false};
 }
 
-Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::Sequence& sequence,
-                          std::span<const float> logits) {
-  const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + 1 < loaded_.n_ctx();
+// The token behind `n_right` guesses that came true.
+Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_right,
+                          const backend::LogitsView& logits) {
+  const sched::Sequence& sequence = *slice.sequence;
+  const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + n_right + 1 < loaded_.n_ctx();
   TokenEvent& event = outbox_.add(request, choice);
-  const PickInput input{logits, choice, sequence.next_position(), has_room, token_time_ns_, sequence.tokens};
+  const PickInput input{.logits = logits.row(slice.out_row + n_right).first(static_cast<size_t>(loaded_.n_vocab())),
+                        .choice = choice,
+                        .position = sequence.next_position() + static_cast<uint64_t>(n_right),
+                        .has_room = has_room,
+                        .now_ns = token_time_ns_,
+                        .guess = n_right < slice.n_draft ? sequence.draft[static_cast<size_t>(n_right)] : kNoToken,
+                        .text = n_right > 0 ? std::span<const TokenId>(text_) : sequence.tokens};
   const Picked picked = picker_.pick(request, input, event);
   if (picked.gap_ns != kNever) metrics_.itl_ns.record(static_cast<uint64_t>(picked.gap_ns));
   if (picked.reason) end_choice(request, event, *picked.reason);

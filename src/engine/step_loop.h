@@ -15,6 +15,7 @@
 #include "engine/loaded_model.h"
 #include "engine/outbox.h"
 #include "engine/request_table.h"
+#include "engine/speculator.h"
 #include "engine/token_picker.h"
 #include "obs/clock.h"
 #include "sched/scheduler.h"
@@ -44,10 +45,11 @@ class StepLoop {
 
   backend::LogitsView compute(const sched::StepPlan& plan);
   void pick_tokens(const sched::StepPlan& plan, const backend::LogitsView& logits);
-  sched::Outcome pick_next(ActiveRequest& request, const sched::PlannedSlice& slice, std::span<const float> logits);
-  sched::Outcome pick_first(ActiveRequest& request, const sched::PlannedSlice& slice, std::span<const float> logits);
-  Picked pick_for(ActiveRequest& request, int32_t choice, const sched::Sequence& sequence,
-                  std::span<const float> logits);
+  sched::Outcome pick_next(ActiveRequest& request, const sched::PlannedSlice& slice, const backend::LogitsView& logits);
+  sched::Outcome pick_first(ActiveRequest& request, const sched::PlannedSlice& slice,
+                            const backend::LogitsView& logits);
+  Picked pick_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_right,
+                  const backend::LogitsView& logits);
   void fork_choices();
   void end_choice(ActiveRequest& request, TokenEvent& event, FinishReason reason);
   void count_usage(ActiveRequest& request, const sched::Sequence& sequence, int32_t n_rows);
@@ -64,9 +66,11 @@ class StepLoop {
   // Engine thread only.
   sched::Scheduler scheduler_;
   RequestTable requests_;
+  Speculator speculator_;
   TokenPicker picker_;
   std::vector<sched::Outcome> outcomes_;
   std::vector<TokenId> picked_;          // what the outcomes look into
+  std::vector<TokenId> text_;            // of a sequence and the guesses of it that came true
   std::vector<ActiveRequest*> to_fork_;  // their prompt was read in this step
   Outbox outbox_;
   EngineStats totals_;

@@ -15,7 +15,7 @@ TokenLogprob to_public(const sample::Logprob& logprob) {
 }  // namespace
 
 Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
-  if (auto chosen = choose(request, input); !chosen) {
+  if (auto chosen = choose(request, input, event); !chosen) {
     event.error = engine::to_public(std::move(chosen).error());
     return {.reason = FinishReason::kError};
   }
@@ -26,13 +26,21 @@ Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEv
   return picked;
 }
 
-Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input) {
+Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const ChoiceRules& rules = request.rules;
   constrain::Constraint* constraint = request.choice(input.choice).constraint.get();
   sample::PickRequest pick{.logits = input.logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
   pick.logprobs_of = rules.logprobs_of;
   pick.history = {input.text, static_cast<size_t>(request.choice(input.choice).n_made)};
   pick.key = {.seed = rules.seed, .choice = static_cast<uint32_t>(input.choice), .position = input.position};
+  if (rules.explains) {
+    TokenExplanation& explanation = event.explanation.emplace();
+    explanation.was_drawn = !rules.chain.is_greedy();
+    explanation.draw = static_cast<double>(sample::draw_of(pick.key));
+    explanation.guess = input.guess;
+    explainer_.begin(explanation);
+    pick.observer = &explainer_;
+  }
   if (constraint != nullptr) {
     CANDOR_TRY(constraint->mask(mask_));
     pick.mask = &mask_;

@@ -7,6 +7,7 @@
 
 #include "constrain/token_mask.h"
 #include "engine/active_request.h"
+#include "engine/explainer.h"
 #include "sample/sampler.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -18,6 +19,7 @@ struct PickInput {
   uint64_t position = 0;            // of the token to choose, in the whole text
   bool has_room = true;             // for another one behind it
   int64_t now_ns = 0;               // when the logits were there
+  TokenId guess = kNoToken;         // of speculation, for those who want to see it
   std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
 };
 
@@ -37,12 +39,13 @@ class TokenPicker {
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
 
  private:
-  Expected<void> choose(ActiveRequest& request, const PickInput& input);
+  Expected<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   std::optional<FinishReason> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   std::optional<FinishReason> end_by_token(const ActiveRequest& request, TokenEvent& event) const;
 
   const text::Tokenizer& tokenizer_;
   sample::Sampler sampler_;
+  Explainer explainer_;
   sample::Pick pick_;
   constrain::TokenMask mask_;
 };

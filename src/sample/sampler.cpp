@@ -18,6 +18,10 @@ void observe(const PickRequest& request, std::string_view stage, Candidates& can
 
 }  // namespace
 
+float draw_of(const DrawKey& key) {
+  return unit_float(random_words(key.seed, key.choice, key.position)[0]);
+}
+
 // The likeliest of the candidates as they are now.
 void Sampler::measure(const PickRequest& request, Pick& pick) {
   const double total = static_cast<double>(candidates_.weigh()) * kWeightUnit;

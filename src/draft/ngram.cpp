@@ -1,0 +1,39 @@
+#include "draft/ngram.h"
+
+#include <algorithm>
+
+namespace candor::draft {
+namespace {
+
+// How many tokens before `end` equal those before the text's end, at most `most`.
+int32_t agreement(std::span<const TokenId> text, size_t end, int32_t most) {
+  int32_t n = 0;
+  while (n < most && static_cast<size_t>(n) < end &&
+         text[end - 1 - static_cast<size_t>(n)] == text[text.size() - 1 - static_cast<size_t>(n)]) {
+    ++n;
+  }
+  return n;
+}
+
+}  // namespace
+
+void guess_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOptions& options,
+                    std::vector<TokenId>& guesses) {
+  if (most <= 0 || text.size() < 2) return;
+  const size_t lookback = static_cast<size_t>(options.lookback);
+  const size_t first = text.size() - std::min(text.size(), lookback);
+  int32_t best = options.shortest - 1;
+  size_t best_end = 0;
+  for (size_t end = text.size() - 1; end > first && best < options.longest; --end) {
+    const int32_t n = agreement(text, end, options.longest);
+    if (n <= best) continue;
+    best = n;
+    best_end = end;
+  }
+  if (best_end == 0) return;
+  const size_t n_guesses = std::min(static_cast<size_t>(most), text.size() - best_end);
+  const auto begin = text.begin() + static_cast<std::ptrdiff_t>(best_end);
+  guesses.insert(guesses.end(), begin, begin + static_cast<std::ptrdiff_t>(n_guesses));
+}
+
+}  // namespace candor::draft
