@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <numeric>
 
 #include "backend/cpu/test_faults.h"
 #include "engine/engine_impl.h"
 #include "engine_fixture.h"
+#include "kernels/kernels.h"
 #include "tensor/dtype.h"
 
 namespace candor {
@@ -18,17 +21,21 @@ using testing::Crowd;
 using testing::sampled;
 using testing::token_prompt;
 
-#ifdef CANDOR_SANITIZED
-constexpr int64_t kNewTokens = 6;
-const std::vector<int32_t> kPromptTokens = {3, 33, 70};
-#else
-constexpr int64_t kNewTokens = 16;
-const std::vector<int32_t> kPromptTokens = {3, 12, 31, 32, 33, 64, 90, 120, 200};
-#endif
-constexpr int32_t kLongPrompt = 400;
+constexpr int64_t kNewTokens = 8;
+const std::vector<int32_t> kPromptTokens = {3, 31, 33, 90, 150};
+constexpr int32_t kShortPrompt = 31;
+constexpr int32_t kLongPrompt = 600;
+constexpr int32_t kBlockTokens = 32;
 // Requests that outgrow the blocks that were free when they were admitted.
-constexpr int kGrowing = 6;
-constexpr int64_t kGrowingTokens = 80;
+constexpr int kGrowingRequests = 10;
+constexpr int64_t kGrowingTokens = 70;
+
+// Which of the requests a condition is tried with.
+enum class Which : uint8_t {
+  kGeneral,  // greedy and sampled, 3 to 600 tokens
+  kShort,    // those of few tokens, for what is slow
+  kGrowing,  // for small pools
+};
 
 // A condition that must not change an answer: how the engine is opened, how many requests share it, in which order.
 struct Condition {
@@ -36,12 +43,19 @@ struct Condition {
   std::function<void(EngineOptions&)> change;
   size_t n_together = 1;
   bool is_shuffled = false;
+  Which which = Which::kGeneral;
+  std::string isa = {};  // a kernel table, as CANDOR_ISA would choose it; "" = the default
 };
 
 // Rows that cost nothing, so that as much is guessed as can be.
 void guess(EngineOptions& options) {
   options.speculation = Speculation::kNgram;
   options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+}
+
+void with_small_pool(EngineOptions& options) {
+  options.n_ctx = 128;
+  options.kv_blocks = 6;
 }
 
 std::vector<Condition> conditions() {
@@ -59,7 +73,8 @@ std::vector<Condition> conditions() {
       {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
       {"guesses", [](EngineOptions& o) { guess(o); }},
       {"guesses, 16 at once", [](EngineOptions& o) { guess(o); }, 16},
-      {"prefix cache", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
+      {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
+      {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
        [](EngineOptions& o) {
          o.costs = StepCosts{.points = {{1, 1.0}, {4, 1.2}, {64, 20.0}}, .attend_ns = 100};
@@ -71,58 +86,116 @@ std::vector<Condition> conditions() {
          o.step_ms = 25;
        },
        7},
-      {"a pool for one context", [](EngineOptions& o) { o.kv_blocks = 16; }, 16},
+      {"a small pool", with_small_pool, 16, false, Which::kGrowing},
+      {"a small pool, shuffled", with_small_pool, 16, true, Which::kGrowing},
+      {"a small pool, 2 threads, chunks of 16",
+       [](EngineOptions& o) {
+         with_small_pool(o);
+         o.n_threads = 2;
+         o.prefill_rows = 16;
+       },
+       16, false, Which::kGrowing},
   };
 }
 
-// The answers to `requests` under one condition, in their order.
-std::vector<Completion> answers(Engine& engine, const std::vector<Request>& requests, const Condition& condition) {
-  std::vector<size_t> order(requests.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+// The instruction sets beside the default one. Plain C++ computes a hundred times as long.
+std::vector<Condition> isa_conditions() {
+  std::vector<Condition> conditions;
+  const auto tables = kernels::runnable_tables();
+  for (const kernels::KernelTable* table : tables) {
+    if (table == tables.back()) continue;
+    const bool is_plain = table->name == "portable";
+    conditions.push_back({std::string(table->name), [](EngineOptions&) {}, is_plain ? size_t{1} : size_t{7}, false,
+                          is_plain ? Which::kShort : Which::kGeneral, std::string(table->name)});
+  }
+  return conditions;
+}
+
+// Requests by what they are for, and the answers to some of them.
+struct Requests {
+  std::vector<Request> all;
+  size_t n_short = 0;
+  size_t n_general = 0;
+
+  // Their numbers.
+  std::vector<size_t> of(Which which) const {
+    const size_t begin = which == Which::kGrowing ? n_general : 0;
+    const size_t end = which == Which::kShort ? n_short : which == Which::kGeneral ? n_general : all.size();
+    std::vector<size_t> numbers(end - begin);
+    std::iota(numbers.begin(), numbers.end(), begin);
+    return numbers;
+  }
+};
+
+using Answers = std::map<size_t, Completion>;
+
+Answers answers(Engine& engine, const Requests& requests, const Condition& condition) {
+  std::vector<size_t> order = requests.of(condition.which);
   if (condition.is_shuffled) std::reverse(order.begin(), order.end());
-  std::vector<Completion> completions(requests.size());
+  Answers answers;
   for (size_t begin = 0; begin < order.size(); begin += condition.n_together) {
     const size_t end = std::min(begin + condition.n_together, order.size());
     std::vector<Request> group;
-    for (size_t i = begin; i < end; ++i) group.push_back(requests[order[i]]);
+    for (size_t i = begin; i < end; ++i) group.push_back(requests.all[order[i]]);
     auto together = Crowd(engine).run(group);
-    for (size_t i = begin; i < end; ++i) completions[order[i]] = std::move(together[i - begin]);
+    for (size_t i = begin; i < end; ++i) answers[order[i]] = std::move(together[i - begin]);
   }
-  return completions;
+  return answers;
 }
 
 bool is_same(const Completion& a, const Completion& b) {
   return a.tokens == b.tokens && a.logprobs == b.logprobs && a.top_logprobs == b.top_logprobs;
 }
 
+engine::BackendFactory backend_of(const std::string& isa) {
+  return [isa](const EngineOptions& options) {
+    return backend::make_cpu_backend({.n_threads = options.n_threads, .isa = isa});
+  };
+}
+
+engine::BackendFactory faulty_backend(backend::cpu::Fault fault) {
+  return [fault](const EngineOptions& options) {
+    return backend::cpu::make_faulty_cpu_backend({.n_threads = options.n_threads, .isa = {}}, fault);
+  };
+}
+
 class Invariance : public testing::TinyModelTest {
  protected:
   EngineOptions base_options(const std::filesystem::path& path) {
     EngineOptions options = testing::options_for(path);
-    options.n_ctx = 512;
-    options.kv_blocks = 16 * 16;
+    options.n_ctx = n_ctx_;
+    options.kv_blocks = n_ctx_ / kBlockTokens * 16;
     options.prefix_cache = false;
     options.costs = StepCosts{.points = {{1, 0.0}}, .attend_ns = 0};
     return options;
   }
 
   // Greedy and sampled, short and long, with and without shared beginnings.
-  std::vector<Request> make_requests(int32_t n_vocab) {
-    std::vector<Request> requests;
+  Requests make_requests(int32_t n_vocab) {
+    Requests requests;
     uint64_t seed = 1;
     for (const int32_t n : kPromptTokens) {
-      requests.push_back(sampled(token_prompt(n, n_vocab, 7), kNewTokens, seed));
-      requests.push_back(sampled(token_prompt(n, n_vocab, seed), kNewTokens, seed));
-      requests.back().sampling.temperature = 0.0;
+      requests.all.push_back(sampled(token_prompt(n, n_vocab, 7), kNewTokens, seed));
+      requests.all.push_back(sampled(token_prompt(n, n_vocab, seed), kNewTokens, seed));
+      requests.all.back().sampling.temperature = 0.0;
+      if (n <= kShortPrompt) requests.n_short = requests.all.size();
       ++seed;
     }
-    requests.push_back(sampled(token_prompt(kLongPrompt, n_vocab, 7), kNewTokens, seed));
-    for (int i = 0; i < kGrowing; ++i) {
+    const int32_t n_long = std::min(kLongPrompt, n_ctx_ - kBlockTokens);
+    requests.all.push_back(sampled(token_prompt(n_long, n_vocab, 7), kNewTokens, seed));
+    requests.n_general = requests.all.size();
+    for (int i = 0; i < kGrowingRequests; ++i) {
       ++seed;
-      requests.push_back(sampled(token_prompt(30, n_vocab, seed), kGrowingTokens, seed));
+      requests.all.push_back(sampled(token_prompt(30, n_vocab, seed), kGrowingTokens, seed));
     }
-    for (Request& request : requests) request.sampling.ignore_eos = true;
+    for (Request& request : requests.all) request.sampling.ignore_eos = true;
     return requests;
+  }
+
+  static std::unique_ptr<Engine> open(const EngineOptions& options, const engine::BackendFactory& backend) {
+    auto engine = engine::open_with_backend(options, backend);
+    EXPECT_TRUE(engine.has_value()) << (engine ? "" : engine.error().message);
+    return engine ? std::move(*engine) : nullptr;
   }
 
   struct Counts {
@@ -132,29 +205,25 @@ class Invariance : public testing::TinyModelTest {
     int64_t n_cached = 0;
   };
 
+  // backend: of the conditions that do not name an instruction set.
   Counts compare(const std::filesystem::path& path, const engine::BackendFactory& backend,
-                 const std::vector<Condition>& under = conditions()) {
+                 const std::vector<Condition>& under) {
     Counts counts;
-    const auto open = [&](const EngineOptions& options) {
-      auto engine = engine::open_with_backend(options, backend);
-      EXPECT_TRUE(engine.has_value()) << (engine ? "" : engine.error().message);
-      return engine ? std::move(*engine) : nullptr;
-    };
-    const auto alone = open(base_options(path));
+    const auto alone = open(base_options(path), backend);
     if (alone == nullptr) return counts;
-    const auto requests = make_requests(alone->info().n_vocab);
-    const auto expected = answers(*alone, requests, {"alone", {}});
+    const Requests requests = make_requests(alone->info().n_vocab);
+    Answers expected = answers(*alone, requests, {"alone", {}});
+    expected.merge(answers(*alone, requests, {"alone", {}, 1, false, Which::kGrowing}));
     for (const Condition& condition : under) {
       EngineOptions options = base_options(path);
       condition.change(options);
-      const auto engine = open(options);
+      const auto engine = open(options, condition.isa.empty() ? backend : backend_of(condition.isa));
       if (engine == nullptr) return counts;
-      const auto found = answers(*engine, requests, condition);
-      for (size_t i = 0; i < requests.size(); ++i) {
+      for (const auto& [number, found] : answers(*engine, requests, condition)) {
         ++counts.n_compared;
-        if (is_same(found[i], expected[i])) continue;
+        if (is_same(found, expected.at(number))) continue;
         ++counts.n_different;
-        last_difference_ = condition.name + ", request " + std::to_string(i);
+        last_difference_ = condition.name + ", request " + std::to_string(number);
       }
       counts.n_preempted += engine->stats().n_preemptions;
       counts.n_cached += engine->stats().cached_tokens;
@@ -162,39 +231,46 @@ class Invariance : public testing::TinyModelTest {
     return counts;
   }
 
+  int32_t n_ctx_ = 640;
   std::string last_difference_;
 };
 
-engine::BackendFactory faulty_backend(backend::cpu::Fault fault) {
-  return [fault](const EngineOptions& options) {
-    return backend::cpu::make_faulty_cpu_backend({.n_threads = options.n_threads, .isa = {}}, fault);
-  };
-}
+struct Weights {
+  DType dtype;
+  int32_t head_dim;
+};
 
-class InvarianceOf : public Invariance, public ::testing::WithParamInterface<DType> {};
+class InvarianceOf : public Invariance, public ::testing::WithParamInterface<Weights> {};
 
 TEST_P(InvarianceOf, every_answer_is_the_one_given_alone) {
-  testing::TinyModelOptions model = testing::tiny_model_of(GetParam(), 64, 256);
-  model.context_tokens = 512;
-  const Counts counts = compare(tiny_path(model), engine::make_named_backend);
+  testing::TinyModelOptions model = testing::tiny_model_of(GetParam().dtype, GetParam().head_dim);
+  model.context_tokens = 1024;
+  model.ffn_dim = model.dim;
+  std::vector<Condition> under = conditions();
+  for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
+  const Counts counts = compare(tiny_path(model), engine::make_named_backend, under);
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
-  EXPECT_GE(counts.n_compared, 70);
-  EXPECT_GT(counts.n_preempted, 0);
+  EXPECT_GE(counts.n_compared, 180);
+  EXPECT_GE(counts.n_preempted, 20);
   EXPECT_GT(counts.n_cached, 0);
   RecordProperty("compared", counts.n_compared);
+  RecordProperty("preempted", static_cast<int>(counts.n_preempted));
 }
 
-std::string dtype_name(const ::testing::TestParamInfo<DType>& info) {
-  return std::string(dtype_info(info.param).name);
+std::string weights_name(const ::testing::TestParamInfo<Weights>& info) {
+  return std::string(dtype_info(info.param.dtype).name) + "_heads_of_" + std::to_string(info.param.head_dim);
 }
 
 INSTANTIATE_TEST_SUITE_P(weights, InvarianceOf,
-                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0,
-                                           DType::kQ4_K, DType::kQ6_K, DType::kMXFP4),
-                         dtype_name);
+                         ::testing::Values(Weights{DType::kF32, 64}, Weights{DType::kF16, 128},
+                                           Weights{DType::kBF16, 128}, Weights{DType::kQ8_0, 64},
+                                           Weights{DType::kQ4_0, 80}, Weights{DType::kQ4_K, 128},
+                                           Weights{DType::kQ6_K, 80}, Weights{DType::kMXFP4, 64}),
+                         weights_name);
 
 TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kF32, 64, 256));
+  n_ctx_ = 512;
   const std::vector<Condition> under = {{"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16}};
   for (const auto fault : {backend::cpu::Fault::kSplitKeysByThreads, backend::cpu::Fault::kSplitKeysByRows}) {
     const Counts counts = compare(path, faulty_backend(fault), under);
@@ -205,7 +281,10 @@ TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught)
 
 TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {
   CANDOR_REQUIRE_DATA(testing::stories_path());
-  const Counts counts = compare(testing::stories_path(), engine::make_named_backend);
+  n_ctx_ = 512;
+  std::vector<Condition> under = conditions();
+  for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
+  const Counts counts = compare(testing::stories_path(), engine::make_named_backend, under);
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
 }
 
