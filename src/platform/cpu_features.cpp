@@ -6,6 +6,7 @@
 #include <cpuid.h>
 #endif
 #if defined(__linux__)
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -92,6 +93,10 @@ CpuFeatures detect_cpu_features() {
 #elif defined(__aarch64__)
   CpuFeatures features;
   features.arch = "aarch64";
+#if defined(__linux__)
+  constexpr int kAsimdDotProduct = 20;  // HWCAP_ASIMDDP
+  features.neon_dot = has_bit(getauxval(AT_HWCAP), kAsimdDotProduct);
+#endif
   return features;
 #else
   CpuFeatures features;
@@ -113,6 +118,7 @@ std::string to_string(const CpuFeatures& features) {
       {features.avx512_bf16, "AVX-512-BF16"},
       {features.amx_int8, "AMX-INT8"},
       {features.amx_bf16, "AMX-BF16"},
+      {features.neon_dot, "NEON-DOT"},
   };
   std::string text;
   for (const Named& row : table) {

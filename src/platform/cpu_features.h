@@ -1,7 +1,7 @@
 #pragma once
 // What this processor can run, with the operating system's support checked (XGETBV: a CPU may have AVX-512 registers
-// that the kernel does not save). Plain values: detect once at start and pass the struct on. On processors other than
-// x86-64 every field stays false and `arch` says what it is.
+// that the kernel does not save). Plain values: detect once at start and pass the struct on. Fields of
+// another architecture stay false; `arch` says which this is.
 
 #include <cstdint>
 #include <string>
@@ -18,6 +18,7 @@ struct CpuFeatures {
   bool avx512_bf16 = false;
   bool amx_int8 = false;  // with AMX-TILE; usable after request_amx_tiles()
   bool amx_bf16 = false;
+  bool neon_dot = false;  // Arm: the dot products of Armv8.2-A; NEON itself every aarch64 has
   bool operator==(const CpuFeatures&) const = default;
 };
 

@@ -2,6 +2,8 @@
 // tested against plain loops, which is what the other tests lean on.
 #include <array>
 
+#if defined(__x86_64__)
+
 #include "kernels/isa/amx/asm_tiles.h"
 #include "kernels/isa/standard_headers.h"
 #include "kernels/isa/tables.h"
@@ -139,3 +141,5 @@ TEST_F(tiles, a_stack_buffer_rewritten_in_a_loop_is_read_each_time) {
 }
 
 }  // namespace candor::kernels::testing
+
+#endif
