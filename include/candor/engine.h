@@ -177,6 +177,8 @@ class Engine {
   Result<std::string> detokenize(std::span<const TokenId> tokens) const;
   // As the vocabulary writes it; "" for an id outside of it.
   std::string_view piece(TokenId token) const;
+  // The bytes that it stands for in generated text: none for a control token, and perhaps half a code point.
+  std::string_view token_bytes(TokenId token) const;
 
   const ModelInfo& info() const;
   EngineStats stats() const;

@@ -111,12 +111,17 @@ struct TextPrompt {
 struct Message {
   std::string role{};  // "system", "user", "assistant", or whatever the model's template knows
   std::string content{};
+  // A JSON object whose keys join the message for the template: "name", "tool_calls", "tool_call_id",
+  // "reasoning_content"; empty: none. Strings in it stay text, too.
+  std::string extra_json{};
 };
 
 // A conversation, rendered by the model's own template. Control tokens in `content` stay text.
 struct ChatPrompt {
   std::vector<Message> messages{};
   bool add_generation_prompt = true;  // ends with the opening of the assistant's turn
+  std::string tools_json{};           // a JSON array of the functions that the model may call; empty: none
+  std::string kwargs_json{};          // a JSON object, further variables of the template; empty: none
 };
 
 using TokenPrompt = std::vector<TokenId>;

@@ -241,6 +241,11 @@ std::string_view Engine::piece(TokenId token) const {
   return token >= 0 && token < tokenizer.n_vocab() ? tokenizer.piece(token) : std::string_view{};
 }
 
+std::string_view Engine::token_bytes(TokenId token) const {
+  const text::Tokenizer& tokenizer = *impl_->loaded.tokenizer;
+  return token >= 0 && token < tokenizer.n_vocab() ? tokenizer.bytes_of(token) : std::string_view{};
+}
+
 const ModelInfo& Engine::info() const {
   return impl_->info;
 }
