@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   Action action;
   add_run(app, action);
   add_chat(app, action);
+  add_serve(app, action);
   add_show(app, action);
   add_fit(app, action);
   add_tokenize(app, action);

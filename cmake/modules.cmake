@@ -8,6 +8,8 @@ set(CANDOR_EXTERNAL_constrain candor_bridge)
 set(CANDOR_EXTERNAL_obs fmt)
 set(CANDOR_EXTERNAL_formats fmt)
 set(CANDOR_EXTERNAL_base fmt)
+set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads crypto)
+set(CANDOR_EXTERNAL_serve/openai fmt prometheus-cpp-core)
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
 set(CANDOR_CORE_MODULES base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap backend/all
@@ -77,6 +79,13 @@ function(candor_add_module module deps nested)
     target_link_libraries(${target} PUBLIC ${links})
     if(NOT module STREQUAL "kernels")
       target_compile_options(${target} PRIVATE -Wconversion)
+    endif()
+    # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
+    if(module MATCHES "^serve/")
+      candor_compile_quickly(${target})
+      if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames
+      endif()
     endif()
     # The portable kernels are the definition, not the speed: -O3 takes five times as long to compile them.
     set(portable ${sources})

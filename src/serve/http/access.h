@@ -1,0 +1,59 @@
+#pragma once
+// Who may ask: API keys, the names under which the server is asked (against DNS rebinding) and the web pages that may
+// ask (Origin). Keys are kept and compared as SHA-256 digests, in constant time. Immutable: any thread.
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "serve/http/message.h"
+
+namespace candor::http {
+
+using Digest = std::array<uint8_t, 32>;
+
+struct ApiKey {
+  std::string name;
+  Digest digest{};
+};
+
+ApiKey make_key(std::string name, std::string_view secret);
+// One key a line: NAME SECRET, or SECRET alone; '#' begins a comment.
+Expected<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path);
+
+struct AccessOptions {
+  std::vector<ApiKey> keys{};          // none: no key is asked for
+  std::vector<std::string> hosts{};    // names in Host, without port; empty: any
+  std::vector<std::string> origins{};  // "https://chat.example.com": may ask, and get CORS headers
+};
+
+class Access {
+ public:
+  explicit Access(AccessOptions options) : options_(std::move(options)) {}
+
+  // The reply for a request that may not go on. Sets request.key.
+  std::optional<HttpResponse> refuse(HttpRequest& request, bool needs_key) const;
+  // What lets a page of an allowed origin read the reply.
+  Headers cors_headers(const HttpRequest& request) const;
+  bool has_keys() const { return !options_.keys.empty(); }
+  size_t n_keys() const { return options_.keys.size(); }
+  // "-" for no key.
+  const std::string& key_name(int32_t key) const;
+
+ private:
+  bool knows_host(std::string_view host) const;
+  bool knows_origin(const HttpRequest& request) const;
+  int32_t find_key(std::string_view secret) const;
+
+  AccessOptions options_;
+};
+
+// Addresses that only this machine can reach.
+bool is_loopback(std::string_view host);
+
+}  // namespace candor::http

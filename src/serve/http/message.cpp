@@ -1,0 +1,56 @@
+#include "serve/http/message.h"
+
+#include <nlohmann/json.hpp>
+
+namespace candor::http {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+}  // namespace
+
+std::string_view reason_phrase(int status) {
+  static constexpr std::pair<int, std::string_view> kPhrases[] = {
+      {200, "OK"},
+      {204, "No Content"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {408, "Request Timeout"},
+      {413, "Content Too Large"},
+      {414, "URI Too Long"},
+      {415, "Unsupported Media Type"},
+      {417, "Expectation Failed"},
+      {429, "Too Many Requests"},
+      {431, "Request Header Fields Too Large"},
+      {500, "Internal Server Error"},
+      {501, "Not Implemented"},
+      {503, "Service Unavailable"},
+      {505, "HTTP Version Not Supported"},
+  };
+  for (const auto& [value, phrase] : kPhrases) {
+    if (value == status) return phrase;
+  }
+  return "Status";
+}
+
+HttpResponse error_response(const ErrorInfo& error) {
+  const Json body = {{"error",
+                      {{"message", error.message},
+                       {"type", error.type},
+                       {"param", text_or_null(error.param)},
+                       {"code", text_or_null(error.code)}}}};
+  HttpResponse response;
+  response.status = error.status;
+  response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (error.status == 429 || error.status == 503) response.headers.emplace_back("retry-after", "1");
+  return response;
+}
+
+}  // namespace candor::http

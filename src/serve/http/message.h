@@ -1,0 +1,56 @@
+#pragma once
+// A request as the network read it and a reply as it will be sent: plain data, no sockets. Names of headers are in
+// lower case; values are as the client sent them, without the spaces around.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace candor::http {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;
+  std::string path;   // without the query, as sent: never decoded
+  std::string query;  // behind '?'
+  Headers headers;
+  std::string body;
+  std::string id;           // the client's x-request-id where it is well formed, else one of ours
+  int32_t key = -1;         // which API key it came with; -1: none
+  int64_t arrived_ns = 0;   // steady clock, when its head was complete
+  bool is_upgrade = false;  // asks for a WebSocket
+
+  // The first header of that (lower case) name, or "".
+  std::string_view header(std::string_view name) const {
+    for (const auto& [key_name, value] : headers) {
+      if (key_name == name) return value;
+    }
+    return {};
+  }
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+  Headers headers = {};
+  bool must_close = false;  // the connection ends behind it
+};
+
+// "Not Found" for 404; "Status" for what has no name here.
+std::string_view reason_phrase(int status);
+
+// {"error": {...}} as OpenAI's clients read it; param and code are null where empty.
+struct ErrorInfo {
+  int status = 400;
+  std::string message;
+  std::string type = "invalid_request_error";
+  std::string param = {};
+  std::string code = {};
+};
+HttpResponse error_response(const ErrorInfo& error);
+
+}  // namespace candor::http

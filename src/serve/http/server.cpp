@@ -1,0 +1,158 @@
+#include "serve/http/server.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <thread>
+#include <utility>
+
+#include "serve/http/session.h"
+
+namespace candor::http {
+namespace {
+
+using boost::system::error_code;
+constexpr auto kTuple = net::as_tuple(net::use_awaitable);
+constexpr std::chrono::milliseconds kAcceptPause{50};  // when the system has no descriptor left
+constexpr std::chrono::milliseconds kDrainPoll{20};
+
+}  // namespace
+
+void WakeQueue::add(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (io_ == nullptr) return;
+  ids_.push_back(id);
+  if (ids_.size() == 1) net::post(*io_, [this] { deliver(); });
+}
+
+void WakeQueue::deliver() {
+  std::vector<uint64_t> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    ids.swap(ids_);
+  }
+  deliver_(ids);
+}
+
+void WakeQueue::close() {
+  const std::lock_guard lock(mutex_);
+  io_ = nullptr;
+}
+
+struct Server::Impl {
+  Impl(const ServerOptions& options, Handler& handler, const obs::Log& log)
+      : network(options, handler, log), acceptor(network.io) {
+    network.wakes->on_delivery([this](const std::vector<uint64_t>& ids) {
+      for (const uint64_t id : ids) {
+        if (const auto it = network.sessions.find(id); it != network.sessions.end()) it->second->signal();
+      }
+    });
+  }
+  ~Impl() {
+    network.io.stop();
+    if (thread.joinable()) thread.join();
+    network.wakes->close();
+  }
+
+  Expected<void> listen();
+  net::awaitable<void> accept_connections();
+  void start_session(net::ip::tcp::socket socket);
+  void close_idle();
+
+  Network network;
+  net::ip::tcp::acceptor acceptor;
+  std::thread thread;
+};
+
+Expected<void> Server::Impl::listen() {
+  const ServerOptions& options = network.options;
+  const std::string where = fmt::format("{}:{}", options.host, options.port);
+  error_code error;
+  const auto address = net::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
+  if (error) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("host \"{}\" is not an IP address, such as 127.0.0.1 or ::1", options.host));
+  }
+  const net::ip::tcp::endpoint endpoint(address, options.port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(net::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
+  if (!error) return {};
+  if (error == net::error::address_in_use) {
+    return fail(ErrorKind::kIo, where + " is in use; another --port is free to take, or stop who has it");
+  }
+  return fail(ErrorKind::kIo, fmt::format("{} cannot be listened on: {}", where, error.message()));
+}
+
+net::awaitable<void> Server::Impl::accept_connections() {
+  while (acceptor.is_open()) {
+    auto [error, socket] = co_await acceptor.async_accept(kTuple);
+    if (!error) {
+      start_session(std::move(socket));
+    } else if (acceptor.is_open()) {
+      net::steady_timer pause(network.io, kAcceptPause);
+      co_await pause.async_wait(kTuple);
+    }
+  }
+}
+
+void Server::Impl::start_session(net::ip::tcp::socket socket) {
+  error_code ignored;
+  socket.set_option(net::ip::tcp::no_delay(true), ignored);
+  if (network.n_connections >= network.options.max_connections) {
+    static constexpr std::string_view kFull =
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    socket.non_blocking(true, ignored);
+    socket.write_some(net::buffer(kFull), ignored);
+    return;
+  }
+  const auto session = std::make_shared<Session>(std::move(socket), network);
+  const auto on_end = [session, this](const std::exception_ptr& fault) {
+    if (fault) network.log.error("a connection ended: memory ran out, or a fault of the server");
+  };
+  net::co_spawn(network.io, session->run(), on_end);
+}
+
+void Server::Impl::close_idle() {
+  error_code ignored;
+  acceptor.close(ignored);
+  for (const auto& [id, session] : network.sessions) session->close_if_idle();
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+Expected<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Handler& handler, const obs::Log& log) {
+  auto impl = std::make_unique<Impl>(options, handler, log);
+  CANDOR_TRY(impl->listen());
+  net::co_spawn(impl->network.io, impl->accept_connections(), [](const std::exception_ptr&) {});
+  impl->thread = std::thread([&io = impl->network.io] { io.run(); });
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+uint16_t Server::port() const {
+  error_code ignored;
+  return impl_->acceptor.local_endpoint(ignored).port();
+}
+
+int32_t Server::n_connections() const {
+  return impl_->network.n_connections;
+}
+
+bool Server::drain(std::chrono::milliseconds at_most) {
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  impl_->network.is_draining = true;
+  while (std::chrono::steady_clock::now() < end) {
+    net::post(impl_->network.io, [impl = impl_.get()] { impl->close_idle(); });
+    std::this_thread::sleep_for(kDrainPoll);
+    if (n_connections() == 0) return true;
+  }
+  return n_connections() == 0;
+}
+
+}  // namespace candor::http

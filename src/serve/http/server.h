@@ -1,0 +1,77 @@
+#pragma once
+// HTTP/1.1 and WebSocket on one port, by one network thread that only moves bytes: it reads requests within limits,
+// hands them to a Handler and sends what the handler makes. It never waits for the handler, so that whatever the
+// handler answers at once (/health) is answered at once.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "obs/log.h"
+#include "serve/http/exchange.h"
+#include "serve/http/head_scanner.h"
+#include "serve/http/web_socket.h"
+
+namespace candor::http {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;  // 0: any free one
+  HeadLimits head{};
+  uint64_t body_bytes = 16u << 20;
+  size_t waiting_bytes = 1u << 20;  // of a reply that its reader does not take
+  int32_t max_connections = 4096;
+  std::chrono::milliseconds head_timeout{10'000};  // from a request's first byte to the end of its head
+  std::chrono::milliseconds body_timeout{60'000};
+  std::chrono::milliseconds idle_timeout{60'000};  // between requests
+  std::chrono::milliseconds write_timeout{60'000};
+  std::chrono::milliseconds ping_interval{15'000};  // a silent stream gets a comment
+};
+
+struct ReplyRecord {
+  int status = 0;
+  uint64_t n_bytes = 0;  // of the body
+  double ms = 0;         // since the head was complete
+  bool was_cut = false;  // the client left, or did not read
+};
+
+// Called on the network thread: no method may block.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // Before the body is read; `request.body` is empty. A response ends the request there. May set request.key.
+  virtual std::optional<HttpResponse> refuse(HttpRequest& request) = 0;
+  virtual void handle(std::shared_ptr<Exchange> exchange) = 0;
+  virtual void on_reply(const HttpRequest& request, const ReplyRecord& record) = 0;
+
+  virtual void on_socket(const std::shared_ptr<WebSocket>& socket) = 0;
+  virtual void on_message(const std::shared_ptr<WebSocket>& socket, std::string message) = 0;
+  virtual void on_socket_closed(const std::shared_ptr<WebSocket>& socket) = 0;
+};
+
+class Server {
+ public:
+  // Binds, listens, starts the thread. The handler and the log are borrowed and outlive the server.
+  static Expected<std::unique_ptr<Server>> start(const ServerOptions& options, Handler& handler, const obs::Log& log);
+  // Closes what is open.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  uint16_t port() const;
+  int32_t n_connections() const;
+  // Takes no more connections, closes idle ones, and waits until the others are done, at most that long. True if they
+  // were.
+  bool drain(std::chrono::milliseconds at_most);
+
+  struct Impl;
+
+ private:
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace candor::http

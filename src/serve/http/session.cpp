@@ -1,0 +1,372 @@
+#include "serve/http/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <utility>
+
+#include "serve/http/session_parser.h"
+#include "serve/http/text.h"
+#include "serve/http/web_socket_session.h"
+
+namespace candor::http {
+namespace {
+
+namespace beast = boost::beast;
+using boost::system::error_code;
+constexpr auto kTuple = net::as_tuple(net::use_awaitable);
+constexpr size_t kReadBytes = 4096;
+constexpr size_t kMaxPipelinedBytes = 64 * 1024;
+constexpr size_t kMaxLingerBytes = 64u << 20;
+constexpr std::chrono::milliseconds kLinger{2000};
+
+std::string_view bytes_in(const beast::flat_buffer& buffer) {
+  return {static_cast<const char*>(buffer.data().data()), buffer.size()};
+}
+
+bool is_well_formed_id(std::string_view id) {
+  constexpr size_t kMaxBytes = 64;
+  const auto is_ok = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_' ||
+           c == '.';
+  };
+  return !id.empty() && id.size() <= kMaxBytes && std::ranges::all_of(id, is_ok);
+}
+
+HttpRequest head_of_request(const beast::http::request<beast::http::string_body>& message) {
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  const std::string_view target(message.target().data(), message.target().size());
+  const size_t mark = target.find('?');
+  request.path = std::string(target.substr(0, mark));
+  if (mark != std::string_view::npos) request.query = std::string(target.substr(mark + 1));
+  for (const auto& field : message) {
+    const std::string_view name(field.name_string().data(), field.name_string().size());
+    request.headers.emplace_back(lower_case(name), std::string(field.value().data(), field.value().size()));
+  }
+  request.is_upgrade = lower_case(request.header("upgrade")) == "websocket";
+  return request;
+}
+
+std::string chunk_of(std::string_view bytes) {
+  return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+}
+
+}  // namespace
+
+Session::Session(net::ip::tcp::socket socket, Network& network)
+    : network_(network),
+      id_(++network.n_sessions_ever),
+      socket_(std::move(socket)),
+      deadline_(network.io),
+      event_(network.io) {
+  network_.sessions.emplace(id_, this);
+  ++network_.n_connections;
+}
+
+Session::~Session() {
+  network_.sessions.erase(id_);
+  --network_.n_connections;
+}
+
+net::awaitable<void> Session::run() {
+  bool goes_on = true;
+  while (goes_on) goes_on = co_await serve_one();
+  if (socket_.is_open() && !is_client_gone_) co_await linger();
+}
+
+// True if another request may follow.
+net::awaitable<bool> Session::serve_one() {
+  HttpRequest request;
+  Parser parser;
+  const Read head = co_await read_head(parser);
+  if (head == Read::kClosed) co_return false;
+  if (head == Read::kWhole) request = head_of_request(parser.message());
+  begin_request(request);
+  if (head == Read::kRefused) {
+    const HttpResponse response = fault_response();
+    co_return co_await refuse(request, response);
+  }
+  if (auto refusal = network_.handler.refuse(request)) {
+    refusal->must_close = refusal->must_close || !parser.is_done() || !parser.keep_alive();
+    co_return co_await refuse(request, *refusal);
+  }
+  if (request.is_upgrade) {
+    co_await upgrade(request, parser);
+    co_return false;
+  }
+  const Read body = co_await read_body(parser);
+  if (body == Read::kClosed) co_return false;
+  if (body == Read::kRefused) {
+    const HttpResponse response = fault_response();
+    co_return co_await refuse(request, response);
+  }
+  request.body = std::move(parser.message().body());
+  if (buffer_.size() == 0) buffer_.shrink_to_fit();
+  const bool is_http_1_0 = parser.message().version() == 10;
+  exchange_ = std::make_shared<Exchange>(std::move(request), network_.options.waiting_bytes,
+                                         [wakes = network_.wakes, id = id_] { wakes->add(id); });
+  network_.handler.handle(exchange_);
+  const bool goes_on = co_await reply(exchange_, parser.keep_alive(), is_http_1_0);
+  exchange_.reset();
+  co_return goes_on;
+}
+
+net::awaitable<Session::Read> Session::read_head(Parser& parser) {
+  HeadScanner scanner(network_.options.head);
+  is_idle_ = buffer_.size() == 0;
+  if (is_idle_ && network_.is_draining) co_return Read::kClosed;
+  set_deadline(is_idle_ ? network_.options.idle_timeout : network_.options.head_timeout);
+  HeadScanner::State state = scanner.scan(bytes_in(buffer_));
+  while (state == HeadScanner::State::kMore) {
+    const auto [error, n_read] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kTuple);
+    if (error && has_expired_ && !is_idle_) {
+      fault_ = {408, "the request head did not arrive in time"};
+      co_return Read::kRefused;
+    }
+    if (error) co_return Read::kClosed;
+    buffer_.commit(n_read);
+    if (is_idle_) set_deadline(network_.options.head_timeout);
+    is_idle_ = false;
+    state = scanner.scan(bytes_in(buffer_));
+  }
+  clear_deadline();
+  if (state == HeadScanner::State::kWhole) {
+    const std::optional<HeadFault> fault =
+        parser.take_head(bytes_in(buffer_).substr(0, scanner.head_bytes()), network_.options.body_bytes);
+    buffer_.consume(scanner.head_bytes());
+    if (!fault) co_return Read::kWhole;
+    fault_ = *fault;
+  } else {
+    fault_ = scanner.fault();
+  }
+  co_return Read::kRefused;
+}
+
+net::awaitable<Session::Read> Session::read_body(Parser& parser) {
+  if (parser.is_done()) co_return Read::kWhole;
+  set_deadline(network_.options.body_timeout);
+  if (lower_case(std::string(parser.message()[beast::http::field::expect])) == "100-continue") {
+    const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (!co_await write(go_on)) co_return Read::kClosed;
+  }
+  const auto [error, n_read] = co_await beast::http::async_read(socket_, buffer_, parser.parser, kTuple);
+  const bool has_expired = has_expired_;
+  clear_deadline();
+  if (!error) co_return Read::kWhole;
+  if (error == beast::http::error::body_limit) {
+    fault_ = too_large(network_.options.body_bytes);
+  } else if (has_expired) {
+    fault_ = {408, "the request body did not arrive in time"};
+  } else if (is_framing_error(error)) {
+    fault_ = {400, "the request body is framed wrongly: " + error.message()};
+  } else {
+    is_client_gone_ = true;
+    co_return Read::kClosed;
+  }
+  co_return Read::kRefused;
+}
+
+void Session::begin_request(HttpRequest& request) const {
+  const std::string_view given = request.header("x-request-id");
+  request.id =
+      is_well_formed_id(given) ? std::string(given) : fmt::format("req-{:x}-{}", id_, ++network_.n_requests_ever);
+  request.arrived_ns = std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+HttpResponse Session::fault_response() const {
+  return error_response({.status = fault_.status, .message = fault_.message});
+}
+
+// A reply that needs no handler; false unless the connection is still in step.
+net::awaitable<bool> Session::refuse(const HttpRequest& request, const HttpResponse& response) {
+  keep_alive_ = !request.method.empty() && !response.must_close && !network_.is_draining && fault_.message.empty();
+  fault_ = {};
+  ReplyRecord record{.status = response.status, .n_bytes = response.body.size()};
+  set_deadline(network_.options.write_timeout);
+  const std::string bytes = head_of(response, false, request) + (request.method == "HEAD" ? "" : response.body);
+  record.was_cut = !co_await write(bytes);
+  clear_deadline();
+  network_.handler.on_reply(request, record);
+  co_return keep_alive_ && !record.was_cut;
+}
+
+net::awaitable<bool> Session::reply(const std::shared_ptr<Exchange>& exchange, bool keep_alive, bool is_http_1_0) {
+  const HttpRequest& request = exchange->request();
+  ReplyRecord record;
+  keep_alive_ = keep_alive && !network_.is_draining;
+  is_chunked_ = !is_http_1_0;
+  watch_for_end();
+  const bool is_whole = co_await send_waiting(*exchange, request, record);
+  ++n_watches_;
+  record.was_cut = !is_whole;
+  if (!is_whole) {
+    exchange->mark_gone();
+    error_code ignored;
+    socket_.close(ignored);
+    is_client_gone_ = true;
+  } else {
+    socket_.cancel();
+  }
+  const auto now_ns = std::chrono::steady_clock::now().time_since_epoch().count();
+  record.ms = static_cast<double>(now_ns - request.arrived_ns) * 1e-6;
+  network_.handler.on_reply(request, record);
+  co_return is_whole&& keep_alive_;
+}
+
+// Until the reply is whole (true), or the client is gone or too slow.
+net::awaitable<bool> Session::send_waiting(Exchange& exchange, const HttpRequest& request, ReplyRecord& record) {
+  bool pings = false;
+  while (true) {
+    if (is_client_gone_ || exchange.is_cut()) co_return false;
+    has_event_ = false;
+    Exchange::Output output = exchange.take();
+    std::string bytes;
+    if (output.head) {
+      record.status = output.head->status;
+      pings = output.head->content_type == "text/event-stream";
+      keep_alive_ = keep_alive_ && !output.head->must_close && (!output.is_stream || is_chunked_);
+      bytes = head_of(*output.head, output.is_stream, request);
+      if (!output.is_stream && request.method != "HEAD") bytes += output.head->body;
+      record.n_bytes += output.head->body.size();
+    }
+    if (!output.bytes.empty()) bytes += is_chunked_ ? chunk_of(output.bytes) : output.bytes;
+    record.n_bytes += output.bytes.size();
+    if (output.is_last && output.is_stream && is_chunked_) bytes += "0\r\n\r\n";
+    if (!bytes.empty()) {
+      set_deadline(network_.options.write_timeout);
+      const bool is_sent = co_await write(bytes);
+      clear_deadline();
+      if (!is_sent) co_return false;
+    }
+    if (output.is_last) co_return true;
+    bytes = std::string();  // waits may be long and many
+    if (!co_await next_event(network_.options.ping_interval) && pings) exchange.write(": ping\n\n");
+  }
+}
+
+net::awaitable<bool> Session::write(const std::string& bytes) {
+  const auto [error, n_written] = co_await net::async_write(socket_, net::buffer(bytes), kTuple);
+  co_return !error;
+}
+
+// True when something happened, false after `at_most`.
+net::awaitable<bool> Session::next_event(std::chrono::milliseconds at_most) {
+  if (!has_event_) {
+    event_.expires_after(at_most);
+    co_await event_.async_wait(kTuple);
+  }
+  co_return std::exchange(has_event_, false);
+}
+
+// Lets the client read the last reply although it may still be sending: closing at once would reset the connection.
+net::awaitable<void> Session::linger() {
+  error_code ignored;
+  socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+  set_deadline(kLinger);
+  buffer_.clear();
+  for (size_t n_dropped = 0; n_dropped < kMaxLingerBytes;) {
+    buffer_.clear();
+    const auto [error, n_read] = co_await socket_.async_read_some(buffer_.prepare(16 * kReadBytes), kTuple);
+    if (error) break;
+    n_dropped += n_read;
+  }
+  clear_deadline();
+}
+
+net::awaitable<void> Session::upgrade(HttpRequest& request, Parser& parser) {
+  web_socket_ = std::make_shared<WebSocket>(std::move(request), network_.options.waiting_bytes,
+                                            [wakes = network_.wakes, id = id_] { wakes->add(id); });
+  WebSocketSession session(*this, web_socket_);
+  co_await session.run(parser.message());
+  is_client_gone_ = true;
+}
+
+std::string Session::head_of(const HttpResponse& response, bool is_stream, const HttpRequest& request) const {
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status));
+  const auto add = [&head](std::string_view name, std::string_view value) {
+    head.append(name).append(": ").append(value).append("\r\n");
+  };
+  if (!response.content_type.empty()) add("content-type", response.content_type);
+  if (!is_stream) {
+    add("content-length", std::to_string(response.body.size()));
+  } else if (is_chunked_) {
+    add("transfer-encoding", "chunked");
+  }
+  if (!request.id.empty()) add("x-request-id", request.id);
+  for (const auto& [name, value] : response.headers) add(name, value);
+  if (!keep_alive_) add("connection", "close");
+  return head + "\r\n";
+}
+
+// While a request is answered, the only news from the client is that it left, or its next request.
+void Session::watch_for_end() {
+  const uint64_t watch = ++n_watches_;
+  socket_.async_wait(net::ip::tcp::socket::wait_read, [this, watch, alive = std::weak_ptr(alive_)](error_code error) {
+    if (error == net::error::operation_aborted || alive.expired() || watch != n_watches_) return;
+    read_while_busy();
+  });
+}
+
+void Session::read_while_busy() {
+  error_code error;
+  socket_.non_blocking(true);
+  const size_t n_read = socket_.read_some(buffer_.prepare(kReadBytes), error);
+  buffer_.commit(error ? 0 : n_read);
+  if (error && error != net::error::would_block) {
+    is_client_gone_ = true;
+    socket_.cancel();  // a write that waits for the reader
+    signal();
+  } else if (buffer_.size() < kMaxPipelinedBytes) {
+    watch_for_end();
+  }
+}
+
+void Session::signal() {
+  has_event_ = true;
+  event_.cancel();
+  if (exchange_ && exchange_->is_cut()) socket_.cancel();
+  if (web_socket_ && web_socket_->is_cut()) abort();
+}
+
+void Session::close_if_idle() {
+  if (web_socket_) {
+    if (web_socket_->n_busy == 0 && close_web_socket_) close_web_socket_();
+  } else if (is_idle_ && !exchange_) {
+    socket_.cancel();
+  }
+}
+
+void Session::abort() {
+  error_code ignored;
+  if (close_web_socket_) close_web_socket_();
+  is_client_gone_ = true;
+  socket_.close(ignored);
+  has_event_ = true;
+  event_.cancel();
+}
+
+void Session::set_deadline(std::chrono::milliseconds at_most) {
+  const uint64_t deadline = ++n_deadlines_;
+  has_expired_ = false;
+  deadline_.expires_after(at_most);
+  deadline_.async_wait([this, deadline, alive = std::weak_ptr(alive_)](error_code error) {
+    if (error || alive.expired() || deadline != n_deadlines_) return;
+    has_expired_ = true;
+    socket_.cancel();
+  });
+}
+
+void Session::clear_deadline() {
+  ++n_deadlines_;
+  has_expired_ = false;
+  deadline_.cancel();
+}
+
+}  // namespace candor::http

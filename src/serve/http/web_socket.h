@@ -1,0 +1,51 @@
+#pragma once
+// One WebSocket as its handler sees it: messages out in order, from any thread. Messages wait here until the socket
+// takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "serve/http/message.h"
+
+namespace candor::http {
+
+class WebSocket {
+ public:
+  WebSocket(HttpRequest request, size_t max_waiting_bytes, std::function<void()> wake)
+      : request_(std::move(request)), max_waiting_bytes_(max_waiting_bytes), wake_(std::move(wake)) {}
+
+  // The upgrade request.
+  const HttpRequest& request() const { return request_; }
+  // False once the client is gone or cut off.
+  bool send(std::string message);
+  // What the handler keeps for this socket; set it before the first message arrives.
+  std::shared_ptr<void> state;
+  // Requests in work; a socket without any is closed at once when the server drains.
+  std::atomic<int32_t> n_busy{0};
+
+  // For the network thread.
+  std::deque<std::string> take();
+  bool is_cut() const;
+  bool is_gone() const;
+  void mark_gone();
+
+ private:
+  // Constant after construction.
+  const HttpRequest request_;
+  const size_t max_waiting_bytes_;
+  const std::function<void()> wake_;
+  // Guarded by mutex_.
+  mutable std::mutex mutex_;
+  std::deque<std::string> waiting_;
+  size_t waiting_bytes_ = 0;
+  bool is_gone_ = false;
+  bool is_cut_ = false;
+};
+
+}  // namespace candor::http

@@ -1,0 +1,69 @@
+#pragma once
+// What a client asks of /v1/completions or /v1/chat/completions, checked, as requests for the engine.
+// Where a field is refused, the error names it; a field without effect here is named in `warnings`.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/engine.h"
+#include "serve/openai/fields.h"
+
+namespace candor::openai {
+
+inline constexpr size_t kMaxPrompts = 64;
+
+// What the parsers need to know of the server.
+struct ApiLimits {
+  std::string model;  // the id that it serves
+  std::vector<std::string> aliases = {};
+  int64_t n_ctx = 0;
+  int64_t max_choices = 128;
+  bool is_strict = false;  // an unknown field is an error
+};
+
+struct ApiRequest {
+  std::string model;                // as the client wrote it
+  std::vector<Request> requests{};  // one per prompt
+  int32_t n_choices = 1;            // per prompt
+  bool stream = false;
+  bool include_usage = false;
+  bool echo = false;
+  bool is_chat = false;
+  bool parallel_tool_calls = true;
+  bool has_tools = false;
+  bool must_call = false;  // the answer is one call, by constraint
+  std::optional<ConstraintSpec> forced_call{};
+  std::vector<std::string> warnings{};
+};
+
+Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits);
+Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits);
+
+// The model's name, where given, is one that is served: else 404.
+void check_model(Fields& fields, const ApiLimits& limits, std::string& model);
+ErrorInfo model_not_found(const std::string& model);
+
+// messages, tools and template arguments.
+std::optional<ChatPrompt> read_chat_prompt(Fields& fields);
+// tools and tool_choice.
+void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result);
+// Text, or token ids, or a list of either; at most kMaxPrompts.
+std::vector<Prompt> read_prompts(Fields& fields, const char* name);
+
+// temperature, top_p, seed, stop, ...: what both endpoints share. default_max_tokens: absent = until the end.
+SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_tokens, int64_t least_max_tokens);
+// Penalties, biases, bans and the rarer stages.
+void read_sampler(Fields& fields, SamplingParams& sampling);
+// model, n, stream, stream_options, and what has no effect.
+void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request);
+// priority, as vLLM has it: a lower value is served sooner.
+Scheduling read_scheduling(Fields& fields);
+// response_format and its kin.
+std::optional<ConstraintSpec> read_constraint(Fields& fields);
+// Unknown fields become warnings, or an error.
+void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
+
+ErrorInfo to_api_error(const EngineError& error);
+
+}  // namespace candor::openai

@@ -1,0 +1,174 @@
+// The conversation of POST /v1/chat/completions: roles, content parts, tool calls and their results.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+constexpr size_t kMaxMessages = 4096;
+
+// Reads the messages one after the other; the first thing that is wrong ends it.
+class MessageReader {
+ public:
+  explicit MessageReader(Fields& fields) : fields_(fields) {}
+
+  std::optional<Message> read(const Json& value, size_t index) {
+    where_ = fmt::format("messages[{}]", index);
+    if (!value.is_object()) return refuse(fmt::format("{} is {}, expected an object", where_, shown(value)));
+    Message message;
+    Json extra = Json::object();
+    if (!read_role(value, message) || !read_content(value, message) || !read_calls(value, message, extra)) {
+      return std::nullopt;
+    }
+    for (const char* name : {"name", "reasoning_content"}) {
+      if (const auto it = value.find(name); it != value.end() && it->is_string()) extra[name] = *it;
+    }
+    if (const auto it = value.find("reasoning"); it != value.end() && it->is_string()) extra["reasoning_content"] = *it;
+    if (!extra.empty()) message.extra_json = to_text(extra);
+    return message;
+  }
+
+ private:
+  std::nullopt_t refuse(std::string words) {
+    fields_.refuse("messages", std::move(words));
+    return std::nullopt;
+  }
+  bool fails(std::string words) { return refuse(std::move(words)), false; }
+
+  bool read_role(const Json& value, Message& message) {
+    static constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool", "function"};
+    const auto role = value.find("role");
+    if (role == value.end() || !role->is_string()) return fails(where_ + ".role is missing, expected a string");
+    message.role = role->get<std::string>();
+    if (std::ranges::find(kRoles, message.role) == std::end(kRoles)) {
+      return fails(
+          fmt::format("{}.role is {}, expected system, developer, user, assistant or tool", where_, shown(*role)));
+    }
+    if (message.role == "developer") message.role = "system";
+    return true;
+  }
+
+  bool read_content(const Json& value, Message& message) {
+    const auto content = value.find("content");
+    const bool is_absent = content == value.end() || content->is_null();
+    if (is_absent && message.role == "assistant") return true;
+    if (is_absent) return fails(where_ + ".content is missing, expected a string or an array of parts");
+    if (content->is_string()) {
+      message.content = content->get<std::string>();
+      return true;
+    }
+    if (!content->is_array()) {
+      return fails(fmt::format("{}.content is {}, expected a string or an array of parts", where_, shown(*content)));
+    }
+    return std::ranges::all_of(*content, [&](const Json& part) { return add_part(part, message); });
+  }
+
+  bool add_part(const Json& part, Message& message) {
+    const auto type = part.is_object() ? part.find("type") : part.end();
+    if (!part.is_object() || type == part.end() || !type->is_string()) {
+      return fails(where_ + ".content holds a part without a type");
+    }
+    const char* key = *type == "refusal" ? "refusal" : "text";
+    if (*type != "text" && *type != "refusal") {
+      return fails(fmt::format("{}.content holds a part of type {}: this is a text model, it reads parts of type text",
+                               where_, shown(*type)));
+    }
+    const auto text = part.find(key);
+    if (text == part.end() || !text->is_string())
+      return fails(fmt::format("{}.content holds a part without {}", where_, key));
+    message.content += text->get<std::string>();
+    return true;
+  }
+
+  bool read_calls(const Json& value, const Message& message, Json& extra) {
+    if (message.role == "tool") return read_result(value, extra);
+    const auto calls = value.find("tool_calls");
+    if (calls == value.end() || calls->is_null()) return true;
+    if (!calls->is_array() || message.role != "assistant") {
+      return fails(where_ + ".tool_calls is not an array in a message of the assistant");
+    }
+    Json list = Json::array();
+    for (const Json& call : *calls) {
+      if (!add_call(call, list)) return false;
+    }
+    if (!list.empty()) extra["tool_calls"] = std::move(list);
+    return true;
+  }
+
+  // Arguments come as JSON in a string; most templates want them as an object.
+  bool add_call(const Json& call, Json& list) {
+    const auto function = call.is_object() ? call.find("function") : call.end();
+    const bool has_function = call.is_object() && function != call.end() && function->is_object();
+    if (!has_function || !function->contains("name") || !(*function)["name"].is_string()) {
+      return fails(where_ + ".tool_calls holds a call without function.name");
+    }
+    Json kept = call;
+    if (const auto id = call.find("id"); id != call.end() && id->is_string()) known_ids_.insert(id->get<std::string>());
+    const auto arguments = function->find("arguments");
+    if (arguments != function->end() && arguments->is_string()) {
+      const auto text = arguments->get<std::string>();
+      auto parsed = text.empty() ? Checked<Json>(Json::object()) : parse_body(text);
+      if (!parsed) {
+        return fails(fmt::format("{}.tool_calls: function.arguments is not a JSON object in a string: {}", where_,
+                                 parsed.error().message));
+      }
+      kept["function"]["arguments"] = std::move(*parsed);
+    }
+    list.push_back(std::move(kept));
+    return true;
+  }
+
+  bool read_result(const Json& value, Json& extra) {
+    const auto id = value.find("tool_call_id");
+    if (id == value.end() || !id->is_string()) return fails(where_ + ".tool_call_id is missing, expected a string");
+    if (!known_ids_.contains(id->get<std::string>())) {
+      return fails(fmt::format("{}.tool_call_id {} belongs to no tool call before it", where_, shown(*id)));
+    }
+    extra["tool_call_id"] = *id;
+    return true;
+  }
+
+  Fields& fields_;
+  std::string where_;
+  std::set<std::string> known_ids_;
+};
+
+std::string json_or_nothing(const Json* value) {
+  return value == nullptr || value->empty() ? std::string() : to_text(*value);
+}
+
+}  // namespace
+
+std::optional<ChatPrompt> read_chat_prompt(Fields& fields) {
+  const Json* messages = fields.raw("messages");
+  if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {
+    fields.refuse("messages", fmt::format("messages is {}, expected an array of 1 to {} messages",
+                                          messages == nullptr ? "missing" : shown(*messages), kMaxMessages));
+    return std::nullopt;
+  }
+  ChatPrompt chat;
+  MessageReader reader(fields);
+  for (size_t i = 0; i < messages->size(); ++i) {
+    auto message = reader.read((*messages)[i], i);
+    if (!message) return std::nullopt;
+    chat.messages.push_back(std::move(*message));
+  }
+  chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
+  const Json* kwargs = fields.object("chat_template_kwargs");
+  Json arguments = kwargs == nullptr ? Json::object() : *kwargs;
+  if (const auto effort = fields.text("reasoning_effort")) {
+    arguments.emplace("reasoning_effort", *effort);
+    if (*effort == "none") arguments.emplace("enable_thinking", false);
+  }
+  chat.kwargs_json = json_or_nothing(&arguments);
+  return chat;
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,185 @@
+// Replies of /v1/chat/completions.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/openai/reply.h"
+
+namespace candor::openai {
+namespace {
+
+class ChatReply final : public Reply {
+ public:
+  ChatReply(const Engine& engine, ReplyHead head, size_t n_choices) : engine_(engine), head_(std::move(head)) {
+    for (size_t i = 0; i < n_choices; ++i) choices_.emplace_back(head_.form);
+  }
+
+  void open(size_t choice, const Emit& emit) override {
+    emit(chunk(choice, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
+  }
+
+  void on_event(size_t index, const TokenEvent& event, const Emit& emit) override {
+    Choice& choice = choices_[index];
+    if (event.summary) {
+      usage_.add(*event.summary);
+      head_.warnings.insert(head_.warnings.end(), event.summary->warnings.begin(), event.summary->warnings.end());
+    }
+    Json logprobs;
+    if (event.logprob && head_.wants_logprobs) {
+      logprobs = {{"content", Json::array({logprob_json(event)})}, {"refusal", nullptr}};
+    }
+    for (Json& delta : deltas_of(choice, event, !logprobs.is_null())) {
+      take_delta(index, delta, std::exchange(logprobs, nullptr), emit);
+    }
+    if (!event.finish) return;
+    choice.finish = choice.calls.empty() ? finish_reason(*event.finish) : "tool_calls";
+    if (choice.parser.n_unread() > 0)
+      head_.warnings.push_back("a call of a tool could not be read, and is given as text");
+    if (head_.is_stream) emit(last_chunk(index, event.summary.has_value()));
+  }
+
+  Json whole() override {
+    Json reply = common("chat.completion");
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      Choice& choice = choices_[i];
+      Json logprobs =
+          head_.wants_logprobs ? Json{{"content", std::move(choice.logprobs)}, {"refusal", nullptr}} : Json();
+      reply["choices"].push_back({{"index", i},
+                                  {"message", message_of(choice)},
+                                  {"logprobs", std::move(logprobs)},
+                                  {"finish_reason", choice.finish}});
+    }
+    reply["usage"] = usage_json(usage_);
+    add_notes(reply);
+    return reply;
+  }
+
+  void close(const Emit& emit) override {
+    if (!head_.include_usage) return;
+    Json last = common("chat.completion.chunk");
+    last["usage"] = usage_json(usage_);
+    emit(last);
+  }
+
+ private:
+  struct Choice {
+    explicit Choice(const text::OutputForm& form) : parser(form) {}
+    text::OutputParser parser;
+    std::string text;
+    std::string reasoning;
+    Json calls = Json::array();
+    Json logprobs = Json::array();
+    std::string finish;
+  };
+
+  // What the token adds, as deltas. A logprob needs one to stand in, even if it shows nothing.
+  std::vector<Json> deltas_of(Choice& choice, const TokenEvent& event, bool has_logprob) {
+    std::vector<text::OutputPiece> pieces = choice.parser.push(event.text);
+    const bool is_mark = !event.finish && event.token >= 0 && head_.form.tools != text::ToolForm::kNone &&
+                         engine_.token_bytes(event.token).empty();
+    if (is_mark) std::ranges::move(choice.parser.push(engine_.piece(event.token)), std::back_inserter(pieces));
+    if (event.finish) std::ranges::move(choice.parser.finish(), std::back_inserter(pieces));
+    std::vector<Json> deltas;
+    bool is_reasoning = false;
+    for (text::OutputPiece& piece : pieces) {
+      is_reasoning = is_reasoning || piece.kind == text::OutputPiece::Kind::kReasoning;
+      add_deltas(choice, piece, deltas);
+    }
+    usage_.reasoning_tokens += is_reasoning ? 1 : 0;
+    if (deltas.empty() && has_logprob) deltas.push_back({{"content", ""}});
+    return deltas;
+  }
+
+  void add_deltas(Choice& choice, text::OutputPiece& piece, std::vector<Json>& deltas) const {
+    if (piece.kind == text::OutputPiece::Kind::kContent) {
+      deltas.push_back({{"content", std::move(piece.text)}});
+    } else if (piece.kind == text::OutputPiece::Kind::kReasoning) {
+      deltas.push_back({{"reasoning_content", piece.text}, {"reasoning", piece.text}});
+    } else if (!head_.only_one_call || choice.calls.empty()) {
+      const size_t index = choice.calls.size();
+      const std::string id =
+          fmt::format("call_{}_{}_{}", head_.id.substr(head_.id.find('-') + 1), choice_number(choice), index);
+      choice.calls.push_back(
+          {{"id", id}, {"type", "function"}, {"function", {{"name", piece.name}, {"arguments", piece.text}}}});
+      Json opening = choice.calls.back();
+      opening["function"]["arguments"] = "";
+      opening["index"] = index;
+      deltas.push_back({{"tool_calls", Json::array({std::move(opening)})}});
+      const Json rest = {{"index", index}, {"function", {{"arguments", std::move(piece.text)}}}};
+      deltas.push_back({{"tool_calls", Json::array({rest})}});
+    }
+  }
+
+  size_t choice_number(const Choice& choice) const { return static_cast<size_t>(&choice - choices_.data()); }
+
+  void take_delta(size_t index, Json& delta, Json logprobs, const Emit& emit) {
+    if (head_.is_stream) return emit(chunk(index, std::move(delta), std::move(logprobs), nullptr));
+    Choice& choice = choices_[index];
+    if (logprobs.is_object()) choice.logprobs.push_back(std::move(logprobs["content"].front()));
+    choice.text += delta.value("content", "");
+    choice.reasoning += delta.value("reasoning", "");
+  }
+
+  static Json message_of(Choice& choice) {
+    Json message = {{"role", "assistant"}, {"content", std::move(choice.text)}, {"refusal", nullptr}};
+    if (!choice.reasoning.empty()) message["reasoning_content"] = message["reasoning"] = choice.reasoning;
+    if (choice.calls.empty()) return message;
+    if (message["content"] == "") message["content"] = nullptr;
+    message["tool_calls"] = std::move(choice.calls);
+    return message;
+  }
+
+  Json common(const char* object) const {
+    return {{"id", head_.id},
+            {"object", object},
+            {"created", head_.created},
+            {"model", head_.model},
+            {"system_fingerprint", head_.fingerprint},
+            {"choices", Json::array()}};
+  }
+
+  // Without logprobs there is no such member: the API's description knows no null there.
+  Json chunk(size_t index, Json delta, Json logprobs, Json finish) const {
+    Json choice = {{"index", index}, {"delta", std::move(delta)}, {"finish_reason", std::move(finish)}};
+    if (logprobs.is_object()) choice["logprobs"] = std::move(logprobs);
+    Json reply = common("chat.completion.chunk");
+    reply["choices"].push_back(std::move(choice));
+    if (head_.include_usage) reply["usage"] = nullptr;
+    return reply;
+  }
+
+  Json last_chunk(size_t index, bool is_last) const {
+    Json reply = chunk(index, Json::object(), nullptr, choices_[index].finish);
+    if (is_last) add_notes(reply);
+    return reply;
+  }
+
+  void add_notes(Json& reply) const {
+    reply["timings"] = timings_json(usage_);
+    if (!head_.warnings.empty()) reply["warnings"] = head_.warnings;
+  }
+
+  Json logprob_json(const TokenEvent& event) const {
+    Json json = token_json(engine_, *event.logprob);
+    json["top_logprobs"] = Json::array();
+    for (const TokenLogprob& top : event.top_logprobs) json["top_logprobs"].push_back(token_json(engine_, top));
+    return json;
+  }
+
+  const Engine& engine_;
+  ReplyHead head_;
+  std::vector<Choice> choices_;
+  ReplyUsage usage_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reply> make_chat_reply(const Engine& engine, ReplyHead head, size_t n_choices) {
+  return std::make_unique<ChatReply>(engine, std::move(head), n_choices);
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,49 @@
+// POST /v1/chat/completions, from JSON to an engine request.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+int32_t read_logprobs(Fields& fields) {
+  const bool is_wanted = fields.boolean("logprobs").value_or(false);
+  const auto n_top = fields.integer("top_logprobs", 0, kMaxLogprobs);
+  if (n_top && *n_top > 0 && !is_wanted) fields.refuse("top_logprobs", "top_logprobs needs logprobs: true");
+  return is_wanted ? static_cast<int32_t>(n_top.value_or(0)) : -1;
+}
+
+}  // namespace
+
+Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
+  Fields fields(body);
+  ApiRequest result;
+  result.is_chat = true;
+  read_common(fields, limits, result);
+  Request request;
+  request.sampling = read_sampling(fields, std::nullopt, 1);
+  request.sampling.logprobs = read_logprobs(fields);
+  request.n = result.n_choices;
+  request.scheduling = read_scheduling(fields);
+  request.constraint = read_constraint(fields);
+  if (auto chat = read_chat_prompt(fields)) {
+    read_tools(fields, *chat, result);
+    request.prompt = std::move(*chat);
+  }
+  if (result.forced_call && request.constraint) {
+    fields.refuse("tool_choice", "tool_choice asks for a call, and response_format for something else");
+  } else if (result.forced_call) {
+    request.constraint = result.forced_call;
+  }
+  fields.accept({"verbosity", "prediction", "modalities", "audio", "web_search_options"});
+  result.requests.push_back(std::move(request));
+  settle_unknown(fields, limits, result.warnings);
+  if (fields.fault()) return tl::unexpected(*fields.fault());
+  return result;
+}
+
+}  // namespace candor::openai

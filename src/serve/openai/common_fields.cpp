@@ -1,0 +1,143 @@
+// The fields that /v1/completions and /v1/chat/completions share.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+constexpr int64_t kMaxSeed = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
+
+void read_stop(Fields& fields, SamplingParams& sampling) {
+  const Json* stop = fields.raw("stop");
+  if (stop == nullptr) return;
+  if (stop->is_string()) {
+    sampling.stop.push_back(stop->get<std::string>());
+    return;
+  }
+  if (!stop->is_array() || stop->size() > kMaxStopStrings) {
+    return fields.refuse("stop", fmt::format("stop is {} of {}, expected a string or an array of at most {} strings",
+                                             shown(*stop), stop->size(), kMaxStopStrings));
+  }
+  for (const Json& item : *stop) {
+    if (!item.is_string()) return fields.refuse("stop", fmt::format("stop holds {}, expected strings", shown(item)));
+    sampling.stop.push_back(item.get<std::string>());
+  }
+}
+
+void read_stop_ids(Fields& fields, SamplingParams& sampling) {
+  const Json* ids = fields.array("stop_token_ids");
+  if (ids == nullptr) return;
+  for (const Json& id : *ids) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(kMaxInt)) {
+      return fields.refuse("stop_token_ids", fmt::format("stop_token_ids holds {}, expected token ids", shown(id)));
+    }
+    sampling.stop_ids.push_back(id.get<TokenId>());
+  }
+}
+
+void read_max_tokens(Fields& fields, std::optional<int64_t> fallback, int64_t least, SamplingParams& sampling) {
+  sampling.max_tokens = fallback;
+  for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+    if (const auto value = fields.integer(name, least, std::numeric_limits<int64_t>::max()))
+      sampling.max_tokens = value;
+  }
+}
+
+}  // namespace
+
+SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_tokens, int64_t least_max_tokens) {
+  SamplingParams sampling;
+  sampling.temperature = fields.number("temperature", 0, 2).value_or(1.0);
+  sampling.top_p = fields.number("top_p", 0, 1).value_or(1.0);
+  sampling.min_p = fields.number("min_p", 0, 1).value_or(0.0);
+  sampling.top_k = std::max<int64_t>(0, fields.integer("top_k", -1, kMaxInt).value_or(0));
+  if (const auto seed = fields.integer("seed", std::numeric_limits<int64_t>::min(), kMaxSeed)) {
+    sampling.seed = static_cast<uint64_t>(*seed);
+  }
+  sampling.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  read_max_tokens(fields, default_max_tokens, least_max_tokens, sampling);
+  read_stop(fields, sampling);
+  read_stop_ids(fields, sampling);
+  read_sampler(fields, sampling);
+  return sampling;
+}
+
+Scheduling read_scheduling(Fields& fields) {
+  Scheduling scheduling;
+  scheduling.priority = static_cast<int32_t>(-fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0));
+  scheduling.deadline_ms = fields.number("t_max_ms", 0, 1e9).value_or(0.0);
+  scheduling.cache_scope = fields.text("cache_salt").value_or("");
+  return scheduling;
+}
+
+ErrorInfo model_not_found(const std::string& model) {
+  return {.status = 404,
+          .message = fmt::format("the model \"{}\" does not exist here; GET /v1/models lists those that do", model),
+          .param = "model",
+          .code = "model_not_found"};
+}
+
+void check_model(Fields& fields, const ApiLimits& limits, std::string& model) {
+  model = fields.text("model").value_or(limits.model);
+  if (model == limits.model || std::ranges::find(limits.aliases, model) != limits.aliases.end()) return;
+  fields.refuse_with(model_not_found(model));
+}
+
+void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request) {
+  check_model(fields, limits, request.model);
+  request.n_choices = static_cast<int32_t>(fields.integer("n", 1, limits.max_choices).value_or(1));
+  request.stream = fields.boolean("stream").value_or(false);
+  if (const Json* options = fields.object("stream_options")) {
+    Fields inner(*options, "stream_options");
+    request.include_usage = inner.boolean("include_usage").value_or(false);
+    inner.accept({"include_obfuscation", "continuous_usage_stats"});
+    if (inner.fault()) fields.refuse_with(*inner.fault());
+  }
+  if (const auto slot = fields.integer("id_slot", -1, 0); slot && *slot >= 0) {
+    request.warnings.push_back("id_slot has no effect: requests have no fixed places here");
+  }
+  fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata", "store",
+                 "service_tier", "cache_prompt", "request_id"});
+}
+
+void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings) {
+  constexpr size_t kMostNamed = 32;
+  const std::vector<std::string> names = fields.unknown();
+  for (size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
+    const std::string words = fmt::format("{} is not known here and has no effect", shown(Json(names[i])));
+    if (limits.is_strict) return fields.refuse(names[i].c_str(), words);
+    warnings.push_back(words);
+  }
+  if (names.size() > kMostNamed)
+    warnings.push_back(fmt::format("and {} further unknown fields", names.size() - kMostNamed));
+}
+
+ErrorInfo to_api_error(const EngineError& error) {
+  using Kind = EngineError::Kind;
+  ErrorInfo info{.message = error.message, .param = error.param};
+  if (error.kind == Kind::kContextLength) info.code = "context_length_exceeded";
+  if (error.kind == Kind::kNotFound) info.status = 404;
+  if (error.kind == Kind::kOverloaded) {
+    info.status = 429;
+    info.type = "rate_limit_error";
+    info.code = "queue_full";
+  }
+  if (error.kind == Kind::kOutOfMemory || error.kind == Kind::kCancelled) {
+    info.status = 503;
+    info.type = "server_error";
+  }
+  if (error.kind == Kind::kInternal || error.kind == Kind::kIo) {
+    info.status = 500;
+    info.type = "server_error";
+  }
+  return info;
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,94 @@
+// POST /v1/completions, from JSON to engine requests.
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+constexpr int64_t kDefaultMaxTokens = 16;
+
+bool is_token_id(const Json& value) {
+  return value.is_number_unsigned() &&
+         value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<TokenId>::max());
+}
+
+// One element of the list, or the prompt itself; the reason in `fault` where it is none.
+std::optional<Prompt> read_one(const Json& value, std::string& fault) {
+  if (value.is_string()) return TextPrompt{.text = value.get<std::string>()};
+  if (!value.is_array()) {
+    fault = fmt::format("{}, expected a string or token ids", shown(value));
+    return std::nullopt;
+  }
+  TokenPrompt tokens;
+  for (const Json& item : value) {
+    if (!is_token_id(item)) {
+      fault = fmt::format("{}, expected a token id", shown(item));
+      return std::nullopt;
+    }
+    tokens.push_back(item.get<TokenId>());
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::vector<Prompt> read_prompts(Fields& fields, const char* name) {
+  const Json* value = fields.raw(name);
+  std::vector<Prompt> prompts;
+  if (value == nullptr) {
+    fields.refuse(name, fmt::format("{} is missing, expected a string, token ids, or a list of either", name));
+    return prompts;
+  }
+  const bool is_list = value->is_array() && !value->empty() && !value->front().is_number();
+  const size_t n = is_list ? value->size() : 1;
+  if (n > kMaxPrompts) {
+    fields.refuse(name, fmt::format("{} has {} elements, expected at most {}", name, n, kMaxPrompts));
+    return prompts;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    std::string fault;
+    auto prompt = read_one(is_list ? (*value)[i] : *value, fault);
+    if (!prompt) {
+      fields.refuse(name, fmt::format("{} holds {}", name, fault));
+      return prompts;
+    }
+    prompts.push_back(std::move(*prompt));
+  }
+  return prompts;
+}
+
+Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) {
+  Fields fields(body);
+  ApiRequest result;
+  read_common(fields, limits, result);
+  result.echo = fields.boolean("echo").value_or(false);
+  Request base;
+  base.sampling = read_sampling(fields, kDefaultMaxTokens, 1);
+  base.sampling.logprobs = static_cast<int32_t>(fields.integer("logprobs", 0, kMaxLogprobs).value_or(-1));
+  base.n = result.n_choices;
+  base.scheduling = read_scheduling(fields);
+  base.constraint = read_constraint(fields);
+  if (const auto best_of = fields.integer("best_of", 1, limits.max_choices); best_of && *best_of != result.n_choices) {
+    fields.refuse("best_of",
+                  fmt::format("best_of is {}, and only n ({}) answers are drawn", *best_of, result.n_choices));
+  }
+  if (result.echo) fields.refuse("echo", "echo is not offered");
+  if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty()) {
+    fields.refuse("suffix", "suffix is not offered: the model continues texts, it does not fill them in");
+  }
+  for (Prompt& prompt : read_prompts(fields, "prompt")) {
+    base.prompt = std::move(prompt);
+    result.requests.push_back(base);
+  }
+  settle_unknown(fields, limits, result.warnings);
+  if (fields.fault()) return tl::unexpected(*fields.fault());
+  return result;
+}
+
+}  // namespace candor::openai

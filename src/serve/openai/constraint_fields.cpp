@@ -1,0 +1,83 @@
+// response_format, and what other servers call the same.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+using Kind = ConstraintSpec::Kind;
+
+std::optional<ConstraintSpec> read_schema(Fields& fields, const Json& format) {
+  const auto holder = format.find("json_schema");
+  const bool is_object = holder != format.end() && holder->is_object();
+  if (!is_object || !holder->contains("schema") || !(*holder)["schema"].is_object()) {
+    fields.refuse("response_format", "response_format.json_schema.schema is missing, expected an object");
+    return std::nullopt;
+  }
+  return ConstraintSpec{.kind = Kind::kJsonSchema, .source = to_text((*holder)["schema"])};
+}
+
+std::optional<ConstraintSpec> read_format(Fields& fields) {
+  const Json* format = fields.object("response_format");
+  if (format == nullptr) return std::nullopt;
+  const auto type = format->find("type");
+  if (type != format->end() && *type == "text") return std::nullopt;
+  if (type != format->end() && *type == "json_object") return ConstraintSpec{.kind = Kind::kJsonObject};
+  if (type != format->end() && *type == "json_schema") return read_schema(fields, *format);
+  fields.refuse("response_format", "response_format.type is not text, json_object or json_schema");
+  return std::nullopt;
+}
+
+struct OtherName {
+  const char* name;
+  Kind kind;
+};
+
+constexpr OtherName kOtherNames[] = {
+    {"guided_json", Kind::kJsonSchema},
+    {"json_schema", Kind::kJsonSchema},
+    {"json", Kind::kJsonSchema},
+    {"guided_regex", Kind::kRegex},
+    {"regex", Kind::kRegex},
+    {"guided_grammar", Kind::kGbnf},
+    {"grammar", Kind::kGbnf},
+    {"guided_choice", Kind::kChoice},
+    {"choice", Kind::kChoice},
+};
+
+}  // namespace
+
+std::optional<ConstraintSpec> read_constraint(Fields& fields) {
+  std::optional<ConstraintSpec> spec = read_format(fields);
+  const auto take = [&](Fields& from, const OtherName& other) {
+    const Json* value = from.raw(other.name);
+    if (value == nullptr) return;
+    if (spec)
+      return fields.refuse(other.name, fmt::format("{} comes beside another constraint, expected one", other.name));
+    const bool is_text = other.kind == Kind::kRegex || other.kind == Kind::kGbnf;
+    if (is_text && !value->is_string()) {
+      return fields.refuse(other.name, fmt::format("{} is {}, expected a string", other.name, shown(*value)));
+    }
+    spec = ConstraintSpec{.kind = other.kind,
+                          .source = is_text || value->is_string() ? value->get<std::string>() : to_text(*value)};
+  };
+  for (const OtherName& other : kOtherNames) {
+    if (std::string_view(other.name) != "json" && std::string_view(other.name) != "choice") take(fields, other);
+  }
+  if (const Json* outputs = fields.object("structured_outputs")) {
+    Fields inner(*outputs, "structured_outputs");
+    for (const OtherName& other : kOtherNames) take(inner, other);
+    for (const std::string& name : inner.unknown()) {
+      inner.refuse(name.c_str(), fmt::format("structured_outputs.{} is not offered", name));
+    }
+    if (inner.fault()) fields.refuse_with(*inner.fault());
+  }
+  return spec;
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,53 @@
+#pragma once
+// A reply over HTTP: one JSON body, or server-sent events that end with [DONE].
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "serve/http/exchange.h"
+#include "serve/openai/job.h"
+
+namespace candor::openai {
+
+class HttpSink final : public Sink {
+ public:
+  HttpSink(std::shared_ptr<http::Exchange> exchange, http::Headers headers)
+      : exchange_(std::move(exchange)), headers_(std::move(headers)) {}
+
+  void open_stream() override {
+    is_open_ = true;
+    http::HttpResponse head{.content_type = "text/event-stream", .headers = headers_};
+    head.headers.emplace_back("cache-control", "no-cache");
+    head.headers.emplace_back("x-accel-buffering", "no");
+    exchange_->open_stream(std::move(head));
+  }
+  void chunk(const std::string& json) override { exchange_->write("data: " + json + "\n\n"); }
+  void end_stream() override {
+    exchange_->write("data: [DONE]\n\n");
+    exchange_->finish();
+  }
+  void whole(const std::string& json) override { exchange_->respond({.body = json, .headers = headers_}); }
+  void fail(const ErrorInfo& error) override {
+    http::HttpResponse response = http::error_response(error);
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    if (!is_open_) return exchange_->respond(std::move(response));
+    chunk(response.body);
+    exchange_->finish();
+  }
+
+ private:
+  std::shared_ptr<http::Exchange> exchange_;
+  http::Headers headers_;
+  bool is_open_ = false;
+};
+
+inline ErrorInfo too_many(int32_t limit) {
+  return {
+      .status = 429,
+      .message = "this key has " + std::to_string(limit) + " generations in work, as many as it may; try again later",
+      .type = "rate_limit_error",
+      .code = "rate_limit_exceeded"};
+}
+
+}  // namespace candor::openai

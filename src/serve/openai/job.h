@@ -1,0 +1,87 @@
+#pragma once
+// One generation on its way: its requests in the engine, its reply, and where the reply goes. Events come on the engine
+// thread and are only queued there; one worker at a time makes JSON of them.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "candor/engine.h"
+#include "serve/http/worker_pool.h"
+#include "serve/openai/api_request.h"
+#include "serve/openai/reply.h"
+
+namespace candor::openai {
+
+// Where a reply goes: an HTTP exchange or one id of a WebSocket. Calls come from one thread at a time.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void open_stream() = 0;
+  virtual void chunk(const std::string& json) = 0;
+  virtual void end_stream() = 0;
+  virtual void whole(const std::string& json) = 0;
+  // Before or inside the reply; ends it.
+  virtual void fail(const ErrorInfo& error) = 0;
+};
+
+class Job : public std::enable_shared_from_this<Job> {
+ public:
+  // All borrowed but the sink and the reply.
+  // ticket: released when the job is over, and nothing of it is left in the engine.
+  Job(Engine& engine, http::WorkerPool& workers, std::unique_ptr<Reply> reply, std::unique_ptr<Sink> sink,
+      std::shared_ptr<void> ticket)
+      : ticket_(std::move(ticket)),
+        engine_(engine),
+        workers_(workers),
+        reply_(std::move(reply)),
+        sink_(std::move(sink)) {}
+
+  // On a worker: submits everything, or answers why not.
+  void start(const ApiRequest& request);
+  // Any thread: the client left. Nothing more is sent.
+  void cancel();
+  // Any thread: the reply ends with this error.
+  void abort(const ErrorInfo& error);
+
+ private:
+  struct Arrived {
+    size_t choice = 0;
+    TokenEvent event{};
+  };
+
+  bool submit(const ApiRequest& request, size_t prompt);
+  void push(size_t prompt, const TokenEvent& event);
+  void schedule();
+  void drain();
+  void take(const Arrived& arrived);
+  void finish();
+  void fail(const ErrorInfo& error);
+  void cancel_requests();
+
+  // Constant after start().
+  const std::shared_ptr<void> ticket_;
+  Engine& engine_;
+  http::WorkerPool& workers_;
+  bool is_stream_ = false;
+  size_t n_per_prompt_ = 1;
+
+  // Of the worker that drains, or starts.
+  std::unique_ptr<Reply> reply_;
+  std::unique_ptr<Sink> sink_;
+  size_t n_open_ = 0;  // requests without their last event
+  bool is_over_ = false;
+
+  std::atomic<bool> is_cancelled_{false};
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::vector<Arrived> arrived_;
+  std::vector<RequestId> ids_;
+  std::optional<ErrorInfo> abort_error_;
+  bool is_scheduled_ = true;  // events wait until start() is through
+};
+
+}  // namespace candor::openai

@@ -1,0 +1,28 @@
+#pragma once
+// A client's JSON, read strictly (RFC 8259, and further): one object at the top, nothing behind it, no key twice, no
+// nesting deeper than kMaxDepth, no number that a double cannot hold, valid UTF-8. Order of keys is kept: templates
+// show it.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "serve/http/message.h"
+
+namespace candor::openai {
+
+using Json = nlohmann::ordered_json;
+using http::ErrorInfo;
+// A value, or the reply that the client gets instead.
+template <class T>
+using Checked = tl::expected<T, ErrorInfo>;
+
+inline constexpr int kMaxDepth = 128;
+inline constexpr size_t kMaxValues = 1'000'000;
+
+Checked<Json> parse_body(std::string_view body);
+
+// As text for a reply; invalid UTF-8 becomes U+FFFD.
+std::string to_text(const Json& json);
+
+}  // namespace candor::openai

@@ -1,0 +1,25 @@
+#pragma once
+// GET /metrics, in Prometheus' text format. Counters of the server's own, and the engine's at the moment of asking.
+// Any thread.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "candor/engine.h"
+
+namespace candor::openai {
+
+class MetricsPage {
+ public:
+  void count_reply(int status);
+  // n_jobs: generations in work.
+  std::string text(const Engine& engine, int32_t n_jobs) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int, uint64_t> replies_;  // by status; guarded by mutex_
+};
+
+}  // namespace candor::openai

@@ -1,0 +1,43 @@
+#include "serve/openai/model_form.h"
+
+#include <string>
+#include <utility>
+
+namespace candor::openai {
+namespace {
+
+constexpr const char* kTools =
+    R"([{"type":"function","function":{"name":"probe_tool","description":"d","parameters":{"type":"object","properties":{}}}}])";
+constexpr const char* kCall =
+    R"({"tool_calls":[{"id":"call00001","type":"function","function":{"name":"probe_call","arguments":{"a":1}}}]})";
+
+std::string rendered(const Engine& engine, std::vector<Message> messages, const char* tools) {
+  ChatPrompt chat{.messages = std::move(messages), .tools_json = tools};
+  auto text = engine.apply_template(chat);
+  return text ? std::move(*text) : std::string();
+}
+
+bool holds(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+ModelForm probe_model_form(const Engine& engine) {
+  ModelForm form;
+  if (!engine.info().has_chat_template) return form;
+  const Message user{.role = "user", .content = "hi"};
+  const std::string with_tools = rendered(engine, {user}, kTools);
+  form.shows_tools = holds(with_tools, "probe_tool");
+  const std::string called = rendered(engine, {user, {.role = "assistant", .extra_json = kCall}}, kTools);
+  if (form.shows_tools) form.output.tools = text::tool_form_of(holds(called, "probe_call") ? called : with_tools);
+  const Message thinker{.role = "assistant", .content = "x", .extra_json = R"({"reasoning_content":"probe_thought"})"};
+  const std::string plain = rendered(engine, {user}, "");
+  form.output.opens_in_reasoning = plain.ends_with("<think>\n") || plain.ends_with("<think>");
+  form.output.has_reasoning = form.output.opens_in_reasoning ||
+                              text::writes_reasoning(rendered(engine, {user, thinker}, "")) ||
+                              text::writes_reasoning(plain);
+  return form;
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,16 @@
+#pragma once
+// How a model writes reasoning and calls of tools, found out by showing its template a conversation that has both.
+
+#include "candor/engine.h"
+#include "text/chat/output_parser.h"
+
+namespace candor::openai {
+
+struct ModelForm {
+  text::OutputForm output{};
+  bool shows_tools = false;  // the template passes the tools on to the model
+};
+
+ModelForm probe_model_form(const Engine& engine);
+
+}  // namespace candor::openai

@@ -1,0 +1,78 @@
+#include "serve/openai/reply.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "candor/version.h"
+
+namespace candor::openai {
+
+void ReplyUsage::add(const RequestSummary& summary) {
+  usage.prompt_tokens += summary.usage.prompt_tokens;
+  usage.completion_tokens += summary.usage.completion_tokens;
+  usage.cached_tokens += summary.usage.cached_tokens;
+  usage.seed = summary.usage.seed;
+  timings = summary.timings;
+}
+
+std::string finish_reason(FinishReason reason) {
+  const bool is_length =
+      reason == FinishReason::kLength || reason == FinishReason::kContextFull || reason == FinishReason::kDeadline;
+  return is_length ? "length" : "stop";
+}
+
+Json usage_json(const ReplyUsage& sum) {
+  const Usage& usage = sum.usage;
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}, {"audio_tokens", 0}}},
+          {"completion_tokens_details",
+           {{"reasoning_tokens", sum.reasoning_tokens},
+            {"accepted_prediction_tokens", 0},
+            {"rejected_prediction_tokens", 0},
+            {"audio_tokens", 0}}}};
+}
+
+Json timings_json(const ReplyUsage& sum) {
+  const Usage& usage = sum.usage;
+  const RequestTimings& t = sum.timings;
+  const int64_t n_read = usage.prompt_tokens - usage.cached_tokens;
+  const auto per = [](double ms, int64_t n) { return n > 0 ? ms / static_cast<double>(n) : 0.0; };
+  return {{"cache_n", usage.cached_tokens},
+          {"prompt_n", n_read},
+          {"prompt_ms", t.prefill_ms},
+          {"prompt_per_token_ms", per(t.prefill_ms, n_read)},
+          {"prompt_per_second", t.prefill_tokens_per_s},
+          {"predicted_n", usage.completion_tokens},
+          {"predicted_ms", t.decode_ms},
+          {"predicted_per_token_ms", per(t.decode_ms, usage.completion_tokens)},
+          {"predicted_per_second", t.decode_tokens_per_s},
+          {"queue_ms", t.queue_ms},
+          {"ttft_ms", t.ttft_ms},
+          {"seed", usage.seed}};
+}
+
+std::string token_text(const Engine& engine, TokenId token) {
+  const std::string_view bytes = engine.token_bytes(token);
+  return to_valid_utf8(bytes.empty() ? engine.piece(token) : bytes);
+}
+
+Json token_json(const Engine& engine, const TokenLogprob& token) {
+  std::string_view bytes = engine.token_bytes(token.token);
+  if (bytes.empty()) bytes = engine.piece(token.token);
+  Json list = Json::array();
+  for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
+  constexpr float kNever = -9999.0f;
+  const float logprob = std::isfinite(token.logprob) ? std::max(token.logprob, kNever) : kNever;
+  return {{"token", to_valid_utf8(bytes)}, {"logprob", logprob}, {"bytes", std::move(list)}};
+}
+
+std::string fingerprint_of(const ModelInfo& info) {
+  return fmt::format("fp_{:016x}_{}", info.hash, kNumericsVersion);
+}
+
+}  // namespace candor::openai

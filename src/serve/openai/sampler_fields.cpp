@@ -1,0 +1,117 @@
+// The further parameters of sampling, under the names that llama.cpp's and vLLM's clients send. Ranges that depend on
+// each other are the engine's to check.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
+
+struct NumberField {
+  const char* name;
+  double SamplingParams::*target;
+  double least;
+  double most;
+};
+
+constexpr NumberField kNumbers[] = {
+    {"dynatemp_range", &SamplingParams::dynatemp_range, 0, 100},
+    {"dynatemp_exponent", &SamplingParams::dynatemp_exponent, 0.01, 100},
+    {"typical_p", &SamplingParams::typical_p, 0, 1},
+    {"xtc_probability", &SamplingParams::xtc_probability, 0, 1},
+    {"xtc_threshold", &SamplingParams::xtc_threshold, 0, 1},
+    {"repeat_penalty", &SamplingParams::repetition_penalty, 0.01, 100},
+    {"repetition_penalty", &SamplingParams::repetition_penalty, 0.01, 100},
+    {"frequency_penalty", &SamplingParams::frequency_penalty, -2, 2},
+    {"presence_penalty", &SamplingParams::presence_penalty, -2, 2},
+    {"dry_multiplier", &SamplingParams::dry_multiplier, 0, 100},
+    {"dry_base", &SamplingParams::dry_base, 1, 10},
+};
+
+struct IntegerField {
+  const char* name;
+  int64_t SamplingParams::*target;
+  int64_t least;
+};
+
+constexpr IntegerField kIntegers[] = {
+    {"repeat_last_n", &SamplingParams::repeat_last_n, -1},
+    {"dry_allowed_length", &SamplingParams::dry_allowed_length, 0},
+    {"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n, -1},
+    {"no_repeat_ngram_size", &SamplingParams::no_repeat_ngram_size, 0},
+    {"min_tokens", &SamplingParams::min_tokens, 0},
+    {"min_new_tokens", &SamplingParams::min_tokens, 0},
+};
+
+bool read_texts(Fields& fields, const char* name, std::vector<std::string>& texts) {
+  const Json* list = fields.array(name);
+  if (list == nullptr) return false;
+  texts.clear();
+  for (const Json& item : *list) {
+    if (item.is_string()) {
+      texts.push_back(item.get<std::string>());
+    } else {
+      fields.refuse(name, fmt::format("{} holds {}, expected strings", name, shown(item)));
+    }
+  }
+  return true;
+}
+
+// {"1234": -100}: ids as text, which is what JSON's keys are.
+void read_logit_bias(Fields& fields, SamplingParams& sampling) {
+  const Json* map = fields.object("logit_bias");
+  if (map == nullptr) return;
+  for (const auto& [key, value] : map->items()) {
+    LogitBias bias;
+    const auto [end, status] = std::from_chars(key.data(), key.data() + key.size(), bias.token);
+    if (status != std::errc() || end != key.data() + key.size() || bias.token < 0) {
+      return fields.refuse("logit_bias",
+                           fmt::format("logit_bias has the key {}, expected a token id", shown(Json(key))));
+    }
+    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)) {
+      return fields.refuse("logit_bias",
+                           fmt::format("logit_bias[{}] is {}, expected a number from -100 to 100", key, shown(value)));
+    }
+    bias.bias = value.get<double>();
+    bias.ban = bias.bias == -100;
+    sampling.logit_bias.push_back(bias);
+  }
+}
+
+void read_allowed_ids(Fields& fields, SamplingParams& sampling) {
+  const Json* ids = fields.array("allowed_token_ids");
+  if (ids == nullptr) return;
+  for (const Json& id : *ids) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(kMaxInt)) {
+      return fields.refuse("allowed_token_ids",
+                           fmt::format("allowed_token_ids holds {}, expected token ids", shown(id)));
+    }
+    sampling.allowed_token_ids.push_back(id.get<TokenId>());
+  }
+}
+
+}  // namespace
+
+void read_sampler(Fields& fields, SamplingParams& sampling) {
+  for (const NumberField& field : kNumbers) {
+    if (const auto value = fields.number(field.name, field.least, field.most)) sampling.*field.target = *value;
+  }
+  for (const IntegerField& field : kIntegers) {
+    if (const auto value = fields.integer(field.name, field.least, kMaxInt)) sampling.*field.target = *value;
+  }
+  read_texts(fields, "samplers", sampling.samplers);
+  read_texts(fields, "bad_words", sampling.bad_words);
+  read_texts(fields, "dry_sequence_breakers", sampling.dry_sequence_breakers);
+  sampling.logprobs_after_chain = fields.boolean("post_sampling_probs").value_or(false);
+  read_logit_bias(fields, sampling);
+  read_allowed_ids(fields, sampling);
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,99 @@
+// tools and tool_choice. A choice that must be a call is enforced by a schema: the answer is then one JSON object with
+// "name" and "parameters", whatever form the model would have chosen.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/openai/api_request.h"
+
+namespace candor::openai {
+namespace {
+
+constexpr size_t kMaxTools = 128;
+
+// Why it is no tool; "" if it is one.
+std::string fault_of(const Json& tool) {
+  const auto function = tool.is_object() ? tool.find("function") : tool.end();
+  if (!tool.is_object() || function == tool.end() || !function->is_object()) return "has no function";
+  const auto name = function->find("name");
+  if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty())
+    return "has no function.name";
+  const auto parameters = function->find("parameters");
+  if (parameters == function->end() || parameters->is_null()) return {};
+  if (!parameters->is_object()) return "has function.parameters that are no schema";
+  const auto type = parameters->find("type");
+  return type != parameters->end() && *type != "object" ? "has function.parameters of a type other than object" : "";
+}
+
+Json call_schema(const Json& tool) {
+  const Json& function = tool["function"];
+  const auto given = function.find("parameters");
+  const bool is_given = given != function.end() && given->is_object();
+  const Json parameters = is_given ? *given : Json{{"type", "object"}, {"additionalProperties", false}};
+  return {{"type", "object"},
+          {"properties", {{"name", {{"const", function["name"]}}}, {"parameters", parameters}}},
+          {"required", {"name", "parameters"}},
+          {"additionalProperties", false}};
+}
+
+// The name in {"type": "function", "function": {"name": ...}}.
+std::optional<std::string> named_tool(const Json& choice) {
+  const auto function = choice.is_object() ? choice.find("function") : choice.end();
+  if (!choice.is_object() || function == choice.end() || !function->is_object()) return std::nullopt;
+  const auto name = function->find("name");
+  return name != function->end() && name->is_string() ? std::optional(name->get<std::string>()) : std::nullopt;
+}
+
+bool check_tools(Fields& fields, const Json& tools) {
+  if (tools.size() > kMaxTools) {
+    fields.refuse("tools", fmt::format("tools has {} elements, expected at most {}", tools.size(), kMaxTools));
+    return false;
+  }
+  for (size_t i = 0; i < tools.size(); ++i) {
+    if (const std::string fault = fault_of(tools[i]); !fault.empty()) {
+      fields.refuse("tools", fmt::format("tools[{}] {}", i, fault));
+      return false;
+    }
+  }
+  return true;
+}
+
+void force_call(Fields& fields, const Json& tools, const std::optional<std::string>& name, ApiRequest& result) {
+  Json schemas = Json::array();
+  for (const Json& tool : tools) {
+    if (!name || tool["function"]["name"] == *name) schemas.push_back(call_schema(tool));
+  }
+  if (schemas.empty()) return fields.refuse("tool_choice", "tool_choice names a tool that is not in tools");
+  result.must_call = true;
+  result.forced_call = ConstraintSpec{.kind = ConstraintSpec::Kind::kJsonSchema,
+                                      .source = to_text(schemas.size() == 1 ? schemas[0] : Json{{"anyOf", schemas}})};
+}
+
+}  // namespace
+
+void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
+  const Json* tools = fields.array("tools");
+  const Json* choice = fields.raw("tool_choice");
+  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  const bool has_tools = tools != nullptr && !tools->empty();
+  if (has_tools && !check_tools(fields, *tools)) return;
+  const std::string word = choice != nullptr && choice->is_string() ? choice->get<std::string>() : "";
+  if (choice == nullptr || word == "auto" || word == "none") {
+    result.has_tools = has_tools && word != "none";
+  } else if (!has_tools) {
+    return fields.refuse("tool_choice", "tool_choice asks for a call, and there are no tools");
+  } else if (const auto name = named_tool(*choice); name || word == "required") {
+    result.has_tools = true;
+    force_call(fields, *tools, name, result);
+  } else {
+    return fields.refuse(
+        "tool_choice",
+        fmt::format("tool_choice is {}, expected none, auto, required or a named function", shown(*choice)));
+  }
+  if (result.has_tools) chat.tools_json = to_text(*tools);
+}
+
+}  // namespace candor::openai

@@ -1,0 +1,77 @@
+// Tools: a choice that must be a call is one, streamed and plain; what cannot be a tool is refused.
+
+#include "serve/client.h"
+
+namespace candor::testing {
+namespace {
+
+class tools : public ServerTest {
+ protected:
+  static Json weather() {
+    Json body = user_says("What is the weather?", 120);
+    const Json place = {{"type", "string"}, {"enum", {"Rome", "Oslo"}}};
+    const Json parameters = {{"type", "object"},
+                             {"properties", {{"place", place}}},
+                             {"required", {"place"}},
+                             {"additionalProperties", false}};
+    body["tools"] = {{{"type", "function"}, {"function", {{"name", "weather"}, {"parameters", parameters}}}}};
+    return body;
+  }
+};
+
+TEST_F(tools, a_named_choice_is_enforced) {
+  Json body = weather();
+  body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "weather"}}}};
+  const Json choice = post_until_whole(port(), body).json()["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  EXPECT_TRUE(choice["message"]["content"].is_null());
+  const Json& call = choice["message"]["tool_calls"][0];
+  EXPECT_EQ(call["function"]["name"], "weather");
+  const Json arguments = Json::parse(call["function"]["arguments"].get<std::string>());
+  EXPECT_TRUE(arguments["place"] == "Rome" || arguments["place"] == "Oslo");
+}
+
+TEST_F(tools, a_streamed_call_has_its_name_once_and_arguments_that_join_to_json) {
+  Json body = weather();
+  body["tool_choice"] = "required";
+  body["stream"] = true;
+  std::string arguments;
+  int n_names = 0;
+  Json finish;
+  for (const Json& event : post_until_whole(port(), body).events()) {
+    const Json& choice = event["choices"][0];
+    if (!choice["finish_reason"].is_null()) finish = choice["finish_reason"];
+    if (!choice["delta"].contains("tool_calls")) continue;
+    const Json& call = choice["delta"]["tool_calls"][0];
+    EXPECT_EQ(call["index"], 0);
+    n_names += call["function"].contains("name") ? 1 : 0;
+    arguments += call["function"].value("arguments", "");
+  }
+  EXPECT_EQ(n_names, 1);
+  EXPECT_EQ(finish, "tool_calls");
+  EXPECT_TRUE(Json::parse(arguments)["place"].is_string());
+}
+
+TEST_F(tools, what_is_no_tool_is_refused) {
+  const auto status = [](const Json& change) {
+    Json body = weather();
+    body.update(change);
+    return post(port(), "/v1/chat/completions", body).status;
+  };
+  EXPECT_EQ(status({{"tools",
+                     {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", {{"type", "objekt"}}}}}}}}}),
+            400);
+  EXPECT_EQ(status({{"tools", {1}}}), 400);
+  EXPECT_EQ(status({{"tool_choice", "sometimes"}}), 400);
+  EXPECT_EQ(status({{"tool_choice", {{"type", "function"}, {"function", {{"name", "other"}}}}}}), 400);
+  EXPECT_EQ(status({{"tools", nullptr}, {"tool_choice", "required"}}), 400);
+  EXPECT_EQ(status({{"tool_choice", "none"}}), 200);
+}
+
+TEST_F(tools, tools_that_the_template_does_not_show_are_said_to_be_so) {
+  const Json reply = post(port(), "/v1/chat/completions", weather()).json();
+  EXPECT_NE(reply["warnings"].dump().find("does not show tools"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace candor::testing
