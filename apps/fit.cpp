@@ -50,6 +50,7 @@ nlohmann::ordered_json to_json(const MemoryPlan& plan) {
           {"kv_type", plan.kv_type},
           {"n_ctx", plan.n_ctx},
           {"scratch_bytes", plan.scratch_bytes},
+          {"draft_bytes", plan.draft_bytes},
           {"total_bytes", plan.total_bytes()},
           {"available_bytes", plan.available_bytes},
           {"cgroup_limit_bytes", plan.limit_bytes},
@@ -74,6 +75,7 @@ std::string to_text(const MemoryPlan& plan) {
                      format_bytes(plan.kv_bytes), format_count(n_tokens), format_bytes(plan.kv_bytes_per_token),
                      plan.kv_type, format_count(plan.n_ctx)) +
          fmt::format("{:<14} {:>10}\n", "activations", format_bytes(plan.scratch_bytes)) +
+         (plan.draft_bytes > 0 ? fmt::format("{:<14} {:>10}\n", "draft model", format_bytes(plan.draft_bytes)) : "") +
          fmt::format("{:<14} {:>10}\n{:<14} {:>10}\n{}\n", "in all", format_bytes(plan.total_bytes()), "available",
                      room, verdict);
 }
@@ -101,6 +103,7 @@ void add_fit(CLI::App& app, Action& action) {
   add_int(*command, "--sequences", options->n_sequences, 1, 4096, "sequences at once (1)");
   add_choice(*command, "--kv-type", options->generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
              "numbers in the K/V cache");
+  add_speculation_options(*command, options->generation);
   add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

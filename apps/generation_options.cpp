@@ -25,6 +25,19 @@ std::vector<std::string> preset_names() {
 
 }  // namespace
 
+void add_speculation_options(CLI::App& command, GenerationOptions& o) {
+  add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
+             "check guesses several at a time; same answer. ngram: what stood in the text before; auto: draft where "
+             "there is one, else off");
+  command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which guesses")->type_name("FILE");
+}
+
+void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
+  if (o.draft) options.draft_path = *o.draft;
+  if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
+  if (o.speculate == "draft" || (o.speculate == "auto" && o.draft)) options.speculation = Speculation::kDraft;
+}
+
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   command.add_option("-m,--model", o.model, "the model's file")->type_name("FILE");
@@ -42,7 +55,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->type_name("ID")
       ->expected(1)
       ->take_all();
-  add_choice(command, "--speculate", o.speculate, {"off", "ngram"}, "guess what stood in the text before; same answer");
+  add_speculation_options(command, o);
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the model's end token");
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
              "crop drops the oldest tokens and goes on");
@@ -60,7 +73,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
   options.use_kv_cache = !o.no_kv_cache;
   options.max_running = 1;
-  if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
+  apply_speculation(o, options);
   if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
   if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
   if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;

@@ -27,13 +27,16 @@ struct GenerationOptions {
   std::vector<std::string> stop;
   std::vector<int64_t> stop_ids;
   std::optional<std::string> system;
-  std::string speculate = "off";
+  std::string speculate = "auto";
+  std::optional<std::string> draft;
   bool ignore_eos = false;
   bool no_kv_cache = false;
 };
 
 void add_generation_options(CLI::App& command, GenerationOptions& options);
+void add_speculation_options(CLI::App& command, GenerationOptions& options);  // a part of the above
 
+void apply_speculation(const GenerationOptions& options, EngineOptions& engine);
 EngineOptions engine_options(const GenerationOptions& options, const std::filesystem::path& model);
 SamplingParams sampling_params(const GenerationOptions& options);
 OnContextFull context_full_action(const GenerationOptions& options);

@@ -50,6 +50,8 @@ std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
         {"completion_tokens", usage.completion_tokens},
         {"cached_tokens", usage.cached_tokens},
         {"cropped_tokens", usage.cropped_tokens},
+        {"drafted_tokens", usage.drafted_tokens},
+        {"accepted_tokens", usage.accepted_tokens},
         {"token_layers", usage.token_layers}}},
       {"timings",
        {{"ttft_ms", t.ttft_ms},

@@ -22,56 +22,18 @@
 
 #include "candor/event.h"
 #include "candor/metrics.h"
+#include "candor/options.h"
 #include "candor/request.h"
 #include "candor/result.h"
 
 namespace candor {
-
-enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
-
-// Where guesses of the next tokens come from. They change no answer: only how many tokens a step gives.
-enum class Speculation : std::uint8_t {
-  kOff,
-  kNgram,  // what followed the newest tokens where they stood before, in prompt and output
-};
-
-// What a step is expected to take, on which plans are made: rows alone, by measured points, and what each pair of a row
-// and a position that it looks at adds. Given to open(), the same requests in the same order give the same plans.
-struct StepCosts {
-  struct Point {
-    std::int32_t n_rows = 0;
-    double ms = 0;
-  };
-  std::vector<Point> points{};  // ascending by n_rows, from 1; ms must not fall
-  double attend_ns = 0;
-};
-
-struct EngineOptions {
-  std::filesystem::path model_path{};
-  std::string backend = "cpu";  // or "reference"
-  std::int32_t n_threads = 0;   // 0 = what this machine advises
-  std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
-  KvCacheType kv_type = KvCacheType::kBackendDefault;
-  std::uint64_t kv_bytes = 0;     // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
-  std::int32_t kv_blocks = 0;     // K/V budget in blocks; overrides kv_bytes when not 0
-  std::int32_t max_rows = 256;    // tokens computed in one step
-  std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
-  std::int32_t max_running = 16;  // requests computed at once
-  std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
-  // While others decode, prompts are read in chunks that let a step take about so long; 0 = about twice what decoding
-  // alone takes.
-  double step_ms = 0;
-  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or guesses are made
-  Speculation speculation = Speculation::kOff;
-  bool prefix_cache = true;  // share the K/V of equal beginnings
-  bool use_kv_cache = true;  // false recomputes every token at every step: for measuring only
-};
 
 // What an engine takes of the machine's memory, known before a weight is read.
 struct MemoryPlan {
   std::uint64_t weight_bytes = 0;
   std::uint64_t kv_bytes = 0;
   std::uint64_t scratch_bytes = 0;       // activations of the largest step
+  std::uint64_t draft_bytes = 0;         // weights and K/V of the draft model
   std::uint64_t kv_bytes_per_token = 0;  // over all layers
   std::int32_t n_ctx = 0;                // longest context
   std::int32_t kv_blocks = 0;
@@ -80,7 +42,7 @@ struct MemoryPlan {
   std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
   std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
 
-  std::uint64_t total_bytes() const { return weight_bytes + kv_bytes + scratch_bytes; }
+  std::uint64_t total_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + draft_bytes; }
   bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
 };
 
@@ -92,8 +54,10 @@ struct ModelInfo {
   std::string backend{};              // "cpu"
   std::string backend_description{};  // "avx512-vnni, 2 threads"
   std::uint64_t file_bytes = 0;
-  std::uint64_t weight_bytes = 0;  // as packed by the backend
-  std::uint64_t kv_bytes = 0;      // allocated for K/V
+  std::uint64_t weight_bytes = 0;      // as packed by the backend
+  std::uint64_t kv_bytes = 0;          // allocated for K/V
+  std::filesystem::path draft_path{};  // of the draft model, where there is one
+  std::int64_t draft_parameters = 0;
   std::int64_t n_parameters = 0;
   std::int32_t n_layers = 0;
   std::int32_t dim = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "backend/all/make_backend.h"
 #include "engine/memory_plan.h"
@@ -38,7 +39,8 @@ Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   options.kv_blocks = plan.kv_blocks;
   const backend::KvLayout layout = loaded.model->kv_layout(kv_type_of(options, *loaded.backend));
   CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, plan.kv_blocks));
-  return loaded.model->reserve(options.max_rows, max_out_rows(options), plan.n_ctx);
+  const model::ArchSpec* draft = loaded.draft ? &loaded.draft->model->spec() : nullptr;
+  return loaded.backend->reserve_arena(step_arena(options, loaded.model->spec(), draft, plan.n_ctx));
 }
 
 }  // namespace
@@ -64,6 +66,13 @@ Expected<void> check_options(const EngineOptions& options) {
   CANDOR_TRY(in_range("max_rows", options.max_rows, options.max_running, kMaxRows));
   CANDOR_TRY(in_range("prefill_rows", options.prefill_rows, 0, options.max_rows));
   CANDOR_TRY(in_range("max_queued", options.max_queued, 0, kMaxQueued));
+  if (options.draft_path.empty() == (options.speculation == Speculation::kDraft)) {
+    return fail(ErrorKind::kInvalidInput,
+                options.draft_path.empty()
+                    ? "speculation by a draft model needs draft_path (--draft): a model file of the same vocabulary"
+                    : "draft_path (--draft) names " + options.draft_path.string() +
+                          ", but speculation is not by a draft model");
+  }
   if (!(options.step_ms >= 0.0 && options.step_ms <= kMaxStepMs)) {
     return fail(ErrorKind::kInvalidInput,
                 "step_ms is " + std::to_string(options.step_ms) + ", expected 0 to " + std::to_string(kMaxStepMs));
@@ -83,6 +92,10 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
   CANDOR_TRY(check_vocabulary(loaded));
+  CANDOR_ASSIGN(auto draft, plan_draft(options, *loaded.backend, plan.n_ctx));
+  if (draft) {
+    CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), *loaded.tokenizer, *loaded.backend));
+  }
   CANDOR_TRY(reserve_memory(loaded, plan));
   if (!options.costs && (options.max_running > 1 || max_guesses(options) > 0) && options.use_kv_cache) {
     const platform::ScopedFloatMode float_mode;
@@ -118,6 +131,10 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.adds_bos = loaded.tokenizer->special().add_bos;
   const auto ends = loaded.tokenizer->end_tokens();
   info.end_tokens.assign(ends.begin(), ends.end());
+  if (loaded.draft) {
+    info.draft_path = loaded.options.draft_path;
+    info.draft_parameters = loaded.draft->model->n_parameters();
+  }
   info.hash = loaded.model->hash();
   if (loaded.options.costs) info.costs = *loaded.options.costs;
   return info;

@@ -1,14 +1,16 @@
 #pragma once
-// Everything that open() makes of a model file: tokenizer, backend, weights, K/V store, arena. Destroyed in reverse
-// order of construction, so that the backend outlives what it made. The backend parts belong to the engine thread once
-// the engine runs; file and tokenizer are immutable.
+// Everything that open() makes of a model file: tokenizer, backend, weights, K/V store, arena, draft model. Destroyed
+// in reverse order of construction, so that the backend outlives what it made. The backend parts belong to the engine
+// thread once the engine runs; file and tokenizer are immutable.
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "backend/backend.h"
 #include "base/error.h"
 #include "candor/engine.h"
+#include "engine/draft_model.h"
 #include "formats/model_file.h"
 #include "model/model.h"
 #include "text/tokenizer/tokenizer.h"
@@ -26,6 +28,7 @@ struct LoadedModel {
   std::unique_ptr<backend::Backend> backend{};
   std::unique_ptr<model::Model> model{};
   std::unique_ptr<backend::KvStore> kv{};
+  std::optional<DraftModel> draft{};
 
   int32_t n_ctx() const { return static_cast<int32_t>(options.n_ctx); }
   // No layer looks further back; 0 = some layer sees everything.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "draft/draft_length.h"
+#include "engine/draft_model.h"
 #include "engine/kv_budget.h"
 #include "model/model.h"
 #include "platform/topology.h"
@@ -25,6 +26,19 @@ int32_t max_guesses(const EngineOptions& options) {
 
 int32_t max_out_rows(const EngineOptions& options) {
   return options.max_running + max_guesses(options);
+}
+
+backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
+                                int32_t n_ctx) {
+  backend::ArenaLayout layout = model::arena_layout(spec, options.max_rows, max_out_rows(options), n_ctx);
+  if (draft == nullptr) return layout;
+  const backend::ArenaLayout other = model::arena_layout(*draft, options.max_rows, max_out_rows(options), 0);
+  for (size_t slot = 0; slot < layout.slot_cols.size(); ++slot) {
+    layout.slot_cols[slot] = std::max(layout.slot_cols[slot], other.slot_cols[slot]);
+  }
+  layout.max_input_cols = std::max(layout.max_input_cols, other.max_input_cols);
+  layout.max_positions = std::max(layout.max_positions, std::min(other.max_positions, n_ctx + backend::kBlockTokens));
+  return layout;
 }
 
 backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend) {
@@ -51,8 +65,10 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
   MemoryPlan plan;
   plan.weight_bytes = model.weight_bytes;
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
+  CANDOR_ASSIGN(const auto draft, plan_draft(options, backend, budget.n_ctx));
+  if (draft) plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
   plan.scratch_bytes =
-      backend.arena_bytes(model::arena_layout(model.spec, options.max_rows, max_out_rows(options), budget.n_ctx));
+      backend.arena_bytes(step_arena(options, model.spec, draft ? &draft->model.spec : nullptr, budget.n_ctx));
   plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
   plan.n_ctx = budget.n_ctx;
   plan.kv_blocks = budget.n_blocks;
@@ -66,10 +82,12 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
 Expected<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
   return fail(ErrorKind::kOutOfMemory,
-              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations), and {} are "
+              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}), and {} are "
                           "available; choose a smaller model, or a shorter context with -c",
                           gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
-                          gigabytes(plan.scratch_bytes), gigabytes(plan.available_bytes)));
+                          gigabytes(plan.scratch_bytes),
+                          plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
+                          gigabytes(plan.available_bytes)));
 }
 
 }  // namespace candor::engine

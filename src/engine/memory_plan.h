@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "candor/engine.h"
 #include "formats/model_file.h"
+#include "model/arch_spec.h"
 
 namespace candor::engine {
 
@@ -20,6 +21,9 @@ Expected<void> check_fits(const MemoryPlan& plan);
 int32_t max_guesses(const EngineOptions& options);
 // Rows of logits that one step may give.
 int32_t max_out_rows(const EngineOptions& options);
+// Of every step of the model, and of the draft model where there is one (nullptr: none).
+backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
+                                int32_t n_ctx);
 backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend);
 
 }  // namespace candor::engine

@@ -2,8 +2,11 @@
 // Proposes guesses for the sequences that decode, before each step is planned: as many as pay by the engine's step
 // costs and by how many came true so far. Engine thread only.
 
+#include <memory>
 #include <vector>
 
+#include "draft/model_drafter.h"
+#include "engine/loaded_model.h"
 #include "engine/request_table.h"
 #include "sched/cost_model.h"
 #include "sched/scheduler.h"
@@ -12,19 +15,27 @@ namespace candor::engine {
 
 class Speculator {
  public:
-  // At most max_guesses in a step over all sequences; 0 = never any.
-  Speculator(const sched::CostModel& costs, int32_t max_guesses);
+  // Borrows the models. Guesses only where the options ask for it.
+  Speculator(LoadedModel& loaded, const sched::CostModel& costs);
 
   // Sets the drafts of the coming step.
   void propose(sched::Scheduler& scheduler, RequestTable& requests);
 
  private:
+  void find_decoding(const sched::Scheduler& scheduler);
+  void ask(const sched::Scheduler& scheduler, RequestTable& requests);
+  draft::DraftRequest& next_ask();
   int32_t length_for(const Choice& choice, int32_t most, int32_t n_other_rows) const;
 
+  // Constant after construction.
   const sched::CostModel costs_;
-  const int32_t max_guesses_;
+  const double guess_ns_;      // of the drafter, for one
+  const int32_t max_guesses_;  // in a step over all sequences; 0 = never any
+  // Engine thread only.
+  std::unique_ptr<draft::ModelDrafter> drafter_;  // nullptr: by n-grams
   std::vector<SequenceId> decoding_;
-  std::vector<TokenId> guesses_;
+  std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
+  size_t n_asks_ = 0;
 };
 
 }  // namespace candor::engine

@@ -20,10 +20,11 @@ constexpr int32_t kFarPositions = 2048;     // and how far, where the context ha
 constexpr int kMostRepetitions = 3;         // the least is taken
 constexpr int64_t kEnoughNs = 150'000'000;  // of one size
 
-// One sequence of n_rows rows after n_past others; the tokens are the lowest ids.
+// Steps of one sequence of n_rows rows after n_past others; the tokens are the lowest ids.
 class Trial {
  public:
-  explicit Trial(LoadedModel& loaded) : loaded_(loaded), blocks_(static_cast<size_t>(loaded.kv->n_blocks())) {
+  Trial(backend::Backend& backend, model::Model& model, backend::KvStore& kv)
+      : backend_(backend), model_(model), kv_(kv), blocks_(static_cast<size_t>(kv.n_blocks())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
   }
 
@@ -42,7 +43,7 @@ class Trial {
   int64_t run(int32_t n_rows, int32_t n_past) {
     std::vector<TokenId> tokens(static_cast<size_t>(n_rows));
     std::vector<int32_t> positions(tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i) % loaded_.n_vocab();
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i) % model_.spec().vocab;
     std::iota(positions.begin(), positions.end(), n_past);
     const backend::SeqSlice slice{0, n_rows, n_past};
     const int32_t out_row = n_rows - 1;
@@ -54,11 +55,13 @@ class Trial {
                                    .max_blocks = n_blocks,
                                    .out_rows = std::span(&out_row, 1)};
     const int64_t began_ns = clock_.now_ns();
-    loaded_.backend->wait(loaded_.model->launch(batch, *loaded_.kv));
+    backend_.wait(model_.launch(batch, kv_));
     return clock_.now_ns() - began_ns;
   }
 
-  LoadedModel& loaded_;
+  backend::Backend& backend_;
+  model::Model& model_;
+  backend::KvStore& kv_;
   std::vector<BlockId> blocks_;
   obs::SteadyClock clock_;
 };
@@ -84,6 +87,9 @@ Expected<void> check_costs(const StepCosts& costs) {
     }
     before = point;
   }
+  if (!(costs.draft_ms >= 0.0 && costs.draft_ms <= kMaxMs)) {
+    return refuse("draft_ms is " + std::to_string(costs.draft_ms) + ", expected 0 to " + std::to_string(kMaxMs));
+  }
   if (costs.attend_ns >= 0.0 && costs.attend_ns <= 1e6) return {};
   return refuse("attend_ns is " + std::to_string(costs.attend_ns) + ", expected 0 to 1e6");
 }
@@ -97,8 +103,13 @@ sched::CostModel to_model(const StepCosts& costs) {
 }
 
 StepCosts measure_costs(LoadedModel& loaded) {
-  Trial trial(loaded);
   StepCosts costs;
+  if (loaded.draft) {
+    Trial trial(*loaded.backend, *loaded.draft->model, *loaded.draft->kv);
+    trial.least_ns(1, 0);
+    costs.draft_ms = to_ms(trial.least_ns(1, 0));
+  }
+  Trial trial(*loaded.backend, *loaded.model, *loaded.kv);
   const int32_t n_most = std::min(loaded.options.max_rows, loaded.n_ctx());
   trial.least_ns(1, 0);
   double before_ms = 0.0;

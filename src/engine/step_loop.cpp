@@ -46,7 +46,7 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, cons
       clock_(clock),
       budget_(step_budget(loaded.options)),
       scheduler_(scheduler_options(loaded)),
-      speculator_(scheduler_options(loaded).costs, max_guesses(loaded.options)),
+      speculator_(loaded, scheduler_options(loaded).costs),
       picker_(*loaded.tokenizer) {
   picked_.reserve(static_cast<size_t>(budget_.max_out_rows));
   outcomes_.reserve(static_cast<size_t>(budget_.max_out_rows));

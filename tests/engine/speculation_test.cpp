@@ -96,5 +96,121 @@ TEST_F(SpeculationTest, explanations_show_every_stage_and_change_nothing) {
   EXPECT_EQ(explanations[0].stages[2].n_left, 20);
 }
 
+// A draft model beside a model of the same vocabulary, its own twin or another one.
+class DraftModelTest : public testing::TinyModelTest {
+ protected:
+  DraftModelTest() {
+    options_ = testing::options_for(tiny_path(tiny_options()));
+    options_.n_ctx = 96;
+    options_.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+    plain_ = testing::open_or_fail(options_);
+  }
+  std::unique_ptr<Engine> open_with(const std::filesystem::path& draft) {
+    options_.speculation = Speculation::kDraft;
+    options_.draft_path = draft;
+    return testing::open_or_fail(options_);
+  }
+  std::filesystem::path other_model() {
+    testing::TinyModelOptions other = tiny_options();
+    other.seed = 2;
+    other.dim = 32;
+    other.n_layers = 1;
+    other.context_tokens = 64;  // shorter than the texts: its window must move
+    return tiny_path(other);
+  }
+  static std::vector<Request> requests() {
+    std::vector<Request> requests;
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      requests.push_back(sampled(testing::token_prompt(3 + 8 * static_cast<int32_t>(seed), 320, seed), 40, seed));
+      requests.back().sampling.ignore_eos = true;
+      if (seed % 2 == 0) requests.back().sampling.temperature = 0.0;
+      if (seed == 1) requests.back().sampling.frequency_penalty = 0.5;
+      if (seed == 3) requests.back().sampling.max_tokens.reset();
+      if (seed == 4) requests.back().constraint = {ConstraintSpec::Kind::kRegex, "[a-z ]{1,60}"};
+      if (seed == 5) requests.back().n = 3;
+    }
+    return requests;
+  }
+
+  EngineOptions options_;
+  std::unique_ptr<Engine> plain_;
+};
+
+void expect_same_choices(const Completion& a, const Completion& b, const std::string& what) {
+  testing::expect_same(a, b, what);
+  ASSERT_EQ(a.more_choices.size(), b.more_choices.size()) << what;
+  for (size_t i = 0; i < a.more_choices.size(); ++i) {
+    EXPECT_EQ(a.more_choices[i].tokens, b.more_choices[i].tokens) << what;
+    EXPECT_TRUE(a.more_choices[i].logprobs == b.more_choices[i].logprobs) << what;
+  }
+}
+
+TEST_F(DraftModelTest, answers_are_those_of_plain_decoding_whatever_the_draft_model_says) {
+  const auto guessing = open_with(other_model());
+  int64_t n_drafted = 0;
+  const auto asked = requests();
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const Completion found = complete(*guessing, asked[i]);
+    expect_same_choices(found, complete(*plain_, asked[i]), "request " + std::to_string(i));
+    n_drafted += found.summary.usage.drafted_tokens;
+  }
+  EXPECT_GT(n_drafted, 20);
+}
+
+TEST_F(DraftModelTest, a_twin_guesses_every_token_right_greedy_sampled_and_constrained) {
+  const auto guessing = open_with(options_.model_path);
+  const auto asked = requests();
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (i == 3) continue;  // in a full context the twin has moved its window: other positions
+    const Completion found = complete(*guessing, asked[i]);
+    expect_same_choices(found, complete(*plain_, asked[i]), "request " + std::to_string(i));
+    const Usage& usage = found.summary.usage;
+    // Guesses behind the last token of an answer are the only ones that are not used.
+    EXPECT_GE(usage.accepted_tokens + asked[i].n * 15, usage.drafted_tokens) << i;
+    EXPECT_GE(2 * usage.accepted_tokens, usage.completion_tokens) << i;
+  }
+}
+
+TEST_F(DraftModelTest, many_at_once_get_their_own_answers) {
+  const auto guessing = open_with(other_model());
+  auto asked = requests();
+  asked.pop_back();  // a crowd follows single choices
+  const auto together = testing::Crowd(*guessing).run(asked);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    testing::expect_same(together[i], complete(*plain_, asked[i]), "request " + std::to_string(i));
+  }
+  EXPECT_EQ(guessing->stats().kv_blocks_used, 0);
+}
+
+TEST_F(DraftModelTest, another_vocabulary_is_refused_by_the_first_token_that_differs) {
+  testing::TinyModelOptions wider = tiny_options();
+  wider.vocab = 330;
+  options_.speculation = Speculation::kDraft;
+  options_.draft_path = tiny_path(wider);
+  const auto engine = Engine::open(options_);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().kind, EngineError::Kind::kInvalidInput);
+  EXPECT_NE(engine.error().message.find("a vocabulary of 330 tokens, but the model's has 320"), std::string::npos)
+      << engine.error().message;
+}
+
+TEST_F(DraftModelTest, a_draft_model_is_given_exactly_where_it_is_used) {
+  options_.speculation = Speculation::kDraft;
+  EXPECT_NE(Engine::open(options_).error().message.find("draft_path"), std::string::npos);
+  options_.speculation = Speculation::kNgram;
+  options_.draft_path = options_.model_path;
+  EXPECT_NE(Engine::open(options_).error().message.find("draft_path"), std::string::npos);
+}
+
+TEST_F(DraftModelTest, the_memory_plan_counts_it) {
+  const auto plain = Engine::plan(options_);
+  options_.speculation = Speculation::kDraft;
+  options_.draft_path = options_.model_path;
+  const auto planned = Engine::plan(options_);
+  ASSERT_TRUE(plain && planned);
+  EXPECT_GT(planned->draft_bytes, planned->weight_bytes);
+  EXPECT_GE(planned->total_bytes(), plain->total_bytes() + planned->draft_bytes);
+}
+
 }  // namespace
 }  // namespace candor

@@ -48,8 +48,8 @@ struct Condition {
 };
 
 // Rows that cost nothing, so that as much is guessed as can be.
-void guess(EngineOptions& options) {
-  options.speculation = Speculation::kNgram;
+void guess(EngineOptions& options, Speculation speculation = Speculation::kNgram) {
+  options.speculation = speculation;
   options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
 }
 
@@ -73,6 +73,8 @@ std::vector<Condition> conditions() {
       {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
       {"guesses", [](EngineOptions& o) { guess(o); }},
       {"guesses, 16 at once", [](EngineOptions& o) { guess(o); }, 16},
+      {"guesses of a draft model", [](EngineOptions& o) { guess(o, Speculation::kDraft); }},
+      {"guesses of a draft model, 16 at once", [](EngineOptions& o) { guess(o, Speculation::kDraft); }, 16},
       {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
       {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
@@ -203,6 +205,7 @@ class Invariance : public testing::TinyModelTest {
     int n_different = 0;
     int64_t n_preempted = 0;
     int64_t n_cached = 0;
+    int64_t n_right = 0;  // guesses
   };
 
   // backend: of the conditions that do not name an instruction set.
@@ -217,10 +220,12 @@ class Invariance : public testing::TinyModelTest {
     for (const Condition& condition : under) {
       EngineOptions options = base_options(path);
       condition.change(options);
+      if (options.speculation == Speculation::kDraft) options.draft_path = draft_path_.empty() ? path : draft_path_;
       const auto engine = open(options, condition.isa.empty() ? backend : backend_of(condition.isa));
       if (engine == nullptr) return counts;
       for (const auto& [number, found] : answers(*engine, requests, condition)) {
         ++counts.n_compared;
+        counts.n_right += found.summary.usage.accepted_tokens;
         if (is_same(found, expected.at(number))) continue;
         ++counts.n_different;
         last_difference_ = condition.name + ", request " + std::to_string(number);
@@ -232,6 +237,7 @@ class Invariance : public testing::TinyModelTest {
   }
 
   int32_t n_ctx_ = 640;
+  std::filesystem::path draft_path_;  // empty: the model itself
   std::string last_difference_;
 };
 
@@ -246,6 +252,9 @@ TEST_P(InvarianceOf, every_answer_is_the_one_given_alone) {
   testing::TinyModelOptions model = testing::tiny_model_of(GetParam().dtype, GetParam().head_dim);
   model.context_tokens = 1024;
   model.ffn_dim = model.dim;
+  testing::TinyModelOptions draft;
+  draft.vocab = model.vocab;
+  draft_path_ = tiny_path(draft);
   std::vector<Condition> under = conditions();
   for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
   const Counts counts = compare(tiny_path(model), engine::make_named_backend, under);
@@ -286,6 +295,7 @@ TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {
   for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
   const Counts counts = compare(testing::stories_path(), engine::make_named_backend, under);
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
+  EXPECT_GT(counts.n_right, 50);
 }
 
 }  // namespace

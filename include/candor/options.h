@@ -1,0 +1,56 @@
+#pragma once
+// How an engine is opened. Plain data; checked by Engine::open, which names the field and its range when a value is out
+// of it. Nothing here changes an answer but the model, the backend and the type of the K/V cache.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace candor {
+
+enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
+
+// Where guesses of the next tokens come from. They change no answer: only how many tokens a step gives.
+enum class Speculation : std::uint8_t {
+  kOff,
+  kNgram,  // what followed the newest tokens where they stood before, in prompt and output
+  kDraft,  // what a smaller model of the same vocabulary says, EngineOptions::draft_path
+};
+
+// What a step is expected to take, on which plans are made: rows alone, by measured points, and what each pair of a row
+// and a position that it looks at adds. Given to open(), the same requests in the same order give the same plans.
+struct StepCosts {
+  struct Point {
+    std::int32_t n_rows = 0;
+    double ms = 0;
+  };
+  std::vector<Point> points{};  // ascending by n_rows, from 1; ms must not fall
+  double attend_ns = 0;
+  double draft_ms = 0;  // one guess of the draft model
+};
+
+struct EngineOptions {
+  std::filesystem::path model_path{};
+  std::string backend = "cpu";  // or "reference"
+  std::int32_t n_threads = 0;   // 0 = what this machine advises
+  std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
+  KvCacheType kv_type = KvCacheType::kBackendDefault;
+  std::uint64_t kv_bytes = 0;     // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
+  std::int32_t kv_blocks = 0;     // K/V budget in blocks; overrides kv_bytes when not 0
+  std::int32_t max_rows = 256;    // tokens computed in one step
+  std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
+  std::int32_t max_running = 16;  // requests computed at once
+  std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
+  // While others decode, prompts are read in chunks that let a step take about so long; 0 = about twice what decoding
+  // alone takes.
+  double step_ms = 0;
+  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or guesses are made
+  Speculation speculation = Speculation::kOff;
+  std::filesystem::path draft_path{};  // with Speculation::kDraft, and only then
+  bool prefix_cache = true;            // share the K/V of equal beginnings
+  bool use_kv_cache = true;            // false recomputes every token at every step: for measuring only
+};
+
+}  // namespace candor

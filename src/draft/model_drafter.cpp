@@ -1,0 +1,149 @@
+#include "draft/model_drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace candor::draft {
+namespace {
+
+size_t common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
+ModelDrafter::ModelDrafter(backend::Backend& backend, model::Model& model, backend::KvStore& kv, DraftSlots slots,
+                           int32_t max_rows, int32_t n_vocab)
+    : backend_(backend),
+      model_(model),
+      kv_(kv),
+      slots_of_(slots),
+      max_rows_(max_rows),
+      n_vocab_(static_cast<size_t>(n_vocab)),
+      slots_(static_cast<size_t>(slots.n_slots)),
+      work_(static_cast<size_t>(slots.n_slots)),
+      mask_(n_vocab) {
+  for (Slot& slot : slots_) slot.tokens.reserve(static_cast<size_t>(slot_tokens()) + 1);
+}
+
+void ModelDrafter::propose(std::span<DraftRequest> requests) {
+  CANDOR_CHECK(requests.size() <= slots_.size());
+  ++n_calls_;
+  n_work_ = requests.size();
+  for (size_t i = 0; i < n_work_; ++i) begin(work_[i], requests[i]);
+  while (build_step()) {
+    const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_};
+    const backend::LogitsView logits = backend_.wait(model_.launch(batch, kv_));
+    for (Work& work : std::span(work_).first(n_work_)) {
+      if (!work.is_done) guess(work, logits.row(work.out_row).first(n_vocab_));
+    }
+  }
+}
+
+// The sequence's own; else of those that nobody used lately the one that shares the longest beginning.
+ModelDrafter::Slot& ModelDrafter::slot_for(const DraftRequest& request) {
+  Slot* best = nullptr;
+  std::pair<size_t, int64_t> best_rank;
+  for (Slot& slot : slots_) {
+    if (slot.owner == request.sequence) return slot;
+    if (slot.used_at == n_calls_) continue;
+    const size_t n_shared =
+        slot.begin == 0 && slot.used_at + 1 < n_calls_
+            ? common_beginning(std::span(slot.tokens).first(static_cast<size_t>(slot.n_past)), request.text)
+            : 0;
+    const std::pair<size_t, int64_t> rank{n_shared, -slot.used_at};
+    if (best != nullptr && rank <= best_rank) continue;
+    best = &slot;
+    best_rank = rank;
+  }
+  return *best;
+}
+
+// Afterwards the slot's tokens are the end of the text, with at least one to compute.
+void ModelDrafter::open_window(Slot& slot, const DraftRequest& request) {
+  const size_t n_text = request.text.size();
+  const size_t room = static_cast<size_t>(slot_tokens()) - static_cast<size_t>(request.n_guesses);
+  if (slot.begin >= n_text || n_text - slot.begin > room) {
+    slot.begin = n_text > room ? n_text - room / 2 : 0;
+    slot.n_past = 0;
+  }
+  const auto window = request.text.subspan(slot.begin);
+  const auto held = std::span<const TokenId>(slot.tokens).first(static_cast<size_t>(slot.n_past));
+  slot.n_past = static_cast<int32_t>(std::min(common_beginning(held, window), window.size() - 1));
+  slot.tokens.assign(window.begin(), window.end());
+}
+
+void ModelDrafter::begin(Work& work, DraftRequest& request) {
+  Slot& slot = slot_for(request);
+  open_window(slot, request);
+  slot.owner = request.sequence;
+  slot.used_at = n_calls_;
+  request.guesses.clear();
+  work.request = &request;
+  work.slot = &slot;
+  work.text.assign(request.text.begin(), request.text.end());
+  work.constraint.reset();
+  work.is_done = false;
+  if (request.constraint == nullptr) return;
+  if (auto copy = request.constraint->fork()) work.constraint = std::move(*copy);
+}
+
+// One row for each request that goes on guessing; in its first step as many as it has to catch up on.
+bool ModelDrafter::build_step() {
+  tokens_.clear();
+  positions_.clear();
+  slices_.clear();
+  blocks_.clear();
+  out_rows_.clear();
+  for (Work& work : std::span(work_).first(n_work_)) {
+    if (!work.is_done) append_rows(work);
+  }
+  return !tokens_.empty();
+}
+
+void ModelDrafter::append_rows(Work& work) {
+  Slot& slot = *work.slot;
+  const int32_t n_pending = static_cast<int32_t>(slot.tokens.size()) - slot.n_past;
+  const int32_t n_rows = std::min(n_pending, max_rows_ - static_cast<int32_t>(tokens_.size()));
+  work.is_done = n_rows < n_pending;  // it is behind: no guesses this time
+  if (n_rows == 0) return;
+  slices_.push_back({static_cast<int32_t>(tokens_.size()), n_rows, slot.n_past});
+  for (int32_t i = 0; i < n_rows; ++i) {
+    tokens_.push_back(slot.tokens[static_cast<size_t>(slot.n_past)]);
+    positions_.push_back(slot.n_past++);
+  }
+  const int32_t first_block = static_cast<int32_t>(&slot - slots_.data()) * slots_of_.slot_blocks;
+  for (int32_t i = 0; i < slots_of_.slot_blocks; ++i) blocks_.push_back(first_block + i);
+  if (work.is_done) return;
+  work.out_row = static_cast<int32_t>(out_rows_.size());
+  out_rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
+}
+
+void ModelDrafter::guess(Work& work, std::span<const float> logits) {
+  DraftRequest& request = *work.request;
+  const auto token = choose(work, logits);
+  work.is_done = !token;
+  if (!token) return;
+  request.guesses.push_back(*token);
+  work.is_done = static_cast<int32_t>(request.guesses.size()) == request.n_guesses;
+  work.slot->tokens.push_back(*token);
+  work.text.push_back(*token);
+}
+
+// An error ends the guessing and is no one's concern: the model itself will meet it, or not.
+Expected<TokenId> ModelDrafter::choose(Work& work, std::span<const float> logits) {
+  const DraftRequest& request = *work.request;
+  sample::PickRequest pick{.logits = logits, .chain = *request.chain};
+  pick.history = {work.text, request.n_output + request.guesses.size()};
+  pick.key = request.key;
+  pick.key.position += request.guesses.size();
+  if (work.constraint != nullptr) {
+    CANDOR_TRY(work.constraint->mask(mask_));
+    pick.mask = &mask_;
+  }
+  CANDOR_TRY(sampler_.pick(pick, pick_));
+  if (work.constraint != nullptr) CANDOR_TRY(work.constraint->accept(pick_.token));
+  return pick_.token;
+}
+
+}  // namespace candor::draft

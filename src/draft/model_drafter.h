@@ -1,0 +1,99 @@
+#pragma once
+// Guesses of a small model that shares the large one's vocabulary (Leviathan et al., "Fast inference from transformers
+// via speculative decoding", ICML 2023). Each guess is chosen as the large model's token will be: by the request's own
+// chain, with the random words of its position, under its constraint. So two models that agree on the distribution
+// agree on the token.
+//
+// Every sequence has a slot of K/V of its own, which holds the newest part of its text; what a slot holds is found by
+// comparing tokens, so that wrong guesses, forks and cropped texts need no word from the caller. A text that outgrows
+// its slot is read anew from its newer half on. Engine thread only.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/ids.h"
+#include "constrain/constraint.h"
+#include "constrain/token_mask.h"
+#include "model/model.h"
+#include "sample/sampler.h"
+
+namespace candor::draft {
+
+struct DraftRequest {
+  SequenceId sequence = 0;
+  std::span<const TokenId> text{};  // prompt and output, one token or more
+  size_t n_output = 0;              // of them, how many are output
+  const sample::ChainParams* chain = nullptr;
+  sample::DrawKey key{};                              // of the first guess
+  const constrain::Constraint* constraint = nullptr;  // in the state behind `text`; nullptr: none
+  int32_t n_guesses = 0;                              // wanted, one or more
+  std::vector<TokenId> guesses{};                     // made: fewer, or none, where a slot has to catch up
+};
+
+struct DraftSlots {
+  int32_t n_slots = 0;      // most sequences at once
+  int32_t slot_blocks = 0;  // K/V blocks of each; slot i has [i * slot_blocks, (i + 1) * slot_blocks)
+};
+
+class ModelDrafter {
+ public:
+  // All are borrowed. A step has at most max_rows rows, at least n_slots; only the first n_vocab logits are tokens.
+  ModelDrafter(backend::Backend& backend, model::Model& model, backend::KvStore& kv, DraftSlots slots, int32_t max_rows,
+               int32_t n_vocab);
+
+  // Fills the guesses of all requests, together step by step. REQUIRES: at most n_slots requests, each sequence once.
+  void propose(std::span<DraftRequest> requests);
+
+ private:
+  struct Slot {
+    SequenceId owner = -1;
+    size_t begin = 0;               // the window's first token, in the text
+    std::vector<TokenId> tokens{};  // of the window, guesses included
+    int32_t n_past = 0;             // leading ones whose K/V is there
+    int64_t used_at = 0;
+  };
+  struct Work {
+    DraftRequest* request = nullptr;
+    Slot* slot = nullptr;
+    std::unique_ptr<constrain::Constraint> constraint{};
+    std::vector<TokenId> text{};  // with the guesses so far
+    int32_t out_row = -1;         // of the step in the making
+    bool is_done = false;
+  };
+
+  int32_t slot_tokens() const { return slots_of_.slot_blocks * backend::kBlockTokens; }
+  Slot& slot_for(const DraftRequest& request);
+  void open_window(Slot& slot, const DraftRequest& request);
+  void begin(Work& work, DraftRequest& request);
+  bool build_step();
+  void append_rows(Work& work);
+  void guess(Work& work, std::span<const float> logits);
+  Expected<TokenId> choose(Work& work, std::span<const float> logits);
+
+  // Constant after construction.
+  backend::Backend& backend_;
+  model::Model& model_;
+  backend::KvStore& kv_;
+  const DraftSlots slots_of_;
+  const int32_t max_rows_;
+  const size_t n_vocab_;
+  // Engine thread only.
+  std::vector<Slot> slots_;
+  std::vector<Work> work_;  // the first n_work_ are in use
+  size_t n_work_ = 0;
+  int64_t n_calls_ = 0;
+  sample::Sampler sampler_;
+  sample::Pick pick_;
+  constrain::TokenMask mask_;
+  // Of the step in the making.
+  std::vector<TokenId> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<backend::SeqSlice> slices_;
+  std::vector<BlockId> blocks_;
+  std::vector<int32_t> out_rows_;
+};
+
+}  // namespace candor::draft
