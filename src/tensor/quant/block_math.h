@@ -120,6 +120,12 @@ inline AffineLevels affine_levels(std::span<const float> x, int n_groups, int q_
   return levels;
 }
 
+// One level of a two-level symmetric encoding: 16 groups of 16 with values d * scale * q.
+struct SymmetricLevels {
+  f16 d = 0;
+  int scales[16]{};
+};
+
 // The integer of x in a group of affine_levels().
 inline int affine_code(float x, const AffineLevels& levels, int group, int q_max) {
   const float scale = f16_to_f32(levels.d) * levels.groups[group].scale;

@@ -31,8 +31,8 @@ inline void decode_block(const BlockQ2_K& block, float* dst) {
   }
 }
 
-inline void encode_block(const float* src, BlockQ2_K& block) {
-  const AffineLevels levels = affine_levels({src, kSuperBlock}, 16, 3, 15);
+// The codes nearest to x for scales that were chosen before.
+inline void fill_block(const float* src, const AffineLevels& levels, BlockQ2_K& block) {
   block = BlockQ2_K{};
   block.d = levels.d;
   block.dmin = levels.dmin;
@@ -42,6 +42,10 @@ inline void encode_block(const float* src, BlockQ2_K& block) {
     uint8_t& byte = block.qs[32 * (e / 128) + e % 32];
     byte = static_cast<uint8_t>(byte | (q << (2 * (e / 32 % 4))));
   }
+}
+
+inline void encode_block(const float* src, BlockQ2_K& block) {
+  fill_block(src, affine_levels({src, kSuperBlock}, 16, 3, 15), block);
 }
 
 }  // namespace candor::quant

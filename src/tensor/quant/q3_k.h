@@ -48,24 +48,29 @@ inline void set_group_scale(BlockQ3_K& block, int g, int scale) {
   high = static_cast<uint8_t>(high | ((code >> 4) << (2 * (g / 4))));
 }
 
-inline void encode_block(const float* src, BlockQ3_K& block) {
-  float scales[16];
-  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({src + 16 * g, 16}) / -4.0f;
+// The codes nearest to x for scales that were chosen before, each in [-32, 31].
+inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ3_K& block) {
   block = BlockQ3_K{};
-  block.d = f32_to_f16(largest_magnitude(scales) / -32.0f);
+  block.d = levels.d;
   const float d = f16_to_f32(block.d);
-  int codes[16];
-  for (int g = 0; g < 16; ++g) {
-    codes[g] = round_clamped(scales[g] * inverse_or_zero(d), -32, 31);
-    set_group_scale(block, g, codes[g]);
-  }
+  for (int g = 0; g < 16; ++g) set_group_scale(block, g, levels.scales[g]);
   for (int e = 0; e < kSuperBlock; ++e) {
-    const float inverse = inverse_or_zero(d * static_cast<float>(codes[e / 16]));
+    const float inverse = inverse_or_zero(d * static_cast<float>(levels.scales[e / 16]));
     const int q = round_clamped(src[e] * inverse, -4, 3) + 4;
     uint8_t& byte = block.qs[32 * (e / 128) + e % 32];
     byte = static_cast<uint8_t>(byte | ((q & 3) << (2 * (e / 32 % 4))));
     block.hmask[e % 32] = static_cast<uint8_t>(block.hmask[e % 32] | ((q >> 2) << (e / 32)));
   }
+}
+
+inline void encode_block(const float* src, BlockQ3_K& block) {
+  float scales[16];
+  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({src + 16 * g, 16}) / -4.0f;
+  SymmetricLevels levels;
+  levels.d = f32_to_f16(largest_magnitude(scales) / -32.0f);
+  const float inverse = inverse_or_zero(f16_to_f32(levels.d));
+  for (int g = 0; g < 16; ++g) levels.scales[g] = round_clamped(scales[g] * inverse, -32, 31);
+  fill_block(src, levels, block);
 }
 
 }  // namespace candor::quant

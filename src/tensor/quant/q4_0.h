@@ -23,9 +23,8 @@ inline void decode_block(const BlockQ4_0& block, float* dst) {
   }
 }
 
-// The element of largest magnitude becomes code 0, so that its sign has the extra step.
-inline void encode_block(const float* src, BlockQ4_0& block) {
-  const float d = largest_magnitude({src, BlockQ4_0::kElements}) / -8.0f;
+// The codes nearest to x for a scale that was chosen before.
+inline void fill_block(const float* src, float d, BlockQ4_0& block) {
   const float inverse = inverse_or_zero(d);
   block.d = f32_to_f16(d);
   for (int j = 0; j < 16; ++j) {
@@ -33,6 +32,11 @@ inline void encode_block(const float* src, BlockQ4_0& block) {
     const int high = trunc_clamped(src[j + 16] * inverse + 8.5f, 0, 15);
     block.qs[j] = two_nibbles(low, high);
   }
+}
+
+// The element of largest magnitude becomes code 0, so that its sign has the extra step.
+inline void encode_block(const float* src, BlockQ4_0& block) {
+  fill_block(src, largest_magnitude({src, BlockQ4_0::kElements}) / -8.0f, block);
 }
 
 }  // namespace candor::quant

@@ -32,8 +32,8 @@ inline void decode_block(const BlockQ4_K& block, float* dst) {
   }
 }
 
-inline void encode_block(const float* src, BlockQ4_K& block) {
-  const AffineLevels levels = affine_levels({src, kSuperBlock}, 8, 15, 63);
+// The codes nearest to x for scales that were chosen before.
+inline void fill_block(const float* src, const AffineLevels& levels, BlockQ4_K& block) {
   block = BlockQ4_K{};
   block.d = levels.d;
   block.dmin = levels.dmin;
@@ -43,6 +43,10 @@ inline void encode_block(const float* src, BlockQ4_K& block) {
     uint8_t& byte = block.qs[32 * (g / 2) + e % 32];
     byte = static_cast<uint8_t>(byte | (affine_code(src[e], levels, g, 15) << (4 * (g % 2))));
   }
+}
+
+inline void encode_block(const float* src, BlockQ4_K& block) {
+  fill_block(src, affine_levels({src, kSuperBlock}, 8, 15, 63), block);
 }
 
 }  // namespace candor::quant

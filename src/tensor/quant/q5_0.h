@@ -28,9 +28,8 @@ inline void decode_block(const BlockQ5_0& block, float* dst) {
   }
 }
 
-// The element of largest magnitude becomes code 0.
-inline void encode_block(const float* src, BlockQ5_0& block) {
-  const float d = largest_magnitude({src, BlockQ5_0::kElements}) / -16.0f;
+// The codes nearest to x for a scale that was chosen before.
+inline void fill_block(const float* src, float d, BlockQ5_0& block) {
   const float inverse = inverse_or_zero(d);
   uint32_t qh = 0;
   block.d = f32_to_f16(d);
@@ -42,6 +41,11 @@ inline void encode_block(const float* src, BlockQ5_0& block) {
     qh |= static_cast<uint32_t>(high >> 4) << (j + 16);
   }
   block.qh = qh;
+}
+
+// The element of largest magnitude becomes code 0, so that its sign has the extra step.
+inline void encode_block(const float* src, BlockQ5_0& block) {
+  fill_block(src, largest_magnitude({src, BlockQ5_0::kElements}) / -16.0f, block);
 }
 
 }  // namespace candor::quant

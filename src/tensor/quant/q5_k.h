@@ -33,8 +33,8 @@ inline void decode_block(const BlockQ5_K& block, float* dst) {
   }
 }
 
-inline void encode_block(const float* src, BlockQ5_K& block) {
-  const AffineLevels levels = affine_levels({src, kSuperBlock}, 8, 31, 63);
+// The codes nearest to x for scales that were chosen before.
+inline void fill_block(const float* src, const AffineLevels& levels, BlockQ5_K& block) {
   block = BlockQ5_K{};
   block.d = levels.d;
   block.dmin = levels.dmin;
@@ -47,6 +47,10 @@ inline void encode_block(const float* src, BlockQ5_K& block) {
     low = static_cast<uint8_t>(low | ((q & 15) << (4 * (g % 2))));
     high = static_cast<uint8_t>(high | ((q >> 4) << g));
   }
+}
+
+inline void encode_block(const float* src, BlockQ5_K& block) {
+  fill_block(src, affine_levels({src, kSuperBlock}, 8, 31, 63), block);
 }
 
 }  // namespace candor::quant

@@ -31,15 +31,12 @@ inline void decode_block(const BlockQ6_K& block, float* dst) {
   }
 }
 
-inline void encode_block(const float* src, BlockQ6_K& block) {
-  float scales[16];
-  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({src + 16 * g, 16}) / -32.0f;
+// The codes nearest to x for scales that were chosen before, each in [-128, 127].
+inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ6_K& block) {
   block = BlockQ6_K{};
-  block.d = f32_to_f16(largest_magnitude(scales) / -128.0f);
+  block.d = levels.d;
   const float d = f16_to_f32(block.d);
-  for (int g = 0; g < 16; ++g) {
-    block.scales[g] = static_cast<int8_t>(round_clamped(scales[g] * inverse_or_zero(d), -128, 127));
-  }
+  for (int g = 0; g < 16; ++g) block.scales[g] = static_cast<int8_t>(levels.scales[g]);
   for (int e = 0; e < kSuperBlock; ++e) {
     const int h = e / 128;
     const int s = e / 32 % 4;
@@ -51,6 +48,16 @@ inline void encode_block(const float* src, BlockQ6_K& block) {
     low = static_cast<uint8_t>(low | ((q & 15) << (4 * (s / 2))));
     high = static_cast<uint8_t>(high | ((q >> 4) << (2 * s)));
   }
+}
+
+inline void encode_block(const float* src, BlockQ6_K& block) {
+  float scales[16];
+  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({src + 16 * g, 16}) / -32.0f;
+  SymmetricLevels levels;
+  levels.d = f32_to_f16(largest_magnitude(scales) / -128.0f);
+  const float inverse = inverse_or_zero(f16_to_f32(levels.d));
+  for (int g = 0; g < 16; ++g) levels.scales[g] = round_clamped(scales[g] * inverse, -128, 127);
+  fill_block(src, levels, block);
 }
 
 }  // namespace candor::quant
