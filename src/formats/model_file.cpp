@@ -118,7 +118,7 @@ bool is_safetensors(std::string_view text) {
 std::optional<std::string> what_else(std::string_view text) {
   if (text.starts_with("GGUF")) return std::nullopt;
   if (is_html(text)) return "looks like HTML, a web page and not the model: download the real file";
-  if (is_safetensors(text)) return "is a safetensors file, which is not yet supported; use GGUF";
+  if (is_safetensors(text)) return "is a safetensors file: give the folder that holds it and its config.json";
   if (is_pickle(text)) {
     return "is a Python pickle: unpickling can run code, so it is refused; get the model as GGUF (or convert its "
            "safetensors)";

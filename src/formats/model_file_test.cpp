@@ -26,7 +26,7 @@ TEST(open_model_file, says_what_a_file_is_that_is_no_model) {
       {"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 1\n", "looks like a Git-LFS pointer"},
       {std::string("PK\x03\x04\x14\0", 6) + "archive/data.pkl", "safetensors"},
       {"\x80\x02}q\x01.", "pickle"},
-      {safetensors, "safetensors file, which is not yet supported; use GGUF"},
+      {safetensors, "safetensors file: give the folder"},
       {"{\"model_type\": \"llama\"}", "JSON text"},
       {"tjgg\1\0\0\0", "ggjt"},
       {std::string(64, '\0'), "it starts with '\\x00\\x00\\x00\\x00', not 'GGUF'"},

@@ -1,0 +1,22 @@
+#pragma once
+// JSON from a file that nobody vouches for: bounded in size and depth, duplicate keys refused. Errors are one line with
+// the name that the caller gives and the place in the text.
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace candor::formats {
+
+inline constexpr int kMaxJsonDepth = 64;
+
+// name: what the text is called in errors, "'config.json'".
+Expected<nlohmann::json> parse_json(std::string_view text, std::string_view name);
+
+// The whole file. Larger ones are refused before they are read.
+Expected<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t max_bytes);
+
+}  // namespace candor::formats

@@ -1,0 +1,154 @@
+// safetensors files and what stands beside them, well formed and not.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "formats/json_text.h"
+#include "formats/safetensors/safetensors_file.h"
+#include "formats/safetensors/tokenizer_json.h"
+#include "support/temp_folder.h"
+
+namespace candor::formats::safetensors {
+namespace {
+
+using candor::testing::TempFolder;
+using nlohmann::json;
+
+std::string file_bytes(const std::string& header, size_t n_data, uint64_t stated_length) {
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &stated_length, 8);
+  return bytes + header + std::string(n_data, 'x');
+}
+std::string file_bytes(const std::string& header, size_t n_data) {
+  return file_bytes(header, n_data, header.size());
+}
+
+// The refusal of a file with these bytes; "" if it opens.
+std::string refusal(const std::string& bytes) {
+  const TempFolder folder;
+  const auto file = SafetensorsFile::open(folder.file("model.safetensors", std::string_view(bytes)));
+  return file ? std::string() : file.error().message;
+}
+
+const std::string kGood = R"({"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},)"
+                          R"("b":{"dtype":"F32","shape":[2],"data_offsets":[12,20]}})";
+
+TEST(safetensors, tensors_are_views_in_the_order_of_their_data) {
+  const TempFolder folder;
+  const auto file = SafetensorsFile::open(folder.file("m.safetensors", std::string_view(file_bytes(kGood, 20))));
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_EQ(file->tensors().size(), 2u);
+  EXPECT_EQ(file->tensors()[0].name, "a");
+  EXPECT_EQ(file->tensors()[0].dtype, DType::kBF16);
+  EXPECT_EQ(to_string(file->tensors()[0].shape), "[2, 3]");
+  EXPECT_EQ(file->tensors()[1].data - file->tensors()[0].data, 12);
+}
+
+TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
+  const auto entry = [](const std::string& body) { return file_bytes("{\"a\":{" + body + "}}", 12); };
+  const std::pair<std::string, const char*> kCases[] = {
+      {"abc", "too few"},
+      {file_bytes(kGood, 20, 1 << 20), "header of 1048576 bytes"},
+      {file_bytes(kGood, 20, UINT64_MAX), "header of 18446744073709551615 bytes"},
+      {file_bytes(kGood, 19), "19 bytes follow"},
+      {file_bytes(kGood, 21), "describes 20 bytes of data, the file has 21"},
+      {file_bytes("[]", 0), "no JSON object"},
+      {file_bytes("{\"a\":", 0), "no valid JSON"},
+      {file_bytes("{\"a\":1}", 0), "expected an object"},
+      {file_bytes(R"({"a":{},"a":{}})", 0), "stands twice"},
+      {file_bytes(std::string(200, '['), 0), "deeper"},
+      {"version https://git-lfs.github.com/spec/v1\n", "LFS"},
+      {entry(R"("dtype":"F8_E4M3","shape":[12],"data_offsets":[0,12])"), "F8_E4M3"},
+      {entry(R"("dtype":"F32","shape":[4],"data_offsets":[0,12])"), "expected those of shape [4]"},
+      {entry(R"("dtype":"F32","shape":[-3],"data_offsets":[0,12])"), "dimension"},
+      {entry(R"("dtype":"F32","shape":[0],"data_offsets":[0,0])"), "dimension"},
+      {entry(R"("dtype":"F32","shape":[1,1,1,1,3],"data_offsets":[0,12])"), "5 dimensions"},
+      {entry(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,12])"), "too large"},
+      {entry(R"("dtype":"F32","shape":[3],"data_offsets":[12,0])"), "data at 12 to 0"},
+      {entry(R"("dtype":"F32","shape":[2],"data_offsets":[4,12])"), "leave a gap"},
+      {entry(R"("dtype":"F32","shape":[3],"data_offsets":[0,18446744073709551615])"), "data at 0"},
+      {entry(R"("dtype":"F32","shape":[3],"data_offsets":"no")"), "two numbers"},
+      {file_bytes(
+           R"({"a":{"dtype":"I8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"I8","shape":[8],"data_offsets":[4,12]}})",
+           12),
+       "overlap"},
+  };
+  for (const auto& [bytes, reason] : kCases) {
+    const std::string message = refusal(bytes);
+    EXPECT_NE(message.find(reason), std::string::npos) << reason << " in: " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST(safetensors, a_file_cut_anywhere_is_refused) {
+  const std::string whole = file_bytes(kGood, 20);
+  for (size_t n = 0; n < whole.size(); ++n) EXPECT_NE(refusal(whole.substr(0, n)), "") << n;
+  EXPECT_EQ(refusal(whole), "");
+}
+
+json byte_level() {
+  return json::parse(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]},
+    "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},
+    "added_tokens":[{"id":3,"content":"<end>","special":true}],
+    "normalizer":null,"post_processor":null,"decoder":{"type":"ByteLevel"}})");
+}
+
+std::string tokenizer_refusal(const json& tokenizer) {
+  MetaList metadata;
+  const auto read = read_tokenizer({.name = "'folder'", .tokenizer = &tokenizer}, 6, metadata);
+  return read ? std::string() : read.error().message;
+}
+
+TEST(tokenizer_json, becomes_the_metadata_of_a_vocabulary) {
+  const json tokenizer = byte_level();
+  const json config = {{"eos_token", {{"content", "<end>"}}}, {"chat_template", "T"}};
+  const json generation = {{"eos_token_id", {3u, 2u}}};
+  MetaList metadata;
+  const TokenizerFiles files{.name = "f", .tokenizer = &tokenizer, .config = &config, .generation = &generation};
+  ASSERT_TRUE(read_tokenizer(files, 6, metadata));
+  EXPECT_EQ(std::get<std::string_view>(*metadata.find("tokenizer.ggml.pre")), "gpt-2");
+  EXPECT_EQ(std::get<std::string_view>(*metadata.find("tokenizer.chat_template")), "T");
+  EXPECT_EQ(std::get<uint64_t>(*metadata.find("tokenizer.ggml.eos_token_id")), 3u);
+  const auto& tokens =
+      std::get<std::vector<std::string_view>>(std::get<MetaArray>(*metadata.find("tokenizer.ggml.tokens")));
+  EXPECT_EQ(tokens[3], "<end>");
+  EXPECT_EQ(tokens[5], "[PAD5]");
+  const auto& ends =
+      std::get<std::vector<int64_t>>(std::get<MetaArray>(*metadata.find("tokenizer.candor.end_token_ids")));
+  EXPECT_EQ(ends, (std::vector<int64_t>{3, 2}));
+}
+
+TEST(tokenizer_json, what_cannot_be_kept_exactly_is_refused_by_name) {
+  const auto with = [](const char* pointer, const json& value) {
+    json tokenizer = byte_level();
+    tokenizer[json::json_pointer(pointer)] = value;
+    return tokenizer_refusal(tokenizer);
+  };
+  EXPECT_EQ(tokenizer_refusal(byte_level()), "");
+  EXPECT_EQ(with("/normalizer", {{"type", "NFC"}}), "");
+  EXPECT_NE(with("/normalizer", {{"type", "NFKC"}}).find("NFKC"), std::string::npos);
+  EXPECT_NE(with("/model/type", "WordPiece").find("WordPiece"), std::string::npos);
+  EXPECT_NE(with("/model/dropout", 0.1).find("dropout"), std::string::npos);
+  EXPECT_NE(with("/model/merges/0", json::array({"a", "zz"})).find("no token"), std::string::npos);
+  EXPECT_NE(with("/model/vocab/q", 6u).find("not below 6"), std::string::npos);
+  EXPECT_NE(with("/model/vocab/q", 0u).find("same id"), std::string::npos);
+  EXPECT_NE(with("/pre_tokenizer", {{"type", "Whitespace"}}).find("Whitespace"), std::string::npos);
+  EXPECT_NE(with("/added_tokens/0/lstrip", true).find("lstrip"), std::string::npos);
+  EXPECT_NE(with("/post_processor", {{"type", "BertProcessing"}}).find("BertProcessing"), std::string::npos);
+}
+
+TEST(json_text, depth_duplicates_and_size_are_bounded) {
+  EXPECT_TRUE(parse_json(R"({"a":[1,{"b":2}]})", "t"));
+  EXPECT_NE(parse_json(std::string(1000, '[') + std::string(1000, ']'), "t").error().message.find("deeper"),
+            std::string::npos);
+  EXPECT_NE(parse_json(R"({"a":{"b":1,"b":2}})", "t").error().message.find("'b'"), std::string::npos);
+  const TempFolder folder;
+  EXPECT_NE(read_json_file(folder.file("x.json", std::string(100, ' ')), 50).error().message.find("at most 50"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace candor::formats::safetensors

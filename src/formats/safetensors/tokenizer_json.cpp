@@ -1,0 +1,391 @@
+#include "formats/safetensors/tokenizer_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+
+#include "base/utf8.h"
+#include "formats/quote.h"
+
+namespace candor::formats::safetensors {
+namespace {
+
+using nlohmann::json;
+
+enum class Kind : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+
+// The expression of a Split and the name of the rule that the tokenizer has for it. `whole`: with ignore_merges.
+struct Split {
+  std::string_view expression;
+  std::string_view name;
+  std::string_view whole;
+};
+constexpr Split kSplits[] = {
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     "dbrx", "llama-bpe"},
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     "qwen2", ""},
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     "qwen35", ""},
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     "gpt-4o", ""},
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     "", "tekken"},
+    {" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+", "bloom", ""},
+};
+
+std::string type_of(const json& part) {
+  return part.is_object() && part.contains("type") && part["type"].is_string() ? part["type"].get<std::string>() : "";
+}
+
+bool flag(const json& object, const char* key, bool fallback) {
+  const auto at = object.find(key);
+  return at != object.end() && at->is_boolean() ? at->get<bool>() : fallback;
+}
+
+std::string text_at(const json& object, const char* key) {
+  const auto at = object.find(key);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+// A member as a list of steps: a Sequence's, itself alone, or none for null.
+std::vector<json> steps_of(const json& tokenizer, const char* member, const char* inner) {
+  const auto at = tokenizer.find(member);
+  if (at == tokenizer.end() || at->is_null()) return {};
+  if (type_of(*at) != "Sequence") return {*at};
+  const auto list = at->find(inner);
+  return list != at->end() && list->is_array() ? list->get<std::vector<json>>() : std::vector<json>{*at};
+}
+
+class Reader {
+ public:
+  Reader(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata)
+      : files_(files), tokenizer_(*files.tokenizer), n_vocab_(static_cast<size_t>(n_vocab)), metadata_(metadata) {}
+
+  Expected<void> read() {
+    if (!tokenizer_.is_object() || !tokenizer_.contains("model")) return bad("it has no \"model\"");
+    const json& model = tokenizer_["model"];
+    const std::string type = type_of(model);
+    if (!type.empty() && type != "BPE") return unsupported("model", type, "BPE");
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!text_at(model, key).empty()) return unsupported("model", key, "BPE without it");
+    }
+    if (model.contains("dropout") && !model["dropout"].is_null()) return unsupported("model", "dropout", "none");
+    CANDOR_TRY(read_vocabulary(model));
+    CANDOR_TRY(read_merges(model));
+    CANDOR_TRY(flag(model, "byte_fallback", false) ? read_characters() : read_bytes(model));
+    write_tokens();
+    return read_special();
+  }
+
+ private:
+  tl::unexpected<Error> bad(const std::string& reason) const {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: tokenizer.json: {}; download it again", files_.name, reason));
+  }
+  tl::unexpected<Error> unsupported(std::string_view part, std::string_view seen, std::string_view expected) const {
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer.json: {} {} is not supported (supported: {})",
+                                                     files_.name, part, in_quotes(seen), expected));
+  }
+
+  Expected<void> place(const std::string& piece, const json& id, Kind kind) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= n_vocab_) {
+      return bad(fmt::format("token {} has an id that is not below {}, the rows of the embedding", in_quotes(piece),
+                             n_vocab_));
+    }
+    const size_t at = id.get<size_t>();
+    if (kinds_[at] != Kind::kUnused && pieces_[at] != piece) {
+      return bad(fmt::format("tokens {} and {} have the same id {}", in_quotes(pieces_[at]), in_quotes(piece), at));
+    }
+    pieces_[at] = piece;
+    kinds_[at] = kind;
+    ids_[piece] = at;
+    return {};
+  }
+
+  Expected<void> read_vocabulary(const json& model) {
+    if (!model.contains("vocab") || !model["vocab"].is_object()) return bad("model.vocab is no object");
+    pieces_.resize(n_vocab_);
+    kinds_.assign(n_vocab_, Kind::kUnused);
+    for (const auto& [piece, id] : model["vocab"].items()) CANDOR_TRY(place(piece, id, Kind::kNormal));
+    if (!tokenizer_.contains("added_tokens")) return {};
+    for (const json& token : tokenizer_["added_tokens"]) {
+      if (!token.is_object() || !token.contains("content") || !token.contains("id")) return bad("a bad added token");
+      const std::string content = text_at(token, "content");
+      for (const char* key : {"single_word", "lstrip", "rstrip"}) {
+        if (flag(token, key, false))
+          return unsupported(fmt::format("added token {} with", in_quotes(content)), key, "none");
+      }
+      CANDOR_TRY(place(content, token["id"], flag(token, "special", false) ? Kind::kControl : Kind::kUserDefined));
+    }
+    for (size_t id = 0; id < n_vocab_; ++id) {
+      if (kinds_[id] == Kind::kUnused) pieces_[id] = fmt::format("[PAD{}]", id);
+    }
+    return {};
+  }
+
+  // "a b" or ["a", "b"].
+  Expected<void> read_merges(const json& model) {
+    if (!model.contains("merges") || !model["merges"].is_array()) return bad("model.merges is no array");
+    for (const json& merge : model["merges"]) {
+      std::string left;
+      std::string right;
+      if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+        left = merge[0].get<std::string>();
+        right = merge[1].get<std::string>();
+      } else if (merge.is_string()) {
+        const std::string both = merge.get<std::string>();
+        const size_t space = both.find(' ');
+        left = both.substr(0, space);
+        right = space == std::string::npos ? std::string() : both.substr(space + 1);
+      }
+      if (left.empty() || right.empty()) return bad(fmt::format("merge {} is no pair", merges_.size()));
+      if (!ids_.contains(left + right)) {
+        return bad(fmt::format("merge {} makes {}, which is no token", merges_.size(), in_quotes(left + right)));
+      }
+      merges_.emplace_back(std::move(left), std::move(right));
+    }
+    return {};
+  }
+
+  Expected<std::string> split_name(const json& model) const {
+    const std::vector<json> steps = steps_of(tokenizer_, "pre_tokenizer", "pretokenizers");
+    const bool is_whole = flag(model, "ignore_merges", false);
+    if (steps.empty() || type_of(steps.back()) != "ByteLevel") {
+      return unsupported("pre_tokenizer", steps.empty() ? "null" : type_of(steps.back()), "ByteLevel last");
+    }
+    if (flag(steps.back(), "add_prefix_space", true))
+      return unsupported("pre_tokenizer", "add_prefix_space", "without");
+    const bool own_rule = flag(steps.back(), "use_regex", true);
+    if (steps.size() == 1 && own_rule && !is_whole) return "gpt-2";
+    if (steps.size() == 2 && own_rule && type_of(steps[0]) == "Digits" && !is_whole &&
+        flag(steps[0], "individual_digits", false)) {
+      return "starcoder";
+    }
+    if (steps.size() == 2 && !own_rule && type_of(steps[0]) == "Split" && text_at(steps[0], "behavior") == "Isolated" &&
+        !flag(steps[0], "invert", false) && steps[0].contains("pattern")) {
+      const std::string expression = text_at(steps[0]["pattern"], "Regex");
+      for (const Split& split : kSplits) {
+        const std::string_view name = is_whole ? split.whole : split.name;
+        if (split.expression == expression && !name.empty()) return std::string(name);
+      }
+      return unsupported("pre_tokenizer Split", expression, "the rules of docs/models.md");
+    }
+    return unsupported("pre_tokenizer", tokenizer_["pre_tokenizer"].dump(),
+                       "ByteLevel, alone or behind one known Split");
+  }
+
+  Expected<void> read_bytes(const json& model) {
+    CANDOR_ASSIGN(const std::string name, split_name(model));
+    for (const json& step : steps_of(tokenizer_, "normalizer", "normalizers")) {
+      if (type_of(step) != "NFC") return unsupported("normalizer", type_of(step), "none, NFC");
+      metadata_.add_string("tokenizer.candor.normalizer", "nfc");
+    }
+    metadata_.add_string("tokenizer.ggml.model", "gpt2");
+    metadata_.add_string("tokenizer.ggml.pre", name);
+    std::vector<std::string> merges;
+    for (const auto& [left, right] : merges_) merges.push_back(left + ' ' + right);
+    metadata_.add_strings("tokenizer.ggml.merges", std::move(merges));
+    return {};
+  }
+
+  // Does the text get the mark of a space before its first word? Nothing where the parts are not SentencePiece's.
+  std::optional<bool> space_prefix() {
+    constexpr const char* kMark = "\u2581";
+    bool prepends = false;
+    bool replaces = false;
+    for (const json& step : steps_of(tokenizer_, "normalizer", "normalizers")) {
+      const std::string type = type_of(step);
+      if (type == "Prepend" && text_at(step, "prepend") == kMark) {
+        prepends = true;
+      } else if (type == "Replace" && step.contains("pattern") && text_at(step["pattern"], "String") == " " &&
+                 text_at(step, "content") == kMark) {
+        replaces = true;
+      } else {
+        return std::nullopt;
+      }
+    }
+    for (const json& step : steps_of(tokenizer_, "pre_tokenizer", "pretokenizers")) {
+      const bool is_split_of_spaces = type_of(step) == "Split" && step.contains("pattern") && replaces &&
+                                      text_at(step["pattern"], "String") == " ";  // no space is left to split at
+      if (is_split_of_spaces) continue;
+      const std::string scheme = text_at(step, "prepend_scheme");
+      if (type_of(step) != "Metaspace" || text_at(step, "replacement") != kMark || flag(step, "split", true)) {
+        return std::nullopt;
+      }
+      replaces = true;
+      prepends = scheme == "first";
+      if (prepends) metadata_.add("tokenizer.candor.double_space_prefix", false);
+      if (scheme == "always") return std::nullopt;
+    }
+    return replaces ? std::optional<bool>(prepends) : std::nullopt;
+  }
+
+  // SentencePiece merges whatever two neighbours make a token, the best score first; that is the same as the merges
+  // only where they list every way to make a token.
+  Expected<void> check_merges_are_complete() const {
+    std::unordered_map<std::string_view, size_t> n_listed;
+    std::vector<std::string> joined;
+    joined.reserve(merges_.size());
+    for (const auto& [left, right] : merges_) ++n_listed[joined.emplace_back(left + right)];
+    for (size_t id = 0; id < n_vocab_; ++id) {
+      if (kinds_[id] != Kind::kNormal) continue;
+      const std::string& piece = pieces_[id];
+      size_t n_ways = 0;
+      for (size_t cut = 1; cut < piece.size(); ++cut) {
+        if ((static_cast<unsigned char>(piece[cut]) & 0xC0) == 0x80) continue;
+        n_ways += is_ordinary(piece.substr(0, cut)) && is_ordinary(piece.substr(cut)) ? 1 : 0;
+      }
+      const auto listed = n_listed.find(piece);
+      if ((listed == n_listed.end() ? 0 : listed->second) == n_ways) continue;
+      return unsupported("model BPE with byte_fallback whose merges leave out a way to make token", piece,
+                         "merges made from a SentencePiece model");
+    }
+    return {};
+  }
+
+  bool is_ordinary(const std::string& piece) const {
+    const auto at = ids_.find(piece);
+    return at != ids_.end() && kinds_[at->second] == Kind::kNormal;
+  }
+
+  Expected<void> read_characters() {
+    const std::optional<bool> prefix = space_prefix();
+    if (!prefix) {
+      return unsupported("normalizer and pre_tokenizer", "of a character BPE",
+                         "Prepend and Replace of spaces, Metaspace without split");
+    }
+    for (size_t id = 0; id < n_vocab_; ++id) {
+      const std::string& piece = pieces_[id];
+      if (piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>') kinds_[id] = Kind::kByte;
+    }
+    const std::string unknown = text_at(tokenizer_["model"], "unk_token");
+    if (ids_.contains(unknown)) kinds_[ids_.at(unknown)] = Kind::kUnknown;
+    CANDOR_TRY(check_merges_are_complete());
+    std::vector<double> scores(n_vocab_, -1e6);
+    for (size_t rank = merges_.size(); rank-- > 0;) {
+      scores[ids_.at(merges_[rank].first + merges_[rank].second)] = -static_cast<double>(rank);
+    }
+    metadata_.add("tokenizer.ggml.scores", MetaArray(std::move(scores)));
+    metadata_.add_string("tokenizer.ggml.model", "llama");
+    metadata_.add_string("tokenizer.ggml.pre", "default");
+    metadata_.add("tokenizer.ggml.add_space_prefix", *prefix);
+    return {};
+  }
+
+  void write_tokens() {
+    std::vector<int64_t> types;
+    for (const Kind kind : kinds_) types.push_back(static_cast<int64_t>(kind));
+    metadata_.add("tokenizer.ggml.token_type", MetaArray(std::move(types)));
+    metadata_.add_strings("tokenizer.ggml.tokens", pieces_);
+  }
+
+  // "<s>" or {"content": "<s>"}.
+  std::optional<size_t> token_of(const json& config, const char* key) const {
+    const auto at = config.find(key);
+    if (at == config.end()) return std::nullopt;
+    const std::string text = at->is_string() ? at->get<std::string>() : at->is_object() ? text_at(*at, "content") : "";
+    const auto id = ids_.find(text);
+    return id == ids_.end() ? std::nullopt : std::optional<size_t>(id->second);
+  }
+
+  Expected<void> read_special() {
+    std::optional<size_t> bos;
+    std::optional<size_t> eos;
+    if (files_.config != nullptr) {
+      bos = token_of(*files_.config, "bos_token");
+      eos = token_of(*files_.config, "eos_token");
+      if (const auto pad = token_of(*files_.config, "pad_token")) add_id("tokenizer.ggml.padding_token_id", *pad);
+      if (const auto unk = token_of(*files_.config, "unk_token")) add_id("tokenizer.ggml.unknown_token_id", *unk);
+      read_chat_template(*files_.config);
+    }
+    bool adds_bos = false;
+    bool adds_eos = false;
+    for (const json& step : steps_of(tokenizer_, "post_processor", "processors")) {
+      const std::string type = type_of(step);
+      if (type == "ByteLevel") continue;
+      if (type != "TemplateProcessing") return unsupported("post_processor", type, "ByteLevel, TemplateProcessing");
+      CANDOR_TRY(read_template(step, bos, eos, adds_bos, adds_eos));
+    }
+    if (bos) add_id("tokenizer.ggml.bos_token_id", *bos);
+    if (eos) add_id("tokenizer.ggml.eos_token_id", *eos);
+    metadata_.add("tokenizer.ggml.add_bos_token", adds_bos);
+    metadata_.add("tokenizer.ggml.add_eos_token", adds_eos);
+    return read_end_tokens();
+  }
+
+  // The template of one text: at most one special token before it and one behind.
+  Expected<void> read_template(const json& step, std::optional<size_t>& bos, std::optional<size_t>& eos, bool& adds_bos,
+                               bool& adds_eos) const {
+    bool is_before = true;
+    if (!step.contains("single") || !step["single"].is_array()) return bad("post_processor.single is no array");
+    for (const json& item : step["single"]) {
+      if (item.is_object() && item.contains("Sequence")) {
+        is_before = false;
+        continue;
+      }
+      const std::string name =
+          item.is_object() && item.contains("SpecialToken") ? text_at(item["SpecialToken"], "id") : "";
+      const auto id = ids_.find(name);
+      if (id == ids_.end() || (is_before ? adds_bos : adds_eos)) {
+        return unsupported("post_processor.single", step["single"].dump(), "one token before the text, one behind");
+      }
+      (is_before ? adds_bos : adds_eos) = true;
+      (is_before ? bos : eos) = id->second;
+    }
+    return {};
+  }
+
+  void add_id(const char* key, size_t id) { metadata_.add(key, static_cast<uint64_t>(id)); }
+
+  // A string, or a list of {name, template} of which "default" is meant.
+  void read_chat_template(const json& config) {
+    const auto at = config.find("chat_template");
+    if (at == config.end()) return;
+    if (at->is_string()) return metadata_.add_string("tokenizer.chat_template", at->get<std::string>());
+    if (!at->is_array()) return;
+    for (const json& item : *at) {
+      if (item.is_object() && text_at(item, "name") == "default") {
+        metadata_.add_string("tokenizer.chat_template", text_at(item, "template"));
+      }
+    }
+  }
+
+  Expected<void> read_end_tokens() {
+    if (files_.generation == nullptr || !files_.generation->contains("eos_token_id")) return {};
+    const json& ends = (*files_.generation)["eos_token_id"];
+    if (ends.is_null()) return {};
+    std::vector<int64_t> ids;
+    for (const json& id : ends.is_array() ? ends : json::array({ends})) {
+      if (!id.is_number_unsigned() || id.get<uint64_t>() >= n_vocab_) {
+        return fail(ErrorKind::kInvalidInput,
+                    fmt::format("{}: generation_config.json: \"eos_token_id\" holds {}, expected ids below {}",
+                                files_.name, in_quotes(id.dump()), n_vocab_));
+      }
+      ids.push_back(id.get<int64_t>());
+    }
+    metadata_.add("tokenizer.candor.end_token_ids", MetaArray(std::move(ids)));
+    return {};
+  }
+
+  const TokenizerFiles& files_;
+  const json& tokenizer_;
+  size_t n_vocab_;
+  MetaList& metadata_;
+  std::vector<std::string> pieces_;  // by id
+  std::vector<Kind> kinds_;
+  std::unordered_map<std::string, size_t> ids_;
+  std::vector<std::pair<std::string, std::string>> merges_;
+};
+
+}  // namespace
+
+Expected<void> read_tokenizer(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata) {
+  return Reader(files, n_vocab, metadata).read();
+}
+
+}  // namespace candor::formats::safetensors

@@ -1,0 +1,27 @@
+#pragma once
+// tokenizer.json (the `tokenizers` library) as the metadata that GGUF has for vocabularies: tokenizer.ggml.model, pre,
+// tokens, token_type, merges, scores and the special ids; and, for what GGUF has no key for,
+// tokenizer.candor.normalizer ("nfc"), double_space_prefix and end_token_ids. What the library can express and these keys
+// cannot is refused by name, never approximated. Supported: BPE over bytes (ByteLevel, alone or behind a split of
+// kSplits), and BPE over characters with byte fallback, as SentencePiece models are published.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/meta_list.h"
+
+namespace candor::formats::safetensors {
+
+// What stands beside a model's weights; nullptr where a file is absent. name: of the folder, for errors.
+struct TokenizerFiles {
+  std::string_view name;
+  const nlohmann::json* tokenizer = nullptr;   // tokenizer.json
+  const nlohmann::json* config = nullptr;      // tokenizer_config.json: chat template, beginning and end tokens
+  const nlohmann::json* generation = nullptr;  // generation_config.json: the tokens that end an answer
+};
+
+// n_vocab: rows of the embedding; ids without a token become unused ones.
+Expected<void> read_tokenizer(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata);
+
+}  // namespace candor::formats::safetensors
