@@ -121,6 +121,8 @@ Expected<SentencePieceModel> SentencePieceModel::from_model_file(const formats::
   }
   CANDOR_ASSIGN(const std::optional<bool> adds_prefix, formats::meta_bool(file, "tokenizer.ggml.add_space_prefix"));
   model.adds_prefix_ = adds_prefix.value_or(true);
+  CANDOR_ASSIGN(const auto doubles, formats::meta_bool(file, "tokenizer.candor.double_space_prefix"));
+  model.doubles_prefix_ = doubles.value_or(true);
   CANDOR_TRY(model.read_byte_tokens(vocabulary));
   model.read_bytes(vocabulary);
   return model;
@@ -185,8 +187,9 @@ void SentencePieceModel::append_bytes(std::string_view piece, std::vector<TokenI
 
 void SentencePieceModel::encode(std::string_view text, bool add_prefix, const Vocabulary& vocabulary,
                                 std::vector<TokenId>& out) const {
-  std::string escaped = add_prefix && adds_prefix_ ? std::string(kSpaceMark) : std::string();
-  escaped += escape_spaces(text);
+  std::string escaped = escape_spaces(text);
+  const bool has_prefix = !doubles_prefix_ && escaped.starts_with(kSpaceMark);
+  if (add_prefix && adds_prefix_ && !has_prefix) escaped.insert(0, kSpaceMark);
   if (escaped.empty()) return;
   const std::vector<Node> nodes = Merger(escaped, vocabulary).run();
   for (size_t i = 0; i != kNowhere; i = nodes[i].next) {

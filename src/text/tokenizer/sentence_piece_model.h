@@ -34,6 +34,7 @@ class SentencePieceModel {
   void append_bytes(std::string_view piece, std::vector<TokenId>& out) const;
 
   bool adds_prefix_ = true;
+  bool doubles_prefix_ = true;  // false: a text that starts with a space gets no other before it
   bool has_byte_tokens_ = false;
   TokenId unknown_ = kNoToken;
   std::array<TokenId, 256> byte_tokens_{};

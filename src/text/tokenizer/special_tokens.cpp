@@ -81,6 +81,19 @@ std::vector<TokenId> collect_end_tokens(const Vocabulary& vocabulary, std::initi
   return ends;
 }
 
+// What generation_config.json lists, where the model came with one.
+Expected<void> add_listed_ends(const formats::ModelFile& file, const Vocabulary& vocabulary,
+                               std::vector<TokenId>& ends) {
+  CANDOR_ASSIGN(const std::vector<int64_t>* listed, formats::meta_ints(file, "tokenizer.candor.end_token_ids"));
+  if (listed == nullptr) return {};
+  for (const int64_t id : *listed) {
+    if (id >= 0 && id < vocabulary.size()) ends.push_back(static_cast<TokenId>(id));
+  }
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return {};
+}
+
 }  // namespace
 
 Expected<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Vocabulary& vocabulary,
@@ -106,6 +119,7 @@ Expected<SpecialSet> read_special_tokens(const formats::ModelFile& file, const V
   CANDOR_TRY(check_rule(tokens.add_bos, tokens.bos, kAddBosKey, kBosKey));
   CANDOR_TRY(check_rule(tokens.add_eos, tokens.eos, kAddEosKey, kEosKey));
   set.end_tokens = collect_end_tokens(vocabulary, {tokens.eos, tokens.eot, eom});
+  CANDOR_TRY(add_listed_ends(file, vocabulary, set.end_tokens));
   return set;
 }
 

@@ -1,6 +1,9 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
+
+#include <cstdlib>
 
 #include <utility>
 #include <variant>
@@ -18,6 +21,17 @@ constexpr std::string_view kModelKey = "tokenizer.ggml.model";
 
 bool is_control(TokenKind kind) {
   return kind == TokenKind::kControl || kind == TokenKind::kUnknown;
+}
+
+// Unicode's normal form C; text that is no valid UTF-8 stays as it is.
+std::string compose(std::string_view text) {
+  utf8proc_uint8_t* composed = nullptr;
+  const utf8proc_ssize_t n_bytes =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
+  if (n_bytes < 0) return std::string(text);
+  return {reinterpret_cast<const char*>(composed), static_cast<size_t>(n_bytes)};
 }
 
 class SentencePieceTokenizer final {
@@ -63,8 +77,12 @@ using AnyModel = std::variant<SentencePieceTokenizer, BytePairTokenizer>;
 
 class ModelTokenizer final : public Tokenizer {
  public:
-  ModelTokenizer(Vocabulary vocabulary, SpecialSet special, AnyModel model)
-      : vocabulary_(std::move(vocabulary)), special_(std::move(special)), model_(std::move(model)) {
+  // composes: text is put into normal form C before it is cut.
+  ModelTokenizer(Vocabulary vocabulary, SpecialSet special, AnyModel model, bool composes)
+      : vocabulary_(std::move(vocabulary)),
+        special_(std::move(special)),
+        model_(std::move(model)),
+        composes_(composes) {
     for (TokenId id = 0; id < vocabulary_.size(); ++id) {
       const std::string text = std::visit([&](const auto& m) { return m.written(id, vocabulary_); }, model_);
       if (!text.empty()) matcher_.add(text, id, is_control(vocabulary_.kind(id)));
@@ -81,7 +99,9 @@ class ModelTokenizer final : public Tokenizer {
         at_start = is_control(vocabulary_.kind(fragment.token));
         continue;
       }
-      std::visit([&](const auto& m) { m.encode(fragment.text, at_start, vocabulary_, tokens); }, model_);
+      const std::string composed = composes_ ? compose(fragment.text) : std::string();
+      const std::string_view plain = composes_ ? std::string_view(composed) : fragment.text;
+      std::visit([&](const auto& m) { m.encode(plain, at_start, vocabulary_, tokens); }, model_);
       at_start = false;
     }
     if (options.add_special && special_.tokens.add_eos) tokens.push_back(special_.tokens.eos);
@@ -108,6 +128,7 @@ class ModelTokenizer final : public Tokenizer {
   Vocabulary vocabulary_;
   SpecialSet special_;
   AnyModel model_;
+  bool composes_;
   SpecialMatcher matcher_;
 };
 
@@ -125,13 +146,22 @@ SpecialTokens sentence_piece_defaults(const Vocabulary& vocabulary) {
   return defaults;
 }
 
+constexpr std::string_view kNormalizerKey = "tokenizer.candor.normalizer";
+
+Expected<bool> reads_composed(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, kNormalizerKey));
+  if (!name || *name == "nfc") return name.has_value();
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("{}: {} is not supported (supported: nfc)", kNormalizerKey, quoted_piece(*name)));
+}
+
 using TokenizerResult = Expected<std::unique_ptr<Tokenizer>>;
 
 TokenizerResult make_sentence_piece(const formats::ModelFile& file, Vocabulary vocabulary) {
   CANDOR_ASSIGN(SentencePieceModel model, SentencePieceModel::from_model_file(file, vocabulary));
   CANDOR_ASSIGN(SpecialSet special, read_special_tokens(file, vocabulary, sentence_piece_defaults(vocabulary)));
   return std::make_unique<ModelTokenizer>(std::move(vocabulary), std::move(special),
-                                          SentencePieceTokenizer(std::move(model)));
+                                          SentencePieceTokenizer(std::move(model)), false);
 }
 
 TokenizerResult make_byte_pair(const formats::ModelFile& file, Vocabulary vocabulary) {
@@ -139,8 +169,9 @@ TokenizerResult make_byte_pair(const formats::ModelFile& file, Vocabulary vocabu
   SpecialTokens defaults;
   defaults.add_bos = model.pre_tokenizer().adds_bos;
   CANDOR_ASSIGN(SpecialSet special, read_special_tokens(file, vocabulary, defaults));
+  CANDOR_ASSIGN(const bool composes, reads_composed(file));
   return std::make_unique<ModelTokenizer>(std::move(vocabulary), std::move(special),
-                                          BytePairTokenizer(std::move(model)));
+                                          BytePairTokenizer(std::move(model)), composes);
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+// tokenizer.json against the `tokenizers` library (make_tokenizer_cases.py). CANDOR_TOKENIZER_CASES names another
+// folder of cases.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "formats/json_text.h"
+#include "formats/safetensors/tokenizer_json.h"
+#include "support/memory_model_file.h"
+#include "support/shared_data.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxBytes = size_t{1} << 30;
+
+std::filesystem::path cases_folder() {
+  const char* other = std::getenv("CANDOR_TOKENIZER_CASES");
+  return other != nullptr ? std::filesystem::path(other) : project_file("tests/hub_tokenizers/cases");
+}
+
+class HubTokenizer : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const auto tokenizer = formats::read_json_file(cases_folder() / (std::string(GetParam()) + ".json"), kMaxBytes);
+    ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+    const auto cases = formats::read_json_file(cases_folder() / (std::string(GetParam()) + ".cases.json"), kMaxBytes);
+    ASSERT_TRUE(cases) << cases.error().message;
+    cases_ = *cases;
+    const int64_t n_vocab = static_cast<int64_t>((*tokenizer)["model"]["vocab"].size());
+    const auto read =
+        formats::safetensors::read_tokenizer({.name = GetParam(), .tokenizer = &*tokenizer}, n_vocab, metadata_);
+    ASSERT_TRUE(read) << read.error().message;
+    for (const formats::MetaEntry& entry : metadata_.entries()) file_.set(entry.key, entry.value);
+    auto made = text::Tokenizer::from_model_file(file_);
+    ASSERT_TRUE(made) << made.error().message;
+    tokenizer_ = std::move(*made);
+  }
+
+  formats::MetaList metadata_;
+  MemoryModelFile file_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  json cases_;
+};
+
+TEST_P(HubTokenizer, gives_the_ids_of_the_library) {
+  size_t n_different = 0;
+  for (const json& one : cases_) {
+    const std::string text = one[0];
+    const std::vector<TokenId> expected = one[1];
+    const std::vector<TokenId> ours = tokenizer_->encode(text, {});
+    if (ours == expected) continue;
+    if (++n_different > 3) continue;
+    EXPECT_EQ(ours, expected) << json(text).dump(-1, ' ', true);
+  }
+  EXPECT_EQ(n_different, 0u) << "of " << cases_.size();
+}
+
+INSTANTIATE_TEST_SUITE_P(kinds, HubTokenizer,
+                         ::testing::Values("gpt2", "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken",
+                                           "bloom", "sentencepiece", "sentencepiece_no_prefix", "metaspace"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+}  // namespace
+}  // namespace candor::testing

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Trains a small tokenizer of every kind that docs/models.md claims, with the `tokenizers` library, and writes it with
+cases to hub_tokenizers/: NAME.json (tokenizer.json) and NAME.cases.json ([[text, ids], ...]).
+
+    python3 make_tokenizer_cases.py                                  the cases that are checked in
+    python3 make_tokenizer_cases.py --out FOLDER --cases 10000       many, for CANDOR_TOKENIZER_CASES=FOLDER
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import tempfile
+import unicodedata
+
+import sentencepiece
+import tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+TAIL = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+SPLITS = {
+    "llama3": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + TAIL,
+    "qwen2": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + TAIL,
+    "qwen35": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|" + TAIL,
+    "gpt4o": CASED + "*" + LOWER + "+" + CONTRACTIONS + "?|" + CASED + "+" + LOWER + "*" + CONTRACTIONS +
+             r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + TAIL,
+    "tekken": CASED + "*" + LOWER + "+|" + CASED + "+" + LOWER + r"*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + TAIL,
+    "bloom": " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+",
+}
+WORDS = ("the river and wind told old tree another tale in night she heard then slept HELLO World don't we'll I'm 's it's "
+         "caf\u00e9 na\u00efve stra\u00dfe \u0434\u043e\u043c \u043d\u043e\u0447\u044c \u4f60\u597d \u4e16\u754c "
+         "\u3053\u3093\u306b\u3061\u306f \ud55c\uad6d\uc5b4 \u0645\u0631\u062d\u0628\u0627 \u0928\u092e\u0938\u094d\u0924\u0947 "
+         "x=1; for(i=0;i<10;++i) 2024 3.14 1,000,000 ... --- \U0001F600 \U0001F468\u200d\U0001F469 e\u0301 A\u030a ").split()
+
+
+def random_text(rng):
+    parts = []
+    for _ in range(rng.randint(1, 14)):
+        kind = rng.random()
+        if kind < 0.5:
+            parts.append(rng.choice(WORDS))
+        elif kind < 0.65:
+            parts.append(rng.choice([" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", " \n ", "\u00a0", "\u3000"]))
+        elif kind < 0.75:
+            parts.append(str(rng.randint(0, 10 ** rng.randint(1, 9))))
+        else:
+            for _ in range(rng.randint(1, 5)):
+                while True:
+                    code = rng.randrange(1, 0x30000 if rng.random() < 0.3 else 0x3000)
+                    if unicodedata.category(chr(code)) not in ("Cs", "Cn", "Co"):
+                        break
+                parts.append(chr(code))
+        if rng.random() < 0.6:
+            parts.append(" ")
+    return "".join(parts)
+
+
+def byte_level(split=None, ignore_merges=False, nfc=False, digits=False):
+    tok = Tokenizer(models.BPE(ignore_merges=ignore_merges))
+    if nfc:
+        tok.normalizer = normalizers.NFC()
+    own = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split is None)
+    if split is not None:
+        tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(split), "isolated"), own])
+    elif digits:
+        tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own])
+    else:
+        tok.pre_tokenizer = own
+    tok.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=["<|begin|>", "<|end|>"], show_progress=False,
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    rng = random.Random(1)
+    tok.train_from_iterator([random_text(rng) for _ in range(2000)], trainer)
+    tok.post_processor = processors.TemplateProcessing(single="<|begin|> $A", special_tokens=[("<|begin|>", 0)])
+    return tok
+
+
+def sentence_piece(metaspace, prefix):
+    """A SentencePiece BPE model, as transformers turns one into a tokenizer.json: every pair that makes a piece."""
+    rng = random.Random(2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "m"
+        lines = iter([" ".join(rng.choices(WORDS, k=12)) for _ in range(3000)])
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_prefix=str(path), vocab_size=600,
+                                                 model_type="bpe", byte_fallback=True, character_coverage=0.98,
+                                                 normalization_rule_name="identity", remove_extra_whitespaces=False,
+                                                 hard_vocab_limit=False, minloglevel=2)
+        model = sentencepiece.SentencePieceProcessor(model_file=f"{path}.model")
+    vocab = {model.id_to_piece(i): i for i in range(len(model))}
+    scores = {piece: model.get_score(i) for piece, i in vocab.items()}
+    ordinary = {p for p, i in vocab.items() if not (model.is_control(i) or model.is_unknown(i) or model.is_byte(i))}
+    merges = [(piece[:cut], piece[cut:], scores[piece]) for piece in ordinary for cut in range(1, len(piece))
+              if piece[:cut] in ordinary and piece[cut:] in ordinary]
+    merges.sort(key=lambda merge: (-merge[2], vocab[merge[0]], vocab[merge[1]]))
+    tok = Tokenizer(models.BPE(vocab=vocab, merges=[(a, b) for a, b, _ in merges], unk_token="<unk>", fuse_unk=True,
+                               byte_fallback=True))
+    if metaspace:
+        tok.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first" if prefix else "never", split=False)
+    else:
+        steps = [normalizers.Prepend("\u2581")] if prefix else []
+        tok.normalizer = normalizers.Sequence(steps + [normalizers.Replace(" ", "\u2581")])
+    tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tok.add_special_tokens([AddedToken("<unk>", special=True, normalized=False),
+                            AddedToken("<s>", special=True, normalized=False),
+                            AddedToken("</s>", special=True, normalized=False)])
+    tok.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return tok
+
+
+KINDS = {
+    "gpt2": lambda: byte_level(),
+    "digits": lambda: byte_level(digits=True),
+    "llama3": lambda: byte_level(SPLITS["llama3"], ignore_merges=True),
+    "dbrx": lambda: byte_level(SPLITS["llama3"]),
+    "qwen2": lambda: byte_level(SPLITS["qwen2"], nfc=True),
+    "qwen35": lambda: byte_level(SPLITS["qwen35"], nfc=True),
+    "gpt4o": lambda: byte_level(SPLITS["gpt4o"]),
+    "tekken": lambda: byte_level(SPLITS["tekken"], ignore_merges=True),
+    "bloom": lambda: byte_level(SPLITS["bloom"]),
+    "sentencepiece": lambda: sentence_piece(False, True),
+    "sentencepiece_no_prefix": lambda: sentence_piece(False, False),
+    "metaspace": lambda: sentence_piece(True, True),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=pathlib.Path, default=HERE / "cases")
+    parser.add_argument("--cases", type=int, default=60)
+    parser.add_argument("--only", nargs="*", default=list(KINDS))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        tok = KINDS[name]()
+        (options.out / f"{name}.json").write_text(json.dumps(json.loads(tok.to_str()), separators=(",", ":")))
+        rng = random.Random(name)
+        texts = ["", " ", "  a", "a  "] + [random_text(rng) for _ in range(options.cases)]
+        cases = [[text, tok.encode(text).ids] for text in texts]
+        (options.out / f"{name}.cases.json").write_text(json.dumps(cases, separators=(",", ":")))
+        print(name, tok.get_vocab_size(), len(cases))
+
+
+if __name__ == "__main__":
+    main()
