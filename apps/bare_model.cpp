@@ -2,13 +2,14 @@
 
 #include "backend/all/make_backend.h"
 #include "engine/memory_plan.h"
+#include "model/hub/hub_folder.h"
 #include "terminal.h"
 
 namespace candor::apps {
 
 Expected<BareModel> load_bare_model(const EngineOptions& options) {
   BareModel loaded;
-  CANDOR_ASSIGN(loaded.file, formats::open_model_file(options.model_path));
+  CANDOR_ASSIGN(loaded.file, model::open_model(options.model_path));
   CANDOR_ASSIGN(loaded.backend, backend::make_backend(options.backend, {.n_threads = options.n_threads}));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend));
   CANDOR_TRY(engine::check_fits(plan));

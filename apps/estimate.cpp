@@ -11,6 +11,7 @@
 #include "exit_codes.h"
 #include "formats/model_file.h"
 #include "model/cost.h"
+#include "model/hub/hub_folder.h"
 #include "model/model.h"
 #include "model_choice.h"
 #include "terminal.h"
@@ -39,7 +40,7 @@ Expected<Subject> subject_of_file(const EstimateOptions& options) {
   CANDOR_ASSIGN(const ModelAndTexts choice, choose_model(options.model, options.positionals));
   if (!choice.texts.empty())
     return fail(ErrorKind::kInvalidInput, fmt::format("estimate takes one model; what is \"{}\"?", choice.texts[0]));
-  CANDOR_ASSIGN(const auto file, formats::open_model_file(choice.model));
+  CANDOR_ASSIGN(const auto file, model::open_model(choice.model));
   CANDOR_ASSIGN(const model::ArchSpec spec, model::read_arch(*file));
   Subject subject{.name = choice.model.filename().string()};
   for (const TensorView& tensor : file->tensors()) {

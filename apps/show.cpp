@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "model/hub/hub_folder.h"
 #include "model/model.h"
 #include "model_choice.h"
 #include "terminal.h"
@@ -185,7 +186,7 @@ int run(const ShowOptions& options) {
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("show takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
-  auto file = formats::open_model_file(choice->model);
+  auto file = model::open_model(choice->model);
   if (!file) return say_error(file.error().message), kUserInput;
   const auto spec = model::read_arch(**file);
   std::string out;

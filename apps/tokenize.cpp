@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "model/hub/hub_folder.h"
 #include "model_choice.h"
 #include "prompt_source.h"
 #include "terminal.h"
@@ -84,7 +85,7 @@ int run(const TokenizeOptions& options) {
   if (!choice) return say_error(choice.error().message), kUserInput;
   auto input = input_text(options, choice->texts);
   if (!input) return say_error(input.error().message), kUserInput;
-  auto file = formats::open_model_file(choice->model);
+  auto file = model::open_model(choice->model);
   if (!file) return say_error(file.error().message), kUserInput;
   auto tokenizer = text::Tokenizer::from_model_file(**file);
   if (!tokenizer) return say_error(tokenizer.error().message), kUserInput;

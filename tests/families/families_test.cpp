@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "backend/all/make_backend.h"
+#include "model/hub/hub_folder.h"
 #include "support/model_runner.h"
 #include "support/shared_data.h"
 
@@ -27,8 +28,13 @@ struct Golden {
 };
 
 constexpr Golden kGoldens[] = {
-    {"llama"},  {"mistral", true, kWindow}, {"mixtral"}, {"qwen2"}, {"qwen3"}, {"qwen3moe"},    {"gemma2"},
-    {"gemma3"}, {"phi3"},                   {"gpt2"},    {"olmo2"}, {"smollm3"}, {"bloom"},
+    {"llama"},   {"mistral", true, kWindow},
+    {"mixtral"}, {"qwen2"},
+    {"qwen3"},   {"qwen3moe"},
+    {"gemma2"},  {"gemma3"},
+    {"phi3"},    {"gpt2"},
+    {"olmo2"},   {"smollm3"},
+    {"bloom"},   {"xglm", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {
@@ -115,8 +121,7 @@ void expect_cpu_agrees(const formats::ModelFile& file) {
   }
   EXPECT_LE(kl, 1e-3);
   std::printf("  cpu against reference: mean KL %.2g, worst logit %.4f of %.2f\n", kl,
-              static_cast<double>(largest_difference(truth, ours, kTokens)),
-              static_cast<double>(largest_logit(truth)));
+              static_cast<double>(largest_difference(truth, ours, kTokens)), static_cast<double>(largest_logit(truth)));
   EXPECT_EQ(ours, logits_of(file, "cpu", 7)) << "chunks of 7";
 }
 
@@ -124,10 +129,32 @@ class FamilyGolden : public ::testing::TestWithParam<Golden> {};
 
 TEST_P(FamilyGolden, gguf_of_llama_cpp_gives_the_logits_of_transformers) {
   const Golden& golden = GetParam();
+  if (!golden.has_gguf) GTEST_SKIP() << "llama.cpp does not know the family";
   auto file = formats::open_model_file(folder_of(golden) / "model.gguf");
   ASSERT_TRUE(file) << file.error().message;
   expect_reference_agrees(golden, **file, golden.gguf_rows);
   expect_cpu_agrees(**file);
+}
+
+TEST_P(FamilyGolden, safetensors_give_the_logits_of_transformers) {
+  const Golden& golden = GetParam();
+  auto file = model::open_model(folder_of(golden));
+  ASSERT_TRUE(file) << file.error().message;
+  expect_reference_agrees(golden, **file, kTokens);
+  expect_cpu_agrees(**file);
+}
+
+TEST_P(FamilyGolden, both_formats_give_the_same_bits) {
+  const Golden& golden = GetParam();
+  if (!golden.has_gguf) GTEST_SKIP() << "llama.cpp does not know the family";
+  auto hub = model::open_model(folder_of(golden));
+  auto gguf = model::open_model(folder_of(golden) / "model.gguf");
+  ASSERT_TRUE(hub && gguf);
+  std::vector<Logits> a = logits_of(**hub, "cpu", kTokens);
+  std::vector<Logits> b = logits_of(**gguf, "cpu", kTokens);
+  a.resize(static_cast<size_t>(golden.gguf_rows));
+  b.resize(static_cast<size_t>(golden.gguf_rows));
+  EXPECT_EQ(a, b);
 }
 
 INSTANTIATE_TEST_SUITE_P(families, FamilyGolden, ::testing::ValuesIn(kGoldens),

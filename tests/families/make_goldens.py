@@ -153,7 +153,8 @@ def convert(folder, target):
     converter = type(converter.__name__, (converter,), {"set_vocab": base.TextModel._set_vocab_gpt2,
                                                               "model_arch": converter.model_arch})
     with torch.inference_mode():
-        instance = converter(folder, gguf.LlamaFileType.MOSTLY_BF16, target, use_temp_file=False)
+        instance = converter(folder, gguf.LlamaFileType.MOSTLY_BF16, target, use_temp_file=False,
+                             model_name="tiny")
         instance.write()
 
 

@@ -18,6 +18,35 @@ constexpr std::array kOwn = {
 };
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kLayerNormTensors, kOwn);
 
+constexpr std::array kHubTensors = {
+    HubTensor{"token_embd.weight", "transformer.word_embeddings.weight"},
+    HubTensor{"token_embd_norm.weight", "transformer.word_embeddings_layernorm.weight"},
+    HubTensor{"token_embd_norm.bias", "transformer.word_embeddings_layernorm.bias"},
+    HubTensor{"output_norm.weight", "transformer.ln_f.weight"},
+    HubTensor{"output_norm.bias", "transformer.ln_f.bias"},
+    HubTensor{"blk.*.attn_norm.weight", "transformer.h.*.input_layernorm.weight"},
+    HubTensor{"blk.*.attn_norm.bias", "transformer.h.*.input_layernorm.bias"},
+    HubTensor{"blk.*.attn_qkv.weight", "transformer.h.*.self_attention.query_key_value.weight", HubChange::kSplitHeads},
+    HubTensor{"blk.*.attn_qkv.bias", "transformer.h.*.self_attention.query_key_value.bias", HubChange::kSplitHeads},
+    HubTensor{"blk.*.attn_output.weight", "transformer.h.*.self_attention.dense.weight"},
+    HubTensor{"blk.*.attn_output.bias", "transformer.h.*.self_attention.dense.bias"},
+    HubTensor{"blk.*.ffn_norm.weight", "transformer.h.*.post_attention_layernorm.weight"},
+    HubTensor{"blk.*.ffn_norm.bias", "transformer.h.*.post_attention_layernorm.bias"},
+    HubTensor{"blk.*.ffn_up.weight", "transformer.h.*.mlp.dense_h_to_4h.weight"},
+    HubTensor{"blk.*.ffn_up.bias", "transformer.h.*.mlp.dense_h_to_4h.bias"},
+    HubTensor{"blk.*.ffn_down.weight", "transformer.h.*.mlp.dense_4h_to_h.weight"},
+    HubTensor{"blk.*.ffn_down.bias", "transformer.h.*.mlp.dense_4h_to_h.bias"},
+};
+
+// Published without a length that ALiBi would need; "seq_length" is that of the training.
+constexpr uint64_t kTrainingPositions = 2048;
+Expected<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
+  const std::string key = std::string(prefix) + ".context_length";
+  if (metadata.find(key) == nullptr) metadata.add(key, kTrainingPositions);
+  return {};
+}
+constexpr HubForm kHub[] = {{"bloom", "", kHubTensors, {}, read_hub}};
+
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "bloom"), backend::NormKind::kLayer));
   spec.embed.has_norm = true;
@@ -33,7 +62,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family bloom_family() {
-  return {"bloom", read, kTensors, {}};
+  return {"bloom", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

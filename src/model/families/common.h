@@ -8,6 +8,7 @@
 
 #include "model/families/families.h"
 #include "model/hparams.h"
+#include "model/hub/hub_config.h"
 
 namespace candor::model {
 
@@ -60,13 +61,46 @@ inline constexpr std::array kLayerNormTensors = {
     TensorName{TensorRole::kDownBias, "blk.*.ffn_down.bias"},
 };
 
+// The same tensors as the hub calls them.
+inline constexpr std::array kHubStem = {
+    HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output_norm.weight", "model.norm.weight"},
+    HubTensor{"output.weight", "lm_head.weight"},
+};
+inline constexpr std::array kHubPreNorm = {
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
+    HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
+};
+inline constexpr std::array kHubAttn = {
+    HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"},
+    HubTensor{"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight"},
+    HubTensor{"blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight"},
+    HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"},
+};
+// Where the family rotates interleaved pairs and the hub's models halves.
+inline constexpr std::array kHubPairedAttn = {
+    HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight", HubChange::kPairRows},
+    HubTensor{"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight", HubChange::kPairRows},
+    HubTensor{"blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight"},
+    HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"},
+};
+inline constexpr std::array kHubQkNorm = {
+    HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight"},
+    HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight"},
+};
+inline constexpr std::array kHubGatedFfn = {
+    HubTensor{"blk.*.ffn_gate.weight", "model.layers.*.mlp.gate_proj.weight"},
+    HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"},
+    HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
+};
+
 // The lists one after another.
-template <size_t... n>
-constexpr auto join(const std::array<TensorName, n>&... lists) {
-  std::array<TensorName, (n + ...)> all{};
+template <class Row, size_t... n>
+constexpr auto join(const std::array<Row, n>&... lists) {
+  std::array<Row, (n + ...)> all{};
   size_t at = 0;
   const auto append = [&](const auto& list) {
-    for (const TensorName& name : list) all[at++] = name;
+    for (const Row& row : list) all[at++] = row;
   };
   (append(lists), ...);
   return all;

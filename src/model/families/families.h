@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
+#include "model/hub/hub_form.h"
 #include "model/tensor_roles.h"
 
 namespace candor::model {
@@ -18,6 +19,7 @@ struct Family {
   Expected<ArchSpec> (*read)(const formats::ModelFile& file);
   std::span<const TensorName> tensors;        // every tensor that the family may have
   std::span<const std::string_view> ignored;  // tensors that may stand in the file and are not uploaded
+  std::span<const HubForm> hub;               // how it is published as safetensors
 };
 
 std::span<const Family> families();

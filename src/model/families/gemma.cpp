@@ -12,6 +12,30 @@ namespace {
 constexpr auto kGemma2Tensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kGatedFfnTensors);
 constexpr auto kGemma3Tensors = join(kGemma2Tensors, kQkNormTensors);
 
+constexpr std::array kHubNorms = {
+    HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.pre_feedforward_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_feedforward_layernorm.weight", HubChange::kAddOne},
+};
+constexpr std::array kHubHeadNorms = {
+    HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight", HubChange::kAddOne},
+};
+constexpr auto kHubGemma2 = join(kHubNorms, kHubAttn, kHubGatedFfn);
+constexpr auto kHubGemma3 = join(kHubGemma2, kHubHeadNorms);
+
+// Scores are scaled by a width that config.json names.
+Expected<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_ASSIGN(const std::optional<double> width, hub_number(config, "query_pre_attn_scalar"));
+  if (width && *width > 0.0) metadata.add(std::string(prefix) + ".attention.scale", 1.0 / std::sqrt(*width));
+  return {};
+}
+constexpr HubForm kGemma2Hub[] = {{"gemma2", "gelu_new", kHubGemma2, {}, read_hub}};
+constexpr HubForm kGemma3Hub[] = {{"gemma3_text", "gelu_new", kHubGemma3, {}, read_hub}};
+
 // The files do not say it: the 27B models, known by their depth, scale by the width of D / H instead of the head's.
 void set_scale(const Hparams& hparams, size_t depth_of_27b, ArchSpec& spec) {
   if (hparams.has("attention.scale") || spec.blocks.size() != depth_of_27b) return;
@@ -67,11 +91,11 @@ Expected<ArchSpec> read_gemma3(const formats::ModelFile& file) {
 }  // namespace
 
 Family gemma2_family() {
-  return {"gemma2", read_gemma2, kGemma2Tensors, {}};
+  return {"gemma2", read_gemma2, kGemma2Tensors, {}, kGemma2Hub};
 }
 
 Family gemma3_family() {
-  return {"gemma3", read_gemma3, kGemma3Tensors, {}};
+  return {"gemma3", read_gemma3, kGemma3Tensors, {}, kGemma3Hub};
 }
 
 }  // namespace candor::model

@@ -15,6 +15,28 @@ constexpr std::array kOwn = {
 };
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kLayerNormTensors, kOwn);
 
+// The first checkpoints have no "transformer." before their names: hub_folder tries both.
+constexpr std::array kHubTensors = {
+    HubTensor{"token_embd.weight", "transformer.wte.weight"},
+    HubTensor{"position_embd.weight", "transformer.wpe.weight"},
+    HubTensor{"output_norm.weight", "transformer.ln_f.weight"},
+    HubTensor{"output_norm.bias", "transformer.ln_f.bias"},
+    HubTensor{"blk.*.attn_norm.weight", "transformer.h.*.ln_1.weight"},
+    HubTensor{"blk.*.attn_norm.bias", "transformer.h.*.ln_1.bias"},
+    HubTensor{"blk.*.attn_qkv.weight", "transformer.h.*.attn.c_attn.weight", HubChange::kTranspose},
+    HubTensor{"blk.*.attn_qkv.bias", "transformer.h.*.attn.c_attn.bias"},
+    HubTensor{"blk.*.attn_output.weight", "transformer.h.*.attn.c_proj.weight", HubChange::kTranspose},
+    HubTensor{"blk.*.attn_output.bias", "transformer.h.*.attn.c_proj.bias"},
+    HubTensor{"blk.*.ffn_norm.weight", "transformer.h.*.ln_2.weight"},
+    HubTensor{"blk.*.ffn_norm.bias", "transformer.h.*.ln_2.bias"},
+    HubTensor{"blk.*.ffn_up.weight", "transformer.h.*.mlp.c_fc.weight", HubChange::kTranspose},
+    HubTensor{"blk.*.ffn_up.bias", "transformer.h.*.mlp.c_fc.bias"},
+    HubTensor{"blk.*.ffn_down.weight", "transformer.h.*.mlp.c_proj.weight", HubChange::kTranspose},
+    HubTensor{"blk.*.ffn_down.bias", "transformer.h.*.mlp.c_proj.bias"},
+};
+constexpr std::string_view kHubIgnored[] = {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"};
+constexpr HubForm kHub[] = {{"gpt2", "gelu_new", kHubTensors, kHubIgnored}};
+
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "gpt2"), backend::NormKind::kLayer));
   spec.embed.has_positions = true;
@@ -29,7 +51,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family gpt2_family() {
-  return {"gpt2", read, kTensors, {}};
+  return {"gpt2", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

@@ -20,6 +20,21 @@ constexpr std::array kBiases = {
 };
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kMoeTensors, kBiases);
 
+constexpr auto kHubLlama = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
+constexpr std::array kHubExperts = {
+    HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.block_sparse_moe.gate.weight", HubChange::kWiden},
+    HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.block_sparse_moe.experts.#.w1.weight"},
+    HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.block_sparse_moe.experts.#.w2.weight"},
+    HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.block_sparse_moe.experts.#.w3.weight"},
+};
+constexpr auto kHubMixtral = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubExperts);
+constexpr std::string_view kHubIgnored[] = {"model.layers.*.self_attn.rotary_emb.inv_freq"};
+constexpr HubForm kHub[] = {
+    {"llama", "silu", kHubLlama, kHubIgnored},
+    {"mistral", "silu", kHubLlama, kHubIgnored},
+    {"mixtral", "silu", kHubMixtral, {}},
+};
+
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight", "blk.*.attn_rot_embd"};
 
@@ -38,7 +53,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family llama_family() {
-  return {"llama", read, kTensors, kIgnored};
+  return {"llama", read, kTensors, kIgnored, kHub};
 }
 
 }  // namespace candor::model

@@ -7,6 +7,13 @@ namespace {
 
 constexpr auto kTensors = join(kStemTensors, kPostNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors);
 
+constexpr std::array kHubPostNorm = {
+    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
+    HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_feedforward_layernorm.weight"},
+};
+constexpr auto kHubTensors = join(kHubStem, kHubPostNorm, kHubAttn, kHubQkNorm, kHubGatedFfn);
+constexpr HubForm kHub[] = {{"olmo2", "silu", kHubTensors, {}}};
+
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "olmo2");
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));
@@ -22,7 +29,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family olmo2_family() {
-  return {"olmo2", read, kTensors, {}};
+  return {"olmo2", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

@@ -19,6 +19,15 @@ constexpr std::array kFused = {
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kFused);
 constexpr std::string_view kIgnored[] = {"rope_factors_long.weight", "rope_factors_short.weight"};
 
+constexpr std::array kHubFused = {
+    HubTensor{"blk.*.attn_qkv.weight", "model.layers.*.self_attn.qkv_proj.weight"},
+    HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"},
+    HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"},
+    HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
+};
+constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubFused);
+constexpr HubForm kHub[] = {{"phi3", "silu", kHubTensors, {}}};
+
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "phi3");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
@@ -36,7 +45,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family phi3_family() {
-  return {"phi3", read, kTensors, kIgnored};
+  return {"phi3", read, kTensors, kIgnored, kHub};
 }
 
 }  // namespace candor::model

@@ -14,6 +14,14 @@ constexpr std::array kBiases = {
 };
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kBiases);
 
+constexpr std::array kHubBiases = {
+    HubTensor{"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"},
+    HubTensor{"blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias"},
+    HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
+};
+constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubBiases);
+constexpr HubForm kHub[] = {{"qwen2", "silu", kHubTensors, {}}};
+
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "qwen2");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
@@ -24,7 +32,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family qwen2_family() {
-  return {"qwen2", read, kTensors, {}};
+  return {"qwen2", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

@@ -10,6 +10,18 @@ constexpr auto kShared = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNo
 constexpr auto kDenseTensors = join(kShared, kGatedFfnTensors);
 constexpr auto kMoeModelTensors = join(kShared, kMoeTensors);
 
+constexpr auto kHubShared = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm);
+constexpr auto kHubDenseTensors = join(kHubShared, kHubGatedFfn);
+constexpr std::array kHubExperts = {
+    HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.mlp.gate.weight", HubChange::kWiden},
+    HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.mlp.experts.#.gate_proj.weight"},
+    HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.mlp.experts.#.down_proj.weight"},
+    HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.mlp.experts.#.up_proj.weight"},
+};
+constexpr auto kHubMoeTensors = join(kHubShared, kHubExperts);
+constexpr HubForm kDenseHub[] = {{"qwen3", "silu", kHubDenseTensors, {}}};
+constexpr HubForm kMoeHub[] = {{"qwen3_moe", "silu", kHubMoeTensors, {}}};
+
 Expected<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   for (BlockSpec& block : spec.blocks) {
@@ -38,11 +50,11 @@ Expected<ArchSpec> read_experts(const formats::ModelFile& file) {
 }  // namespace
 
 Family qwen3_family() {
-  return {"qwen3", read_dense, kDenseTensors, {}};
+  return {"qwen3", read_dense, kDenseTensors, {}, kDenseHub};
 }
 
 Family qwen3moe_family() {
-  return {"qwen3moe", read_experts, kMoeModelTensors, {}};
+  return {"qwen3moe", read_experts, kMoeModelTensors, {}, kMoeHub};
 }
 
 }  // namespace candor::model

@@ -18,6 +18,35 @@ constexpr std::array kOwn = {
 };
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kLayerNormTensors, kOwn);
 
+constexpr std::array kHubTensors = {
+    HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output_norm.weight", "model.layer_norm.weight"},
+    HubTensor{"output_norm.bias", "model.layer_norm.bias"},
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.self_attn_layer_norm.weight"},
+    HubTensor{"blk.*.attn_norm.bias", "model.layers.*.self_attn_layer_norm.bias"},
+    HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"},
+    HubTensor{"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"},
+    HubTensor{"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight"},
+    HubTensor{"blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias"},
+    HubTensor{"blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight"},
+    HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
+    HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.out_proj.weight"},
+    HubTensor{"blk.*.attn_output.bias", "model.layers.*.self_attn.out_proj.bias"},
+    HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.final_layer_norm.weight"},
+    HubTensor{"blk.*.ffn_norm.bias", "model.layers.*.final_layer_norm.bias"},
+    HubTensor{"blk.*.ffn_up.weight", "model.layers.*.fc1.weight"},
+    HubTensor{"blk.*.ffn_up.bias", "model.layers.*.fc1.bias"},
+    HubTensor{"blk.*.ffn_down.weight", "model.layers.*.fc2.weight"},
+    HubTensor{"blk.*.ffn_down.bias", "model.layers.*.fc2.bias"},
+};
+
+constexpr double kEpsilon = 1e-5;  // of every published model; config.json does not say it
+Expected<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
+  metadata.add(std::string(prefix) + ".attention.layer_norm_epsilon", kEpsilon);
+  return {};
+}
+constexpr HubForm kHub[] = {{"xglm", "gelu", kHubTensors, {}, read_hub}};
+
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "xglm"), backend::NormKind::kLayer));
   spec.embed = {.scale = std::sqrt(static_cast<float>(spec.dim)), .has_positions = true};
@@ -32,7 +61,7 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }  // namespace
 
 Family xglm_family() {
-  return {"xglm", read, kTensors, {}};
+  return {"xglm", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

@@ -1,0 +1,254 @@
+#include "model/hub/hub_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+
+#include "formats/quote.h"
+
+namespace candor::model {
+namespace {
+
+using formats::MetaArray;
+using nlohmann::json;
+
+struct KeyNames {
+  std::string_view key;
+  std::initializer_list<const char*> names;  // of config.json, the first that is there
+};
+const KeyNames kIntegers[] = {
+    {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
+    {"block_count", {"num_hidden_layers", "n_layer", "num_layers"}},
+    {"attention.head_count", {"num_attention_heads", "n_head", "attention_heads"}},
+    {"attention.head_count_kv", {"num_key_value_heads"}},
+    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_dim"}},
+    {"context_length", {"max_position_embeddings", "n_positions", "seq_length"}},
+    {"attention.key_length", {"head_dim"}},
+    {"attention.value_length", {"head_dim"}},
+    {"expert_count", {"num_local_experts", "num_experts"}},
+    {"expert_used_count", {"num_experts_per_tok"}},
+    {"expert_feed_forward_length", {"moe_intermediate_size"}},
+};
+const KeyNames kFloats[] = {
+    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}},
+    {"attention.layer_norm_epsilon", {"layer_norm_epsilon", "layer_norm_eps"}},
+    {"attn_logit_softcapping", {"attn_logit_softcapping"}},
+    {"final_logit_softcapping", {"final_logit_softcapping"}},
+};
+
+// The first of the names that is there and not null.
+const json* find_any(const json& config, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto at = config.find(name);
+    if (at != config.end() && !at->is_null()) return &*at;
+  }
+  return nullptr;
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(const json& config, std::string_view prefix, std::string_view name, formats::MetaList& metadata)
+      : config_(config), prefix_(prefix), name_(name), metadata_(metadata) {}
+
+  Expected<void> read(const HubForm& form) {
+    metadata_.add_string("general.architecture", std::string(prefix_));
+    for (const KeyNames& row : kIntegers) CANDOR_TRY(copy_integer(row));
+    for (const KeyNames& row : kFloats) CANDOR_TRY(copy_float(row));
+    if (const json* norm = find_any(config_, {"norm_topk_prob"}))
+      add("expert_weights_norm", norm->is_boolean() && norm->get<bool>());
+    CANDOR_TRY(check_activation(form.activation));
+    if (find_any(config_, {"intermediate_size", "n_inner", "ffn_dim"}) == nullptr) CANDOR_TRY(add_default_ffn());
+    CANDOR_TRY(read_windows());
+    return read_rope();
+  }
+
+ private:
+  void add(std::string_view suffix, formats::MetaValue value) {
+    metadata_.add(fmt::format("{}.{}", prefix_, suffix), std::move(value));
+  }
+  tl::unexpected<Error> bad(std::string_view key, const json& value, std::string_view expected) const {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: \"{}\" is {}, expected {}", name_, key, formats::in_quotes(value.dump()), expected));
+  }
+  tl::unexpected<Error> unsupported(std::string_view key, const json& value, std::string_view supported) const {
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: \"{}\" is {}, which is not supported (supported: {})", name_,
+                                                     key, formats::in_quotes(value.dump()), supported));
+  }
+
+  Expected<void> copy_integer(const KeyNames& row) {
+    const json* value = find_any(config_, row.names);
+    if (value == nullptr) return {};
+    if (!value->is_number_unsigned()) return bad(*row.names.begin(), *value, "a whole number");
+    add(row.key, value->get<uint64_t>());
+    return {};
+  }
+  Expected<void> copy_float(const KeyNames& row) {
+    const json* value = find_any(config_, row.names);
+    if (value == nullptr) return {};
+    if (!value->is_number()) return bad(*row.names.begin(), *value, "a number");
+    // As a file of the other format would hold it.
+    add(row.key, static_cast<double>(value->get<float>()));
+    return {};
+  }
+
+  Expected<void> check_activation(std::string_view expected) const {
+    const json* value = find_any(config_, {"hidden_act", "hidden_activation", "activation_function"});
+    if (value == nullptr || expected.empty()) return {};
+    std::string seen = value->is_string() ? value->get<std::string>() : value->dump();
+    if (seen == "gelu_pytorch_tanh" || seen == "gelu_fast") seen = "gelu_new";  // three names of the tanh form
+    if (seen == expected) return {};
+    return unsupported("hidden_act", *value, expected);
+  }
+
+  Expected<void> add_default_ffn() {
+    const json* dim = find_any(config_, {"hidden_size", "n_embd", "d_model"});
+    if (dim == nullptr || !dim->is_number_unsigned() || dim->get<uint64_t>() > UINT32_MAX) return {};
+    add("feed_forward_length", 4 * dim->get<uint64_t>());
+    return {};
+  }
+
+  // sliding_window, unless use_sliding_window is false; which blocks have it, from layer_types.
+  Expected<void> read_windows() {
+    const json* window = find_any(config_, {"sliding_window"});
+    const json* is_used = find_any(config_, {"use_sliding_window"});
+    if (window == nullptr || (is_used != nullptr && is_used->is_boolean() && !is_used->get<bool>())) return {};
+    if (!window->is_number_unsigned()) return bad("sliding_window", *window, "a whole number");
+    const json* types = find_any(config_, {"layer_types"});
+    if (types == nullptr) {
+      if (is_used != nullptr && config_.contains("max_window_layers")) {
+        return unsupported("max_window_layers", config_["max_window_layers"], "models without windows");
+      }
+      add("attention.sliding_window", window->get<uint64_t>());
+      return {};
+    }
+    if (!types->is_array()) return bad("layer_types", *types, "a list");
+    std::vector<bool> flags;
+    for (const json& type : *types) {
+      if (type != "sliding_attention" && type != "full_attention")
+        return unsupported("layer_types", type, "sliding_attention, full_attention");
+      flags.push_back(type == "sliding_attention");
+    }
+    if (std::ranges::find(flags, true) == flags.end()) return {};
+    add("attention.sliding_window", window->get<uint64_t>());
+    add("attention.sliding_window_pattern", MetaArray(std::move(flags)));
+    return {};
+  }
+
+  // Today's "rope_parameters" (perhaps one for each kind of block), or "rope_theta" and "rope_scaling".
+  Expected<void> read_rope() {
+    if (const json* parameters = find_any(config_, {"rope_parameters"})) {
+      const auto sliding = parameters->find("sliding_attention");
+      if (sliding != parameters->end() && sliding->is_object() && sliding->contains("rope_theta")) {
+        add("rope.freq_base_swa", number(*sliding, "rope_theta", 0.0));
+      }
+      const auto full = parameters->find("full_attention");
+      return read_rope_of(full == parameters->end() ? *parameters : *full);
+    }
+    json rope = json::object();
+    if (const json* scaling = find_any(config_, {"rope_scaling"})) rope = *scaling;
+    if (const json* theta = find_any(config_, {"rope_theta"})) rope["rope_theta"] = *theta;
+    if (const json* local = find_any(config_, {"rope_local_base_freq"}); local != nullptr && local->is_number()) {
+      add("rope.freq_base_swa", local->get<double>());
+    }
+    return read_rope_of(rope);
+  }
+
+  static double number(const json& object, const char* key, double fallback) {
+    const auto at = object.find(key);
+    return at != object.end() && at->is_number() ? at->get<double>() : fallback;
+  }
+
+  Expected<void> read_rope_of(const json& rope) {
+    if (!rope.is_object()) return bad("rope_parameters", rope, "an object");
+    if (rope.contains("rope_theta")) add("rope.freq_base", number(rope, "rope_theta", 0.0));
+    CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor", number(config_, "partial_rotary_factor", 1.0))));
+    const json* named = find_any(rope, {"rope_type", "type"});
+    const std::string type = named != nullptr && named->is_string() ? named->get<std::string>() : "default";
+    if (type == "default") return {};
+    if (type == "longrope" || type == "su") return read_long_rope(rope);
+    if (type != "linear" && type != "yarn" && type != "llama3") {
+      return unsupported("rope_type", type, "default, linear, yarn, llama3, longrope");
+    }
+    const double factor = number(rope, "factor", 1.0);
+    metadata_.add_string(fmt::format("{}.rope.scaling.type", prefix_), type);
+    add("rope.scaling.factor", factor);
+    if (type == "linear") return {};
+    add_original_context(rope);
+    if (type == "llama3") {
+      add("rope.scaling.low_freq_factor", number(rope, "low_freq_factor", 1.0));
+      add("rope.scaling.high_freq_factor", number(rope, "high_freq_factor", 4.0));
+      return {};
+    }
+    return read_yarn(rope, factor);
+  }
+
+  Expected<void> read_partial(double share) {
+    if (share == 1.0) return {};
+    const json* dim = find_any(config_, {"head_dim"});
+    const json* width = find_any(config_, {"hidden_size"});
+    const json* heads = find_any(config_, {"num_attention_heads"});
+    if (dim == nullptr && (width == nullptr || heads == nullptr || !heads->is_number_unsigned() || *heads == 0))
+      return {};
+    const uint64_t head_dim = dim != nullptr ? dim->get<uint64_t>() : width->get<uint64_t>() / heads->get<uint64_t>();
+    if (!(share > 0.0 && share < 1.0)) return bad("partial_rotary_factor", share, "a share of 1");
+    add("rope.dimension_count", static_cast<uint64_t>(share * static_cast<double>(head_dim)));
+    return {};
+  }
+
+  void add_original_context(const json& rope) {
+    const json* original = find_any(rope, {"original_max_position_embeddings"});
+    if (original == nullptr) original = find_any(config_, {"original_max_position_embeddings"});
+    if (original != nullptr && original->is_number_unsigned()) {
+      add("rope.scaling.original_context_length", original->get<uint64_t>());
+    }
+  }
+
+  Expected<void> read_yarn(const json& rope, double factor) {
+    for (const char* key : {"mscale", "mscale_all_dim"}) {
+      if (rope.contains(key)) return unsupported(key, rope[key], "yarn without it");
+    }
+    add("rope.scaling.yarn_beta_fast", number(rope, "beta_fast", 32.0));
+    add("rope.scaling.yarn_beta_slow", number(rope, "beta_slow", 1.0));
+    const double usual = 1.0 + 0.1 * std::log(factor);
+    add("rope.scaling.attn_factor", number(rope, "attention_factor", usual) / usual);
+    return {};
+  }
+
+  // The factors themselves become tensors (hub_folder); the attention factor is what the paper's code computes.
+  Expected<void> read_long_rope(const json& rope) {
+    add_original_context(rope);
+    const double context = number(config_, "max_position_embeddings", 0.0);
+    const double original =
+        number(rope, "original_max_position_embeddings", number(config_, "original_max_position_embeddings", context));
+    const double scale = original > 0.0 ? context / original : 0.0;
+    const double usual = scale > 1.0 && original > 1.0 ? std::sqrt(1.0 + std::log(scale) / std::log(original)) : 1.0;
+    add("rope.scaling.attn_factor", static_cast<double>(static_cast<float>(number(rope, "attention_factor", usual))));
+    return {};
+  }
+
+  const json& config_;
+  std::string_view prefix_;
+  std::string_view name_;
+  formats::MetaList& metadata_;
+};
+
+}  // namespace
+
+Expected<std::optional<double>> hub_number(const json& config, const char* key) {
+  const json* value = find_any(config, {key});
+  if (value == nullptr) return std::optional<double>();
+  if (value->is_number()) return std::optional<double>(value->get<double>());
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("config.json: \"{}\" is {}, expected a number", key, formats::in_quotes(value->dump())));
+}
+
+Expected<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
+                               formats::MetaList& metadata) {
+  CANDOR_TRY(ConfigReader(config, prefix, name, metadata).read(form));
+  return form.read == nullptr ? Expected<void>{} : form.read(config, prefix, metadata);
+}
+
+}  // namespace candor::model

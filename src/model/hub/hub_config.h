@@ -1,0 +1,22 @@
+#pragma once
+// config.json as metadata under GGUF's keys: the hyperparameters that families share, under the names that each has for
+// them, and rotary scaling. A setting that would change the arithmetic and has no key is refused by name.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/meta_list.h"
+#include "model/hub/hub_form.h"
+
+namespace candor::model {
+
+// A number of config.json; nothing where it is absent or null.
+Expected<std::optional<double>> hub_number(const nlohmann::json& config, const char* key);
+
+// prefix: the family's, "llama". name: of the file, for errors.
+Expected<void> read_hub_config(const nlohmann::json& config, std::string_view prefix, std::string_view name,
+                               const HubForm& form, formats::MetaList& metadata);
+
+}  // namespace candor::model

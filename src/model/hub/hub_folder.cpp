@@ -1,0 +1,428 @@
+#include "model/hub/hub_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "formats/json_text.h"
+#include "formats/name_order.h"
+#include "formats/quote.h"
+#include "formats/safetensors/tokenizer_json.h"
+#include "model/families/families.h"
+#include "model/hparams.h"
+#include "model/hub/hub_config.h"
+
+namespace candor::model {
+
+namespace fs = std::filesystem;
+using formats::in_quotes;
+using formats::safetensors::SafetensorsFile;
+using nlohmann::json;
+
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
+constexpr std::string_view name_of(const TensorView& tensor) {
+  return tensor.name;
+}
+
+struct FamilyForm {
+  const Family* family = nullptr;
+  const HubForm* form = nullptr;
+};
+
+std::string supported_types() {
+  std::string names;
+  for (const Family& family : families()) {
+    for (const HubForm& form : family.hub) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
+  }
+  return names;
+}
+
+// "model.layers.3.mlp.experts.5.w" against "model.layers.*.mlp.experts.#.w".
+struct Match {
+  std::string block;
+  std::string expert;
+};
+std::optional<Match> match_name(std::string_view pattern, std::string_view name) {
+  Match match;
+  size_t at = 0;
+  for (const char c : pattern) {
+    if (c != '*' && c != '#') {
+      if (at == name.size() || name[at++] != c) return std::nullopt;
+      continue;
+    }
+    std::string& digits = c == '*' ? match.block : match.expert;
+    while (at < name.size() && name[at] >= '0' && name[at] <= '9') digits += name[at++];
+    if (digits.empty() || digits.size() > 6) return std::nullopt;
+  }
+  return at == name.size() ? std::optional<Match>(match) : std::nullopt;
+}
+
+std::string fill_name(std::string_view pattern, const Match& match) {
+  std::string name;
+  for (const char c : pattern) name += c == '*' ? match.block : c == '#' ? match.expert : std::string(1, c);
+  return name;
+}
+
+// The first checkpoints of some families name no stem.
+std::string_view without_stem(std::string_view name) {
+  constexpr std::string_view kStem = "transformer.";
+  return name.starts_with(kStem) ? name.substr(kStem.size()) : name;
+}
+
+void copy_row(const TensorView& src, int64_t from, std::vector<std::byte>& dst, int64_t to) {
+  std::memcpy(dst.data() + static_cast<size_t>(to) * src.row_bytes(), src.row(from), src.row_bytes());
+}
+
+}  // namespace
+
+class HubReader {
+ public:
+  explicit HubReader(fs::path folder) : folder_(std::move(folder)), file_(new HubFolder()) {}
+
+  Expected<std::unique_ptr<HubFolder>> read() {
+    CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
+    CANDOR_ASSIGN(const FamilyForm chosen, choose_form());
+    CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
+    CANDOR_TRY(open_shards());
+    CANDOR_TRY(map_tensors(*chosen.form));
+    CANDOR_TRY(add_rope_factors());
+    CANDOR_TRY(add_sinusoids(*chosen.family));
+    file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
+    CANDOR_TRY(refuse_duplicates());
+    CANDOR_TRY(check_tied());
+    CANDOR_TRY(read_tokenizer());
+    file_->metadata_.add_string("general.name", folder_.filename().string());
+    file_->info_.format = "safetensors";
+    return std::move(file_);
+  }
+
+ private:
+  std::string path_name(const char* name) const { return in_quotes((folder_ / name).string()); }
+  tl::unexpected<Error> bad(const std::string& what, const std::string& reason) const {
+    return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", what, reason));
+  }
+
+  Expected<FamilyForm> choose_form() const {
+    const std::string type = config_.is_object() && config_.contains("model_type") && config_["model_type"].is_string()
+                                 ? config_["model_type"].get<std::string>()
+                                 : std::string();
+    for (const Family& family : families()) {
+      for (const HubForm& form : family.hub) {
+        if (form.model_type == type) return FamilyForm{&family, &form};
+      }
+    }
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {} is not supported (supported: {})",
+                                                     path_name("config.json"), in_quotes(type), supported_types()));
+  }
+
+  Expected<void> open_shards() {
+    std::error_code ignored;
+    if (fs::exists(folder_ / "model.safetensors.index.json", ignored)) return open_index();
+    if (fs::exists(folder_ / "model.safetensors", ignored)) return open_shard("model.safetensors");
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.ends_with(".bin") && !name.ends_with(".pt") && !name.ends_with(".pth")) continue;
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("{}: is a Python pickle: unpickling can run code, so it is refused; get the model as "
+                              "safetensors",
+                              in_quotes(entry.path().string())));
+    }
+    return fail(ErrorKind::kNotFound, fmt::format("{}: holds neither model.safetensors nor its index: download the "
+                                                  "weights",
+                                                  in_quotes(folder_.string())));
+  }
+
+  Expected<void> open_shard(const std::string& name) {
+    CANDOR_ASSIGN(SafetensorsFile shard, SafetensorsFile::open(folder_ / name));
+    file_->info_.paths.push_back(folder_ / name);
+    file_->info_.n_bytes += shard.n_bytes();
+    file_->shards_.push_back(std::move(shard));
+    return {};
+  }
+
+  Expected<void> open_index() {
+    const std::string index_name = path_name("model.safetensors.index.json");
+    CANDOR_ASSIGN(const json index, formats::read_json_file(folder_ / "model.safetensors.index.json", kMaxConfigBytes));
+    if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+      return bad(index_name, "has no object \"weight_map\"; download it again");
+    }
+    std::set<std::string> shards;
+    for (const auto& [tensor, shard] : index["weight_map"].items()) {
+      const std::string name = shard.is_string() ? shard.get<std::string>() : std::string();
+      if (name.find('/') != std::string::npos || name.find('\\') != std::string::npos ||
+          !name.ends_with(".safetensors")) {
+        return bad(index_name, fmt::format("tensor {} is in {}, expected a .safetensors file of the folder itself",
+                                           in_quotes(tensor), in_quotes(name)));
+      }
+      shards.insert(name);
+    }
+    for (const std::string& name : shards) CANDOR_TRY(open_shard(name));
+    std::set<std::string_view> present;
+    for (const SafetensorsFile& shard : file_->shards_) {
+      for (const TensorView& tensor : shard.tensors()) present.insert(tensor.name);
+    }
+    for (const auto& [tensor, shard] : index["weight_map"].items()) {
+      if (!present.contains(tensor)) {
+        return bad(index_name, fmt::format("tensor {} is not in {}; download that file again", in_quotes(tensor),
+                                           in_quotes(shard.get<std::string>())));
+      }
+    }
+    return {};
+  }
+
+  Expected<void> map_tensors(const HubForm& form) {
+    for (const SafetensorsFile& shard : file_->shards_) {
+      for (const TensorView& tensor : shard.tensors()) CANDOR_TRY(map_tensor(tensor, form));
+    }
+    return {};
+  }
+
+  Expected<void> map_tensor(const TensorView& tensor, const HubForm& form) {
+    for (const std::string_view pattern : form.ignored) {
+      if (match_name(pattern, tensor.name) || match_name(without_stem(pattern), tensor.name)) return {};
+    }
+    if (tensor.name == "lm_head.weight" && is_tied()) return {};
+    for (const HubTensor& row : form.tensors) {
+      std::optional<Match> match = match_name(row.hub, tensor.name);
+      if (!match) match = match_name(without_stem(row.hub), tensor.name);
+      if (!match) continue;
+      TensorView view = tensor;
+      CANDOR_TRY(change(row.change, view));
+      view.name = file_->names_.emplace_back(fill_name(row.name, *match));
+      file_->tensors_.push_back(view);
+      return {};
+    }
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: tensor {} {} has no place in a {} model", in_quotes(folder_.string()),
+                            in_quotes(tensor.name), to_string(tensor.shape), form.model_type));
+  }
+
+  bool is_tied() const {
+    const auto at = config_.find("tie_word_embeddings");
+    return at != config_.end() && at->is_boolean() && at->get<bool>();
+  }
+
+  // A family takes a file without "output.weight" as tied; one that says it isn't has lost its head.
+  Expected<void> check_tied() const {
+    const auto at = config_.find("tie_word_embeddings");
+    if (at == config_.end() || !at->is_boolean() || at->get<bool>() || file_->find("output.weight") != nullptr)
+      return {};
+    return bad(in_quotes(folder_.string()), "\"tie_word_embeddings\" is false, but lm_head.weight is missing");
+  }
+
+  std::vector<std::byte>& new_copy(size_t n_bytes) { return file_->copies_.emplace_back(n_bytes); }
+
+  Expected<void> change(HubChange kind, TensorView& view) {
+    const std::string what = fmt::format("tensor {}", in_quotes(view.name));
+    const bool is_matrix = view.shape.n_dims == 2;
+    const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
+    if (kind == HubChange::kNone) return {};
+    if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
+    if (kind == HubChange::kWiden) return widen(view, 0.0f);
+    if (kind == HubChange::kAddOne) return widen(view, 1.0f);
+    if (kind == HubChange::kTranspose) {
+      return is_matrix ? transpose(view) : bad(what, fmt::format("shape {}; expected a matrix", to_string(view.shape)));
+    }
+    const std::string key = kind == HubChange::kSplitHeads || view.name.find("q_proj") != std::string_view::npos
+                                ? "attention.head_count"
+                                : "attention.head_count_kv";
+    return reorder_rows(kind, view, n_heads(key));
+  }
+
+  int64_t n_heads(const std::string& suffix) const {
+    const std::string_view prefix = std::get<std::string_view>(*file_->metadata_.find("general.architecture"));
+    for (const std::string& key : {suffix, std::string("attention.head_count")}) {
+      const formats::MetaValue* value = file_->metadata_.find(fmt::format("{}.{}", prefix, key));
+      const uint64_t* count = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
+      if (count != nullptr && *count <= INT32_MAX) return static_cast<int64_t>(*count);
+    }
+    return 0;
+  }
+
+  Expected<void> widen(TensorView& view, float added) {
+    std::vector<float> values(static_cast<size_t>(view.shape.n_elements()));
+    decode_elements(view.dtype, view.data, view.shape.n_elements(), values.data());
+    for (float& value : values) value += added;
+    std::vector<std::byte>& copy = new_copy(values.size() * sizeof(float));
+    std::memcpy(copy.data(), values.data(), copy.size());
+    view.dtype = DType::kF32;
+    view.data = copy.data();
+    view.n_bytes = copy.size();
+    return {};
+  }
+
+  Expected<void> transpose(TensorView& view) {
+    const size_t unit = static_cast<size_t>(dtype_info(view.dtype).block_bytes);
+    const size_t n_rows = static_cast<size_t>(view.shape[0]);
+    const size_t n_cols = static_cast<size_t>(view.shape[1]);
+    std::vector<std::byte>& copy = new_copy(view.n_bytes);
+    for (size_t row = 0; row < n_rows; ++row) {
+      for (size_t col = 0; col < n_cols; ++col) {
+        std::memcpy(copy.data() + (col * n_rows + row) * unit, view.data + (row * n_cols + col) * unit, unit);
+      }
+    }
+    std::swap(view.shape.dims[0], view.shape.dims[1]);
+    view.data = copy.data();
+    return {};
+  }
+
+  // A vector's elements are taken as rows.
+  Expected<void> reorder_rows(HubChange kind, TensorView& view, int64_t heads) {
+    TensorView rows = view;
+    if (view.shape.n_dims == 1) rows.shape = {2, {view.shape[0], 1}};
+    const int64_t parts = kind == HubChange::kSplitHeads ? 3 : 2;
+    if (rows.shape.n_dims != 2 || heads < 1 || rows.shape[0] % (heads * parts) != 0) {
+      return bad(fmt::format("tensor {}", in_quotes(view.name)),
+                 fmt::format("shape {}; expected rows of {} heads in {} parts", to_string(view.shape), heads, parts));
+    }
+    const int64_t size = rows.shape[0] / (heads * parts);
+    std::vector<std::byte>& copy = new_copy(view.n_bytes);
+    for (int64_t head = 0; head < heads; ++head) {
+      for (int64_t part = 0; part < parts; ++part) {
+        for (int64_t i = 0; i < size; ++i) {
+          const int64_t from = (head * parts + part) * size + i;
+          const int64_t pair = head * parts * size + i * parts + part;
+          copy_row(rows, from, copy, kind == HubChange::kSplitHeads ? (part * heads + head) * size + i : pair);
+        }
+      }
+    }
+    view.data = copy.data();
+    return {};
+  }
+
+  void add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
+    std::vector<std::byte>& copy = new_copy(values.size() * sizeof(float));
+    std::memcpy(copy.data(), values.data(), copy.size());
+    file_->tensors_.push_back(
+        {file_->names_.emplace_back(std::move(name)), DType::kF32, shape, copy.data(), copy.size()});
+  }
+
+  // "long rope" lists its factors in config.json.
+  Expected<void> add_rope_factors() {
+    for (const char* member : {"rope_parameters", "rope_scaling"}) {
+      if (!config_.contains(member) || !config_[member].is_object()) continue;
+      for (const char* which : {"long", "short"}) {
+        const auto list = config_[member].find(fmt::format("{}_factor", which));
+        if (list == config_[member].end() || !list->is_array()) continue;
+        std::vector<float> values;
+        for (const json& value : *list) {
+          if (!value.is_number())
+            return bad(path_name("config.json"), fmt::format("{}_factor holds no numbers", which));
+          values.push_back(value.get<float>());
+        }
+        add_tensor(fmt::format("rope_factors_{}.weight", which), {1, {static_cast<int64_t>(values.size())}}, values);
+      }
+      return {};
+    }
+    return {};
+  }
+
+  // Families with a table of positions that is not published: sines, then cosines, of position + 2 (the first two rows
+  // are padding's), as fairseq's models have them.
+  Expected<void> add_sinusoids(const Family& family) {
+    const bool wants_table =
+        std::ranges::any_of(family.tensors, [](const TensorName& row) { return row.role == TensorRole::kPositions; });
+    if (!wants_table || std::ranges::any_of(file_->tensors_, [](const TensorView& tensor) {
+          return tensor.name == "position_embd.weight";
+        })) {
+      return {};
+    }
+    const Hparams hparams(*file_, family.name);
+    CANDOR_ASSIGN(const int32_t n_positions, hparams.require_int("context_length", {1, 1 << 16}));
+    CANDOR_ASSIGN(const int32_t dim, hparams.require_int("embedding_length", {4, 1 << 14}));
+    const int32_t half = dim / 2;
+    std::vector<float> values(static_cast<size_t>(n_positions) * static_cast<size_t>(dim));
+    for (int32_t position = 0; position < n_positions; ++position) {
+      float* row = values.data() + static_cast<size_t>(position) * static_cast<size_t>(dim);
+      for (int32_t i = 0; i < half; ++i) {
+        const double angle = (position + 2) * std::exp(-i * std::log(10000.0) / (half - 1));
+        row[i] = static_cast<float>(std::sin(angle));
+        row[half + i] = static_cast<float>(std::cos(angle));
+      }
+    }
+    add_tensor("position_embd.weight", {2, {n_positions, dim}}, values);
+    return {};
+  }
+
+  Expected<void> refuse_duplicates() const {
+    const std::span<const TensorView> tensors(file_->tensors_);
+    const auto twice = formats::first_duplicate(tensors, file_->order_, name_of);
+    if (!twice) return {};
+    return bad(in_quotes(folder_.string()), fmt::format("two shards hold tensor {}", in_quotes(tensors[*twice].name)));
+  }
+
+  // A file that may be absent; whatever else is wrong with it is an error.
+  Expected<std::optional<json>> optional_json(const char* name, size_t max_bytes) const {
+    std::error_code ignored;
+    if (!fs::exists(folder_ / name, ignored)) return std::optional<json>();
+    CANDOR_ASSIGN(json value, formats::read_json_file(folder_ / name, max_bytes));
+    if (!value.is_object()) return bad(path_name(name), "is no JSON object; download it again");
+    return std::optional<json>(std::move(value));
+  }
+
+  Expected<void> read_tokenizer() {
+    CANDOR_ASSIGN(const auto tokenizer, optional_json("tokenizer.json", kMaxTokenizerBytes));
+    CANDOR_ASSIGN(const auto config, optional_json("tokenizer_config.json", kMaxConfigBytes));
+    CANDOR_ASSIGN(const auto generation, optional_json("generation_config.json", kMaxConfigBytes));
+    const TensorView* embedding = file_->find("token_embd.weight");
+    if (!tokenizer || embedding == nullptr || embedding->shape.n_dims != 2 || embedding->shape[0] > kMaxVocab)
+      return {};
+    const auto pointer = [](const std::optional<json>& value) { return value ? &*value : nullptr; };
+    const std::string name = in_quotes(folder_.string());
+    CANDOR_TRY(formats::safetensors::read_tokenizer(
+        {.name = name, .tokenizer = pointer(tokenizer), .config = pointer(config), .generation = pointer(generation)},
+        embedding->shape[0], file_->metadata_));
+    return read_template_file();
+  }
+
+  // chat_template.jinja, which stands above tokenizer_config.json's.
+  Expected<void> read_template_file() {
+    const fs::path path = folder_ / "chat_template.jinja";
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) return {};
+    CANDOR_ASSIGN(const platform::MappedFile file, platform::MappedFile::open(path));
+    if (file.bytes().size() > kMaxConfigBytes) return bad(path_name("chat_template.jinja"), "is larger than 16 MiB");
+    file_->metadata_.add_string("tokenizer.chat_template",
+                                {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    return {};
+  }
+
+  fs::path folder_;
+  std::unique_ptr<HubFolder> file_;
+  json config_;
+};
+
+const TensorView* HubFolder::find(std::string_view name) const {
+  return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, name_of);
+}
+
+bool HubFolder::still_intact() const {
+  return std::ranges::all_of(shards_, [](const SafetensorsFile& shard) { return shard.still_intact(); });
+}
+
+Expected<std::unique_ptr<HubFolder>> HubFolder::open(const fs::path& folder) {
+  return HubReader(folder).read();
+}
+
+Expected<std::unique_ptr<formats::ModelFile>> open_model(const fs::path& path) {
+  std::error_code ignored;
+  fs::path folder;
+  if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored)) folder = path;
+  const std::string name = path.filename().string();
+  if (name.ends_with(".safetensors") || name == "config.json" || name == "model.safetensors.index.json") {
+    folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  }
+  if (folder.empty() || !fs::exists(path, ignored)) return formats::open_model_file(path);
+  CANDOR_ASSIGN(std::unique_ptr<HubFolder> file, HubFolder::open(folder));
+  return std::unique_ptr<formats::ModelFile>(std::move(file));
+}
+
+}  // namespace candor::model
