@@ -60,6 +60,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
              "crop drops the oldest tokens and goes on");
   command.add_option("--system", o.system, "what the model is told first")->type_name("TEXT");
+  command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, ...")->type_name("TYPE");
   add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "reference: slow f32, the truth");
   add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
   command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
@@ -68,6 +69,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
 EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::path& model) {
   EngineOptions options;
   options.model_path = model;
+  options.quantize = o.quantize;
   options.backend = o.backend;
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));

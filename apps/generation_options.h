@@ -21,6 +21,7 @@ struct GenerationOptions {
   std::optional<int64_t> n_ctx, n_threads, max_tokens, seed;
   SamplingOptions sampling;
   std::string preset = "chat";
+  std::string quantize;
   std::string backend = "cpu";
   std::string kv_type = "auto";
   std::string on_context_full = "stop";

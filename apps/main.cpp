@@ -13,7 +13,7 @@
 namespace {
 
 constexpr const char* kFooter =
-    "MODEL is a GGUF file; left out, it is the small model that ships with Candor.\n"
+    "MODEL is a GGUF file or a folder of safetensors; left out, it is the small model that ships with Candor.\n"
     "Every long option can be set in the environment: --top-k is CANDOR_TOP_K.\n\n"
     "  candor run \"Once upon a time\"          a story from the shipped model\n"
     "  candor run model.gguf \"Hello\" -n 40    40 tokens from your own\n"
@@ -35,6 +35,8 @@ int run(int argc, char** argv) {
   add_estimate(app, action);
   add_eval(app, action);
   add_explain(app, action);
+  add_quantize(app, action);
+  add_convert(app, action);
   add_doctor(app, action);
   bind_environment(app);
   app.footer(kFooter);

@@ -32,7 +32,8 @@ struct StepCosts {
 };
 
 struct EngineOptions {
-  std::filesystem::path model_path{};
+  std::filesystem::path model_path{};  // a GGUF file, or a folder of safetensors with its config.json
+  std::string quantize{};       // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
   std::string backend = "cpu";  // or "reference"
   std::int32_t n_threads = 0;   // 0 = what this machine advises
   std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds

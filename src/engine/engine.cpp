@@ -181,7 +181,7 @@ Engine::~Engine() = default;
 Result<MemoryPlan> Engine::plan(const EngineOptions& options) {
   auto plan = [&]() -> Expected<MemoryPlan> {
     CANDOR_TRY(engine::check_options(options));
-    CANDOR_ASSIGN(const auto file, formats::open_model_file(options.model_path));
+    CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
     CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
     return engine::plan_memory(options, *file, *backend);
   }();

@@ -8,7 +8,10 @@
 #include "backend/all/make_backend.h"
 #include "engine/memory_plan.h"
 #include "engine/step_costs.h"
+#include "model/hub/hub_folder.h"
 #include "platform/float_mode.h"
+#include "platform/topology.h"
+#include "quantize/quantizer.h"
 
 namespace candor::engine {
 namespace {
@@ -58,6 +61,16 @@ Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptio
   return backend::make_backend(options.backend, {.n_threads = options.n_threads});
 }
 
+Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
+  CANDOR_ASSIGN(auto file, model::open_model(options.model_path));
+  if (options.quantize.empty()) return file;
+  quantize::QuantizeOptions quantize_options;
+  CANDOR_ASSIGN(quantize_options.recipe, quantize::find_recipe(options.quantize));
+  quantize_options.n_threads =
+      options.n_threads > 0 ? options.n_threads : platform::advise_threads(platform::read_topology()).n_threads;
+  return quantize::quantize_in_memory(std::move(file), quantize_options);
+}
+
 Expected<void> check_options(const EngineOptions& options) {
   CANDOR_TRY(in_range("n_threads", options.n_threads, 0, kMaxThreads));
   CANDOR_TRY(in_range("n_ctx", options.n_ctx, 0, std::numeric_limits<int32_t>::max()));
@@ -85,7 +98,7 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
   CANDOR_TRY(check_options(options));
   LoadedModel loaded;
   loaded.options = options;
-  CANDOR_ASSIGN(loaded.file, formats::open_model_file(options.model_path));
+  CANDOR_ASSIGN(loaded.file, open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend));
   CANDOR_TRY(check_fits(plan));

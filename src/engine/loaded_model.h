@@ -37,6 +37,8 @@ struct LoadedModel {
   int32_t n_vocab() const { return tokenizer->n_vocab(); }
 };
 
+// The model that the options name, quantised if they ask for it.
+Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
 Expected<void> check_options(const EngineOptions& options);
 Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
                                  const Engine::Progress& progress);

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "quantize/recipe.h"
+#include "quantize/search.h"
+#include "tensor/encode.h"
+
+namespace candor::quantize {
+namespace {
+
+std::vector<float> random_row(size_t n, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0.0f, 0.02f);
+  std::vector<float> row(n);
+  for (float& x : row) x = normal(engine);
+  return row;
+}
+
+double squared_error(DType dtype, const std::vector<float>& row, bool is_searched) {
+  const DTypeInfo& info = dtype_info(dtype);
+  const int64_t n = static_cast<int64_t>(row.size());
+  std::vector<std::byte> bytes(row.size() / static_cast<size_t>(info.block_elements) *
+                               static_cast<size_t>(info.block_bytes));
+  (is_searched ? encode_searched : encode_elements)(dtype, row.data(), n, bytes.data());
+  std::vector<float> decoded(row.size());
+  decode_elements(dtype, bytes.data(), n, decoded.data());
+  double sum = 0.0;
+  for (size_t i = 0; i < row.size(); ++i) sum += std::pow(static_cast<double>(decoded[i] - row[i]), 2);
+  return sum;
+}
+
+// Normal weights: how much of the error of extremes-only scales is left, with room above what was measured.
+TEST(search, loses_less_than_scales_from_extremes) {
+  const std::vector<float> row = random_row(256 * 64, 1);
+  for (const auto& [dtype, share] : {std::pair{DType::kQ2_K, 0.75},
+                                     {DType::kQ3_K, 0.9},
+                                     {DType::kQ4_K, 0.9},
+                                     {DType::kQ5_K, 0.95},
+                                     {DType::kQ6_K, 0.98},
+                                     {DType::kQ4_0, 0.95},
+                                     {DType::kQ5_0, 0.98}}) {
+    const double searched = squared_error(dtype, row, true);
+    const double plain = squared_error(dtype, row, false);
+    EXPECT_LT(searched, share * plain) << dtype_info(dtype).name << " " << searched / plain;
+  }
+}
+
+TEST(search, blocks_of_zeros_of_one_value_and_of_huge_ones_decode_to_finite_numbers) {
+  for (const float value : {0.0f, 1.0f, -3.5f, 1e-30f, 1e4f}) {
+    const std::vector<float> row(256, value);
+    for (const DType dtype : {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ4_0}) {
+      const double error = squared_error(dtype, row, true);
+      EXPECT_LE(error, 256 * std::pow(0.05 * static_cast<double>(std::fabs(value)) + 1e-12, 2))
+          << dtype_info(dtype).name << " " << value;
+    }
+  }
+}
+
+TensorView view_of(std::string_view name, Shape shape) {
+  return {name, DType::kF32, shape, nullptr, 0};
+}
+
+TEST(recipe, mixed_types_give_more_bits_where_the_output_is_sensitive) {
+  const Recipe recipe = *find_recipe("q4_k_m");
+  const ModelShape shape{.n_layers = 16, .n_heads_per_kv = 4, .n_experts = 0, .is_tied = true};
+  const auto type = [&](std::string_view name) { return type_for(recipe, {}, shape, view_of(name, {2, {512, 512}})); };
+  EXPECT_EQ(type("blk.0.attn_q.weight"), DType::kQ4_K);
+  EXPECT_EQ(type("blk.0.ffn_down.weight"), DType::kQ6_K);
+  EXPECT_EQ(type("blk.3.ffn_down.weight"), DType::kQ4_K);
+  EXPECT_EQ(type("token_embd.weight"), DType::kQ6_K);
+  EXPECT_EQ(type("blk.3.ffn_gate_inp.weight"), DType::kF32);
+  EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.0.attn_norm.weight", {1, {512}})), DType::kF32);
+  EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.3.attn_q.weight", {2, {64, 96}})), DType::kQ5_0);
+  EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.3.attn_q.weight", {2, {64, 20}})), DType::kF16);
+}
+
+TEST(recipe, overrides_win_the_last_first) {
+  const Recipe recipe = *find_recipe("Q8_0");
+  const std::vector<Override> overrides = {*parse_override("blk.*.ffn_*=q4_0"), *parse_override("blk.1.*=f16")};
+  const auto type = [&](std::string_view name) {
+    return type_for(recipe, overrides, {}, view_of(name, {2, {64, 64}}));
+  };
+  EXPECT_EQ(type("blk.0.ffn_up.weight"), DType::kQ4_0);
+  EXPECT_EQ(type("blk.1.ffn_up.weight"), DType::kF16);
+  EXPECT_EQ(type("blk.0.attn_q.weight"), DType::kQ8_0);
+}
+
+TEST(recipe, unknown_types_are_refused_with_the_known_ones) {
+  EXPECT_NE(find_recipe("q9").error().message.find("Q4_K_M"), std::string::npos);
+  for (const char* text : {"", "=q8_0", "blk.0", "blk.0=q9", "a=Q8_K"}) {
+    EXPECT_FALSE(parse_override(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace candor::quantize

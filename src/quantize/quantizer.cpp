@@ -1,0 +1,351 @@
+#include "quantize/quantizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <map>
+
+#include "base/half.h"
+#include "formats/gguf/gguf_writer.h"
+#include "formats/name_order.h"
+#include "formats/quote.h"
+#include "platform/thread_pool.h"
+#include "quantize/search.h"
+#include "tensor/encode.h"
+
+namespace candor::quantize {
+namespace {
+
+using formats::gguf::GgufArray;
+using formats::gguf::GgufHeader;
+using formats::gguf::GgufScalar;
+using formats::gguf::GgufValue;
+using formats::gguf::GgufWriter;
+
+// One tensor of the result, made of one tensor or of one for each expert.
+struct Item {
+  TensorView view;                // name and shape as written; data of the first part
+  std::vector<TensorView> parts;  // outermost first
+  DType dtype = DType::kF32;
+};
+
+int32_t int_or(const formats::ModelFile& file, const std::string& key, int32_t fallback) {
+  const auto value = formats::meta_int(file, key);
+  if (!value || !*value || **value < 0 || **value > INT32_MAX) return fallback;
+  return static_cast<int32_t>(**value);
+}
+
+ModelShape shape_of(const formats::ModelFile& file) {
+  const auto name = formats::meta_string(file, "general.architecture");
+  const std::string prefix = name && *name ? std::string(**name) : std::string();
+  ModelShape shape;
+  shape.n_layers = int_or(file, prefix + ".block_count", 0);
+  const int32_t heads = int_or(file, prefix + ".attention.head_count", 1);
+  shape.n_heads_per_kv = heads / std::max(1, int_or(file, prefix + ".attention.head_count_kv", heads));
+  shape.n_experts = int_or(file, prefix + ".expert_count", 0);
+  shape.is_tied = file.find("output.weight") == nullptr;
+  return shape;
+}
+
+// "blk.3.ffn_up.7.weight" -> "blk.3.ffn_up_exps.weight" and 7.
+struct ExpertName {
+  std::string stacked;
+  size_t expert = 0;
+};
+std::optional<ExpertName> expert_name(std::string_view name) {
+  constexpr std::string_view kEnd = ".weight";
+  if (!name.starts_with("blk.") || !name.ends_with(kEnd)) return std::nullopt;
+  const std::string_view stem = name.substr(0, name.size() - kEnd.size());
+  const size_t dot = stem.rfind('.');
+  const std::string_view part = stem.substr(0, dot);
+  ExpertName result;
+  const auto [stop, status] = std::from_chars(stem.data() + dot + 1, stem.data() + stem.size(), result.expert);
+  if (status != std::errc() || stop != stem.data() + stem.size()) return std::nullopt;
+  if (!part.ends_with("ffn_gate") && !part.ends_with("ffn_up") && !part.ends_with("ffn_down")) return std::nullopt;
+  result.stacked = fmt::format("{}_exps.weight", part);
+  return result;
+}
+
+class Plan {
+ public:
+  Plan(const formats::ModelFile& file, const QuantizeOptions& options) : file_(file), options_(options) {}
+
+  Expected<void> make() {
+    std::map<std::string, std::map<size_t, TensorView>> stacks;
+    for (const TensorView& tensor : file_.tensors()) {
+      if (const auto expert = expert_name(tensor.name)) {
+        stacks[expert->stacked][expert->expert] = tensor;
+      } else {
+        items_.push_back({tensor, {tensor}, DType::kF32});
+      }
+    }
+    for (const auto& [name, experts] : stacks) CANDOR_TRY(add_stack(name, experts));
+    const ModelShape shape = shape_of(file_);
+    for (Item& item : items_) CANDOR_TRY(choose_type(item, shape));
+    return {};
+  }
+
+  const std::vector<Item>& items() const { return items_; }
+
+ private:
+  Expected<void> add_stack(const std::string& name, const std::map<size_t, TensorView>& experts) {
+    Item item;
+    item.view = experts.begin()->second;
+    for (const auto& [expert, tensor] : experts) {
+      if (expert != item.parts.size() || tensor.shape != item.view.shape || tensor.dtype != item.view.dtype) {
+        return fail(ErrorKind::kInvalidInput, fmt::format("tensor {}: the experts are not alike, or one is missing",
+                                                          formats::in_quotes(tensor.name)));
+      }
+      item.parts.push_back(tensor);
+    }
+    item.view.name = names_.emplace_back(name);
+    item.view.shape = {3, {static_cast<int64_t>(item.parts.size()), item.parts[0].shape[0], item.parts[0].shape[1]}};
+    items_.push_back(std::move(item));
+    return {};
+  }
+
+  Expected<void> choose_type(Item& item, const ModelShape& shape) const {
+    item.dtype = item.view.dtype;
+    const bool keeps_type = !options_.recipe && !options_.naive_int8;
+    const bool is_vector = item.view.shape.n_dims < 2;
+    if (!dtype_info(item.view.dtype).is_weight) {
+      if (keeps_type) return {};
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("tensor {}: type {} can't be quantised", formats::in_quotes(item.view.name),
+                              dtype_info(item.view.dtype).name));
+    }
+    if (keeps_type) {
+      if (is_vector) item.dtype = DType::kF32;
+      return {};
+    }
+    constexpr Recipe kInt8{"int8", DType::kQ8_0, 7};
+    item.dtype = type_for(options_.naive_int8 ? kInt8 : *options_.recipe, options_.overrides, shape, item.view);
+    return {};
+  }
+
+  const formats::ModelFile& file_;
+  const QuantizeOptions& options_;
+  std::deque<std::string> names_;
+  std::vector<Item> items_;
+};
+
+size_t bytes_of(const Item& item) {
+  const DTypeInfo& info = dtype_info(item.dtype);
+  return static_cast<size_t>(item.view.shape.n_elements() / info.block_elements) *
+         static_cast<size_t>(info.block_bytes);
+}
+
+// dst: all rows as Q8_0 blocks of the one scale.
+void encode_naive(std::span<const float> row, float scale, std::byte* dst);
+
+class Encoder {
+ public:
+  static Expected<Encoder> make(const formats::ModelFile& file, const QuantizeOptions& options) {
+    CANDOR_ASSIGN(auto pool, platform::ThreadPool::start({.n_threads = options.n_threads, .spin = false}));
+    return Encoder(file, options, std::move(pool));
+  }
+
+  // dst: bytes_of(item).
+  Expected<void> encode(const Item& item, std::byte* dst) {
+    if (!file_.still_intact()) {
+      return fail(ErrorKind::kIo, "the model's file has become shorter since it was opened; download it again");
+    }
+    if (item.dtype == item.view.dtype) {
+      for (const TensorView& part : item.parts) {
+        std::memcpy(dst, part.data, part.n_bytes);
+        dst += part.n_bytes;
+      }
+      return {};
+    }
+    for (const TensorView& part : item.parts) {
+      CANDOR_TRY(encode_part(part, item.dtype, dst));
+      dst += bytes_of(item) / item.parts.size();
+    }
+    return {};
+  }
+
+ private:
+  Encoder(const formats::ModelFile& file, const QuantizeOptions& options, std::unique_ptr<platform::ThreadPool> pool)
+      : file_(file), options_(options), pool_(std::move(pool)) {}
+
+  Expected<void> encode_part(const TensorView& part, DType dtype, std::byte* dst) {
+    const int64_t row_elements = part.shape.row_elements();
+    const DTypeInfo& info = dtype_info(dtype);
+    const size_t row_bytes =
+        static_cast<size_t>(row_elements / info.block_elements) * static_cast<size_t>(info.block_bytes);
+    const bool is_naive = options_.naive_int8 && dtype == DType::kQ8_0;
+    const float scale = is_naive ? largest(part) / 127.0f : 0.0f;
+    std::atomic<int64_t> bad_row{-1};
+    pool_->parallel_for({.n_units = part.shape.n_rows(), .grain = 1, .unit_cost = 100 * row_elements},
+                        [&](platform::UnitRange range) {
+                          std::vector<float> row(static_cast<size_t>(row_elements));
+                          for (int64_t i = range.begin; i < range.end; ++i) {
+                            decode_row(part, i, row.data());
+                            if (!is_finite(row)) bad_row = i;
+                            std::byte* to = dst + static_cast<size_t>(i) * row_bytes;
+                            if (is_naive) {
+                              encode_naive(row, scale, to);
+                            } else {
+                              encode_searched(dtype, row.data(), row_elements, to);
+                            }
+                          }
+                        });
+    if (bad_row < 0) return {};
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("tensor {}: row {} holds NaN or infinity; expected finite numbers",
+                            formats::in_quotes(part.name), bad_row.load()));
+  }
+
+  static bool is_finite(const std::vector<float>& row) {
+    return std::ranges::all_of(row, [](float x) { return std::isfinite(x); });
+  }
+
+  static float largest(const TensorView& part) {
+    std::vector<float> row(static_cast<size_t>(part.shape.row_elements()));
+    float result = 0.0f;
+    for (int64_t i = 0; i < part.shape.n_rows(); ++i) {
+      decode_row(part, i, row.data());
+      for (const float x : row) result = std::max(result, std::fabs(x));
+    }
+    return result;
+  }
+
+  const formats::ModelFile& file_;
+  const QuantizeOptions& options_;
+  std::unique_ptr<platform::ThreadPool> pool_;
+};
+
+void encode_naive(std::span<const float> row, float scale, std::byte* dst) {
+  const f16 stored = f32_to_f16(scale);
+  const float inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
+  for (size_t begin = 0; begin < row.size(); begin += 32) {
+    std::memcpy(dst, &stored, sizeof(stored));
+    dst += sizeof(stored);
+    for (size_t i = begin; i < begin + 32; ++i) {
+      *dst++ = static_cast<std::byte>(static_cast<int8_t>(std::clamp(std::round(row[i] * inverse), -127.0f, 127.0f)));
+    }
+  }
+}
+
+GgufScalar narrow(uint64_t value) {
+  if (value <= UINT32_MAX) return static_cast<uint32_t>(value);
+  return value;
+}
+GgufScalar narrow(int64_t value) {
+  if (value >= INT32_MIN && value <= INT32_MAX) return static_cast<int32_t>(value);
+  return value;
+}
+
+GgufValue array_value(const formats::MetaArray& array) {
+  if (const auto* numbers = std::get_if<std::vector<int64_t>>(&array)) {
+    return GgufArray(std::vector<int32_t>(numbers->begin(), numbers->end()));
+  }
+  if (const auto* numbers = std::get_if<std::vector<double>>(&array)) {
+    std::vector<float> floats;
+    for (const double number : *numbers) floats.push_back(static_cast<float>(number));
+    return GgufArray(std::move(floats));
+  }
+  if (const auto* flags = std::get_if<std::vector<bool>>(&array)) return GgufArray(*flags);
+  const auto& texts = std::get<std::vector<std::string_view>>(array);
+  return GgufArray(std::vector<std::string>(texts.begin(), texts.end()));
+}
+
+GgufValue gguf_value(const formats::MetaValue& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) return narrow(*number);
+  if (const auto* number = std::get_if<uint64_t>(&value)) return narrow(*number);
+  if (const auto* number = std::get_if<double>(&value)) return GgufScalar(static_cast<float>(*number));
+  if (const auto* flag = std::get_if<bool>(&value)) return GgufScalar(*flag);
+  if (const auto* text = std::get_if<std::string_view>(&value)) return GgufScalar(std::string(*text));
+  return array_value(std::get<formats::MetaArray>(value));
+}
+
+Expected<void> add_metadata(const formats::ModelFile& file, const QuantizeOptions& options, GgufHeader& header) {
+  for (const formats::MetaEntry& entry : file.metadata()) {
+    const bool is_ours = entry.key == "general.file_type" || entry.key == "general.quantization_version" ||
+                         entry.key == "general.alignment" || entry.key.starts_with("split.");
+    if (!is_ours) CANDOR_TRY(header.add_meta(entry.key, gguf_value(entry.value)));
+  }
+  if (options.recipe) CANDOR_TRY(header.add_meta("general.file_type", GgufScalar(options.recipe->file_type)));
+  constexpr uint32_t kQuantizationVersion = 2;  // of the block layouts
+  return header.add_meta("general.quantization_version", GgufScalar(kQuantizationVersion));
+}
+
+// The original's metadata over quantised tensors.
+class QuantizedFile final : public formats::ModelFile {
+ public:
+  explicit QuantizedFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {}
+
+  const formats::FileInfo& info() const override { return source_->info(); }
+  std::span<const formats::MetaEntry> metadata() const override { return source_->metadata(); }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const formats::MetaValue* meta(std::string_view key) const override { return source_->meta(key); }
+  const TensorView* find(std::string_view name) const override {
+    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &QuantizedFile::name_of);
+  }
+  bool still_intact() const override { return source_->still_intact(); }
+
+  const formats::ModelFile& source() const { return *source_; }
+  std::byte* add(const Item& item) {
+    std::vector<std::byte>& bytes = bytes_.emplace_back(bytes_of(item));
+    tensors_.push_back({names_.emplace_back(item.view.name), item.dtype, item.view.shape, bytes.data(), bytes.size()});
+    return bytes.data();
+  }
+  void finish() { order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &QuantizedFile::name_of); }
+
+ private:
+  static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
+
+  std::unique_ptr<formats::ModelFile> source_;
+  std::deque<std::string> names_;
+  std::deque<std::vector<std::byte>> bytes_;
+  std::vector<TensorView> tensors_;
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace
+
+Expected<QuantizeReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
+                                    const QuantizeOptions& options) {
+  Plan plan(file, options);
+  CANDOR_TRY(plan.make());
+  GgufHeader header;
+  CANDOR_TRY(add_metadata(file, options, header));
+  QuantizeReport report;
+  for (const Item& item : plan.items()) {
+    CANDOR_TRY(header.add_tensor(item.view.name, item.dtype, item.view.shape));
+    for (const TensorView& part : item.parts) report.source_bytes += part.n_bytes;
+    report.n_weights += item.view.shape.n_elements();
+  }
+  CANDOR_ASSIGN(GgufWriter writer, GgufWriter::create(path, header));
+  CANDOR_ASSIGN(Encoder encoder, Encoder::make(file, options));
+  uint64_t done = 0;
+  for (const Item& item : plan.items()) {
+    std::vector<std::byte> bytes(bytes_of(item));
+    CANDOR_TRY(encoder.encode(item, bytes.data()));
+    CANDOR_TRY(writer.write_tensor(bytes));
+    report.written_bytes += bytes.size();
+    for (const TensorView& part : item.parts) done += part.n_bytes;
+    if (options.progress) options.progress(done, report.source_bytes);
+  }
+  CANDOR_TRY(writer.finish());
+  return report;
+}
+
+Expected<std::unique_ptr<formats::ModelFile>> quantize_in_memory(std::unique_ptr<formats::ModelFile> file,
+                                                                 const QuantizeOptions& options) {
+  auto quantized = std::make_unique<QuantizedFile>(std::move(file));
+  Plan plan(quantized->source(), options);
+  CANDOR_TRY(plan.make());
+  CANDOR_ASSIGN(Encoder encoder, Encoder::make(quantized->source(), options));
+  for (const Item& item : plan.items()) CANDOR_TRY(encoder.encode(item, quantized->add(item)));
+  quantized->finish();
+  return std::unique_ptr<formats::ModelFile>(std::move(quantized));
+}
+
+}  // namespace candor::quantize

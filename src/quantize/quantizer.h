@@ -1,0 +1,40 @@
+#pragma once
+// A model in other types: written to a GGUF file, or kept in memory as a ModelFile of its own. Experts that a file
+// keeps one by one are written stacked, as GGUF has them. Encoding is shared out over threads; the result does not
+// depend on their number. A tensor's values must be finite.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "quantize/recipe.h"
+
+namespace candor::quantize {
+
+struct QuantizeOptions {
+  std::optional<Recipe> recipe;  // nothing: every tensor keeps its type
+  std::vector<Override> overrides;
+  // Matrices as int8 with one scale for the whole tensor (its largest magnitude / 127), written as Q8_0 blocks that all
+  // have this scale: the baseline that better formats are compared with. recipe is ignored.
+  bool naive_int8 = false;
+  int32_t n_threads = 1;
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+};
+
+struct QuantizeReport {
+  uint64_t source_bytes = 0;  // of tensors
+  uint64_t written_bytes = 0;
+  int64_t n_weights = 0;
+};
+
+Expected<QuantizeReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
+                                    const QuantizeOptions& options);
+
+// The file with its tensors replaced by quantised copies.
+Expected<std::unique_ptr<formats::ModelFile>> quantize_in_memory(std::unique_ptr<formats::ModelFile> file,
+                                                                 const QuantizeOptions& options);
+
+}  // namespace candor::quantize
