@@ -25,6 +25,8 @@ void add_eval(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
+void add_pull(CLI::App& app, Action& action);
+void add_list(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 }  // namespace candor::apps

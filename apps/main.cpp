@@ -37,6 +37,8 @@ int run(int argc, char** argv) {
   add_explain(app, action);
   add_quantize(app, action);
   add_convert(app, action);
+  add_pull(app, action);
+  add_list(app, action);
   add_doctor(app, action);
   bind_environment(app);
   app.footer(kFooter);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "hub/pull.h"
+#include "hub_cache.h"
+
 namespace candor::apps {
 namespace {
 
@@ -73,10 +76,9 @@ Expected<ModelAndTexts> choose_model(const std::optional<std::string>& option, s
     return choice;
   }
   if (!path_exists(*model) && is_hub_name(*model) && !model->ends_with(".gguf")) {
-    return fail(ErrorKind::kNotFound,
-                fmt::format("no file or folder {}, and models of a hub are not fetched: download the "
-                            "GGUF file and give its path (a prompt of this form goes behind -p)",
-                            *model));
+    CANDOR_ASSIGN(const hub::RepoName name, hub::parse_repo_name(*model));
+    CANDOR_ASSIGN(choice.model, hub::find_cached(name, hub_cache_root()));
+    return choice;
   }
   choice.model = *model;
   return choice;

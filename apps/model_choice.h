@@ -23,7 +23,7 @@ struct ModelAndTexts {
   std::vector<std::string> texts;  // the positional arguments that are not the model
 };
 
-// option: the value of -m, if given. Two models, or user/repo (not on this machine), are refused.
+// option: the value of -m, if given. user/repo[:quant] is sought in the hub cache. Two models are refused.
 Expected<ModelAndTexts> choose_model(const std::optional<std::string>& option, std::vector<std::string> positionals);
 
 }  // namespace candor::apps

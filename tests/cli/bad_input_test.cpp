@@ -113,7 +113,7 @@ TEST_F(BadInput, files_that_are_no_models_are_named_for_what_they_are) {
       {"run", file("pointer.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"), "hi"},
       {"LFS"});
   expect_refused({"run", file("other.gguf", "something else entirely, long enough"), "hi"}, {"other.gguf"});
-  expect_refused({"run", "someone/some-model", "hi"}, {"someone/some-model", "hub"});
+  expect_refused({"run", "someone/some-model", "hi"}, {"someone/some-model", "candor pull someone/some-model"});
   expect_refused({"show", file("cut.gguf", std::string("GGUF\x03\0\0\0", 8)), "hi"}, {"show takes one model"});
   expect_refused({"show", file("cut.gguf", std::string("GGUF\x03\0\0\0", 8))}, {"cut.gguf"});
   expect_refused({"show", file("old.gguf", std::string("GGUF\x01\0\0\0", 8) + std::string(64, '\0'))},

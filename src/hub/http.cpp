@@ -1,0 +1,152 @@
+#include "hub/http.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace candor::hub {
+namespace {
+
+constexpr size_t kMaxTextBytes = size_t{64} << 20;
+constexpr long kConnectSeconds = 20;
+constexpr long kSlowestBytesPerSecond = 100;  // below it for kSlowSeconds a transfer counts as dead
+constexpr long kSlowSeconds = 60;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+struct CloseEasy {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+struct FreeList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+
+size_t append_text(char* data, size_t size, size_t count, void* target) {
+  auto& text = *static_cast<std::string*>(target);
+  if (text.size() + size * count > kMaxTextBytes) return 0;
+  text.append(data, size * count);
+  return size * count;
+}
+
+// Where a body goes; the first bytes of a fresh 200 replace what a file had.
+struct Sink {
+  CURL* easy = nullptr;
+  std::filesystem::path path;
+  std::unique_ptr<std::FILE, CloseFile> file;
+  uint64_t begin = 0;
+  const TransferProgress* progress = nullptr;
+  bool stopped = false;
+};
+
+size_t append_file(char* data, size_t size, size_t count, void* target) {
+  auto& sink = *static_cast<Sink*>(target);
+  if (sink.file == nullptr) {
+    long status = 0;
+    curl_easy_getinfo(sink.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200 && status != 206) return size * count;  // an error's page
+    if (status == 200) sink.begin = 0;
+    sink.file.reset(std::fopen(sink.path.c_str(), status == 200 ? "wb" : "ab"));
+    if (sink.file == nullptr) return 0;
+  }
+  return std::fwrite(data, size, count, sink.file.get()) * size;
+}
+
+int report(void* target, curl_off_t total, curl_off_t done, curl_off_t, curl_off_t) {
+  auto& sink = *static_cast<Sink*>(target);
+  if (!*sink.progress || sink.file == nullptr) return 0;
+  const uint64_t all = total > 0 ? sink.begin + static_cast<uint64_t>(total) : 0;
+  sink.stopped = !(*sink.progress)(sink.begin + static_cast<uint64_t>(done), all);
+  return sink.stopped ? 1 : 0;
+}
+
+std::string explain(long status) {
+  if (status == 401 || status == 403) return "access is refused: the model may be gated, or the token wrong";
+  if (status == 404) return "it does not exist there";
+  return fmt::format("the server answered {}", status);
+}
+
+}  // namespace
+
+struct HttpClient::Impl {
+  std::unique_ptr<CURL, CloseEasy> easy;
+  std::unique_ptr<curl_slist, FreeList> headers;
+
+  // Options of every request.
+  void prepare(const std::string& url) {
+    CURL* const c = easy.get();
+    curl_easy_reset(c);
+    curl_easy_setopt(c, CURLOPT_URL, url.c_str());
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(c, CURLOPT_MAXREDIRS, 8L);
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "candor");
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, kSlowestBytesPerSecond);
+    curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, kSlowSeconds);
+    if (headers) curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers.get());
+  }
+
+  Expected<long> perform(const std::string& url) {
+    const CURLcode code = curl_easy_perform(easy.get());
+    long status = 0;
+    curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_OK) return status;
+    return fail(ErrorKind::kIo,
+                fmt::format("{}: {}; try again, what has arrived is kept", url, curl_easy_strerror(code)));
+  }
+};
+
+HttpClient::HttpClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+HttpClient::~HttpClient() = default;
+
+Expected<HttpClient> HttpClient::make(const std::string& token) {
+  auto impl = std::make_unique<Impl>();
+  impl->easy.reset(curl_easy_init());
+  if (impl->easy == nullptr) return fail(ErrorKind::kInternal, "libcurl could not be started");
+  if (!token.empty()) {
+    impl->headers.reset(curl_slist_append(nullptr, ("Authorization: Bearer " + token).c_str()));
+  }
+  return HttpClient(std::move(impl));
+}
+
+Expected<std::string> HttpClient::get(const std::string& url) {
+  std::string text;
+  impl_->prepare(url);
+  curl_easy_setopt(impl_->easy.get(), CURLOPT_WRITEFUNCTION, append_text);
+  curl_easy_setopt(impl_->easy.get(), CURLOPT_WRITEDATA, &text);
+  CANDOR_ASSIGN(const long status, impl_->perform(url));
+  if (status == 200) return text;
+  return fail(ErrorKind::kNotFound, fmt::format("{}: {}", url, explain(status)));
+}
+
+Expected<void> HttpClient::download(const std::string& url, const std::filesystem::path& path,
+                                    const TransferProgress& progress) {
+  std::error_code ignored;
+  Sink sink;
+  sink.easy = impl_->easy.get();
+  sink.path = path;
+  sink.progress = &progress;
+  sink.begin = std::filesystem::exists(path, ignored) ? std::filesystem::file_size(path, ignored) : 0;
+  impl_->prepare(url);
+  curl_easy_setopt(sink.easy, CURLOPT_WRITEFUNCTION, append_file);
+  curl_easy_setopt(sink.easy, CURLOPT_WRITEDATA, &sink);
+  curl_easy_setopt(sink.easy, CURLOPT_XFERINFOFUNCTION, report);
+  curl_easy_setopt(sink.easy, CURLOPT_XFERINFODATA, &sink);
+  curl_easy_setopt(sink.easy, CURLOPT_NOPROGRESS, 0L);
+  const std::string range = fmt::format("{}-", sink.begin);
+  if (sink.begin > 0) curl_easy_setopt(sink.easy, CURLOPT_RANGE, range.c_str());
+  const auto status = impl_->perform(url);
+  if (sink.stopped)
+    return fail(ErrorKind::kCancelled, "stopped; what has arrived is kept, and pull goes on from there");
+  if (!status) return fail(status.error());
+  const bool was_complete = *status == 416 && sink.begin > 0;  // nothing lies behind the last byte
+  if (*status == 200 || *status == 206 || was_complete) return {};
+  return fail(ErrorKind::kNotFound, fmt::format("{}: {}", url, explain(*status)));
+}
+
+}  // namespace candor::hub

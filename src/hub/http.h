@@ -1,0 +1,37 @@
+#pragma once
+// HTTP GET for downloads, over libcurl. One object, one thread; connections are reused. Redirects are followed (http
+// and https only); credentials never leave the host that they were given for.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+namespace candor::hub {
+
+// Called now and then with the bytes of the file that are there and in all (0 = unknown); false stops the transfer.
+using TransferProgress = std::function<bool(uint64_t done_bytes, uint64_t total_bytes)>;
+
+class HttpClient {
+ public:
+  // token: sent as a bearer token; "" for none.
+  static Expected<HttpClient> make(const std::string& token);
+  HttpClient(HttpClient&&) noexcept;
+  ~HttpClient();
+
+  // The body of a 200, at most 64 MiB.
+  Expected<std::string> get(const std::string& url);
+  // Appends to `path` what is missing behind the bytes that it has. A server that cannot resume sends all: the file is
+  // then begun anew.
+  Expected<void> download(const std::string& url, const std::filesystem::path& path, const TransferProgress& progress);
+
+ private:
+  struct Impl;
+  explicit HttpClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace candor::hub
