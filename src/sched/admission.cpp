@@ -10,6 +10,7 @@ namespace candor::sched {
 void Scheduler::admit() {
   while (!waiting_.empty()) {
     const size_t i = next_in_turn();
+    if (i == waiting_.size()) return;
     Sequence& sequence = *waiting_[i];
     const bool has_room = has_place_for(sequence) && try_admit(sequence);
     if (!has_room && !admit_over_lower_ranks(sequence)) return;
@@ -22,11 +23,20 @@ void Scheduler::admit() {
 }
 
 size_t Scheduler::next_in_turn() const {
-  size_t best = 0;
-  for (size_t i = 1; i < waiting_.size(); ++i) {
-    if (is_before(*waiting_[i], *waiting_[best])) best = i;
+  size_t best = waiting_.size();
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    if (waiting_[i]->awaits_token) continue;
+    if (best == waiting_.size() || is_before(*waiting_[i], *waiting_[best])) best = i;
   }
   return best;
+}
+
+void Scheduler::admit_over_holders() {
+  const auto computes = [](const Owned& sequence) { return sequence->n_pending() > 0; };
+  while (!running_.empty() && std::ranges::none_of(running_, computes) && next_in_turn() < waiting_.size()) {
+    preempt_last();
+    admit();
+  }
 }
 
 bool Scheduler::is_before(const Sequence& a, const Sequence& b) const {

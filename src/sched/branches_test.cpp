@@ -90,6 +90,32 @@ TEST_F(Branches, a_fork_that_finds_no_place_waits_and_says_the_same) {
   EXPECT_EQ(step_and_hold().at(3), state_of(std::vector<TokenId>{5, 6, 7, 8, 9, 3}));
 }
 
+TEST_F(Branches, holders_give_way_to_those_that_everyone_waits_for) {
+  SchedulerOptions options = small_options();
+  options.n_ctx = 3 * options.block_tokens;
+  options.n_blocks = 4;
+  open(options);
+  const std::vector<TokenId> text(static_cast<size_t>(2 * options.block_tokens - 1), 3);
+  ASSERT_TRUE(scheduler_->add({.id = 1, .prompt = text, .n_places = 3}).has_value());
+  step_and_hold();
+  for (SequenceId child = 2; child <= 3; ++child) scheduler_->fork(1, child);
+  std::map<SequenceId, std::vector<TokenId>> texts = {{1, text}, {2, text}, {3, text}};
+  for (TokenId token = 4; token < 9; ++token) {
+    for (auto& [id, so_far] : texts) {
+      so_far.push_back(token + static_cast<TokenId>(id));
+      scheduler_->append(id, so_far.back());
+    }
+    std::map<SequenceId, uint64_t> states;
+    for (int n_steps = 0; states.size() < texts.size(); ++n_steps) {
+      ASSERT_LT(n_steps, 50) << "nothing moves";
+      states.merge(step_and_hold());
+    }
+    for (const auto& [id, state] : states) EXPECT_EQ(state, state_of(texts.at(id))) << id;
+  }
+  for (const auto& [id, so_far] : texts) EXPECT_TRUE(scheduler_->remove(id));
+  expect_nothing_is_held(*scheduler_);
+}
+
 TEST_F(Branches, places_kept_at_admission_are_there_for_the_forks) {
   SchedulerOptions options = small_options();
   options.max_running = 4;

@@ -24,6 +24,7 @@ const StepPlan& Scheduler::plan(const StepBudget& budget) {
   plan_.n_preempted = 0;
   row_shares_.clear();
   admit();
+  admit_over_holders();
   share_rows(budget);
   reserve_blocks();
   build_batch();

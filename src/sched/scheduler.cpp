@@ -117,6 +117,7 @@ void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
   child->queued_at = n_plans_;
   child->share_key = parent->share_key;
   child->was_admitted = parent->was_admitted;
+  child->awaits_token = parent->awaits_token;
   shares_.open(child->share_key);
   if (parent->n_spare_places > 0) --parent->n_spare_places;
   if (!parent->is_running || !has_place_for(*child)) {
@@ -200,6 +201,7 @@ void Scheduler::settle(Sequence& sequence, const PlannedSlice& slice, std::span<
   advance(sequence, slice.n_rows - slice.n_draft + static_cast<int32_t>(n_accepted));
   if (slice.n_draft > 0) blocks_.truncate(sequence.table, sequence.n_tokens());
   shares_.charge(sequence.share_key, static_cast<int64_t>(tokens.size()));
+  sequence.awaits_token = tokens.empty();
   if (!tokens.empty()) accept(sequence, tokens.back());
 }
 
@@ -214,6 +216,7 @@ void Scheduler::advance(Sequence& sequence, int32_t n_rows) {
 
 void Scheduler::accept(Sequence& sequence, TokenId token) {
   CANDOR_CHECK(!is_full(sequence));
+  sequence.awaits_token = false;
   sequence.tokens.push_back(token);
   if (sequence.n_tokens() > options_.n_ctx) crop(sequence);
   if (!options_.use_kv_cache) sequence.n_computed = 0;

@@ -10,6 +10,8 @@
 //   first in turn gets half or more, the shortest of the others the rest, so that neither kind starves.
 // - Blocks: when a growing sequence finds none, the last in turn gives its blocks up and waits; it is computed again
 //   later (to the same bits). The first always gets what it needs, so everyone finishes.
+// - Sequences that hold give way where nothing else could be computed, so that holders never keep out those that
+//   everyone waits for.
 // - A full context: kStop leaves the decision to the engine (is_full); kCrop drops the oldest token and computes the
 //   rest again.
 // One engine thread owns a scheduler. After as many sequences as ever run at once it allocates nothing.
@@ -103,7 +105,8 @@ class Scheduler {
 
   // admission.cpp: who runs
   void admit();
-  size_t next_in_turn() const;
+  void admit_over_holders();
+  size_t next_in_turn() const;  // waiting_.size() where nobody wants a place
   bool is_before(const Sequence& a, const Sequence& b) const;
   int32_t rank_now(const Sequence& sequence) const;
   bool admit_over_lower_ranks(Sequence& sequence);

@@ -48,6 +48,7 @@ struct Sequence {
   int32_t n_preemptions = 0;
   int32_t n_cached = 0;  // tokens found in the prefix index when it was first admitted
   bool was_admitted = false;
+  bool awaits_token = false;  // it holds; where it gave way meanwhile, it is not computed again before it goes on
 
   int32_t n_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t n_pending() const { return n_tokens() - n_computed; }
