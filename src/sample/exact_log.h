@@ -41,7 +41,7 @@ inline double exp_f64(double x) {
   return sum * std::bit_cast<double>(static_cast<uint64_t>(static_cast<int64_t>(n) + 1023) << 52);
 }
 
-// x^y for 0 <= x <= 1 and y >= 0; what lies below e^-700 is 0.
+// x^y for x >= 0 and y log x <= 700; what lies below e^-700 is 0.
 inline double pow_f64(double x, double y) {
   if (y == 0.0) return 1.0;
   if (x < 1e-300) return 0.0;

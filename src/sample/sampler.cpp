@@ -8,7 +8,7 @@
 namespace candor::sample {
 namespace {
 
-float logprob_of(float logit, double log_total) {
+float to_logprob(float logit, double log_total) {
   return std::max(static_cast<float>(static_cast<double>(logit) - log_total), kNoLogprob);
 }
 
@@ -26,14 +26,14 @@ float draw_of(const DrawKey& key) {
 void Sampler::measure(const PickRequest& request, Pick& pick) {
   const double total = static_cast<double>(candidates_.weigh()) * kWeightUnit;
   log_total_ = static_cast<double>(candidates_.max_logit()) + log_f64(total);
-  const size_t n = std::min(static_cast<size_t>(request.n_logprobs), candidates_.count());
+  const size_t n = std::min(static_cast<size_t>(std::max(0, request.n_logprobs)), candidates_.count());
   for (size_t rank = 0; rank < n; ++rank) {
     const Candidate candidate = candidates_.at(rank);
-    pick.top.push_back({candidate.token, logprob_of(candidate.logit, log_total_)});
+    pick.top.push_back({candidate.token, to_logprob(candidate.logit, log_total_)});
   }
 }
 
-Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
+Expected<void> Sampler::edit(const PickRequest& request) {
   if (request.mask != nullptr) {
     candidates_.restrict(*request.mask);
     CANDOR_TRY(candidates_.settle());
@@ -46,7 +46,12 @@ Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
   }
   const PhiloxWords words = random_words(request.key.seed, request.key.choice, request.key.position);
   const ChainInput input{request.chain, request.history, words[1], request.observer};
-  CANDOR_TRY(run_chain(candidates_, input, scratch_));
+  return run_chain(candidates_, input, scratch_);
+}
+
+Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
+  CANDOR_TRY(edit(request));
+  const PhiloxWords words = random_words(request.key.seed, request.key.choice, request.key.position);
   if (request.chain.is_greedy()) candidates_.keep_first(1);
   pick.token = draw(candidates_, words[0]);
   return {};
@@ -64,8 +69,24 @@ Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   if (!wants_logprobs) return {};
   if (!of_model) measure(request, pick);
   const float* logit = of_model ? &request.logits[static_cast<size_t>(pick.token)] : candidates_.find(pick.token);
-  pick.logprob = logprob_of(*logit, log_total_);
+  pick.logprob = to_logprob(*logit, log_total_);
   return {};
+}
+
+Expected<void> Sampler::prepare(const PickRequest& request, Pick& pick) {
+  pick.top.clear();
+  CANDOR_TRY(candidates_.load(request.logits));
+  measure(request, pick);
+  return edit(request);
+}
+
+Logprob Sampler::scored(size_t rank) {
+  const Candidate candidate = candidates_.at(rank);
+  return {candidate.token, to_logprob(candidate.logit, log_total_)};
+}
+
+float Sampler::logprob_of(const PickRequest& request, TokenId token) const {
+  return to_logprob(request.logits[static_cast<size_t>(token)], log_total_);
 }
 
 }  // namespace candor::sample

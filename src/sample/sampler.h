@@ -58,8 +58,26 @@ class Sampler {
  public:
   // Overwrites `pick`. Broken logits (NaN), and a request that leaves nothing to choose, are errors.
   Expected<void> pick(const PickRequest& request, Pick& pick);
+  // For a search: the best tokens that mask, bans, penalties and DRY leave, in order, as many as `wants_more` asks for;
+  // it is called with the token taken last. Each with what it adds to the logarithm of its text's probability, as the
+  // model and the penalties see it. Appends to `best`; pick.top is filled as by pick().
+  template <class WantsMore>
+  Expected<void> rank(const PickRequest& request, std::vector<Logprob>& best, Pick& pick, WantsMore&& wants_more) {
+    CANDOR_TRY(prepare(request, pick));
+    const size_t n = candidates_.count();
+    for (size_t i = 0; i < n; ++i) {
+      best.push_back(scored(i));
+      if (!wants_more(best.back().token)) break;
+    }
+    return {};
+  }
+  // Of a token of the row that was ranked last, as the model has it.
+  float logprob_of(const PickRequest& request, TokenId token) const;
 
  private:
+  Expected<void> prepare(const PickRequest& request, Pick& pick);
+  Expected<void> edit(const PickRequest& request);
+  Logprob scored(size_t rank);
   Expected<void> choose(const PickRequest& request, Pick& pick);
   void measure(const PickRequest& request, Pick& pick);
 

@@ -1,0 +1,115 @@
+#include "sample/beam_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "sample/exact_log.h"
+
+namespace candor::sample {
+
+BeamSearch::BeamSearch(const BeamParams& params) : params_(params), live_(1) {
+  CANDOR_CHECK(params.width >= 1 && params.n_best <= params.width);
+}
+
+bool BeamSearch::has_all_rows() const {
+  return std::ranges::all_of(live_, &Live::has_row);
+}
+
+void BeamSearch::set_row(int32_t live, std::vector<Continuation> best, std::vector<Logprob> top) {
+  Live& text = live_[static_cast<size_t>(live)];
+  text.has_row = true;
+  text.next = std::move(best);
+  text.top = std::move(top);
+}
+
+void BeamSearch::rank() {
+  ranked_.clear();
+  for (size_t i = 0; i < live_.size(); ++i) {
+    for (size_t next = 0; next < live_[i].next.size(); ++next) {
+      const double score = live_[i].score + static_cast<double>(live_[i].next[next].score);
+      ranked_.push_back({score, static_cast<int32_t>(i), next});
+    }
+  }
+  std::ranges::stable_sort(ranked_, std::greater(), &Candidate::score);
+}
+
+BeamSearch::Live BeamSearch::grow(const Candidate& candidate) {
+  const Live& parent = live_[static_cast<size_t>(candidate.live)];
+  const Continuation& next = parent.next[candidate.next];
+  nodes_.push_back({parent.node, next.token, next.logprob, parent.top});
+  return {.score = candidate.score, .node = static_cast<int32_t>(nodes_.size()) - 1};
+}
+
+// A complete text counts only where it is among the best `width`, else a poor end would beat a good text that goes on.
+std::span<const Survivor> BeamSearch::select() {
+  CANDOR_CHECK(has_all_rows());
+  rank();
+  ++length_;
+  survivors_.clear();
+  std::vector<Live> grown;
+  const size_t width = static_cast<size_t>(params_.width);
+  for (size_t i = 0; i < ranked_.size() && grown.size() < width; ++i) {
+    const Candidate& candidate = ranked_[i];
+    const Continuation& next = live_[static_cast<size_t>(candidate.live)].next[candidate.next];
+    if (!next.ends) {
+      grown.push_back(grow(candidate));
+      survivors_.push_back({candidate.live, next.token});
+    } else if (i < width) {
+      complete(grow(candidate), BeamEnd::kByToken);
+    }
+  }
+  live_ = std::move(grown);
+  return survivors_;
+}
+
+void BeamSearch::end_survivor(int32_t live) {
+  Live& text = live_[static_cast<size_t>(live)];
+  text.has_ended = true;
+  complete(text, BeamEnd::kByOwner);
+}
+
+void BeamSearch::settle() {
+  std::erase_if(live_, &Live::has_ended);
+  if (params_.max_length == 0 || length_ < params_.max_length) return;
+  for (const Live& text : live_) complete(text, BeamEnd::kCut);
+  live_.clear();
+}
+
+double BeamSearch::normalised(double score, int64_t length) const {
+  return score / pow_f64(static_cast<double>(length), params_.length_penalty);
+}
+
+void BeamSearch::complete(const Live& text, BeamEnd end) {
+  const BeamAnswer answer{normalised(text.score, length_), text.node, end};
+  const auto is_worse = [&](const BeamAnswer& other) { return other.score < answer.score; };
+  answers_.insert(std::ranges::find_if(answers_, is_worse), answer);
+}
+
+// Sums of logarithms only fall, so that the longest length bounds what a penalty above 0 can give, the next one else.
+bool BeamSearch::can_improve(const Live& text) const {
+  const double worst = answers_[static_cast<size_t>(params_.n_best) - 1].score;
+  if (params_.length_penalty > 0.0 && params_.max_length == 0) return true;
+  const int64_t length = params_.length_penalty > 0.0 ? params_.max_length : length_ + 1;
+  return normalised(text.score, length) > worst;
+}
+
+bool BeamSearch::is_over() const {
+  if (live_.empty()) return true;
+  if (answers_.size() < static_cast<size_t>(params_.early_stopping ? params_.width : params_.n_best)) return false;
+  return params_.early_stopping || std::ranges::none_of(live_, [&](const Live& text) { return can_improve(text); });
+}
+
+std::vector<BeamAnswer> BeamSearch::best() const {
+  const size_t n = std::min(answers_.size(), static_cast<size_t>(params_.n_best));
+  return {answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(n)};
+}
+
+std::vector<const BeamNode*> BeamSearch::path(int32_t node) const {
+  std::vector<const BeamNode*> nodes;
+  for (int32_t at = node; at >= 0; at = nodes.back()->parent) nodes.push_back(&nodes_[static_cast<size_t>(at)]);
+  std::ranges::reverse(nodes);
+  return nodes;
+}
+
+}  // namespace candor::sample
