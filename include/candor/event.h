@@ -96,6 +96,7 @@ struct TokenEvent {
   std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
   std::optional<FinishReason> finish{};           // set in the choice's last event only
   std::optional<std::size_t> stop_index{};        // which of SamplingParams::stop or stop_ids ended it
+  std::optional<double> score{};                  // of a beam search's answer, with its last event
   std::optional<EngineError> error{};             // with FinishReason::kError
   std::optional<RequestSummary> summary{};        // set in the request's last event only
 };
@@ -108,6 +109,7 @@ struct CompletedChoice {
   std::vector<std::vector<TokenLogprob>> top_logprobs{};  // one list per token, where asked for
   FinishReason finish = FinishReason::kLength;
   std::optional<std::size_t> stop_index{};
+  std::optional<double> score{};  // of a beam search
 };
 
 // Everything of one request, as Engine::generate returns it: choice 0, and the others where there are any.

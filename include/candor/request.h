@@ -22,6 +22,7 @@ inline constexpr std::size_t kMaxStopStringBytes = 256;
 inline constexpr std::size_t kMaxStopIds = 64;
 inline constexpr std::int32_t kMaxLogprobs = 20;
 inline constexpr std::int32_t kMaxChoices = 128;
+inline constexpr std::int32_t kMaxBeams = 64;
 inline constexpr std::int32_t kMaxPriority = 1000;
 inline constexpr std::size_t kMaxKeyBytes = 256;
 
@@ -35,6 +36,9 @@ struct LogitBias {
   double bias = 0.0;  // [-100, 100]
   bool ban = false;
 };
+
+// Where stop strings and stop ids count, for a model whose vocabulary has <think> and </think>.
+enum class StopScope : std::uint8_t { kBoth, kContent, kReasoning };
 
 // A token is chosen by: allowed ids, biases and bans; then the stages of `samplers`; then renormalise and draw. Every
 // default leaves its stage off. Greedy choice knows penalties and DRY, no other stage.
@@ -72,6 +76,7 @@ struct SamplingParams {
   std::int64_t min_tokens = 0;               // before so many, no end token and no stop id is chosen
   std::vector<std::string> stop{};           // ends the text before the string, wherever its tokens' borders lie
   std::vector<TokenId> stop_ids{};           // ends the text like an end token
+  StopScope stop_scope = StopScope::kBoth;   // of stop and stop_ids; other than kBoth only where the model reasons
   bool ignore_eos = false;                   // the model's end tokens do not end the text
   std::int32_t logprobs = -1;                // -1 = none; n = the chosen token's and the n most likely
   bool logprobs_after_chain = false;         // of what is drawn from, not of the model's own distribution
@@ -140,11 +145,23 @@ struct Scheduling {
   std::string cache_scope{};  // the prefix cache is shared within a scope only
 };
 
+// Instead of drawing: the n likeliest answers that a search over `width` texts side by side finds. It knows bans,
+// penalties, DRY, constraints and stops, and no other stage; nothing is streamed before its end. An answer's score is
+// the sum of its tokens' logprobs / length^length_penalty, an end token counted. Width 1 is greedy decoding.
+struct BeamSearch {
+  std::int32_t width = 4;       // [1, kMaxBeams], at most EngineOptions::max_running; Request::n at most as much
+  double length_penalty = 1.0;  // [-10, 10]; above 0 longer answers gain
+  // True: ends when `width` answers are complete. False: only when no text can become better than the n best of them.
+  bool early_stopping = true;
+};
+
 struct Request {
   Prompt prompt{};
   SamplingParams sampling{};
   // So many independent answers to one prompt, which is read once. Choice i draws with the random words of (seed, i).
   std::int32_t n = 1;
+  std::optional<BeamSearch> beams{};
+  // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
   OnContextFull on_context_full = OnContextFull::kStop;
   Scheduling scheduling{};

@@ -1,15 +1,18 @@
 #pragma once
 // A request on its way through the engine: made and checked on the caller's thread, then owned by the engine thread.
-// Its choices share one sequence until the prompt is read; then choice i has sequence id + i.
+// Its choices share one sequence until the prompt is read; then choice i has sequence id + i. The texts of a beam
+// search have the ids from id to id + width - 1, in no order.
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "candor/event.h"
 #include "constrain/constraint.h"
 #include "draft/draft_length.h"
+#include "engine/beams.h"
 #include "engine/output_text.h"
 #include "engine/stopwatch.h"
 #include "sample/sampler.h"
@@ -51,6 +54,7 @@ struct ActiveRequest {
   sched::SequenceSpec spec{};
   ChoiceRules rules{};
   std::vector<Choice> choices{};  // one or more
+  std::optional<Beams> beams{};
   EventCallback callback{};
   Stopwatch watch;
   RequestSummary summary{};
@@ -59,6 +63,8 @@ struct ActiveRequest {
   bool has_forked = false;  // every open choice has its own sequence
 
   int32_t n_choices() const { return static_cast<int32_t>(choices.size()); }
+  // Sequences at once, at most.
+  int32_t n_sequences() const { return beams ? beams->width() : n_choices(); }
   SequenceId sequence_of(int32_t choice) const { return id + choice; }
   Choice& choice(int32_t i) { return choices[static_cast<size_t>(i)]; }
 };

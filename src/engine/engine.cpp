@@ -72,6 +72,7 @@ class Collector {
     if (!event.finish) return;
     choice.finish = *event.finish;
     choice.stop_index = event.stop_index;
+    choice.score = event.score;
   }
   void end(const TokenEvent& event) {
     completion_.request = event.request;
@@ -98,6 +99,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model)
       limits{.tokenizer = loaded.tokenizer.get(),
              .n_ctx = loaded.n_ctx(),
              .max_choices = std::min(kMaxChoices, loaded.options.max_running + loaded.options.max_queued),
+             .max_running = loaded.options.max_running,
              .key = prefix_key(loaded)},
       inbox(loaded.options.max_running + loaded.options.max_queued),
       loop(loaded, inbox, metrics, clock) {

@@ -10,7 +10,7 @@ Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
   {
     const std::lock_guard lock(mutex_);
     if (is_closed_) return fail(ErrorKind::kCancelled, "the engine is shutting down");
-    if (request->n_choices() > max_in_work_ - n_choices_) {
+    if (request->n_sequences() > max_in_work_ - n_choices_) {
       return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(n_choices_) +
                                               " answers are in work or waiting, at most " +
                                               std::to_string(max_in_work_) + "; try again later");
@@ -18,8 +18,8 @@ Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
     id = next_id_;
     request->id = request->spec.id = id;
     in_work_.insert(id);
-    next_id_ += request->n_choices();
-    n_choices_ += request->n_choices();
+    next_id_ += request->n_sequences();
+    n_choices_ += request->n_sequences();
     arrived_.submitted.push_back(std::move(request));
   }
   changed_.notify_one();
@@ -59,7 +59,7 @@ bool Inbox::wait(InboxBatch& batch, bool has_work) {
 void Inbox::forget(const ActiveRequest& request) {
   const std::lock_guard lock(mutex_);
   in_work_.erase(request.id);
-  n_choices_ -= request.n_choices();
+  n_choices_ -= request.n_sequences();
 }
 
 }  // namespace candor::engine

@@ -23,7 +23,7 @@ class Inbox {
  public:
   explicit Inbox(int32_t max_in_work) : max_in_work_(max_in_work) {}
 
-  // Numbers the request, leaving a number for each of its choices, and queues it; kOverloaded when as many as are
+  // Numbers the request, leaving a number for each of its sequences, and queues it; kOverloaded when as many as are
   // allowed are in work.
   Expected<RequestId> submit(std::unique_ptr<ActiveRequest> request);
   // False when the request is not in work.

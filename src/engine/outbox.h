@@ -31,6 +31,7 @@ class Outbox {
     event.explanation.reset();
     event.finish.reset();
     event.stop_index.reset();
+    event.score.reset();
     event.error.reset();
     event.summary.reset();
     return event;

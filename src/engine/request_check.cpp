@@ -147,6 +147,62 @@ bool opens_text(std::span<const TokenId> tokens, const text::Tokenizer& tokenize
   return std::ranges::all_of(tokens, [&](TokenId id) { return tokenizer.kind(id) == text::TokenKind::kControl; });
 }
 
+EngineError unsupported(const char* param, std::string message) {
+  return {EngineError::Kind::kUnsupported, std::move(message), param};
+}
+
+// REQUIRES: the context was fitted and the rules are made.
+Result<void> prepare_beams(const Request& request, const RequestLimits& limits, ActiveRequest& active) {
+  const BeamSearch& beams = *request.beams;
+  const auto width = sample::check_range("beams", beams.width, 1, std::min(kMaxBeams, limits.max_running));
+  if (!width) return to_public(width.error());
+  if (request.n > beams.width) {
+    return invalid("n", "n is " + std::to_string(request.n) + ", expected at most the number of beams, " +
+                            std::to_string(beams.width));
+  }
+  if (!(beams.length_penalty >= -10.0 && beams.length_penalty <= 10.0)) {
+    return invalid("length_penalty",
+                   "length_penalty is " + std::to_string(beams.length_penalty) + ", expected -10 to 10");
+  }
+  if (active.rules.explains) return unsupported("explain", "a beam search draws nothing that explain could show");
+  if (active.rules.logprobs_of == sample::LogprobsOf::kChain)
+    return unsupported("logprobs", "a beam search has no chain: its logprobs are the model's own");
+  active.rules.chain.temperature = 0.0;
+  active.rules.may_speculate = false;
+  const int64_t room = int64_t{limits.n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
+  const int64_t asked = active.rules.max_tokens;
+  const bool is_bounded = active.spec.on_full == sched::OnFull::kStop;
+  active.beams.emplace(sample::BeamParams{.width = beams.width,
+                                          .length_penalty = beams.length_penalty,
+                                          .early_stopping = beams.early_stopping,
+                                          .max_length = is_bounded && (asked == 0 || asked > room) ? room : asked,
+                                          .n_best = request.n});
+  active.spec.n_places = beams.width;
+  return {};
+}
+
+// Does the prompt end inside of a reasoning section?
+bool opens_in_reasoning(std::span<const TokenId> prompt, const ReasoningTokens& marks) {
+  if (!marks.exist()) return false;
+  const auto is_mark = [&](TokenId token) { return token == marks.open || token == marks.close; };
+  const auto last = std::find_if(prompt.rbegin(), prompt.rend(), is_mark);
+  return last != prompt.rend() && *last == marks.open;
+}
+
+Result<OutputText> prepare_output(const SamplingParams& sampling, std::span<const TokenId> prompt,
+                                  const text::Tokenizer& tokenizer) {
+  const ReasoningTokens marks = reasoning_tokens(tokenizer);
+  if (sampling.stop_scope != StopScope::kBoth && !marks.exist()) {
+    return unsupported("stop_scope",
+                       "stop_scope tells reasoning from content, but this model's vocabulary has no "
+                       "<think> and </think>");
+  }
+  return OutputText(tokenizer, {.at_text_start = opens_text(prompt, tokenizer),
+                                .stops = sampling.stop,
+                                .scope = sampling.stop_scope,
+                                .opens_in_reasoning = opens_in_reasoning(prompt, marks)});
+}
+
 }  // namespace
 
 Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
@@ -170,9 +226,10 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   if (!n) return to_public(n.error());
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
-  const OutputText output(*limits.tokenizer, opens_text(tokens, *limits.tokenizer), request.sampling.stop);
+  const auto output = prepare_output(request.sampling, tokens, *limits.tokenizer);
+  if (!output) return output.error();
   active->choices.reserve(static_cast<size_t>(request.n));
-  for (int32_t i = 0; i < request.n; ++i) active->choices.emplace_back(output);
+  for (int32_t i = 0; i < request.n; ++i) active->choices.emplace_back(*output);
   active->n_open = request.n;
   active->rules = std::move(*rules);
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
@@ -181,6 +238,8 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
   warn_of_limit(request, limits.n_ctx, *active);
+  if (!request.beams) return active;
+  if (auto beams = prepare_beams(request, limits, *active); !beams) return beams.error();
   return active;
 }
 

@@ -16,6 +16,7 @@ struct RequestLimits {
   const text::Tokenizer* tokenizer = nullptr;
   int32_t n_ctx = 0;
   int32_t max_choices = kMaxChoices;
+  int32_t max_running = 1;  // sequences at once
   kv::PrefixKey key{};
 };
 

@@ -61,7 +61,7 @@ void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) 
     asked.n_output = static_cast<size_t>(choice.n_made);
     asked.chain = &request.rules.chain;
     asked.key = {request.rules.seed, static_cast<uint32_t>(index), sequence.next_position()};
-    asked.constraint = choice.constraint.get();
+    asked.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
     asked.n_guesses = n;
     if (drafter_ == nullptr) draft::guess_by_ngram(asked.text, n, {}, asked.guesses);
     const int32_t n_guessed = drafter_ == nullptr ? static_cast<int32_t>(asked.guesses.size()) : n;

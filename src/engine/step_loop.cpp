@@ -85,6 +85,7 @@ void StepLoop::step() {
     report.n_sampled = static_cast<int32_t>(plan.out_rows.size());
     scheduler_.commit(outcomes_);
     fork_choices();
+    advance_beams();
     const int64_t end_ns = clock_.now_ns();
     report.plan_ms = ms_between(step_began_ns_, planned_ns);
     report.compute_ms = ms_between(planned_ns, token_time_ns_);
@@ -105,6 +106,7 @@ void StepLoop::take_in(InboxBatch& batch) {
 void StepLoop::start(std::unique_ptr<ActiveRequest> request) {
   ++totals_.n_submitted;
   ActiveRequest& active = requests_.add(std::move(request));
+  if (active.beams) begin_beams(active);
   if (auto added = scheduler_.add(active.spec); !added) {
     for (int32_t i = 0; i < active.n_choices(); ++i) {
       TokenEvent& event = outbox_.add(active, i);
@@ -132,13 +134,14 @@ void StepLoop::expire() {
 }
 
 void StepLoop::end_all(ActiveRequest& request, FinishReason reason) {
-  for (int32_t i = 0; i < request.n_choices(); ++i) {
-    if (!request.choice(i).is_open) continue;
+  for (int32_t i = 0; i < request.n_sequences(); ++i) {
     if (const sched::Sequence* sequence = scheduler_.find(request.sequence_of(i))) {
       count_usage(request, *sequence, 0);
       scheduler_.remove(sequence->id);
     }
-    end_choice(request, outbox_.add(request, i), reason);
+  }
+  for (int32_t i = 0; i < request.n_choices(); ++i) {
+    if (request.choice(i).is_open) end_choice(request, outbox_.add(request, i), reason);
   }
 }
 
@@ -154,6 +157,10 @@ void StepLoop::pick_tokens(const sched::StepPlan& plan, const backend::LogitsVie
   for (const sched::PlannedSlice& slice : plan.slices) {
     if (slice.n_out == 0) continue;
     ActiveRequest& request = requests_.of(slice.sequence->id);
+    if (request.beams) {
+      outcomes_.push_back(pick_beam(request, slice, logits));
+      continue;
+    }
     const bool is_first = request.n_choices() > 1 && !request.has_forked;
     outcomes_.push_back(is_first ? pick_first(request, slice, logits) : pick_next(request, slice, logits));
   }
@@ -198,20 +205,26 @@ sched::Outcome StepLoop::pick_first(ActiveRequest& request, const sched::Planned
 // The token behind `n_right` guesses that came true.
 Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_right,
                           const backend::LogitsView& logits) {
-  const sched::Sequence& sequence = *slice.sequence;
-  const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + n_right + 1 < loaded_.n_ctx();
   TokenEvent& event = outbox_.add(request, choice);
-  const PickInput input{.logits = logits.row(slice.out_row + n_right).first(static_cast<size_t>(loaded_.n_vocab())),
-                        .choice = choice,
-                        .position = sequence.next_position() + static_cast<uint64_t>(n_right),
-                        .has_room = has_room,
-                        .now_ns = token_time_ns_,
-                        .guess = n_right < slice.n_draft ? sequence.draft[static_cast<size_t>(n_right)] : kNoToken,
-                        .text = n_right > 0 ? std::span<const TokenId>(text_) : sequence.tokens};
+  PickInput input = input_for(slice, n_right, logits);
+  input.choice = choice;
+  input.n_output = static_cast<size_t>(request.choice(choice).n_made);
   const Picked picked = picker_.pick(request, input, event);
   if (picked.gap_ns != kNever) metrics_.itl_ns.record(static_cast<uint64_t>(picked.gap_ns));
   if (picked.reason) end_choice(request, event, *picked.reason);
   return picked;
+}
+
+PickInput StepLoop::input_for(const sched::PlannedSlice& slice, int32_t n_right,
+                              const backend::LogitsView& logits) const {
+  const sched::Sequence& sequence = *slice.sequence;
+  const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + n_right + 1 < loaded_.n_ctx();
+  return {.logits = logits.row(slice.out_row + n_right).first(static_cast<size_t>(loaded_.n_vocab())),
+          .position = sequence.next_position() + static_cast<uint64_t>(n_right),
+          .has_room = has_room,
+          .now_ns = token_time_ns_,
+          .guess = n_right < slice.n_draft ? sequence.draft[static_cast<size_t>(n_right)] : kNoToken,
+          .text = n_right > 0 ? std::span<const TokenId>(text_) : sequence.tokens};
 }
 
 // Choices that ended with their first token never get a sequence.

@@ -50,7 +50,21 @@ class StepLoop {
                             const backend::LogitsView& logits);
   Picked pick_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_right,
                   const backend::LogitsView& logits);
+  PickInput input_for(const sched::PlannedSlice& slice, int32_t n_right, const backend::LogitsView& logits) const;
   void fork_choices();
+
+  // step_loop_beams.cpp
+  void begin_beams(ActiveRequest& request);
+  sched::Outcome pick_beam(ActiveRequest& request, const sched::PlannedSlice& slice, const backend::LogitsView& logits);
+  void advance_beams();
+  void retire(ActiveRequest& request, SequenceId sequence);
+  void grow_beams(ActiveRequest& request);
+  Beam continue_beam(ActiveRequest& request, Beam& parent, bool is_last);
+  bool accept_token(Beams& beams, int32_t live, TokenId token, Beam& beam);
+  void end_beams(ActiveRequest& request);
+  void publish_answer(ActiveRequest& request, int32_t choice, const sample::BeamAnswer& answer);
+  FinishReason reason_of(const ActiveRequest& request, const sample::BeamAnswer& answer, const TokenEvent& event) const;
+
   void end_choice(ActiveRequest& request, TokenEvent& event, FinishReason reason);
   void count_usage(ActiveRequest& request, const sched::Sequence& sequence, int32_t n_rows);
   void publish();
@@ -69,9 +83,10 @@ class StepLoop {
   Speculator speculator_;
   TokenPicker picker_;
   std::vector<sched::Outcome> outcomes_;
-  std::vector<TokenId> picked_;          // what the outcomes look into
-  std::vector<TokenId> text_;            // of a sequence and the guesses of it that came true
-  std::vector<ActiveRequest*> to_fork_;  // their prompt was read in this step
+  std::vector<TokenId> picked_;             // what the outcomes look into
+  std::vector<TokenId> text_;               // of a sequence and the guesses of it that came true
+  std::vector<ActiveRequest*> to_fork_;     // their prompt was read in this step
+  std::vector<ActiveRequest*> to_advance_;  // all their beams have a row
   Outbox outbox_;
   EngineStats totals_;
   int64_t step_began_ns_ = 0;

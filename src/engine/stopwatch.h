@@ -31,6 +31,10 @@ class Stopwatch {
     ++n_gaps_;
     return gap;
   }
+  // Text may be shown that no token came with.
+  void on_text(int64_t now_ns) {
+    if (first_text_ == kNever) first_text_ = now_ns;
+  }
   void on_end(int64_t now_ns) { end_ = now_ns; }
 
   // n_prefilled: prompt tokens that were computed, not found in the prefix cache.

@@ -15,24 +15,41 @@ TokenLogprob to_public(const sample::Logprob& logprob) {
 }  // namespace
 
 Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
-  if (auto chosen = choose(request, input, event); !chosen) {
-    event.error = engine::to_public(std::move(chosen).error());
-    return {.reason = FinishReason::kError};
-  }
-  Picked picked{.token = pick_.token, .reason = add_token(request, input, event)};
+  const auto failed = [&event](Error error) {
+    event.token = kNoToken;
+    event.error = engine::to_public(std::move(error));
+    return Picked{.reason = FinishReason::kError};
+  };
+  if (auto chosen = choose(request, input, event); !chosen) return failed(std::move(chosen).error());
+  auto reason = add_token(request, input, event);
+  if (!reason) return failed(std::move(reason).error());
+  Picked picked{.token = pick_.token, .reason = *reason};
   Choice& choice = request.choice(input.choice);
   picked.gap_ns = request.watch.on_token(input.now_ns, choice.last_token_ns, !event.text.empty());
   choice.last_token_ns = input.now_ns;
   return picked;
 }
 
-Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
-  const ChoiceRules& rules = request.rules;
-  constrain::Constraint* constraint = request.choice(input.choice).constraint.get();
+sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) const {
   sample::PickRequest pick{.logits = input.logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
   pick.logprobs_of = rules.logprobs_of;
-  pick.history = {input.text, static_cast<size_t>(request.choice(input.choice).n_made)};
+  pick.history = {input.text, input.n_output};
   pick.key = {.seed = rules.seed, .choice = static_cast<uint32_t>(input.choice), .position = input.position};
+  return pick;
+}
+
+// While the model reasons before a constrained answer, only the end of the whole is kept from it.
+Expected<void> TokenPicker::fill_mask(OutputView output) {
+  if (!output.text.is_reasoning()) return output.constraint->mask(mask_);
+  for (TokenId token = 0; token < mask_.n_tokens(); ++token) mask_.allow(token);
+  for (const TokenId end : tokenizer_.end_tokens()) mask_.forbid(end);
+  return {};
+}
+
+Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  const ChoiceRules& rules = request.rules;
+  const Choice& choice = request.choice(input.choice);
+  sample::PickRequest pick = request_for(rules, input);
   if (rules.explains) {
     TokenExplanation& explanation = event.explanation.emplace();
     explanation.was_drawn = !rules.chain.is_greedy();
@@ -41,16 +58,47 @@ Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& inpu
     explainer_.begin(explanation);
     pick.observer = &explainer_;
   }
-  if (constraint != nullptr) {
-    CANDOR_TRY(constraint->mask(mask_));
+  if (choice.constraint != nullptr) {
+    CANDOR_TRY(fill_mask({choice.constraint.get(), choice.output}));
     pick.mask = &mask_;
   }
-  CANDOR_TRY(sampler_.pick(pick, pick_));
-  if (constraint != nullptr) return constraint->accept(pick_.token);
+  return sampler_.pick(pick, pick_);
+}
+
+Expected<void> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output,
+                                 std::vector<sample::Continuation>& best, std::vector<sample::Logprob>& top) {
+  sample::PickRequest pick = request_for(request.rules, input);
+  if (output.constraint != nullptr) {
+    CANDOR_TRY(fill_mask(output));
+    pick.mask = &mask_;
+  }
+  int32_t n_wanted = request.beams->width();
+  std::optional<size_t> stop_index;
+  const auto ends = [&](TokenId token) {
+    return end_of(request.rules, token, output.text.is_in_scope(), stop_index).has_value();
+  };
+  ranked_.clear();
+  CANDOR_TRY(sampler_.rank(pick, ranked_, pick_, [&](TokenId token) { return ends(token) || --n_wanted > 0; }));
+  for (const sample::Logprob& ranked : ranked_) {
+    best.push_back({ranked.token, ranked.value, sampler_.logprob_of(pick, ranked.token), ends(ranked.token)});
+  }
+  top = pick_.top;
   return {};
 }
 
-std::optional<FinishReason> TokenPicker::add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+Expected<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,
+                                                          constrain::Constraint* constraint,
+                                                          text::StopResult& shown) const {
+  const bool is_constrained = constraint != nullptr && !text.is_reasoning();
+  if (is_constrained) CANDOR_TRY(constraint->accept(token));
+  shown = text.push(token);
+  if (shown.hit) return FinishReason::kStopString;
+  if (is_constrained && constraint->must_end()) return FinishReason::kStopEos;
+  return std::nullopt;
+}
+
+Expected<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& request, const PickInput& input,
+                                                             TokenEvent& event) {
   Choice& choice = request.choice(input.choice);
   event.token = pick_.token;
   if (request.rules.n_logprobs >= 0) {
@@ -59,24 +107,26 @@ std::optional<FinishReason> TokenPicker::add_token(ActiveRequest& request, const
   }
   ++request.summary.usage.completion_tokens;
   const int64_t n_made = ++choice.n_made;
-  if (const auto ended = end_by_token(request, event)) return ended;
-  text::StopResult shown = choice.output.push(pick_.token);
+  const bool is_in_scope = choice.output.is_in_scope();
+  if (const auto ended = end_of(request.rules, event.token, is_in_scope, event.stop_index)) return ended;
+  text::StopResult shown;
+  CANDOR_ASSIGN(const auto reason, accept(event.token, choice.output, choice.constraint.get(), shown));
   event.text = std::move(shown.text);
   event.stop_index = shown.hit;
-  if (event.stop_index) return FinishReason::kStopString;
-  if (choice.constraint != nullptr && choice.constraint->must_end()) return FinishReason::kStopEos;
+  if (reason) return reason;
   if (n_made == request.rules.max_tokens) return FinishReason::kLength;
   return input.has_room ? std::nullopt : std::optional(FinishReason::kContextFull);
 }
 
-std::optional<FinishReason> TokenPicker::end_by_token(const ActiveRequest& request, TokenEvent& event) const {
-  const auto& stop_ids = request.rules.stop_ids;
-  if (const auto it = std::ranges::find(stop_ids, event.token); it != stop_ids.end()) {
-    event.stop_index = static_cast<size_t>(it - stop_ids.begin());
+std::optional<FinishReason> TokenPicker::end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,
+                                                std::optional<size_t>& stop_index) const {
+  const auto& stop_ids = rules.stop_ids;
+  if (const auto it = std::ranges::find(stop_ids, token); it != stop_ids.end() && is_in_scope) {
+    stop_index = static_cast<size_t>(it - stop_ids.begin());
     return FinishReason::kStopId;
   }
-  const bool is_end = std::ranges::binary_search(tokenizer_.end_tokens(), event.token);
-  return is_end && !request.rules.ignore_eos ? std::optional(FinishReason::kStopEos) : std::nullopt;
+  const bool is_end = std::ranges::binary_search(tokenizer_.end_tokens(), token);
+  return is_end && !rules.ignore_eos ? std::optional(FinishReason::kStopEos) : std::nullopt;
 }
 
 }  // namespace candor::engine

@@ -21,6 +21,13 @@ struct PickInput {
   int64_t now_ns = 0;               // when the logits were there
   TokenId guess = kNoToken;         // of speculation, for those who want to see it
   std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
+  size_t n_output = 0;              // of them, how many are output
+};
+
+// What constrains the next token of one output.
+struct OutputView {
+  constrain::Constraint* constraint = nullptr;  // nullptr: none
+  const OutputText& text;
 };
 
 struct Picked {
@@ -37,16 +44,27 @@ class TokenPicker {
   // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
   // the choice with kError and event.error.
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  // For one text of a beam search of this width: how it may go on, best first, and the row's likeliest tokens.
+  Expected<void> rank(const ActiveRequest& request, const PickInput& input, OutputView output,
+                      std::vector<sample::Continuation>& best, std::vector<sample::Logprob>& top);
+  // Advances the output; set where its text is complete with the token.
+  Expected<std::optional<FinishReason>> accept(TokenId token, OutputText& text, constrain::Constraint* constraint,
+                                               text::StopResult& shown) const;
+  // Set for a token that itself ends a text, with which of the stop ids it is.
+  std::optional<FinishReason> end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,
+                                     std::optional<size_t>& stop_index) const;
 
  private:
+  Expected<void> fill_mask(OutputView output);
+  sample::PickRequest request_for(const ChoiceRules& rules, const PickInput& input) const;
   Expected<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
-  std::optional<FinishReason> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
-  std::optional<FinishReason> end_by_token(const ActiveRequest& request, TokenEvent& event) const;
+  Expected<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
 
   const text::Tokenizer& tokenizer_;
   sample::Sampler sampler_;
   Explainer explainer_;
   sample::Pick pick_;
+  std::vector<sample::Logprob> ranked_;
   constrain::TokenMask mask_;
 };
 

@@ -30,6 +30,8 @@ class StopStrings {
   // The held back text; nothing more will come. Ends before a stop string that only waited for one that might have
   // started earlier.
   std::string finish();
+  // After finish(): the stop string before which the text ended, if any.
+  std::optional<size_t> hit() const { return found_ ? std::optional(found_->index) : std::nullopt; }
 
  private:
   struct Hit {

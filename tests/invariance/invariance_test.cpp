@@ -172,7 +172,7 @@ class Invariance : public testing::TinyModelTest {
     return options;
   }
 
-  // Greedy and sampled, short and long, with and without shared beginnings.
+  // Greedy and sampled, short and long, with and without shared beginnings, by beams and under a constraint.
   Requests make_requests(int32_t n_vocab) {
     Requests requests;
     uint64_t seed = 1;
@@ -185,6 +185,10 @@ class Invariance : public testing::TinyModelTest {
     }
     const int32_t n_long = std::min(kLongPrompt, n_ctx_ - kBlockTokens);
     requests.all.push_back(sampled(token_prompt(n_long, n_vocab, 7), kNewTokens, seed));
+    requests.all.push_back(sampled(token_prompt(kShortPrompt, n_vocab, 5), 2 * kNewTokens, seed));
+    requests.all.back().beams = BeamSearch{.width = 2};
+    requests.all.push_back(sampled(token_prompt(kShortPrompt, n_vocab, 6), 2 * kNewTokens, seed));
+    requests.all.back().constraint = {ConstraintSpec::Kind::kRegex, "[a-z ]{4,40}"};
     requests.n_general = requests.all.size();
     for (int i = 0; i < kGrowingRequests; ++i) {
       ++seed;

@@ -1,0 +1,41 @@
+#pragma once
+// A beam search as the engine runs it: the search, and what carries each of its live texts. Live text i of the search
+// is live[i] here. Engine thread only.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "constrain/constraint.h"
+#include "engine/output_text.h"
+#include "sample/beam_search.h"
+
+namespace candor::engine {
+
+struct Beam {
+  SequenceId sequence = 0;
+  OutputText text;
+  std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
+};
+
+struct Beams {
+  explicit Beams(const sample::BeamParams& with) : params(with), search(with) {}
+
+  int32_t width() const { return params.width; }
+  // REQUIRES: the sequence carries a live text.
+  int32_t live_of(SequenceId sequence) const {
+    int32_t i = 0;
+    while (live[static_cast<size_t>(i)].sequence != sequence) ++i;
+    return i;
+  }
+
+  sample::BeamParams params;
+  sample::BeamSearch search;
+  std::vector<Beam> live{};
+  std::vector<SequenceId> free_sequences{};
+  std::optional<Error> error{};  // of the last text that came to a dead end
+  int64_t last_token_ns = -1;
+};
+
+}  // namespace candor::engine
