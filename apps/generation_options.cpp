@@ -55,6 +55,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->type_name("ID")
       ->expected(1)
       ->take_all();
+  add_choice(command, "--stop-scope", o.stop_scope, {"both", "content", "reasoning"}, "where these stops count");
   add_speculation_options(command, o);
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the model's end token");
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
@@ -93,6 +94,8 @@ SamplingParams sampling_params(const GenerationOptions& o) {
     const bool fits = id >= std::numeric_limits<int32_t>::min() && id <= std::numeric_limits<int32_t>::max();
     params.stop_ids.push_back(fits ? static_cast<TokenId>(id) : -1);
   }
+  if (o.stop_scope == "content") params.stop_scope = StopScope::kContent;
+  if (o.stop_scope == "reasoning") params.stop_scope = StopScope::kReasoning;
   params.ignore_eos = o.ignore_eos;
   return params;
 }

@@ -27,6 +27,7 @@ struct GenerationOptions {
   std::string on_context_full = "stop";
   std::vector<std::string> stop;
   std::vector<int64_t> stop_ids;
+  std::string stop_scope = "both";
   std::optional<std::string> system;
   std::string speculate = "auto";
   std::optional<std::string> draft;

@@ -23,6 +23,9 @@ struct RunOptions {
   GenerationOptions generation;
   PromptSource source;
   ConstraintOptions constraint;
+  std::optional<int64_t> beams, n_best;
+  std::optional<double> length_penalty;
+  bool search_to_the_end = false;
   bool raw = false;
   bool json = false;
 };
@@ -35,6 +38,15 @@ Prompt make_prompt(const RunOptions& options, const ModelInfo& info, std::string
   return chat;
 }
 
+nlohmann::ordered_json others_json(const StreamOutcome& outcome) {
+  auto list = nlohmann::ordered_json::array();
+  for (const CompletedChoice& other : outcome.others) {
+    list.push_back({{"text", other.text}, {"tokens", other.tokens}, {"finish_reason", to_string(other.finish)}});
+    if (other.score) list.back()["score"] = *other.score;
+  }
+  return list;
+}
+
 std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
   const Usage& usage = outcome.summary.usage;
   const RequestTimings& t = outcome.summary.timings;
@@ -44,6 +56,8 @@ std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
       {"text", outcome.text},
       {"tokens", outcome.tokens},
       {"finish_reason", to_string(outcome.finish)},
+      {"score", outcome.score ? nlohmann::ordered_json(*outcome.score) : nlohmann::ordered_json()},
+      {"others", others_json(outcome)},
       {"seed", usage.seed},
       {"usage",
        {{"prompt_tokens", usage.prompt_tokens},
@@ -67,12 +81,37 @@ std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+void write_others(const StreamOutcome& outcome) {
+  if (outcome.others.empty()) return;
+  const Style style(STDOUT_FILENO);
+  const auto rank = [&](size_t i, double score) { return style.dim(fmt::format("({}: {:.4f})", i, score)) + "\n"; };
+  write_out(rank(1, outcome.score.value_or(0.0)));
+  for (size_t i = 0; i < outcome.others.size(); ++i) {
+    const CompletedChoice& other = outcome.others[i];
+    write_out(other.text + (other.text.ends_with('\n') ? "" : "\n") + rank(i + 2, other.score.value_or(0.0)));
+  }
+}
+
+// Refuses what only beams know where there are none.
+Expected<void> ask_for_beams(const RunOptions& options, Request& request) {
+  if (!options.beams) {
+    if (!options.n_best && !options.length_penalty && !options.search_to_the_end) return {};
+    return fail(ErrorKind::kInvalidInput, "--n-best, --length-penalty and --search-to-the-end need --beams N");
+  }
+  request.beams = BeamSearch{.width = static_cast<int32_t>(*options.beams),
+                             .length_penalty = options.length_penalty.value_or(1.0),
+                             .early_stopping = !options.search_to_the_end};
+  request.n = static_cast<int32_t>(options.n_best.value_or(1));
+  return {};
+}
+
 int report(const RunOptions& options, const StreamOutcome& outcome, const ModelInfo& info) {
   if (outcome.reader_gone) return kDone;
   if (options.json) {
     write_out(to_json(outcome, info));
   } else {
     if (!outcome.text.ends_with('\n')) write_out("\n");
+    write_others(outcome);
     for (const std::string& warning : outcome.summary.warnings) say_warning(warning);
     write_err(Style(STDERR_FILENO).dim(summary_line(outcome, info)) + "\n");
   }
@@ -88,7 +127,9 @@ int run(const RunOptions& options) {
   if (!text) return say_error(text.error().message), kUserInput;
 
   int code = kDone;
-  const auto engine = open_engine(engine_options(options.generation, choice->model), code);
+  EngineOptions opened = engine_options(options.generation, choice->model);
+  opened.max_running = static_cast<int32_t>(options.beams.value_or(1));
+  const auto engine = open_engine(opened, code);
   if (!engine) return code;
   if (options.generation.system && (options.raw || !engine->info().has_chat_template))
     say_warning("--system has no effect: the prompt goes in as it is (no chat template)");
@@ -99,6 +140,7 @@ int run(const RunOptions& options) {
   auto constraint = read_constraint(options.constraint);
   if (!constraint) return say_error(constraint.error().message), kUserInput;
   request.constraint = std::move(*constraint);
+  if (auto asked = ask_for_beams(options, request); !asked) return say_error(asked.error().message), kUserInput;
   request.on_context_full = context_full_action(options.generation);
   const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
   auto outcome = stream_request(*engine, request, write);
@@ -115,6 +157,10 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("-p,--prompt", options->source.option, "the prompt")->type_name("TEXT");
   command->add_option("-f,--file", options->source.file, "read the prompt from a file (- = standard input)")
       ->type_name("FILE");
+  add_int(*command, "--beams", options->beams, 1, kMaxBeams, "search for the likeliest text with N texts side by side");
+  add_int(*command, "--n-best", options->n_best, 1, kMaxBeams, "show the N best texts of the beams (1)");
+  add_number(*command, "--length-penalty", options->length_penalty, -10, 10, "above 0 longer texts gain (1)");
+  command->add_flag("--search-to-the-end", options->search_to_the_end, "beams go on while a better text is possible");
   command->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
   command->add_flag("--json", options->json, "one JSON object instead of the stream");
   add_generation_options(*command, options->generation);

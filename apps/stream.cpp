@@ -34,6 +34,14 @@ class EventQueue {
   std::vector<TokenEvent> events_;  // guarded by mutex_
 };
 
+void add_to(CompletedChoice& choice, const TokenEvent& event) {
+  if (event.token >= 0) choice.tokens.push_back(event.token);
+  choice.text += event.text;
+  if (!event.finish) return;
+  choice.finish = *event.finish;
+  choice.score = event.score;
+}
+
 const char* reason_text(const StreamOutcome& outcome) {
   if (outcome.was_interrupted) return "interrupted";
   switch (outcome.finish) {
@@ -71,17 +79,25 @@ Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
   auto id = engine.submit(request, [queue](const TokenEvent& event) { queue->push(event); });
   if (!id) return id.error();
   StreamOutcome outcome;
+  outcome.others.resize(static_cast<size_t>(request.n) - 1);
   bool cancelled = false;
   for (bool done = false; !done;) {
     for (const TokenEvent& event : queue->take()) {
+      if (event.error) return *event.error;
+      if (event.summary) {
+        outcome.summary = *event.summary;
+        done = true;
+      }
+      if (event.choice > 0) {
+        add_to(outcome.others[static_cast<size_t>(event.choice) - 1], event);
+        continue;
+      }
       if (event.token >= 0) outcome.tokens.push_back(event.token);
       outcome.text += event.text;
       if (!outcome.reader_gone && !event.text.empty() && !write(event.text)) outcome.reader_gone = true;
       if (!event.finish) continue;
-      if (event.error) return *event.error;
       outcome.finish = *event.finish;
-      if (event.summary) outcome.summary = *event.summary;
-      done = true;
+      outcome.score = event.score;
     }
     if (!cancelled && !done && (interrupted() || outcome.reader_gone)) {
       cancelled = true;

@@ -3,6 +3,7 @@
 // that a slow terminal never holds the engine. Ctrl-C, and a reader that went away, cancel the request.
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "candor/engine.h"
@@ -12,13 +13,15 @@ namespace candor::apps {
 struct StreamOutcome {
   std::string text;
   FinishReason finish = FinishReason::kCancelled;
+  std::optional<double> score;
+  std::vector<CompletedChoice> others;  // choices 1 and on, which are not written
   RequestSummary summary;
   std::vector<TokenId> tokens;
   bool was_interrupted = false;
   bool reader_gone = false;
 };
 
-// write: shows a piece of text; false when nobody reads any more.
+// write: shows a piece of the first choice's text; false when nobody reads any more.
 Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
                                      const std::function<bool(std::string_view)>& write);
 

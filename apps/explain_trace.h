@@ -1,0 +1,50 @@
+#pragma once
+// One request run with everything recorded: its tokens as they came about, and where the time of its steps went, by
+// operation. For `candor explain`.
+
+#include <memory>
+#include <vector>
+
+#include "backend/wrap/timed_backend.h"
+#include "candor/engine.h"
+#include "model/arch_spec.h"
+#include "obs/clock.h"
+
+namespace candor::apps {
+
+// Steps of one kind: those that read the prompt, or those that decode.
+struct Phase {
+  int64_t n_steps = 0;
+  int64_t n_rows = 0;
+  double compute_ms = 0;
+  double plan_ms = 0;  // planning and guessing
+  double pick_ms = 0;  // from logits to tokens
+  backend::OpTimes ops{};
+};
+
+struct Trace {
+  model::ArchSpec spec{};
+  std::vector<TokenId> prompt{};
+  std::vector<TokenEvent> events{};
+  RequestSummary summary{};
+  Phase prefill{};
+  Phase decode{};
+};
+
+class Tracer {
+ public:
+  static Result<std::unique_ptr<Tracer>> open(const EngineOptions& options);
+  // REQUIRES: one at a time.
+  Result<Trace> run(const Request& request);
+  Engine& engine() { return *engine_; }
+
+ private:
+  void add_step(const StepReport& report, Trace& trace);
+
+  obs::SteadyClock clock_;
+  backend::TimedBackend* timed_ = nullptr;  // of engine_; read between its steps
+  model::ArchSpec spec_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace candor::apps
