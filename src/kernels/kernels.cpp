@@ -12,7 +12,7 @@ namespace candor::kernels {
 
 size_t matmul_scratch_bytes(int64_t n_in) {
   const auto n_units = static_cast<size_t>(ceil_div<int64_t>(n_in, kScratchDepth));
-  const size_t n_prepared = std::max<size_t>(kMatmulRows, n_units * kScratchSmallRows);
+  const size_t n_prepared = std::max<size_t>(kScratchRows, n_units * kScratchSmallRows);
   return std::max(kScratchTileBytes, kScratchUnitBytes + kScratchSumBytes + n_prepared * kScratchRowBytes);
 }
 

@@ -6,12 +6,13 @@
 
 namespace candor::kernels {
 
-// matmul: unpacked units of a few panels, sums of 8 panels x 256 rows x 16 outputs, prepared rows.
+// matmul: unpacked units of a few panels, sums of 16 panels x rows x 16 outputs, prepared rows.
 inline constexpr size_t kScratchUnitBytes = 32768;
-inline constexpr size_t kScratchSumBytes = size_t{8} * 256 * 16 * 4;
-inline constexpr size_t kScratchRowBytes = 256;
+inline constexpr size_t kScratchRows = 264;  // 256 and what the last tile has more
+inline constexpr size_t kScratchSumBytes = size_t{16} * kScratchRows * 16 * 4;
+inline constexpr size_t kScratchRowBytes = 512;
 inline constexpr int64_t kScratchDepth = 128;    // least k of a unit
-inline constexpr size_t kScratchSmallRows = 16;  // chunks up to here prepare their rows for every unit at once
+inline constexpr size_t kScratchSmallRows = 24;  // chunks up to 16 prepare their tiles for every unit at once
 inline constexpr size_t kScratchTileBytes = size_t{256} << 10;  // all of it, on tile registers
 
 // attend: queries that walk the keys together, and what a query's record holds besides its output.

@@ -1,55 +1,58 @@
-// Matrix products on packed weights. A unit (some hundred k of 16 outputs) is unpacked once and used for all rows of
-// the chunk; a tile multiplies the units of kDotPanels panels with a few rows, its sums in registers.
+// Matrix products on packed weights. A tile multiplies units (some hundred k of 16 outputs) of kPanels panels with a
+// few rows, its sums in registers. A single tile takes the weights as they are packed; for several, units are unpacked
+// once.
 
-constexpr int32_t kSmallRows = 16;  // up to here few panels are finished before the next are begun: one stream
-constexpr int64_t kPanelGroup = 8;  // panels that share one pass over the rows' unit, above
-static_assert(kPanelGroup % kDotPanels == 0);
+constexpr int32_t kSmallRows = 16;   // up to here few panels are finished before the next are begun: one stream
+constexpr int64_t kPanelGroup = 16;  // panels that share the prepared rows of a unit, above
 
 // These use what stands above them.
 // clang-format off
+#include "kernels/generic/row_tiles.inl.h"
 #include "kernels/generic/matmul_blocks.inl.h"
 #include "kernels/generic/matmul_floats.inl.h"
 // clang-format on
 
-// The tile of exactly n_rows rows, at most n.
-template <class Product, int n>
-inline void multiply_tile(const typename Product::Unit* units, int n_k, const typename Product::Row* rows,
-                          int32_t n_rows, float* acc, int64_t acc_stride) {
-  if constexpr (n > 1) {
-    if (n_rows < n) return multiply_tile<Product, n - 1>(units, n_k, rows, n_rows, acc, acc_stride);
-  }
-  Product::template tile<n>(units, n_k, rows, acc, acc_stride);
+// Tiles have one of a few sizes; rows that the last tile of a chunk lacks repeat its last one.
+constexpr int smaller_tile(int n) {
+  return n > 4 ? (n - 1) / 2 * 2 : n - 1;
+}
+constexpr int tile_size(int n_rows, int largest) {
+  while (largest > 1 && n_rows <= smaller_tile(largest)) largest = smaller_tile(largest);
+  return largest;
 }
 
-// Tiles of about the same size: eight rows are four and four, not six and two.
+// A chunk's rows and where its working memory lies in MatmulArgs::scratch.
 template <class Product>
-inline void multiply_rows(const typename Product::Unit* units, int n_k, const typename Product::Row* rows,
-                          int32_t n_rows, float* acc) {
-  const int32_t n_tiles = (n_rows + Product::kRows - 1) / Product::kRows;
-  const int64_t acc_stride = int64_t{16} * n_rows;
-  int32_t first = 0;
-  for (int32_t left = n_tiles; left > 0; --left) {
-    const int32_t n = (n_rows - first + left - 1) / left;
-    multiply_tile<Product, Product::kRows>(units, n_k, rows + first, n, acc + 16 * first, acc_stride);
-    first += n;
-  }
-}
+struct MatmulChunk {
+  using FullTile = typename Product::template RowTile<Product::kRows>;
 
-// Where a chunk's working memory lies in MatmulArgs::scratch.
-template <class Product>
-struct MatmulScratch {
-  typename Product::Unit* units;  // [kDotPanels]
-  float* acc;                     // [panel of the group][row][16]
-  typename Product::Row* rows;    // small chunks: [unit][row]; else of one unit: [row]
-  explicit MatmulScratch(std::byte* base)
-      : units(reinterpret_cast<typename Product::Unit*>(base)),
-        acc(reinterpret_cast<float*>(base + kScratchUnitBytes)),
-        rows(reinterpret_cast<typename Product::Row*>(base + kScratchUnitBytes + kScratchSumBytes)) {
-    static_assert(kDotPanels * sizeof(typename Product::Unit) <= kScratchUnitBytes);
-    static_assert(kPanelGroup * kMatmulRows * kPanelRows * sizeof(float) <= kScratchSumBytes);
-    static_assert(sizeof(typename Product::Row) <= kScratchRowBytes && kSmallRows <= kScratchSmallRows);
-    static_assert(Product::kDepth >= kScratchDepth);
+  typename Product::Unit* units;  // [kPanels]
+  float* acc;                     // [panel of the group][padded row][16]
+  std::byte* tiles;               // small chunks: of every unit; else of one
+  int32_t first_row;
+  int32_t n_rows;
+  int32_t n_tiles;  // of one size: eight rows are four and four, not six and two
+  int32_t tile_rows;
+
+  MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n) : first_row(first), n_rows(n) {
+    static_assert(Product::kPanels * sizeof(typename Product::Unit) <= kScratchUnitBytes);
+    static_assert(kPanelGroup * kScratchRows * kPanelRows * sizeof(float) <= kScratchSumBytes);
+    static_assert(sizeof(FullTile) <= kScratchRowBytes * Product::kRows);
+    static_assert(sizeof(typename Product::template RowTile<1>) <= kScratchRowBytes);
+    static_assert(Product::kDepth >= kScratchDepth && kSmallRows <= kScratchSmallRows);
+    static_assert(kPanelGroup % Product::kPanels == 0);
+    units = reinterpret_cast<typename Product::Unit*>(a.scratch);
+    acc = reinterpret_cast<float*>(a.scratch + kScratchUnitBytes);
+    tiles = a.scratch + kScratchUnitBytes + kScratchSumBytes;
+    n_tiles = (n + Product::kRows - 1) / Product::kRows;
+    tile_rows = tile_size((n + n_tiles - 1) / n_tiles, Product::kRows);
+    n_tiles = (n + tile_rows - 1) / tile_rows;
   }
+
+  bool is_small() const { return n_rows <= kSmallRows; }
+  bool is_read() const { return n_tiles == 1; }
+  int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
+  size_t tiles_bytes() const { return static_cast<size_t>(n_tiles) * sizeof(FullTile); }  // of one unit
 };
 
 template <class Product>
@@ -57,13 +60,59 @@ inline int depth_at(const MatmulArgs& a, int64_t k) {
   return static_cast<int>(a.shape.n_in - k < Product::kDepth ? a.shape.n_in - k : Product::kDepth);
 }
 
-template <class Product>
-inline void prepare_rows(const MatmulArgs& a, int32_t first_row, int32_t n_rows, int64_t k,
-                         typename Product::Row* dst) {
-  const int n_k = depth_at<Product>(a, k);
+// The tile from first_row on. n: at least chunk.tile_rows.
+template <class Product, int n>
+inline void prepare_tile(const MatmulArgs& a, const MatmulChunk<Product>& chunk, int32_t first_row, int64_t k,
+                         std::byte* dst) {
+  if constexpr (n > 1) {
+    if (chunk.tile_rows < n) return prepare_tile<Product, smaller_tile(n)>(a, chunk, first_row, k, dst);
+  }
   const size_t stride = encoded_row_bytes(encoding_of(a.shape.dtype), a.shape.n_in);
-  const std::byte* row = a.activations + static_cast<size_t>(first_row) * stride;
-  for (int32_t r = 0; r < n_rows; ++r, row += stride) Product::prepare(row, a.shape.n_in, k, n_k, dst[r]);
+  const int32_t last = chunk.n_rows - 1;
+  const std::byte* rows[n];
+  for (int32_t r = 0; r < n; ++r) {
+    const int32_t row = chunk.first_row + (first_row + r < last ? first_row + r : last);
+    rows[r] = a.activations + static_cast<size_t>(row) * stride;
+  }
+  auto* tile = reinterpret_cast<typename Product::template RowTile<n>*>(dst);
+  tile->prepare(rows, a.shape.n_in, k, depth_at<Product>(a, k));
+}
+
+template <class Product>
+inline void prepare_rows(const MatmulArgs& a, const MatmulChunk<Product>& chunk, int64_t k, std::byte* dst) {
+  for (int32_t i = 0; i < chunk.n_tiles; ++i) {
+    prepare_tile<Product, Product::kRows>(a, chunk, i * chunk.tile_rows, k, dst);
+    dst += sizeof(typename MatmulChunk<Product>::FullTile);
+  }
+}
+
+// n: at least chunk.tile_rows.
+template <class Product, int n, class Source>
+inline void multiply_tile(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tile,
+                          float* acc, Ahead& ahead) {
+  if constexpr (n > 1) {
+    if (chunk.tile_rows < n) {
+      return multiply_tile<Product, smaller_tile(n)>(chunk, weights, n_k, tile, acc, ahead);
+    }
+  }
+  const auto& rows = *reinterpret_cast<const typename Product::template RowTile<n>*>(tile);
+  Product::template tile<n>(weights, n_k, rows, acc, chunk.acc_stride(), ahead);
+}
+
+// One unit of kPanels panels, `apart` bytes from one to the other.
+template <class Product>
+inline void multiply_panels(const MatmulChunk<Product>& chunk, const uint8_t* src, size_t apart, int n_k,
+                            const std::byte* tile, float* acc, Ahead& ahead) {
+  if (chunk.is_read()) {
+    const auto weights = Product::read(src, apart, n_k, chunk.units);
+    return multiply_tile<Product, Product::kRows>(chunk, weights, n_k, tile, acc, ahead);
+  }
+  const auto weights = Product::unpack(src, apart, n_k, chunk.units, ahead);
+  for (int32_t i = 0; i < chunk.n_tiles; ++i) {
+    multiply_tile<Product, Product::kRows>(chunk, weights, n_k, tile, acc, ahead);
+    tile += sizeof(typename MatmulChunk<Product>::FullTile);
+    acc += 16 * chunk.tile_rows;
+  }
 }
 
 inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, int32_t n_rows, const float* acc) {
@@ -72,42 +121,50 @@ inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, in
   for (int32_t r = 0; r < n_rows; ++r, dst += a.dst_stride) store_part(dst, a.shape.n_out - column, load(acc + 16 * r));
 }
 
-// One unit of n_group panels. src: of the first panel.
+// One unit of n_group panels. src: of the first; next: of the panel whose turn comes after them.
 template <class Product>
-inline void multiply_unit(const MatmulArgs& a, const uint8_t* src, int n_k, int64_t n_group,
-                          const MatmulScratch<Product>& scratch, const typename Product::Row* rows, int32_t n_rows) {
+inline void multiply_unit(const MatmulArgs& a, const MatmulChunk<Product>& chunk, const uint8_t* src,
+                          const uint8_t* next, int n_k, int64_t n_group, const std::byte* tiles) {
   const size_t stride = panel_bytes(a.shape);
-  for (int64_t i = 0; i < n_group; i += kDotPanels) {
-    for (int64_t p = 0; p < kDotPanels && i + p < n_group; ++p) {
-      Product::unpack(src + static_cast<size_t>(i + p) * stride, n_k, scratch.units[p]);
-    }
-    multiply_rows<Product>(scratch.units, n_k, rows, n_rows, scratch.acc + i * n_rows * 16);
+  const int n_steps = chunk.n_tiles * Product::kTileSteps + (chunk.is_read() ? 0 : Product::kUnpackSteps);
+  for (int64_t i = 0; i < n_group; i += Product::kPanels) {
+    const uint8_t* at = src + static_cast<size_t>(i) * stride;
+    const uint8_t* after = i + Product::kPanels < n_group ? at + Product::kPanels * stride : next;
+    Ahead ahead(after, Product::bytes_of_unit(n_k), Product::kPanels, stride, n_steps);
+    // A panel without a partner is multiplied twice.
+    const size_t apart = i + 1 < n_group ? stride : 0;
+    multiply_panels<Product>(chunk, at, apart, n_k, tiles, chunk.acc + i * chunk.acc_stride(), ahead);
   }
 }
 
-// Rows [first_row, first_row + n_rows), at most kMatmulRows, of all panels of the range.
+// At most kMatmulRows rows of all panels of the range.
 template <class Product>
-inline void multiply_chunk(const MatmulArgs& a, int32_t first_row, int32_t n_rows) {
-  const MatmulScratch<Product> scratch(a.scratch);
-  const bool is_small = n_rows <= kSmallRows;
+inline void multiply_chunk(const MatmulArgs& a, const MatmulChunk<Product>& chunk) {
   const int64_t n_in = a.shape.n_in;
   const size_t stride = panel_bytes(a.shape);
-  for (int64_t k = 0; is_small && k < n_in; k += Product::kDepth) {
-    prepare_rows<Product>(a, first_row, n_rows, k, scratch.rows + k / Product::kDepth * n_rows);
+  for (int64_t k = 0; chunk.is_small() && k < n_in; k += Product::kDepth) {
+    prepare_rows<Product>(a, chunk, k, chunk.tiles + static_cast<size_t>(k / Product::kDepth) * chunk.tiles_bytes());
   }
-  const int64_t largest_group = is_small ? kDotPanels : kPanelGroup;
+  const int64_t largest_group = chunk.is_small() ? Product::kPanels : kPanelGroup;
   for (int64_t p = a.panel_begin; p < a.panel_end;) {
     const int64_t n_group = a.panel_end - p < largest_group ? a.panel_end - p : largest_group;
-    const auto* src = reinterpret_cast<const uint8_t*>(a.weights) + static_cast<size_t>(p) * stride;
-    std::memset(scratch.acc, 0, static_cast<size_t>(largest_group * n_rows) * 64);
+    const auto* group = reinterpret_cast<const uint8_t*>(a.weights) + static_cast<size_t>(p) * stride;
+    const uint8_t* src = group;
+    std::memset(chunk.acc, 0, static_cast<size_t>(largest_group * chunk.acc_stride()) * sizeof(float));
+    const std::byte* tiles = chunk.tiles;
     for (int64_t k = 0; k < n_in; k += Product::kDepth) {
       const int n_k = depth_at<Product>(a, k);
-      if (!is_small) prepare_rows<Product>(a, first_row, n_rows, k, scratch.rows);
-      const typename Product::Row* rows = is_small ? scratch.rows + k / Product::kDepth * n_rows : scratch.rows;
-      multiply_unit<Product>(a, src, n_k, n_group, scratch, rows, n_rows);
-      src += Product::bytes_of_unit(n_k);
+      if (!chunk.is_small()) prepare_rows<Product>(a, chunk, k, chunk.tiles);
+      const bool is_last = k + n_k == n_in;
+      const uint8_t* after = src + Product::bytes_of_unit(n_k);
+      multiply_unit<Product>(a, chunk, src, is_last ? group + static_cast<size_t>(n_group) * stride : after, n_k,
+                             n_group, tiles);
+      src = after;
+      if (chunk.is_small()) tiles += chunk.tiles_bytes();
     }
-    for (int64_t i = 0; i < n_group; ++i) store_sums(a, p + i, first_row, n_rows, scratch.acc + i * n_rows * 16);
+    for (int64_t i = 0; i < n_group; ++i) {
+      store_sums(a, p + i, chunk.first_row, chunk.n_rows, chunk.acc + i * chunk.acc_stride());
+    }
     p += n_group;
   }
 }
@@ -115,7 +172,8 @@ inline void multiply_chunk(const MatmulArgs& a, int32_t first_row, int32_t n_row
 template <class Product>
 inline void multiply(const MatmulArgs& a) {
   for (int32_t row = 0; row < a.n_rows; row += kMatmulRows) {
-    multiply_chunk<Product>(a, row, a.n_rows - row < kMatmulRows ? a.n_rows - row : kMatmulRows);
+    const int32_t n_rows = a.n_rows - row < kMatmulRows ? a.n_rows - row : kMatmulRows;
+    multiply_chunk<Product>(a, MatmulChunk<Product>(a, row, n_rows));
   }
 }
 

@@ -6,90 +6,120 @@ struct alignas(64) FloatUnit {
   float w[kFloatDepth][16];
 };
 
-constexpr size_t kPrefetchF32Bytes = 8192;  // a unit ahead: F32 panels are read in place
+// The rows of a tile, from the unit's first k on.
+template <int n>
+struct FloatRowTile {
+  const float* rows[n];
+
+  void prepare(const std::byte* const* encoded, int64_t, int64_t k, int) {
+    for (int r = 0; r < n; ++r) rows[r] = reinterpret_cast<const float*>(encoded[r]) + k;
+  }
+};
 
 template <DType dtype>
 struct FloatProduct {
   using Unit = FloatUnit;
+  template <int n>
+  using RowTile = FloatRowTile<n>;
   static constexpr bool kIsBf16 = dtype == DType::kBF16;
   static constexpr int kDepth = kFloatDepth;
+  static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kIsBf16 ? kTileRowsBf16 : kTileRowsF32;
-
-  struct Row {
-    const std::byte* data;  // f32
-  };
+  static constexpr int kStep = 32;  // k
+  // Steps of Ahead in unpacking, and in a tile.
+  static constexpr int kUnpackSteps = kPanels * kDepth / kStep;
+  static constexpr int kTileSteps = kDepth / kStep;
 
   static size_t bytes_of_unit(int n_k) {
     if (dtype == DType::kF32) return static_cast<size_t>(n_k) * 64;
     return static_cast<size_t>(kIsBf16 ? (n_k + 1) / 2 * 2 : n_k) * 32;
   }
 
-  static void prepare(const std::byte* row, int64_t, int64_t k, int, Row& dst) { dst.data = row + k * 4; }
+  // Where a tile takes its weights from; `odd` says whether k is.
+  struct Unpacked {
+    const Unit* units;
+    template <bool odd>
+    F32 value(int p, int k) const {
+      return load(units[p].w[k]);
+    }
+  };
+  struct Packed {
+    const uint8_t* src;
+    size_t apart;  // from panel to panel
+    template <bool odd>
+    F32 value(int p, int k) const {
+      const uint8_t* at = src + static_cast<size_t>(p) * apart;
+      if constexpr (dtype == DType::kF32) {
+        return load(reinterpret_cast<const float*>(at) + 16 * k);
+      } else if constexpr (dtype == DType::kF16) {
+        return load_f16(at + 32 * k);
+      } else if constexpr (odd) {
+        return odd_bf16(load_i(reinterpret_cast<const int32_t*>(at + 32 * (k - 1))));
+      } else {
+        return even_bf16(load_i(reinterpret_cast<const int32_t*>(at + 32 * k)));
+      }
+    }
+  };
 
-  static const Unit* unpack(const uint8_t* src, int n_k, Unit& unit) {
-    if constexpr (dtype == DType::kF32) {
-      for (int k = 0; k < n_k; ++k) {
-        prefetch(src + 64 * k + kPrefetchF32Bytes);
-        store(unit.w[k], load(reinterpret_cast<const float*>(src) + 16 * k));
-      }
-    } else if constexpr (dtype == DType::kF16) {
-      for (int k = 0; k < n_k; ++k) {
-        if (k % 2 == 0) prefetch(src + 32 * k + kPrefetchBytes);
-        store(unit.w[k], load_f16(src + 32 * k));
-      }
-    } else {
+  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, Unit* units, Ahead& ahead) {
+    for (int p = 0; p < kPanels; ++p) {
+      const Packed panel{src + static_cast<size_t>(p) * apart, 0};
       for (int k = 0; k < n_k; k += 2) {
-        const I32 pairs = load_i(reinterpret_cast<const int32_t*>(src + 32 * k));
-        prefetch(src + 32 * k + kPrefetchBytes);
-        store(unit.w[k], even_bf16(pairs));
-        store(unit.w[k + 1], odd_bf16(pairs));
+        if (k % kStep == 0) ahead.step();
+        store(units[p].w[k], panel.template value<false>(0, k));
+        if (k + 1 < n_k) store(units[p].w[k + 1], panel.template value<true>(0, k + 1));
       }
     }
-    return &unit;
+    return {units};
+  }
+  static Packed read(const uint8_t* src, size_t apart, int, Unit*) { return {src, apart}; }
+
+  // acc: [kPanels], acc_stride apart, of [n][16].
+  template <int n, class Source>
+  static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
+                   Ahead& ahead) {
+    F32 total[kPanels][n];
+    if constexpr (!kIsBf16) load_sums<n>(acc, acc_stride, total);
+    for (int k = 0; k < n_k; k += kStep) {
+      ahead.step();
+      const KRange range{k, n_k - k < kStep ? n_k : k + kStep};
+      if constexpr (kIsBf16) {
+        add_chains<n>(weights, rows, range, acc, acc_stride);
+      } else {
+        add_range<n>(weights, rows, range, total, total);
+      }
+    }
+    if constexpr (!kIsBf16) store_sums<n>(acc, acc_stride, total);
   }
 
-  // acc: [kDotPanels], acc_stride apart, of [n_rows][16].
-  template <int n_rows>
-  static void tile(const Unit* units, int n_k, const Row* rows, float* acc, int64_t acc_stride) {
-    if constexpr (kIsBf16) {
-      for (int k = 0; k < n_k; k += 32) {
-        add_32<n_rows>(units, rows, {k, n_k - k < 32 ? n_k : k + 32}, acc, acc_stride);
-      }
-    } else {
-      add_all<n_rows>(units, n_k, rows, acc, acc_stride);
+  template <int n>
+  static inline __attribute__((always_inline)) void load_sums(const float* acc, int64_t acc_stride, F32 (*total)[n]) {
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) total[p][r] = load(acc + p * acc_stride + 16 * r);
     }
   }
-
-  static const float* values(const Row& row) { return reinterpret_cast<const float*>(row.data); }
+  template <int n>
+  static inline __attribute__((always_inline)) void store_sums(float* acc, int64_t acc_stride, F32 (*total)[n]) {
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) store(acc + p * acc_stride + 16 * r, total[p][r]);
+    }
+  }
 
   // chains[p][r] += x[r][k] * w[p][k].
-  template <int n_rows>
-  static inline __attribute__((always_inline)) void add_k(const Unit* units, const Row* rows, int k,
-                                                          F32 (*chains)[n_rows]) {
-    F32 w[kDotPanels];
+  template <int n, bool odd, class Source>
+  static inline __attribute__((always_inline)) void add_k(const Source& weights, const RowTile<n>& rows, int k,
+                                                          F32 (*chains)[n]) {
+    F32 w[kPanels];
 #pragma GCC unroll 2
-    for (int p = 0; p < kDotPanels; ++p) w[p] = load(units[p].w[k]);
+    for (int p = 0; p < kPanels; ++p) w[p] = weights.template value<odd>(p, k);
 #pragma GCC unroll 16
-    for (int r = 0; r < n_rows; ++r) {
+    for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 2
-      for (int p = 0; p < kDotPanels; ++p) chains[p][r] = fma_scalar(w[p], values(rows[r]) + k, chains[p][r]);
-    }
-  }
-
-  template <int n_rows>
-  static void add_all(const Unit* units, int n_k, const Row* rows, float* acc, int64_t acc_stride) {
-    F32 total[kDotPanels][n_rows];
-#pragma GCC unroll 2
-    for (int p = 0; p < kDotPanels; ++p) {
-#pragma GCC unroll 16
-      for (int r = 0; r < n_rows; ++r) total[p][r] = load(acc + p * acc_stride + 16 * r);
-    }
-#pragma GCC unroll 2
-    for (int k = 0; k < n_k; ++k) add_k<n_rows>(units, rows, k, total);
-#pragma GCC unroll 2
-    for (int p = 0; p < kDotPanels; ++p) {
-#pragma GCC unroll 16
-      for (int r = 0; r < n_rows; ++r) store(acc + p * acc_stride + 16 * r, total[p][r]);
+      for (int p = 0; p < kPanels; ++p) chains[p][r] = fma_scalar(w[p], rows.rows[r] + k, chains[p][r]);
     }
   }
 
@@ -97,27 +127,34 @@ struct FloatProduct {
     int begin;
     int end;
   };
-  // The order of TDPBF16PS: two chains from zero, then their sum onto the total.
-  template <int n_rows>
-  static inline __attribute__((always_inline)) void add_32(const Unit* units, const Row* rows, KRange range, float* acc,
-                                                           int64_t acc_stride) {
-    F32 even[kDotPanels][n_rows];
-    F32 odd[kDotPanels][n_rows];
-#pragma GCC unroll 2
-    for (int p = 0; p < kDotPanels; ++p) {
-#pragma GCC unroll 8
-      for (int r = 0; r < n_rows; ++r) even[p][r] = odd[p][r] = splat(0.0f);
-    }
+  // The even k onto one chain, the odd ones onto another (or the same).
+  template <int n, class Source>
+  static inline __attribute__((always_inline)) void add_range(const Source& weights, const RowTile<n>& rows,
+                                                              KRange range, F32 (*even)[n], F32 (*odd)[n]) {
     int k = range.begin;
     for (; k + 1 < range.end; k += 2) {
-      add_k<n_rows>(units, rows, k, even);
-      add_k<n_rows>(units, rows, k + 1, odd);
+      add_k<n, false>(weights, rows, k, even);
+      add_k<n, true>(weights, rows, k + 1, odd);
     }
-    if (k < range.end) add_k<n_rows>(units, rows, k, even);
+    if (k < range.end) add_k<n, false>(weights, rows, k, even);
+  }
+
+  // The order of TDPBF16PS: two chains from zero, then their sum onto the total.
+  template <int n, class Source>
+  static inline __attribute__((always_inline)) void add_chains(const Source& weights, const RowTile<n>& rows,
+                                                               KRange range, float* acc, int64_t acc_stride) {
+    F32 even[kPanels][n];
+    F32 odd[kPanels][n];
 #pragma GCC unroll 2
-    for (int p = 0; p < kDotPanels; ++p) {
-#pragma GCC unroll 8
-      for (int r = 0; r < n_rows; ++r) {
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) even[p][r] = odd[p][r] = splat(0.0f);
+    }
+    add_range<n>(weights, rows, range, even, odd);
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) {
         float* dst = acc + p * acc_stride + 16 * r;
         store(dst, add(load(dst), add(even[p][r], odd[p][r])));
       }

@@ -1,5 +1,7 @@
 // What this instruction set can do at best, for kernels/limits.h.
 
+// How far ahead of the reader memory is asked for: about the latency of DRAM at its full rate.
+constexpr size_t kPrefetchBytes = 4096;
 constexpr int kProbeChains = 6 * kDotPanels;
 
 inline uint64_t read_probe(const std::byte* src, size_t n_bytes) {

@@ -46,12 +46,38 @@ inline U8 finish_codes(U8 codes) {
   return codes;
 }
 
-// How far ahead of the reader memory is asked for: about the latency of DRAM at its full rate.
-constexpr size_t kPrefetchBytes = 4096;
+constexpr size_t kLineBytes = 64;
 
-// Group g of the 8 that one vector of the plane of single bits covers. low: vectors of 4 / kLowBits... of these groups.
+// Lines of the unit that comes next, asked for a few at a time between computations, so that memory never rests.
+class Ahead {
+ public:
+  // A unit of n_bytes in each of n_panels, stride apart, in n_steps.
+  Ahead(const uint8_t* src, size_t n_bytes, int n_panels, size_t stride, int n_steps)
+      : at_(src), end_(src + n_bytes), n_panels_(n_panels), stride_(stride) {
+    const size_t n_lines = (n_bytes + kLineBytes - 1) / kLineBytes;
+    step_bytes_ = (n_lines + static_cast<size_t>(n_steps) - 1) / static_cast<size_t>(n_steps) * kLineBytes;
+  }
+
+  void step() {
+    if (at_ >= end_) return;
+    const uint8_t* stop = at_ + step_bytes_;
+    for (; at_ < stop; at_ += kLineBytes) {
+      prefetch(at_);
+      if (n_panels_ > 1) prefetch(at_ + stride_);
+    }
+  }
+
+ private:
+  const uint8_t* at_;
+  const uint8_t* end_;
+  size_t step_bytes_;
+  int n_panels_;
+  size_t stride_;
+};
+
+// Group g of the 8 that one vector of the plane of single bits covers. low, high: where these 8 begin.
 template <DType dtype, int g>
-inline void unpack_eight(const uint8_t* low, const uint8_t* high, uint8_t* codes) {
+inline U8 unpack_group(const uint8_t* low, const uint8_t* high) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   constexpr int kLowPer = 8 / f.low_bits;
   const U8 l = load_u(low + 64 * (g / kLowPer));
@@ -61,17 +87,22 @@ inline void unpack_eight(const uint8_t* low, const uint8_t* high, uint8_t* codes
     const U8 h = load_u(high + 64 * (g / kHighPer));
     code = or_u(code, field<f.high_bits*(g % kHighPer), f.low_bits, f.high_bits>(h));
   }
-  store_u(codes + 64 * g, finish_codes<dtype>(code));
-  if constexpr (g % kLowPer == 0) prefetch(low + 64 * (g / kLowPer) + kPrefetchBytes);
+  return finish_codes<dtype>(code);
+}
+
+template <DType dtype, int g>
+inline void unpack_eight(const uint8_t* low, const uint8_t* high, uint8_t* codes) {
+  store_u(codes + 64 * g, unpack_group<dtype, g>(low, high));
   if constexpr (g < 7) unpack_eight<dtype, g + 1>(low, high, codes);
 }
 
 template <DType dtype>
-inline void unpack_codes(const uint8_t* src, int n_k, BlockUnit& dst) {
+inline void unpack_codes(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahead) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const uint8_t* high = src + low_plane_bytes(f, n_k);
   for (int b = 0; b < n_k / 32; ++b) {
     unpack_eight<dtype, 0>(src + 64 * f.low_bits * b, high + 64 * f.high_bits * b, dst.codes[8 * b]);
+    ahead.step();
   }
 }
 
@@ -163,8 +194,9 @@ inline F32 exponent_scale(const uint8_t* e) {
   return bits_to_f32(bits);
 }
 
+// All but the codes.
 template <DType dtype>
-inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst) {
+inline void unpack_header(const uint8_t* src, int n_k, BlockUnit& dst) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const int n_d = f.is_super ? 1 : n_k / 32;
   for (int b = 0; b < n_d; ++b) {
@@ -173,7 +205,17 @@ inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst) {
   }
   if constexpr (f.is_super && f.has_min) store(dst.minus_m, mul(load(dst.m[0]), splat(-1.0f)));
   if constexpr (f.is_super) unpack_sub_scales<dtype>(src + kPanelRows * (f.has_min ? 4 : 2), dst);
-  const size_t header = unit_header_bytes(f, n_k);
-  for (size_t at = 0; at < header; at += 64) prefetch(src + at + kPrefetchBytes);
-  unpack_codes<dtype>(src + header, n_k, dst);
+}
+
+template <DType dtype>
+inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahead) {
+  unpack_header<dtype>(src, n_k, dst);
+  unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, ahead);
+}
+
+// The unit that follows in the panel, all of it asked for while this one is unpacked.
+template <DType dtype>
+inline Ahead ahead_of(const uint8_t* src, int n_k) {
+  const size_t n_bytes = unit_bytes(BlockTraits<dtype>::kPacked, n_k);
+  return {src + n_bytes, n_bytes, 1, 0, kUnit / 32};
 }

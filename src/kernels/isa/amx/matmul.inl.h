@@ -85,7 +85,8 @@ struct SuperProduct {
   static size_t operand_bytes(int n_k) { return static_cast<size_t>(n_k); }
 
   static const Unit* unpack(const uint8_t* src, int n_k, TileScratch& s, int64_t i) {
-    unpack_unit<dtype>(src, n_k, s.blocks[0]);
+    Ahead ahead = ahead_of<dtype>(src, n_k);
+    unpack_unit<dtype>(src, n_k, s.blocks[0], ahead);
     split_unit<dtype>(s.blocks[0], s.super[i]);
     return &s.super[i];
   }
@@ -151,7 +152,8 @@ struct BlockProduct {
   static size_t operand_bytes(int n_k) { return static_cast<size_t>(n_k); }
 
   static const Unit* unpack(const uint8_t* src, int n_k, TileScratch& s, int64_t i) {
-    unpack_unit<dtype>(src, n_k, s.blocks[i]);
+    Ahead ahead = ahead_of<dtype>(src, n_k);
+    unpack_unit<dtype>(src, n_k, s.blocks[i], ahead);
     return &s.blocks[i];
   }
 

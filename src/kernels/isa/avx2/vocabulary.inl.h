@@ -115,6 +115,15 @@ CANDOR_INLINE void store_i(int32_t* p, I32 x) {
   store_256(p, x.a);
   store_256(p + 8, x.b);
 }
+CANDOR_INLINE void transpose_16(I32* v) {
+  int32_t from[16][16];
+  int32_t to[16][16];
+  for (int i = 0; i < 16; ++i) store_i(from[i], v[i]);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) to[j][i] = from[i][j];
+  }
+  for (int i = 0; i < 16; ++i) v[i] = load_i(to[i]);
+}
 CANDOR_INLINE I32 splat_i(int32_t x) {
   return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
 }

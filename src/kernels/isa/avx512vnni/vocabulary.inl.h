@@ -83,6 +83,34 @@ CANDOR_INLINE F32 load_f16(const uint8_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 
+CANDOR_INLINE void transpose_16(__m512i* v) {
+  __m512i a[16];
+  __m512i b[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
+    b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
+    b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
+    b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    a[i] = _mm512_shuffle_i32x4(b[i], b[i + 4], 0x88);
+    a[i + 4] = _mm512_shuffle_i32x4(b[i], b[i + 4], 0xdd);
+    a[i + 8] = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0x88);
+    a[i + 12] = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0xdd);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_shuffle_i32x4(a[i], a[i + 8], 0x88);
+    v[i + 8] = _mm512_shuffle_i32x4(a[i], a[i + 8], 0xdd);
+  }
+}
 CANDOR_INLINE I32 load_i(const int32_t* p) {
   return _mm512_loadu_si512(p);
 }

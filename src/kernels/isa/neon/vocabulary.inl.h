@@ -3,7 +3,7 @@
 
 constexpr bool kDotIsSigned = true;
 constexpr int kDotPanels = 1;
-constexpr int kTileRows = 2;      // 8 dots + 8 sums + 4 of weights + scale, activation of 32 registers
+constexpr int kTileRows = 3;      // 12 dots + 12 sums + 4 of weights + an activation of 32 registers
 constexpr int kTileRowsF32 = 4;   // 16 sums + 4 of weights + an activation
 constexpr int kTileRowsBf16 = 2;  // two chains for each of 8
 constexpr int kQueryTile = 2;     // queries of attention that a micro-kernel holds, two chains each
@@ -102,6 +102,15 @@ CANDOR_INLINE I32 load_i(const int32_t* p) {
 CANDOR_INLINE void store_i(int32_t* p, I32 a) {
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) vst1q_s32(p + 4 * i, a.v[i]);
+}
+CANDOR_INLINE void transpose_16(I32* v) {
+  int32_t from[16][16];
+  int32_t to[16][16];
+  for (int i = 0; i < 16; ++i) store_i(from[i], v[i]);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) to[j][i] = from[i][j];
+  }
+  for (int i = 0; i < 16; ++i) v[i] = load_i(to[i]);
 }
 CANDOR_INLINE I32 splat_i(int32_t x) {
   CANDOR_QUARTERS(I32, vdupq_n_s32(x));

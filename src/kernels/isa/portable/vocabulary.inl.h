@@ -91,6 +91,12 @@ inline I32 load_i(const int32_t* p) {
 inline void store_i(int32_t* p, I32 a) {
   for (int i = 0; i < 16; ++i) p[i] = a.v[i];
 }
+// v: [16]; lane i of v[j] and lane j of v[i] change places.
+inline void transpose_16(I32* v) {
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < i; ++j) std::swap(v[i].v[j], v[j].v[i]);
+  }
+}
 inline I32 splat_i(int32_t x) {
   CANDOR_LANES(I32, x);
 }

@@ -1,0 +1,119 @@
+// The rows of a tile at one unit of a block product, transposed: what all of them bring to a step lies side by side, so
+// that one pointer serves any number of rows. Arrays are written in the order of their addresses, 16 lanes at a time:
+// what a store writes past the n lanes of its line belongs to the lines that are written after it.
+
+inline int32_t pair_of(int low, int high) {
+  return static_cast<int32_t>((static_cast<uint32_t>(high) << 16) | (static_cast<uint32_t>(low) & 0xffffu));
+}
+
+// dst[w][r] = word w of row r.
+template <int n>
+inline void transpose_words(const std::byte* const* rows, int n_words, int32_t (*dst)[n]) {
+  int w = 0;
+  if constexpr (n > 2) {
+    for (; w + 16 <= n_words; w += 16) {
+      I32 block[16];
+#pragma GCC unroll 16
+      for (int r = 0; r < 16; ++r) {
+        block[r] = r < n ? load_i(reinterpret_cast<const int32_t*>(rows[r] + 4 * w)) : splat_i(0);
+      }
+      transpose_16(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) store_i(dst[w + i], block[i]);
+    }
+  }
+  for (; w < n_words; ++w) {
+    for (int r = 0; r < n; ++r) std::memcpy(&dst[w][r], rows[r] + 4 * w, 4);
+  }
+}
+
+template <DType dtype, int n>
+struct BlockRowTile {
+  using Traits = BlockTraits<dtype>;
+  static constexpr PackedFormat kPacked = Traits::kPacked;
+  static constexpr int kDots = kUnit / 4 / Traits::kDotGroups;
+  static constexpr int kPairs = kPacked.is_super ? kPacked.n_groups / 2 : 1;
+
+  int32_t codes[kUnit / 4][n];                                  // four k
+  int32_t starts[kDots][n];                                     // of the dots: -offset * sum of x
+  int32_t pairs[kPairs][n];                                     // super-blocks: sums of x of two sub-scale groups
+  float sums[!kPacked.is_super && kPacked.has_min ? 8 : 1][n];  // 32-blocks: sums of x
+  float scales[kPacked.is_super ? 1 : 8][n];
+  int32_t past_end[16];
+
+  // rows: [n] encoded rows of n_in; k: where the unit begins.
+  void prepare(const std::byte* const* rows, int64_t n_in, int64_t k, int n_k) {
+    const std::byte* at[n];
+    for (int r = 0; r < n; ++r) at[r] = rows[r] + k;
+    transpose_words<n>(at, n_k / 4, codes);
+    if constexpr (kPacked.is_super) {
+      prepare_super(rows, n_in, k);
+    } else {
+      prepare_32(rows, n_in, k, n_k);
+    }
+  }
+
+  void prepare_super(const std::byte* const* rows, int64_t n_in, int64_t k) {
+    int32_t words[8][16] = {};  // sums of x over 16 k, two each
+    for (int r = 0; r < n; ++r) {
+      const std::byte* at = rows[r] + encoded_sums_offset(Encoding::kQ8x256, n_in) + k / 8;
+      for (int w = 0; w < 8; ++w) std::memcpy(&words[w][r], at + 4 * w, 4);
+    }
+    prepare_starts(words);
+    for (int p = 0; p < kPairs; ++p) {
+      if constexpr (kPacked.n_groups == 16) {
+        store_i(pairs[p], load_i(words[p]));
+      } else {
+        const I32 low = dot2(splat_i(0), load_i(words[2 * p]), pair_of(1, 1));
+        const I32 high = dot2(splat_i(0), load_i(words[2 * p + 1]), pair_of(1, 1));
+        store_i(pairs[p], or_i(and_i(low, splat_i(0xffff)), shl_i<16>(high)));
+      }
+    }
+    for (int r = 0; r < n; ++r) {
+      std::memcpy(&scales[0][r], rows[r] + encoded_scales_offset(Encoding::kQ8x256, n_in) + k / kUnit * 4, 4);
+    }
+  }
+
+  void prepare_starts(const int32_t (*words)[16]) {
+    constexpr int kOffset = Traits::kOffset;
+    for (int j = 0; j < kDots; ++j) {
+      if constexpr (Traits::kDotGroups == 2) {
+        store_i(starts[j], mul_i(sum_of_eight(j), splat_i(-kOffset)));
+      } else if constexpr (Traits::kDotGroups == 4) {
+        const int32_t pair = j % 2 == 0 ? pair_of(-kOffset, 0) : pair_of(0, -kOffset);
+        store_i(starts[j], dot2(splat_i(0), load_i(words[j / 2]), pair));
+      } else {
+        store_i(starts[j], dot2(splat_i(0), load_i(words[j]), pair_of(-kOffset, -kOffset)));
+      }
+    }
+  }
+
+  // Of the codes of dot j.
+  I32 sum_of_eight(int j) const {
+    constexpr int8_t kOnes[4] = {1, 1, 1, 1};
+    I32 sum = splat_i(kDotIsSigned ? 0 : -8 * 128);
+    for (int g = 2 * j; g < 2 * j + 2; ++g) {
+      const U8 x = load_u(reinterpret_cast<const uint8_t*>(codes[g]));
+      sum = dot4<true>(sum, kDotIsSigned ? x : flip_sign_u(x), kOnes);
+    }
+    return sum;
+  }
+
+  void prepare_32(const std::byte* const* rows, int64_t n_in, int64_t k, int n_k) {
+    const int n_blocks = n_k / 32;
+    int32_t block_sums[8][16] = {};
+    for (int r = 0; r < n; ++r) {
+      const auto* from =
+          reinterpret_cast<const int16_t*>(rows[r] + encoded_sums_offset(Encoding::kQ8x32, n_in)) + k / 32;
+      for (int b = 0; b < n_blocks; ++b) block_sums[b][r] = from[b];
+    }
+    for (int b = 0; b < n_blocks; ++b) store_i(starts[b], mul_i(load_i(block_sums[b]), splat_i(-Traits::kOffset)));
+    if constexpr (kPacked.has_min) {
+      for (int b = 0; b < n_blocks; ++b) store(sums[b], to_f32(load_i(block_sums[b])));
+    }
+    for (int r = 0; r < n; ++r) {
+      const std::byte* from = rows[r] + encoded_scales_offset(Encoding::kQ8x32, n_in) + k / 8;
+      for (int b = 0; b < n_blocks; ++b) std::memcpy(&scales[b][r], from + 4 * b, 4);
+    }
+  }
+};
