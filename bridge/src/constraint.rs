@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::{clip, Error, Result, Status};
 use crate::guard::run_bounded;
 use crate::tok_env::TokEnvironment;
-use crate::{schema_check, syntax_check};
+use crate::{schema_check, syntax_check, value_check};
 
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 pub const MAX_CHOICES: usize = 10_000;
@@ -77,6 +77,7 @@ fn grammar(kind: Kind, source: &str) -> Result<(TopLevelGrammar, Option<Value>)>
         Kind::JsonSchema => {
             syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema")?;
             let schema = parse_json(source, "schema")?;
+            value_check::unique_keys(source)?;
             schema_check::check(&schema)?;
             Ok((TopLevelGrammar::from_json_schema(schema.clone()), Some(schema)))
         }

@@ -17,5 +17,6 @@ pub mod strftime;
 pub mod syntax_check;
 pub mod template;
 pub mod tok_env;
+mod value_check;
 
 pub use error::{Error, Status};

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::conjunction;
 use crate::error::{clip, Error, Result, Status};
 use crate::syntax_check::{self, MAX_REPEAT};
+use crate::value_check;
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 const MAX_SUBSCHEMAS: usize = 50_000;
@@ -154,6 +155,7 @@ fn check_one(value: &Value, pointer: &str, has_ids: bool) -> Result<()> {
     for key in ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"] {
         check_count(map, key, pointer)?;
     }
+    value_check::check(map, pointer)?;
     check_names(map, pointer)?;
     if let Some(pattern) = map.get("pattern") {
         check_pattern(pattern, &child(pointer, "pattern"))?;

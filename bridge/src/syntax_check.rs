@@ -42,15 +42,17 @@ pub fn json_depth(text: &str, limit: usize, what: &str) -> Result<()> {
     Ok(())
 }
 
-struct Counts;
+struct Counts<'a> {
+    what: &'a str,
+}
 
 fn position_error(what: &str, at: &Position, message: &str) -> Error {
     Error::invalid(format!("{what}, character {}: {message}", at.column.max(1)))
 }
 
-impl Visitor for Counts {
+impl Visitor for Counts<'_> {
     type Output = ();
-    type Err = (Position, String);
+    type Err = Error;
 
     fn finish(self) -> std::result::Result<(), Self::Err> {
         Ok(())
@@ -58,11 +60,16 @@ impl Visitor for Counts {
 
     fn visit_pre(&mut self, ast: &Ast) -> std::result::Result<(), Self::Err> {
         let Ast::Repetition(repetition) = ast else { return Ok(()) };
+        let start = &repetition.op.span.start;
+        // The compiler below takes these for what no reader means: `a**` is an error everywhere else.
+        if matches!(*repetition.ast, Ast::Repetition(_) | Ast::Assertion(_) | Ast::Empty(_) | Ast::Flags(_)) {
+            return Err(position_error(self.what, start, "nothing to repeat here"));
+        }
         let RepetitionKind::Range(range) = &repetition.op.kind else { return Ok(()) };
         let (RepetitionRange::Exactly(count) | RepetitionRange::AtLeast(count) | RepetitionRange::Bounded(_, count)) = range;
         if u64::from(*count) > MAX_REPEAT {
             let message = format!("repetition {count} is above the limit of {MAX_REPEAT}");
-            return Err((repetition.op.span.start, message));
+            return Err(Error::limit(position_error(self.what, start, &message).message));
         }
         Ok(())
     }
@@ -81,7 +88,7 @@ pub fn regex(pattern: &str, what: &str) -> Result<()> {
             });
         }
     };
-    ast::visit(&tree, Counts).map_err(|(at, message)| Error::limit(position_error(what, &at, &message).message))
+    ast::visit(&tree, Counts { what })
 }
 
 /// The pointer of a key `x-guidance` (options of the compiler below, not the client's to set), if there is one.

@@ -113,6 +113,80 @@ TEST_F(GrammarConstraintTest, a_schema_holds_and_a_bad_one_is_refused) {
   }
 }
 
+// Everything that a client may send by mistake or on purpose, with what the message has to name.
+TEST_F(GrammarConstraintTest, hostile_schemas_and_patterns_are_refused_with_their_place) {
+  const auto times = [](const std::string& text, int n) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  const struct {
+    GrammarKind kind;
+    std::string source;
+    const char* named;
+  } kCases[] = {
+      {GrammarKind::kJsonSchema, times(R"({"items":)", 5000) + "{}" + times("}", 5000), "deeper than 64"},
+      {GrammarKind::kJsonSchema, R"({"type": "array", "minItems": 1000000})", "/minItems: 1000000 is above the limit"},
+      {GrammarKind::kJsonSchema, R"({"properties": {"a": {"minLength": 2000000000}}})", "/properties/a/minLength"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "pattern": "^?[0-9]$"})",
+       "/pattern, character 2: nothing to re"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "pattern": "foo**"})",
+       "/pattern, character 5: nothing to repeat"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "pattern": "["})", "/pattern, character 1"},
+      {GrammarKind::kRegex, "a|*b", "regex, character 3"},
+      {GrammarKind::kRegex, "(?:a{2}){3}{4}", "nothing to repeat"},
+      {GrammarKind::kRegex, times("(", 50000), "character 50000"},
+      {GrammarKind::kRegex, times("(", 50000) + times(")", 50000), "deeper than 256"},
+      {GrammarKind::kRegex, "[a-z]{1,2000000000}", "above the limit"},
+      {GrammarKind::kLark, "start: " + times("(", 50000) + "\"a\"" + times(")", 50000), "deeper than 256"},
+      {GrammarKind::kLark, "foo: \"a\"", "start"},
+      {GrammarKind::kJsonSchema, R"({"$ref": "#"})", "leads back to itself"},
+      {GrammarKind::kJsonSchema, R"({"$ref": "http://169.254.169.254/"})", "nothing is fetched"},
+      {GrammarKind::kJsonSchema, R"({"$ref": "file:///etc/passwd"})", "nothing is fetched"},
+      {GrammarKind::kJsonSchema, R"({"enum": []})", "/enum"},
+      {GrammarKind::kJsonSchema, R"({"items": {"type": "integer", "minimum": 5, "maximum": 1}})", "/items/minimum"},
+      {GrammarKind::kJsonSchema, R"({"type": "number", "exclusiveMinimum": 1, "maximum": 1})", "/exclusiveMinimum"},
+      {GrammarKind::kJsonSchema, R"({"minLength": 5, "maxLength": 1})", "/minLength"},
+      {GrammarKind::kJsonSchema, R"({"type": "integer", "minimum": 1e308})", "/minimum"},
+      {GrammarKind::kJsonSchema, R"({"type": "integer", "maximum": 9223372036854775808})", "/maximum"},
+      {GrammarKind::kJsonSchema, R"({"type": "integer", "minimum": "5"})", "/minimum: must be a number"},
+      {GrammarKind::kJsonSchema, R"({"multipleOf": 0})", "/multipleOf"},
+      {GrammarKind::kJsonSchema, R"({"required": "a"})", "/required"},
+      {GrammarKind::kJsonSchema, R"({"required": [1]})", "/required: 1 is not a name"},
+      {GrammarKind::kJsonSchema, R"({"maxLength": -1})", "/maxLength"},
+      {GrammarKind::kJsonSchema, R"({"minLength": 1.5})", "/minLength"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "\u0074ype": "integer"})", "\"type\" is written twice"},
+      {GrammarKind::kJsonSchema, R"({"properties": {"a": {"not": {}}}})", "/properties/a/not"},
+      {GrammarKind::kJsonSchema, R"({"uniqueItems": true})", "/uniqueItems"},
+      {GrammarKind::kJsonSchema, R"({"x-guidance": {}})", "/x-guidance"},
+      {GrammarKind::kChoice, "[]", "choice"},
+  };
+  const auto compiler = GrammarCompiler::create(tokenizer_);
+  ASSERT_TRUE(compiler.has_value());
+  for (const auto& [kind, source, named] : kCases) {
+    const auto refused = (*compiler)->compile(kind, source);
+    ASSERT_FALSE(refused.has_value()) << source.substr(0, 80);
+    EXPECT_NE(refused.error().message.find(named), std::string::npos)
+        << source.substr(0, 80) << ": " << refused.error().message.substr(0, 300);
+    EXPECT_NE(refused.error().kind, ErrorKind::kInternal) << source.substr(0, 80);
+  }
+}
+
+TEST_F(GrammarConstraintTest, what_only_looks_hostile_compiles) {
+  const std::pair<GrammarKind, std::string> kCases[] = {
+      {GrammarKind::kRegex, "(a+)+b"},
+      {GrammarKind::kRegex, "[a-z]{1999,2000}"},
+      {GrammarKind::kRegex, "(a*)*|b??"},
+      {GrammarKind::kJsonSchema, R"({"type": "array", "maxItems": 1000000000})"},
+      {GrammarKind::kJsonSchema, R"({"minimum": 1, "maximum": 1, "required": []})"},
+      {GrammarKind::kJsonSchema, R"({"properties": {"type": {"type": "string"}, "a": {"type": "string"}}})"},
+      {GrammarKind::kJsonSchema,
+       R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": false})"},
+      {GrammarKind::kJsonSchema, R"({"enum": ["{\"a\":1,\"a\":2}"]})"},
+  };
+  for (const auto& [kind, source] : kCases) EXPECT_NE(compile(kind, source), nullptr) << source;
+}
+
 class Gbnf : public GrammarConstraintTest {
  protected:
   bool matches(std::string_view grammar, std::string_view text) {
