@@ -1,15 +1,11 @@
 #include "formats/gguf/gguf_writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <optional>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -84,18 +80,6 @@ std::optional<size_t> bytes_of(DType dtype, const Shape& shape) {
   return static_cast<size_t>(*n_bytes);
 }
 
-// A new file beside `path`, under a name that no file has.
-std::FILE* create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
-  constexpr int kTries = 1000;
-  for (int i = 0; i < kTries; ++i) {
-    temporary = path.string() + fmt::format(".part{}", i);
-    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-    if (errno != EEXIST) return nullptr;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 GgufHeader::GgufHeader(uint32_t alignment) : alignment_(alignment) {
@@ -150,50 +134,23 @@ std::vector<std::byte> GgufHeader::bytes() const {
 }
 
 Expected<GgufWriter> GgufWriter::create(const std::filesystem::path& path, const GgufHeader& header) {
-  GgufWriter writer;
-  writer.path_ = path;
-  writer.tensor_bytes_.assign(header.tensor_bytes().begin(), header.tensor_bytes().end());
-  writer.alignment_ = header.alignment();
-  writer.file_.reset(create_beside(path, writer.temporary_));
-  if (writer.file_ == nullptr) return fail(writer.cannot("create a file beside it"));
-  CANDOR_TRY(writer.put(header.bytes()));
-  return writer;
-}
-
-GgufWriter::~GgufWriter() {
-  if (file_ == nullptr) return;
-  file_.reset();
-  std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
-}
-
-Error GgufWriter::cannot(const char* step) const {
-  return {ErrorKind::kIo,
-          fmt::format("{}: cannot {}: {}", in_quotes(path_.string()), step, std::generic_category().message(errno))};
-}
-
-Expected<void> GgufWriter::put(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return {};
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return fail(cannot("write"));
-  return {};
+  CANDOR_ASSIGN(NewFile file, NewFile::create(path));
+  CANDOR_TRY(file.put(header.bytes()));
+  return GgufWriter(std::move(file), header);
 }
 
 Expected<void> GgufWriter::write_tensor(std::span<const std::byte> bytes) {
-  CANDOR_CHECK(file_ != nullptr && n_written_ < tensor_bytes_.size());
+  CANDOR_CHECK(file_.is_open() && n_written_ < tensor_bytes_.size());
   CANDOR_CHECK(bytes.size() == tensor_bytes_[n_written_]);
-  CANDOR_TRY(put(bytes));
+  CANDOR_TRY(file_.put(bytes));
   ++n_written_;
   const std::vector<std::byte> padding(round_up<size_t>(bytes.size(), alignment_) - bytes.size());
-  return put(padding);
+  return file_.put(padding);
 }
 
 Expected<void> GgufWriter::finish() {
-  CANDOR_CHECK(file_ != nullptr && n_written_ == tensor_bytes_.size());
-  if (std::fflush(file_.get()) != 0) return fail(cannot("write"));
-  if (::fsync(::fileno(file_.get())) != 0) return fail(cannot("write it to the disk"));
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return fail(cannot("replace it"));
-  file_.reset();
-  return {};
+  CANDOR_CHECK(file_.is_open() && n_written_ == tensor_bytes_.size());
+  return file_.finish();
 }
 
 }  // namespace candor::formats::gguf

@@ -7,24 +7,23 @@
 //   CANDOR_ASSIGN(GgufWriter writer, GgufWriter::create(path, header));
 //   CANDOR_TRY(writer.write_tensor(bytes));
 //   CANDOR_TRY(writer.finish());
-// The file grows under a temporary name beside `path` and is renamed by finish(); a writer that is dropped before that
-// removes it and leaves an older file untouched. One thread.
+// The file stands under its name once finish() is done (formats/new_file.h). One thread.
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/gguf/gguf_format.h"
+#include "formats/new_file.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::formats::gguf {
@@ -70,26 +69,18 @@ class GgufWriter {
  public:
   static Expected<GgufWriter> create(const std::filesystem::path& path, const GgufHeader& header);
 
-  GgufWriter(GgufWriter&& other) noexcept = default;
-  GgufWriter& operator=(GgufWriter&& other) noexcept = delete;
-  ~GgufWriter();
-
   // The next tensor in the header's order. bytes: as many as the header says.
   Expected<void> write_tensor(std::span<const std::byte> bytes);
   // REQUIRES: every tensor is written. Afterwards the file stands under its name.
   Expected<void> finish();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  GgufWriter() = default;
-  Expected<void> put(std::span<const std::byte> bytes);
-  Error cannot(const char* step) const;
+  GgufWriter(NewFile file, const GgufHeader& header)
+      : file_(std::move(file)),
+        tensor_bytes_(header.tensor_bytes().begin(), header.tensor_bytes().end()),
+        alignment_(header.alignment()) {}
 
-  std::filesystem::path path_;
-  std::filesystem::path temporary_;
-  std::unique_ptr<std::FILE, Close> file_;  // null once finished
+  NewFile file_;
   std::vector<size_t> tensor_bytes_;
   size_t n_written_ = 0;  // tensors
   uint32_t alignment_ = kDefaultAlignment;
