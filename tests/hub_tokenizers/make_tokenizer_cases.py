@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Trains a small tokenizer of every kind that docs/models.md claims, with the `tokenizers` library, and writes it with
-cases to hub_tokenizers/: NAME.json (tokenizer.json) and NAME.cases.json ([[text, ids], ...]).
+cases to cases/: NAME.json (tokenizer.json) and NAME.cases.json ([[text, ids, decoded], ...]). Texts hold special tokens
+as they are written; decoded leaves them out.
 
     python3 make_tokenizer_cases.py                                  the cases that are checked in
     python3 make_tokenizer_cases.py --out FOLDER --cases 10000       many, for CANDOR_TOKENIZER_CASES=FOLDER
@@ -14,7 +15,7 @@ import tempfile
 import unicodedata
 
 import sentencepiece
-import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -38,11 +39,13 @@ WORDS = ("the river and wind told old tree another tale in night she heard then 
          "x=1; for(i=0;i<10;++i) 2024 3.14 1,000,000 ... --- \U0001F600 \U0001F468\u200d\U0001F469 e\u0301 A\u030a ").split()
 
 
-def random_text(rng):
+def random_text(rng, tokens=()):
     parts = []
     for _ in range(rng.randint(1, 14)):
         kind = rng.random()
-        if kind < 0.5:
+        if kind < 0.05 and tokens:
+            parts.append(rng.choice(tokens))
+        elif kind < 0.5:
             parts.append(rng.choice(WORDS))
         elif kind < 0.65:
             parts.append(rng.choice([" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", " \n ", "\u00a0", "\u3000"]))
@@ -60,10 +63,10 @@ def random_text(rng):
     return "".join(parts)
 
 
-def byte_level(split=None, ignore_merges=False, nfc=False, digits=False):
+def byte_level(split=None, ignore_merges=False, normalizer=None, digits=False):
     tok = Tokenizer(models.BPE(ignore_merges=ignore_merges))
-    if nfc:
-        tok.normalizer = normalizers.NFC()
+    if normalizer is not None:
+        tok.normalizer = normalizer
     own = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split is None)
     if split is not None:
         tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(split), "isolated"), own])
@@ -80,7 +83,7 @@ def byte_level(split=None, ignore_merges=False, nfc=False, digits=False):
     return tok
 
 
-def sentence_piece(metaspace, prefix):
+def sentence_piece(metaspace, prefix, strips=False):
     """A SentencePiece BPE model, as transformers turns one into a tokenizer.json: every pair that makes a piece."""
     rng = random.Random(2)
     with tempfile.TemporaryDirectory() as folder:
@@ -104,12 +107,65 @@ def sentence_piece(metaspace, prefix):
     else:
         steps = [normalizers.Prepend("\u2581")] if prefix else []
         tok.normalizer = normalizers.Sequence(steps + [normalizers.Replace(" ", "\u2581")])
-    tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
-    tok.add_special_tokens([AddedToken("<unk>", special=True, normalized=False),
-                            AddedToken("<s>", special=True, normalized=False),
-                            AddedToken("</s>", special=True, normalized=False)])
+    last = [decoders.Strip(" ", 1, 0)] if prefix else []
+    tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()] + last)
+    tok.add_special_tokens([special("<unk>"), special("<s>"), special("</s>")])
+    if strips:
+        tok.add_special_tokens([special("<|left|>", lstrip=True), special("<|right|>", rstrip=True)])
+        tok.add_tokens([AddedToken("<word>", normalized=False, rstrip=True)])
     tok.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return tok
+
+
+def special(text, **flags):
+    return AddedToken(text, special=True, normalized=False, **flags)
+
+
+SQUEEZE = normalizers.Replace(Regex(" {2,}"), " ")
+
+
+def unigram(normalizer, pre_tokenizer, byte_fallback=False):
+    """A model of the library's own trainer."""
+    tok = Tokenizer(models.Unigram())
+    tok.normalizer = normalizer
+    tok.pre_tokenizer = pre_tokenizer
+    rng = random.Random(3)
+    lines = [" ".join(rng.choices(WORDS, k=12)) for _ in range(2000)]
+    extra = [f"<0x{i:02X}>" for i in range(256)] if byte_fallback else []
+    trainer = trainers.UnigramTrainer(vocab_size=400 + len(extra), unk_token="<unk>", show_progress=False,
+                                      special_tokens=["<unk>", "<s>", "</s>"] + extra)
+    tok.train_from_iterator(lines, trainer)
+    if byte_fallback:
+        state = json.loads(tok.to_str())
+        state["model"]["byte_fallback"] = True
+        state["added_tokens"] = [t for t in state["added_tokens"] if not t["content"].startswith("<0x")]
+        tok = Tokenizer.from_str(json.dumps(state))
+    metaspace = json.loads(tok.to_str())["pre_tokenizer"]
+    metaspace = metaspace.get("pretokenizers", [metaspace])[-1]
+    own = decoders.Metaspace(prepend_scheme=metaspace["prepend_scheme"], split=True)
+    if not metaspace["split"]:  # that one drops every mark of the first token
+        own = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    tok.decoder = decoders.Sequence([decoders.ByteFallback(), own]) if byte_fallback else own
+    tok.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    return tok
+
+
+def compiled_rules():
+    """A small "precompiled_charsmap" by SentencePiece's own compiler."""
+    rules = [("\uff21", "A"), ("\u00e9", "e"), ("e\u0301", "e"), ("\u2460", "1"), ("\u3042\u3044", "ai"), ("\u00a0", " "),
+             ("\u3000", " "), ("\t", " "), ("\n", " "), ("\u00df", "ss"), ("\ud55c", "han"), ("\u4f60", "")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        lines = [" ".join(f"{ord(c):04X}" for c in a) + "\t" + " ".join(f"{ord(c):04X}" for c in b) for a, b in rules]
+        (path / "rules.tsv").write_text("\n".join(lines) + "\n")
+        rng = random.Random(4)
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([" ".join(rng.choices(WORDS, k=12)) for _ in range(300)]),
+            model_prefix=str(path / "m"), vocab_size=200, hard_vocab_limit=False, minloglevel=2,
+            normalization_rule_tsv=str(path / "rules.tsv"))
+        model = sentencepiece_model_pb2.ModelProto()
+        model.ParseFromString((path / "m.model").read_bytes())
+    return normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap)
 
 
 KINDS = {
@@ -117,14 +173,26 @@ KINDS = {
     "digits": lambda: byte_level(digits=True),
     "llama3": lambda: byte_level(SPLITS["llama3"], ignore_merges=True),
     "dbrx": lambda: byte_level(SPLITS["llama3"]),
-    "qwen2": lambda: byte_level(SPLITS["qwen2"], nfc=True),
-    "qwen35": lambda: byte_level(SPLITS["qwen35"], nfc=True),
+    "qwen2": lambda: byte_level(SPLITS["qwen2"], normalizer=normalizers.NFC()),
+    "qwen35": lambda: byte_level(SPLITS["qwen35"], normalizer=normalizers.NFC()),
     "gpt4o": lambda: byte_level(SPLITS["gpt4o"]),
     "tekken": lambda: byte_level(SPLITS["tekken"], ignore_merges=True),
     "bloom": lambda: byte_level(SPLITS["bloom"]),
     "sentencepiece": lambda: sentence_piece(False, True),
     "sentencepiece_no_prefix": lambda: sentence_piece(False, False),
     "metaspace": lambda: sentence_piece(True, True),
+    "strips": lambda: sentence_piece(False, True, strips=True),
+    "bytes_nfkd": lambda: byte_level(normalizer=normalizers.Sequence(
+        [normalizers.NFKD(), normalizers.Lowercase()])),
+    "bytes_nfd": lambda: byte_level(normalizer=normalizers.Sequence(
+        [normalizers.Strip(), normalizers.NFD(), normalizers.Replace("e", "ee"), normalizers.Prepend("> ")])),
+    "bytes_nfkc": lambda: byte_level(normalizer=normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), SQUEEZE])),
+    "unigram": lambda: unigram(normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), SQUEEZE]),
+                               pre_tokenizers.Metaspace()),
+    "unigram_words": lambda: unigram(normalizers.Sequence([compiled_rules(), SQUEEZE]), pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])),
+    "unigram_first": lambda: unigram(normalizers.NFC(), pre_tokenizers.Metaspace(prepend_scheme="first", split=False)),
+    "unigram_bytes": lambda: unigram(normalizers.NFC(), pre_tokenizers.Metaspace(prepend_scheme="never"), True),
 }
 
 
@@ -139,8 +207,12 @@ def main():
         tok = KINDS[name]()
         (options.out / f"{name}.json").write_text(json.dumps(json.loads(tok.to_str()), separators=(",", ":")))
         rng = random.Random(name)
-        texts = ["", " ", "  a", "a  "] + [random_text(rng) for _ in range(options.cases)]
-        cases = [[text, tok.encode(text).ids] for text in texts]
+        tokens = [token.content for token in tok.get_added_tokens_decoder().values()]
+        texts = ["", " ", "  a", "a  "] + [random_text(rng, tokens) for _ in range(options.cases)]
+        cases = []
+        for text in texts:
+            ids = tok.encode(text).ids
+            cases.append([text, ids, tok.decode(ids, skip_special_tokens=True)])
         (options.out / f"{name}.cases.json").write_text(json.dumps(cases, separators=(",", ":")))
         print(name, tok.get_vocab_size(), len(cases))
 

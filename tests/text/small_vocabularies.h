@@ -1,5 +1,5 @@
 #pragma once
-// Two vocabularies small enough to reason about, as model files: every byte, a few merges, and special tokens.
+// Vocabularies small enough to reason about, as model files: every byte, a few merges, and special tokens.
 
 #include <array>
 #include <string>
@@ -103,6 +103,14 @@ inline MemoryModelFile small_sentence_piece() {
   file.set_floats("tokenizer.ggml.scores", vocabulary.scores);
   file.set("tokenizer.ggml.bos_token_id", int64_t{1});
   file.set("tokenizer.ggml.eos_token_id", int64_t{2});
+  return file;
+}
+
+// The same pieces and scores as a unigram model, whose words end at spaces.
+inline MemoryModelFile small_unigram() {
+  MemoryModelFile file = small_sentence_piece();
+  file.set_string("tokenizer.ggml.model", "t5");
+  file.set("tokenizer.candor.split_at_marks", true);
   return file;
 }
 

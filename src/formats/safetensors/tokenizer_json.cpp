@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "formats/quote.h"
+#include "formats/safetensors/tokenizer_steps.h"
 
 namespace candor::formats::safetensors {
 namespace {
@@ -17,49 +18,6 @@ namespace {
 using nlohmann::json;
 
 enum class Kind : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
-// The expression of a Split and the name of the rule that the tokenizer has for it. `whole`: with ignore_merges.
-struct Split {
-  std::string_view expression;
-  std::string_view name;
-  std::string_view whole;
-};
-constexpr Split kSplits[] = {
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "dbrx", "llama-bpe"},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "qwen2", ""},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "qwen35", ""},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "gpt-4o", ""},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "", "tekken"},
-    {" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+", "bloom", ""},
-};
-
-std::string type_of(const json& part) {
-  return part.is_object() && part.contains("type") && part["type"].is_string() ? part["type"].get<std::string>() : "";
-}
-
-bool flag(const json& object, const char* key, bool fallback) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_boolean() ? at->get<bool>() : fallback;
-}
-
-std::string text_at(const json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
-// A member as a list of steps: a Sequence's, itself alone, or none for null.
-std::vector<json> steps_of(const json& tokenizer, const char* member, const char* inner) {
-  const auto at = tokenizer.find(member);
-  if (at == tokenizer.end() || at->is_null()) return {};
-  if (type_of(*at) != "Sequence") return {*at};
-  const auto list = at->find(inner);
-  return list != at->end() && list->is_array() ? list->get<std::vector<json>>() : std::vector<json>{*at};
-}
 
 class Reader {
  public:
@@ -70,14 +28,18 @@ class Reader {
     if (!tokenizer_.is_object() || !tokenizer_.contains("model")) return bad("it has no \"model\"");
     const json& model = tokenizer_["model"];
     const std::string type = type_of(model);
-    if (!type.empty() && type != "BPE") return unsupported("model", type, "BPE");
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!text_at(model, key).empty()) return unsupported("model", key, "BPE without it");
+    CANDOR_TRY(start_vocabulary());
+    if (type == "Unigram") {
+      CANDOR_TRY(read_pieces(model));
+      CANDOR_TRY(read_added());
+      CANDOR_TRY(read_unigram(model));
+    } else {
+      CANDOR_TRY(check_byte_pairs(model, type));
+      CANDOR_TRY(read_vocabulary(model));
+      CANDOR_TRY(read_added());
+      CANDOR_TRY(read_merges(model));
+      CANDOR_TRY(flag_at(model, "byte_fallback", false) ? read_characters() : read_bytes());
     }
-    if (model.contains("dropout") && !model["dropout"].is_null()) return unsupported("model", "dropout", "none");
-    CANDOR_TRY(read_vocabulary(model));
-    CANDOR_TRY(read_merges(model));
-    CANDOR_TRY(flag(model, "byte_fallback", false) ? read_characters() : read_bytes(model));
     write_tokens();
     return read_special();
   }
@@ -88,8 +50,7 @@ class Reader {
                 fmt::format("{}: tokenizer.json: {}; download it again", files_.name, reason));
   }
   tl::unexpected<Error> unsupported(std::string_view part, std::string_view seen, std::string_view expected) const {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer.json: {} {} is not supported (supported: {})",
-                                                     files_.name, part, in_quotes(seen), expected));
+    return tl::unexpected(unsupported_part(files_.name, part, seen, expected));
   }
 
   Expected<void> place(const std::string& piece, const json& id, Kind kind) {
@@ -107,24 +68,58 @@ class Reader {
     return {};
   }
 
-  Expected<void> read_vocabulary(const json& model) {
-    if (!model.contains("vocab") || !model["vocab"].is_object()) return bad("model.vocab is no object");
+  // BPE has no "type" in files of before 2020.
+  Expected<void> check_byte_pairs(const json& model, const std::string& type) const {
+    if (!type.empty() && type != "BPE") return unsupported("model", type, "BPE, Unigram");
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!text_at(model, key).empty()) return unsupported("model", key, "BPE without it");
+    }
+    if (model.contains("dropout") && !model["dropout"].is_null()) return unsupported("model", "dropout", "none");
+    return {};
+  }
+
+  Expected<void> start_vocabulary() {
     pieces_.resize(n_vocab_);
     kinds_.assign(n_vocab_, Kind::kUnused);
+    for (size_t id = 0; id < n_vocab_; ++id) pieces_[id] = fmt::format("[PAD{}]", id);
+    return {};
+  }
+
+  Expected<void> read_vocabulary(const json& model) {
+    if (!model.contains("vocab") || !model["vocab"].is_object()) return bad("model.vocab is no object");
     for (const auto& [piece, id] : model["vocab"].items()) CANDOR_TRY(place(piece, id, Kind::kNormal));
+    return {};
+  }
+
+  Expected<void> read_pieces(const json& model) {
+    if (!model.contains("vocab") || !model["vocab"].is_array()) return bad("model.vocab is no array");
+    size_t id = 0;
+    for (const json& row : model["vocab"]) {
+      if (!row.is_array() || row.size() != 2 || !row[0].is_string() || !row[1].is_number()) {
+        return bad(fmt::format("model.vocab[{}] is no pair of a piece and its score", id));
+      }
+      CANDOR_TRY(place(row[0].get<std::string>(), json(id), Kind::kNormal));
+      ++id;
+    }
+    return {};
+  }
+
+  Expected<void> read_added() {
     if (!tokenizer_.contains("added_tokens")) return {};
+    std::vector<int64_t> strips_left;
+    std::vector<int64_t> strips_right;
     for (const json& token : tokenizer_["added_tokens"]) {
       if (!token.is_object() || !token.contains("content") || !token.contains("id")) return bad("a bad added token");
       const std::string content = text_at(token, "content");
-      for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-        if (flag(token, key, false))
-          return unsupported(fmt::format("added token {} with", in_quotes(content)), key, "none");
+      if (flag_at(token, "single_word", false)) {
+        return unsupported(fmt::format("added token {} with", in_quotes(content)), "single_word", "none");
       }
-      CANDOR_TRY(place(content, token["id"], flag(token, "special", false) ? Kind::kControl : Kind::kUserDefined));
+      CANDOR_TRY(place(content, token["id"], flag_at(token, "special", false) ? Kind::kControl : Kind::kUserDefined));
+      if (flag_at(token, "lstrip", false)) strips_left.push_back(token["id"].get<int64_t>());
+      if (flag_at(token, "rstrip", false)) strips_right.push_back(token["id"].get<int64_t>());
     }
-    for (size_t id = 0; id < n_vocab_; ++id) {
-      if (kinds_[id] == Kind::kUnused) pieces_[id] = fmt::format("[PAD{}]", id);
-    }
+    if (!strips_left.empty()) metadata_.add("tokenizer.candor.lstrip_ids", MetaArray(std::move(strips_left)));
+    if (!strips_right.empty()) metadata_.add("tokenizer.candor.rstrip_ids", MetaArray(std::move(strips_right)));
     return {};
   }
 
@@ -152,77 +147,29 @@ class Reader {
     return {};
   }
 
-  Expected<std::string> split_name(const json& model) const {
-    const std::vector<json> steps = steps_of(tokenizer_, "pre_tokenizer", "pretokenizers");
-    const bool is_whole = flag(model, "ignore_merges", false);
-    if (steps.empty() || type_of(steps.back()) != "ByteLevel") {
-      return unsupported("pre_tokenizer", steps.empty() ? "null" : type_of(steps.back()), "ByteLevel last");
-    }
-    if (flag(steps.back(), "add_prefix_space", true))
-      return unsupported("pre_tokenizer", "add_prefix_space", "without");
-    const bool own_rule = flag(steps.back(), "use_regex", true);
-    if (steps.size() == 1 && own_rule && !is_whole) return "gpt-2";
-    if (steps.size() == 2 && own_rule && type_of(steps[0]) == "Digits" && !is_whole &&
-        flag(steps[0], "individual_digits", false)) {
-      return "starcoder";
-    }
-    if (steps.size() == 2 && !own_rule && type_of(steps[0]) == "Split" && text_at(steps[0], "behavior") == "Isolated" &&
-        !flag(steps[0], "invert", false) && steps[0].contains("pattern")) {
-      const std::string expression = text_at(steps[0]["pattern"], "Regex");
-      for (const Split& split : kSplits) {
-        const std::string_view name = is_whole ? split.whole : split.name;
-        if (split.expression == expression && !name.empty()) return std::string(name);
-      }
-      return unsupported("pre_tokenizer Split", expression, "the rules of docs/models.md");
-    }
-    return unsupported("pre_tokenizer", tokenizer_["pre_tokenizer"].dump(),
-                       "ByteLevel, alone or behind one known Split");
-  }
-
-  Expected<void> read_bytes(const json& model) {
-    CANDOR_ASSIGN(const std::string name, split_name(model));
-    for (const json& step : steps_of(tokenizer_, "normalizer", "normalizers")) {
-      if (type_of(step) != "NFC") return unsupported("normalizer", type_of(step), "none, NFC");
-      metadata_.add_string("tokenizer.candor.normalizer", "nfc");
-    }
+  Expected<void> read_bytes() {
+    CANDOR_ASSIGN(ByteRules rules, read_byte_rules(tokenizer_, files_.name));
+    add_normalizer(std::move(rules.normalizer));
     metadata_.add_string("tokenizer.ggml.model", "gpt2");
-    metadata_.add_string("tokenizer.ggml.pre", name);
+    metadata_.add_string("tokenizer.ggml.pre", std::move(rules.split_name));
     std::vector<std::string> merges;
     for (const auto& [left, right] : merges_) merges.push_back(left + ' ' + right);
     metadata_.add_strings("tokenizer.ggml.merges", std::move(merges));
     return {};
   }
 
-  // Does the text get the mark of a space before its first word? Nothing where the parts are not SentencePiece's.
-  std::optional<bool> space_prefix() {
-    constexpr const char* kMark = "\u2581";
-    bool prepends = false;
-    bool replaces = false;
-    for (const json& step : steps_of(tokenizer_, "normalizer", "normalizers")) {
-      const std::string type = type_of(step);
-      if (type == "Prepend" && text_at(step, "prepend") == kMark) {
-        prepends = true;
-      } else if (type == "Replace" && step.contains("pattern") && text_at(step["pattern"], "String") == " " &&
-                 text_at(step, "content") == kMark) {
-        replaces = true;
-      } else {
-        return std::nullopt;
-      }
-    }
-    for (const json& step : steps_of(tokenizer_, "pre_tokenizer", "pretokenizers")) {
-      const bool is_split_of_spaces = type_of(step) == "Split" && step.contains("pattern") && replaces &&
-                                      text_at(step["pattern"], "String") == " ";  // no space is left to split at
-      if (is_split_of_spaces) continue;
-      const std::string scheme = text_at(step, "prepend_scheme");
-      if (type_of(step) != "Metaspace" || text_at(step, "replacement") != kMark || flag(step, "split", true)) {
-        return std::nullopt;
-      }
-      replaces = true;
-      prepends = scheme == "first";
-      if (prepends) metadata_.add("tokenizer.candor.double_space_prefix", false);
-      if (scheme == "always") return std::nullopt;
-    }
-    return replaces ? std::optional<bool>(prepends) : std::nullopt;
+  void add_normalizer(std::vector<std::string> steps) {
+    if (!steps.empty()) metadata_.add_strings("tokenizer.candor.normalizer", std::move(steps));
+  }
+
+  void add_rules(CharacterRules rules) {
+    add_normalizer(std::move(rules.normalizer));
+    const bool has_prefix = !rules.space_prefix.empty();
+    metadata_.add("tokenizer.ggml.add_space_prefix", has_prefix);
+    if (has_prefix) metadata_.add_string("tokenizer.candor.space_prefix", std::move(rules.space_prefix));
+    if (rules.splits_at_marks) metadata_.add("tokenizer.candor.split_at_marks", true);
+    if (rules.splits_at_white_space) metadata_.add("tokenizer.candor.split_at_white_space", true);
+    if (rules.strips_space != has_prefix) metadata_.add("tokenizer.candor.strip_space", rules.strips_space);
   }
 
   // SentencePiece merges whatever two neighbours make a token, the best score first; that is the same as the merges
@@ -250,19 +197,20 @@ class Reader {
 
   bool is_ordinary(const std::string& piece) const {
     const auto at = ids_.find(piece);
-    return at != ids_.end() && kinds_[at->second] == Kind::kNormal;
+    return at != ids_.end() && (kinds_[at->second] == Kind::kNormal || kinds_[at->second] == Kind::kUserDefined);
   }
 
-  Expected<void> read_characters() {
-    const std::optional<bool> prefix = space_prefix();
-    if (!prefix) {
-      return unsupported("normalizer and pre_tokenizer", "of a character BPE",
-                         "Prepend and Replace of spaces, Metaspace without split");
-    }
+  void mark_bytes() {
     for (size_t id = 0; id < n_vocab_; ++id) {
       const std::string& piece = pieces_[id];
       if (piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>') kinds_[id] = Kind::kByte;
     }
+  }
+
+  Expected<void> read_characters() {
+    CANDOR_ASSIGN(CharacterRules rules, read_character_rules(tokenizer_, files_.name));
+    add_rules(std::move(rules));
+    mark_bytes();
     const std::string unknown = text_at(tokenizer_["model"], "unk_token");
     if (ids_.contains(unknown)) kinds_[ids_.at(unknown)] = Kind::kUnknown;
     CANDOR_TRY(check_merges_are_complete());
@@ -273,7 +221,23 @@ class Reader {
     metadata_.add("tokenizer.ggml.scores", MetaArray(std::move(scores)));
     metadata_.add_string("tokenizer.ggml.model", "llama");
     metadata_.add_string("tokenizer.ggml.pre", "default");
-    metadata_.add("tokenizer.ggml.add_space_prefix", *prefix);
+    return {};
+  }
+
+  // vocab: [["piece", score], ...], the place being the id.
+  Expected<void> read_unigram(const json& model) {
+    CANDOR_ASSIGN(CharacterRules rules, read_character_rules(tokenizer_, files_.name));
+    add_rules(std::move(rules));
+    if (flag_at(model, "byte_fallback", false)) mark_bytes();
+    const auto unknown = model.find("unk_id");
+    if (unknown != model.end() && unknown->is_number_unsigned() && unknown->get<uint64_t>() < n_vocab_) {
+      kinds_[unknown->get<size_t>()] = Kind::kUnknown;
+    }
+    std::vector<double> scores(n_vocab_, 0.0);
+    for (size_t id = 0; id < model["vocab"].size(); ++id) scores[id] = model["vocab"][id][1].get<double>();
+    metadata_.add("tokenizer.ggml.scores", MetaArray(std::move(scores)));
+    metadata_.add_string("tokenizer.ggml.model", "t5");
+    metadata_.add_string("tokenizer.ggml.pre", "default");
     return {};
   }
 

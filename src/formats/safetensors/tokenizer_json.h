@@ -1,9 +1,9 @@
 #pragma once
 // tokenizer.json (the `tokenizers` library) as the metadata that GGUF has for vocabularies: tokenizer.ggml.model, pre,
-// tokens, token_type, merges, scores and the special ids; and, for what GGUF has no key for,
-// tokenizer.candor.normalizer ("nfc"), double_space_prefix and end_token_ids. What the library can express and these keys
-// cannot is refused by name, never approximated. Supported: BPE over bytes (ByteLevel, alone or behind a split of
-// kSplits), and BPE over characters with byte fallback, as SentencePiece models are published.
+// tokens, token_type, merges, scores and the special ids; and, for what GGUF has no key for, tokenizer.candor.*:
+// normalizer, space_prefix, split_at_marks, split_at_white_space, strip_space, lstrip_ids, rstrip_ids, end_token_ids.
+// What the library can express and these keys cannot is refused by name, never approximated. Supported: BPE over bytes,
+// BPE over characters with byte fallback as SentencePiece models are published, and Unigram.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>

@@ -85,24 +85,18 @@ uint32_t basic_flags(uint32_t c) {
   return flags;
 }
 
-bool is_in(std::span<const CodePointRange> ranges, uint32_t c) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), c,
-                                      [](uint32_t value, const CodePointRange& range) { return value < range.first; });
-  return after != ranges.begin() && c <= std::prev(after)->last;
-}
-
 bool is_wide_punctuation(uint32_t c) {
   constexpr std::array<CodePointRange, 6> kRanges = {
       {{0x21, 0x2F}, {0x3A, 0x7E}, {0x2018, 0x201F}, {0x3000, 0x3002}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF5E}}};
-  return is_in(kRanges, c);
+  return contains(kRanges, c);
 }
 
 uint32_t script_flags(uint32_t c) {
   uint32_t flags = 0;
-  if (is_in(kHanRanges, c)) flags |= kHan;
+  if (contains(kHanRanges, c)) flags |= kHan;
   if ((c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF)) flags |= kIdeographKana;
   if ((c >= 0x0800 && c <= 0x9FA5) || (c >= 0xAC00 && c <= 0xD7FF)) flags |= kEastAsian;
-  if (is_in(kCasedLetterRanges, c)) flags |= kCasedLetter;
+  if (contains(kCasedLetterRanges, c)) flags |= kCasedLetter;
   if (is_wide_punctuation(c)) flags |= kWidePunctuation;
   return flags;
 }
@@ -134,6 +128,28 @@ void classify(std::string_view text, bool with_scripts, std::vector<Character>& 
     }
     at += decoded.length;
   }
+}
+
+size_t white_space_prefix(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const CodePoint point = decode_utf8(text, at);
+    if (!point.valid || !is_white_space(point.value)) break;
+    at += point.length;
+  }
+  return at;
+}
+
+size_t white_space_suffix(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0) {
+    size_t at = begin - 1;
+    while (at > 0 && begin - at < kMaxSpaceBytes && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) --at;
+    const CodePoint point = decode_utf8(text, at);
+    if (!point.valid || at + point.length != begin || !is_white_space(point.value)) break;
+    begin = at;
+  }
+  return text.size() - begin;
 }
 
 }  // namespace candor::text

@@ -2,6 +2,7 @@
 // Code points as sets of properties, so that the rules that cut text into words are data: a class of characters is a
 // pair of bit masks. General categories are those of utf8proc (Unicode 15); space is Unicode's White_Space.
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -66,5 +67,10 @@ constexpr CharClass not_in(uint32_t sets) {
 
 // Replaces `out` by the characters of the text; a byte that is not UTF-8 is a character without category.
 void classify(std::string_view text, bool with_scripts, std::vector<Character>& out);
+
+// Bytes of the White_Space characters that the text begins or ends with.
+size_t white_space_prefix(std::string_view text);
+size_t white_space_suffix(std::string_view text);
+inline constexpr size_t kMaxSpaceBytes = 3;  // of the longest of them
 
 }  // namespace candor::text

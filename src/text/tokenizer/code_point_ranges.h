@@ -2,8 +2,11 @@
 // Sets of code points that the rules of single vocabularies list one by one. Each array is sorted and its ranges do not
 // overlap; both ends belong to a range. Facts of the vocabularies and of the Unicode Character Database, not choices.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <span>
 
 namespace candor::text {
 
@@ -41,5 +44,24 @@ constexpr std::array<CodePointRange, 21> kHanRanges = {{
     {0x2B820, 0x2CEAD}, {0x2CEB0, 0x2EBE0}, {0x2EBF0, 0x2EE5D}, {0x2F800, 0x2FA1D}, {0x30000, 0x3134A},
     {0x31350, 0x33479},
 }};
+
+// Characters with a combining class or a decomposition that Unicode 9 did not have (those of Unicode 15).
+constexpr std::array<CodePointRange, 48> kNormalizedLaterRanges = {
+    {{0x07FD, 0x07FD},   {0x0898, 0x089F},   {0x08CA, 0x08D3},   {0x09FE, 0x09FE},   {0x0C3C, 0x0C3C},
+     {0x0D3B, 0x0D3C},   {0x0EBA, 0x0EBA},   {0x0ECE, 0x0ECE},   {0x1715, 0x1715},   {0x1ABF, 0x1ACE},
+     {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},
+     {0x10781, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC},
+     {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B},
+     {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11930, 0x11930}, {0x11938, 0x11938}, {0x1193D, 0x1193E},
+     {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99},
+     {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97}, {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1},
+     {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
+     {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}}};
+
+constexpr bool contains(std::span<const CodePointRange> ranges, uint32_t c) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), c,
+                                      [](uint32_t value, const CodePointRange& range) { return value < range.first; });
+  return after != ranges.begin() && c <= std::prev(after)->last;
+}
 
 }  // namespace candor::text

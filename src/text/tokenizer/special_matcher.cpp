@@ -1,12 +1,14 @@
 #include "text/tokenizer/special_matcher.h"
 
+#include "text/tokenizer/char_class.h"
+
 namespace candor::text {
 
-void SpecialMatcher::add(std::string_view text, TokenId token, bool is_control) {
+void SpecialMatcher::add(std::string_view text, TokenId token, Rules rules) {
   const ByteTrie::Node node = trie_.insert(text);
   entries_.resize(static_cast<size_t>(trie_.n_nodes()));
   Entry& entry = entries_[static_cast<size_t>(node)];
-  if (entry.token == kNoToken) entry = {token, is_control};
+  if (entry.token == kNoToken) entry = {token, rules};
 }
 
 std::vector<Fragment> SpecialMatcher::split(std::string_view text, const EncodeOptions& options) const {
@@ -25,9 +27,12 @@ std::vector<Fragment> SpecialMatcher::split(std::string_view text, const EncodeO
       ++at;
       continue;
     }
-    if (at > begin) fragments.push_back({text.substr(begin, at - begin), kNoToken});
+    std::string_view plain = text.substr(begin, at - begin);
+    if (match.rules.strips_left) plain.remove_suffix(white_space_suffix(plain));
+    if (!plain.empty()) fragments.push_back({plain, kNoToken});
     fragments.push_back({{}, match.token});
     at += match.length;
+    if (match.rules.strips_right) at += white_space_prefix(text.substr(at));
     begin = at;
   }
   if (begin < text.size()) fragments.push_back({text.substr(begin), kNoToken});
@@ -42,13 +47,13 @@ SpecialMatcher::Match SpecialMatcher::longest_at(std::string_view text, size_t a
     if (node == ByteTrie::kNone) break;
     ++end;
     const Entry& entry = entries_[static_cast<size_t>(node)];
-    if (entry.token != kNoToken && is_allowed(entry, end, limit)) best = {end - at, entry.token};
+    if (entry.token != kNoToken && is_allowed(entry, end, limit)) best = {end - at, entry.token, entry.rules};
   }
   return best;
 }
 
 bool SpecialMatcher::is_allowed(const Entry& entry, size_t end, const Limit& limit) {
-  if (!entry.is_control) return true;
+  if (!entry.rules.is_control) return true;
   if (!limit.control_allowed) return false;
   if (limit.breaks_after.empty()) return true;
   const size_t next = limit.breaks_after.front();

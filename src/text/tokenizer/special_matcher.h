@@ -21,18 +21,26 @@ struct Fragment {
 
 class SpecialMatcher {
  public:
+  // How a token that stands in a text is treated.
+  struct Rules {
+    bool is_control = false;
+    bool strips_left = false;  // the white space before it, or behind it, goes with it
+    bool strips_right = false;
+  };
+
   // REQUIRES: !text.empty(). A text that was added before keeps its token.
-  void add(std::string_view text, TokenId token, bool is_control);
+  void add(std::string_view text, TokenId token, Rules rules);
   std::vector<Fragment> split(std::string_view text, const EncodeOptions& options) const;
 
  private:
   struct Entry {
     TokenId token = kNoToken;
-    bool is_control = false;
+    Rules rules;
   };
   struct Match {
     size_t length = 0;
     TokenId token = kNoToken;
+    Rules rules = {};
   };
   // Where control tokens that begin at one offset must end; see EncodeOptions::breaks.
   struct Limit {

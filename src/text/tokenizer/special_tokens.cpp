@@ -68,8 +68,7 @@ Expected<void> check_rule(bool adds, TokenId id, std::string_view rule_key, std:
               fmt::format("{}: the vocabulary adds this token to every text, but {} names none", rule_key, id_key));
 }
 
-std::vector<TokenId> collect_end_tokens(const Vocabulary& vocabulary, std::initializer_list<TokenId> named) {
-  std::vector<TokenId> ends(named);
+std::vector<TokenId> collect_end_tokens(const Vocabulary& vocabulary, std::vector<TokenId> ends) {
   for (const std::string_view piece : kEndPieces) ends.push_back(find_special(vocabulary, piece));
   // Where messages end with <|return|> or <|call|>, <|end|> only closes one of several messages of the same answer.
   const bool many_messages =
@@ -81,17 +80,17 @@ std::vector<TokenId> collect_end_tokens(const Vocabulary& vocabulary, std::initi
   return ends;
 }
 
-// What generation_config.json lists, where the model came with one.
-Expected<void> add_listed_ends(const formats::ModelFile& file, const Vocabulary& vocabulary,
-                               std::vector<TokenId>& ends) {
-  CANDOR_ASSIGN(const std::vector<int64_t>* listed, formats::meta_ints(file, "tokenizer.candor.end_token_ids"));
-  if (listed == nullptr) return {};
+// Ascending ids; those that are none are left out.
+Expected<std::vector<TokenId>> read_ids(const formats::ModelFile& file, const Vocabulary& vocabulary,
+                                        std::string_view key) {
+  CANDOR_ASSIGN(const std::vector<int64_t>* listed, formats::meta_ints(file, key));
+  std::vector<TokenId> ids;
+  if (listed == nullptr) return ids;
   for (const int64_t id : *listed) {
-    if (id >= 0 && id < vocabulary.size()) ends.push_back(static_cast<TokenId>(id));
+    if (id >= 0 && id < vocabulary.size()) ids.push_back(static_cast<TokenId>(id));
   }
-  std::sort(ends.begin(), ends.end());
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-  return {};
+  std::ranges::sort(ids);
+  return ids;
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ Expected<SpecialSet> read_special_tokens(const formats::ModelFile& file, const V
   constexpr std::string_view kEosKey = "tokenizer.ggml.eos_token_id";
   constexpr std::string_view kAddBosKey = "tokenizer.ggml.add_bos_token";
   constexpr std::string_view kAddEosKey = "tokenizer.ggml.add_eos_token";
-  SpecialSet set{.tokens = defaults, .end_tokens = {}};
+  SpecialSet set{.tokens = defaults};
   SpecialTokens& tokens = set.tokens;
   TokenId turn = kNoToken;
   for (const std::string_view piece : kTurnPieces) {
@@ -118,8 +117,11 @@ Expected<SpecialSet> read_special_tokens(const formats::ModelFile& file, const V
   CANDOR_ASSIGN(tokens.add_eos, read_rule(file, kAddEosKey, defaults.add_eos));
   CANDOR_TRY(check_rule(tokens.add_bos, tokens.bos, kAddBosKey, kBosKey));
   CANDOR_TRY(check_rule(tokens.add_eos, tokens.eos, kAddEosKey, kEosKey));
-  set.end_tokens = collect_end_tokens(vocabulary, {tokens.eos, tokens.eot, eom});
-  CANDOR_TRY(add_listed_ends(file, vocabulary, set.end_tokens));
+  CANDOR_ASSIGN(std::vector<TokenId> ends, read_ids(file, vocabulary, "tokenizer.candor.end_token_ids"));
+  ends.insert(ends.end(), {tokens.eos, tokens.eot, eom});
+  set.end_tokens = collect_end_tokens(vocabulary, std::move(ends));
+  CANDOR_ASSIGN(set.strips_left, read_ids(file, vocabulary, "tokenizer.candor.lstrip_ids"));
+  CANDOR_ASSIGN(set.strips_right, read_ids(file, vocabulary, "tokenizer.candor.rstrip_ids"));
   return set;
 }
 

@@ -13,7 +13,10 @@ namespace candor::text {
 
 struct SpecialSet {
   SpecialTokens tokens;
-  std::vector<TokenId> end_tokens;  // ascending
+  // Ascending.
+  std::vector<TokenId> end_tokens = {};
+  std::vector<TokenId> strips_left = {};  // take the white space before them with them
+  std::vector<TokenId> strips_right = {};
 };
 
 // `defaults`: ids and rules that hold where the file has no key; ids must lie in the vocabulary or be kNoToken.

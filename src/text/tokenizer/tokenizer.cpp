@@ -1,17 +1,17 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
-#include <cstdlib>
-
+#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "text/tokenizer/byte_pair_model.h"
+#include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/sentence_piece_model.h"
 #include "text/tokenizer/special_matcher.h"
 #include "text/tokenizer/special_tokens.h"
+#include "text/tokenizer/unigram_model.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace candor::text {
@@ -23,48 +23,57 @@ bool is_control(TokenKind kind) {
   return kind == TokenKind::kControl || kind == TokenKind::kUnknown;
 }
 
-// Unicode's normal form C; text that is no valid UTF-8 stays as it is.
-std::string compose(std::string_view text) {
-  utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t n_bytes =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
-  if (n_bytes < 0) return std::string(text);
-  return {reinterpret_cast<const char*>(composed), static_cast<size_t>(n_bytes)};
+// As text writes a special token of a model over characters; empty where text cannot hold it.
+std::string written_piece(TokenId id, const Vocabulary& vocabulary) {
+  const bool is_text = vocabulary.kind(id) == TokenKind::kUserDefined;
+  if (!is_text && !is_control(vocabulary.kind(id))) return {};
+  return is_text ? unescape_spaces(vocabulary.piece(id)) : std::string(vocabulary.piece(id));
 }
 
 class SentencePieceTokenizer final {
  public:
   explicit SentencePieceTokenizer(SentencePieceModel model) : model_(std::move(model)) {}
 
-  void encode(std::string_view text, bool at_start, const Vocabulary& vocabulary, std::vector<TokenId>& out) const {
-    model_.encode(text, at_start, vocabulary, out);
+  void encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
+              std::vector<TokenId>& out) const {
+    model_.encode(text, place, vocabulary, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "SentencePiece"; }
-  bool strips_leading_space() const { return model_.adds_prefix(); }
-  // As text writes a special token; empty where text cannot hold it.
-  std::string written(TokenId id, const Vocabulary& vocabulary) const {
-    const bool is_text = vocabulary.kind(id) == TokenKind::kUserDefined;
-    if (!is_text && !is_control(vocabulary.kind(id))) return {};
-    return is_text ? unescape_spaces(vocabulary.piece(id)) : std::string(vocabulary.piece(id));
-  }
+  bool strips_leading_space() const { return model_.spaces().strips_space(); }
+  std::string written(TokenId id, const Vocabulary& vocabulary) const { return written_piece(id, vocabulary); }
 
  private:
   SentencePieceModel model_;
+};
+
+class UnigramTokenizer final {
+ public:
+  explicit UnigramTokenizer(UnigramModel model) : model_(std::move(model)) {}
+
+  void encode(std::string_view text, FragmentPlace place, const Vocabulary&, std::vector<TokenId>& out) const {
+    model_.encode(text, place, out);
+  }
+  const StringArena& bytes() const { return model_.bytes(); }
+  std::string description() const { return "unigram"; }
+  bool strips_leading_space() const { return model_.spaces().strips_space(); }
+  std::string written(TokenId id, const Vocabulary& vocabulary) const { return written_piece(id, vocabulary); }
+
+ private:
+  UnigramModel model_;
 };
 
 class BytePairTokenizer final {
  public:
   explicit BytePairTokenizer(BytePairModel model) : model_(std::move(model)) {}
 
-  void encode(std::string_view text, bool, const Vocabulary&, std::vector<TokenId>& out) const {
+  void encode(std::string_view text, FragmentPlace, const Vocabulary&, std::vector<TokenId>& out) const {
     model_.encode(text, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return fmt::format("byte-level BPE ({})", model_.pre_tokenizer().name); }
   bool strips_leading_space() const { return false; }
+  // As text writes a special token; empty where text cannot hold it.
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
     return model_.is_literal(id, vocabulary) ? std::string(vocabulary.piece(id)) : std::string();
   }
@@ -73,36 +82,46 @@ class BytePairTokenizer final {
   BytePairModel model_;
 };
 
-using AnyModel = std::variant<SentencePieceTokenizer, BytePairTokenizer>;
+using AnyModel = std::variant<SentencePieceTokenizer, UnigramTokenizer, BytePairTokenizer>;
+
+// What is the same for every model.
+struct Shared {
+  Vocabulary vocabulary;
+  SpecialSet special;
+  Normalizer normalizer;
+};
 
 class ModelTokenizer final : public Tokenizer {
  public:
-  // composes: text is put into normal form C before it is cut.
-  ModelTokenizer(Vocabulary vocabulary, SpecialSet special, AnyModel model, bool composes)
-      : vocabulary_(std::move(vocabulary)),
-        special_(std::move(special)),
-        model_(std::move(model)),
-        composes_(composes) {
+  ModelTokenizer(Shared shared, AnyModel model)
+      : vocabulary_(std::move(shared.vocabulary)),
+        special_(std::move(shared.special)),
+        normalizer_(std::move(shared.normalizer)),
+        model_(std::move(model)) {
     for (TokenId id = 0; id < vocabulary_.size(); ++id) {
       const std::string text = std::visit([&](const auto& m) { return m.written(id, vocabulary_); }, model_);
-      if (!text.empty()) matcher_.add(text, id, is_control(vocabulary_.kind(id)));
+      if (text.empty()) continue;
+      matcher_.add(text, id,
+                   {.is_control = is_control(vocabulary_.kind(id)),
+                    .strips_left = std::ranges::binary_search(special_.strips_left, id),
+                    .strips_right = std::ranges::binary_search(special_.strips_right, id)});
     }
   }
 
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const override {
     std::vector<TokenId> tokens;
     if (options.add_special && special_.tokens.add_bos) tokens.push_back(special_.tokens.bos);
-    bool at_start = true;
+    FragmentPlace place;
     for (const Fragment& fragment : matcher_.split(text, options)) {
       if (fragment.token != kNoToken) {
         tokens.push_back(fragment.token);
-        at_start = is_control(vocabulary_.kind(fragment.token));
+        place = {.opens_text = false, .follows_control = is_control(vocabulary_.kind(fragment.token))};
         continue;
       }
-      const std::string composed = composes_ ? compose(fragment.text) : std::string();
-      const std::string_view plain = composes_ ? std::string_view(composed) : fragment.text;
-      std::visit([&](const auto& m) { m.encode(plain, at_start, vocabulary_, tokens); }, model_);
-      at_start = false;
+      const std::string changed = normalizer_.is_empty() ? std::string() : normalizer_.apply(fragment.text);
+      const std::string_view plain = normalizer_.is_empty() ? fragment.text : std::string_view(changed);
+      std::visit([&](const auto& m) { m.encode(plain, place, vocabulary_, tokens); }, model_);
+      place = {.opens_text = false, .follows_control = false};
     }
     if (options.add_special && special_.tokens.add_eos) tokens.push_back(special_.tokens.eos);
     return tokens;
@@ -127,8 +146,8 @@ class ModelTokenizer final : public Tokenizer {
  private:
   Vocabulary vocabulary_;
   SpecialSet special_;
+  Normalizer normalizer_;
   AnyModel model_;
-  bool composes_;
   SpecialMatcher matcher_;
 };
 
@@ -146,33 +165,39 @@ SpecialTokens sentence_piece_defaults(const Vocabulary& vocabulary) {
   return defaults;
 }
 
-constexpr std::string_view kNormalizerKey = "tokenizer.candor.normalizer";
-
-Expected<bool> reads_composed(const formats::ModelFile& file) {
-  CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, kNormalizerKey));
-  if (!name || *name == "nfc") return name.has_value();
-  return fail(ErrorKind::kUnsupported,
-              fmt::format("{}: {} is not supported (supported: nfc)", kNormalizerKey, quoted_piece(*name)));
-}
-
 using TokenizerResult = Expected<std::unique_ptr<Tokenizer>>;
+
+TokenizerResult finish(const formats::ModelFile& file, Vocabulary vocabulary, const SpecialTokens& defaults,
+                       AnyModel model) {
+  CANDOR_ASSIGN(SpecialSet special, read_special_tokens(file, vocabulary, defaults));
+  CANDOR_ASSIGN(Normalizer normalizer, Normalizer::from_model_file(file));
+  Shared shared{std::move(vocabulary), std::move(special), std::move(normalizer)};
+  return std::make_unique<ModelTokenizer>(std::move(shared), std::move(model));
+}
 
 TokenizerResult make_sentence_piece(const formats::ModelFile& file, Vocabulary vocabulary) {
   CANDOR_ASSIGN(SentencePieceModel model, SentencePieceModel::from_model_file(file, vocabulary));
-  CANDOR_ASSIGN(SpecialSet special, read_special_tokens(file, vocabulary, sentence_piece_defaults(vocabulary)));
-  return std::make_unique<ModelTokenizer>(std::move(vocabulary), std::move(special),
-                                          SentencePieceTokenizer(std::move(model)), false);
+  const SpecialTokens defaults = sentence_piece_defaults(vocabulary);
+  return finish(file, std::move(vocabulary), defaults, SentencePieceTokenizer(std::move(model)));
+}
+
+TokenizerResult make_unigram(const formats::ModelFile& file, Vocabulary vocabulary) {
+  CANDOR_ASSIGN(UnigramModel model, UnigramModel::from_model_file(file, vocabulary));
+  return finish(file, std::move(vocabulary), {}, UnigramTokenizer(std::move(model)));
 }
 
 TokenizerResult make_byte_pair(const formats::ModelFile& file, Vocabulary vocabulary) {
   CANDOR_ASSIGN(BytePairModel model, BytePairModel::from_model_file(file, vocabulary));
   SpecialTokens defaults;
   defaults.add_bos = model.pre_tokenizer().adds_bos;
-  CANDOR_ASSIGN(SpecialSet special, read_special_tokens(file, vocabulary, defaults));
-  CANDOR_ASSIGN(const bool composes, reads_composed(file));
-  return std::make_unique<ModelTokenizer>(std::move(vocabulary), std::move(special),
-                                          BytePairTokenizer(std::move(model)), composes);
+  return finish(file, std::move(vocabulary), defaults, BytePairTokenizer(std::move(model)));
 }
+
+struct NamedModel {
+  std::string_view name;
+  TokenizerResult (*make)(const formats::ModelFile& file, Vocabulary vocabulary);
+};
+constexpr NamedModel kModels[] = {{"llama", &make_sentence_piece}, {"gpt2", &make_byte_pair}, {"t5", &make_unigram}};
 
 }  // namespace
 
@@ -181,13 +206,13 @@ TokenizerResult Tokenizer::from_model_file(const formats::ModelFile& file) {
   if (!name) {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: the key is absent; the file has no tokenizer", kModelKey));
   }
-  const auto make = *name == "llama" ? &make_sentence_piece : *name == "gpt2" ? &make_byte_pair : nullptr;
-  if (make == nullptr) {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer {} is not supported (supported: llama, gpt2)",
+  const auto* known = std::ranges::find(kModels, *name, &NamedModel::name);
+  if (known == std::end(kModels)) {
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer {} is not supported (supported: llama, gpt2, t5)",
                                                      kModelKey, quoted_piece(*name)));
   }
   CANDOR_ASSIGN(Vocabulary vocabulary, Vocabulary::from_model_file(file));
-  return make(file, std::move(vocabulary));
+  return known->make(file, std::move(vocabulary));
 }
 
 }  // namespace candor::text

@@ -26,6 +26,7 @@ const Tokenizer& tokenizer_of(size_t choice) {
   static const std::vector<std::unique_ptr<Tokenizer>> tokenizers = [] {
     std::vector<std::unique_ptr<Tokenizer>> made;
     made.push_back(open(candor::testing::small_sentence_piece()));
+    made.push_back(open(candor::testing::small_unigram()));
     for (const candor::text::PreTokenizer& pre : candor::text::pre_tokenizers()) {
       if (pre.name == "default" || pre.rule->name == pre.name || pre.whole_piece_first) {
         made.push_back(open(candor::testing::small_bpe(std::string(pre.name))));

@@ -14,6 +14,7 @@ namespace {
 using candor::testing::MemoryModelFile;
 using candor::testing::small_bpe;
 using candor::testing::small_sentence_piece;
+using candor::testing::small_unigram;
 
 constexpr EncodeOptions kPlain{.add_special = false, .parse_special = false, .breaks = {}};
 constexpr EncodeOptions kParsed{.add_special = false, .parse_special = true, .breaks = {}};
@@ -162,7 +163,7 @@ TEST(tokenizer, any_bytes_come_back) {
 TEST(tokenizer, refuses_unknown_models_and_pre_tokenizers_by_name) {
   MemoryModelFile file = small_bpe();
   file.set_string("tokenizer.ggml.model", "bert");
-  EXPECT_TRUE(contains(refusal(file), "\"bert\" is not supported (supported: llama, gpt2)"));
+  EXPECT_TRUE(contains(refusal(file), "\"bert\" is not supported (supported: llama, gpt2, t5)"));
   file = small_bpe("my-own");
   EXPECT_TRUE(contains(refusal(file), "\"my-own\" is not known (known: a.x-4.0, "));
   file.erase("tokenizer.ggml.pre");
@@ -222,6 +223,31 @@ TEST(tokenizer, refuses_sentence_piece_without_scores_or_with_some_bytes) {
   types[10] = 9;
   file.set_ints("tokenizer.ggml.token_type", types);
   EXPECT_TRUE(contains(refusal(file), "token_type[10]: 9, expected 0 to 6"));
+}
+
+// Pieces score -1, -2, ... in their order: "h" -2, "e" -3, "l" -4, "o" -5, "he" -12, "ll" -13, "hello" -15.
+TEST(tokenizer, unigram_takes_the_pieces_of_the_greatest_sum) {
+  const auto tokenizer = open(small_unigram());
+  EXPECT_EQ(pieces(*tokenizer, "hello", kPlain), (Strings{"\u2581hello"}));
+  EXPECT_EQ(pieces(*tokenizer, "ahe", kPlain), (Strings{"\u2581", "a", "h", "e"}));
+  EXPECT_EQ(pieces(*tokenizer, "a  a", kPlain), (Strings{"\u2581", "a", "\u2581", "\u2581", "a"}));
+  EXPECT_EQ(pieces(*tokenizer, "a\u00FF", kPlain), (Strings{"\u2581", "a", "<0xC3>", "<0xBF>"}));
+  EXPECT_EQ(detokenize(*tokenizer, tokenizer->encode("a \xFF he", kPlain), true), "a \xFF he");
+  EXPECT_EQ(tokenizer->description(), "unigram");
+}
+
+TEST(tokenizer, normaliser_steps_are_applied_in_order_and_unknown_ones_refused) {
+  MemoryModelFile file = small_sentence_piece();
+  file.set_strings("tokenizer.candor.normalizer", {"nfkc", "", "", "lowercase", "", "", "replace", "x", "l"});
+  const auto tokenizer = open(file);
+  EXPECT_EQ(pieces(*tokenizer, "\uFF28EXXo", kPlain), (Strings{"\u2581hello"}));
+  EXPECT_EQ(pieces(*tokenizer, "\xFFX", kPlain), pieces(*open(small_sentence_piece()), "\xFFX", kPlain));
+  file.set_strings("tokenizer.candor.normalizer", {"nfkc", ""});
+  EXPECT_TRUE(contains(refusal(file), "2 strings, expected three a step"));
+  file.set_strings("tokenizer.candor.normalizer", {"alien", "", ""});
+  EXPECT_TRUE(contains(refusal(file), "alien"));
+  file.set_strings("tokenizer.candor.normalizer", {"charsmap", "AAAA", ""});
+  EXPECT_TRUE(contains(refusal(file), "charsmap"));
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+#pragma once
+// The steps of tokenizer.json around its model (normalizer, pre_tokenizer, decoder of the `tokenizers` library) as
+// rules that text/tokenizer knows. What has no such rule is refused by name.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace candor::formats::safetensors {
+
+// "type" of a part; "" where it has none.
+std::string type_of(const nlohmann::json& part);
+bool flag_at(const nlohmann::json& object, const char* key, bool fallback);
+std::string text_at(const nlohmann::json& object, const char* key);
+// A member as a list of steps: a Sequence's, itself alone, or none for null.
+std::vector<nlohmann::json> steps_of(const nlohmann::json& tokenizer, const char* member, const char* inner);
+// An error for a part that is not supported. name: of the folder.
+Error unsupported_part(std::string_view name, std::string_view part, std::string_view seen, std::string_view expected);
+
+// How a model over characters sees text.
+struct CharacterRules {
+  std::vector<std::string> normalizer;  // three strings a step (text/tokenizer/normalizer.h)
+  std::string space_prefix;             // "", "each", "each_once", "first_once" (text/tokenizer/space_rules.h)
+  bool splits_at_marks = false;
+  bool splits_at_white_space = false;
+  bool strips_space = false;
+};
+Expected<CharacterRules> read_character_rules(const nlohmann::json& tokenizer, std::string_view name);
+
+// The same of a model over bytes: its normaliser, and the name of its rule for words (tokenizer.ggml.pre).
+struct ByteRules {
+  std::vector<std::string> normalizer;
+  std::string split_name;
+};
+Expected<ByteRules> read_byte_rules(const nlohmann::json& tokenizer, std::string_view name);
+
+// The other direction. A step and its arguments as a normalizer.
+nlohmann::ordered_json normalizer_json(std::string_view step, std::string_view first, std::string_view second);
+// A rule for words as {"pre_tokenizer": ..., "ignore_merges": ...}; nothing for one that is not listed.
+std::optional<nlohmann::ordered_json> split_json(std::string_view name);
+
+}  // namespace candor::formats::safetensors

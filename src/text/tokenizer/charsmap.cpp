@@ -1,0 +1,120 @@
+#include "text/tokenizer/charsmap.h"
+
+#include <utf8proc.h>
+
+#include <cstring>
+
+#include "base/utf8.h"
+
+namespace candor::text {
+namespace {
+
+constexpr size_t kShortCluster = 6;  // bytes; shorter ones are looked up whole
+
+std::optional<uint32_t> base64_digit(char c) {
+  if (c >= 'A' && c <= 'Z') return static_cast<uint32_t>(c - 'A');
+  if (c >= 'a' && c <= 'z') return static_cast<uint32_t>(c - 'a') + 26;
+  if (c >= '0' && c <= '9') return static_cast<uint32_t>(c - '0') + 52;
+  if (c == '+') return 62;
+  return c == '/' ? std::optional<uint32_t>(63) : std::nullopt;
+}
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  uint32_t bits = 0;
+  int n_bits = 0;
+  for (const char c : text) {
+    const std::optional<uint32_t> digit = base64_digit(c);
+    if (!digit) return std::nullopt;
+    bits = (bits << 6 | *digit) & 0xFFFFFFu;
+    n_bits += 6;
+    if (n_bits < 8) continue;
+    n_bits -= 8;
+    bytes += static_cast<char>(bits >> n_bits & 0xFFu);
+  }
+  return bytes;
+}
+
+// The fields of a unit of the trie.
+uint32_t offset_of(uint32_t unit) {
+  return (unit >> 10) << ((unit & (1u << 9)) >> 6);
+}
+bool has_value(uint32_t unit) {
+  return (unit >> 8 & 1u) != 0;
+}
+uint32_t label_of(uint32_t unit) {
+  return unit & (1u << 31 | 0xFFu);
+}
+uint32_t value_of(uint32_t unit) {
+  return unit & ~(1u << 31);
+}
+
+}  // namespace
+
+std::optional<Charsmap> Charsmap::from_base64(std::string_view text) {
+  const std::optional<std::string> bytes = decode_base64(text);
+  uint32_t n_bytes = 0;
+  if (!bytes || bytes->size() < sizeof(n_bytes)) return std::nullopt;
+  std::memcpy(&n_bytes, bytes->data(), sizeof(n_bytes));
+  if (n_bytes == 0 || n_bytes % sizeof(uint32_t) != 0 || n_bytes > bytes->size() - sizeof(n_bytes)) return std::nullopt;
+  Charsmap map;
+  map.trie_.resize(n_bytes / sizeof(uint32_t));
+  std::memcpy(map.trie_.data(), bytes->data() + sizeof(n_bytes), n_bytes);
+  map.replacements_ = bytes->substr(sizeof(n_bytes) + n_bytes);
+  return map;
+}
+
+std::optional<std::string_view> Charsmap::replacement(std::string_view key) const {
+  uint32_t at = offset_of(trie_[0]);
+  for (const char c : key) {
+    const uint32_t byte = static_cast<uint8_t>(c);
+    at ^= byte;
+    if (byte == 0 || at >= trie_.size() || label_of(trie_[at]) != byte) return std::nullopt;
+    const uint32_t unit = trie_[at];
+    at ^= offset_of(unit);
+    if (!has_value(unit)) continue;
+    const size_t begin = at < trie_.size() ? value_of(trie_[at]) : replacements_.size();
+    if (begin >= replacements_.size()) return std::nullopt;
+    const std::string_view rest = std::string_view(replacements_).substr(begin);
+    return rest.substr(0, rest.find('\0'));
+  }
+  return std::nullopt;
+}
+
+void Charsmap::append(std::string_view cluster, std::string& out) const {
+  if (cluster.size() < kShortCluster) {
+    if (const auto text = replacement(cluster)) {
+      out += *text;
+      return;
+    }
+  }
+  for (size_t at = 0; at < cluster.size();) {
+    const std::string_view character = cluster.substr(at, decode_utf8(cluster, at).length);
+    out += replacement(character).value_or(character);
+    at += character.size();
+  }
+}
+
+std::string Charsmap::apply(std::string_view text) const {
+  std::string out;
+  out.reserve(text.size());
+  utf8proc_int32_t state = 0;
+  size_t begin = 0;
+  uint32_t previous = 0;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    const bool breaks = at != 0 && utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
+                                                                    static_cast<utf8proc_int32_t>(point.value), &state);
+    if (breaks) {
+      append(text.substr(begin, at - begin), out);
+      begin = at;
+    }
+    previous = point.value;
+    at += point.length;
+  }
+  if (begin < text.size()) append(text.substr(begin), out);
+  return out;
+}
+
+}  // namespace candor::text

@@ -1,0 +1,32 @@
+#pragma once
+// SentencePiece's compiled normalisation rules ("precompiled_charsmap"): a 32-bit little-endian size, a double-array
+// trie of that many bytes in darts-clone's layout (keys are UTF-8, values are offsets), and behind it the replacements,
+// each ended by a zero byte. Applied as the `tokenizers` library does: a grapheme cluster of fewer than 6 bytes as a
+// whole, else each of its code points; of several keys that begin there the shortest counts, and replaces all of it.
+// Any bytes make a map that is safe to apply. Immutable; any thread.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace candor::text {
+
+class Charsmap {
+ public:
+  // Nothing where the bytes are no map, or the text is no base64.
+  static std::optional<Charsmap> from_base64(std::string_view text);
+
+  // REQUIRES: valid UTF-8.
+  std::string apply(std::string_view text) const;
+
+ private:
+  std::optional<std::string_view> replacement(std::string_view key) const;
+  void append(std::string_view cluster, std::string& out) const;
+
+  std::vector<uint32_t> trie_;
+  std::string replacements_;
+};
+
+}  // namespace candor::text

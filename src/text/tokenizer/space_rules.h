@@ -1,0 +1,57 @@
+#pragma once
+// How tokenizers over characters write spaces: as U+2581, with one before the first word where the rules say so, and
+// words that merges or pieces never cross. From a model file: "tokenizer.ggml.add_space_prefix" (GGUF's rule: at the
+// start and behind control tokens), or what tokenizer.json says beyond it: "tokenizer.candor.space_prefix",
+// "...split_at_marks", "...split_at_white_space" (which is dropped), "...strip_space" (of generated text).
+// Immutable; any thread.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+
+namespace candor::text {
+
+inline constexpr std::string_view kSpaceMark = "\u2581";
+
+// Where a piece of plain text stands.
+struct FragmentPlace {
+  bool opens_text = true;       // nothing stands before it
+  bool follows_control = true;  // or nothing
+};
+
+class SpaceRules {
+ public:
+  static Expected<SpaceRules> from_model_file(const formats::ModelFile& file);
+
+  // Calls use(word) for each word of the text, spaces written as marks.
+  void for_each_word(std::string_view text, FragmentPlace place,
+                     const std::function<void(std::string_view)>& use) const;
+  // Generated text loses the space before its first word.
+  bool strips_space() const { return strips_space_; }
+
+ private:
+  enum class Prefix : uint8_t {
+    kNever,
+    kAfterControl,
+    kEach,       // before every fragment
+    kEachOnce,   // unless a space stands there already
+    kFirstOnce,  // the same, at the start of the text alone
+  };
+  bool needs_prefix(std::string_view escaped, FragmentPlace place) const;
+  void cut_at_marks(std::string_view text, FragmentPlace place, const std::function<void(std::string_view)>& use) const;
+
+  Prefix prefix_ = Prefix::kAfterControl;
+  bool splits_at_marks_ = false;
+  bool splits_at_white_space_ = false;
+  bool strips_space_ = true;
+};
+
+// Spaces of a text as the pieces write them.
+std::string escape_spaces(std::string_view text);
+std::string unescape_spaces(std::string_view piece);
+
+}  // namespace candor::text
