@@ -1,4 +1,4 @@
-// candor quantize and candor convert: a model to GGUF, in other types or in its own.
+// candor quantize and candor convert: a model in other types, or in the other format.
 
 #include "quantize/quantizer.h"
 
@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "model/hub/hub_folder.h"
+#include "model/hub/hub_writer.h"
 #include "platform/topology.h"
 #include "terminal.h"
 
@@ -27,12 +28,12 @@ struct FileOptions {
   bool force = false;
 };
 
+bool is_gguf_name(const std::string& path) {
+  return path.ends_with(".gguf");
+}
+
 Expected<void> check_target(const FileOptions& options) {
   std::error_code ignored;
-  if (!options.target.ends_with(".gguf")) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: the result is a GGUF file; its name must end in .gguf", printable(options.target)));
-  }
   if (std::filesystem::equivalent(options.source, options.target, ignored)) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{} is both the source and the result; name another file", printable(options.target)));
@@ -59,31 +60,77 @@ Expected<quantize::QuantizeOptions> read_options(const FileOptions& options) {
   return result;
 }
 
-Expected<void> write(const FileOptions& options, const char* label) {
+using Clock = std::chrono::steady_clock;
+
+void say_sizes(const FileOptions& options, uint64_t source, uint64_t written, int64_t n_weights,
+               Clock::time_point began) {
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+  const double bits = 8.0 * static_cast<double>(written) / static_cast<double>(n_weights);
+  write_err(fmt::format("{}: {} to {}, {:.2f} bits a weight, in {}\n", printable(options.target), format_bytes(source),
+                        format_bytes(written), bits, format_ms(ms)));
+}
+
+Expected<void> write_gguf(const FileOptions& options, const char* label) {
   CANDOR_TRY(check_target(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = Clock::now();
   CANDOR_ASSIGN(const quantize::QuantizeReport report, quantize::write_gguf(*file, options.target, quantize_options));
   bar.finish();
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
-  const double bits = 8.0 * static_cast<double>(report.written_bytes) / static_cast<double>(report.n_weights);
-  write_err(fmt::format("{}: {} to {}, {:.2f} bits a weight, in {}\n", printable(options.target),
-                        format_bytes(report.source_bytes), format_bytes(report.written_bytes), bits, format_ms(ms)));
+  say_sizes(options, report.source_bytes, report.written_bytes, report.n_weights, began);
   return {};
 }
 
-int run(const FileOptions& options, const char* label) {
-  if (const auto done = write(options, label); !done) return say_error(done.error().message), kUserInput;
+Expected<void> write_folder(const FileOptions& options, const char* label) {
+  CANDOR_TRY(check_target(options));
+  model::HubWriteOptions write_options;
+  if (!options.type.empty()) {
+    CANDOR_ASSIGN(const quantize::Recipe recipe, quantize::find_recipe(options.type));
+    const bool is_float = recipe.dtype == DType::kF32 || recipe.dtype == DType::kF16 || recipe.dtype == DType::kBF16;
+    if (!is_float) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("--type {}: safetensors hold f32, f16 or bf16; name a .gguf file for other types",
+                              printable(options.type)));
+    }
+    write_options.dtype = recipe.dtype;
+  }
+  CANDOR_ASSIGN(const auto file, model::open_model(options.source));
+  ProgressBar bar(label);
+  write_options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
+  const auto began = Clock::now();
+  CANDOR_ASSIGN(const model::HubWriteReport report, model::write_hub_folder(*file, options.target, write_options));
+  bar.finish();
+  say_sizes(options, report.source_bytes, report.written_bytes, report.n_weights, began);
+  return {};
+}
+
+int finish(const Expected<void>& done) {
+  if (!done) return say_error(done.error().message), kUserInput;
   return kDone;
+}
+
+int run_quantize(const FileOptions& options) {
+  if (options.type.empty() && !options.naive_int8) {
+    return say_error("no type given: candor quantize SOURCE RESULT q4_k_m"), kUserInput;
+  }
+  if (!is_gguf_name(options.target)) {
+    return say_error(
+               fmt::format("{}: the result is a GGUF file; its name must end in .gguf", printable(options.target))),
+           kUserInput;
+  }
+  return finish(write_gguf(options, "quantizing"));
+}
+
+int run_convert(const FileOptions& options) {
+  return finish(is_gguf_name(options.target) ? write_gguf(options, "converting") : write_folder(options, "converting"));
 }
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* help, const std::shared_ptr<FileOptions>& options) {
   CLI::App* command = app.add_subcommand(name, help);
   command->add_option("source", options->source, "a GGUF file, or a folder of safetensors")->required();
-  command->add_option("result", options->target, "the GGUF file to write")->required();
+  command->add_option("result", options->target, "what to write")->required();
   command->add_flag("--force", options->force, "replace the result if it exists");
   return command;
 }
@@ -100,21 +147,15 @@ void add_quantize(CLI::App& app, Action& action) {
   CLI::Option* naive =
       command->add_flag("--naive-int8", options->naive_int8, "int8 with one scale a tensor, for comparison");
   type->excludes(naive);
-  command->callback([options, &action] {
-    action = [options] {
-      if (options->type.empty() && !options->naive_int8) {
-        return say_error("no type given: candor quantize SOURCE RESULT q4_k_m"), kUserInput;
-      }
-      return run(*options, "quantizing");
-    };
-  });
+  command->callback([options, &action] { action = [options] { return run_quantize(*options); }; });
 }
 
 void add_convert(CLI::App& app, Action& action) {
   const auto options = std::make_shared<FileOptions>();
-  CLI::App* command = add_command(app, "convert", "write a folder of safetensors as a GGUF file", options);
+  CLI::App* command = add_command(
+      app, "convert", "to a GGUF file (RESULT.gguf), or to a folder of safetensors (any other RESULT)", options);
   command->add_option("--type", options->type, "store weights as f32, f16 or bf16; left out, as they are");
-  command->callback([options, &action] { action = [options] { return run(*options, "converting"); }; });
+  command->callback([options, &action] { action = [options] { return run_convert(*options); }; });
 }
 
 }  // namespace candor::apps

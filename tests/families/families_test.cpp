@@ -6,12 +6,21 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "backend/all/make_backend.h"
+#include "base/hash.h"
+#include "formats/json_text.h"
+#include "model/arch_text.h"
 #include "model/hub/hub_folder.h"
+#include "model/hub/hub_writer.h"
+#include "model/model.h"
+#include "quantize/quantizer.h"
 #include "support/model_runner.h"
 #include "support/shared_data.h"
+#include "support/temp_folder.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::testing {
 namespace {
@@ -25,16 +34,13 @@ struct Golden {
   bool has_gguf = true;
   // llama.cpp's converter drops Mistral's window, so that its file agrees only where the window holds everything.
   int32_t gguf_rows = kTokens;
+  // llama.cpp itself attends to everything in these two.
+  int32_t llama_cpp_rows = kTokens;
 };
 
 constexpr Golden kGoldens[] = {
-    {"llama"},   {"mistral", true, kWindow},
-    {"mixtral"}, {"qwen2"},
-    {"qwen3"},   {"qwen3moe"},
-    {"gemma2"},  {"gemma3"},
-    {"phi3"},    {"gpt2"},
-    {"olmo2"},   {"smollm3"},
-    {"bloom"},   {"xglm", false},
+    {"llama"},  {"mistral", true, kWindow, kWindow}, {"mixtral"}, {"qwen2"}, {"qwen3"},   {"qwen3moe"}, {"gemma2"},
+    {"gemma3"}, {"phi3", true, kTokens, kWindow},    {"gpt2"},    {"olmo2"}, {"smollm3"}, {"bloom"},    {"xglm", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {
@@ -155,6 +161,66 @@ TEST_P(FamilyGolden, both_formats_give_the_same_bits) {
   a.resize(static_cast<size_t>(golden.gguf_rows));
   b.resize(static_cast<size_t>(golden.gguf_rows));
   EXPECT_EQ(a, b);
+}
+
+// llama_cpp.json: see make_llama_cpp_tokens.py.
+TEST_P(FamilyGolden, llama_cpp_ranks_the_same_token_first_where_the_gap_exceeds_a_tenth) {
+  const Golden& golden = GetParam();
+  if (!golden.has_gguf) GTEST_SKIP() << "llama.cpp does not know the family";
+  auto file = formats::open_model_file(folder_of(golden) / "model.gguf");
+  const auto theirs = formats::read_json_file(folder_of(golden) / "llama_cpp.json", 1 << 16);
+  ASSERT_TRUE(file && theirs && theirs->size() == static_cast<size_t>(kTokens));
+  const std::vector<Logits> ours = logits_of(**file, "cpu", kTokens);
+  int32_t n_compared = 0;
+  for (size_t row = 0; row < static_cast<size_t>(golden.llama_cpp_rows); ++row) {
+    Logits sorted = ours[row];
+    std::ranges::partial_sort(sorted, sorted.begin() + 2, std::greater<>());
+    if (sorted[0] - sorted[1] <= 0.1f) continue;
+    ++n_compared;
+    EXPECT_EQ(std::ranges::max_element(ours[row]) - ours[row].begin(), (*theirs)[row].get<int64_t>()) << row;
+  }
+  EXPECT_GE(n_compared, golden.llama_cpp_rows / 2);
+}
+
+std::vector<std::string> tensor_lines(const formats::ModelFile& file) {
+  std::vector<std::string> lines;
+  for (const TensorView& tensor : file.tensors()) {
+    const uint64_t hash = hash_bytes({tensor.data, tensor.n_bytes});
+    lines.push_back(std::string(tensor.name) + " " + to_string(tensor.shape) + " " +
+                    std::string(dtype_info(tensor.dtype).name) + " " + std::to_string(hash));
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+// To GGUF and back to a folder: the same tensors to the bit, the same architecture, the same tokens.
+TEST_P(FamilyGolden, survives_the_way_to_the_other_format_and_back) {
+  const TempFolder folder;
+  auto original = model::open_model(folder_of(GetParam()));
+  ASSERT_TRUE(original) << original.error().message;
+  const auto written = quantize::write_gguf(**original, folder.path() / "m.gguf", {});
+  ASSERT_TRUE(written) << written.error().message;
+  auto gguf = model::open_model(folder.path() / "m.gguf");
+  ASSERT_TRUE(gguf) << gguf.error().message;
+  const auto back = model::write_hub_folder(**gguf, folder.path() / "m", {});
+  ASSERT_TRUE(back) << back.error().message;
+  auto again = model::open_model(folder.path() / "m");
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(quantize::write_gguf(**again, folder.path() / "again.gguf", {}));
+  auto gguf_again = model::open_model(folder.path() / "again.gguf");
+  ASSERT_TRUE(gguf_again) << gguf_again.error().message;
+  EXPECT_EQ(tensor_lines(**gguf), tensor_lines(**gguf_again));
+  const auto spec = model::read_arch(**original);
+  const auto spec_again = model::read_arch(**again);
+  ASSERT_TRUE(spec && spec_again);
+  EXPECT_EQ(model::to_text(*spec), model::to_text(*spec_again));
+  EXPECT_EQ(*spec, *spec_again);
+  const auto tokenizer = text::Tokenizer::from_model_file(**original);
+  const auto tokenizer_again = text::Tokenizer::from_model_file(**again);
+  ASSERT_TRUE(tokenizer && tokenizer_again);
+  const std::string text = "Once upon a time, 123 little caf\u00e9s.\n";
+  EXPECT_EQ((*tokenizer)->encode(text, {}), (*tokenizer_again)->encode(text, {}));
+  EXPECT_EQ((*tokenizer)->special().eos, (*tokenizer_again)->special().eos);
 }
 
 INSTANTIATE_TEST_SUITE_P(families, FamilyGolden, ::testing::ValuesIn(kGoldens),

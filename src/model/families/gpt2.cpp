@@ -35,7 +35,7 @@ constexpr std::array kHubTensors = {
     HubTensor{"blk.*.ffn_down.bias", "transformer.h.*.mlp.c_proj.bias"},
 };
 constexpr std::string_view kHubIgnored[] = {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"};
-constexpr HubForm kHub[] = {{"gpt2", "gelu_new", kHubTensors, kHubIgnored}};
+constexpr HubForm kHub[] = {{"gpt2", "gelu_new", kHubTensors, kHubIgnored, nullptr, true}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "gpt2"), backend::NormKind::kLayer));

@@ -7,7 +7,9 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
+#include "backend/op_specs.h"
 #include "formats/quote.h"
+#include "model/hparams.h"
 
 namespace candor::model {
 namespace {
@@ -169,7 +171,8 @@ class ConfigReader {
     const std::string type = named != nullptr && named->is_string() ? named->get<std::string>() : "default";
     if (type == "default") return {};
     if (type == "longrope" || type == "su") return read_long_rope(rope);
-    if (type != "linear" && type != "yarn" && type != "llama3") {
+    if (type == "llama3") return {};  // llama3_factors()
+    if (type != "linear" && type != "yarn") {
       return unsupported("rope_type", type, "default, linear, yarn, llama3, longrope");
     }
     const double factor = number(rope, "factor", 1.0);
@@ -177,24 +180,17 @@ class ConfigReader {
     add("rope.scaling.factor", factor);
     if (type == "linear") return {};
     add_original_context(rope);
-    if (type == "llama3") {
-      add("rope.scaling.low_freq_factor", number(rope, "low_freq_factor", 1.0));
-      add("rope.scaling.high_freq_factor", number(rope, "high_freq_factor", 4.0));
-      return {};
-    }
     return read_yarn(rope, factor);
   }
 
   Expected<void> read_partial(double share) {
     if (share == 1.0) return {};
-    const json* dim = find_any(config_, {"head_dim"});
-    const json* width = find_any(config_, {"hidden_size"});
-    const json* heads = find_any(config_, {"num_attention_heads"});
-    if (dim == nullptr && (width == nullptr || heads == nullptr || !heads->is_number_unsigned() || *heads == 0))
-      return {};
-    const uint64_t head_dim = dim != nullptr ? dim->get<uint64_t>() : width->get<uint64_t>() / heads->get<uint64_t>();
+    const double heads = number(config_, "num_attention_heads", 0.0);
+    const double per_head = heads >= 1.0 ? std::floor(number(config_, "hidden_size", 0.0) / heads) : 0.0;
+    const double head_dim = number(config_, "head_dim", per_head);
+    if (!(head_dim >= 1.0 && head_dim <= static_cast<double>(kMaxWidth))) return {};
     if (!(share > 0.0 && share < 1.0)) return bad("partial_rotary_factor", share, "a share of 1");
-    add("rope.dimension_count", static_cast<uint64_t>(share * static_cast<double>(head_dim)));
+    add("rope.dimension_count", static_cast<uint64_t>(share * head_dim));
     return {};
   }
 
@@ -243,6 +239,42 @@ Expected<std::optional<double>> hub_number(const json& config, const char* key) 
   if (value->is_number()) return std::optional<double>(value->get<double>());
   return fail(ErrorKind::kInvalidInput,
               fmt::format("config.json: \"{}\" is {}, expected a number", key, formats::in_quotes(value->dump())));
+}
+
+Expected<std::vector<float>> llama3_factors(const json& config, std::string_view name) {
+  const json* rope = find_any(config, {"rope_parameters", "rope_scaling"});
+  std::vector<float> factors;
+  if (rope == nullptr || !rope->is_object() || rope->value("rope_type", json()) != "llama3") return factors;
+  const auto number = [&](const char* key, double fallback) {
+    const json* value = find_any(*rope, {key});
+    if (value == nullptr) value = find_any(config, {key});
+    return value != nullptr && value->is_number() ? value->get<double>() : fallback;
+  };
+  const double heads = number("num_attention_heads", 0.0);
+  const double head_dim = number("head_dim", heads > 0.0 ? number("hidden_size", 0.0) / heads : 0.0);
+  backend::RopeSpec spec;
+  spec.base = number("rope_theta", spec.base);
+  spec.factor = number("factor", 1.0);
+  spec.low_freq_factor = number("low_freq_factor", spec.low_freq_factor);
+  spec.high_freq_factor = number("high_freq_factor", spec.high_freq_factor);
+  if (!(head_dim >= 2.0 && head_dim <= static_cast<double>(kMaxWidth))) return factors;  // refused with the sizes
+  const double original = number("original_max_position_embeddings", 0.0);
+  const bool is_good = spec.base > 1.0 && spec.factor > 0.0 && spec.low_freq_factor > 0.0 &&
+                       spec.high_freq_factor > spec.low_freq_factor && original >= 1.0 &&
+                       original <= static_cast<double>(kMaxPositions);
+  if (!is_good) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: \"rope_scaling\" is {}, expected a factor, low_freq_factor below high_freq_factor and "
+                            "original_max_position_embeddings",
+                            name, formats::in_quotes(rope->dump())));
+  }
+  spec.n_dims = static_cast<int32_t>(head_dim) / 2 * 2;
+  const std::vector<double> plain = backend::rope_frequencies(spec);
+  spec.original_positions = static_cast<int32_t>(original);
+  spec.scaling = backend::RopeScaling::kLlama3;
+  const std::vector<double> scaled = backend::rope_frequencies(spec);
+  for (size_t i = 0; i < plain.size(); ++i) factors.push_back(static_cast<float>(plain[i] / scaled[i]));
+  return factors;
 }
 
 Expected<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/meta_list.h"
@@ -18,5 +19,9 @@ Expected<std::optional<double>> hub_number(const nlohmann::json& config, const c
 // prefix: the family's, "llama". name: of the file, for errors.
 Expected<void> read_hub_config(const nlohmann::json& config, std::string_view prefix, std::string_view name,
                                const HubForm& form, formats::MetaList& metadata);
+
+// The divisors of frequencies by Llama 3's rule, as "rope_freqs.weight" holds them; empty where config.json has
+// another.
+Expected<std::vector<float>> llama3_factors(const nlohmann::json& config, std::string_view name);
 
 }  // namespace candor::model

@@ -16,6 +16,7 @@
 #include "model/families/families.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_names.h"
 
 namespace candor::model {
 
@@ -43,32 +44,6 @@ std::string supported_types() {
     for (const HubForm& form : family.hub) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
   }
   return names;
-}
-
-// "model.layers.3.mlp.experts.5.w" against "model.layers.*.mlp.experts.#.w".
-struct Match {
-  std::string block;
-  std::string expert;
-};
-std::optional<Match> match_name(std::string_view pattern, std::string_view name) {
-  Match match;
-  size_t at = 0;
-  for (const char c : pattern) {
-    if (c != '*' && c != '#') {
-      if (at == name.size() || name[at++] != c) return std::nullopt;
-      continue;
-    }
-    std::string& digits = c == '*' ? match.block : match.expert;
-    while (at < name.size() && name[at] >= '0' && name[at] <= '9') digits += name[at++];
-    if (digits.empty() || digits.size() > 6) return std::nullopt;
-  }
-  return at == name.size() ? std::optional<Match>(match) : std::nullopt;
-}
-
-std::string fill_name(std::string_view pattern, const Match& match) {
-  std::string name;
-  for (const char c : pattern) name += c == '*' ? match.block : c == '#' ? match.expert : std::string(1, c);
-  return name;
 }
 
 // The first checkpoints of some families name no stem.
@@ -305,8 +280,13 @@ class HubReader {
         {file_->names_.emplace_back(std::move(name)), DType::kF32, shape, copy.data(), copy.size()});
   }
 
-  // "long rope" lists its factors in config.json.
+  // "long rope" lists its factors in config.json; those of Llama 3's rule are computed, as GGUF files hold them.
   Expected<void> add_rope_factors() {
+    CANDOR_ASSIGN(const std::vector<float> computed, llama3_factors(config_, path_name("config.json")));
+    if (!computed.empty()) {
+      add_tensor("rope_freqs.weight", {1, {static_cast<int64_t>(computed.size())}}, computed);
+      return {};
+    }
     for (const char* member : {"rope_parameters", "rope_scaling"}) {
       if (!config_.contains(member) || !config_[member].is_object()) continue;
       for (const char* which : {"long", "short"}) {
@@ -325,8 +305,7 @@ class HubReader {
     return {};
   }
 
-  // Families with a table of positions that is not published: sines, then cosines, of position + 2 (the first two rows
-  // are padding's), as fairseq's models have them.
+  // Families with a table of positions that is not published.
   Expected<void> add_sinusoids(const Family& family) {
     const bool wants_table =
         std::ranges::any_of(family.tensors, [](const TensorName& row) { return row.role == TensorRole::kPositions; });
@@ -338,17 +317,7 @@ class HubReader {
     const Hparams hparams(*file_, family.name);
     CANDOR_ASSIGN(const int32_t n_positions, hparams.require_int("context_length", {1, 1 << 16}));
     CANDOR_ASSIGN(const int32_t dim, hparams.require_int("embedding_length", {4, 1 << 14}));
-    const int32_t half = dim / 2;
-    std::vector<float> values(static_cast<size_t>(n_positions) * static_cast<size_t>(dim));
-    for (int32_t position = 0; position < n_positions; ++position) {
-      float* row = values.data() + static_cast<size_t>(position) * static_cast<size_t>(dim);
-      for (int32_t i = 0; i < half; ++i) {
-        const double angle = (position + 2) * std::exp(-i * std::log(10000.0) / (half - 1));
-        row[i] = static_cast<float>(std::sin(angle));
-        row[half + i] = static_cast<float>(std::cos(angle));
-      }
-    }
-    add_tensor("position_embd.weight", {2, {n_positions, dim}}, values);
+    add_tensor("position_embd.weight", {2, {n_positions, dim}}, sinusoids(n_positions, dim));
     return {};
   }
 

@@ -33,6 +33,7 @@ struct HubForm {
   std::span<const std::string_view> ignored;  // buffers that can be computed
   // Keys of the family's own, under "<prefix>."; may be nullptr.
   Expected<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
+  bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
 };
 
 }  // namespace candor::model

@@ -1,0 +1,42 @@
+#pragma once
+// Writes one .safetensors file: the header for tensors that are listed first, then their bytes one after another, so
+// that a model never stands in memory as a whole. See formats/new_file.h for how the file appears. One thread.
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/new_file.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::formats::safetensors {
+
+struct NewTensor {
+  std::string name;
+  DType dtype = DType::kF32;  // F32, F16 or BF16
+  Shape shape;
+};
+
+class SafetensorsWriter {
+ public:
+  // Refuses names that stand twice.
+  static Expected<SafetensorsWriter> create(const std::filesystem::path& path, std::span<const NewTensor> tensors);
+
+  // The next tensor. REQUIRES: as many bytes as its shape and type say.
+  Expected<void> write_tensor(std::span<const std::byte> bytes);
+  // REQUIRES: every tensor is written.
+  Expected<void> finish();
+
+ private:
+  SafetensorsWriter(NewFile file, std::vector<size_t> tensor_bytes)
+      : file_(std::move(file)), tensor_bytes_(std::move(tensor_bytes)) {}
+
+  NewFile file_;
+  std::vector<size_t> tensor_bytes_;
+  size_t n_written_ = 0;
+};
+
+}  // namespace candor::formats::safetensors

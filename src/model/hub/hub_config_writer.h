@@ -1,0 +1,17 @@
+#pragma once
+// An architecture as config.json: what `transformers` and hub_config read. The other direction of hub_config.h.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "model/arch_spec.h"
+#include "model/hub/hub_form.h"
+
+namespace candor::model {
+
+// file: for what the spec does not hold (factors of "long rope"). Refuses rotations that config.json has no words for.
+Expected<nlohmann::ordered_json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file,
+                                                  const HubForm& form);
+
+}  // namespace candor::model

@@ -1,0 +1,50 @@
+#include "model/hub/hub_names.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace candor::model {
+
+std::optional<Match> match_name(std::string_view pattern, std::string_view name) {
+  Match match;
+  size_t at = 0;
+  for (const char c : pattern) {
+    if (c != '*' && c != '#') {
+      if (at == name.size() || name[at++] != c) return std::nullopt;
+      continue;
+    }
+    std::string& digits = c == '*' ? match.block : match.expert;
+    while (at < name.size() && name[at] >= '0' && name[at] <= '9') digits += name[at++];
+    if (digits.empty() || digits.size() > 6) return std::nullopt;
+  }
+  return at == name.size() ? std::optional<Match>(match) : std::nullopt;
+}
+
+std::string fill_name(std::string_view pattern, const Match& match) {
+  std::string name;
+  for (const char c : pattern) name += c == '*' ? match.block : c == '#' ? match.expert : std::string(1, c);
+  return name;
+}
+
+std::vector<float> sinusoids(int32_t n_positions, int32_t dim) {
+  const int32_t half = dim / 2;
+  std::vector<float> values(static_cast<size_t>(n_positions) * static_cast<size_t>(dim));
+  for (int32_t position = 0; position < n_positions; ++position) {
+    float* row = values.data() + static_cast<size_t>(position) * static_cast<size_t>(dim);
+    for (int32_t i = 0; i < half; ++i) {
+      const double angle = (position + 2) * std::exp(-i * std::log(10000.0) / (half - 1));
+      row[i] = static_cast<float>(std::sin(angle));
+      row[half + i] = static_cast<float>(std::cos(angle));
+    }
+  }
+  return values;
+}
+
+bool is_sinusoids(const TensorView& tensor) {
+  if (tensor.dtype != DType::kF32 || tensor.shape.n_dims != 2 || tensor.shape[1] < 4) return false;
+  const std::vector<float> values =
+      sinusoids(static_cast<int32_t>(tensor.shape[0]), static_cast<int32_t>(tensor.shape[1]));
+  return std::memcmp(values.data(), tensor.data, tensor.n_bytes) == 0;
+}
+
+}  // namespace candor::model

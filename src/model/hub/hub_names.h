@@ -1,0 +1,29 @@
+#pragma once
+// Names of tensors by pattern ("*" is the number of a block, "#" that of an expert), and the table of positions that is
+// not published because it can be computed. Shared by both directions of the hub's format.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/tensor_view.h"
+
+namespace candor::model {
+
+// The digits that stood for the wildcards.
+struct Match {
+  std::string block;
+  std::string expert;
+};
+std::optional<Match> match_name(std::string_view pattern, std::string_view name);
+std::string fill_name(std::string_view pattern, const Match& match);
+
+// [n_positions, dim]: sines, then cosines, of position + 2 (the first two rows are padding's), as fairseq's models have
+// them. REQUIRES: dim >= 4.
+std::vector<float> sinusoids(int32_t n_positions, int32_t dim);
+// Does the tensor hold exactly that?
+bool is_sinusoids(const TensorView& tensor);
+
+}  // namespace candor::model

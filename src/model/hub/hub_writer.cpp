@@ -1,0 +1,229 @@
+#include "model/hub/hub_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "formats/new_file.h"
+#include "formats/quote.h"
+#include "formats/safetensors/safetensors_writer.h"
+#include "formats/safetensors/tokenizer_json_writer.h"
+#include "model/families/families.h"
+#include "model/hub/hub_config_writer.h"
+#include "model/hub/hub_names.h"
+#include "model/model.h"
+#include "tensor/encode.h"
+
+namespace candor::model {
+
+namespace fs = std::filesystem;
+using formats::in_quotes;
+
+namespace {
+
+// One tensor of the folder: a tensor of the file, or the part of one that belongs to one expert.
+struct Item {
+  TensorView view;  // of the file; `name` is the file's
+  HubChange change = HubChange::kNone;
+  formats::safetensors::NewTensor target;
+};
+
+bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+// "blk.3.ffn_up_exps.weight" -> "blk.3.ffn_up.#.weight".
+std::optional<std::string> expert_pattern(std::string_view name) {
+  constexpr std::string_view kEnd = "_exps.weight";
+  if (!name.ends_with(kEnd)) return std::nullopt;
+  return fmt::format("{}.#.weight", name.substr(0, name.size() - kEnd.size()));
+}
+
+// Rows of a head of `size` and the head's parts, back to where they came from (hub_folder's reorder_rows()).
+struct RowOrder {
+  HubChange change;
+  int64_t heads;
+  int64_t parts;
+  int64_t size;
+  int64_t place_here(int64_t head, int64_t part, int64_t i) const {
+    if (change == HubChange::kSplitHeads) return (part * heads + head) * size + i;
+    return head * parts * size + i * parts + part;
+  }
+  int64_t place_there(int64_t head, int64_t part, int64_t i) const { return (head * parts + part) * size + i; }
+};
+
+class HubWriter {
+ public:
+  HubWriter(const formats::ModelFile& file, const fs::path& folder, const HubWriteOptions& options)
+      : file_(file), folder_(folder), options_(options) {}
+
+  Expected<HubWriteReport> write() {
+    CANDOR_ASSIGN(spec_, read_arch(file_));
+    CANDOR_TRY(choose_form());
+    CANDOR_ASSIGN(const nlohmann::ordered_json config, write_hub_config(spec_, file_, *form_));
+    CANDOR_ASSIGN(const auto tokenizer, formats::safetensors::write_tokenizer(file_));
+    CANDOR_TRY(plan_tensors());
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) return fail(ErrorKind::kIo, fmt::format("{}: {}", in_quotes(folder_.string()), error.message()));
+    CANDOR_TRY(put("config.json", config));
+    CANDOR_TRY(put("tokenizer.json", tokenizer.tokenizer));
+    CANDOR_TRY(put("tokenizer_config.json", tokenizer.config));
+    CANDOR_TRY(put("generation_config.json", tokenizer.generation));
+    CANDOR_TRY(write_tensors());
+    return report_;
+  }
+
+ private:
+  Expected<void> put(const char* name, const nlohmann::ordered_json& json) const {
+    return formats::write_file(folder_ / name,
+                               json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  }
+
+  // The form that has a place for every tensor; of several the last, where the model has a window.
+  Expected<void> choose_form() {
+    const auto family = std::ranges::find(families(), spec_.family, &Family::name);
+    if (family == families().end()) return fail(ErrorKind::kUnsupported, "no family of this name");
+    family_ = &*family;
+    const bool has_window = spec_.blocks.front().attn.window_tokens > 0;
+    std::string missing;
+    for (const HubForm& form : family_->hub) {
+      const auto homeless = std::ranges::find_if(
+          file_.tensors(), [&](const TensorView& tensor) { return !is_known(tensor) && !place(tensor, form); });
+      if (homeless != file_.tensors().end()) {
+        missing = homeless->name;
+      } else if (form_ == nullptr || has_window) {
+        form_ = &form;
+      }
+    }
+    if (form_ != nullptr) return {};
+    return fail(ErrorKind::kUnsupported, fmt::format("tensor {} has no name in a folder of safetensors of family {}",
+                                                     in_quotes(missing), spec_.family));
+  }
+
+  // Tensors that config.json says in its own way.
+  bool is_known(const TensorView& tensor) const {
+    if (tensor.name == "position_embd.weight" && is_sinusoids(tensor)) return true;
+    return std::ranges::any_of(family_->ignored, [&](std::string_view pattern) {
+      return match_name(pattern, tensor.name) || pattern == tensor.name;
+    });
+  }
+
+  static const HubTensor* place(const TensorView& tensor, const HubForm& form) {
+    const std::string name = expert_pattern(tensor.name).value_or(std::string(tensor.name));
+    for (const HubTensor& row : form.tensors) {
+      if (match_name(row.name, name) || match_name(row.name, fill_expert(name, "0"))) return &row;
+    }
+    return nullptr;
+  }
+  static std::string fill_expert(const std::string& name, std::string_view expert) {
+    return fill_name(name, {.block = "*", .expert = std::string(expert)});
+  }
+
+  Expected<void> plan_tensors() {
+    for (const TensorView& tensor : file_.tensors()) {
+      const HubTensor* row = place(tensor, *form_);
+      if (row == nullptr) continue;
+      if (!dtype_info(tensor.dtype).is_weight) {
+        return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: type {} can't be written as safetensors",
+                                                         in_quotes(tensor.name), dtype_info(tensor.dtype).name));
+      }
+      report_.source_bytes += tensor.n_bytes;
+      report_.n_weights += tensor.shape.n_elements();
+      const auto pattern = expert_pattern(tensor.name);
+      if (!pattern) {
+        add_item(tensor, *row, std::string(tensor.name));
+        continue;
+      }
+      for (int64_t expert = 0; expert < tensor.shape[0]; ++expert) {
+        TensorView part = tensor;
+        part.shape = {2, {tensor.shape[1], tensor.shape[2]}};
+        part.n_bytes = tensor.n_bytes / static_cast<size_t>(tensor.shape[0]);
+        part.data = tensor.data + static_cast<size_t>(expert) * part.n_bytes;
+        add_item(part, *row, fill_expert(*pattern, std::to_string(expert)));
+      }
+    }
+    return {};
+  }
+
+  void add_item(const TensorView& view, const HubTensor& row, const std::string& name) {
+    const bool is_matrix = view.shape.n_dims >= 2;
+    DType dtype = is_float(view.dtype) ? view.dtype : DType::kF32;
+    if (options_.dtype && is_matrix) dtype = *options_.dtype;
+    Shape shape = view.shape;
+    if (row.change == HubChange::kTranspose) std::swap(shape.dims[0], shape.dims[1]);
+    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}});
+  }
+
+  Expected<void> write_tensors() {
+    std::vector<formats::safetensors::NewTensor> targets;
+    for (const Item& item : items_) targets.push_back(item.target);
+    CANDOR_ASSIGN(auto writer, formats::safetensors::SafetensorsWriter::create(folder_ / "model.safetensors", targets));
+    uint64_t done = 0;
+    for (const Item& item : items_) {
+      if (!file_.still_intact()) {
+        return fail(ErrorKind::kIo, "the model's file has become shorter since it was opened; download it again");
+      }
+      std::vector<float> values(static_cast<size_t>(item.view.shape.n_elements()));
+      decode_elements(item.view.dtype, item.view.data, item.view.shape.n_elements(), values.data());
+      if (item.change != HubChange::kNone && item.change != HubChange::kWiden) values = revert(item, values);
+      std::vector<std::byte> bytes(values.size() * static_cast<size_t>(dtype_info(item.target.dtype).block_bytes));
+      encode_elements(item.target.dtype, values.data(), static_cast<int64_t>(values.size()), bytes.data());
+      CANDOR_TRY(writer.write_tensor(bytes));
+      report_.written_bytes += bytes.size();
+      done += item.view.n_bytes;
+      if (options_.progress) options_.progress(done, report_.source_bytes);
+    }
+    return writer.finish();
+  }
+
+  std::vector<float> revert(const Item& item, const std::vector<float>& values) const {
+    std::vector<float> result(values.size());
+    if (item.change == HubChange::kAddOne) {
+      std::ranges::transform(values, result.begin(), [](float x) { return x - 1.0f; });
+      return result;
+    }
+    const size_t n_rows = static_cast<size_t>(item.view.shape[0]);
+    const size_t width = values.size() / n_rows;
+    if (item.change == HubChange::kTranspose) {
+      for (size_t row = 0; row < n_rows; ++row) {
+        for (size_t col = 0; col < width; ++col) result[col * n_rows + row] = values[row * width + col];
+      }
+      return result;
+    }
+    const backend::AttnSpec& attn = spec_.blocks.front().attn;
+    const bool is_key = item.view.name.find("attn_k.") != std::string_view::npos;
+    const int64_t heads = is_key ? attn.n_kv_heads : attn.n_heads;
+    const int64_t parts = item.change == HubChange::kSplitHeads ? 3 : 2;
+    const RowOrder order{item.change, heads, parts, static_cast<int64_t>(n_rows) / (heads * parts)};
+    for (int64_t head = 0; head < heads; ++head) {
+      for (int64_t part = 0; part < parts; ++part) {
+        for (int64_t i = 0; i < order.size; ++i) {
+          const auto from = values.begin() + order.place_here(head, part, i) * static_cast<int64_t>(width);
+          std::copy_n(from, width, result.begin() + order.place_there(head, part, i) * static_cast<int64_t>(width));
+        }
+      }
+    }
+    return result;
+  }
+
+  const formats::ModelFile& file_;
+  const fs::path& folder_;
+  const HubWriteOptions& options_;
+  ArchSpec spec_;
+  const Family* family_ = nullptr;
+  const HubForm* form_ = nullptr;
+  std::vector<Item> items_;
+  HubWriteReport report_;
+};
+
+}  // namespace
+
+Expected<HubWriteReport> write_hub_folder(const formats::ModelFile& file, const fs::path& folder,
+                                          const HubWriteOptions& options) {
+  return HubWriter(file, folder, options).write();
+}
+
+}  // namespace candor::model

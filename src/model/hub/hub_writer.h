@@ -1,0 +1,31 @@
+#pragma once
+// A model as the folder that the hub's tools read: config.json, model.safetensors, tokenizer.json,
+// tokenizer_config.json, generation_config.json. The other direction of hub_folder.h: what that reads back is the same
+// model. Quantised tensors are written as the numbers that they decode to.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+
+namespace candor::model {
+
+struct HubWriteOptions {
+  std::optional<DType> dtype;  // of matrices, F32, F16 or BF16; nothing: as they are, and F32 for quantised ones
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+};
+
+struct HubWriteReport {
+  uint64_t source_bytes = 0;  // of tensors
+  uint64_t written_bytes = 0;
+  int64_t n_weights = 0;
+};
+
+// folder: made if it is not there; an old model.safetensors in it is replaced at the end.
+Expected<HubWriteReport> write_hub_folder(const formats::ModelFile& file, const std::filesystem::path& folder,
+                                          const HubWriteOptions& options);
+
+}  // namespace candor::model

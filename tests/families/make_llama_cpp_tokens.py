@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Writes goldens/NAME/llama_cpp.json: the token that llama.cpp ranks first after each token of the golden's prompt.
+
+    python3 make_llama_cpp_tokens.py --llama FOLDER [--gguf NAME=FILE ...]
+
+FOLDER holds llama.cpp: src/ (its sources) and build/ (static libraries). With --gguf nothing is written; the given files
+are compared with the goldens instead: the same first token at every position where the gap exceeds 0.1.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+VOCAB = 288
+PROMPT = [(37 * i * i + 11 * i + 5) % VOCAB for i in range(48)]
+
+
+def build(llama, folder):
+    program = pathlib.Path(folder) / "llama_cpp_logits"
+    libraries = [f"build/{name}" for name in ("src/libllama.a", "ggml/src/libggml.a", "ggml/src/libggml-cpu.a",
+                                              "ggml/src/libggml-base.a")]
+    subprocess.run(["c++", "-O1", "-std=c++17", f"-I{llama}/src/include", f"-I{llama}/src/ggml/include",
+                    HERE / "llama_cpp_logits.cpp", "-o", program, "-Wl,--start-group",
+                    *[llama / name for name in libraries], "-Wl,--end-group", "-fopenmp", "-lpthread", "-ldl"], check=True)
+    return program
+
+
+def logits_of(program, gguf, folder):
+    out = pathlib.Path(folder) / "logits.f32"
+    subprocess.run([program, gguf, out, *map(str, PROMPT)], check=True)
+    return np.fromfile(out, "<f4").reshape(len(PROMPT), VOCAB)
+
+
+def report(name, logits):
+    """Against the `transformers` library's logits."""
+    expected = np.fromfile(HERE / "goldens" / name / "expected.f32", "<f4").reshape(len(PROMPT), VOCAB)
+    ranked = np.sort(expected, axis=1)
+    clear = ranked[:, -1] - ranked[:, -2] > 0.1
+    differ = [int(i) for i in np.nonzero((expected.argmax(1) != logits.argmax(1)) & clear)[0]]
+    print(f"{name:10} {int(clear.sum())} clear positions, differ at {differ}, largest difference "
+          f"{np.abs(expected - logits).max():.2e} of {np.abs(expected).max():.2f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--llama", type=pathlib.Path, required=True)
+    parser.add_argument("--gguf", nargs="*", default=[])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        program = build(options.llama, folder)
+        for pair in options.gguf:
+            name, file = pair.split("=", 1)
+            report(name, logits_of(program, file, folder))
+        for golden in [] if options.gguf else sorted((HERE / "goldens").iterdir()):
+            if not (golden / "model.gguf").exists():
+                continue
+            logits = logits_of(program, golden / "model.gguf", folder)
+            report(golden.name, logits)
+            (golden / "llama_cpp.json").write_text(json.dumps(logits.argmax(1).tolist()) + "\n")
+
+
+if __name__ == "__main__":
+    main()
