@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "model/arch_text.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
 #include "model_choice.h"
@@ -44,42 +47,46 @@ std::string describe(const formats::MetaValue& value) {
   return std::visit(Visitor{}, value);
 }
 
-std::string describe(const backend::RopeSpec& rope) {
-  if (rope.n_dims == 0) return "none";
-  constexpr const char* kScaling[] = {"no scaling", "linear", "yarn", "llama3"};
-  const std::string scaling = kScaling[static_cast<size_t>(rope.scaling)];
-  return fmt::format("{} dims, {}, base {}, {}{}", rope.n_dims,
-                     rope.pairs == backend::RopePairs::kInterleaved ? "pairs (2i, 2i+1)" : "halves", rope.base, scaling,
-                     rope.scaling == backend::RopeScaling::kNone ? "" : fmt::format(" x {}", rope.factor));
+// Bytes of each type, by layer; -1 is what stands outside the blocks.
+using LayerSizes = std::map<int32_t, std::map<std::string_view, size_t>>;
+
+LayerSizes layer_sizes(const formats::ModelFile& file) {
+  LayerSizes sizes;
+  for (const TensorView& tensor : file.tensors()) {
+    int32_t layer = -1;
+    if (tensor.name.starts_with("blk.")) {
+      std::from_chars(tensor.name.data() + 4, tensor.name.data() + tensor.name.size(), layer);
+    }
+    sizes[layer][dtype_info(tensor.dtype).name] += tensor.n_bytes;
+  }
+  return sizes;
 }
 
-std::string describe(const model::BlockSpec& block) {
-  const backend::AttnSpec& attn = block.attn;
-  return fmt::format("attention {} heads of {} on {} K/V heads{}, rotary {}; {} ffn {}", attn.n_heads, attn.head_dim,
-                     attn.n_kv_heads, attn.window_tokens > 0 ? fmt::format(", window {}", attn.window_tokens) : "",
-                     describe(attn.rope), block.ffn.gate == backend::GateKind::kSilu ? "gated SiLU" : "gated GELU",
-                     block.ffn.ffn_dim);
+std::string size_line(const std::string& name, const std::map<std::string_view, size_t>& types) {
+  size_t total = 0;
+  std::string parts;
+  for (const auto& [type, bytes] : types) {
+    total += bytes;
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", type, format_bytes(bytes));
+  }
+  return fmt::format("{:<14} {} ({})\n", name, format_bytes(total), parts);
 }
 
-// Equal layers in a row share a line.
-std::string describe_blocks(const model::ArchSpec& spec) {
+// Layers of equal sizes in a row share a line.
+std::string describe_layers(const formats::ModelFile& file) {
   std::string out;
-  for (size_t i = 0; i < spec.blocks.size();) {
-    size_t end = i + 1;
-    while (end < spec.blocks.size() && spec.blocks[end] == spec.blocks[i]) ++end;
-    const std::string layers = end - i == 1 ? fmt::format("layer {}", i) : fmt::format("layers {}-{}", i, end - 1);
-    out += fmt::format("{:<14} {}\n", layers, describe(spec.blocks[i]));
-    i = end;
+  const LayerSizes sizes = layer_sizes(file);
+  for (auto at = sizes.begin(); at != sizes.end();) {
+    const auto first = at;
+    while (at != sizes.end() && at->second == first->second && (first->first >= 0 || at == first)) ++at;
+    const int32_t last = std::prev(at)->first;
+    const std::string name = first->first < 0       ? "embed, head"
+                             : last == first->first ? fmt::format("layer {}", last)
+                                                    : fmt::format("layers {}-{}", first->first, last);
+    out += size_line(name, first->second);
+    if (last != first->first) out.insert(out.size() - 1, " each");
   }
   return out;
-}
-
-std::string describe_architecture(const model::ArchSpec& spec) {
-  return fmt::format("{:<14} {}\n{:<14} {} wide, vocabulary {}, {} positions, {} head\n", "family", spec.family,
-                     "shape", spec.dim, spec.vocab, spec.max_positions, spec.head.tied ? "tied" : "untied") +
-         describe_blocks(spec) +
-         fmt::format("{:<14} {} norm, epsilon {:g}\n", "final norm",
-                     spec.final_norm.kind == backend::NormKind::kRms ? "RMS" : "layer", spec.final_norm.epsilon);
 }
 
 std::string describe_weights(const formats::ModelFile& file) {
@@ -136,6 +143,20 @@ std::string tensor_table(const formats::ModelFile& file) {
   return out;
 }
 
+nlohmann::ordered_json layer_json(const model::BlockSpec& block, const LayerSizes::mapped_type& sizes) {
+  nlohmann::ordered_json json = {{"n_heads", block.attn.n_heads},       {"n_kv_heads", block.attn.n_kv_heads},
+                                 {"head_dim", block.attn.head_dim},     {"window_tokens", block.attn.window_tokens},
+                                 {"rope_dims", block.attn.rope.n_dims}, {"rope_base", block.attn.rope.base},
+                                 {"ffn_dim", block.ffn.ffn_dim}};
+  if (block.ffn.is_moe()) {
+    json["n_experts"] = block.ffn.moe.n_experts;
+    json["n_experts_used"] = block.ffn.moe.n_used;
+  }
+  json["bytes"] = nlohmann::ordered_json::object();
+  for (const auto& [type, bytes] : sizes) json["bytes"][std::string(type)] = bytes;
+  return json;
+}
+
 nlohmann::ordered_json to_json(const formats::ModelFile& file, const Expected<model::ArchSpec>& spec) {
   nlohmann::ordered_json json;
   json["format"] = file.info().format;
@@ -158,13 +179,12 @@ nlohmann::ordered_json to_json(const formats::ModelFile& file, const Expected<mo
                           {"vocab", spec->vocab},
                           {"max_positions", spec->max_positions},
                           {"tied_head", spec->head.tied}};
-  for (const model::BlockSpec& block : spec->blocks)
-    json["architecture"]["layers"].push_back({{"n_heads", block.attn.n_heads},
-                                              {"n_kv_heads", block.attn.n_kv_heads},
-                                              {"head_dim", block.attn.head_dim},
-                                              {"window_tokens", block.attn.window_tokens},
-                                              {"rope_base", block.attn.rope.base},
-                                              {"ffn_dim", block.ffn.ffn_dim}});
+  const LayerSizes sizes = layer_sizes(file);
+  for (size_t i = 0; i < spec->blocks.size(); ++i) {
+    const auto layer = sizes.find(static_cast<int32_t>(i));
+    json["architecture"]["layers"].push_back(
+        layer_json(spec->blocks[i], layer == sizes.end() ? LayerSizes::mapped_type() : layer->second));
+  }
   return json;
 }
 
@@ -174,9 +194,8 @@ std::string overview(const formats::ModelFile& file, const Expected<model::ArchS
                   file.info().paths.size() > 1 ? fmt::format(" in {} parts", file.info().paths.size()) : "");
   if (const auto name = formats::meta_string(file, "general.name"); name && *name)
     out += fmt::format("{:<14} {}\n", "name", printable(**name));
-  out +=
-      spec ? describe_architecture(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
-  out += describe_weights(file);
+  out += spec ? model::to_text(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
+  out += describe_weights(file) + describe_layers(file);
   if (spec) out += describe_kv(*spec);
   return out + describe_tokenizer(file);
 }
