@@ -1,46 +1,136 @@
-// docs/models.md says what the program knows.
+// docs/models.md holds tables that are made here, from the program's own data and the goldens, between the lines
+// "<!-- made: NAME -->" and "<!-- end -->". CANDOR_WRITE_DOCS=1 writes them anew.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "model/families/families.h"
+#include "model/hub/hub_folder.h"
+#include "model/model.h"
 #include "quantize/recipe.h"
 #include "support/shared_data.h"
 
 namespace candor::testing {
 namespace {
 
-std::string read_text(const std::filesystem::path& path) {
+namespace fs = std::filesystem;
+
+std::string read_text(const fs::path& path) {
   std::ifstream stream(path);
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
 }
 
-std::string family_row(const model::Family& family) {
-  std::string types;
-  for (const model::HubForm& form : family.hub) {
-    types += fmt::format("{}`{}`", types.empty() ? "" : ", ", form.model_type);
+std::string positions_of(const model::ArchSpec& spec) {
+  std::set<std::string> kinds;
+  for (const model::BlockSpec& block : spec.blocks) {
+    if (block.attn.max_alibi_bias > 0.0f) kinds.insert("ALiBi");
+    if (block.attn.rope.n_dims == 0) continue;
+    constexpr const char* kScalings[] = {"rotary", "rotary, linear", "rotary, yarn", "rotary, llama3"};
+    const std::string name = kScalings[static_cast<size_t>(block.attn.rope.scaling)];
+    kinds.insert(block.attn.rope.frequency_factors.empty() ? name : name + " with factors");
   }
-  return fmt::format("| `{}` | {} |", family.name, types);
+  if (spec.embed.has_positions) kinds.insert("a table");
+  const bool skips = std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.rope.n_dims == 0; }) &&
+                     std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.rope.n_dims > 0; });
+  std::string text;
+  for (const std::string& kind : kinds) text += (text.empty() ? "" : "; ") + kind;
+  return text + (skips ? ", not in every block" : "");
 }
 
-TEST(models_doc, lists_every_family_with_the_names_of_both_formats) {
-  const std::string doc = read_text(project_file("docs/models.md"));
-  for (const model::Family& family : model::families()) {
-    EXPECT_NE(doc.find(family_row(family)), std::string::npos) << "docs/models.md lacks: " << family_row(family);
+std::string attention_of(const model::ArchSpec& spec) {
+  const model::BlockSpec& block = spec.blocks.front();
+  const auto n_windowed = std::ranges::count_if(spec.blocks, [](const auto& b) { return b.attn.window_tokens > 0; });
+  std::string text = block.attn.n_kv_heads < block.attn.n_heads ? "grouped" : "all heads";
+  if (n_windowed > 0) {
+    const bool is_all = n_windowed == static_cast<int64_t>(spec.blocks.size());
+    text += is_all ? ", window" : ", window in some blocks";
   }
+  if (block.attn.softcap > 0.0f) text += ", capped";
+  if (block.qk_norm == model::QkNorm::kHeads) text += ", norms by head";
+  if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
+  return text;
+}
+
+std::string norms_of(const model::ArchSpec& spec) {
+  const model::BlockSpec& block = spec.blocks.front();
+  constexpr const char* kWiring[] = {"before", "after", "before and after"};
+  return fmt::format("{} {}", block.norm.kind == backend::NormKind::kRms ? "RMS" : "LayerNorm",
+                     kWiring[static_cast<size_t>(block.wiring)]);
+}
+
+std::string ffn_of(const model::ArchSpec& spec) {
+  const model::FfnSpec& ffn = spec.blocks.front().ffn;
+  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)"};
+  return fmt::format("{}{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)],
+                     ffn.is_moe() ? ", experts" : "");
+}
+
+// One row for each golden, which is what a form of a family is proved with.
+std::string families_table() {
+  std::string table =
+      "| `model_type` of config.json | `general.architecture` of GGUF | positions | attention | norms | feed-forward | "
+      "proved with |\n|---|---|---|---|---|---|---|\n";
+  for (const model::Family& family : model::families()) {
+    for (const model::HubForm& form : family.hub) {
+      std::string golden(form.model_type);
+      if (golden == "qwen3_moe") golden = "qwen3moe";
+      if (golden == "gemma3_text") golden = "gemma3";
+      const fs::path folder = project_file("tests/families/goldens/" + golden);
+      const auto file = model::open_model(folder);
+      EXPECT_TRUE(file) << "no golden for " << form.model_type;
+      if (!file) continue;
+      const auto spec = model::read_arch(**file);
+      EXPECT_TRUE(spec) << golden;
+      if (!spec) continue;
+      const std::string proof = fs::exists(folder / "llama_cpp.json") ? ", GGUF, llama.cpp" : "";
+      table += fmt::format("| `{}` | `{}` | {} | {} | {} | {} | safetensors{} |\n", form.model_type, family.name,
+                           positions_of(*spec), attention_of(*spec), norms_of(*spec), ffn_of(*spec), proof);
+    }
+  }
+  return table;
+}
+
+std::string types_table() {
+  std::string table = "| type | of most tensors | bits a weight there |\n|---|---|---|\n";
+  for (const quantize::Recipe& recipe : quantize::recipes()) {
+    const DTypeInfo& info = dtype_info(recipe.dtype);
+    table += fmt::format("| `{}` | {} | {} |\n", recipe.name, info.name,
+                         8.0 * static_cast<double>(info.block_bytes) / static_cast<double>(info.block_elements));
+  }
+  return table;
+}
+
+void expect_table(const std::string& name, const std::string& table) {
+  const fs::path path = project_file("docs/models.md");
+  std::string doc = read_text(path);
+  const std::string opening = "<!-- made: " + name + " -->\n";
+  const size_t begin = doc.find(opening);
+  const size_t end = doc.find("<!-- end -->", begin);
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << "docs/models.md has no place for " << name;
+  const size_t table_begin = begin + opening.size();
+  if (std::getenv("CANDOR_WRITE_DOCS") != nullptr) {
+    doc.replace(table_begin, end - table_begin, table);
+    std::ofstream(path) << doc;
+    return;
+  }
+  EXPECT_EQ(doc.substr(table_begin, end - table_begin), table)
+      << "docs/models.md is out of date: run this test with CANDOR_WRITE_DOCS=1";
+}
+
+TEST(models_doc, lists_every_family_as_its_golden_shows_it) {
+  expect_table("families", families_table());
 }
 
 TEST(models_doc, lists_every_type_that_quantize_writes) {
-  const std::string doc = read_text(project_file("docs/models.md"));
-  for (const quantize::Recipe& recipe : quantize::recipes()) {
-    const std::string cell = fmt::format("`{}`", recipe.name);
-    EXPECT_NE(doc.find(cell), std::string::npos) << "docs/models.md lacks " << cell;
-  }
+  expect_table("types", types_table());
 }
 
 }  // namespace
