@@ -80,6 +80,15 @@ class ConfigWriter {
     config_["head_dim"] = first_.attn.head_dim;
     config_["tie_word_embeddings"] = spec_.head.tied;
     if (form_.activation == "silu") config_["hidden_act"] = form_.activation;
+    for (const char* token : {"bos", "eos", "padding"}) write_token(token);
+  }
+
+  // null where there is none: some families have defaults that lie outside a small vocabulary.
+  void write_token(const std::string& token) {
+    const auto id = formats::meta_int(file_, "tokenizer.ggml." + token + "_token_id");
+    json& value = config_[(token == "padding" ? "pad" : token) + "_token_id"];
+    const bool is_there = id && *id && **id >= 0 && **id < spec_.vocab;
+    value = is_there ? json(**id) : json(nullptr);
   }
 
   void write_norms() {
@@ -90,7 +99,8 @@ class ConfigWriter {
 
   void write_attention() {
     const double scale = static_cast<double>(first_.attn.scale);
-    config_["query_pre_attn_scalar"] = std::round(1e3 / (scale * scale)) / 1e3;
+    const double width = std::round(1e3 / (scale * scale)) / 1e3;
+    config_["query_pre_attn_scalar"] = width == std::floor(width) ? json(static_cast<int64_t>(width)) : json(width);
     if (first_.attn.softcap > 0.0f) config_["attn_logit_softcapping"] = shortest(first_.attn.softcap);
     if (spec_.head.logits.softcap > 0.0f) config_["final_logit_softcapping"] = shortest(spec_.head.logits.softcap);
     const auto windowed =
@@ -165,6 +175,7 @@ class ConfigWriter {
                   hparams.int_or("rope.scaling.original_context_length", spec_.max_positions, {1, kMaxPositions}));
     config_["original_max_position_embeddings"] = original;
     json scaling = {{"rope_type", "longrope"}, {"attention_factor", rope.attention_factor}};
+    scaling["factor"] = static_cast<double>(spec_.max_positions) / original;
     CANDOR_ASSIGN(scaling["long_factor"], factors_of(file_, "rope_factors_long.weight", rope.n_dims));
     CANDOR_ASSIGN(scaling["short_factor"], factors_of(file_, "rope_factors_short.weight", rope.n_dims));
     config_["rope_scaling"] = std::move(scaling);
