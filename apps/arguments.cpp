@@ -71,9 +71,50 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
                      guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess));
 }
 
+// What few ask for: shown by --help-all.
+constexpr const char* kRareGroup = "More options";
+constexpr const char* kRareOptions[] = {
+    "dynatemp-range",
+    "dynatemp-exponent",
+    "typical-p",
+    "xtc-probability",
+    "xtc-threshold",
+    "frequency-penalty",
+    "presence-penalty",
+    "dry-multiplier",
+    "dry-base",
+    "dry-allowed-length",
+    "dry-penalty-last-n",
+    "dry-sequence-breaker",
+    "repeat-last-n",
+    "min-tokens",
+    "no-repeat-ngram-size",
+    "logit-bias",
+    "bad-word",
+    "allowed-token-id",
+    "samplers",
+    "stop-token",
+    "stop-scope",
+    "ignore-eos",
+    "on-context-full",
+    "backend",
+    "kv-type",
+    "no-kv-cache",
+    "grammar-syntax",
+    "n-best",
+    "length-penalty",
+    "search-to-the-end",
+};
+
 class HelpFormatter final : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(34); }
+  explicit HelpFormatter(bool shows_all) : shows_all_(shows_all) { column_width(34); }
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group == kRareGroup && !shows_all_)
+      return fmt::format("\n  --help-all lists {} more options\n", options.size());
+    return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+  }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
   }
@@ -88,6 +129,9 @@ class HelpFormatter final : public CLI::Formatter {
       if (option->get_positional()) rest += " " + option->get_description();
     return fmt::format("Usage: {}{} [options]\n", path, rest);
   }
+
+ private:
+  bool shows_all_;
 };
 
 [[noreturn]] void refuse(const std::string& names, const std::string& value, const std::string& expected) {
@@ -132,8 +176,18 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& ta
       ->type_name(fmt::format("{}", fmt::join(choices, "|")));
 }
 
-std::shared_ptr<CLI::Formatter> help_formatter() {
-  return std::make_shared<HelpFormatter>();
+void group_rare_options(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    for (const char* name : kRareOptions) {
+      CLI::Option* option = command->get_option_no_throw(std::string("--") + name);
+      if (option != nullptr) option->group(kRareGroup);
+    }
+  }
+}
+
+std::string help_of(CLI::App& command, bool shows_all) {
+  command.formatter(std::make_shared<HelpFormatter>(shows_all));
+  return command.help();
 }
 
 void bind_environment(CLI::App& app) {

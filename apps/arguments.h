@@ -21,8 +21,11 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<d
 CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
                         const std::vector<std::string>& choices, const std::string& help);
 
+// The options of every command that few ask for go to a group that help_of() shows on demand. Call after all are added.
+void group_rare_options(CLI::App& app);
+
 // Help that fits a screen: one line an option, the order of what stands behind the command's name in the usage line.
-std::shared_ptr<CLI::Formatter> help_formatter();
+std::string help_of(CLI::App& command, bool shows_all);
 
 // Gives every long option its environment variable: --top-k is CANDOR_TOP_K.
 void bind_environment(CLI::App& app);

@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
   using namespace candor::apps;
   CLI::App app("Candor: an LLM inference engine that gives one answer and hides nothing.", "candor");
   app.set_version_flag("--version", std::string("candor ") + candor::kVersion);
-  app.formatter(help_formatter());
+  app.set_help_all_flag("--help-all", "Print the help with every option and exit");
   Action action;
   add_run(app, action);
   add_chat(app, action);
@@ -41,9 +41,10 @@ int run(int argc, char** argv) {
   add_list(app, action);
   add_doctor(app, action);
   bind_environment(app);
+  group_rare_options(app);
   app.footer(kFooter);
   if (argc == 1) {
-    write_out(app.help());
+    write_out(help_of(app, false));
     return kUserInput;
   }
   try {
@@ -51,9 +52,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     write_out(app.version() + "\n");
     return kDone;
-  } catch (const CLI::Success&) {
+  } catch (const CLI::Success& wish) {
     const auto chosen = app.get_subcommands();
-    write_out(chosen.empty() ? app.help() : chosen.front()->help());
+    const bool shows_all = dynamic_cast<const CLI::CallForAllHelp*>(&wish) != nullptr;
+    write_out(help_of(chosen.empty() ? app : *chosen.front(), shows_all));
     return kDone;
   } catch (const CLI::ParseError& error) {
     say_error(explain_parse_error(app, error));

@@ -15,12 +15,15 @@ TEST(command, help_fits_a_screen) {
   const RunResult result = run_candor({"--help"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_LE(count_lines(result.out), 40) << result.out;
-  for (const char* name : {"run", "chat", "show", "tokenize", "doctor"}) {
+  for (const char* name : {"run", "chat", "serve", "show", "tokenize", "explain", "doctor"}) {
     const RunResult help = run_candor({name, "--help"});
     EXPECT_EQ(help.exit_code, 0);
-    EXPECT_LE(count_lines(help.out), 60) << help.out;  // `run` has some fifty options
+    EXPECT_LE(count_lines(help.out), 40) << help.out;
     EXPECT_EQ(help.out.find('\x1b'), std::string::npos);
   }
+  const RunResult all = run_candor({"run", "--help-all"});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_NE(all.out.find("--dry-base"), std::string::npos) << all.out;
 }
 
 TEST(command, run_streams_text_and_ends_with_its_figures) {
@@ -136,8 +139,8 @@ TEST(command, explain_shows_the_eight_steps) {
   const RunResult page = run_candor(base);
   ASSERT_EQ(page.exit_code, 0) << page.err;
   for (const char* word :
-       {"1 text to tokens", "2 tokens to vectors", "3 ", "4 the last vector", "5 where the time went", "6 token 1",
-        "top_k", "5 left", "7 the choice", "was drawn", "8 token to text"}) {
+       {"1 text to 5 tokens", "2 tokens to vectors", "3 ", "4 the last vector", "5 where the time and the bytes went",
+        "6 token 1", "top_k", "5 left", "7 the choice", "was drawn", "8 token to text"}) {
     EXPECT_NE(page.out.find(word), std::string::npos) << word << " not in:\n" << page.out;
   }
   EXPECT_EQ(page.out.find('\x1b'), std::string::npos);
