@@ -37,6 +37,7 @@ void DraftLength::record(int32_t n_guessed, int32_t n_right) {
     ++n_idle_;
     return;
   }
+  has_begun_ = true;
   const int32_t n_tried = std::min(n_right + 1, n_guessed);  // what stands behind a wrong guess was not tried
   n_right_ = n_right_ * kDecay + n_right;
   n_tried_ = n_tried_ * kDecay + n_tried;

@@ -21,12 +21,15 @@ class DraftLength {
   // n_guessed were checked (0: none were), the first n_right of them came true.
   void record(int32_t n_guessed, int32_t n_right);
 
+  // Guesses were checked before.
+  bool has_begun() const { return has_begun_; }
   double acceptance() const { return n_right_ / n_tried_; }
 
  private:
   // Decaying counts; the start is an assumption that two or three steps correct.
   double n_right_ = 1.4;
   double n_tried_ = 2.0;
+  bool has_begun_ = false;
   int32_t n_idle_ = 0;     // steps since the last guess
   int32_t patience_ = 32;  // steps until the next trial
 };

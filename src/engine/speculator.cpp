@@ -12,6 +12,11 @@ double guess_ns(const LoadedModel& loaded) {
   return loaded.draft && loaded.options.costs ? loaded.options.costs->draft_ms * 1e6 : 0.0;
 }
 
+// A draft model reads the whole text before its first guess. It begins once that costs at most a fortieth of what the
+// answer took so far, so that short answers do not pay for guesses that they never see.
+constexpr double kLeastAnswer = 40.0;
+constexpr double kRowsAtOnce = 16.0;  // read in about the time of one
+
 }  // namespace
 
 Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
@@ -21,6 +26,12 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
   DraftModel& draft = *loaded.draft;
   drafter_ = std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
                                                    loaded.options.max_rows, loaded.n_vocab());
+}
+
+bool Speculator::may_begin(const Choice& choice, const sched::Sequence& sequence) const {
+  const double reading_ns = guess_ns_ * (1.0 + static_cast<double>(sequence.n_tokens()) / kRowsAtOnce);
+  const double answer_ns = static_cast<double>(choice.n_made * costs_.step_ns(1, 0));
+  return choice.draft_length.has_begun() || answer_ns >= kLeastAnswer * reading_ns;
 }
 
 int32_t Speculator::length_for(const Choice& choice, int32_t most, int32_t n_other_rows) const {
@@ -52,9 +63,10 @@ void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) 
     if (!request.rules.may_speculate) continue;
     const int32_t index = static_cast<int32_t>(id - request.id);
     const Choice& choice = request.choice(index);
+    const sched::Sequence& sequence = *scheduler.find(id);
+    if (!may_begin(choice, sequence)) continue;
     const int32_t n = length_for(choice, std::min(n_left, draft::kMaxGuesses), n_rows - 1);
     if (n == 0) continue;
-    const sched::Sequence& sequence = *scheduler.find(id);
     draft::DraftRequest& asked = next_ask();
     asked.sequence = id;
     asked.text = sequence.tokens;

@@ -25,6 +25,7 @@ class Speculator {
   void find_decoding(const sched::Scheduler& scheduler);
   void ask(const sched::Scheduler& scheduler, RequestTable& requests);
   draft::DraftRequest& next_ask();
+  bool may_begin(const Choice& choice, const sched::Sequence& sequence) const;
   int32_t length_for(const Choice& choice, int32_t most, int32_t n_other_rows) const;
 
   // Constant after construction.
