@@ -1,0 +1,218 @@
+// What speculation gains: decoding with and without guesses, one after the other in one engine, as a ratio of times.
+//
+//   candor_bench_speculate MODEL             n-gram guesses on scripted outputs: those that repeat their prompt, those
+//                                            that repeat nothing, and those that begin to repeat and then do not
+//   candor_bench_speculate MODEL DRAFT|ngram 10 prompts in the model's own words, the draft model guessing, or n-grams
+//
+// A scripted output comes from a backend that computes everything and then lifts one token's logit: so random weights
+// can be measured on a text of our choice, at full cost.
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "engine/engine_impl.h"
+
+namespace candor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Script = std::vector<TokenId>;
+constexpr int64_t kNewTokens = 40;
+constexpr int kPromptTokens = 192;
+constexpr float kLift = 40.0f;
+
+class ScriptedBackend final : public backend::Backend {
+ public:
+  ScriptedBackend(std::unique_ptr<Backend> inner, const Script& script) : inner_(std::move(inner)), script_(script) {}
+
+  const backend::BackendInfo& info() const override { return inner_->info(); }
+  Expected<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
+    return inner_->upload(tensor, role);
+  }
+  Expected<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, int32_t n) override {
+    return inner_->make_kv(layout, n);
+  }
+  Expected<void> reserve_arena(const backend::ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
+  Expected<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
+    return inner_->upload_bytes(tensor, role);
+  }
+  uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
+  backend::Ops& ops() override { return inner_->ops(); }
+  void begin_step(const backend::StepBatch& batch, backend::KvStore& kv) override {
+    positions_.clear();
+    for (const int32_t row : batch.out_rows) positions_.push_back(batch.positions[static_cast<size_t>(row)]);
+    inner_->begin_step(batch, kv);
+  }
+  backend::StepTicket end_step() override { return inner_->end_step(); }
+  backend::LogitsView wait(backend::StepTicket ticket) override {
+    const backend::LogitsView view = inner_->wait(ticket);
+    if (script_.empty() || positions_.empty()) return view;
+    const size_t width = static_cast<size_t>(view.n_vocab);
+    logits_.assign(view.data, view.data + width * static_cast<size_t>(view.n_rows));
+    for (size_t row = 0; row < positions_.size(); ++row) {
+      const size_t next = static_cast<size_t>(positions_[row]) + 1;
+      if (next < script_.size()) logits_[row * width + static_cast<size_t>(script_[next])] += kLift;
+    }
+    return {logits_.data(), view.n_rows, view.n_vocab};
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  const Script& script_;
+  std::vector<int32_t> positions_;
+  std::vector<float> logits_;
+};
+
+struct Timed {
+  double decode_ms = 0;
+  Usage usage{};
+};
+
+Timed decode(Engine& engine, Request request, bool speculate) {
+  request.sampling.speculate = speculate;
+  const auto completion = engine.generate(request);
+  if (!completion) {
+    std::cerr << completion.error().message << "\n";
+    std::exit(2);
+  }
+  return {completion->summary.timings.decode_ms, completion->summary.usage};
+}
+
+// Medians over alternating runs.
+Json compare(Engine& engine, const Request& request, int n_runs) {
+  std::vector<double> plain, guessed;
+  Usage usage;
+  plain.push_back(decode(engine, request, false).decode_ms);
+  for (int run = 0; run < n_runs; ++run) {
+    plain.push_back(decode(engine, request, false).decode_ms);
+    const Timed timed = decode(engine, request, true);
+    guessed.push_back(timed.decode_ms);
+    usage = timed.usage;
+  }
+  std::ranges::sort(plain);
+  std::ranges::sort(guessed);
+  const double plain_ms = plain[plain.size() / 2], guessed_ms = guessed[guessed.size() / 2];
+  return {{"tokens", usage.completion_tokens}, {"plain_ms", plain_ms},
+          {"speculated_ms", guessed_ms},       {"ratio", plain_ms / guessed_ms},
+          {"guesses", usage.drafted_tokens},   {"right", usage.accepted_tokens}};
+}
+
+Script random_script(size_t n, int32_t n_vocab, uint32_t seed) {
+  std::mt19937 random(seed);
+  Script script;
+  while (script.size() < n) script.push_back(static_cast<TokenId>(random() % static_cast<uint32_t>(n_vocab)));
+  return script;
+}
+
+// Pairs of the prompt come again, in another order: every pair is followed by something else than before.
+Script misleading_script(size_t n, int32_t n_vocab) {
+  Script script = random_script(kPromptTokens, n_vocab, 5);
+  std::mt19937 random(6);
+  while (script.size() < n) {
+    const size_t at = random() % (kPromptTokens - 2);
+    script.insert(script.end(), {script[at], script[at + 1]});
+  }
+  return script;
+}
+
+Json scripted(Engine& engine, Script& script) {
+  const size_t n = kPromptTokens + static_cast<size_t>(kNewTokens) + 1;
+  const int32_t n_vocab = engine.info().n_vocab;
+  std::map<std::string, Script> scripts;
+  scripts["repeats its prompt"] = random_script(kPromptTokens, n_vocab, 1);
+  while (scripts["repeats its prompt"].size() < n) {
+    const TokenId next = scripts["repeats its prompt"][scripts["repeats its prompt"].size() - kPromptTokens];
+    scripts["repeats its prompt"].push_back(next);
+  }
+  scripts["repeats nothing"] = random_script(n, n_vocab, 2);
+  scripts["misleads"] = misleading_script(n, n_vocab);
+  Json results = Json::array();
+  for (const auto& [name, tokens] : scripts) {
+    for (const double temperature : {0.0, 0.8}) {
+      script = tokens;
+      Request request;
+      request.prompt = TokenPrompt(tokens.begin(), tokens.begin() + kPromptTokens);
+      request.sampling.temperature = temperature;
+      request.sampling.seed = 7;
+      request.sampling.max_tokens = kNewTokens;
+      request.sampling.ignore_eos = true;
+      Json result = compare(engine, request, 1);
+      result["output"] = name;
+      result["temperature"] = temperature;
+      results.push_back(std::move(result));
+    }
+  }
+  return results;
+}
+
+constexpr const char* kPrompts[] = {"Tell me a story about a fox.",
+                                    "What is 7 + 5?",
+                                    "Who are you?",
+                                    "Tell me a story about a brave mouse.",
+                                    "What is the colour of the sky?",
+                                    "Tell me a story about two friends.",
+                                    "How are you?",
+                                    "Tell me a story with a yellow hat.",
+                                    "What is 14 - 6?",
+                                    "Good night!"};
+
+Json own_words(Engine& engine) {
+  Json results = Json::array();
+  for (const char* prompt : kPrompts) {
+    Request request;
+    if (engine.info().has_chat_template) {
+      request.prompt = ChatPrompt{{{"user", prompt}}};
+    } else {
+      request.prompt = TextPrompt{prompt};
+    }
+    request.sampling.temperature = 0.7;
+    request.sampling.seed = 3;
+    request.sampling.max_tokens = 200;
+    Json result = compare(engine, request, 9);
+    result["prompt"] = prompt;
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+int run(int argc, char** argv) {
+  if (argc < 2) return std::cerr << "usage: candor_bench_speculate MODEL [DRAFT|ngram]\n", 2;
+  const bool is_scripted = argc == 2;
+  EngineOptions options;
+  options.model_path = argv[1];
+  options.n_ctx = 512;
+  options.max_running = 1;
+  options.speculation = Speculation::kNgram;
+  if (!is_scripted && std::string_view(argv[2]) != "ngram") {
+    options.speculation = Speculation::kDraft;
+    options.draft_path = argv[2];
+  }
+  Script script;
+  const auto make = [&](const EngineOptions& o) -> Expected<std::unique_ptr<backend::Backend>> {
+    CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
+    return std::make_unique<ScriptedBackend>(std::move(inner), script);
+  };
+  const auto engine = engine::open_with_backend(options, make);
+  if (!engine) return std::cerr << engine.error().message << "\n", 2;
+  const ModelInfo& info = (*engine)->info();
+  Json costs = Json::array();
+  for (const StepCosts::Point& point : info.costs.points) costs.push_back({{"rows", point.n_rows}, {"ms", point.ms}});
+  const Json report = {{"model", info.paths.front().filename().string()},
+                       {"backend", info.backend_description},
+                       {"draft", info.draft_path.filename().string()},
+                       {"step_costs", costs},
+                       {"draft_ms", info.costs.draft_ms},
+                       {"results", is_scripted ? scripted(**engine, script) : own_words(**engine)}};
+  std::cout << report.dump(1) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace candor
+
+int main(int argc, char** argv) {
+  return candor::run(argc, argv);
+}
