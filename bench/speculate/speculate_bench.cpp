@@ -47,6 +47,7 @@ class ScriptedBackend final : public backend::Backend {
     inner_->begin_step(batch, kv);
   }
   backend::StepTicket end_step() override { return inner_->end_step(); }
+  backend::RowsView rows_of(backend::Activation x) override { return inner_->rows_of(x); }
   backend::LogitsView wait(backend::StepTicket ticket) override {
     const backend::LogitsView view = inner_->wait(ticket);
     if (script_.empty() || positions_.empty()) return view;

@@ -86,6 +86,13 @@ struct RequestSummary {
   std::vector<std::string> warnings{};  // what was adjusted: "max_tokens 5000 cut to 380: the context has 512 tokens"
 };
 
+// Of one token of a prompt after those before it.
+struct PromptLogprob {
+  TokenLogprob logprob{};
+  std::vector<TokenLogprob> top{};  // descending, then ascending id
+  bool operator==(const PromptLogprob&) const = default;
+};
+
 struct TokenEvent {
   RequestId request = 0;
   std::int32_t choice = 0;                // below Request::n
@@ -94,6 +101,8 @@ struct TokenEvent {
   std::optional<TokenLogprob> logprob{};  // of `token`, where logprobs >= 0
   std::vector<TokenLogprob> top_logprobs{};       // descending, then ascending id
   std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
+  std::vector<PromptLogprob> prompt_logprobs{};   // in the request's first event only: of its second token and so on
+  std::vector<float> embedding{};                 // [ModelInfo::dim], with Request::pooling
   std::optional<FinishReason> finish{};           // set in the choice's last event only
   std::optional<std::size_t> stop_index{};        // which of SamplingParams::stop or stop_ids ended it
   std::optional<double> score{};                  // of a beam search's answer, with its last event
@@ -117,6 +126,8 @@ struct Completion : CompletedChoice {
   std::vector<CompletedChoice> more_choices{};  // choices 1 to n - 1
   RequestId request = 0;
   RequestSummary summary{};
+  std::vector<PromptLogprob> prompt_logprobs{};
+  std::vector<float> embedding{};
 };
 
 }  // namespace candor

@@ -72,13 +72,14 @@ struct SamplingParams {
                                         // top_p, min_p, xtc; one that is on must not be missing
 
   std::optional<std::uint64_t> seed{};       // absent: one is made and reported in Usage
-  std::optional<std::int64_t> max_tokens{};  // absent: until a stop or the context's end
+  std::optional<std::int64_t> max_tokens{};  // absent: until a stop or the context's end; 0: with prompt_logprobs
   std::int64_t min_tokens = 0;               // before so many, no end token and no stop id is chosen
   std::vector<std::string> stop{};           // ends the text before the string, wherever its tokens' borders lie
   std::vector<TokenId> stop_ids{};           // ends the text like an end token
   StopScope stop_scope = StopScope::kBoth;   // of stop and stop_ids; other than kBoth only where the model reasons
   bool ignore_eos = false;                   // the model's end tokens do not end the text
   std::int32_t logprobs = -1;                // -1 = none; n = the chosen token's and the n most likely
+  std::int32_t prompt_logprobs = -1;         // as logprobs, of the prompt's tokens after the first; the model's own
   bool logprobs_after_chain = false;         // of what is drawn from, not of the model's own distribution
   bool explain = false;                      // each event tells how its token came about
   bool speculate = true;                     // where the engine does
@@ -155,6 +156,13 @@ struct BeamSearch {
   bool early_stopping = true;
 };
 
+// One vector for a text, of length 1: from the model's last hidden states, behind its final norm.
+enum class Pooling : std::uint8_t {
+  kNone,  // the answer is text
+  kMean,  // of all tokens
+  kLast,  // the last token's
+};
+
 struct Request {
   Prompt prompt{};
   SamplingParams sampling{};
@@ -163,6 +171,7 @@ struct Request {
   std::optional<BeamSearch> beams{};
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
+  Pooling pooling = Pooling::kNone;  // else the answer is an embedding, and no text
   OnContextFull on_context_full = OnContextFull::kStop;
   Scheduling scheduling{};
 };

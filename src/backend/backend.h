@@ -136,6 +136,16 @@ struct LogitsView {
   }
 };
 
+// Rows of an activation, readable by the host until the next begin_step.
+struct RowsView {
+  const float* data = nullptr;
+  int32_t n_rows = 0;
+  int32_t n_cols = 0;
+  std::span<const float> row(int32_t i) const {
+    return {data + static_cast<size_t>(i) * static_cast<size_t>(n_cols), static_cast<size_t>(n_cols)};
+  }
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -158,6 +168,8 @@ class Backend {
   virtual void begin_step(const StepBatch& batch, KvStore& kv) = 0;
   virtual StepTicket end_step() = 0;
   virtual LogitsView wait(StepTicket ticket) = 0;
+  // What the step that was waited for left in a slot.
+  virtual RowsView rows_of(Activation x) = 0;
 };
 
 }  // namespace candor::backend

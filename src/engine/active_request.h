@@ -33,6 +33,9 @@ struct ChoiceRules {
   bool ignore_eos = false;
   bool may_speculate = true;
   bool explains = false;
+  int32_t n_prompt_logprobs = -1;
+  Pooling pooling = Pooling::kNone;
+  bool makes_text = true;  // false: the prompt is read, and that is all
 };
 
 struct Choice {
@@ -58,6 +61,9 @@ struct ActiveRequest {
   EventCallback callback{};
   Stopwatch watch;
   RequestSummary summary{};
+  std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
+  std::vector<double> hidden_sum{};              // as well
+  std::optional<EngineError> fault{};            // met then: every choice ends with it
   int64_t deadline_ns = kNever;
   int32_t n_open = 0;       // choices
   bool has_forked = false;  // every open choice has its own sequence

@@ -50,6 +50,8 @@ class Collector {
   void on_event(const TokenEvent& event) {
     if (observer_) observer_(event);
     add(event, event.choice == 0 ? completion_ : completion_.more_choices[static_cast<size_t>(event.choice) - 1]);
+    if (!event.prompt_logprobs.empty()) completion_.prompt_logprobs = event.prompt_logprobs;
+    if (!event.embedding.empty()) completion_.embedding = event.embedding;
     if (event.error) error_ = event.error;
     if (event.summary) end(event);
   }

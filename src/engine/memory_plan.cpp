@@ -24,8 +24,13 @@ int32_t max_guesses(const EngineOptions& options) {
   return std::min(draft::kMaxGuesses, options.max_rows - options.max_running);
 }
 
+int32_t max_shown_rows(const EngineOptions& options) {
+  constexpr int32_t kEnough = 32;  // the weights of the head are read once for all of them
+  return std::min(kEnough, options.max_rows);
+}
+
 int32_t max_out_rows(const EngineOptions& options) {
-  return options.max_running + max_guesses(options);
+  return options.max_running + max_guesses(options) + max_shown_rows(options);
 }
 
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,

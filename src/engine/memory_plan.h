@@ -19,7 +19,9 @@ Expected<void> check_fits(const MemoryPlan& plan);
 
 // Guesses that one step may check, over all sequences.
 int32_t max_guesses(const EngineOptions& options);
-// Rows of logits that one step may give.
+// Rows of prompts whose logits one step may show.
+int32_t max_shown_rows(const EngineOptions& options);
+// Rows of logits that one step may give, those included.
 int32_t max_out_rows(const EngineOptions& options);
 // Of every step of the model, and of the draft model where there is one (nullptr: none).
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,

@@ -29,6 +29,8 @@ class Outbox {
     event.logprob.reset();
     event.top_logprobs.clear();
     event.explanation.reset();
+    event.prompt_logprobs.clear();
+    event.embedding.clear();
     event.finish.reset();
     event.stop_index.reset();
     event.score.reset();

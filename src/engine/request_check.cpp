@@ -63,7 +63,10 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   auto chain = sample::make_chain_params(numbers_of(sampling));
   if (!chain) return to_public(chain.error());
-  const auto max_tokens = sample::check_range("max_tokens", sampling.max_tokens.value_or(1), 1, kMax);
+  const auto shown = sample::check_range("prompt_logprobs", sampling.prompt_logprobs, -1, kMaxLogprobs);
+  if (!shown) return to_public(shown.error());
+  const int64_t least_tokens = sampling.prompt_logprobs >= 0 ? 0 : 1;
+  const auto max_tokens = sample::check_range("max_tokens", sampling.max_tokens.value_or(1), least_tokens, kMax);
   if (!max_tokens) return to_public(max_tokens.error());
   const auto logprobs = sample::check_range("logprobs", sampling.logprobs, -1, kMaxLogprobs);
   if (!logprobs) return to_public(logprobs.error());
@@ -83,7 +86,24 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   rules.ignore_eos = sampling.ignore_eos;
   rules.may_speculate = sampling.speculate;
   rules.explains = sampling.explain;
+  rules.n_prompt_logprobs = sampling.prompt_logprobs;
+  rules.makes_text = sampling.max_tokens != 0;
   return rules;
+}
+
+Result<void> add_pooling(const Request& request, ChoiceRules& rules) {
+  const bool pools = request.pooling != Pooling::kNone;
+  if (pools && (request.n != 1 || request.constraint)) {
+    return invalid("pooling",
+                   "pooling gives one vector: n is " + std::to_string(request.n) + ", expected 1, and no constraint");
+  }
+  const bool is_shown = pools || rules.n_prompt_logprobs >= 0;
+  if (is_shown && request.on_context_full == OnContextFull::kCrop) {
+    return invalid("on_context_full", "on_context_full is crop, expected stop: every token of the prompt is looked at");
+  }
+  rules.pooling = request.pooling;
+  rules.makes_text = rules.makes_text && !pools;
+  return {};
 }
 
 Result<void> check_key(const char* name, const std::string& key) {
@@ -123,9 +143,11 @@ Result<void> fit_context(const Request& request, int32_t n_ctx, ActiveRequest& a
   const std::string numbers =
       "the prompt has " + std::to_string(tokens.size()) + " tokens, the context holds " + std::to_string(n_ctx);
   if (request.on_context_full == OnContextFull::kStop) {
-    if (tokens.size() < room) return {};
-    return EngineError{EngineError::Kind::kContextLength,
-                       numbers + " with at least one for the answer; shorten it, or raise the context limit", "prompt"};
+    const size_t n_answer = active.rules.makes_text ? 1 : 0;
+    if (tokens.size() + n_answer <= room) return {};
+    const std::string answer = active.rules.makes_text ? " with at least one for the answer" : "";
+    return EngineError{EngineError::Kind::kContextLength, numbers + answer + "; shorten it, or raise the context limit",
+                       "prompt"};
   }
   active.spec.on_full = sched::OnFull::kCrop;
   if (tokens.size() <= room) return {};
@@ -163,6 +185,9 @@ Result<void> prepare_beams(const Request& request, const RequestLimits& limits, 
   if (!(beams.length_penalty >= -10.0 && beams.length_penalty <= 10.0)) {
     return invalid("length_penalty",
                    "length_penalty is " + std::to_string(beams.length_penalty) + ", expected -10 to 10");
+  }
+  if (active.rules.n_prompt_logprobs >= 0 || request.pooling != Pooling::kNone) {
+    return unsupported("beams", "a beam search shows no prompt: no prompt_logprobs, no pooling");
   }
   if (active.rules.explains) return unsupported("explain", "a beam search draws nothing that explain could show");
   if (active.rules.logprobs_of == sample::LogprobsOf::kChain)
@@ -226,6 +251,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   if (!n) return to_public(n.error());
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
+  if (auto pooled = add_pooling(request, *rules); !pooled) return pooled.error();
   const auto output = prepare_output(request.sampling, tokens, *limits.tokenizer);
   if (!output) return output.error();
   active->choices.reserve(static_cast<size_t>(request.n));
@@ -234,6 +260,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->rules = std::move(*rules);
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
   active->summary.usage.seed = active->rules.seed;
+  active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();

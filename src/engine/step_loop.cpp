@@ -29,7 +29,8 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded) {
 sched::StepBudget step_budget(const EngineOptions& options) {
   return {.max_rows = options.max_rows,
           .max_prefill_rows = options.prefill_rows > 0 ? options.prefill_rows : options.max_rows,
-          .max_out_rows = max_out_rows(options),
+          .max_out_rows = options.max_running + max_guesses(options),
+          .max_shown_rows = max_shown_rows(options),
           .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }
 
@@ -79,10 +80,10 @@ void StepLoop::step() {
   report.n_preempted = plan.n_preempted;
   report.expected_ms = static_cast<double>(plan.expected_ns) * 1e-6;
   if (!plan.is_empty()) {
-    const backend::LogitsView logits = compute(plan);
+    const StepResult result = compute(plan);
     token_time_ns_ = clock_.now_ns();
-    pick_tokens(plan, logits);
-    report.n_sampled = static_cast<int32_t>(plan.out_rows.size());
+    pick_tokens(plan, result);
+    report.n_sampled = static_cast<int32_t>(plan.out_rows.size()) - plan.n_shown_rows;
     scheduler_.commit(outcomes_);
     fork_choices();
     advance_beams();
@@ -145,36 +146,39 @@ void StepLoop::end_all(ActiveRequest& request, FinishReason reason) {
   }
 }
 
-backend::LogitsView StepLoop::compute(const sched::StepPlan& plan) {
+StepResult StepLoop::compute(const sched::StepPlan& plan) {
   for (const sched::PlannedSlice& slice : plan.slices) requests_.of(slice.sequence->id).watch.on_rows(step_began_ns_);
   for (const kv::BlockCopy& copy : plan.copies) loaded_.kv->copy_block(copy.src, copy.dst, copy.n_tokens);
-  return loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv));
+  StepResult result{.logits = loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv))};
+  if (!plan.out_rows.empty()) result.hidden = loaded_.model->hidden(static_cast<int32_t>(plan.out_rows.size()));
+  return result;
 }
 
-void StepLoop::pick_tokens(const sched::StepPlan& plan, const backend::LogitsView& logits) {
+void StepLoop::pick_tokens(const sched::StepPlan& plan, const StepResult& result) {
   outcomes_.clear();
   picked_.clear();
   for (const sched::PlannedSlice& slice : plan.slices) {
-    if (slice.n_out == 0) continue;
+    if (slice.n_out == 0 && slice.n_shown == 0) continue;
     ActiveRequest& request = requests_.of(slice.sequence->id);
+    viewer_.show(request, slice, result);
+    if (slice.n_out == 0) continue;
     if (request.beams) {
-      outcomes_.push_back(pick_beam(request, slice, logits));
+      outcomes_.push_back(pick_beam(request, slice, result.logits));
       continue;
     }
     const bool is_first = request.n_choices() > 1 && !request.has_forked;
-    outcomes_.push_back(is_first ? pick_first(request, slice, logits) : pick_next(request, slice, logits));
+    outcomes_.push_back(is_first ? pick_first(request, slice, result) : pick_next(request, slice, result));
   }
 }
 
 // Of each row the token is chosen as if the row stood alone; a guess that equals it makes the next row's logits true.
-sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedSlice& slice,
-                                   const backend::LogitsView& logits) {
+sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {
   const sched::Sequence& sequence = *slice.sequence;
   const int32_t choice = static_cast<int32_t>(sequence.id - request.id);
   const size_t n_before = picked_.size();
   bool is_finished = false;
   const auto pick = [&](int32_t i) {
-    const Picked picked = pick_for(request, choice, slice, i, logits);
+    const Picked picked = pick_for(request, choice, slice, i, result);
     is_finished = picked.reason.has_value();
     picked_.push_back(picked.token);
     if (slice.n_draft > 0) text_.push_back(picked.token);
@@ -193,9 +197,9 @@ sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedS
 
 // The prompt of several choices was read: each draws from the same logits; the sequence holds until they fork.
 sched::Outcome StepLoop::pick_first(ActiveRequest& request, const sched::PlannedSlice& slice,
-                                    const backend::LogitsView& logits) {
+                                    const StepResult& result) {
   for (int32_t i = 0; i < request.n_choices(); ++i) {
-    request.choice(i).first_token = pick_for(request, i, slice, 0, logits).token;
+    request.choice(i).first_token = pick_for(request, i, slice, 0, result).token;
   }
   if (!request.choice(0).is_open) count_usage(request, *slice.sequence, slice.n_rows);
   to_fork_.push_back(&request);
@@ -204,9 +208,12 @@ sched::Outcome StepLoop::pick_first(ActiveRequest& request, const sched::Planned
 
 // The token behind `n_right` guesses that came true.
 Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_right,
-                          const backend::LogitsView& logits) {
+                          const StepResult& result) {
   TokenEvent& event = outbox_.add(request, choice);
-  PickInput input = input_for(slice, n_right, logits);
+  const bool is_first = choice == 0 && request.choice(0).n_made == 0;
+  if (is_first) viewer_.finish(request, result.hidden.row(slice.out_row), event);
+  if (request.fault || !request.rules.makes_text) return end_with_prompt(request, event);
+  PickInput input = input_for(slice, n_right, result.logits);
   input.choice = choice;
   input.n_output = static_cast<size_t>(request.choice(choice).n_made);
   const Picked picked = picker_.pick(request, input, event);
@@ -225,6 +232,14 @@ PickInput StepLoop::input_for(const sched::PlannedSlice& slice, int32_t n_right,
           .now_ns = token_time_ns_,
           .guess = n_right < slice.n_draft ? sequence.draft[static_cast<size_t>(n_right)] : kNoToken,
           .text = n_right > 0 ? std::span<const TokenId>(text_) : sequence.tokens};
+}
+
+// The prompt was all there was to compute, or it could not be shown.
+Picked StepLoop::end_with_prompt(ActiveRequest& request, TokenEvent& event) {
+  event.error = request.fault;
+  const FinishReason reason = request.fault ? FinishReason::kError : FinishReason::kLength;
+  end_choice(request, event, reason);
+  return {.reason = reason};
 }
 
 // Choices that ended with their first token never get a sequence.

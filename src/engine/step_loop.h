@@ -14,6 +14,7 @@
 #include "engine/inbox.h"
 #include "engine/loaded_model.h"
 #include "engine/outbox.h"
+#include "engine/prompt_viewer.h"
 #include "engine/request_table.h"
 #include "engine/speculator.h"
 #include "engine/token_picker.h"
@@ -43,14 +44,14 @@ class StepLoop {
   void expire();
   void end_all(ActiveRequest& request, FinishReason reason);
 
-  backend::LogitsView compute(const sched::StepPlan& plan);
-  void pick_tokens(const sched::StepPlan& plan, const backend::LogitsView& logits);
-  sched::Outcome pick_next(ActiveRequest& request, const sched::PlannedSlice& slice, const backend::LogitsView& logits);
-  sched::Outcome pick_first(ActiveRequest& request, const sched::PlannedSlice& slice,
-                            const backend::LogitsView& logits);
+  StepResult compute(const sched::StepPlan& plan);
+  void pick_tokens(const sched::StepPlan& plan, const StepResult& result);
+  sched::Outcome pick_next(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
+  sched::Outcome pick_first(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   Picked pick_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_right,
-                  const backend::LogitsView& logits);
+                  const StepResult& result);
   PickInput input_for(const sched::PlannedSlice& slice, int32_t n_right, const backend::LogitsView& logits) const;
+  Picked end_with_prompt(ActiveRequest& request, TokenEvent& event);
   void fork_choices();
 
   // step_loop_beams.cpp
@@ -82,6 +83,7 @@ class StepLoop {
   RequestTable requests_;
   Speculator speculator_;
   TokenPicker picker_;
+  PromptViewer viewer_;
   std::vector<sched::Outcome> outcomes_;
   std::vector<TokenId> picked_;             // what the outcomes look into
   std::vector<TokenId> text_;               // of a sequence and the guesses of it that came true

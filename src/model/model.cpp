@@ -131,6 +131,10 @@ backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvSt
   return backend_.end_step();
 }
 
+backend::RowsView Model::hidden(int32_t n_out) const {
+  return backend_.rows_of({kLast, n_out, spec_.dim});
+}
+
 void Model::launch_head(Activation x, int32_t n_out) {
   if (n_out == 0) return;
   backend::Ops& ops = backend_.ops();

@@ -67,6 +67,9 @@ class Model {
   // wants logits the head does not run and there is nothing to read.
   // REQUIRES: reserve() covered the batch.
   backend::StepTicket launch(const backend::StepBatch& batch, backend::KvStore& kv);
+  // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
+  // logit rows, at least one.
+  backend::RowsView hidden(int32_t n_out) const;
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);

@@ -23,10 +23,10 @@ float draw_of(const DrawKey& key) {
 }
 
 // The likeliest of the candidates as they are now.
-void Sampler::measure(const PickRequest& request, Pick& pick) {
+void Sampler::measure(int32_t n_logprobs, Pick& pick) {
   const double total = static_cast<double>(candidates_.weigh()) * kWeightUnit;
   log_total_ = static_cast<double>(candidates_.max_logit()) + log_f64(total);
-  const size_t n = std::min(static_cast<size_t>(std::max(0, request.n_logprobs)), candidates_.count());
+  const size_t n = std::min(static_cast<size_t>(std::max(0, n_logprobs)), candidates_.count());
   for (size_t rank = 0; rank < n; ++rank) {
     const Candidate candidate = candidates_.at(rank);
     pick.top.push_back({candidate.token, to_logprob(candidate.logit, log_total_)});
@@ -57,6 +57,15 @@ Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
   return {};
 }
 
+Expected<void> Sampler::score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick) {
+  pick.top.clear();
+  CANDOR_TRY(candidates_.load(logits));
+  measure(n_logprobs, pick);
+  pick.token = token;
+  pick.logprob = to_logprob(logits[static_cast<size_t>(token)], log_total_);
+  return {};
+}
+
 Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   pick.top.clear();
   pick.logprob = 0.0f;
@@ -64,10 +73,10 @@ Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   observe(request, "logits", candidates_);
   const bool wants_logprobs = request.n_logprobs >= 0;
   const bool of_model = request.logprobs_of == LogprobsOf::kModel;
-  if (wants_logprobs && of_model) measure(request, pick);
+  if (wants_logprobs && of_model) measure(request.n_logprobs, pick);
   CANDOR_TRY(choose(request, pick));
   if (!wants_logprobs) return {};
-  if (!of_model) measure(request, pick);
+  if (!of_model) measure(request.n_logprobs, pick);
   const float* logit = of_model ? &request.logits[static_cast<size_t>(pick.token)] : candidates_.find(pick.token);
   pick.logprob = to_logprob(*logit, log_total_);
   return {};
@@ -76,7 +85,7 @@ Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
 Expected<void> Sampler::prepare(const PickRequest& request, Pick& pick) {
   pick.top.clear();
   CANDOR_TRY(candidates_.load(request.logits));
-  measure(request, pick);
+  measure(request.n_logprobs, pick);
   return edit(request);
 }
 

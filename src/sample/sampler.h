@@ -73,13 +73,15 @@ class Sampler {
   }
   // Of a token of the row that was ranked last, as the model has it.
   float logprob_of(const PickRequest& request, TokenId token) const;
+  // As pick() with LogprobsOf::kModel would report them, of a token that is known. REQUIRES: token < V.
+  Expected<void> score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick);
 
  private:
   Expected<void> prepare(const PickRequest& request, Pick& pick);
   Expected<void> edit(const PickRequest& request);
   Logprob scored(size_t rank);
   Expected<void> choose(const PickRequest& request, Pick& pick);
-  void measure(const PickRequest& request, Pick& pick);
+  void measure(int32_t n_logprobs, Pick& pick);
 
   Candidates candidates_;
   ChainScratch scratch_;

@@ -64,8 +64,9 @@ bool Scheduler::has_place_for(const Sequence& sequence) const {
 bool Scheduler::try_admit(Sequence& sequence) {
   int32_t n_cached = 0;
   if (options_.use_prefix_index && options_.use_kv_cache) {
-    const std::span<const TokenId> tokens = sequence.tokens;
-    n_cached = blocks_.match(sequence.key, tokens.first(tokens.size() - 1), sequence.table);  // one is left to compute
+    const bool is_shown = sequence.shown_begin < sequence.shown_end;
+    const size_t most = is_shown ? static_cast<size_t>(sequence.shown_begin) : sequence.tokens.size() - 1;
+    n_cached = blocks_.match(sequence.key, std::span(sequence.tokens).first(most), sequence.table);
   }
   const int32_t n_needed = blocks_.n_missing(sequence.table, sequence.n_tokens()) + n_running();
   if (n_needed > blocks_.pool().n_available() || !blocks_.grow(sequence.table, sequence.n_tokens())) {

@@ -209,5 +209,27 @@ TEST(drafts, without_room_for_its_rows_a_draft_is_left_out) {
   driver.expect_all_right();
 }
 
+TEST(shown_prompts, every_row_is_shown_once_and_in_order_whatever_happens) {
+  std::mt19937 random(11);
+  SchedulerOptions options = small_options();
+  options.n_blocks = 24;  // too few for all: they give way to each other
+  Driver driver(options);
+  int64_t n_preempted = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (SequenceId id = 1; id <= 10; ++id) {
+      Job job = random_job(random, 40, 12);
+      job.shows_prompt = random() % 2 == 0;
+      if (job.shows_prompt) job.on_full = OnFull::kStop;
+      ASSERT_TRUE(driver.add(id, job, static_cast<int32_t>(random() % 3)).has_value());
+      driver.run({.max_rows = 16, .max_prefill_rows = 16, .max_shown_rows = 3}, static_cast<int>(random() % 4));
+    }
+    EXPECT_LT(driver.run({.max_rows = 16, .max_prefill_rows = 16, .max_shown_rows = 3}), 2000);
+    driver.expect_all_right();
+    driver.forget();
+    n_preempted += std::exchange(driver.n_preempted, 0);
+  }
+  EXPECT_GT(n_preempted, 0);
+}
+
 }  // namespace
 }  // namespace candor::sched

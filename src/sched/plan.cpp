@@ -35,6 +35,7 @@ void Scheduler::share_rows(const StepBudget& budget) {
   row_shares_.assign(running_.size(), {});
   n_rows_ = 0;
   n_attended_ = 0;
+  n_shown_left_ = std::max(budget.max_shown_rows, 1);
   share_decoding();
   share_drafts(budget);
   share_prompts(budget);
@@ -87,7 +88,8 @@ void Scheduler::share_prompts(const StepBudget& budget) {
   const auto n_left = [&] { return static_cast<int32_t>(end - n_rows_); };
   const size_t first = readers_.front();
   const int32_t n_first = std::max(rows_that_fit(first, n_left()), std::min(kLeastPromptRows, n_left()));
-  give_rows(first, std::min(running_[first]->n_pending(), readers_.size() == 1 ? n_first : (n_first + 1) / 2));
+  const int32_t n_at_once = std::min(running_[first]->n_pending(), readers_.size() == 1 ? n_first : (n_first + 1) / 2);
+  give_rows(first, rows_that_show(first, n_at_once));
   for (size_t r = 1; r < readers_.size(); ++r) give_rows(readers_[r], rows_that_fit(readers_[r], n_left()));
   give_rows(first, rows_that_fit(first, n_left()));
 }
@@ -98,7 +100,7 @@ int32_t Scheduler::rows_that_fit(size_t i, int32_t n_most) const {
   const int32_t n_given = row_shares_[i].n_rows;
   const int32_t n_past = sequence.n_computed + n_given;
   int32_t low = 0;
-  int32_t high = std::max(0, std::min(n_most, sequence.n_pending() - n_given));
+  int32_t high = rows_that_show(i, std::max(0, std::min(n_most, sequence.n_pending() - n_given)));
   while (low < high) {
     const int32_t n = low + (high - low + 1) / 2;
     const bool fits = options_.costs.step_ns(n_rows_ + n, n_attended_ + attended_pairs(n_past, n)) <= limit_ns_;
@@ -107,7 +109,23 @@ int32_t Scheduler::rows_that_fit(size_t i, int32_t n_most) const {
   return low;
 }
 
+// Of the rows before token `end` that are not computed, those to be shown.
+int32_t Scheduler::rows_to_show(const Sequence& sequence, int32_t end) const {
+  return std::max(0, std::min(end, sequence.shown_end) - std::max(sequence.n_computed, sequence.shown_begin));
+}
+
+// As many further rows of sequence i, up to n_most, as there is room for what they show.
+int32_t Scheduler::rows_that_show(size_t i, int32_t n_most) const {
+  const Sequence& sequence = *running_[i];
+  const int32_t begin = sequence.n_computed + row_shares_[i].n_rows;
+  const int64_t n_shown = rows_to_show(sequence, begin + n_most) - rows_to_show(sequence, begin);
+  if (n_shown <= n_shown_left_) return n_most;
+  return std::max(0, sequence.shown_begin - begin) + static_cast<int32_t>(n_shown_left_);
+}
+
 void Scheduler::give_rows(size_t i, int32_t n_rows) {
+  const int32_t begin = running_[i]->n_computed + row_shares_[i].n_rows;
+  n_shown_left_ -= rows_to_show(*running_[i], begin + n_rows) - rows_to_show(*running_[i], begin);
   n_attended_ += attended_pairs(running_[i]->n_computed + row_shares_[i].n_rows, n_rows);
   n_rows_ += n_rows;
   row_shares_[i].n_rows += n_rows;
@@ -144,6 +162,7 @@ void Scheduler::build_batch() {
   plan_.out_rows.clear();
   plan_.n_prefill_rows = 0;
   plan_.n_draft_rows = 0;
+  plan_.n_shown_rows = 0;
   plan_.expected_ns = options_.costs.step_ns(n_rows_, n_attended_);
   for (size_t i = 0; i < running_.size(); ++i) {
     if (row_shares_[i].n_rows > 0) append_slice(*running_[i], row_shares_[i]);
@@ -160,6 +179,11 @@ void Scheduler::append_slice(const Sequence& sequence, RowShare share) {
   plan_.tokens.insert(plan_.tokens.end(), known, known + share.n_rows);
   plan_.tokens.insert(plan_.tokens.end(), sequence.draft.begin(), sequence.draft.begin() + share.n_draft);
   for (int32_t i = 0; i < slice.n_rows; ++i) plan_.positions.push_back(n_past + i);
+  slice.n_shown = rows_to_show(sequence, n_past + share.n_rows);
+  plan_.n_shown_rows += slice.n_shown;
+  slice.shown_row = static_cast<int32_t>(plan_.out_rows.size());
+  const int32_t first_shown = slice.first_row + std::max(0, sequence.shown_begin - n_past);
+  for (int32_t i = 0; i < slice.n_shown; ++i) plan_.out_rows.push_back(first_shown + i);
   if (share.n_rows == sequence.n_pending()) {
     slice.out_row = static_cast<int32_t>(plan_.out_rows.size());
     slice.n_out = 1 + share.n_draft;

@@ -48,6 +48,7 @@ Expected<void> Scheduler::add(const SequenceSpec& spec) {
   sequence->order = n_arrived_++;
   sequence->queued_at = n_plans_;
   sequence->share_key = spec.share_key;
+  sequence->shown_end = spec.shows_prompt ? sequence->n_tokens() - 1 : 0;
   sequence->n_spare_places = std::clamp(spec.n_places, 1, options_.max_running) - 1;
   shares_.open(spec.share_key);
   waiting_.push_back(std::move(sequence));
@@ -207,6 +208,7 @@ void Scheduler::settle(Sequence& sequence, const PlannedSlice& slice, std::span<
 
 void Scheduler::advance(Sequence& sequence, int32_t n_rows) {
   sequence.n_computed += n_rows;
+  sequence.shown_begin = std::min(std::max(sequence.shown_begin, sequence.n_computed), sequence.shown_end);
   const bool may_be_shared = options_.use_prefix_index && options_.use_kv_cache && sequence.n_cropped == 0;
   if (may_be_shared) blocks_.publish(sequence.key, sequence.tokens, sequence.n_computed, sequence.table);
   if (options_.window_tokens > 0 && options_.use_kv_cache) {

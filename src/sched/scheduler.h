@@ -12,6 +12,8 @@
 //   later (to the same bits). The first always gets what it needs, so everyone finishes.
 // - Sequences that hold give way where nothing else could be computed, so that holders never keep out those that
 //   everyone waits for.
+// - A prompt that is shown is read in chunks of at most max_shown_rows, and takes nothing from the prefix index that it
+//   has not shown.
 // - A full context: kStop leaves the decision to the engine (is_full); kCrop drops the oldest token and computes the
 //   rest again.
 // One engine thread owns a scheduler. After as many sequences as ever run at once it allocates nothing.
@@ -121,6 +123,8 @@ class Scheduler {
   void share_drafts(const StepBudget& budget);
   void share_prompts(const StepBudget& budget);
   int32_t rows_that_fit(size_t i, int32_t n_most) const;
+  int32_t rows_to_show(const Sequence& sequence, int32_t end) const;
+  int32_t rows_that_show(size_t i, int32_t n_most) const;
   void give_rows(size_t i, int32_t n_rows);
   void reserve_blocks();
   bool reserve(size_t i);
@@ -143,6 +147,7 @@ class Scheduler {
   std::vector<size_t> readers_;       // of running_: those that read prompts, in turn
   int64_t n_rows_ = 0;                // given so far
   int64_t n_attended_ = 0;
+  int64_t n_shown_left_ = 0;
   int64_t limit_ns_ = 0;
   StepPlan plan_;
 };

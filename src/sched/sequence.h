@@ -22,9 +22,10 @@ struct SequenceSpec {
   OnFull on_full = OnFull::kStop;
   // Tokens dropped from the front before it came here: position 0 of `prompt` is this position of the whole text.
   int64_t n_cropped = 0;
-  int32_t priority = 0;    // higher is sooner
-  uint64_t share_key = 0;  // whose share of the engine it counts to
-  int32_t n_places = 1;    // running places taken at admission, so that its forks run beside it from the start
+  int32_t priority = 0;       // higher is sooner
+  uint64_t share_key = 0;     // whose share of the engine it counts to
+  int32_t n_places = 1;       // running places taken at admission, so that its forks run beside it from the start
+  bool shows_prompt = false;  // what follows each token of the prompt but the last is wanted, too
 };
 
 struct Sequence {
@@ -35,6 +36,8 @@ struct Sequence {
   OnFull on_full = OnFull::kStop;
   kv::BlockTable table{};
   int32_t n_computed = 0;   // leading tokens whose K/V is in the blocks
+  int32_t shown_begin = 0;  // [shown_begin, shown_end): tokens of the prompt whose rows are still to be shown
+  int32_t shown_end = 0;
   bool is_running = false;  // holds blocks
   // Its turn.
   int32_t rank = 0;       // the priority, raised by waiting

@@ -17,6 +17,7 @@ struct StepBudget {
   int32_t max_rows = 256;          // at least SchedulerOptions::max_running
   int32_t max_prefill_rows = 256;  // of them, for sequences that read more than one token
   int32_t max_out_rows = 0;        // logit rows, at least SchedulerOptions::max_running; 0 = exactly that
+  int32_t max_shown_rows = 32;     // further logit rows, of prompts that are shown; at least 1
   // Where sequences decode, prompts are read only as far as the step is planned to take at most this; 0 = about twice
   // what decoding alone takes.
   int64_t decode_step_ns = 0;
@@ -24,7 +25,8 @@ struct StepBudget {
 
 // Rows [first_row, first_row + n_rows) of the batch belong to `sequence`; the last n_draft of them are guesses. The
 // logits of the last n_out are rows [out_row, out_row + n_out) of the step's result: none where the rows end before
-// the sequence does, else 1 + n_draft.
+// the sequence does, else 1 + n_draft. Before them stand the rows of its prompt that are to be shown:
+// [shown_row, shown_row + n_shown), of the tokens from Sequence::shown_begin on.
 struct PlannedSlice {
   const Sequence* sequence = nullptr;
   int32_t first_row = 0;
@@ -32,6 +34,8 @@ struct PlannedSlice {
   int32_t n_draft = 0;
   int32_t out_row = -1;
   int32_t n_out = 0;
+  int32_t shown_row = -1;
+  int32_t n_shown = 0;
 };
 
 class StepPlan {
@@ -40,6 +44,7 @@ class StepPlan {
   std::vector<kv::BlockCopy> copies{};  // to be done, in order, before the step
   int32_t n_prefill_rows = 0;           // rows of sequences that read more than one token
   int32_t n_draft_rows = 0;
+  int32_t n_shown_rows = 0;
   int32_t n_preempted = 0;
   int64_t expected_ns = 0;  // by the cost model
 

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a model without weights that notices every wrong block, and a driver that steps a scheduler with it.
+// For tests: a driver that steps a scheduler with a model without weights.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,70 +7,16 @@
 #include <span>
 #include <vector>
 
-#include "base/hash.h"
 #include "sched/scheduler.h"
+#include "sched/test_model.h"
 
 namespace candor::sched {
-
-// A model whose next token is a hash of the whole text before it, read from a K/V store of its own: a wrong block, a
-// stale position or a missing copy shows as a wrong token.
-class FakeModel {
- public:
-  FakeModel(int32_t n_blocks, int32_t block_tokens)
-      : block_tokens_(block_tokens), store_(static_cast<size_t>(n_blocks * block_tokens)) {}
-
-  static TokenId next_token(uint64_t state) { return static_cast<TokenId>(state % 1000); }
-  static uint64_t push(uint64_t state, TokenId token, int32_t position) {
-    return hash_mix(hash_mix(state, static_cast<uint64_t>(token)), static_cast<uint64_t>(position));
-  }
-
-  // The state after each row that is wanted.
-  std::vector<uint64_t> run(const StepPlan& plan) {
-    for (const kv::BlockCopy& copy : plan.copies) {
-      for (int32_t i = 0; i < copy.n_tokens; ++i) cell(copy.dst, i) = cell(copy.src, i);
-    }
-    const backend::StepBatch batch = plan.batch();
-    std::vector<uint64_t> states(static_cast<size_t>(batch.n_rows()));
-    int32_t expected_row = 0;
-    for (size_t s = 0; s < batch.seqs.size(); ++s) {
-      EXPECT_EQ(batch.seqs[s].first_row, expected_row);
-      expected_row += batch.seqs[s].n_rows;
-      run_slice(batch, s, states);
-    }
-    EXPECT_EQ(expected_row, batch.n_rows());
-    std::vector<uint64_t> wanted;
-    for (const int32_t row : batch.out_rows) wanted.push_back(states[static_cast<size_t>(row)]);
-    return wanted;
-  }
-
- private:
-  uint64_t& cell(BlockId block, int32_t i) { return store_[static_cast<size_t>(block * block_tokens_ + i)]; }
-
-  void run_slice(const backend::StepBatch& batch, size_t s, std::vector<uint64_t>& states) {
-    const backend::SeqSlice& slice = batch.seqs[s];
-    const auto blocks = batch.blocks_of(s);
-    for (int32_t i = 0; i < slice.n_rows; ++i) {
-      const size_t row = static_cast<size_t>(slice.first_row + i);
-      const int32_t position = slice.n_past + i;
-      EXPECT_EQ(batch.positions[row], position);
-      const auto at = [&](int32_t p) -> uint64_t& {
-        const BlockId block = blocks[static_cast<size_t>(p / block_tokens_)];
-        EXPECT_GE(block, 0);
-        return cell(std::max(block, 0), p % block_tokens_);
-      };
-      const uint64_t past = position == 0 ? 0 : at(position - 1);
-      states[row] = at(position) = push(past, batch.tokens[row], position);
-    }
-  }
-
-  int32_t block_tokens_;
-  std::vector<uint64_t> store_;
-};
 
 struct Job {
   std::vector<TokenId> prompt;
   size_t n_new = 0;
   OnFull on_full = OnFull::kStop;
+  bool shows_prompt = false;
 };
 
 // What the model says to this prompt, computed from nothing but the text.
@@ -96,6 +42,7 @@ class Driver {
     SequenceSpec spec{.id = id, .prompt = job.prompt, .key = {}, .on_full = job.on_full};
     spec.priority = priority;
     spec.share_key = share_key;
+    spec.shows_prompt = job.shows_prompt;
     auto added = scheduler.add(spec);
     if (added) jobs_[id] = job;
     return added;
@@ -106,7 +53,9 @@ class Driver {
     const StepPlan& plan = scheduler.plan(budget);
     EXPECT_EQ(plan.is_empty(), scheduler.is_idle());
     EXPECT_LE(plan.batch().n_rows(), budget.max_rows);
-    EXPECT_LE(plan.out_rows.size(), static_cast<size_t>(std::max(budget.max_out_rows, options_.max_running)));
+    const int32_t n_out_rows = static_cast<int32_t>(plan.out_rows.size()) - plan.n_shown_rows;
+    EXPECT_LE(n_out_rows, std::max(budget.max_out_rows, options_.max_running));
+    EXPECT_LE(plan.n_shown_rows, budget.max_shown_rows);
     n_rows += plan.batch().n_rows();
     n_preempted += plan.n_preempted;
     const auto states = model_.run(plan);
@@ -114,6 +63,7 @@ class Driver {
     std::vector<Outcome> outcomes;
     for (size_t s = 0; s < plan.slices.size(); ++s) {
       const PlannedSlice& slice = plan.slices[s];
+      look_at_prompt(slice, states);
       if (slice.n_out == 0) continue;
       const auto own = std::span(states).subspan(static_cast<size_t>(slice.out_row), static_cast<size_t>(slice.n_out));
       outcomes.push_back(choose(*slice.sequence, own, accepted[s]));
@@ -131,9 +81,13 @@ class Driver {
   void expect_all_right() const {
     for (const auto& [id, job] : jobs_)
       EXPECT_EQ(answers.at(id), answer_alone(job, options_.n_ctx)) << "sequence " << id;
+    for (const auto& [id, job] : jobs_) {
+      const auto it = shown_.find(id);
+      EXPECT_EQ(it == shown_.end() ? 0 : it->second, job.shows_prompt ? job.prompt.size() - 1 : 0) << "sequence " << id;
+    }
   }
 
-  void forget() { jobs_.clear(), answers.clear(); }
+  void forget() { jobs_.clear(), answers.clear(), shown_.clear(); }
 
   Scheduler scheduler;
   std::map<SequenceId, std::vector<TokenId>> answers{};
@@ -143,6 +97,18 @@ class Driver {
   size_t guess_length = 0;  // of the drafts, which are right up to a point that the sequence's length decides
 
  private:
+  // Each row of a shown prompt comes once, in order, and is the right one.
+  void look_at_prompt(const PlannedSlice& slice, std::span<const uint64_t> states) {
+    for (int32_t i = 0; i < slice.n_shown; ++i) {
+      const std::vector<TokenId>& prompt = jobs_.at(slice.sequence->id).prompt;
+      const size_t at = shown_[slice.sequence->id]++;
+      EXPECT_EQ(slice.sequence->shown_begin + i, static_cast<int32_t>(at));
+      uint64_t state = 0;
+      for (size_t t = 0; t <= at; ++t) state = FakeModel::push(state, prompt[t], static_cast<int32_t>(t));
+      EXPECT_EQ(states[static_cast<size_t>(slice.shown_row + i)], state);
+    }
+  }
+
   // What the model says after each row, as far as the guesses were right.
   Outcome choose(const Sequence& sequence, std::span<const uint64_t> states, std::vector<TokenId>& accepted) {
     auto& answer = answers[sequence.id];
@@ -173,6 +139,7 @@ class Driver {
   SchedulerOptions options_;
   FakeModel model_;
   std::map<SequenceId, Job> jobs_{};
+  std::map<SequenceId, size_t> shown_{};  // rows of the prompt so far
 };
 
 inline SchedulerOptions small_options() {

@@ -57,6 +57,7 @@ class CpuBackend final : public Backend {
     CANDOR_CHECK(ticket.id == last_ticket_);
     return ops_.logits();
   }
+  RowsView rows_of(Activation x) override { return ops_.rows_of(x); }
 
  private:
   BackendInfo info_;

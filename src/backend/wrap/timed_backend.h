@@ -82,6 +82,7 @@ class TimedBackend final : public Backend {
   void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
   StepTicket end_step() override { return inner_->end_step(); }
   LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
+  RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
 
  private:
   std::unique_ptr<Backend> inner_;

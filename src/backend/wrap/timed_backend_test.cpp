@@ -67,6 +67,7 @@ class FakeBackend final : public Backend {
   void begin_step(const StepBatch&, KvStore&) override {}
   StepTicket end_step() override { return {3}; }
   LogitsView wait(StepTicket ticket) override { return {nullptr, static_cast<int32_t>(ticket.id), 0}; }
+  RowsView rows_of(Activation x) override { return {nullptr, x.n_rows, x.n_cols}; }
   FakeOps& fake() { return ops_; }
 
  private:
