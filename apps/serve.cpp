@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "arguments.h"
 #include "commands.h"
 #include "exit_codes.h"
 #include "generation_options.h"
+#include "machine_limits.h"
 #include "model_choice.h"
 #include "obs/log.h"
 #include "serve/http/server.h"
@@ -25,6 +27,7 @@ namespace {
 constexpr int64_t kMaxInt = 1'000'000'000;
 
 struct ServeOptions {
+  GenerationOptions generation;  // what is guessed
   std::vector<std::string> positionals;
   std::optional<std::string> model, key_file, model_id;
   std::vector<std::string> keys, hosts, origins, aliases;
@@ -66,13 +69,14 @@ bool read_access(const ServeOptions& options, http::AccessOptions& access) {
 }
 
 EngineOptions engine_options_of(const ServeOptions& options, const std::filesystem::path& path) {
-  GenerationOptions generation;
+  GenerationOptions generation = options.generation;
   generation.n_ctx = options.n_ctx;
   generation.n_threads = options.n_threads;
   generation.backend = options.backend;
   generation.kv_type = options.kv_type;
   EngineOptions engine = engine_options(generation, path);
   engine.max_running = static_cast<int32_t>(options.parallel.value_or(16));
+  engine.max_rows = std::max(engine.max_rows, engine.max_running);
   engine.max_queued = static_cast<int32_t>(options.max_queued.value_or(128));
   return engine;
 }
@@ -92,6 +96,8 @@ openai::ServiceOptions service_options_of(const ServeOptions& options, const std
   service.limits.model = options.model_id.value_or(path.stem().string());
   service.limits.aliases = options.aliases;
   service.limits.n_ctx = info.n_ctx;
+  service.limits.dim = info.dim;
+  if (const auto limits = known_limits(info.n_threads)) service.read_limit = limits->dram_read_bytes;
   service.limits.max_choices = options.max_n.value_or(service.limits.max_choices);
   service.limits.is_strict = options.strict;
   service.n_workers = static_cast<int32_t>(options.n_workers.value_or(service.n_workers));
@@ -139,22 +145,46 @@ int serve(const ServeOptions& options) {
   return kDone;
 }
 
+// The lines of options that have neither a value nor a default say nothing, and would not be read back.
+std::string without_unset(const std::string& config) {
+  std::string kept;
+  std::string comments;
+  for (size_t at = 0, end = 0; at < config.size(); at = end + 1) {
+    end = std::min(config.find('\n', at), config.size());
+    const std::string line = config.substr(at, end - at);
+    const bool is_value = !line.empty() && line.front() != '#';
+    if (line.ends_with("=\"\"") || line.ends_with("=[]")) {
+      comments.clear();
+    } else if (is_value) {
+      kept += std::exchange(comments, {}) + line + "\n";
+    } else {
+      comments += line + "\n";
+    }
+  }
+  return kept;
+}
+
 void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--host", o.host, "address to listen on; other than loopback needs a key (127.0.0.1)")
-      ->type_name("ADDRESS");
-  add_int(command, "--port", o.port, 0, 65535, "0 = any free one (8080)");
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  add_int(command, "--port", o.port, 0, 65535, "0 = any free one (8080)")->default_str("8080");
   command.add_option("--api-key", o.keys, "a key that clients must show; better in a file")->type_name("KEY");
   command.add_option("--api-key-file", o.key_file, "lines of NAME SECRET")->type_name("FILE");
   command.add_option("--allow-host", o.hosts, "a further name in Host")->type_name("NAME");
   command.add_option("--allow-origin", o.origins, "a web page that may ask: https://chat.example.com")
       ->type_name("ORIGIN");
-  add_int(command, "--max-connections", o.max_connections, 1, 100'000, "(4096)");
-  add_int(command, "--max-per-key", o.max_per_key, 1, kMaxInt, "generations in work for one key (256)");
-  add_int(command, "--max-body-mb", o.body_mb, 1, 1024, "largest request body (16)");
-  add_int(command, "--max-n", o.max_n, 1, 128, "most answers to one prompt (128)");
-  add_int(command, "--workers", o.n_workers, 1, 64, "threads for JSON, templates, tokens (2)");
-  add_int(command, "--drain-seconds", o.drain_seconds, 0, 3600, "for replies in work, at the end (30)");
-  command.add_option("--log-level", o.log_level, "debug, info, warning, error, off (info)")->type_name("LEVEL");
+  add_int(command, "--max-connections", o.max_connections, 1, 100'000, "(4096)")->default_str("4096");
+  add_int(command, "--max-per-key", o.max_per_key, 1, kMaxInt, "generations in work for one key (256)")
+      ->default_str("256");
+  add_int(command, "--max-body-mb", o.body_mb, 1, 1024, "largest request body (16)")->default_str("16");
+  add_int(command, "--max-n", o.max_n, 1, 128, "most answers to one prompt (128)")->default_str("128");
+  add_int(command, "--workers", o.n_workers, 1, 64, "threads for JSON, templates, tokens (2)")->default_str("2");
+  add_int(command, "--drain-seconds", o.drain_seconds, 0, 3600, "for replies in work, at the end (30)")
+      ->default_str("30");
+  command.add_option("--log-level", o.log_level, "debug, info, warning, error, off (info)")
+      ->type_name("LEVEL")
+      ->capture_default_str();
   command.add_flag("--strict", o.strict, "unknown fields of a request are errors");
 }
 
@@ -169,11 +199,15 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("--alias", options->aliases, "a further name for it")->type_name("NAME");
   add_int(*command, "-c,--ctx-size", options->n_ctx, 0, kMaxInt, "context in tokens (the model's)");
   add_int(*command, "-t,--threads", options->n_threads, 0, 4096, "0 = what this machine advises");
-  add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)");
-  add_int(*command, "--max-queued", options->max_queued, 0, kMaxInt, "requests waiting; beyond: 429 (128)");
-  add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes (cpu)");
+  add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
+  add_int(*command, "--max-queued", options->max_queued, 0, kMaxInt, "requests waiting; beyond: 429 (128)")
+      ->default_str("128");
+  add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes (cpu)")
+      ->capture_default_str();
   add_choice(*command, "--kv-type", options->kv_type, {"auto", "f32", "bf16", "q8_0"},
-             "how keys and values are kept (auto)");
+             "how keys and values are kept (auto)")
+      ->capture_default_str();
+  add_speculation_options(*command, options->generation);
   add_network_options(*command, *options);
   command->set_config("--config", "", "a TOML file with the same names")->type_name("FILE");
   command->add_flag("--print-config", options->print_config, "print what is in effect as TOML, and stop")
@@ -181,7 +215,7 @@ void add_serve(CLI::App& app, Action& action) {
   command->callback([options, command, &action] {
     action = [options, command] {
       if (!options->print_config) return serve(*options);
-      write_out(command->config_to_str(true, true));
+      write_out(without_unset(command->config_to_str(true, true)));
       return kDone;
     };
   });

@@ -1,7 +1,11 @@
 // What a user can get wrong on the command line: one line that names the thing, and exit 2.
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -191,6 +195,27 @@ TEST_F(BadInput, a_path_with_spaces_emoji_or_300_bytes_works) {
 TEST_F(BadInput, a_processor_or_backend_that_is_not_here_is_refused_with_the_list) {
   expect_refused({"run", "hi"}, {"CANDOR_ISA", "portable"}, {.environment = {"CANDOR_ISA=quantum"}});
   expect_refused({"run", "--backend", "gpu", "hi"}, {"gpu", "cpu, reference"});
+}
+
+TEST_F(BadInput, a_server_without_a_key_stays_on_this_machine) {
+  expect_refused({"serve", "--host", "0.0.0.0"}, {"0.0.0.0", "--api-key-file", "127.0.0.1"});
+  expect_refused({"serve", "--host", "::"}, {"::", "--api-key-file"});
+  expect_refused({"serve", "--host", "example.com", "--api-key", "x"}, {"example.com", "IP address"});
+  expect_refused({"serve", "--api-key-file", "/nowhere/keys"}, {"/nowhere/keys"});
+}
+
+TEST_F(BadInput, a_port_that_is_taken_is_named) {
+  const int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(taken, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(taken, 1), 0);
+  ASSERT_EQ(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  expect_refused({"serve", "--port", port}, {"127.0.0.1:" + port + " is in use"});
+  ::close(taken);
 }
 
 }  // namespace

@@ -191,6 +191,12 @@ TEST_F(bad_input, no_body_whatever_becomes_a_fault_of_the_server) {
   const std::string valid = Json{{"model", "pocket"}, {"prompt", "a"}, {"max_tokens", 1}, {"stop", {"x"}}}.dump();
   for (size_t n = 0; n < valid.size(); ++n)
     EXPECT_EQ(ask(port(), "POST", "/v1/completions", valid.substr(0, n)).status, 400);
+  for (size_t bit = 0; bit < valid.size() * 8; bit += 3) {
+    std::string flipped = valid;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    const int status = ask(port(), "POST", "/v1/completions", flipped).status;
+    EXPECT_TRUE(status == 200 || status == 400 || status == 404) << flipped << " -> " << status;
+  }
   const Json values = {-1,  0,    1,       2147483648u,   9223372036854775808ull, 1e308,
                        "5", true, nullptr, Json::array(), Json::object(),         0.5};
   for (const char* name :

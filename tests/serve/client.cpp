@@ -137,6 +137,7 @@ Running::Running(RunningOptions options) : sink_(std::make_unique<QuietSink>()),
   if (!engine) throw std::runtime_error(engine.error().message);
   engine_ = std::move(*engine);
   options.service.limits.n_ctx = engine_->info().n_ctx;
+  options.service.limits.dim = engine_->info().dim;
   service_ = std::make_unique<openai::Service>(*engine_, options.service, log_);
   auto server = http::Server::start(options.server, *service_, log_);
   if (!server) throw std::runtime_error(server.error().message);

@@ -68,6 +68,42 @@ TEST_F(tools, what_is_no_tool_is_refused) {
   EXPECT_EQ(status({{"tool_choice", "none"}}), 200);
 }
 
+TEST_F(tools, a_choice_among_allowed_tools_leaves_the_others_out) {
+  Json body = weather();
+  Json other = body["tools"][0];
+  other["function"]["name"] = "time";
+  body["tools"].push_back(other);
+  const Json allowed = {{"type", "function"}, {"function", {{"name", "time"}}}};
+  body["tool_choice"] = {{"type", "allowed_tools"},
+                         {"allowed_tools", {{"mode", "required"}, {"tools", Json::array({allowed})}}}};
+  const Json choice = post_until_whole(port(), body).json()["choices"][0];
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["name"], "time");
+  for (const Json& wrong : Json{{{"mode", "sometimes"}, {"tools", Json::array({allowed})}},
+                                {{"mode", "auto"}},
+                                {{"mode", "auto"}, {"tools", Json::array({5})}},
+                                {{"mode", "auto"}, {"tools", Json::array()}}}) {
+    body["tool_choice"]["allowed_tools"] = wrong;
+    EXPECT_EQ(post(port(), "/v1/chat/completions", body).status, 400) << wrong;
+  }
+}
+
+TEST_F(tools, functions_of_old_are_called_in_their_own_form) {
+  Json body = weather();
+  body["functions"] = Json::array({body["tools"][0]["function"]});
+  body.erase("tools");
+  body["function_call"] = {{"name", "weather"}};
+  const Json choice = post_until_whole(port(), body).json()["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "function_call");
+  EXPECT_EQ(choice["message"]["function_call"]["name"], "weather");
+  EXPECT_TRUE(Json::parse(choice["message"]["function_call"]["arguments"].get<std::string>()).contains("place"));
+  body["messages"].push_back(
+      {{"role", "assistant"}, {"content", nullptr}, {"function_call", {{"name", "weather"}, {"arguments", "{}"}}}});
+  body["messages"].push_back({{"role", "function"}, {"name", "weather"}, {"content", "sun"}});
+  body["function_call"] = "none";
+  const ClientReply refused = post(port(), "/v1/chat/completions", body);  // the shipped model's template has its say
+  EXPECT_NE(refused.body.find("Pocket knows the roles system, user and assistant, not tool"), std::string::npos);
+}
+
 TEST_F(tools, tools_that_the_template_does_not_show_are_said_to_be_so) {
   const Json reply = post(port(), "/v1/chat/completions", weather()).json();
   EXPECT_NE(reply["warnings"].dump().find("does not show tools"), std::string::npos);

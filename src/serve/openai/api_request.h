@@ -12,6 +12,7 @@
 namespace candor::openai {
 
 inline constexpr size_t kMaxPrompts = 64;
+inline constexpr size_t kMaxInputs = 2048;  // of an embedding
 
 // What the parsers need to know of the server.
 struct ApiLimits {
@@ -19,7 +20,14 @@ struct ApiLimits {
   std::vector<std::string> aliases = {};
   int64_t n_ctx = 0;
   int64_t max_choices = 128;
+  int32_t dim = 0;         // of an embedding
   bool is_strict = false;  // an unknown field is an error
+};
+
+// A prompt as `echo` shows it.
+struct EchoedPrompt {
+  std::string text{};
+  std::vector<TokenId> tokens{};
 };
 
 struct ApiRequest {
@@ -29,6 +37,9 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;
   bool echo = false;
+  std::vector<EchoedPrompt> echoed{};  // one per prompt, by read_echo()
+  bool wants_prompt_logprobs = false;  // as vLLM shows them
+  bool as_functions = false;           // calls in the form that was before tools
   bool is_chat = false;
   bool parallel_tool_calls = true;
   bool has_tools = false;
@@ -40,6 +51,19 @@ struct ApiRequest {
 Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits);
 Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits);
 
+struct EmbeddingRequest {
+  std::string model;
+  std::vector<Request> requests{};  // one per input
+  size_t n_dimensions = 0;          // 0: all
+  bool as_base64 = false;
+  std::vector<std::string> warnings{};
+};
+
+Checked<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits);
+
+// Reads every prompt, once and for all.
+Checked<void> read_echo(const Engine& engine, ApiRequest& request);
+
 // The model's name, where given, is one that is served: else 404.
 void check_model(Fields& fields, const ApiLimits& limits, std::string& model);
 ErrorInfo model_not_found(const std::string& model);
@@ -48,8 +72,8 @@ ErrorInfo model_not_found(const std::string& model);
 std::optional<ChatPrompt> read_chat_prompt(Fields& fields);
 // tools and tool_choice.
 void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result);
-// Text, or token ids, or a list of either; at most kMaxPrompts.
-std::vector<Prompt> read_prompts(Fields& fields, const char* name);
+// Text, or token ids, or a list of either.
+std::vector<Prompt> read_prompts(Fields& fields, const char* name, size_t at_most = kMaxPrompts);
 
 // temperature, top_p, seed, stop, ...: what both endpoints share. default_max_tokens: absent = until the end.
 SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_tokens, int64_t least_max_tokens);
@@ -57,6 +81,8 @@ SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_
 void read_sampler(Fields& fields, SamplingParams& sampling);
 // model, n, stream, stream_options, and what has no effect.
 void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request);
+// prompt_logprobs, of the whole reply only.
+void read_prompt_logprobs(Fields& fields, ApiRequest& request, SamplingParams& sampling);
 // priority, as vLLM has it: a lower value is served sooner.
 Scheduling read_scheduling(Fields& fields);
 // response_format and its kin.

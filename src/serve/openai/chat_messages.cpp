@@ -52,6 +52,8 @@ class MessageReader {
           fmt::format("{}.role is {}, expected system, developer, user, assistant or tool", where_, shown(*role)));
     }
     if (message.role == "developer") message.role = "system";
+    is_function_ = message.role == "function";
+    if (is_function_) message.role = "tool";
     return true;
   }
 
@@ -88,7 +90,12 @@ class MessageReader {
   }
 
   bool read_calls(const Json& value, const Message& message, Json& extra) {
-    if (message.role == "tool") return read_result(value, extra);
+    if (message.role == "tool") return is_function_ || read_result(value, extra);
+    if (const auto call = value.find("function_call"); call != value.end() && call->is_object()) {
+      Json list = Json::array();
+      if (!add_call({{"type", "function"}, {"function", *call}}, list)) return false;
+      extra["tool_calls"] = std::move(list);
+    }
     const auto calls = value.find("tool_calls");
     if (calls == value.end() || calls->is_null()) return true;
     if (!calls->is_array() || message.role != "assistant") {
@@ -138,6 +145,7 @@ class MessageReader {
   Fields& fields_;
   std::string where_;
   std::set<std::string> known_ids_;
+  bool is_function_ = false;  // the role that was before tools
 };
 
 std::string json_or_nothing(const Json* value) {

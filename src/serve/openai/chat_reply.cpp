@@ -28,15 +28,18 @@ class ChatReply final : public Reply {
       usage_.add(*event.summary);
       head_.warnings.insert(head_.warnings.end(), event.summary->warnings.begin(), event.summary->warnings.end());
     }
+    if (!event.prompt_logprobs.empty()) prompt_logprobs_ = event.prompt_logprobs;
     Json logprobs;
     if (event.logprob && head_.wants_logprobs) {
       logprobs = {{"content", Json::array({logprob_json(event)})}, {"refusal", nullptr}};
     }
-    for (Json& delta : deltas_of(choice, event, !logprobs.is_null())) {
-      take_delta(index, delta, std::exchange(logprobs, nullptr), emit);
+    Json explained = event.explanation ? explanation_json(engine_, event) : Json();
+    for (Json& delta : deltas_of(choice, event, !logprobs.is_null() || !explained.is_null())) {
+      take_delta(index, delta, {std::exchange(logprobs, nullptr), std::exchange(explained, nullptr)}, emit);
     }
     if (!event.finish) return;
-    choice.finish = choice.calls.empty() ? finish_reason(*event.finish) : "tool_calls";
+    const char* called = head_.as_functions ? "function_call" : "tool_calls";
+    choice.finish = choice.calls.empty() ? finish_reason(*event.finish) : called;
     if (choice.parser.n_unread() > 0)
       head_.warnings.push_back("a call of a tool could not be read, and is given as text");
     if (head_.is_stream) emit(last_chunk(index, event.summary.has_value()));
@@ -52,7 +55,9 @@ class ChatReply final : public Reply {
                                   {"message", message_of(choice)},
                                   {"logprobs", std::move(logprobs)},
                                   {"finish_reason", choice.finish}});
+      if (!choice.explained.empty()) reply["choices"].back()["explain"] = std::move(choice.explained);
     }
+    if (head_.wants_prompt_logprobs) reply["prompt_logprobs"] = prompt_logprobs_json(engine_, prompt_logprobs_);
     reply["usage"] = usage_json(usage_);
     add_notes(reply);
     return reply;
@@ -73,11 +78,17 @@ class ChatReply final : public Reply {
     std::string reasoning;
     Json calls = Json::array();
     Json logprobs = Json::array();
+    Json explained = Json::array();
     std::string finish;
+  };
+  // What comes with a delta.
+  struct Beside {
+    Json logprobs;
+    Json explained;
   };
 
   // What the token adds, as deltas. A logprob needs one to stand in, even if it shows nothing.
-  std::vector<Json> deltas_of(Choice& choice, const TokenEvent& event, bool has_logprob) {
+  std::vector<Json> deltas_of(Choice& choice, const TokenEvent& event, bool has_more) {
     std::vector<text::OutputPiece> pieces = choice.parser.push(event.text);
     const bool is_mark = !event.finish && event.token >= 0 && head_.form.tools != text::ToolForm::kNone &&
                          engine_.token_bytes(event.token).empty();
@@ -90,7 +101,7 @@ class ChatReply final : public Reply {
       add_deltas(choice, piece, deltas);
     }
     usage_.reasoning_tokens += is_reasoning ? 1 : 0;
-    if (deltas.empty() && has_logprob) deltas.push_back({{"content", ""}});
+    if (deltas.empty() && has_more) deltas.push_back({{"content", ""}});
     return deltas;
   }
 
@@ -105,6 +116,10 @@ class ChatReply final : public Reply {
           fmt::format("call_{}_{}_{}", head_.id.substr(head_.id.find('-') + 1), choice_number(choice), index);
       choice.calls.push_back(
           {{"id", id}, {"type", "function"}, {"function", {{"name", piece.name}, {"arguments", piece.text}}}});
+      if (head_.as_functions) {
+        deltas.push_back({{"function_call", {{"name", piece.name}, {"arguments", ""}}}});
+        return deltas.push_back({{"function_call", {{"arguments", std::move(piece.text)}}}});
+      }
       Json opening = choice.calls.back();
       opening["function"]["arguments"] = "";
       opening["index"] = index;
@@ -116,20 +131,29 @@ class ChatReply final : public Reply {
 
   size_t choice_number(const Choice& choice) const { return static_cast<size_t>(&choice - choices_.data()); }
 
-  void take_delta(size_t index, Json& delta, Json logprobs, const Emit& emit) {
-    if (head_.is_stream) return emit(chunk(index, std::move(delta), std::move(logprobs), nullptr));
+  void take_delta(size_t index, Json& delta, Beside beside, const Emit& emit) {
+    if (head_.is_stream) {
+      Json json = chunk(index, std::move(delta), std::move(beside.logprobs), nullptr);
+      if (beside.explained.is_object()) json["choices"][0]["explain"] = Json::array({std::move(beside.explained)});
+      return emit(json);
+    }
     Choice& choice = choices_[index];
-    if (logprobs.is_object()) choice.logprobs.push_back(std::move(logprobs["content"].front()));
+    if (beside.logprobs.is_object()) choice.logprobs.push_back(std::move(beside.logprobs["content"].front()));
+    if (beside.explained.is_object()) choice.explained.push_back(std::move(beside.explained));
     choice.text += delta.value("content", "");
     choice.reasoning += delta.value("reasoning", "");
   }
 
-  static Json message_of(Choice& choice) {
+  Json message_of(Choice& choice) const {
     Json message = {{"role", "assistant"}, {"content", std::move(choice.text)}, {"refusal", nullptr}};
     if (!choice.reasoning.empty()) message["reasoning_content"] = message["reasoning"] = choice.reasoning;
     if (choice.calls.empty()) return message;
     if (message["content"] == "") message["content"] = nullptr;
-    message["tool_calls"] = std::move(choice.calls);
+    if (head_.as_functions) {
+      message["function_call"] = std::move(choice.calls[0]["function"]);
+    } else {
+      message["tool_calls"] = std::move(choice.calls);
+    }
     return message;
   }
 
@@ -159,7 +183,7 @@ class ChatReply final : public Reply {
   }
 
   void add_notes(Json& reply) const {
-    reply["timings"] = timings_json(usage_);
+    reply["timings"] = timings_json(usage_, head_.decode_limit);
     if (!head_.warnings.empty()) reply["warnings"] = head_.warnings;
   }
 
@@ -173,6 +197,7 @@ class ChatReply final : public Reply {
   const Engine& engine_;
   ReplyHead head_;
   std::vector<Choice> choices_;
+  std::vector<PromptLogprob> prompt_logprobs_;
   ReplyUsage usage_;
 };
 

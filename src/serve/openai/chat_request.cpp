@@ -12,9 +12,11 @@ namespace {
 
 int32_t read_logprobs(Fields& fields) {
   const bool is_wanted = fields.boolean("logprobs").value_or(false);
+  const auto n_probs = fields.integer("n_probs", 0, kMaxLogprobs);
   const auto n_top = fields.integer("top_logprobs", 0, kMaxLogprobs);
   if (n_top && *n_top > 0 && !is_wanted) fields.refuse("top_logprobs", "top_logprobs needs logprobs: true");
-  return is_wanted ? static_cast<int32_t>(n_top.value_or(0)) : -1;
+  if (!is_wanted && n_probs && *n_probs > 0) return static_cast<int32_t>(*n_probs);
+  return is_wanted ? static_cast<int32_t>(n_top.value_or(n_probs.value_or(0))) : -1;
 }
 
 }  // namespace
@@ -27,6 +29,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   Request request;
   request.sampling = read_sampling(fields, std::nullopt, 1);
   request.sampling.logprobs = read_logprobs(fields);
+  read_prompt_logprobs(fields, result, request.sampling);
   request.n = result.n_choices;
   request.scheduling = read_scheduling(fields);
   request.constraint = read_constraint(fields);

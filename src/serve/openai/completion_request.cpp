@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -36,9 +37,16 @@ std::optional<Prompt> read_one(const Json& value, std::string& fault) {
   return tokens;
 }
 
+// n_probs: as llama.cpp's clients say it.
+int32_t read_logprobs(Fields& fields) {
+  const auto n_probs = fields.integer("n_probs", 0, kMaxLogprobs);
+  const int64_t fallback = n_probs && *n_probs > 0 ? *n_probs : -1;
+  return static_cast<int32_t>(fields.integer("logprobs", 0, kMaxLogprobs).value_or(fallback));
+}
+
 }  // namespace
 
-std::vector<Prompt> read_prompts(Fields& fields, const char* name) {
+std::vector<Prompt> read_prompts(Fields& fields, const char* name, size_t at_most) {
   const Json* value = fields.raw(name);
   std::vector<Prompt> prompts;
   if (value == nullptr) {
@@ -47,8 +55,8 @@ std::vector<Prompt> read_prompts(Fields& fields, const char* name) {
   }
   const bool is_list = value->is_array() && !value->empty() && !value->front().is_number();
   const size_t n = is_list ? value->size() : 1;
-  if (n > kMaxPrompts) {
-    fields.refuse(name, fmt::format("{} has {} elements, expected at most {}", name, n, kMaxPrompts));
+  if (n > at_most) {
+    fields.refuse(name, fmt::format("{} has {} elements, expected at most {}", name, n, at_most));
     return prompts;
   }
   for (size_t i = 0; i < n; ++i) {
@@ -69,8 +77,13 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
   read_common(fields, limits, result);
   result.echo = fields.boolean("echo").value_or(false);
   Request base;
-  base.sampling = read_sampling(fields, kDefaultMaxTokens, 1);
-  base.sampling.logprobs = static_cast<int32_t>(fields.integer("logprobs", 0, kMaxLogprobs).value_or(-1));
+  base.sampling = read_sampling(fields, kDefaultMaxTokens, result.echo ? 0 : 1);
+  base.sampling.logprobs = read_logprobs(fields);
+  const bool makes_no_text = base.sampling.max_tokens == 0;
+  if (result.echo && (base.sampling.logprobs >= 0 || makes_no_text)) {
+    base.sampling.prompt_logprobs = std::max(0, base.sampling.logprobs);
+  }
+  read_prompt_logprobs(fields, result, base.sampling);
   base.n = result.n_choices;
   base.scheduling = read_scheduling(fields);
   base.constraint = read_constraint(fields);
@@ -78,7 +91,6 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
     fields.refuse("best_of",
                   fmt::format("best_of is {}, and only n ({}) answers are drawn", *best_of, result.n_choices));
   }
-  if (result.echo) fields.refuse("echo", "echo is not offered");
   if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty()) {
     fields.refuse("suffix", "suffix is not offered: the model continues texts, it does not fill them in");
   }

@@ -46,6 +46,7 @@ constexpr OtherName kOtherNames[] = {
     {"regex", Kind::kRegex},
     {"guided_grammar", Kind::kGbnf},
     {"grammar", Kind::kGbnf},
+    {"ebnf", Kind::kGbnf},
     {"guided_choice", Kind::kChoice},
     {"choice", Kind::kChoice},
 };
@@ -54,6 +55,9 @@ constexpr OtherName kOtherNames[] = {
 
 std::optional<ConstraintSpec> read_constraint(Fields& fields) {
   std::optional<ConstraintSpec> spec = read_format(fields);
+  for (const char* name : {"format", "stop_regex", "structural_tag", "guided_whitespace_pattern"}) {
+    if (fields.raw(name) != nullptr) fields.refuse(name, fmt::format("{} is not offered, and never dropped", name));
+  }
   const auto take = [&](Fields& from, const OtherName& other) {
     const Json* value = from.raw(other.name);
     if (value == nullptr) return;

@@ -28,7 +28,17 @@ class Sink {
   virtual void fail(const ErrorInfo& error) = 0;
 };
 
-class Job : public std::enable_shared_from_this<Job> {
+// What can be ended from outside.
+class Work {
+ public:
+  virtual ~Work() = default;
+  // Any thread: the client left. Nothing more is sent.
+  virtual void cancel() = 0;
+  // Any thread: the reply ends with this error.
+  virtual void abort(const ErrorInfo& error) = 0;
+};
+
+class Job final : public Work, public std::enable_shared_from_this<Job> {
  public:
   // All borrowed but the sink and the reply.
   // ticket: released when the job is over, and nothing of it is left in the engine.
@@ -42,10 +52,8 @@ class Job : public std::enable_shared_from_this<Job> {
 
   // On a worker: submits everything, or answers why not.
   void start(const ApiRequest& request);
-  // Any thread: the client left. Nothing more is sent.
-  void cancel();
-  // Any thread: the reply ends with this error.
-  void abort(const ErrorInfo& error);
+  void cancel() override;
+  void abort(const ErrorInfo& error) override;
 
  private:
   struct Arrived {

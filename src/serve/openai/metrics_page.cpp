@@ -95,10 +95,17 @@ void MetricsPage::count_reply(int status) {
   ++replies_[status];
 }
 
-std::string MetricsPage::text(const Engine& engine, int32_t n_jobs) const {
+std::string MetricsPage::text(const Engine& engine, int32_t n_jobs, double read_limit) const {
   Families families;
+  const EngineMetrics seen = engine.metrics();
   add_engine(engine.stats(), families);
-  add_distributions(engine.metrics(), families);
+  add_distributions(seen, families);
+  if (read_limit > 0 && seen.step_ms.sum > 0) {
+    const double bytes = static_cast<double>(engine.info().weight_bytes) * static_cast<double>(seen.step_ms.count);
+    families.gauge("candor_limit_share",
+                   "Weights read in steps, a second of them, as a share of what this machine's memory gives",
+                   bytes / (seen.step_ms.sum * 1e-3) / read_limit);
+  }
   families.gauge("candor_generations", "Replies being made", n_jobs);
   const std::lock_guard lock(mutex_);
   for (const auto& [status, count] : replies_) {

@@ -14,8 +14,8 @@ namespace candor::openai {
 class MetricsPage {
  public:
   void count_reply(int status);
-  // n_jobs: generations in work.
-  std::string text(const Engine& engine, int32_t n_jobs) const;
+  // n_jobs: generations in work. read_limit: bytes a second that this machine's memory gives; 0: unknown.
+  std::string text(const Engine& engine, int32_t n_jobs, double read_limit) const;
 
  private:
   mutable std::mutex mutex_;

@@ -25,7 +25,12 @@ struct ReplyHead {
   bool include_usage = false;
   bool wants_logprobs = false;
   bool only_one_call = false;
-  text::OutputForm form{};  // what is taken apart
+  bool as_functions = false;
+  bool wants_prompt_logprobs = false;
+  size_t n_per_prompt = 1;             // choices
+  std::vector<EchoedPrompt> echoed{};  // one per prompt, or none
+  double decode_limit = 0;             // tokens a second that this machine could give one request; 0: unknown
+  text::OutputForm form{};             // what is taken apart
   std::vector<std::string> warnings{};
 };
 
@@ -57,10 +62,16 @@ struct ReplyUsage {
 // Parts that both forms use.
 std::string finish_reason(FinishReason reason);
 Json usage_json(const ReplyUsage& usage);
-Json timings_json(const ReplyUsage& usage);
+Json timings_json(const ReplyUsage& usage, double decode_limit);
 // "token", "logprob", "bytes"
 Json token_json(const Engine& engine, const TokenLogprob& token);
 std::string token_text(const Engine& engine, TokenId token);
+// How one token came about.
+Json explanation_json(const Engine& engine, const TokenEvent& event);
+// As vLLM shows them: null for the first token, then objects by token id.
+Json prompt_logprobs_json(const Engine& engine, const std::vector<PromptLogprob>& logprobs);
+// A number that JSON can hold.
+float finite_logprob(float logprob);
 std::string fingerprint_of(const ModelInfo& info);
 
 }  // namespace candor::openai

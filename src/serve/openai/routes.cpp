@@ -49,7 +49,8 @@ void Service::ready(Exchange& exchange, const Shared&) {
 }
 
 void Service::metrics(Exchange& exchange, const Shared&) {
-  exchange.respond({.content_type = "text/plain; version=0.0.4", .body = metrics_.text(engine_, n_jobs_)});
+  exchange.respond(
+      {.content_type = "text/plain; version=0.0.4", .body = metrics_.text(engine_, n_jobs_, options_.read_limit)});
 }
 
 Json Service::model_json() const {

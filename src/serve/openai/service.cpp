@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "serve/http/text.h"
+#include "serve/openai/embedding_job.h"
 #include "serve/openai/http_sink.h"
 
 namespace candor::openai {
@@ -48,6 +49,7 @@ Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
       fingerprint_(fingerprint_of(engine.info())),
       created_(unix_seconds()),
       form_(probe_model_form(engine)),
+      decode_limit_(options_.read_limit / static_cast<double>(std::max<uint64_t>(1, engine.info().weight_bytes))),
       jobs_of_key_(access_.n_keys() + 1),
       workers_(options_.n_workers, options_.max_waiting) {}
 
@@ -67,6 +69,7 @@ std::span<const Service::Route> Service::routes() {
       {.method = "GET", .path = "/v1/models/", .handle = &Service::model},
       {.method = "POST", .path = "/v1/chat/completions", .handle = &Service::chat},
       {.method = "POST", .path = "/v1/completions", .handle = &Service::completions},
+      {.method = "POST", .path = "/v1/embeddings", .handle = &Service::embeddings},
       {.method = "POST", .path = "/tokenize", .handle = &Service::tokenize},
       {.method = "POST", .path = "/detokenize", .handle = &Service::detokenize},
       {.method = "POST", .path = "/apply-template", .handle = &Service::apply_template},
@@ -165,6 +168,11 @@ std::shared_ptr<Job> Service::make_job(const ApiRequest& request, std::unique_pt
                  .include_usage = request.include_usage,
                  .wants_logprobs = request.requests.front().sampling.logprobs >= 0,
                  .only_one_call = !request.parallel_tool_calls,
+                 .as_functions = request.as_functions,
+                 .wants_prompt_logprobs = request.wants_prompt_logprobs,
+                 .n_per_prompt = static_cast<size_t>(request.n_choices),
+                 .echoed = request.echoed,
+                 .decode_limit = decode_limit_,
                  .form = form_for(request),
                  .warnings = request.warnings};
   if (request.has_tools && !form_.shows_tools) {
@@ -173,10 +181,14 @@ std::shared_ptr<Job> Service::make_job(const ApiRequest& request, std::unique_pt
   auto reply = request.is_chat ? make_chat_reply(engine_, std::move(head), n_choices)
                                : make_completion_reply(engine_, std::move(head), n_choices);
   auto job = std::make_shared<Job>(engine_, workers_, std::move(reply), std::move(sink), std::move(ticket));
-  const std::lock_guard lock(mutex_);
-  std::erase_if(jobs_, [](const std::weak_ptr<Job>& old) { return old.expired(); });
-  jobs_.push_back(job);
+  keep(job);
   return job;
+}
+
+void Service::keep(const std::shared_ptr<Work>& work) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(jobs_, [](const std::weak_ptr<Work>& old) { return old.expired(); });
+  jobs_.push_back(work);
 }
 
 text::OutputForm Service::form_for(const ApiRequest& request) const {
@@ -188,15 +200,15 @@ text::OutputForm Service::form_for(const ApiRequest& request) const {
 }
 
 // Turns are shared fairly between keys, and no key learns from the prefix cache what another has asked.
-void Service::set_scope(ApiRequest& request, int32_t key) const {
-  for (Request& one : request.requests) {
+void Service::set_scope(std::vector<Request>& requests, int32_t key) const {
+  for (Request& one : requests) {
     one.scheduling.fair_key = std::to_string(key);
     one.scheduling.cache_scope = fmt::format("{}:{}", key, one.scheduling.cache_scope);
   }
 }
 
 void Service::abort_all() {
-  std::list<std::weak_ptr<Job>> jobs;
+  std::list<std::weak_ptr<Work>> jobs;
   {
     const std::lock_guard lock(mutex_);
     jobs.swap(jobs_);
@@ -213,13 +225,30 @@ void Service::generate(const Shared& exchange, bool is_chat) {
   if (!body) return exchange->respond(http::error_response(body.error()));
   auto request = is_chat ? parse_chat(*body, options_.limits) : parse_completion(*body, options_.limits);
   if (!request) return exchange->respond(http::error_response(request.error()));
+  if (const auto read = read_echo(engine_, *request); !read)
+    return exchange->respond(http::error_response(read.error()));
   auto ticket = take_ticket(exchange->request().key);
   if (!ticket) return exchange->respond(http::error_response(too_many(options_.max_per_key)));
-  set_scope(*request, exchange->request().key);
+  set_scope(request->requests, exchange->request().key);
   const auto job = make_job(*request, std::make_unique<HttpSink>(exchange, access_.cors_headers(exchange->request())),
                             std::move(ticket));
   exchange->on_gone([job] { job->cancel(); });
   job->start(*request);
+}
+
+void Service::embeddings(Exchange& exchange, const Shared& shared) {
+  const auto body = parse_body(exchange.request().body);
+  if (!body) return exchange.respond(http::error_response(body.error()));
+  auto request = parse_embedding(*body, options_.limits);
+  if (!request) return exchange.respond(http::error_response(request.error()));
+  auto ticket = take_ticket(exchange.request().key);
+  if (!ticket) return exchange.respond(http::error_response(too_many(options_.max_per_key)));
+  set_scope(request->requests, exchange.request().key);
+  auto sink = std::make_unique<HttpSink>(shared, access_.cors_headers(exchange.request()));
+  const auto job = std::make_shared<EmbeddingJob>(engine_, workers_, std::move(*request), std::move(sink), ticket);
+  keep(job);
+  exchange.on_gone([job] { job->cancel(); });
+  job->advance();
 }
 
 }  // namespace candor::openai

@@ -31,6 +31,7 @@ struct ServiceOptions {
   int32_t n_workers = 2;
   size_t max_waiting = 1024;  // requests that no worker has begun
   int32_t max_per_key = 256;  // generations in work for one key, or for all who come without one
+  double read_limit = 0;      // bytes a second that this machine's memory gives; 0: unknown
 };
 
 class Service final : public http::Handler {
@@ -73,6 +74,7 @@ class Service final : public http::Handler {
   void model(Exchange& exchange, const Shared& shared);
   void chat(Exchange& exchange, const Shared& shared);
   void completions(Exchange& exchange, const Shared& shared);
+  void embeddings(Exchange& exchange, const Shared& shared);
   void tokenize(Exchange& exchange, const Shared& shared);
   void detokenize(Exchange& exchange, const Shared& shared);
   void apply_template(Exchange& exchange, const Shared& shared);
@@ -85,7 +87,8 @@ class Service final : public http::Handler {
   void start_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const ApiRequest& request);
   Json model_json() const;
   text::OutputForm form_for(const ApiRequest& request) const;
-  void set_scope(ApiRequest& request, int32_t key) const;
+  void set_scope(std::vector<Request>& requests, int32_t key) const;
+  void keep(const std::shared_ptr<Work>& work);
   // A place among the generations in work; nullptr when the key has as many as it may.
   std::shared_ptr<void> take_ticket(int32_t key);
   std::shared_ptr<Job> make_job(const ApiRequest& request, std::unique_ptr<Sink> sink, std::shared_ptr<void> ticket);
@@ -98,6 +101,7 @@ class Service final : public http::Handler {
   const std::string fingerprint_;
   const int64_t created_;
   const ModelForm form_;
+  const double decode_limit_;  // tokens a second of one request, where each reads all weights
 
   MetricsPage metrics_;
   std::atomic<bool> is_draining_{false};
@@ -106,7 +110,7 @@ class Service final : public http::Handler {
   std::vector<std::atomic<int32_t>> jobs_of_key_;  // the last: without a key
   // Guarded by mutex_.
   std::mutex mutex_;
-  std::list<std::weak_ptr<Job>> jobs_;
+  std::list<std::weak_ptr<Work>> jobs_;
 
   http::WorkerPool workers_;
 };

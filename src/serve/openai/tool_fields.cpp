@@ -47,6 +47,65 @@ std::optional<std::string> named_tool(const Json& choice) {
   return name != function->end() && name->is_string() ? std::optional(name->get<std::string>()) : std::nullopt;
 }
 
+// Functions and function_call, as they were asked for before there were tools, in the form of tools and tool_choice.
+struct ToolWishes {
+  std::optional<Json> tools{};
+  std::optional<Json> choice{};
+};
+
+ToolWishes read_legacy(Fields& fields) {
+  ToolWishes wishes;
+  const Json* functions = fields.array("functions");
+  const Json* call = fields.raw("function_call");
+  if (functions != nullptr) {
+    wishes.tools = Json::array();
+    for (const Json& function : *functions) wishes.tools->push_back({{"type", "function"}, {"function", function}});
+  }
+  if (call != nullptr && call->is_object()) {
+    wishes.choice = Json{{"type", "function"}, {"function", *call}};
+  } else if (call != nullptr) {
+    wishes.choice = *call;
+  }
+  return wishes;
+}
+
+ToolWishes read_wishes(Fields& fields, ApiRequest& result) {
+  ToolWishes wishes = read_legacy(fields);
+  const Json* tools = fields.array("tools");
+  const Json* choice = fields.raw("tool_choice");
+  result.as_functions = wishes.tools.has_value();
+  if (wishes.tools && tools != nullptr) fields.refuse("functions", "functions come beside tools, expected one of them");
+  if (tools != nullptr) wishes.tools = *tools;
+  if (choice != nullptr) wishes.choice = *choice;
+  return wishes;
+}
+
+// {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [...]}}: the others are as if they were not
+// there. False where it is not well formed.
+bool keep_allowed(Fields& fields, ToolWishes& wishes) {
+  const auto fails = [&fields](const char* words) { return fields.refuse("tool_choice", words), false; };
+  const auto inner = wishes.choice->find("allowed_tools");
+  const Json& allowed = inner != wishes.choice->end() && inner->is_object() ? *inner : *wishes.choice;
+  const auto mode = allowed.find("mode");
+  const auto list = allowed.find("tools");
+  if (mode == allowed.end() || (*mode != "auto" && *mode != "required"))
+    return fails("tool_choice.allowed_tools.mode is not auto or required");
+  if (list == allowed.end() || !list->is_array() || list->empty())
+    return fails("tool_choice.allowed_tools.tools is not an array of tools");
+  Json kept = Json::array();
+  for (const Json& one : *list) {
+    const auto name = named_tool(one);
+    const auto is_it = [&name](const Json& tool) { return name && tool["function"]["name"] == *name; };
+    const auto found = std::ranges::find_if(*wishes.tools, is_it);
+    if (found == wishes.tools->end()) return fails("tool_choice.allowed_tools.tools names a tool that is not in tools");
+    kept.push_back(*found);
+  }
+  const Json word = *mode;
+  wishes.tools = std::move(kept);
+  wishes.choice = word;
+  return true;
+}
+
 bool check_tools(Fields& fields, const Json& tools) {
   if (tools.size() > kMaxTools) {
     fields.refuse("tools", fmt::format("tools has {} elements, expected at most {}", tools.size(), kMaxTools));
@@ -75,25 +134,28 @@ void force_call(Fields& fields, const Json& tools, const std::optional<std::stri
 }  // namespace
 
 void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
-  const Json* tools = fields.array("tools");
-  const Json* choice = fields.raw("tool_choice");
-  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
-  const bool has_tools = tools != nullptr && !tools->empty();
-  if (has_tools && !check_tools(fields, *tools)) return;
-  const std::string word = choice != nullptr && choice->is_string() ? choice->get<std::string>() : "";
-  if (choice == nullptr || word == "auto" || word == "none") {
+  ToolWishes wishes = read_wishes(fields, result);
+  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true) && !result.as_functions;
+  const bool has_tools = wishes.tools && !wishes.tools->empty();
+  if (has_tools && !check_tools(fields, *wishes.tools)) return;
+  const auto is_allowed_list = [](const Json& choice) {
+    return choice.is_object() && choice.contains("type") && choice["type"] == "allowed_tools";
+  };
+  if (has_tools && wishes.choice && is_allowed_list(*wishes.choice) && !keep_allowed(fields, wishes)) return;
+  const std::string word = wishes.choice && wishes.choice->is_string() ? wishes.choice->get<std::string>() : "";
+  if (!wishes.choice || word == "auto" || word == "none") {
     result.has_tools = has_tools && word != "none";
   } else if (!has_tools) {
     return fields.refuse("tool_choice", "tool_choice asks for a call, and there are no tools");
-  } else if (const auto name = named_tool(*choice); name || word == "required") {
+  } else if (const auto name = named_tool(*wishes.choice); name || word == "required") {
     result.has_tools = true;
-    force_call(fields, *tools, name, result);
+    force_call(fields, *wishes.tools, name, result);
   } else {
-    return fields.refuse(
-        "tool_choice",
-        fmt::format("tool_choice is {}, expected none, auto, required or a named function", shown(*choice)));
+    return fields.refuse("tool_choice", fmt::format("tool_choice is {}, expected none, auto, required, a named "
+                                                    "function or allowed_tools",
+                                                    shown(*wishes.choice)));
   }
-  if (result.has_tools) chat.tools_json = to_text(*tools);
+  if (result.has_tools) chat.tools_json = to_text(*wishes.tools);
 }
 
 }  // namespace candor::openai

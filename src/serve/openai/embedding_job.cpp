@@ -1,0 +1,142 @@
+#include "serve/openai/embedding_job.h"
+
+#include <bit>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+namespace candor::openai {
+namespace {
+
+constexpr size_t kAtOnce = 16;
+
+// Cut, and brought to length 1 again.
+void shorten(std::vector<float>& vector, size_t n_dimensions) {
+  if (n_dimensions == 0 || n_dimensions >= vector.size()) return;
+  vector.resize(n_dimensions);
+  double square = 0;
+  for (const float x : vector) square += static_cast<double>(x) * static_cast<double>(x);
+  const double scale = square > 0 ? 1.0 / std::sqrt(square) : 0.0;
+  for (float& x : vector) x = static_cast<float>(static_cast<double>(x) * scale);
+}
+
+std::string base64(std::span<const std::byte> bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t n = std::min<size_t>(3, bytes.size() - i);
+    uint32_t word = 0;
+    for (size_t j = 0; j < 3; ++j) word = word << 8 | (j < n ? static_cast<uint32_t>(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) text += j <= n ? kDigits[word >> (18 - 6 * j) & 63] : '=';
+  }
+  return text;
+}
+
+}  // namespace
+
+EmbeddingJob::EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request,
+                           std::unique_ptr<Sink> sink, std::shared_ptr<void> ticket)
+    : ticket_(std::move(ticket)),
+      engine_(engine),
+      workers_(workers),
+      request_(std::move(request)),
+      sink_(std::move(sink)),
+      vectors_(request_.requests.size()) {}
+
+void EmbeddingJob::advance() {
+  for (size_t index = 0; take_next(index);) send(index);
+  settle();
+}
+
+bool EmbeddingJob::take_next(size_t& index) {
+  const std::lock_guard lock(mutex_);
+  const bool is_done = state_.is_over || state_.error || state_.n_sent == vectors_.size();
+  if (is_done || state_.n_in_work == kAtOnce) return false;
+  index = state_.n_sent++;
+  ++state_.n_in_work;
+  return true;
+}
+
+// What did not enter the engine counts as ended.
+void EmbeddingJob::send(size_t index) {
+  const auto keep = [self = shared_from_this(), index](const TokenEvent& event) { self->on_event(index, event); };
+  const auto id = engine_.submit(request_.requests[index], keep);
+  const std::lock_guard lock(mutex_);
+  if (id) {
+    state_.ids.push_back(*id);
+    return;
+  }
+  if (!state_.error) state_.error = to_api_error(id.error());
+  --state_.n_in_work;
+}
+
+void EmbeddingJob::on_event(size_t index, const TokenEvent& event) {
+  if (!event.summary) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (event.error && !state_.error) state_.error = to_api_error(*event.error);
+    vectors_[index] = event.embedding;
+    shorten(vectors_[index], request_.n_dimensions);
+    n_tokens_ += event.summary->usage.prompt_tokens;
+    --state_.n_in_work;
+    ++state_.n_done;
+  }
+  workers_.post_first([self = shared_from_this()] { self->advance(); });
+}
+
+// The reply, once.
+void EmbeddingJob::settle() {
+  std::optional<ErrorInfo> error;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_whole = state_.n_done == vectors_.size();
+    if (state_.is_over || (!state_.error && !is_whole)) return;
+    state_.is_over = true;
+    error = state_.error;
+  }
+  if (!error) return sink_->whole(reply());
+  sink_->fail(*error);
+  stop(std::nullopt);
+}
+
+void EmbeddingJob::cancel() {
+  stop(std::nullopt);
+}
+
+void EmbeddingJob::abort(const ErrorInfo& error) {
+  stop(error);
+  workers_.post_first([self = shared_from_this()] { self->settle(); });
+}
+
+// Nothing more is sent to the engine; with an error, settle() says so.
+void EmbeddingJob::stop(const std::optional<ErrorInfo>& error) {
+  std::vector<RequestId> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error && !state_.error) state_.error = error;
+    if (!error) state_.is_over = true;
+    ids.swap(state_.ids);
+  }
+  for (const RequestId id : ids) {
+    if (const auto cancelled = engine_.cancel(id); !cancelled) continue;  // it has ended
+  }
+}
+
+std::string EmbeddingJob::reply() const {
+  static_assert(std::endian::native == std::endian::little, "base64 carries little-endian floats");
+  Json data = Json::array();
+  for (size_t i = 0; i < vectors_.size(); ++i) {
+    Json shown = request_.as_base64 ? Json(base64(std::as_bytes(std::span(vectors_[i])))) : Json(vectors_[i]);
+    data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(shown)}});
+  }
+  Json json = {{"object", "list"},
+               {"data", std::move(data)},
+               {"model", request_.model},
+               {"usage", {{"prompt_tokens", n_tokens_}, {"total_tokens", n_tokens_}}}};
+  if (!request_.warnings.empty()) json["warnings"] = request_.warnings;
+  return to_text(json);
+}
+
+}  // namespace candor::openai

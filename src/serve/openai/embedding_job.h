@@ -1,0 +1,59 @@
+#pragma once
+// The vectors of one /v1/embeddings on their way: a few inputs at a time in the engine, the reply when all are there.
+// Events come on the engine thread and are only kept there; workers submit and answer.
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/engine.h"
+#include "serve/http/worker_pool.h"
+#include "serve/openai/job.h"
+
+namespace candor::openai {
+
+class EmbeddingJob final : public Work, public std::enable_shared_from_this<EmbeddingJob> {
+ public:
+  // All borrowed but the request, the sink and the ticket, which is released when the job is over.
+  EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request, std::unique_ptr<Sink> sink,
+               std::shared_ptr<void> ticket);
+
+  // On a worker: the first inputs go to the engine, or the reply says why not.
+  void advance();
+  void cancel() override;
+  void abort(const ErrorInfo& error) override;
+
+ private:
+  struct State {
+    size_t n_sent = 0;
+    size_t n_in_work = 0;
+    size_t n_done = 0;
+    bool is_over = false;
+    std::optional<ErrorInfo> error{};
+    std::vector<RequestId> ids{};
+  };
+
+  void on_event(size_t index, const TokenEvent& event);
+  bool take_next(size_t& index);
+  void send(size_t index);
+  void stop(const std::optional<ErrorInfo>& error);
+  void settle();
+  std::string reply() const;
+
+  // Constant after construction.
+  const std::shared_ptr<void> ticket_;
+  Engine& engine_;
+  http::WorkerPool& workers_;
+  const EmbeddingRequest request_;
+  const std::unique_ptr<Sink> sink_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  State state_;
+  std::vector<std::vector<float>> vectors_;  // [inputs]
+  int64_t n_tokens_ = 0;
+};
+
+}  // namespace candor::openai

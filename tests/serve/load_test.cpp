@@ -1,0 +1,268 @@
+// Many clients at once: nothing is lost, doubled or mixed up, those who leave cost the others nothing, and those for
+// whom there is no room are told so. Short forms; scripts/soak.sh runs the long ones, which also print what they
+// measured, by these variables: CANDOR_LOAD_SECONDS, CANDOR_LOAD_ABORTS, CANDOR_LOAD_CROWD.
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "serve/socket_client.h"
+
+namespace candor::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::max(1, std::atoi(text));
+}
+
+double ms_since(Clock::time_point began) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t n_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+double percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+// Requests with the lengths of real ones where the trace is there, cut so that a test of seconds holds many.
+std::vector<Json> requests_like_the_trace(size_t n, int max_prompt, int max_new) {
+  std::vector<std::pair<int, int>> lengths;
+  std::ifstream trace(shared_data() / "traces" / "AzureLLMInferenceTrace_conv.csv");
+  std::string line;
+  std::getline(trace, line);
+  while (lengths.size() < n && std::getline(trace, line)) {
+    int n_prompt = 0, n_new = 0;
+    const char* numbers = std::strchr(line.c_str(), ',');
+    if (numbers != nullptr && std::sscanf(numbers, ",%d,%d", &n_prompt, &n_new) == 2)
+      lengths.emplace_back(n_prompt, n_new);
+  }
+  while (lengths.size() < n) lengths.emplace_back(static_cast<int>(17 * lengths.size() % 300), 24);
+  std::vector<Json> requests;
+  std::mt19937 random(7);
+  for (const auto& [n_prompt, n_new] : lengths) {
+    Json prompt = Json::array();
+    for (int i = 0; i < std::clamp(n_prompt, 1, max_prompt); ++i) prompt.push_back(random() % 250);
+    requests.push_back({{"prompt", std::move(prompt)},
+                        {"max_tokens", std::clamp(n_new, 1, max_new)},
+                        {"temperature", 1},
+                        {"seed", requests.size()},
+                        {"ignore_eos", true},
+                        {"stream", true}});
+  }
+  return requests;
+}
+
+std::string streamed_text(const ClientReply& reply) {
+  std::string text;
+  for (const Json& event : reply.events()) {
+    for (const Json& choice : event.value("choices", Json::array())) text += choice.value("text", "");
+  }
+  return text;
+}
+
+// The clients of one load, what they should read, and what they did.
+class Crowd {
+ public:
+  Crowd(uint16_t port, std::vector<Json> requests) : port_(port), requests_(std::move(requests)) {
+    for (const Json& request : requests_) texts_.push_back(streamed_text(post(port_, "/v1/completions", request)));
+  }
+
+  void add_streams(int n, Clock::time_point end) {
+    for (int i = 0; i < n; ++i) {
+      threads_.emplace_back([this, i, end] {
+        for (size_t at = static_cast<size_t>(i); Clock::now() < end; at += 7) {
+          const size_t which = at % requests_.size();
+          const ClientReply reply = post(port_, "/v1/completions", requests_[which]);
+          count(reply.status == 200 && reply.body.ends_with("data: [DONE]\n\n"), streamed_text(reply), which);
+        }
+      });
+    }
+  }
+  void add_sockets(int n, Clock::time_point end) {
+    for (int i = 0; i < n; ++i) {
+      threads_.emplace_back([this, i, end] {
+        SocketClient client(port_);
+        for (size_t at = static_cast<size_t>(i); Clock::now() < end; at += 5) ask_two(client, at % requests_.size());
+      });
+    }
+  }
+  void add_health(Clock::time_point end) {
+    threads_.emplace_back([this, end] {
+      while (Clock::now() < end) {
+        const auto began = Clock::now();
+        const bool is_well = ask(port_, "GET", "/health").status == 200;
+        const std::lock_guard lock(mutex_);
+        n_wrong_ += is_well ? 0 : 1;
+        health_ms_.push_back(ms_since(began));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    });
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  int n_right() const { return n_right_; }
+  int n_wrong() const { return n_wrong_; }
+  double health_p99_ms() const { return percentile(health_ms_, 0.99); }
+
+ private:
+  // Two generations at once on one socket.
+  void ask_two(SocketClient& client, size_t first) {
+    const size_t which[] = {first, (first + 1) % requests_.size()};
+    for (int i = 0; i < 2; ++i) {
+      client.send({{"id", std::to_string(i)}, {"method", "completions"}, {"body", requests_[which[i]]}});
+    }
+    std::string texts[2];
+    for (int n_done = 0; n_done < 2;) {
+      const Json frame = client.next_json();
+      if (!frame.is_object() || frame["event"] == "error") return count(false, {}, first);
+      const auto i = static_cast<size_t>(std::stoi(frame["id"].get<std::string>()));
+      if (frame["event"] == "chunk") texts[i] += frame["data"]["choices"][0].value("text", "");
+      if (frame["event"] == "done") ++n_done;
+    }
+    for (size_t i = 0; i < 2; ++i) count(true, texts[i], which[i]);
+  }
+  void count(bool is_whole, const std::string& text, size_t which) {
+    const bool is_right = is_whole && text == texts_[which];
+    const std::lock_guard lock(mutex_);
+    ++(is_right ? n_right_ : n_wrong_);
+  }
+
+  const uint16_t port_;
+  const std::vector<Json> requests_;
+  std::vector<std::string> texts_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  int n_right_ = 0;  // these guarded by mutex_
+  int n_wrong_ = 0;
+  std::vector<double> health_ms_;
+};
+
+TEST(load, streams_and_sockets_lose_double_and_reorder_nothing) {
+  const int n_seconds = from_environment("CANDOR_LOAD_SECONDS", 1);
+  const bool is_long = n_seconds > 60;
+  Running running;
+  Crowd crowd(running.port(), requests_like_the_trace(24, is_long ? 1024 : 96, is_long ? 256 : 24));
+  const auto end = Clock::now() + std::chrono::seconds(n_seconds);
+  crowd.add_streams(is_long ? 64 : 12, end);
+  crowd.add_sockets(is_long ? 16 : 4, end);
+  crowd.add_health(end);
+  int64_t early_bytes = 0;
+  if (is_long) {
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+    early_bytes = resident_bytes();
+  }
+  crowd.join();
+  EXPECT_EQ(crowd.n_wrong(), 0);
+  EXPECT_GT(crowd.n_right(), 12);
+  EXPECT_TRUE(running.becomes_idle());
+  if (!is_long) return;
+  const double growth = static_cast<double>(resident_bytes()) / static_cast<double>(early_bytes);
+  std::printf("%d replies right, /health p99 %.1f ms, memory %.3f x that after a minute\n", crowd.n_right(),
+              crowd.health_p99_ms(), growth);
+  EXPECT_LE(growth, 1.02);
+}
+
+// One client that leaves at a stage that its number decides.
+void ask_and_leave(uint16_t port, int number) {
+  Json body = user_says("Tell me a story" + std::to_string(number % 3), 300);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  const std::string text = body.dump();
+  const std::string bytes =
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) +
+      "\r\n\r\n" + text;
+  RawClient client(port);
+  const int stage = number % 5;
+  client.send(stage == 0 ? bytes.substr(0, bytes.size() / 2) : bytes);
+  if (stage == 2) client.read_until("data: ");
+  for (int i = 0; stage >= 3 && i < 1 + number % 4; ++i) client.read_some();
+  if (number % 3 == 0) client.reset();
+  if (number % 3 == 1) client.half_close();
+}
+
+TEST(load, clients_that_leave_at_any_stage_free_everything_and_disturb_nobody) {
+  const int n_aborts = from_environment("CANDOR_LOAD_ABORTS", 60);
+  Running running;
+  Crowd steady(running.port(), requests_like_the_trace(8, 64, 24));
+  std::atomic<int> next{0};
+  std::vector<std::thread> leavers;
+  for (int i = 0; i < 4; ++i) {
+    leavers.emplace_back([&] {
+      for (int number = next++; number < n_aborts; number = next++) ask_and_leave(running.port(), number);
+    });
+  }
+  steady.add_streams(n_aborts > 1000 ? 8 : 3, Clock::now() + std::chrono::seconds(n_aborts > 1000 ? 20 : 1));
+  for (std::thread& leaver : leavers) leaver.join();
+  steady.join();
+  EXPECT_EQ(steady.n_wrong(), 0);
+  const auto began = Clock::now();
+  EXPECT_TRUE(running.becomes_idle());
+  if (n_aborts > 1000) std::printf("%d left, all free after %.0f ms\n", n_aborts, ms_since(began));
+}
+
+TEST(load, those_for_whom_there_is_no_room_are_told_at_once) {
+  const int n_clients = from_environment("CANDOR_LOAD_CROWD", 150);
+  RunningOptions options = Running::defaults();
+  options.engine.max_running = 4;
+  options.engine.max_queued = 12;
+  options.service.max_waiting = 2048;
+  options.service.max_per_key = 2048;
+  Running running(options);
+  const int64_t n_before = n_descriptors();
+  std::mutex mutex;
+  std::map<int, int> statuses;
+  std::vector<double> refused_ms;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < n_clients; ++i) {
+    clients.emplace_back([&] {
+      const auto began = Clock::now();
+      const ClientReply reply = post(running.port(), "/v1/chat/completions", user_says("Tell me a story", 60));
+      const std::lock_guard lock(mutex);
+      ++statuses[reply.status];
+      if (reply.status == 200) return;
+      refused_ms.push_back(ms_since(began));
+      EXPECT_NE(reply.head.find("retry-after"), std::string::npos) << reply.status << reply.body;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_GE(statuses[200], 16);
+  EXPECT_GT(statuses[429] + statuses[503], 0);
+  EXPECT_EQ(statuses[200] + statuses[429] + statuses[503], n_clients);
+  EXPECT_TRUE(running.becomes_idle());
+  for (int i = 0; i < 100 && n_descriptors() > n_before; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_LE(n_descriptors(), n_before);
+  if (n_clients < 1000) return;
+  std::printf("%d answered, %d refused, those after %.0f ms (p99, thread starts included)\n", statuses[200],
+              statuses[429] + statuses[503], percentile(refused_ms, 0.99));
+}
+
+}  // namespace
+}  // namespace candor::testing
