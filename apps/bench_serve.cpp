@@ -1,4 +1,4 @@
-// candor bench serve: a load on an engine in this process.
+// candor bench serve: a load on a server, or on an engine in this process.
 
 #include "bench_serve.h"
 
@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "bench_commands.h"
 #include "exit_codes.h"
+#include "http_load.h"
 #include "model_choice.h"
 #include "terminal.h"
 
@@ -19,9 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ServeOptions {
-  std::optional<std::string> model, trace;
+  std::optional<std::string> model, trace, key;
   std::vector<std::string> positionals;
-  std::optional<int64_t> n_requests, n_prompt, n_new, n_shared, max_in_flight, n_ctx, n_threads, max_running, seed;
+  std::optional<int64_t> n_requests, n_prompt, n_new, n_shared, max_in_flight, n_ctx, n_threads, max_running, seed,
+      n_burst;
   std::optional<int64_t> disturb, prefix;
   std::optional<double> rate, step_ms, ttft_goal, tpot_goal;
   std::string backend = "cpu", kv_type = "default";
@@ -58,6 +60,40 @@ Json describe(const Engine& engine) {
           {"attend_ns", info.costs.attend_ns}};
 }
 
+// n_ctx: 0 = unknown.
+LoadSpec load_spec(const ServeOptions& o, int32_t n_ctx) {
+  constexpr int32_t kNoLimit = 1 << 24;
+  LoadSpec spec{.n_requests = o.n_requests.value_or(64),
+                .n_prompt = static_cast<int32_t>(o.n_prompt.value_or(256)),
+                .n_new = static_cast<int32_t>(o.n_new.value_or(64)),
+                .n_burst = o.n_burst.value_or(1),
+                .requests_per_s = o.rate.value_or(0),
+                .n_ctx = n_ctx > 0 ? n_ctx : kNoLimit,
+                .seed = static_cast<uint64_t>(o.seed.value_or(1))};
+  if (o.trace) spec.trace = *o.trace;
+  return spec;
+}
+
+LoadRunOptions run_options(const ServeOptions& o) {
+  return {.max_in_flight = o.max_in_flight.value_or(0),
+          .n_shared = static_cast<int32_t>(o.n_shared.value_or(0)),
+          .seed = static_cast<uint64_t>(o.seed.value_or(1))};
+}
+
+Json report_of(const ServeOptions& o, const LoadRun& run, const Load& load, std::string& text) {
+  for (const LoadRecord& record : run.records) {
+    if (record.error.empty()) continue;
+    say_warning(record.error);
+    break;
+  }
+  Json report = load_report(run, load, {o.ttft_goal.value_or(0), o.tpot_goal.value_or(0)});
+  if (!o.in_process) {  // what only an engine knows
+    for (const char* name : {"preemptions", "decode_only_tokens_per_second", "queue_ms"}) report.erase(name);
+  }
+  text = load_text(report);
+  return report;
+}
+
 Expected<Json> run_scenario(Engine& engine, const ServeOptions& o, std::string& text) {
   if (o.disturb) {
     CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
@@ -69,30 +105,37 @@ Expected<Json> run_scenario(Engine& engine, const ServeOptions& o, std::string& 
     text = prefix_text(report);
     return report;
   }
-  LoadSpec spec{.n_requests = o.n_requests.value_or(64),
-                .n_prompt = static_cast<int32_t>(o.n_prompt.value_or(256)),
-                .n_new = static_cast<int32_t>(o.n_new.value_or(64)),
-                .requests_per_s = o.rate.value_or(0),
-                .n_ctx = engine.info().n_ctx,
-                .seed = static_cast<uint64_t>(o.seed.value_or(1))};
-  if (o.trace) spec.trace = *o.trace;
-  CANDOR_ASSIGN(const Load load, make_load(spec));
-  const LoadRun run = run_load(engine, load,
-                               {.max_in_flight = o.max_in_flight.value_or(0),
-                                .n_shared = static_cast<int32_t>(o.n_shared.value_or(0)),
-                                .seed = spec.seed});
-  for (const LoadRecord& record : run.records) {
-    if (record.error.empty()) continue;
-    say_warning(record.error);
-    break;
-  }
-  Json report = load_report(run, load, {o.ttft_goal.value_or(0), o.tpot_goal.value_or(0)});
-  text = load_text(report);
-  return report;
+  CANDOR_ASSIGN(const Load load, make_load(load_spec(o, engine.info().n_ctx)));
+  return report_of(o, run_load(engine, load, run_options(o)), load, text);
+}
+
+bool is_url(const std::string& text) {
+  return text.starts_with("http://") || text.starts_with("https://");
+}
+
+Expected<Json> ask_server(const ServeOptions& o, std::string& text) {
+  CANDOR_ASSIGN(const RemoteServer server,
+                find_server(o.positionals.front(), o.key.value_or(""), o.model.value_or("")));
+  CANDOR_ASSIGN(const Load load, make_load(load_spec(o, server.n_ctx)));
+  Json json = {{"url", server.url}, {"model", server.model}, {"n_ctx", server.n_ctx}};
+  json["results"] = report_of(o, run_http_load(server, load, run_options(o)), load, text);
+  return json;
+}
+
+int run_remote(const ServeOptions& o) {
+  if (o.disturb || o.prefix)
+    return say_error("bench serve: --disturb and --prefix look into an engine: add --in-process"), kUserInput;
+  std::string text;
+  auto json = ask_server(o, text);
+  if (!json) return say_error(json.error().message), kUserInput;
+  write_out(o.json ? json->dump(2) + "\n" : text);
+  return kDone;
 }
 
 int run(const ServeOptions& o) {
-  if (!o.in_process) return say_error("bench serve loads an engine in this process: add --in-process"), kUserInput;
+  if (!o.in_process && !o.positionals.empty() && is_url(o.positionals.front())) return run_remote(o);
+  if (!o.in_process)
+    return say_error("bench serve: which server? Give its URL, or add --in-process for an engine here"), kUserInput;
   auto choice = choose_model(o.model, o.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
@@ -114,13 +157,15 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand("serve", "many requests at once: TTFT, ITL, TPOT, E2E, goodput");
   const auto o = std::make_shared<ServeOptions>();
   constexpr int64_t kMax = 1 << 20;
-  command->add_option("model", o->positionals, "[MODEL]");
-  command->add_option("-m,--model", o->model, "the model's file")->type_name("FILE");
+  command->add_option("target", o->positionals, "[URL | MODEL]");
+  command->add_option("-m,--model", o->model, "the model's file; of a server, its name there")->type_name("MODEL");
+  command->add_option("--api-key", o->key, "that the server wants")->type_name("KEY");
   command->add_flag("--in-process", o->in_process, "load an engine here, without a server");
   command->add_option("--trace", o->trace, "lengths and times: TIMESTAMP,ContextTokens,GeneratedTokens")
       ->type_name("CSV");
   add_int(*command, "--requests", o->n_requests, 1, kMax, "how many (64)");
   add_number(*command, "--rate", o->rate, 0, 1e6, "requests a second (all at once, or as the trace says)");
+  add_int(*command, "--burst", o->n_burst, 1, kMax, "requests that come at the same time (1)");
   add_int(*command, "--in-flight", o->max_in_flight, 1, kMax, "wait for an answer before there are more");
   add_int(*command, "--prompt", o->n_prompt, 1, kMax, "tokens of each prompt (256)");
   add_int(*command, "--new", o->n_new, 1, kMax, "tokens of each answer (64)");

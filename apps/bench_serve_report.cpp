@@ -108,15 +108,17 @@ std::string load_text(const Json& r) {
                   r["completed"].get<int64_t>(), r["cut_to_context"].get<int64_t>(), r["duration_s"].get<double>());
   out += fmt::format("{} tokens in ({} cached), {} out, {} preemptions\n", r["prompt_tokens"].get<int64_t>(),
                      r["cached_tokens"].get<int64_t>(), r["completion_tokens"].get<int64_t>(),
-                     r["preemptions"].get<int64_t>());
+                     r.value("preemptions", int64_t{0}));
   out += fmt::format("{:.2f} requests/s, {:.1f} tokens/s out, {:.1f} in and out, goodput {:.2f} requests/s\n",
                      r["requests_per_second"].get<double>(), r["output_tokens_per_second"].get<double>(),
                      r["total_tokens_per_second"].get<double>(), r["goodput_requests_per_second"].get<double>());
-  out += fmt::format("{:.1f} tokens/s in steps that only decode\n", r["decode_only_tokens_per_second"].get<double>());
+  if (r.contains("decode_only_tokens_per_second"))
+    out += fmt::format("{:.1f} tokens/s in steps that only decode\n", r["decode_only_tokens_per_second"].get<double>());
   out +=
       fmt::format("{:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "ms", "mean", "p50", "p90", "p95", "p99", "max");
-  return out + row("queue", r["queue_ms"]) + row("TTFT", r["ttft_ms"]) + row("ITL", r["itl_ms"]) +
-         row("TPOT", r["tpot_ms"]) + row("E2E", r["e2e_ms"]);
+  if (r.contains("queue_ms")) out += row("queue", r["queue_ms"]);
+  return out + row("TTFT", r["ttft_ms"]) + row("ITL", r["itl_ms"]) + row("TPOT", r["tpot_ms"]) +
+         row("E2E", r["e2e_ms"]);
 }
 
 // The decoding requests are long enough to outlast the reading at twice their undisturbed pace.

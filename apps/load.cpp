@@ -84,6 +84,7 @@ std::vector<LoadRequest> make_up(const LoadSpec& spec) {
   double at_s = 0;
   for (int64_t i = 0; i < spec.n_requests; ++i) {
     requests.push_back({at_s, spec.n_prompt, spec.n_new});
+    if ((i + 1) % spec.n_burst != 0) continue;
     const float unit = unit_float(random_words(spec.seed, kGapWords, static_cast<uint64_t>(i))[0]);
     at_s -= std::log1p(-static_cast<double>(unit));
   }

@@ -29,6 +29,7 @@ struct LoadSpec {
   int64_t n_requests = 64;
   int32_t n_prompt = 256;
   int32_t n_new = 64;
+  int64_t n_burst = 1;        // so many come at the same time
   double requests_per_s = 0;  // gaps are scaled to it; 0 = the trace's own, or all at once
   int32_t n_ctx = 0;          // longer requests are cut to it
   uint64_t seed = 1;

@@ -1,6 +1,7 @@
 #pragma once
 // Puts a load on an engine in this process and notes when every token came.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ struct LoadRecord {
   double e2e_ms() const { return 1e3 * (end_s - submitted_s); }
   // Time per token after the first.
   double tpot_ms() const {
-    return token_s.size() < 2 ? 0.0
-                              : 1e3 * (token_s.back() - token_s.front()) / static_cast<double>(token_s.size() - 1);
+    const int64_t n = std::max(summary.usage.completion_tokens, static_cast<int64_t>(token_s.size()));
+    return n < 2 ? 0.0 : 1e3 * (token_s.back() - token_s.front()) / static_cast<double>(n - 1);
   }
 };
 
