@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Asks a server that this script starts with the openai package, unmodified, and validates replies and chunks against the
-OpenAI API's own description. Exit code 77 where a package or the description is absent: the test counts as skipped.
+"""Asks a server that this script starts as its users do: with OpenAI's packages, unmodified, and against the description
+of the API. Exit code 77 where what a part needs is absent: the test counts as skipped.
 
-usage: run_clients.py PROGRAM MODEL OPENAPI_JSON
+usage: run_clients.py description | python | node_6 | node_5 | shutdown PROGRAM CLIENTS_FOLDER
 """
 import json
 import os
@@ -10,43 +10,87 @@ import re
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 SKIPPED = 77
+ROOT = Path(__file__).resolve().parent.parent.parent
+MODEL = ROOT / "models/pocket/pocket-q8_0.gguf"
+DESCRIPTION = ROOT / "../shared/data/openai/openapi.json"
 SAY = [{"role": "user", "content": "Tell me a story about a cat"}]
 
 
 class Served:
-    def __init__(self, program, model):
-        command = [program, "serve", "-m", model, "--port", "0", "--model-id", "pocket", "--log-level", "off"]
+    def __init__(self, program, *options):
+        command = [program, "serve", "-m", str(MODEL), "--port", "0", "--model-id", "pocket", "--log-level", "off", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         found = re.search(r"http://([\d.]+:\d+)", line)
         if not found:
             raise SystemExit(f"the server did not start: {line}")
         self.url = f"http://{found.group(1)}"
+        self.is_told = False
+
+    def tell_to_stop(self):
+        self.is_told = True
+        self.process.terminate()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
+        if not self.is_told:
+            self.process.terminate()
         code = self.process.wait(timeout=30)
         assert code == 0, f"SIGTERM: exit code {code}, expected 0"
 
 
+def allow_nulls(schema):
+    """`nullable: true`, which the description writes beside `type`, in the words of its own JSON Schema."""
+    if isinstance(schema, dict):
+        if schema.get("nullable") is True and isinstance(schema.get("type"), str):
+            schema["type"] = [schema["type"], "null"]
+            if "enum" in schema:
+                schema["enum"] = [*schema["enum"], None]
+        for inner in schema.values():
+            allow_nulls(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            allow_nulls(inner)
+
+
 class Contract:
-    """Validation against one schema of the description. Looser in one place: usage may be null in chunks."""
+    """Validation against the schemas of the description. Looser where it contradicts what the API does: usage may be null
+    in chunks, an embedding may be base64, finish_reason may be null in chunks of a text completion (one schema describes
+    them and the whole reply), and the first token of an echoed prompt has null for its logprobs."""
 
     def __init__(self, path):
-        self.document = json.load(open(path, encoding="utf-8"))
-        chunk = self.document["components"]["schemas"].get("CreateChatCompletionStreamResponse", {})
-        chunk.get("properties", {}).pop("usage", None)
+        self.document = json.loads(path.read_text(encoding="utf-8"))
+        allow_nulls(self.document["components"])
+        schemas = self.document["components"]["schemas"]
+        schemas["CreateChatCompletionStreamResponse"]["properties"].pop("usage", None)
+        self.reason = schemas["CreateCompletionResponse"]["properties"]["choices"]["items"]["properties"]["finish_reason"]
+        embedding = schemas["Embedding"]["properties"]
+        embedding["embedding"] = {"anyOf": [embedding["embedding"], {"type": "string"}]}
+
+    def check_text_chunk(self, chunk):
+        strict = dict(self.reason)
+        self.reason.clear()  # anything
+        self.check_text(chunk)
+        self.reason.update(strict)
+
+    def check_text(self, reply):
+        for choice in reply["choices"]:
+            for name in ("token_logprobs", "top_logprobs"):
+                numbers = (choice["logprobs"] or {}).get(name, [])
+                assert None not in numbers[1:]
+                numbers[:] = [number for number in numbers if number is not None]
+        self.check("CreateCompletionResponse", reply)
 
     def check(self, name, value):
         import jsonschema
         schema = {"$ref": f"#/components/schemas/{name}", "components": self.document["components"]}
         errors = list(jsonschema.Draft202012Validator(schema).iter_errors(value))
-        assert not errors, f"{name}: {errors[0].message} at {list(errors[0].absolute_path)}"
+        assert not errors, f"{name}: {errors[0].message[:300]} at {list(errors[0].absolute_path)}"
 
 
 def post(url, body):
@@ -59,25 +103,68 @@ def chunks(text):
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
 
 
-def replies_follow_the_description(url, contract):
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {
+    "type": "object", "properties": {"place": {"type": "string", "enum": ["Rome", "Oslo"]}},
+    "required": ["place"], "additionalProperties": False}}}
+
+
+def check_description(program, _):
+    if not DESCRIPTION.exists():
+        return SKIPPED
+    try:
+        import jsonschema  # noqa: F401
+    except ImportError:
+        return SKIPPED
+    contract = Contract(DESCRIPTION)
     chat = {"model": "pocket", "messages": SAY, "max_tokens": 12, "temperature": 0}
     text = {"model": "pocket", "prompt": ["Once", "The dog"], "max_tokens": 6, "logprobs": 2}
-    for extra in ({}, {"logprobs": True, "top_logprobs": 2}, {"n": 2, "temperature": 1}):
-        contract.check("CreateChatCompletionResponse", json.loads(post(url + "/v1/chat/completions", chat | extra)))
-        stream = {"stream": True, "stream_options": {"include_usage": True}}
-        for chunk in chunks(post(url + "/v1/chat/completions", chat | extra | stream)):
-            contract.check("CreateChatCompletionStreamResponse", chunk)
-    contract.check("CreateCompletionResponse", json.loads(post(url + "/v1/completions", text)))
-    for chunk in chunks(post(url + "/v1/completions", text | {"stream": True, "prompt": "Once"})):
-        contract.check("CreateCompletionResponse", chunk)
-    with urllib.request.urlopen(url + "/v1/models") as reply:
-        contract.check("ListModelsResponse", json.loads(reply.read()))
+    stream = {"stream": True, "stream_options": {"include_usage": True}}
+    tools = {"tools": [TOOL], "tool_choice": "required", "max_tokens": 200, "temperature": 0.7, "seed": 1}
+    with Served(program) as served:
+        url = served.url
+        for extra in ({}, {"logprobs": True, "top_logprobs": 2}, {"n": 2, "temperature": 1}, {"stop": ["a"]}, tools):
+            contract.check("CreateChatCompletionResponse", json.loads(post(url + "/v1/chat/completions", chat | extra)))
+            for chunk in chunks(post(url + "/v1/chat/completions", chat | extra | stream)):
+                contract.check("CreateChatCompletionStreamResponse", chunk)
+        for extra in ({}, {"echo": True}, {"echo": True, "max_tokens": 0}, {"n": 2}, {"logprobs": None}):
+            contract.check_text(json.loads(post(url + "/v1/completions", text | extra)))
+            for chunk in chunks(post(url + "/v1/completions", text | extra | {"stream": True})):
+                contract.check_text_chunk(chunk)
+        for extra in ({}, {"encoding_format": "base64"}, {"dimensions": 4}):
+            body = {"model": "pocket", "input": ["a", "b"]} | extra
+            contract.check("CreateEmbeddingResponse", json.loads(post(url + "/v1/embeddings", body)))
+        with urllib.request.urlopen(url + "/v1/models") as reply:
+            contract.check("ListModelsResponse", json.loads(reply.read()))
+        with urllib.request.urlopen(url + "/v1/models/pocket") as reply:
+            contract.check("Model", json.loads(reply.read()))
+    return 0
 
 
-def the_package_works_unmodified(url):
-    import openai
-    client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
-    asked = {"model": "pocket", "messages": SAY, "max_tokens": 24, "temperature": 1, "seed": 5}
+def until_stopped(ask):
+    """A small model may fill a constraint's free places with spaces for ever: one seed after the other."""
+    for seed in range(30):
+        answer = ask(seed)
+        if answer.choices[0].finish_reason != "length":
+            return answer
+    raise AssertionError("30 seeds, and no answer ended by itself")
+
+
+def check_python(program, _):
+    try:
+        import openai
+    except ImportError:
+        return SKIPPED
+    with Served(program) as served:
+        client = openai.OpenAI(base_url=served.url + "/v1", api_key="none", max_retries=0)
+        asked = {"model": "pocket", "messages": SAY, "max_tokens": 24, "temperature": 1, "seed": 5}
+        chat(client, asked)
+        structure(client, asked)
+        scoring_and_embeddings(client)
+        errors_and_abort(openai, client, asked)
+    return 0
+
+
+def chat(client, asked):
     plain = client.chat.completions.create(**asked)
     stream = client.chat.completions.create(stream=True, **asked)
     streamed = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
@@ -87,15 +174,38 @@ def the_package_works_unmodified(url):
     two = client.chat.completions.create(n=2, **asked)
     assert [choice.index for choice in two.choices] == [0, 1]
     assert two.choices[0].message.content == plain.choices[0].message.content
+    assert [model.id for model in client.models.list()] == ["pocket"]
+    assert client.models.retrieve("pocket").id == "pocket"
+
+
+def structure(client, asked):
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}
-    for seed in range(30):  # a small model may fill the free places with spaces for ever
-        formed = client.chat.completions.create(response_format=wanted, **(asked | {"max_tokens": 80, "seed": seed}))
-        if formed.choices[0].finish_reason == "stop":
-            break
+    longer = asked | {"max_tokens": 80}
+    formed = until_stopped(lambda seed: client.chat.completions.create(response_format=wanted, **(longer | {"seed": seed})))
     assert isinstance(json.loads(formed.choices[0].message.content)["ok"], bool)
+    named = {"type": "function", "function": {"name": "weather"}}
+    called = until_stopped(
+        lambda seed: client.chat.completions.create(tools=[TOOL], tool_choice=named, **(longer | {"seed": seed})))
+    call = called.choices[0].message.tool_calls[0]
+    assert called.choices[0].finish_reason == "tool_calls" and call.function.name == "weather"
+    assert json.loads(call.function.arguments)["place"] in ("Rome", "Oslo")
+    again = [*SAY, called.choices[0].message.to_dict(), SAY[0]]  # the shipped model's template knows no role tool
+    client.chat.completions.create(**(asked | {"messages": again}))
+
+
+def scoring_and_embeddings(client):
     assert client.completions.create(model="pocket", prompt="Once", max_tokens=3).usage.completion_tokens <= 3
-    assert [model.id for model in client.models.list()] == ["pocket"]
+    scored = client.completions.create(model="pocket", prompt="Once upon a time", max_tokens=0, echo=True, logprobs=1)
+    logprobs = scored.choices[0].logprobs
+    assert scored.choices[0].text == "Once upon a time" and logprobs.token_logprobs[0] is None
+    assert len(logprobs.token_logprobs) == scored.usage.prompt_tokens and max(logprobs.token_logprobs[1:]) < 0
+    by_default = client.embeddings.create(model="pocket", input=["a cat", "a dog"])
+    as_floats = client.embeddings.create(model="pocket", input=["a cat"], encoding_format="float")
+    assert list(by_default.data[0].embedding) == list(as_floats.data[0].embedding)
+
+
+def errors_and_abort(openai, client, asked):
     for error, change in ((openai.BadRequestError, {"temperature": 7}), (openai.NotFoundError, {"model": "other"})):
         try:
             client.chat.completions.create(**(asked | change))
@@ -107,25 +217,37 @@ def the_package_works_unmodified(url):
     abandoned.close()
 
 
+def check_node(package):
+    def check(program, clients):
+        if not (clients / "node_modules" / package).exists():
+            return SKIPPED
+        with Served(program) as served:
+            script = Path(__file__).with_name("node_client.cjs")
+            return subprocess.run(["node", script, served.url, clients, package], timeout=240).returncode
+    return check
+
+
+def check_shutdown(program, _):
+    """SIGTERM while a reply streams: it ends by itself within the drain time, or is told that it cannot."""
+    for options, last in ((("--drain-seconds", "30"), "[DONE]"), (("--drain-seconds", "0"), "shutting down")):
+        with Served(program, *options) as served:
+            body = {"messages": SAY, "max_tokens": 400, "stream": True, "ignore_eos": True}
+            request = urllib.request.Request(served.url + "/v1/chat/completions", json.dumps(body).encode())
+            with urllib.request.urlopen(request) as reply:
+                reply.readline()
+                served.tell_to_stop()
+                assert last in reply.read().decode(), f"the stream did not end with {last}"
+    return 0
+
+
 def main():
-    program, model, description = sys.argv[1:]
-    ran = 0
-    with Served(program, model) as served:
-        try:
-            import jsonschema  # noqa: F401
-            if os.path.exists(description):
-                replies_follow_the_description(served.url, Contract(description))
-                ran += 1
-        except ImportError:
-            print("skipped: jsonschema is absent")
-        try:
-            import openai  # noqa: F401
-            the_package_works_unmodified(served.url)
-            ran += 1
-        except ImportError:
-            print("skipped: the openai package is absent")
-    print(f"{ran} of 2 parts ran")
-    return 0 if ran == 2 else SKIPPED
+    part, program, clients = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    python = clients / "python/bin/python"
+    if python.exists() and Path(sys.prefix).resolve() != (clients / "python").resolve():
+        os.execv(python, [str(python), *sys.argv])
+    parts = {"description": check_description, "python": check_python, "node_6": check_node("openai"),
+             "node_5": check_node("openai-5"), "shutdown": check_shutdown}
+    return parts[part](program, clients)
 
 
 if __name__ == "__main__":

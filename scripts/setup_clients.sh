@@ -1,0 +1,20 @@
+#!/bin/sh
+# Installs the clients that tests/clients asks the server with, unmodified and pinned, under the build folder: a Python
+# environment and a Node one. Without a network the tests that need them are skipped, and counted as such.
+#   sh scripts/setup_clients.sh [BUILD_FOLDER]
+set -eu
+cd "$(dirname "$0")/.."
+clients="${1:-build}/clients"
+mkdir -p "$clients"
+same() { cmp -s "tests/clients/$1" "$clients/$1"; }
+
+if ! same requirements.txt; then
+  python3 -m venv "$clients/python"
+  "$clients/python/bin/python" -m pip install -q --disable-pip-version-check -r tests/clients/requirements.txt
+  cp tests/clients/requirements.txt "$clients/"
+fi
+if command -v npm >/dev/null 2>&1 && ! { same package.json && [ -f "$clients/.node" ]; }; then
+  cp tests/clients/package.json "$clients/"
+  (cd "$clients" && npm install --silent --no-audit --no-fund)
+  touch "$clients/.node"
+fi
