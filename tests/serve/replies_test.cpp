@@ -131,6 +131,16 @@ TEST_F(replies, legacy_logprobs_have_four_lists_of_one_length) {
   EXPECT_EQ(logprobs["text_offset"][0], 0);
 }
 
+TEST_F(replies, a_beam_search_gives_its_answers_best_first) {
+  Json body = {{"prompt", "Once upon"}, {"max_tokens", 5}, {"use_beam_search", true}, {"n", 2}, {"best_of", 4}};
+  const ClientReply reply = post(port(), "/v1/completions", body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  ASSERT_EQ(reply.json()["choices"].size(), 2u);
+  EXPECT_NE(reply.json()["choices"][0]["text"], reply.json()["choices"][1]["text"]);
+  body["n"] = 100;
+  EXPECT_EQ(post(port(), "/v1/completions", body).status, 400);
+}
+
 TEST_F(replies, nothing_of_a_stop_string_is_shown) {
   const std::string whole = post(port(), "/v1/chat/completions", story()).json()["choices"][0]["message"]["content"];
   ASSERT_GT(whole.size(), 20u);

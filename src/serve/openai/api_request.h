@@ -83,6 +83,8 @@ void read_sampler(Fields& fields, SamplingParams& sampling);
 void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request);
 // prompt_logprobs, of the whole reply only.
 void read_prompt_logprobs(Fields& fields, ApiRequest& request, SamplingParams& sampling);
+// use_beam_search, as vLLM has it: n or best_of texts side by side.
+void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request);
 // priority, as vLLM has it: a lower value is served sooner.
 Scheduling read_scheduling(Fields& fields);
 // response_format and its kin.

@@ -31,6 +31,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   request.sampling.logprobs = read_logprobs(fields);
   read_prompt_logprobs(fields, result, request.sampling);
   request.n = result.n_choices;
+  read_beams(fields, std::nullopt, request);
   request.scheduling = read_scheduling(fields);
   request.constraint = read_constraint(fields);
   if (auto chat = read_chat_prompt(fields)) {

@@ -77,6 +77,20 @@ Scheduling read_scheduling(Fields& fields) {
   return scheduling;
 }
 
+void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request) {
+  constexpr double kMostPenalty = 10;
+  const bool is_wanted = fields.boolean("use_beam_search").value_or(false);
+  const auto penalty = fields.number("length_penalty", -kMostPenalty, kMostPenalty);
+  const auto stops_early = fields.boolean("early_stopping");
+  if (!is_wanted) return;
+  const int64_t width = std::max<int64_t>(request.n, best_of.value_or(0));
+  if (width > kMaxBeams) return fields.refuse("n", fmt::format("n is {}, expected at most {} beams", width, kMaxBeams));
+  BeamSearch& beams = request.beams.emplace();
+  beams.width = static_cast<int32_t>(width);
+  beams.length_penalty = penalty.value_or(beams.length_penalty);
+  beams.early_stopping = stops_early.value_or(false);
+}
+
 ErrorInfo model_not_found(const std::string& model) {
   return {.status = 404,
           .message = fmt::format("the model \"{}\" does not exist here; GET /v1/models lists those that do", model),

@@ -87,7 +87,9 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
   base.n = result.n_choices;
   base.scheduling = read_scheduling(fields);
   base.constraint = read_constraint(fields);
-  if (const auto best_of = fields.integer("best_of", 1, limits.max_choices); best_of && *best_of != result.n_choices) {
+  const auto best_of = fields.integer("best_of", 1, limits.max_choices);
+  read_beams(fields, best_of, base);
+  if (best_of && *best_of != result.n_choices && !base.beams) {
     fields.refuse("best_of",
                   fmt::format("best_of is {}, and only n ({}) answers are drawn", *best_of, result.n_choices));
   }

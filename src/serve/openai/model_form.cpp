@@ -17,11 +17,20 @@ std::string rendered(const Engine& engine, std::vector<Message> messages, const 
   return text ? std::move(*text) : std::string();
 }
 
+bool ends_in_reasoning(const std::string& prompt) {
+  return prompt.ends_with("<think>\n") || prompt.ends_with("<think>");
+}
+
 bool holds(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
 }  // namespace
+
+bool opens_reasoning(const Engine& engine, const ChatPrompt& chat) {
+  const auto prompt = engine.apply_template(chat);
+  return prompt && ends_in_reasoning(*prompt);
+}
 
 ModelForm probe_model_form(const Engine& engine) {
   ModelForm form;
@@ -33,7 +42,7 @@ ModelForm probe_model_form(const Engine& engine) {
   if (form.shows_tools) form.output.tools = text::tool_form_of(holds(called, "probe_call") ? called : with_tools);
   const Message thinker{.role = "assistant", .content = "x", .extra_json = R"({"reasoning_content":"probe_thought"})"};
   const std::string plain = rendered(engine, {user}, "");
-  form.output.opens_in_reasoning = plain.ends_with("<think>\n") || plain.ends_with("<think>");
+  form.output.opens_in_reasoning = ends_in_reasoning(plain);
   form.output.has_reasoning = form.output.opens_in_reasoning ||
                               text::writes_reasoning(rendered(engine, {user, thinker}, "")) ||
                               text::writes_reasoning(plain);

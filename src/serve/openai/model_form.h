@@ -12,5 +12,7 @@ struct ModelForm {
 };
 
 ModelForm probe_model_form(const Engine& engine);
+// The prompt that the template makes of this ends inside of reasoning.
+bool opens_reasoning(const Engine& engine, const ChatPrompt& chat);
 
 }  // namespace candor::openai

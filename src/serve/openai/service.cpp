@@ -193,8 +193,16 @@ void Service::keep(const std::shared_ptr<Work>& work) {
 
 text::OutputForm Service::form_for(const ApiRequest& request) const {
   text::OutputForm form = form_.output;
-  if (request.must_call) return {.tools = text::ToolForm::kLlama};
-  if (request.requests.front().constraint) return {};
+  const Request& first = request.requests.front();
+  if (const auto* chat = std::get_if<ChatPrompt>(&first.prompt); chat != nullptr && !chat->kwargs_json.empty()) {
+    form.opens_in_reasoning = form.has_reasoning && opens_reasoning(engine_, *chat);
+  }
+  // A constraint holds from the first token on, or behind the reasoning that the prompt opens.
+  if (first.constraint) {
+    form.tools = request.must_call ? text::ToolForm::kLlama : text::ToolForm::kNone;
+    form.has_reasoning = form.opens_in_reasoning;
+    return form;
+  }
   if (!request.has_tools && form.tools != text::ToolForm::kGptOss) form.tools = text::ToolForm::kNone;
   return form;
 }

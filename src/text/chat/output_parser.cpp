@@ -237,7 +237,7 @@ OutputParser::Mode OutputParser::mode_of_header(std::string_view header) {
 
 void OutputParser::emit(std::string_view text, std::vector<OutputPiece>& pieces) {
   if (text.empty()) return;
-  is_start_ = false;
+  is_start_ = is_start_ && mode_ == Mode::kReasoning;
   is_after_call_ = false;
   const auto kind = mode_ == Mode::kReasoning ? OutputPiece::Kind::kReasoning : OutputPiece::Kind::kContent;
   if (!pieces.empty() && pieces.back().kind == kind) {

@@ -72,7 +72,7 @@ class OutputParser {
   std::vector<Marker> text_markers_;
 
   Mode mode_ = Mode::kText;
-  bool is_start_ = true;        // only spaces came
+  bool is_start_ = true;        // only spaces came, and reasoning
   bool is_after_call_ = false;  // only spaces came since
   std::string held_;
   size_t searched_ = 0;       // of held_, where no marker begins

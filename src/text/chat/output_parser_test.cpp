@@ -97,6 +97,12 @@ TEST(output_parser, reasoning_is_split_from_what_follows) {
   expect_pieces("<think>never ends", {.has_reasoning = true}, {reasoning("never ends")});
 }
 
+TEST(output_parser, a_bare_call_may_stand_behind_reasoning) {
+  expect_pieces("I should look.</think>\n\n{\"name\": \"f\", \"parameters\": {}}",
+                {.tools = ToolForm::kLlama, .has_reasoning = true, .opens_in_reasoning = true},
+                {reasoning("I should look."), call("f", "{}")});
+}
+
 TEST(output_parser, a_million_beginnings_of_markers_take_linear_time) {
   OutputParser parser({.tools = ToolForm::kHermes, .has_reasoning = true});
   size_t n_bytes = 0;
