@@ -186,7 +186,12 @@ void group_rare_options(CLI::App& app) {
 }
 
 std::string help_of(CLI::App& command, bool shows_all) {
-  command.formatter(std::make_shared<HelpFormatter>(shows_all));
+  const auto formatter = std::make_shared<HelpFormatter>(shows_all);
+  for (CLI::App* at = &command; at != nullptr;) {
+    at->formatter(formatter);
+    const auto chosen = at->get_subcommands();
+    at = chosen.empty() ? nullptr : chosen.front();
+  }
   return command.help();
 }
 

@@ -70,9 +70,10 @@ std::filesystem::path hub_cache_root() {
 }
 
 void add_pull(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("pull", "fetch a model of a hub: user/repo or user/repo:quant");
+  CLI::App* command =
+      app.add_subcommand("pull", "fetch a model of a hub; MODEL: user/repo, or user/repo:q4_k_m for a GGUF file");
   const auto model = std::make_shared<std::string>();
-  command->add_option("model", *model, "user/repo, or user/repo:q4_k_m for a GGUF file")->required();
+  command->add_option("model", *model, "MODEL")->required();
   command->callback([model, &action] { action = [model] { return run_pull(*model); }; });
 }
 

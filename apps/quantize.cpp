@@ -129,8 +129,8 @@ int run_convert(const FileOptions& options) {
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* help, const std::shared_ptr<FileOptions>& options) {
   CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("source", options->source, "a GGUF file, or a folder of safetensors")->required();
-  command->add_option("result", options->target, "what to write")->required();
+  command->add_option("source", options->source, "MODEL")->required();
+  command->add_option("result", options->target, "RESULT")->required();
   command->add_flag("--force", options->force, "replace the result if it exists");
   return command;
 }
@@ -139,8 +139,10 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* help, const s
 
 void add_quantize(CLI::App& app, Action& action) {
   const auto options = std::make_shared<FileOptions>();
-  CLI::App* command = add_command(app, "quantize", "write a model in fewer bits", options);
-  CLI::Option* type = command->add_option("type", options->type, "q4_k_m, q8_0, q6_k, q5_k_m, q4_0, bf16, ...");
+  CLI::App* command = add_command(
+      app, "quantize",
+      "write a model in fewer bits; TYPE: f16, bf16, q8_0, q6_k, q5_k_m, q5_0, q4_k_m, q4_0, q3_k_m, q2_k", options);
+  CLI::Option* type = command->add_option("type", options->type, "TYPE");
   command->add_option("--tensor-type", options->tensor_types, "NAME=TYPE for tensors of that name (* is any text)")
       ->type_name("NAME=TYPE");
   command->add_option("-t,--threads", options->n_threads, "compute threads")->check(CLI::Range(1, 1024));

@@ -21,6 +21,7 @@ TEST(command, help_fits_a_screen) {
     EXPECT_LE(count_lines(help.out), 40) << help.out;
     EXPECT_EQ(help.out.find('\x1b'), std::string::npos);
   }
+  EXPECT_NE(run_candor({"bench", "generate", "--help"}).out.find("Usage: candor bench generate"), std::string::npos);
   const RunResult all = run_candor({"run", "--help-all"});
   EXPECT_EQ(all.exit_code, 0);
   EXPECT_NE(all.out.find("--dry-base"), std::string::npos) << all.out;
