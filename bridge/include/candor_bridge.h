@@ -86,7 +86,8 @@ candor_status candor_tok_env_create(const candor_vocab* vocab, candor_tok_env** 
 void candor_tok_env_free(candor_tok_env* handle);
 
 typedef enum candor_grammar_kind {
-  CANDOR_JSON_SCHEMA = 0, /* source: the schema. A keyword that can't be enforced is CANDOR_UNSUPPORTED with its pointer */
+  CANDOR_JSON_SCHEMA = 0, /* source: the schema, draft 2020-12. A keyword that can't be enforced is CANDOR_UNSUPPORTED with
+                             its pointer. README.md says which keywords are put in other words */
   CANDOR_JSON_OBJECT = 1, /* source is ignored */
   CANDOR_REGEX = 2,       /* the whole text matches; syntax of the Rust regex crate, no look-around */
   CANDOR_LARK = 3,        /* llguidance's Lark dialect; begins at `start` */

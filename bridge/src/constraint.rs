@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::TokenId;
-use llguidance::Matcher;
+use llguidance::{Matcher, ParserFactory};
 use serde_json::Value;
 
 use crate::error::{clip, Error, Result, Status};
 use crate::guard::run_bounded;
 use crate::tok_env::TokEnvironment;
-use crate::{schema_check, syntax_check, value_check};
+use crate::{rewrite, schema_check, syntax_check, value_check};
 
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 pub const MAX_CHOICES: usize = 10_000;
@@ -71,31 +71,59 @@ fn lark_string(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// A checked grammar, and for a schema the JSON that error texts point into.
-fn grammar(kind: Kind, source: &str) -> Result<(TopLevelGrammar, Option<Value>)> {
+/// REQUIRES: `kind` is not that of a schema.
+fn grammar(kind: Kind, source: &str) -> Result<TopLevelGrammar> {
     match kind {
-        Kind::JsonSchema => {
-            syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema")?;
-            let schema = parse_json(source, "schema")?;
-            value_check::unique_keys(source)?;
-            schema_check::check(&schema)?;
-            Ok((TopLevelGrammar::from_json_schema(schema.clone()), Some(schema)))
-        }
-        Kind::JsonObject => Ok((TopLevelGrammar::from_json_schema(serde_json::json!({"type": "object"})), None)),
-        Kind::Regex if source.is_empty() => Ok((TopLevelGrammar::from_lark("start: \"\"".into()), None)),
+        Kind::JsonSchema | Kind::JsonObject => Ok(TopLevelGrammar::from_json_schema(serde_json::json!({"type": "object"}))),
+        Kind::Regex if source.is_empty() => Ok(TopLevelGrammar::from_lark("start: \"\"".into())),
         Kind::Regex => {
             syntax_check::regex(source, "regex")?;
-            Ok((TopLevelGrammar::from_regex(source), None))
+            Ok(TopLevelGrammar::from_regex(source))
         }
         Kind::Lark => {
             syntax_check::lark(source)?;
-            Ok((TopLevelGrammar::from_lark(source.to_string()), None))
+            Ok(TopLevelGrammar::from_lark(source.to_string()))
         }
-        Kind::Choice => Ok((choice_grammar(source)?, None)),
+        Kind::Choice => choice_grammar(source),
     }
 }
 
-fn compile_error(schema: Option<&Value>, kind: Kind, message: &str) -> Error {
+fn matcher(factory: &ParserFactory, grammar: TopLevelGrammar, located: impl Fn(&str) -> Error) -> Result<Matcher> {
+    let mut matcher = Matcher::new(factory.create_parser(grammar));
+    if let Some(message) = matcher.get_error() {
+        return Err(compile_error(&message, located));
+    }
+    // The first mask fills caches that every fork shares, and shows a grammar that nothing satisfies.
+    let mask = matcher.compute_mask_or_eos().map_err(|e| compile_error(&e.to_string(), located))?;
+    if mask.is_zero() {
+        return Err(Error::invalid("constraint: no text of this vocabulary satisfies it"));
+    }
+    Ok(matcher)
+}
+
+/// The schema as it stands or, where the compiler refuses it, as `rewrite` puts it.
+fn schema_matcher(factory: &ParserFactory, source: &str) -> Result<Matcher> {
+    syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema")?;
+    let schema = parse_json(source, "schema")?;
+    value_check::unique_keys(source)?;
+    schema_check::check(&schema)?;
+    let compiled = |schema: &Value| {
+        let grammar = TopLevelGrammar::from_json_schema(schema.clone());
+        matcher(factory, grammar, |message| schema_check::locate(schema, message))
+    };
+    compiled(&schema).or_else(|first| {
+        if first.status == Status::Internal || !rewrite::may_help(&schema) {
+            return Err(first);
+        }
+        let second = rewrite::plain(&schema).and_then(|plain| {
+            schema_check::check(&plain)?;
+            compiled(&plain)
+        });
+        second.map_err(|error| if first.status == Status::Unsupported { error } else { first })
+    })
+}
+
+fn compile_error(message: &str, located: impl Fn(&str) -> Error) -> Error {
     let message = trimmed(message);
     // The one size limit of the compiler below that is an assertion.
     if message.contains("symbols.len()") {
@@ -107,10 +135,7 @@ fn compile_error(schema: Option<&Value>, kind: Kind, message: &str) -> Error {
     if message.starts_with("NoExtension") {
         return Error::invalid("constraint: no text of this vocabulary satisfies it");
     }
-    match schema {
-        Some(schema) => schema_check::locate(schema, &message),
-        None => Error::invalid(format!("{}: {message}", if kind == Kind::Regex { "regex" } else { "grammar" })),
-    }
+    located(&message)
 }
 
 pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constraint> {
@@ -119,18 +144,12 @@ pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constra
     }
     let source = source.to_string();
     let factory = env.factory.clone();
-    let matcher = run_bounded("constraint", COMPILE_TIME, move || {
-        let (grammar, schema) = grammar(kind, &source)?;
-        let mut matcher = Matcher::new(factory.create_parser(grammar));
-        if let Some(message) = matcher.get_error() {
-            return Err(compile_error(schema.as_ref(), kind, &message));
+    let matcher = run_bounded("constraint", COMPILE_TIME, move || match kind {
+        Kind::JsonSchema => schema_matcher(&factory, &source),
+        _ => {
+            let what = if kind == Kind::Regex { "regex" } else { "grammar" };
+            matcher(&factory, grammar(kind, &source)?, |message| Error::invalid(format!("{what}: {message}")))
         }
-        // The first mask fills caches that every fork shares, and shows a grammar that nothing satisfies.
-        let mask = matcher.compute_mask_or_eos().map_err(|e| compile_error(schema.as_ref(), kind, &e.to_string()))?;
-        if mask.is_zero() {
-            return Err(Error::invalid("constraint: no text of this vocabulary satisfies it"));
-        }
-        Ok(matcher)
     })?;
     Ok(Constraint { matcher, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0 })
 }

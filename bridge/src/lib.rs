@@ -4,19 +4,27 @@
 //! Input of any kind gives a result or an [`Error`], within bounded time; a panic of a library becomes an error too.
 //! Nothing here reads files, opens sockets, prints, or looks at the clock to decide an outcome other than a time limit.
 
+mod arrays;
+mod complement;
 mod conjunction;
 pub mod constraint;
 pub mod error;
 pub mod ffi;
+mod formats;
 pub mod generation;
 pub mod guard;
+mod names;
+mod negation;
 mod pymethods;
 pub mod python;
+mod references;
+pub mod rewrite;
 pub mod schema_check;
 pub mod strftime;
 pub mod syntax_check;
 pub mod template;
 pub mod tok_env;
+mod unevaluated;
 mod value_check;
 
 pub use error::{Error, Status};

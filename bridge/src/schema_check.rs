@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::conjunction;
 use crate::error::{clip, Error, Result, Status};
+use crate::rewrite;
 use crate::syntax_check::{self, MAX_REPEAT};
 use crate::value_check;
 
@@ -43,7 +44,7 @@ fn holds(keyword: &str) -> Option<Holds> {
     })
 }
 
-fn child(pointer: &str, key: &str) -> String {
+pub(crate) fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -64,25 +65,39 @@ fn walk<'a>(value: &'a Value, pointer: &str, visit: &mut dyn FnMut(&'a Value, &s
     visit(value, pointer)?;
     let Some(map) = value.as_object() else { return Ok(()) };
     for (key, inner) in map {
+        match holds(key) {
+            Some(Holds::Named) if !inner.is_object() => {
+                return Err(wrong(&child(pointer, key), format!("must be an object, is {}", shown(inner))));
+            }
+            Some(Holds::Many) if !inner.is_array() => {
+                return Err(wrong(&child(pointer, key), format!("must be an array, is {}", shown(inner))));
+            }
+            _ => {}
+        }
+    }
+    for (schema, at) in parts(map, pointer) {
+        walk(schema, &at, visit)?;
+    }
+    Ok(())
+}
+
+/// The schemas directly below one, with their pointers; what holds none is passed over.
+pub(crate) fn parts<'a>(map: &'a Map<String, Value>, pointer: &str) -> Vec<(&'a Value, String)> {
+    let mut found = Vec::new();
+    for (key, inner) in map {
         let at = child(pointer, key);
         match (holds(key), inner) {
             (Some(Holds::Named), Value::Object(named)) => {
-                for (name, schema) in named {
-                    walk(schema, &child(&at, name), visit)?;
-                }
+                found.extend(named.iter().map(|(name, schema)| (schema, child(&at, name))));
             }
             (Some(Holds::Many | Holds::OneOrMany), Value::Array(items)) => {
-                for (i, schema) in items.iter().enumerate() {
-                    walk(schema, &child(&at, &i.to_string()), visit)?;
-                }
+                found.extend(items.iter().enumerate().map(|(i, schema)| (schema, child(&at, &i.to_string()))));
             }
-            (Some(Holds::One | Holds::OneOrMany), schema) => walk(schema, &at, visit)?,
-            (Some(Holds::Named), other) => return Err(wrong(&at, format!("must be an object, is {}", shown(other)))),
-            (Some(Holds::Many), other) => return Err(wrong(&at, format!("must be an array, is {}", shown(other)))),
-            (None, _) => {}
+            (Some(Holds::One | Holds::OneOrMany), schema) => found.push((schema, at)),
+            _ => {}
         }
     }
-    Ok(())
+    found
 }
 
 fn shown(value: &Value) -> String {
@@ -102,9 +117,7 @@ fn check_type(value: &Value, pointer: &str) -> Result<()> {
 fn check_count(map: &Map<String, Value>, key: &str, pointer: &str) -> Result<()> {
     let Some(value) = map.get(key) else { return Ok(()) };
     let at = child(pointer, key);
-    let Some(count) = value.as_u64() else {
-        return Err(wrong(&at, format!("must be a non-negative integer, is {}", shown(value))));
-    };
+    let count = rewrite::count(value, &at)?;
     // A maximum above the limit is no burden; a minimum above it is an answer that no context can hold.
     let limit = if key.starts_with("min") { MAX_REPEAT } else { u64::from(u32::MAX / 2) };
     if count > limit {

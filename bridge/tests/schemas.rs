@@ -1,0 +1,289 @@
+//! Schemas whose keywords are written anew before they are compiled, and names that no object has twice.
+
+use candor_bridge::constraint::{compile, Constraint, Kind};
+use candor_bridge::rewrite;
+use candor_bridge::tok_env::{self, TokEnvironment};
+use candor_bridge::Status;
+
+const END: u32 = 256;
+const WORDS: [&str; 8] = ["\":1,\"", "a\":1}", "{\"a\"", "\"a\":1,\"a\"", "\\u00", "},{\"a", "a\"", "b\":{\"a\":1},\"a"];
+
+/// The 256 bytes, an end, and words with quotes.
+fn env() -> TokEnvironment {
+    let mut words: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+    words.push(b"<end>".to_vec());
+    words.extend(WORDS.iter().map(|w| w.as_bytes().to_vec()));
+    let slices: Vec<&[u8]> = words.iter().map(|w| w.as_slice()).collect();
+    tok_env::new(&slices, &[false; 265], &[END]).unwrap()
+}
+
+fn is_taken(constraint: &mut Constraint, text: &str) -> bool {
+    text.bytes().all(|b| constraint.accept(u32::from(b)).unwrap()) && constraint.is_accepting()
+}
+
+fn check(env: &TokEnvironment, schema: &str, good: &[&str], bad: &[&str]) {
+    let compiled = compile(env, Kind::JsonSchema, schema).unwrap_or_else(|e| panic!("{schema}: {}", e.message));
+    for text in good {
+        assert!(is_taken(&mut compiled.fork(), text), "{schema} should allow {text}");
+    }
+    for text in bad {
+        assert!(!is_taken(&mut compiled.fork(), text), "{schema} should not allow {text}");
+    }
+}
+
+#[test]
+fn what_is_negated_is_left_out_and_nothing_else() {
+    let env = env();
+    for (schema, good, bad) in [
+        (r#"{"not": {"type": ["integer", "boolean"]}}"#, &["\"a\"", "null", "[1]"][..], &["1", "true"][..]),
+        (r#"{"not": {"type": "number"}}"#, &["\"a\""], &["1", "1.5"]),
+        (r#"{"not": {"minimum": 3, "maxLength": 1}}"#, &["2", "2.5", "\"ab\""], &["3", "\"a\"", "null"]),
+        (
+            r#"{"not": {"enum": ["foo", "fob", 1, 3, true, null]}}"#,
+            &["\"fo\"", "\"food\"", "\"\"", "2", "0.5", "false", "[]"],
+            &["\"foo\"", "\"fob\"", "1", "3", "1.0", "true", "null"],
+        ),
+        (
+            r#"{"not": {"const": [1, "a"]}}"#,
+            &["[1]", "[1,\"b\"]", "[1,\"a\",2]", "[2,\"a\"]", "1"],
+            &["[1,\"a\"]", "[1.0,\"a\"]"],
+        ),
+        (r#"{"not": {"const": {"a": 1}}}"#, &["{}", r#"{"a":2}"#, r#"{"a":1,"b":1}"#], &[r#"{"a":1}"#]),
+        (
+            r#"{"type": "object", "not": {"required": ["a"], "properties": {"b": {"type": "string"}}}}"#,
+            &["{}", r#"{"b":1,"a":1}"#, r#"{"b":"x"}"#],
+            &[r#"{"a":1}"#, r#"{"b":"x","a":1}"#],
+        ),
+        (r#"{"not": {"not": {"type": "null"}}}"#, &["null"], &["1"]),
+        (r#"{"not": {"prefixItems": [{"type": "null"}], "items": false}}"#, &["[1]", "[null,1]"], &["[]", "[null]", "1"]),
+        (r#"{"properties": {"foo": {"not": {}}}}"#, &[r#"{"bar":1}"#], &[r#"{"foo":1}"#]),
+    ] {
+        check(&env, schema, good, bad);
+    }
+}
+
+#[test]
+fn conditions_choose_by_the_value() {
+    let env = env();
+    let dependent = r#"{"properties": {"b": {}}, "dependentSchemas": {"b": {"required": ["c"]}}}"#;
+    for (schema, good, bad) in [
+        (
+            r#"{"if": {"exclusiveMaximum": 0}, "then": {"minimum": -10}, "else": {"maximum": 5}}"#,
+            &["-1", "-10", "5", "\"x\""][..],
+            &["-11", "6"][..],
+        ),
+        (r#"{"then": {"const": 1}, "else": {"const": 2}, "if": {"maxLength": 2}}"#, &["1"], &["\"ab\"", "\"abc\"", "2"]),
+        (r#"{"if": {"const": 1}}"#, &["1", "2"], &["x"]),
+        (
+            r#"{"type": "object", "if": {"properties": {"k": {"const": "n"}}, "required": ["k"]}, "then": {"required": ["v"]}}"#,
+            &[r#"{"k":"m"}"#, r#"{"k":"n","v":1}"#, "{}"],
+            &[r#"{"k":"n"}"#],
+        ),
+        (r#"{"dependentRequired": {"a": ["b"]}}"#, &["{}", r#"{"b":1}"#, r#"{"a":1,"b":2}"#, "7"], &[r#"{"a":1}"#]),
+        (dependent, &["{}", r#"{"b":1,"c":2}"#, r#"{"c":1}"#], &[r#"{"b":1}"#]),
+        (r#"{"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 2}]}"#, &["1"], &["3", "1.5", "null"]),
+        (
+            r#"{"oneOf": [{"required": ["a", "b"]}, {"required": ["a", "c"]}], "type": "object"}"#,
+            &[r#"{"a":1,"b":1}"#, r#"{"a":1,"c":1}"#],
+            &[r#"{"a":1}"#, r#"{"a":1,"b":1,"c":1}"#],
+        ),
+        (r#"{"type": "string", "oneOf": [{"minLength": 2}, {"maxLength": 4}]}"#, &["\"a\"", "\"abcde\""], &["\"abc\""]),
+    ] {
+        check(&env, schema, good, bad);
+    }
+}
+
+#[test]
+fn names_and_items_are_looked_at_together() {
+    let env = env();
+    for (schema, good, bad) in [
+        (r#"{"propertyNames": {"maxLength": 2}}"#, &["{}", r#"{"ab":1}"#, "1"][..], &[r#"{"abc":1}"#][..]),
+        (
+            r#"{"propertyNames": {"pattern": "^a+$"}, "properties": {"b": {}}}"#,
+            &[r#"{"aa":1}"#],
+            &[r#"{"b":1}"#, r#"{"ab":1}"#],
+        ),
+        (
+            r##"{"propertyNames": {"$ref": "#/$defs/n"}, "$defs": {"n": {"enum": ["x", "y"]}}}"##,
+            &[r#"{"x":1,"y":2}"#],
+            &[r#"{"z":1}"#],
+        ),
+        (r#"{"propertyNames": false}"#, &["{}"], &[r#"{"a":1}"#]),
+        (r#"{"contains": {"const": 5}, "maxItems": 3}"#, &["[5]", "[1,2,5]", "[5,5]", "1"], &["[]", "[1,2,3]", "[1,2,3,5]"]),
+        (r#"{"contains": {"const": 5}, "minContains": 2, "maxItems": 3}"#, &["[5,5]", "[5,1,5]"], &["[5]", "[5,1,1]"]),
+        (r#"{"contains": {"const": 1}, "minContains": 0, "maxContains": 0}"#, &["[]", "[2,3]"], &["[1]", "[2,1]"]),
+        (r#"{"contains": true}"#, &["[1]"], &["[]"]),
+        (
+            r#"{"type": "array", "items": {"enum": ["r", "g", "b"]}, "uniqueItems": true}"#,
+            &["[]", r#"["b","r","g"]"#],
+            &[r#"["r","r"]"#, r#"["r","g","r"]"#],
+        ),
+        (
+            r#"{"type": "array", "prefixItems": [{"type": "boolean"}, {"type": "boolean"}], "items": false, "uniqueItems": true}"#,
+            &["[true,false]", "[false]"],
+            &["[true,true]"],
+        ),
+        (r#"{"uniqueItems": false, "minItems": 2.0}"#, &["[1,1]"], &["[1]"]),
+    ] {
+        check(&env, schema, good, bad);
+    }
+}
+
+#[test]
+fn what_no_branch_speaks_of_is_left_to_the_unevaluated_keywords() {
+    let env = env();
+    let chosen = r#"{"properties": {"a": {}}, "anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]},
+        {"properties": {"c": {}}, "required": ["c"]}], "unevaluatedProperties": false}"#;
+    for (schema, good, bad) in [
+        (
+            chosen,
+            &[r#"{"a":1,"b":1}"#, r#"{"b":1,"c":2}"#, r#"{"c":1}"#][..],
+            &[r#"{"a":1}"#, r#"{"b":1,"d":1}"#, r#"{"b":2,"c":1}"#][..],
+        ),
+        (
+            r##"{"$ref": "#/$defs/x", "properties": {"a": {}}, "unevaluatedProperties": false, "$defs": {"x": {"properties": {"b": {}}}}}"##,
+            &[r#"{"a":1,"b":1}"#],
+            &[r#"{"c":1}"#],
+        ),
+        (r#"{"allOf": [{"properties": {"a": {}}}, {"unevaluatedProperties": false}]}"#, &["{}"], &[r#"{"a":1}"#]),
+        (
+            r#"{"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": {"properties": {"v": {}}}, "unevaluatedProperties": false}"#,
+            &[r#"{"k":1,"v":2}"#, "{}"],
+            &[r#"{"v":1}"#, r#"{"k":2}"#],
+        ),
+        (
+            r#"{"prefixItems": [{"type": "null"}], "allOf": [{"prefixItems": [true, {"type": "null"}]}], "unevaluatedItems": false}"#,
+            &["[null,null]"],
+            &["[null,null,1]", "[null,1]"],
+        ),
+        (
+            r#"{"patternProperties": {"^x": {}}, "unevaluatedProperties": {"type": "null"}}"#,
+            &[r#"{"x1":1,"y":null}"#],
+            &[r#"{"y":1}"#],
+        ),
+        (r#"{"unevaluatedItems": {"type": "null"}}"#, &["[null]", "1"], &["[1]"]),
+    ] {
+        check(&env, schema, good, bad);
+    }
+}
+
+#[test]
+fn references_lead_where_their_uris_say() {
+    let env = env();
+    for (schema, good, bad) in [
+        (
+            r##"{"$id": "http://x.test/a/root", "items": {"$ref": "b#n"}, "not": {"$defs": {"s": {"$id": "http://x.test/a/b", "$defs": {"n": {"$anchor": "n", "type": "null"}}}}, "type": "string"}}"##,
+            &["[null]", "1"][..],
+            &["[1]", "\"a\""][..],
+        ),
+        (
+            r##"{"items": {"$dynamicRef": "#n"}, "$defs": {"n": {"$dynamicAnchor": "n", "type": "null"}}}"##,
+            &["[null]"],
+            &["[1]"],
+        ),
+        (
+            r##"{"properties": {"a b": {"type": "null"}, "c": {"not": {"$ref": "#/properties/a%20b"}}}}"##,
+            &[r#"{"c":1}"#],
+            &[r#"{"c":null}"#],
+        ),
+        (
+            r##"{"type": "object", "properties": {"v": {"not": {"type": "null"}}, "next": {"$ref": "#"}}, "additionalProperties": false}"##,
+            &[r#"{"v":1,"next":{"next":{}}}"#],
+            &[r#"{"next":{"v":null}}"#],
+        ),
+    ] {
+        check(&env, schema, good, bad);
+    }
+}
+
+#[test]
+fn more_formats_are_enforced() {
+    let env = env();
+    for (format, good, bad) in [
+        ("json-pointer", &["", "/a~1b/0"][..], &["a", "/~2"][..]),
+        ("relative-json-pointer", &["0", "1/a", "0#"], &["01", "/a"]),
+        ("uri-reference", &["../a?b#c", "//h/p", "x:y", ""], &["a b", "1:2:3", "%zz"]),
+        ("iri", &["http://h/\u{e4}"], &["a", "h\u{e4}"]),
+        ("uri-template", &["/a{?q,r*}", "{x:3}"], &["{", "a}", "{}"]),
+        ("idn-hostname", &["a-b.c"], &["-a", "a..b"]),
+    ] {
+        let quoted = |texts: &[&str]| texts.iter().map(|t| format!("\"{t}\"")).collect::<Vec<_>>();
+        let (good, bad) = (quoted(good), quoted(bad));
+        let compiled = compile(&env, Kind::JsonSchema, &format!("{{\"type\":\"string\",\"format\":\"{format}\"}}"));
+        let compiled = compiled.unwrap_or_else(|e| panic!("{format}: {}", e.message));
+        for (texts, wanted) in [(good, true), (bad, false)] {
+            for text in texts {
+                assert_eq!(is_taken(&mut compiled.fork(), &text), wanted, "{format} {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_with_its_place() {
+    let env = env();
+    for (schema, place) in [
+        (r#"{"properties": {"a": {"not": {"pattern": "x"}}}}"#, "/properties/a/not/pattern"),
+        (r#"{"not": {"multipleOf": 3}}"#, "/not/multipleOf"),
+        (r#"{"items": {"uniqueItems": true}}"#, "/items/uniqueItems"),
+        (r#"{"items": {"contains": {"type": "null"}}}"#, "/items/contains"),
+        (r#"{"contains": {"type": "null"}, "unevaluatedItems": false, "maxItems": 3}"#, "/unevaluatedItems"),
+        (r#"{"propertyNames": {"format": "date"}}"#, "/propertyNames/format"),
+        (r#"{"dependencies": {"a": ["b"]}, "not": false}"#, "/dependencies"),
+        (r##"{"not": {"anyOf": [{"$ref": "#/not"}, {"type": "null"}]}}"##, "refers to itself"),
+        (
+            r##"{"items": {"$dynamicRef": "#n"}, "$defs": {"n": {"$dynamicAnchor": "n"}, "m": {"$id": "m", "$dynamicAnchor": "n"}}}"##,
+            "/items/$dynamicRef",
+        ),
+    ] {
+        let Err(error) = compile(&env, Kind::JsonSchema, schema) else { panic!("compiled: {schema}") };
+        assert_eq!(error.status, Status::Unsupported, "{schema}: {}", error.message);
+        assert!(error.message.contains(place), "{schema}: {}", error.message);
+    }
+}
+
+#[test]
+fn what_would_be_too_much_when_written_out_ends_in_time() {
+    let env = env();
+    let list = |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
+    let nested =
+        |n: usize, word: &str| (0..n).fold("{\"const\": 1}".into(), |s: String, _| format!("{{\"{word}\": [{s}, {s}]}}"));
+    let property = |i: usize| format!("{{\"properties\": {{\"p{i}\": {{}}}}}}");
+    for schema in [
+        format!("{{\"oneOf\": [{}]}}", list(60, &|i| format!("{{\"required\": [\"a{i}\"]}}"))),
+        format!("{{\"oneOf\": [{}]}}", list(12, &|i| format!("{{\"required\": [\"a{i}\", \"b{i}\"]}}"))),
+        format!("{{\"not\": {}}}", nested(14, "oneOf")),
+        format!("{{\"not\": {}}}", nested(14, "anyOf")),
+        format!("{{\"unevaluatedProperties\": false, \"anyOf\": [{}]}}", list(40, &property)),
+        format!("{{\"unevaluatedProperties\": false, \"oneOf\": [{}]}}", list(12, &property)),
+        format!("{{\"items\": {{\"enum\": [{}]}}, \"uniqueItems\": true}}", list(500, &|i| i.to_string())),
+        format!("{{\"not\": {{\"enum\": [{}]}}}}", list(3000, &|i| format!("\"v{i}\""))),
+        format!("{{\"not\": {{\"enum\": [{}]}}}}", list(3000, &|i| i.to_string())),
+        format!("{{\"not\": {{\"const\": \"{}\"}}}}", "x".repeat(100_000)),
+        format!("{{\"dependentRequired\": {{{}}}}}", list(200, &|i| format!("\"a{i}\": [\"b{i}\"]"))),
+        format!("{}{{}}{}", "{\"not\": ".repeat(62), "}".repeat(62)),
+        r#"{"contains": {"const": 1}, "maxItems": 8, "minContains": 4294967295}"#.into(),
+        r#"{"contains": {"contains": {"contains": {"const": 1}, "maxItems": 8}, "maxItems": 8}, "maxItems": 8}"#.into(),
+    ] {
+        let start = std::time::Instant::now();
+        let outcome = compile(&env, Kind::JsonSchema, &schema).map(|_| ());
+        let shown: String = schema.chars().take(60).collect();
+        println!("{shown}: {:?} in {:?}", outcome.as_ref().map_err(|e| &e.message), start.elapsed());
+        assert!(start.elapsed() < std::time::Duration::from_secs(5), "{shown}: {:?}", start.elapsed());
+        assert!(outcome.map_or_else(|e| e.status != Status::Internal, |()| true), "{shown}");
+    }
+}
+
+#[test]
+fn the_rewritten_schema_is_what_the_keywords_mean() {
+    let plain = |schema: &str| rewrite::plain(&serde_json::from_str(schema).unwrap()).unwrap().to_string();
+    assert_eq!(
+        plain(r#"{"not": {"type": "number"}, "type": "number"}"#),
+        r#"{"allOf":[{"type":"number"},{"type":["null","boolean","string","array","object"]}]}"#
+    );
+    assert_eq!(
+        plain(r#"{"unevaluatedProperties": false, "properties": {"a": {"title": "t"}}}"#),
+        r#"{"allOf":[{"properties":{"a":true}},{"additionalProperties":false,"properties":{"a":true}}]}"#
+    );
+    assert_eq!(plain(r#"{"if": true, "else": false, "title": "x"}"#), "true");
+}
