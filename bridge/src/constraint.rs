@@ -1,5 +1,6 @@
 //! Constraints on generated text: compile, mask, accept, roll back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use llguidance::api::TopLevelGrammar;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::error::{clip, Error, Result, Status};
 use crate::guard::run_bounded;
 use crate::tok_env::TokEnvironment;
+use crate::unique_names::{NameTokens, UniqueNames};
 use crate::{rewrite, schema_check, syntax_check, value_check};
 
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
@@ -32,6 +34,38 @@ pub struct Constraint {
     n_tokens: usize,
     /// End-of-sequence tokens accepted after the matcher had stopped by itself; it does not count them.
     n_late_eos: usize,
+    /// Of JSON.
+    names: Option<Names>,
+}
+
+/// The text so far, and its tokens to go back by.
+#[derive(Clone)]
+struct Names {
+    tokens: Arc<NameTokens>,
+    accepted: Vec<TokenId>,
+    text: UniqueNames,
+}
+
+impl Names {
+    fn of(tokens: Arc<NameTokens>) -> Names {
+        Names { tokens, accepted: Vec::new(), text: UniqueNames::default() }
+    }
+
+    fn allows(&self, token: TokenId) -> bool {
+        self.text.allows(self.tokens.text(token))
+    }
+
+    fn advance(&mut self, token: TokenId) {
+        self.text.advance(self.tokens.text(token));
+        self.accepted.push(token);
+    }
+
+    fn rollback(&mut self, n: usize) {
+        let kept = self.accepted.len().saturating_sub(n);
+        let mut back = Names::of(self.tokens.clone());
+        self.accepted[..kept].iter().for_each(|token| back.advance(*token));
+        *self = back;
+    }
 }
 
 /// The text of an error of the compiler below, without its dumps.
@@ -151,7 +185,9 @@ pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constra
             matcher(&factory, grammar(kind, &source)?, |message| Error::invalid(format!("{what}: {message}")))
         }
     })?;
-    Ok(Constraint { matcher, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0 })
+    let is_json = matches!(kind, Kind::JsonSchema | Kind::JsonObject);
+    let names = is_json.then(|| Names::of(env.name_tokens.clone()));
+    Ok(Constraint { matcher, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0, names })
 }
 
 fn run_error(error: impl std::fmt::Display) -> Error {
@@ -160,7 +196,7 @@ fn run_error(error: impl std::fmt::Display) -> Error {
 
 impl Constraint {
     pub fn fork(&self) -> Constraint {
-        Constraint { matcher: self.matcher.clone(), eos_tokens: self.eos_tokens.clone(), ..*self }
+        Constraint { matcher: self.matcher.clone(), eos_tokens: self.eos_tokens.clone(), names: self.names.clone(), ..*self }
     }
 
     /// One bit a token, token 0 the lowest of `words[0]`; bits past the vocabulary are zero.
@@ -175,6 +211,12 @@ impl Constraint {
         if !self.n_tokens.is_multiple_of(32) {
             words[needed - 1] &= (1u32 << (self.n_tokens % 32)) - 1;
         }
+        if let Some(names) = &self.names {
+            names.text.restrict(&names.tokens, &mut words[..needed]);
+            if words.iter().all(|word| *word == 0) {
+                return Err(Error::limit("constraint: an object has every name already that may stand here"));
+            }
+        }
         Ok(())
     }
 
@@ -188,8 +230,14 @@ impl Constraint {
             self.n_late_eos += usize::from(is_eos);
             return Ok(is_eos);
         }
-        let n = self.matcher.try_consume_tokens(&[token]).map_err(run_error)?;
-        Ok(n == 1)
+        if self.names.as_ref().is_some_and(|names| !names.allows(token)) {
+            return Ok(false);
+        }
+        let is_accepted = self.matcher.try_consume_tokens(&[token]).map_err(run_error)? == 1;
+        if let (true, Some(names)) = (is_accepted, &mut self.names) {
+            names.advance(token);
+        }
+        Ok(is_accepted)
     }
 
     /// How many of `tokens` are allowed, one after another from here. The state stays as it is.
@@ -198,7 +246,16 @@ impl Constraint {
             return Ok(tokens.iter().take_while(|t| self.eos_tokens.contains(t)).count());
         }
         let known = tokens.iter().take_while(|t| (**t as usize) < self.n_tokens).count();
-        self.matcher.validate_tokens(&tokens[..known]).map_err(run_error)
+        let n = self.matcher.validate_tokens(&tokens[..known]).map_err(run_error)?;
+        let Some(mut names) = self.names.clone() else { return Ok(n) };
+        let unique = tokens[..n].iter().take_while(|token| {
+            let is_allowed = names.allows(**token);
+            if is_allowed {
+                names.advance(**token);
+            }
+            is_allowed
+        });
+        Ok(unique.count())
     }
 
     /// Takes back the last `n` accepted tokens.
@@ -206,6 +263,9 @@ impl Constraint {
         let late = n.min(self.n_late_eos);
         self.matcher.rollback(n - late).map_err(run_error)?;
         self.n_late_eos -= late;
+        if let Some(names) = &mut self.names {
+            names.rollback(n - late);
+        }
         Ok(())
     }
 

@@ -25,6 +25,7 @@ pub mod syntax_check;
 pub mod template;
 pub mod tok_env;
 mod unevaluated;
+mod unique_names;
 mod value_check;
 
 pub use error::{Error, Status};

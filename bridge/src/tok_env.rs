@@ -8,6 +8,7 @@ use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokR
 use llguidance::ParserFactory;
 
 use crate::error::{Error, Result};
+use crate::unique_names::NameTokens;
 
 const MAX_TOKENS: usize = 1 << 22;
 /// The trie's nodes count at most 1024 levels; a longer token is never allowed by a mask, which keeps masks sound.
@@ -15,6 +16,7 @@ const MAX_TOKEN_BYTES: usize = 1000;
 
 pub struct TokEnvironment {
     pub(crate) factory: Arc<ParserFactory>,
+    pub(crate) name_tokens: Arc<NameTokens>,
     pub(crate) eos_tokens: Vec<TokenId>,
     pub(crate) n_tokens: usize,
 }
@@ -52,5 +54,6 @@ pub fn new(words: &[&[u8]], is_special: &[bool], eos_tokens: &[TokenId]) -> Resu
         .map_err(|e| Error::internal(format!("vocabulary: {e}")))?;
     factory.quiet();
     *factory.limits_mut() = ParserLimits { verbose_errors: false, ..ParserLimits::default() };
-    Ok(TokEnvironment { factory: Arc::new(factory), eos_tokens: eos_tokens.to_vec(), n_tokens: words.len() })
+    let name_tokens = Arc::new(NameTokens::of(env, words.len()));
+    Ok(TokEnvironment { factory: Arc::new(factory), name_tokens, eos_tokens: eos_tokens.to_vec(), n_tokens: words.len() })
 }

@@ -6,6 +6,7 @@ use candor_bridge::tok_env::{self, TokEnvironment};
 use candor_bridge::Status;
 
 const END: u32 = 256;
+const FIRST_WORD: u32 = 257;
 const WORDS: [&str; 8] = ["\":1,\"", "a\":1}", "{\"a\"", "\"a\":1,\"a\"", "\\u00", "},{\"a", "a\"", "b\":{\"a\":1},\"a"];
 
 /// The 256 bytes, an end, and words with quotes.
@@ -286,4 +287,75 @@ fn the_rewritten_schema_is_what_the_keywords_mean() {
         r#"{"allOf":[{"properties":{"a":true}},{"additionalProperties":false,"properties":{"a":true}}]}"#
     );
     assert_eq!(plain(r#"{"if": true, "else": false, "title": "x"}"#), "true");
+}
+
+fn with_words(constraint: &mut Constraint, tokens: &[u32]) -> Result<(), usize> {
+    let first_bad = tokens.iter().position(|token| !constraint.accept(*token).unwrap());
+    first_bad.map_or(Ok(()), Err)
+}
+
+#[test]
+fn no_object_has_a_name_twice_however_it_is_admitted() {
+    let env = env();
+    for schema in ["true", r#"{"type": "object"}"#, r#"{"additionalProperties": {}}"#, r#"{"patternProperties": {"^.": {}}}"#] {
+        check(
+            &env,
+            schema,
+            &[r#"{"a": {"a": [{"a": 1}]}, "b": {"a": {}}}"#, r#"{"a\n":1,"a\t":1,"\u001f":1,"\"":1}"#, r#"{"a":1,"aa":1}"#],
+            &[r#"{"a":1,"a":2}"#, r#"{"a":{"a":1},"a":1}"#, r#"{"b":[{"x":1,"x":2}]}"#, r#"{"":1,"":2}"#, r#"{"\u0061":1}"#],
+        );
+    }
+    let listed = r#"{"properties": {"foo": {"type": "null"}, "l\n": {"type": "null"}}}"#;
+    check(
+        &env,
+        listed,
+        &[r#"{"foo":null,"l\n":null,"x":1}"#, r#"{"l\n":null}"#],
+        &[r#"{"f\u006fo":1}"#, r#"{"l\u000a":1}"#, r#"{"foo":null,"foo":null}"#, r#"{"x":1,"\u0078":1}"#],
+    );
+}
+
+#[test]
+fn tokens_that_hold_several_names_are_looked_into() {
+    let env = env();
+    let word = |text: &str| FIRST_WORD + WORDS.iter().position(|w| *w == text).unwrap() as u32;
+    let [open, quote] = [u32::from(b'{'), u32::from(b'"')];
+    let one_and_more = word("\":1,\"");
+    let object = || compile(&env, Kind::JsonObject, "").unwrap();
+    assert_eq!(with_words(&mut object(), &[open, word("\"a\":1,\"a\"")]), Err(1));
+    assert_eq!(with_words(&mut object(), &[open, quote, 97, one_and_more, 97, one_and_more]), Err(5));
+    assert_eq!(with_words(&mut object(), &[open, quote, 97, one_and_more, word("a\"")]), Err(4));
+    assert_eq!(with_words(&mut object(), &[open, quote, 97, one_and_more, word("b\":{\"a\":1},\"a"), quote]), Err(5));
+    assert_eq!(with_words(&mut object(), &[open, quote, 98, one_and_more, word("a\":1}")]), Ok(()));
+    assert_eq!(with_words(&mut object(), &[open, quote, word("\\u00"), u32::from(b'4')]), Err(3));
+    let mut list = compile(&env, Kind::JsonSchema, r#"{"type": "array"}"#).unwrap();
+    assert_eq!(with_words(&mut list, &[u32::from(b'['), word("{\"a\""), u32::from(b':'), 49, word("},{\"a"), quote]), Ok(()));
+}
+
+#[test]
+fn masks_forks_and_rollbacks_know_the_names() {
+    let env = env();
+    let mut c = compile(&env, Kind::JsonObject, "").unwrap();
+    let mut state = 7u32;
+    let text = r#"{"a":{"a":1,"b":["x"]},"b":1,"ab":2,"a"#;
+    for byte in text.bytes() {
+        let mut words = [0u32; 10];
+        c.mask(&mut words).unwrap();
+        for token in 0..FIRST_WORD + WORDS.len() as u32 {
+            let is_set = words[token as usize / 32] >> (token % 32) & 1 == 1;
+            assert_eq!(c.fork().accept(token).unwrap(), is_set, "token {token} before {byte} of {text}");
+            assert_eq!(c.validate(&[token]).unwrap() == 1, is_set, "token {token} before {byte} of {text}");
+        }
+        state = state.wrapping_mul(1_664_525).wrapping_add(1);
+        if state >> 30 == 0 && c.accept(u32::from(byte)).unwrap() {
+            c.rollback(1).unwrap();
+        }
+        assert!(c.accept(u32::from(byte)).unwrap());
+    }
+    assert!(!c.accept(u32::from(b'"')).unwrap());
+    let mut copy = c.fork();
+    copy.rollback(3).unwrap();
+    assert!(is_taken(&mut copy, ",\"ac\":1}"));
+    assert_eq!(c.validate(&"c\":1,\"ac\"".bytes().map(u32::from).collect::<Vec<_>>()).unwrap(), 8);
+    c.rollback(text.len()).unwrap();
+    assert!(is_taken(&mut c, "{\"a\":1}"));
 }

@@ -1,9 +1,8 @@
 #pragma once
 // Constraints that a grammar describes: JSON schema, any JSON object, a regular expression, a Lark or GBNF grammar, a
 // list of texts. Compiled by llguidance through the bridge, within its limits on size, depth, work and time.
-// In an object that admits names which its schema does not list, such a name may be written twice; listed ones never
-// are. A GrammarCompiler is immutable and may be used by several threads at once; it is not meant for the engine
-// thread.
+// In JSON no object has a name twice; of a grammar's own objects (%json) that holds for listed names only.
+// A GrammarCompiler is immutable and may be used by several threads at once; it is not meant for the engine thread.
 
 #include <cstdint>
 #include <memory>

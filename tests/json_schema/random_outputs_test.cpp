@@ -83,7 +83,7 @@ class SchemaMaker {
       schema["properties"][name] = make(depth - 1);
       if (below(2) == 0) schema["required"].push_back(name);
     }
-    schema["additionalProperties"] = false;  // names that the schema does not know may stand twice
+    schema["additionalProperties"] = below(2) == 0 ? Json(false) : Json{{"type", "null"}};
     return schema;
   }
 

@@ -73,13 +73,16 @@ TEST_F(JsonSchemaSuite, what_compiles_accepts_nothing_invalid_and_what_does_not_
   EXPECT_GE(figures.n_compiled, 314);  // so many do; more is welcome
 }
 
-TEST_F(JsonSchemaSuite, a_named_property_is_never_written_twice) {
-  for (const char* schema : {R"({"type": "object", "properties": {"a": {}, "b": {}}})",
+TEST_F(JsonSchemaSuite, no_property_is_ever_written_twice) {
+  for (const char* schema : {R"({"type": "object", "properties": {"a": {}, "b": {}}})", R"({"type": "object"})", "{}",
+                             R"({"type": "object", "patternProperties": {"^[a-z]$": {}}})",
                              R"({"type": "object", "properties": {"a": {}}, "additionalProperties": false})"}) {
     const auto constraint = compiler_->compile(GrammarKind::kJsonSchema, schema);
     ASSERT_TRUE(constraint.has_value()) << schema;
     EXPECT_TRUE(accepts(**constraint, R"({"a": 1})")) << schema;
     EXPECT_FALSE(accepts(**constraint, R"({"a": 1, "a": 2})")) << schema;
+    EXPECT_FALSE(accepts(**constraint, R"({"a": 1, "\u0061": 2})")) << schema;
+    EXPECT_FALSE(accepts(**constraint, R"({"a": {"x": {"y": 1, "y": 2}}})")) << schema;
   }
 }
 
