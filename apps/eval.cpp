@@ -15,7 +15,6 @@
 #include "formats/model_file.h"
 #include "model/model.h"
 #include "model/score.h"
-#include "model_choice.h"
 #include "prompt_source.h"
 #include "terminal.h"
 #include "text/tokenizer/tokenizer.h"
@@ -25,7 +24,6 @@ namespace {
 
 struct EvalOptions {
   std::optional<std::string> model, against;
-  std::vector<std::string> positionals;
   PromptSource source;
   std::optional<int64_t> n_window, n_threads;
   std::string backend = "cpu", against_backend;
@@ -149,13 +147,9 @@ std::string to_text(const nlohmann::ordered_json& json) {
 }
 
 int run(const EvalOptions& options) {
-  auto choice = choose_model(options.model, options.positionals);
-  if (!choice) return say_error(choice.error().message), kUserInput;
-  PromptSource source = options.source;
-  source.positionals = choice->texts;
-  auto text = read_prompt(source);
-  if (!text) return say_error(text.error().message), kUserInput;
-  auto json = evaluate(options, choice->model, *text);
+  const auto asked = read_model_and_prompt(options.model, options.source);
+  if (!asked) return say_error(asked.error().message), kUserInput;
+  auto json = evaluate(options, asked->model, asked->text);
   if (!json) return say_error(json.error().message), kUserInput;
   write_out(options.json ? json->dump(2) + "\n" : to_text(*json));
   return kDone;
@@ -166,7 +160,7 @@ int run(const EvalOptions& options) {
 void add_eval(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("eval", "perplexity, and divergence from another file or the reference");
   const auto options = std::make_shared<EvalOptions>();
-  command->add_option("text", options->positionals, "[MODEL] TEXT");
+  command->add_option("text", options->source.positionals, "[MODEL] TEXT");
   command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
   command->add_option("-f,--file", options->source.file, "the text (- = standard input)")->type_name("FILE");
   command->add_option("--against", options->against, "a model file to compare with (the same)")->type_name("FILE");

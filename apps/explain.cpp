@@ -8,7 +8,6 @@
 #include "exit_codes.h"
 #include "explain_page.h"
 #include "generation_options.h"
-#include "model_choice.h"
 #include "prompt_source.h"
 #include "terminal.h"
 
@@ -25,16 +24,12 @@ struct ExplainOptions {
 };
 
 int run(const ExplainOptions& options) {
-  auto choice = choose_model(options.generation.model, options.source.positionals);
-  if (!choice) return say_error(choice.error().message), kUserInput;
-  PromptSource source = options.source;
-  source.positionals = choice->texts;
-  auto text = read_prompt(source);
-  if (!text) return say_error(text.error().message), kUserInput;
-  const auto tracer = Tracer::open(engine_options(options.generation, choice->model));
+  auto asked = read_model_and_prompt(options.generation.model, options.source);
+  if (!asked) return say_error(asked.error().message), kUserInput;
+  const auto tracer = Tracer::open(engine_options(options.generation, asked->model));
   if (!tracer) return say_error(tracer.error().message), exit_code(tracer.error());
   Request request;
-  request.prompt = TextPrompt{std::move(*text)};
+  request.prompt = TextPrompt{std::move(asked->text)};
   request.sampling = sampling_params(options.generation);
   request.sampling.explain = true;
   if (!request.sampling.max_tokens) request.sampling.max_tokens = kTokensShown;
@@ -53,10 +48,7 @@ int run(const ExplainOptions& options) {
 void add_explain(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "how each token of an answer comes about");
   const auto options = std::make_shared<ExplainOptions>();
-  command->add_option("text", options->source.positionals, "[MODEL] PROMPT");
-  command->add_option("-p,--prompt", options->source.option, "the prompt, continued as it is")->type_name("TEXT");
-  command->add_option("-f,--file", options->source.file, "read the prompt from a file (- = standard input)")
-      ->type_name("FILE");
+  add_prompt_options(*command, options->source, "the prompt, continued as it is");
   command->add_flag("--json", options->json, "the same as one JSON object");
   add_generation_options(*command, options->generation);
   add_constraint_options(*command, options->constraint);

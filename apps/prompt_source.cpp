@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/utf8.h"
+#include "model_choice.h"
 #include "terminal.h"
 
 namespace candor::apps {
@@ -81,6 +82,19 @@ Expected<std::string> read_prompt(const PromptSource& source) {
     return fail(ErrorKind::kInvalidInput,
                 "no prompt given: candor run \"Once upon a time\", or -f FILE, or text on standard input");
   return read_stdin(false);
+}
+
+void add_prompt_options(CLI::App& command, PromptSource& source, const std::string& help) {
+  command.add_option("text", source.positionals, "[MODEL] PROMPT");
+  command.add_option("-p,--prompt", source.option, help)->type_name("TEXT");
+  command.add_option("-f,--file", source.file, "read the prompt from a file (- = standard input)")->type_name("FILE");
+}
+
+Expected<ModelAndPrompt> read_model_and_prompt(const std::optional<std::string>& option, PromptSource source) {
+  CANDOR_ASSIGN(ModelAndTexts choice, choose_model(option, std::move(source.positionals)));
+  source.positionals = std::move(choice.texts);
+  CANDOR_ASSIGN(std::string text, read_prompt(source));
+  return ModelAndPrompt{std::move(choice.model), std::move(text)};
 }
 
 }  // namespace candor::apps

@@ -1,6 +1,9 @@
 #pragma once
-// Where a command's text comes from: an option, a positional argument, a file, or standard input.
+// Where a command's text comes from: an option, a positional argument, a file, or standard input; and the model named
+// beside it.
 
+#include <CLI/CLI.hpp>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +24,17 @@ struct PromptSource {
 // Refused: several sources, no text, a missing or unreadable or binary or too long file, invalid UTF-8 (with its
 // place).
 Expected<std::string> read_prompt(const PromptSource& source);
+
+// [MODEL] PROMPT, -p and -f; `help` describes -p.
+void add_prompt_options(CLI::App& command, PromptSource& source, const std::string& help);
+
+struct ModelAndPrompt {
+  std::filesystem::path model;
+  std::string text;
+};
+
+// Tells the model (choose_model; `option` is the value of -m) from the text among the positional arguments.
+Expected<ModelAndPrompt> read_model_and_prompt(const std::optional<std::string>& option, PromptSource source);
 
 // All of standard input. allow_any_bytes: else invalid UTF-8 is refused.
 Expected<std::string> read_stdin(bool allow_any_bytes);

@@ -11,7 +11,6 @@
 #include "constraint_options.h"
 #include "exit_codes.h"
 #include "generation_options.h"
-#include "model_choice.h"
 #include "prompt_source.h"
 #include "stream.h"
 #include "terminal.h"
@@ -119,15 +118,11 @@ int report(const RunOptions& options, const StreamOutcome& outcome, const ModelI
 }
 
 int run(const RunOptions& options) {
-  auto choice = choose_model(options.generation.model, options.source.positionals);
-  if (!choice) return say_error(choice.error().message), kUserInput;
-  PromptSource source = options.source;
-  source.positionals = choice->texts;
-  auto text = read_prompt(source);
-  if (!text) return say_error(text.error().message), kUserInput;
+  auto asked = read_model_and_prompt(options.generation.model, options.source);
+  if (!asked) return say_error(asked.error().message), kUserInput;
 
   int code = kDone;
-  EngineOptions opened = engine_options(options.generation, choice->model);
+  EngineOptions opened = engine_options(options.generation, asked->model);
   opened.max_running = static_cast<int32_t>(options.beams.value_or(1));
   const auto engine = open_engine(opened, code);
   if (!engine) return code;
@@ -135,12 +130,12 @@ int run(const RunOptions& options) {
     say_warning("--system has no effect: the prompt goes in as it is (no chat template)");
 
   Request request;
-  request.prompt = make_prompt(options, engine->info(), std::move(*text));
+  request.prompt = make_prompt(options, engine->info(), std::move(asked->text));
   request.sampling = sampling_params(options.generation);
   auto constraint = read_constraint(options.constraint);
   if (!constraint) return say_error(constraint.error().message), kUserInput;
   request.constraint = std::move(*constraint);
-  if (auto asked = ask_for_beams(options, request); !asked) return say_error(asked.error().message), kUserInput;
+  if (auto beams = ask_for_beams(options, request); !beams) return say_error(beams.error().message), kUserInput;
   request.on_context_full = context_full_action(options.generation);
   const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
   auto outcome = stream_request(*engine, request, write);
@@ -153,10 +148,7 @@ int run(const RunOptions& options) {
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "prompt in, tokens streamed out");
   const auto options = std::make_shared<RunOptions>();
-  command->add_option("text", options->source.positionals, "[MODEL] PROMPT");
-  command->add_option("-p,--prompt", options->source.option, "the prompt")->type_name("TEXT");
-  command->add_option("-f,--file", options->source.file, "read the prompt from a file (- = standard input)")
-      ->type_name("FILE");
+  add_prompt_options(*command, options->source, "the prompt");
   add_int(*command, "--beams", options->beams, 1, kMaxBeams, "search for the likeliest text with N texts side by side");
   add_int(*command, "--n-best", options->n_best, 1, kMaxBeams, "show the N best texts of the beams (1)");
   add_number(*command, "--length-penalty", options->length_penalty, -10, 10, "above 0 longer texts gain (1)");
