@@ -126,6 +126,18 @@ struct SymmetricLevels {
   int scales[16]{};
 };
 
+// Groups of x with values in [-q_max, q_max - 1] times a scale in [-level_max, level_max - 1] times d.
+// REQUIRES: x has kSuperBlock elements.
+inline SymmetricLevels symmetric_levels(const float* x, int q_max, int level_max) {
+  float scales[16];
+  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({x + 16 * g, 16}) / static_cast<float>(-q_max);
+  SymmetricLevels levels;
+  levels.d = f32_to_f16(largest_magnitude(scales) / static_cast<float>(-level_max));
+  const float inverse = inverse_or_zero(f16_to_f32(levels.d));
+  for (int g = 0; g < 16; ++g) levels.scales[g] = round_clamped(scales[g] * inverse, -level_max, level_max - 1);
+  return levels;
+}
+
 // The integer of x in a group of affine_levels().
 inline int affine_code(float x, const AffineLevels& levels, int group, int q_max) {
   const float scale = f16_to_f32(levels.d) * levels.groups[group].scale;

@@ -51,13 +51,7 @@ inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ6_
 }
 
 inline void encode_block(const float* src, BlockQ6_K& block) {
-  float scales[16];
-  for (size_t g = 0; g < 16; ++g) scales[g] = largest_magnitude({src + 16 * g, 16}) / -32.0f;
-  SymmetricLevels levels;
-  levels.d = f32_to_f16(largest_magnitude(scales) / -128.0f);
-  const float inverse = inverse_or_zero(f16_to_f32(levels.d));
-  for (int g = 0; g < 16; ++g) levels.scales[g] = round_clamped(scales[g] * inverse, -128, 127);
-  fill_block(src, levels, block);
+  fill_block(src, symmetric_levels(src, 32, 128), block);
 }
 
 }  // namespace candor::quant
