@@ -98,6 +98,13 @@ std::vector<Json> ClientReply::events() const {
   return events;
 }
 
+std::string streaming_request(Json body) {
+  body["stream"] = true;
+  const std::string text = body.dump();
+  return "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) +
+         "\r\n\r\n" + text;
+}
+
 ClientReply parse_reply(const std::string& bytes) {
   ClientReply reply;
   const size_t end = bytes.find("\r\n\r\n");

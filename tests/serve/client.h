@@ -52,6 +52,9 @@ struct ClientReply {
   std::vector<Json> events() const;
 };
 
+// The bytes of a chat request that asks for a stream.
+std::string streaming_request(Json body);
+
 // From the bytes of one reply.
 ClientReply parse_reply(const std::string& bytes);
 

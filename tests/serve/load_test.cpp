@@ -192,12 +192,8 @@ TEST(load, streams_and_sockets_lose_double_and_reorder_nothing) {
 // One client that leaves at a stage that its number decides.
 void ask_and_leave(uint16_t port, int number) {
   Json body = user_says("Tell me a story" + std::to_string(number % 3), 300);
-  body["stream"] = true;
   body["ignore_eos"] = true;
-  const std::string text = body.dump();
-  const std::string bytes =
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) +
-      "\r\n\r\n" + text;
+  const std::string bytes = streaming_request(std::move(body));
   RawClient client(port);
   const int stage = number % 5;
   client.send(stage == 0 ? bytes.substr(0, bytes.size() / 2) : bytes);

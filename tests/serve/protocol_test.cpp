@@ -167,13 +167,10 @@ TEST(slow_clients, a_reader_that_never_reads_is_cut_and_frees_everything) {
   Running running(options);
   RawClient lazy(running.port());
   Json body = user_says("Tell me a story", 400);
-  body["stream"] = true;
   body["logprobs"] = true;
   body["top_logprobs"] = 20;
   body["ignore_eos"] = true;
-  const std::string text = body.dump();
-  lazy.send("POST /v1/chat/completions HTTP/1.1\r\n" + kHost + "Content-Length: " + std::to_string(text.size()) +
-            "\r\n\r\n" + text);
+  lazy.send(streaming_request(std::move(body)));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   for (int i = 0; i < 20 && !running.becomes_idle(); ++i) {
   }
@@ -211,11 +208,8 @@ TEST(keys, a_key_may_have_only_so_many_generations_in_work) {
   Running running(options);
   RawClient first(running.port());
   Json body = user_says("Tell me a story", 200);
-  body["stream"] = true;
   body["ignore_eos"] = true;
-  const std::string text = body.dump();
-  first.send("POST /v1/chat/completions HTTP/1.1\r\n" + kHost + "Content-Length: " + std::to_string(text.size()) +
-             "\r\n\r\n" + text);
+  first.send(streaming_request(std::move(body)));
   EXPECT_NE(first.read_until("data: ").find("200 OK"), std::string::npos);
   const ClientReply second = post(running.port(), "/v1/chat/completions", user_says("hi", 1));
   EXPECT_EQ(second.status, 429);
