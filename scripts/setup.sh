@@ -1,8 +1,11 @@
 #!/bin/sh
 # Installs what the build needs and is not here yet. Quiet and quick when nothing is missing.
-# Debian packages: scripts/packages.txt. Rust: any cargo >= 1.87 that is here, else Debian's rustc-web and cargo-web.
+#   sh scripts/setup.sh [LIST]
+# Debian packages: those of LIST (scripts/packages.txt). Rust: any cargo >= 1.87 that is here, else Debian's rustc-web
+# and cargo-web.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
+list=${1:-$root/scripts/packages.txt}
 say() { printf 'setup: %s\n' "$*" >&2; }
 
 as_root() {
@@ -37,7 +40,7 @@ while read -r name version _; do
     ii*) [ "${CANDOR_SETUP_QUIET:-}" ] || say "note: $name is ${have#ii }, tested with $version" ;;
     *) missing="$missing $name" ;;
   esac
-done <"$root/scripts/packages.txt"
+done <"$list"
 # shellcheck disable=SC2086
 [ -z "$missing" ] || install $missing
 

@@ -1,19 +1,21 @@
 #!/bin/sh
-# Installs the clients that tests/clients asks the server with, unmodified and pinned, under the build folder: a Python
+# Installs the clients that tests/clients asks the server with, unmodified and pinned, under build/clients: a Python
 # environment and a Node one. Without a network the tests that need them are skipped, and counted as such.
-#   sh scripts/setup_clients.sh [BUILD_FOLDER]
 set -eu
 cd "$(dirname "$0")/.."
-clients="${1:-build}/clients"
+clients=build/clients
 mkdir -p "$clients"
 same() { cmp -s "tests/clients/$1" "$clients/$1"; }
 
 if ! same requirements.txt; then
+  sh scripts/setup.sh scripts/client_packages.txt
+  rm -rf "$clients/python"
   python3 -m venv "$clients/python"
   "$clients/python/bin/python" -m pip install -q --disable-pip-version-check -r tests/clients/requirements.txt
   cp tests/clients/requirements.txt "$clients/"
 fi
-if command -v npm >/dev/null 2>&1 && ! { same package.json && [ -f "$clients/.node" ]; }; then
+if ! { same package.json && [ -f "$clients/.node" ]; }; then
+  command -v npm >/dev/null 2>&1 || sh scripts/setup.sh scripts/node_packages.txt
   cp tests/clients/package.json "$clients/"
   (cd "$clients" && npm install --silent --no-audit --no-fund)
   touch "$clients/.node"
