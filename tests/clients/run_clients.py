@@ -2,7 +2,7 @@
 """Asks a server that this script starts as its users do: with OpenAI's packages, unmodified, and against the description
 of the API. Exit code 77 where what a part needs is absent: the test counts as skipped.
 
-usage: run_clients.py description | python | node_6 | node_5 | shutdown PROGRAM CLIENTS_FOLDER
+usage: run_clients.py description | python | langchain | node_6 | node_5 | node_4 | ai_6 | shutdown PROGRAM CLIENTS_FOLDER
 """
 import json
 import os
@@ -217,13 +217,40 @@ def errors_and_abort(openai, client, asked):
     abandoned.close()
 
 
-def check_node(package):
+def check_langchain(program, _):
+    try:
+        from langchain_openai import ChatOpenAI
+    except ImportError:
+        return SKIPPED
+    with Served(program) as served:
+        model = ChatOpenAI(base_url=served.url + "/v1", api_key="none", model="pocket", max_tokens=24, temperature=1, seed=5,
+                           max_retries=0)
+        question = SAY[0]["content"]
+        plain = model.invoke(question)
+        assert "".join(chunk.content for chunk in model.stream(question)) == plain.content
+        assert plain.usage_metadata["output_tokens"] <= 24
+        function = TOOL["function"]
+        for seed in range(30):
+            with_tool = ChatOpenAI(base_url=served.url + "/v1", api_key="none", model="pocket", max_tokens=80, seed=seed)
+            called = with_tool.bind_tools([TOOL], tool_choice=function["name"]).invoke(question)
+            if called.tool_calls:
+                break
+        assert called.tool_calls[0]["args"]["place"] in ("Rome", "Oslo")
+        try:
+            model.invoke(question, model="other")
+            raise AssertionError("another model was accepted")
+        except Exception as error:
+            assert getattr(error, "status_code", None) == 404, error
+    return 0
+
+
+def check_node(package, script="node_client.cjs"):
     def check(program, clients):
         if not (clients / "node_modules" / package).exists():
             return SKIPPED
         with Served(program) as served:
-            script = Path(__file__).with_name("node_client.cjs")
-            return subprocess.run(["node", script, served.url, clients, package], timeout=240).returncode
+            command = ["node", Path(__file__).with_name(script), served.url, clients, package]
+            return subprocess.run(command, timeout=240).returncode
     return check
 
 
@@ -246,7 +273,8 @@ def main():
     if python.exists() and Path(sys.prefix).resolve() != (clients / "python").resolve():
         os.execv(python, [str(python), *sys.argv])
     parts = {"description": check_description, "python": check_python, "node_6": check_node("openai"),
-             "node_5": check_node("openai-5"), "shutdown": check_shutdown}
+             "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
+             "langchain": check_langchain, "shutdown": check_shutdown}
     return parts[part](program, clients)
 
 
