@@ -126,6 +126,7 @@ struct Message {
 struct ChatPrompt {
   std::vector<Message> messages{};
   bool add_generation_prompt = true;  // ends with the opening of the assistant's turn
+  bool continue_final = false;        // instead: ends where the last message's content ends, which is then continued
   std::string tools_json{};           // a JSON array of the functions that the model may call; empty: none
   std::string kwargs_json{};          // a JSON object, further variables of the template; empty: none
 };
@@ -171,7 +172,8 @@ struct Request {
   std::optional<BeamSearch> beams{};
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
-  Pooling pooling = Pooling::kNone;  // else the answer is an embedding, and no text
+  Pooling pooling = Pooling::kNone;                 // else the answer is an embedding, and no text
+  std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses its oldest tokens; counted in Usage
   OnContextFull on_context_full = OnContextFull::kStop;
   Scheduling scheduling{};
 };

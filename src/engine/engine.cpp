@@ -138,8 +138,11 @@ Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback 
   const int64_t now_ns = clock.now_ns();
   auto tokens = reader.read(request.prompt);
   if (!tokens) return tokens.error();
+  const auto n_truncated = engine::truncate_prompt(request, *tokens);
+  if (!n_truncated) return n_truncated.error();
   auto active = engine::prepare_request(request, std::move(*tokens), limits, now_ns);
   if (!active) return active.error();
+  (*active)->summary.usage.truncated_tokens = *n_truncated;
   (*active)->callback = callback ? std::move(callback) : [](const TokenEvent&) {};
   if (request.constraint) {
     if (auto constrained = constrain_choices(*request.constraint, **active); !constrained) return constrained.error();

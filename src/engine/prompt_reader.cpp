@@ -89,6 +89,7 @@ Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat)
   }
   text::RenderOptions options;
   options.add_generation_prompt = chat.add_generation_prompt;
+  options.continue_final = chat.continue_final;
   options.tools_json = chat.tools_json;
   options.kwargs_json = chat.kwargs_json;
   options.now_seconds = wall_clock_seconds();

@@ -240,6 +240,17 @@ Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer
   return {};
 }
 
+Result<std::int64_t> truncate_prompt(const Request& request, std::vector<TokenId>& tokens) {
+  if (!request.max_prompt_tokens) return 0;
+  const auto kept =
+      sample::check_range("max_prompt_tokens", *request.max_prompt_tokens, 1, std::numeric_limits<int64_t>::max());
+  if (!kept) return to_public(kept.error());
+  const std::int64_t n_dropped = std::ssize(tokens) - *request.max_prompt_tokens;
+  if (n_dropped <= 0) return 0;
+  tokens.erase(tokens.begin(), tokens.begin() + n_dropped);
+  return n_dropped;
+}
+
 Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
                                                        const RequestLimits& limits, int64_t now_ns) {
   auto rules = make_rules(request.sampling, *limits.tokenizer);

@@ -23,6 +23,9 @@ struct RequestLimits {
 // Ids outside the vocabulary are refused.
 Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer);
 
+// Drops the oldest tokens that max_prompt_tokens leaves no room for; their number.
+Result<std::int64_t> truncate_prompt(const Request& request, std::vector<TokenId>& tokens);
+
 // `tokens`: the prompt, already checked. The result still lacks its callback and its constraints.
 Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
                                                        const RequestLimits& limits, int64_t now_ns);

@@ -83,6 +83,8 @@ void read_sampler(Fields& fields, SamplingParams& sampling);
 void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request);
 // prompt_logprobs, of the whole reply only.
 void read_prompt_logprobs(Fields& fields, ApiRequest& request, SamplingParams& sampling);
+// truncate_prompt_tokens, as vLLM has it: a longer prompt loses its oldest tokens; -1 keeps what the context holds.
+void read_truncation(Fields& fields, const ApiLimits& limits, Request& request);
 // use_beam_search, as vLLM has it: n or best_of texts side by side.
 void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request);
 // priority, as vLLM has it: a lower value is served sooner.

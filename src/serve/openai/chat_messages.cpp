@@ -168,7 +168,12 @@ std::optional<ChatPrompt> read_chat_prompt(Fields& fields) {
     if (!message) return std::nullopt;
     chat.messages.push_back(std::move(*message));
   }
-  chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
+  const auto opens_turn = fields.boolean("add_generation_prompt");
+  chat.continue_final = fields.boolean("continue_final_message").value_or(false);
+  if (chat.continue_final && opens_turn.value_or(false)) {
+    fields.refuse("continue_final_message", "continue_final_message and add_generation_prompt exclude each other");
+  }
+  chat.add_generation_prompt = opens_turn.value_or(!chat.continue_final);
   const Json* kwargs = fields.object("chat_template_kwargs");
   Json arguments = kwargs == nullptr ? Json::object() : *kwargs;
   if (const auto effort = fields.text("reasoning_effort")) {

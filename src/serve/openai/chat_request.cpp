@@ -33,6 +33,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   request.n = result.n_choices;
   read_beams(fields, std::nullopt, request);
   request.scheduling = read_scheduling(fields);
+  read_truncation(fields, limits, request);
   request.constraint = read_constraint(fields);
   if (auto chat = read_chat_prompt(fields)) {
     read_tools(fields, *chat, result);

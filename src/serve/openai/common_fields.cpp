@@ -42,6 +42,19 @@ void read_stop_ids(Fields& fields, SamplingParams& sampling) {
   }
 }
 
+void read_stop_scope(Fields& fields, SamplingParams& sampling) {
+  const auto scope = fields.text("stop_scope");
+  if (!scope || *scope == "both") return;
+  if (*scope == "content") {
+    sampling.stop_scope = StopScope::kContent;
+  } else if (*scope == "reasoning") {
+    sampling.stop_scope = StopScope::kReasoning;
+  } else {
+    fields.refuse("stop_scope",
+                  fmt::format("stop_scope is {}, expected both, content or reasoning", shown(Json(*scope))));
+  }
+}
+
 void read_max_tokens(Fields& fields, std::optional<int64_t> fallback, int64_t least, SamplingParams& sampling) {
   sampling.max_tokens = fallback;
   for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
@@ -65,6 +78,7 @@ SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_
   read_max_tokens(fields, default_max_tokens, least_max_tokens, sampling);
   read_stop(fields, sampling);
   read_stop_ids(fields, sampling);
+  read_stop_scope(fields, sampling);
   read_sampler(fields, sampling);
   return sampling;
 }
@@ -75,6 +89,14 @@ Scheduling read_scheduling(Fields& fields) {
   scheduling.deadline_ms = fields.number("t_max_ms", 0, 1e9).value_or(0.0);
   scheduling.cache_scope = fields.text("cache_salt").value_or("");
   return scheduling;
+}
+
+void read_truncation(Fields& fields, const ApiLimits& limits, Request& request) {
+  const auto kept = fields.integer("truncate_prompt_tokens", -1, kMaxInt);
+  if (!kept) return;
+  if (*kept == 0)
+    return fields.refuse("truncate_prompt_tokens", "truncate_prompt_tokens is 0, expected -1 or at least 1");
+  request.max_prompt_tokens = *kept > 0 ? *kept : std::max<int64_t>(1, limits.n_ctx - 1);
 }
 
 void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request) {

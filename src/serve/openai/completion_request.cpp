@@ -86,6 +86,10 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
   read_prompt_logprobs(fields, result, base.sampling);
   base.n = result.n_choices;
   base.scheduling = read_scheduling(fields);
+  read_truncation(fields, limits, base);
+  if (result.echo && base.max_prompt_tokens) {
+    fields.refuse("truncate_prompt_tokens", "truncate_prompt_tokens and echo cannot be asked for together");
+  }
   base.constraint = read_constraint(fields);
   const auto best_of = fields.integer("best_of", 1, limits.max_choices);
   read_beams(fields, best_of, base);

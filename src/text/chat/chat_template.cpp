@@ -137,6 +137,30 @@ Expected<Json> client_variables(std::span<const ChatMessage> messages, const Ren
   return variables;
 }
 
+std::string to_utf8(uint32_t mark) {
+  std::string text;
+  append_utf8(text, mark);
+  return text;
+}
+
+// The last message's content with a mark behind it, so that its end can be found in the rendered text.
+Expected<void> mark_end(Json& messages, uint32_t mark) {
+  Json& content = messages.back()["content"];
+  if (!content.is_string() || content.get_ref<const std::string&>().empty()) {
+    return fail(ErrorKind::kInvalidInput, "messages: the last one has no text that could be continued");
+  }
+  content.get_ref<std::string&>() += to_utf8(mark);
+  return {};
+}
+
+// The rendered text up to the last such mark.
+Expected<std::string_view> up_to_end(std::string_view text, uint32_t mark) {
+  const size_t at = text.rfind(to_utf8(mark));
+  if (at != text.npos) return text.substr(0, at);
+  return fail(ErrorKind::kUnsupported,
+              "messages: the model's chat template does not show the last message as it is, so it cannot be continued");
+}
+
 }  // namespace
 
 void ChatTemplate::Free::operator()(candor_template* handle) const {
@@ -170,11 +194,16 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
   for (const auto& [name, piece] : special_pieces_) texts.push_back(piece);
   collect_strings(client, texts);
   const uint32_t mark = choose_mark(texts);
-  if (mark == 0) return fail(ErrorKind::kInvalidInput, "messages: they hold every private-use character of Unicode");
+  const std::string mark_text = to_utf8(mark);
+  texts.push_back(mark_text);
+  const uint32_t end = choose_mark(texts);
+  if (mark == 0 || end == 0)
+    return fail(ErrorKind::kInvalidInput, "messages: they hold every private-use character of Unicode");
   Json context = Json::object();
   for (const auto& [name, piece] : special_pieces_) context[name] = piece;
   for (auto it = client.begin(); it != client.end(); ++it) context[it.key()] = with_marks(it.value(), guard_, mark);
-  context["add_generation_prompt"] = options.add_generation_prompt;
+  if (options.continue_final) CANDOR_TRY(mark_end(context["messages"], end));
+  context["add_generation_prompt"] = options.add_generation_prompt && !options.continue_final;
   const std::string json = context.dump();
   candor_text rendered{};
   BridgeError error;
@@ -182,11 +211,16 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
       candor_template_render(handle_.get(), as_bytes(json), options.now_seconds, &rendered, &error);
   if (status != CANDOR_OK) {
     Error failure = to_error(error);
-    failure.message = without_marks(failure.message, mark).text;
+    failure.message = without_marks(without_marks(failure.message, mark).text, end).text;
     return fail(std::move(failure));
   }
-  UnmarkedText plain = without_marks({rendered.data, rendered.size}, mark);
+  const std::string text(rendered.data, rendered.size);
   candor_text_free(&rendered);
+  std::string_view shown = text;
+  if (options.continue_final) {
+    CANDOR_ASSIGN(shown, up_to_end(text, end));
+  }
+  UnmarkedText plain = without_marks(shown, mark);
   return RenderedPrompt{std::move(plain.text), std::move(plain.breaks)};
 }
 

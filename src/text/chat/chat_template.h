@@ -35,6 +35,7 @@ struct ChatMessage {
 
 struct RenderOptions {
   bool add_generation_prompt = true;
+  bool continue_final = false;   // the prompt ends where the last message's content does; no generation prompt then
   std::string tools_json = {};   // a JSON array; empty: none
   std::string kwargs_json = {};  // a JSON object: further variables of the template; empty: none
   int64_t now_seconds = 0;       // what strftime_now shows: seconds since 1970 of the wall clock to show
