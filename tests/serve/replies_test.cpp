@@ -188,6 +188,63 @@ TEST_F(replies, a_request_id_comes_back_if_it_is_harmless) {
   EXPECT_EQ(ask(port(), "GET", "/health", {}, {"X-Request-Id: a b"}).head.find("a b"), std::string::npos);
 }
 
+TEST_F(replies, the_stop_that_was_met_is_named) {
+  Json body = story();
+  const std::string text = post(port(), "/v1/chat/completions", body).json()["choices"][0]["message"]["content"];
+  ASSERT_GE(text.size(), 12u);
+  const std::string stop = text.substr(6, 4);
+  body["stop"] = Json::array({"never written", stop});
+  const Json plain = post(port(), "/v1/chat/completions", body).json()["choices"][0];
+  EXPECT_EQ(plain["finish_reason"], "stop");
+  EXPECT_EQ(plain["stop_reason"], stop);
+  body["stream"] = true;
+  const auto events = post(port(), "/v1/chat/completions", body).events();
+  EXPECT_EQ(events.back()["choices"][0]["stop_reason"], stop);
+  const Json by_id = {{"prompt", "Once"}, {"max_tokens", 8}, {"temperature", 0}};
+  const TokenId first = running().engine().tokenize(TextPrompt{.text = "."})->back();
+  Json stopped = by_id;
+  stopped["stop_token_ids"] = Json::array({first});
+  stopped["logit_bias"] = {{std::to_string(first), 100}};
+  EXPECT_EQ(post(port(), "/v1/completions", stopped).json()["choices"][0]["stop_reason"], first);
+  EXPECT_FALSE(post(port(), "/v1/completions", by_id).json()["choices"][0].contains("stop_reason"));
+}
+
+TEST_F(replies, a_last_message_is_continued_where_that_is_asked) {
+  Json body = story(6);
+  body["messages"].push_back({{"role", "assistant"}, {"content", "Once there was"}});
+  body["continue_final_message"] = true;
+  const ClientReply chat = post(port(), "/v1/chat/completions", body);
+  ASSERT_EQ(chat.status, 200) << chat.body;
+  EXPECT_TRUE(chat.json()["warnings"].empty());
+  const Json rendered = post(port(), "/apply-template", body).json();
+  const auto prompt = rendered["prompt"].get<std::string>();
+  EXPECT_TRUE(prompt.ends_with("<|assistant|>\nOnce there was")) << prompt;
+  body["add_generation_prompt"] = true;
+  const ClientReply both = post(port(), "/v1/chat/completions", body);
+  EXPECT_EQ(both.status, 400);
+  EXPECT_EQ(both.json()["error"]["param"], "continue_final_message");
+}
+
+TEST_F(replies, a_prompt_loses_its_oldest_tokens_only_where_that_is_asked) {
+  Json body = {{"prompt", Json::array({5, 6, 7, 8, 9, 10})}, {"max_tokens", 8}, {"temperature", 0}};
+  const Json whole = post(port(), "/v1/completions", body).json();
+  EXPECT_EQ(whole["usage"]["prompt_tokens"], 6);
+  EXPECT_FALSE(whole["usage"]["prompt_tokens_details"].contains("truncated_tokens"));
+  body["truncate_prompt_tokens"] = 2;
+  const Json cut = post(port(), "/v1/completions", body).json();
+  EXPECT_EQ(cut["usage"]["prompt_tokens"], 2);
+  EXPECT_EQ(cut["usage"]["prompt_tokens_details"]["truncated_tokens"], 4);
+  const Json same = {{"prompt", Json::array({9, 10})}, {"max_tokens", 8}, {"temperature", 0}};
+  EXPECT_EQ(cut["choices"][0]["text"], post(port(), "/v1/completions", same).json()["choices"][0]["text"]);
+  body["truncate_prompt_tokens"] = 0;
+  EXPECT_EQ(post(port(), "/v1/completions", body).status, 400);
+  body["truncate_prompt_tokens"] = -1;
+  body["prompt"] = std::string(200'000, 'a');
+  const ClientReply longest = post(port(), "/v1/completions", body);
+  ASSERT_EQ(longest.status, 200) << longest.body;
+  EXPECT_EQ(longest.json()["choices"][0]["finish_reason"], "length");
+}
+
 TEST_F(replies, texts_are_the_same_under_load) {
   const std::string alone = post(port(), "/v1/chat/completions", story()).json()["choices"][0]["message"]["content"];
   std::vector<std::thread> clients;
@@ -207,12 +264,8 @@ TEST_F(replies, texts_are_the_same_under_load) {
 TEST_F(replies, clients_that_leave_free_everything) {
   const std::string steady = post(port(), "/v1/chat/completions", story()).json()["choices"][0]["message"]["content"];
   Json body = user_says("Tell me a story", 300);
-  body["stream"] = true;
   body["ignore_eos"] = true;
-  const std::string text = body.dump();
-  const std::string bytes =
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) +
-      "\r\n\r\n" + text;
+  const std::string bytes = streaming_request(std::move(body));
   for (int i = 0; i < 60; ++i) {
     RawClient client(port());
     client.send(i % 5 == 0 ? bytes.substr(0, bytes.size() / 2) : bytes);
@@ -229,11 +282,7 @@ TEST_F(replies, clients_that_leave_free_everything) {
 TEST(draining, streams_end_and_nobody_new_is_let_in) {
   Running running;
   RawClient client(running.port());
-  Json body = user_says("Tell me a story", 60);
-  body["stream"] = true;
-  const std::string text = body.dump();
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-              std::to_string(text.size()) + "\r\n\r\n" + text);
+  client.send(streaming_request(user_says("Tell me a story", 60)));
   client.read_until("data: ");
   RawClient idle(running.port());
   running.service().begin_drain();

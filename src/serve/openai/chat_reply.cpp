@@ -40,6 +40,7 @@ class ChatReply final : public Reply {
     if (!event.finish) return;
     const char* called = head_.as_functions ? "function_call" : "tool_calls";
     choice.finish = choice.calls.empty() ? finish_reason(*event.finish) : called;
+    choice.stop_reason = stop_reason(head_, event);
     if (choice.parser.n_unread() > 0)
       head_.warnings.push_back("a call of a tool could not be read, and is given as text");
     if (head_.is_stream) emit(last_chunk(index, event.summary.has_value()));
@@ -55,6 +56,7 @@ class ChatReply final : public Reply {
                                   {"message", message_of(choice)},
                                   {"logprobs", std::move(logprobs)},
                                   {"finish_reason", choice.finish}});
+      if (!choice.stop_reason.is_null()) reply["choices"].back()["stop_reason"] = choice.stop_reason;
       if (!choice.explained.empty()) reply["choices"].back()["explain"] = std::move(choice.explained);
     }
     if (head_.wants_prompt_logprobs) reply["prompt_logprobs"] = prompt_logprobs_json(engine_, prompt_logprobs_);
@@ -80,6 +82,7 @@ class ChatReply final : public Reply {
     Json logprobs = Json::array();
     Json explained = Json::array();
     std::string finish;
+    Json stop_reason;
   };
   // What comes with a delta.
   struct Beside {
@@ -178,6 +181,7 @@ class ChatReply final : public Reply {
 
   Json last_chunk(size_t index, bool is_last) const {
     Json reply = chunk(index, Json::object(), nullptr, choices_[index].finish);
+    if (!choices_[index].stop_reason.is_null()) reply["choices"][0]["stop_reason"] = choices_[index].stop_reason;
     if (is_last) add_notes(reply);
     return reply;
   }

@@ -59,6 +59,7 @@ class CompletionReply final : public Reply {
     Json chunk = common();
     Json shown = choice_json(index, text, has_logprobs ? std::move(logprobs) : Json(),
                              event.finish ? Json(choice.finish) : Json());
+    if (!choice.stop_reason.is_null()) shown["stop_reason"] = choice.stop_reason;
     if (explained.is_array()) shown["explain"] = std::move(explained);
     chunk["choices"].push_back(std::move(shown));
     if (head_.include_usage) chunk["usage"] = nullptr;
@@ -72,6 +73,7 @@ class CompletionReply final : public Reply {
       Choice& choice = choices_[i];
       Json logprobs = head_.wants_logprobs ? std::move(choice.logprobs) : Json();
       Json shown = choice_json(i, choice.text, std::move(logprobs), choice.finish);
+      if (!choice.stop_reason.is_null()) shown["stop_reason"] = choice.stop_reason;
       if (!choice.explained.empty()) shown["explain"] = std::move(choice.explained);
       if (head_.wants_prompt_logprobs) {
         shown["prompt_logprobs"] = prompt_logprobs_json(engine_, prompt_logprobs_[i / head_.n_per_prompt]);
@@ -94,6 +96,7 @@ class CompletionReply final : public Reply {
   struct Choice {
     std::string text;
     std::string finish;
+    Json stop_reason;
     Json logprobs = no_logprobs();
     Json explained = Json::array();
     int64_t n_chars = 0;  // where the next token's text begins
@@ -102,7 +105,10 @@ class CompletionReply final : public Reply {
 
   void take_notes(size_t index, const TokenEvent& event) {
     if (!event.prompt_logprobs.empty()) prompt_logprobs_[index / head_.n_per_prompt] = event.prompt_logprobs;
-    if (event.finish) choices_[index].finish = finish_reason(*event.finish);
+    if (event.finish) {
+      choices_[index].finish = finish_reason(*event.finish);
+      choices_[index].stop_reason = stop_reason(head_, event);
+    }
     if (!event.summary) return;
     usage_.add(*event.summary);
     head_.warnings.insert(head_.warnings.end(), event.summary->warnings.begin(), event.summary->warnings.end());

@@ -15,6 +15,7 @@ void ReplyUsage::add(const RequestSummary& summary) {
   usage.prompt_tokens += summary.usage.prompt_tokens;
   usage.completion_tokens += summary.usage.completion_tokens;
   usage.cached_tokens += summary.usage.cached_tokens;
+  usage.truncated_tokens += summary.usage.truncated_tokens;
   usage.drafted_tokens += summary.usage.drafted_tokens;
   usage.accepted_tokens += summary.usage.accepted_tokens;
   usage.seed = summary.usage.seed;
@@ -27,12 +28,29 @@ std::string finish_reason(FinishReason reason) {
   return is_length ? "length" : "stop";
 }
 
+Json stop_reason(const ReplyHead& head, const TokenEvent& event) {
+  switch (event.finish.value_or(FinishReason::kLength)) {
+    case FinishReason::kStopString:
+      return head.stops.at(event.stop_index.value_or(0));
+    case FinishReason::kStopId:
+      return head.stop_ids.at(event.stop_index.value_or(0));
+    case FinishReason::kContextFull:
+    case FinishReason::kDeadline:
+    case FinishReason::kCancelled:
+      return to_string(*event.finish);
+    default:
+      return nullptr;
+  }
+}
+
 Json usage_json(const ReplyUsage& sum) {
   const Usage& usage = sum.usage;
+  Json of_prompt = {{"cached_tokens", usage.cached_tokens}, {"audio_tokens", 0}};
+  if (usage.truncated_tokens > 0) of_prompt["truncated_tokens"] = usage.truncated_tokens;
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}, {"audio_tokens", 0}}},
+          {"prompt_tokens_details", std::move(of_prompt)},
           {"completion_tokens_details",
            {{"reasoning_tokens", sum.reasoning_tokens},
             {"accepted_prediction_tokens", 0},

@@ -29,8 +29,10 @@ struct ReplyHead {
   bool wants_prompt_logprobs = false;
   size_t n_per_prompt = 1;             // choices
   std::vector<EchoedPrompt> echoed{};  // one per prompt, or none
-  double decode_limit = 0;             // tokens a second that this machine could give one request; 0: unknown
-  text::OutputForm form{};             // what is taken apart
+  std::vector<std::string> stops{};    // as asked for, to tell which one ended a text
+  std::vector<TokenId> stop_ids{};
+  double decode_limit = 0;  // tokens a second that this machine could give one request; 0: unknown
+  text::OutputForm form{};  // what is taken apart
   std::vector<std::string> warnings{};
 };
 
@@ -61,6 +63,9 @@ struct ReplyUsage {
 
 // Parts that both forms use.
 std::string finish_reason(FinishReason reason);
+// What finish_reason() does not tell: the stop string or id that was met, "context_full", "deadline", "cancelled". Null
+// for a plain end.
+Json stop_reason(const ReplyHead& head, const TokenEvent& event);
 Json usage_json(const ReplyUsage& usage);
 Json timings_json(const ReplyUsage& usage, double decode_limit);
 // "token", "logprob", "bytes"

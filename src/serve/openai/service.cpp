@@ -160,18 +160,21 @@ std::shared_ptr<Job> Service::make_job(const ApiRequest& request, std::unique_pt
                                        std::shared_ptr<void> ticket) {
   static const uint64_t kRun = std::random_device{}();
   const size_t n_choices = request.requests.size() * static_cast<size_t>(request.n_choices);
+  const SamplingParams& sampling = request.requests.front().sampling;
   ReplyHead head{.id = fmt::format("{}-{:08x}{:08x}", request.is_chat ? "chatcmpl" : "cmpl", kRun, ++n_replies_ever_),
                  .created = unix_seconds(),
                  .model = request.model,
                  .fingerprint = fingerprint_,
                  .is_stream = request.stream,
                  .include_usage = request.include_usage,
-                 .wants_logprobs = request.requests.front().sampling.logprobs >= 0,
+                 .wants_logprobs = sampling.logprobs >= 0,
                  .only_one_call = !request.parallel_tool_calls,
                  .as_functions = request.as_functions,
                  .wants_prompt_logprobs = request.wants_prompt_logprobs,
                  .n_per_prompt = static_cast<size_t>(request.n_choices),
                  .echoed = request.echoed,
+                 .stops = sampling.stop,
+                 .stop_ids = sampling.stop_ids,
                  .decode_limit = decode_limit_,
                  .form = form_for(request),
                  .warnings = request.warnings};
