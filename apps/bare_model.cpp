@@ -16,6 +16,7 @@ Expected<BareModel> load_bare_model(const EngineOptions& options) {
   ProgressBar bar("loading");
   const auto progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  loaded.file->drop_copies();
   return loaded;
 }
 

@@ -51,6 +51,7 @@ nlohmann::ordered_json to_json(const MemoryPlan& plan) {
           {"n_ctx", plan.n_ctx},
           {"scratch_bytes", plan.scratch_bytes},
           {"draft_bytes", plan.draft_bytes},
+          {"copy_bytes", plan.copy_bytes},
           {"total_bytes", plan.total_bytes()},
           {"available_bytes", plan.available_bytes},
           {"cgroup_limit_bytes", plan.limit_bytes},
@@ -76,6 +77,9 @@ std::string to_text(const MemoryPlan& plan) {
                      plan.kv_type, format_count(plan.n_ctx)) +
          fmt::format("{:<14} {:>10}\n", "activations", format_bytes(plan.scratch_bytes)) +
          (plan.draft_bytes > 0 ? fmt::format("{:<14} {:>10}\n", "draft model", format_bytes(plan.draft_bytes)) : "") +
+         (plan.copy_bytes > 0 ? fmt::format("{:<14} {:>10}   while loading, before K/V and activations\n", "copies",
+                                            format_bytes(plan.copy_bytes))
+                              : "") +
          fmt::format("{:<14} {:>10}\n{:<14} {:>10}\n{}\n", "in all", format_bytes(plan.total_bytes()), "available",
                      room, verdict);
 }
@@ -104,6 +108,8 @@ void add_fit(CLI::App& app, Action& action) {
   add_choice(*command, "--kv-type", options->generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
              "numbers in the K/V cache");
   add_speculation_options(*command, options->generation);
+  command->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, ...")
+      ->type_name("TYPE");
   add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -10,6 +10,7 @@
 // One answer: the same model, prompt, parameters and seed give the same tokens and logprobs, bit for bit, whatever else
 // runs beside them, at any number of threads, with any chunking, after any preemption.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -34,6 +35,7 @@ struct MemoryPlan {
   std::uint64_t kv_bytes = 0;
   std::uint64_t scratch_bytes = 0;       // activations of the largest step
   std::uint64_t draft_bytes = 0;         // weights and K/V of the draft model
+  std::uint64_t copy_bytes = 0;          // weights in another type or order than the file's, until they are packed
   std::uint64_t kv_bytes_per_token = 0;  // over all layers
   std::int32_t n_ctx = 0;                // longest context
   std::int32_t kv_blocks = 0;
@@ -42,7 +44,10 @@ struct MemoryPlan {
   std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
   std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
 
-  std::uint64_t total_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + draft_bytes; }
+  // At the worst moment: copies are gone before anything but weights takes memory.
+  std::uint64_t total_bytes() const {
+    return weight_bytes + std::max(copy_bytes, kv_bytes + scratch_bytes + draft_bytes);
+  }
   bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
 };
 

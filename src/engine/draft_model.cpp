@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "draft/draft_length.h"
+#include "model/hub/hub_folder.h"
 
 namespace candor::engine {
 namespace {
@@ -51,7 +52,7 @@ Expected<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, cons
                                               int32_t n_ctx) {
   if (options.speculation != Speculation::kDraft) return std::nullopt;
   DraftPlan plan;
-  CANDOR_ASSIGN(plan.file, formats::open_model_file(options.draft_path));
+  CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
   const auto block_bytes = backend::kv_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
   plan.slots = plan_slots(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
@@ -70,6 +71,7 @@ Expected<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer
   CANDOR_ASSIGN(const auto own_tokenizer, text::Tokenizer::from_model_file(*draft.file));
   CANDOR_TRY(check_vocabulary(tokenizer, *own_tokenizer, name_of(*draft.file)));
   CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {}));
+  draft.file->drop_copies();
   if (draft.model->spec().vocab < tokenizer.n_vocab()) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{}: its embedding has {} rows, expected {}, one for each token", name_of(*draft.file),

@@ -68,7 +68,7 @@ Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOption
   CANDOR_ASSIGN(quantize_options.recipe, quantize::find_recipe(options.quantize));
   quantize_options.n_threads =
       options.n_threads > 0 ? options.n_threads : platform::advise_threads(platform::read_topology()).n_threads;
-  return quantize::quantize_in_memory(std::move(file), quantize_options);
+  return quantize::quantize_on_load(std::move(file), quantize_options);
 }
 
 Expected<void> check_options(const EngineOptions& options) {
@@ -102,8 +102,10 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend));
   CANDOR_TRY(check_fits(plan));
+  CANDOR_TRY(loaded.file->make_copies());
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  loaded.file->drop_copies();
   CANDOR_TRY(check_vocabulary(loaded));
   CANDOR_ASSIGN(auto draft, plan_draft(options, *loaded.backend, plan.n_ctx));
   if (draft) {

@@ -69,6 +69,7 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
   const platform::Topology topology = platform::read_topology();
   MemoryPlan plan;
   plan.weight_bytes = model.weight_bytes;
+  plan.copy_bytes = file.copy_bytes();
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
   CANDOR_ASSIGN(const auto draft, plan_draft(options, backend, budget.n_ctx));
   if (draft) plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
@@ -87,11 +88,12 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
 Expected<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
   return fail(ErrorKind::kOutOfMemory,
-              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}), and {} are "
+              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}), and {} are "
                           "available; choose a smaller model, or a shorter context with -c",
                           gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
                           gigabytes(plan.scratch_bytes),
                           plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
+                          plan.copy_bytes > 0 ? ", while loading " + gigabytes(plan.copy_bytes) + " of copies" : "",
                           gigabytes(plan.available_bytes)));
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // A model file as the rest of the engine sees it: typed metadata under canonical keys and a directory of tensors,
 // whatever the format on disk. Keys are GGUF's ("llama.block_count", "tokenizer.ggml.tokens"); other formats translate
-// to them. Immutable after construction; all methods may be called from any thread. Views borrow from the file.
+// to them. Immutable after construction, but for the bytes of copies; all const methods may be called from any thread.
+// Views borrow from the file.
 
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +49,13 @@ class ModelFile {
   virtual const TensorView* find(std::string_view name) const = 0;
   // False when a file on disk has become shorter since it was opened; tensors must not be read then.
   virtual bool still_intact() const { return true; }
+
+  // Copies are tensors whose bytes are not those of the file on disk: in another order, or encoded while loading. Their
+  // names, types, shapes and sizes stand from the start, so that memory can be planned; make_copies() fills what is
+  // not there yet, and after drop_copies() no tensor may be read.
+  virtual uint64_t copy_bytes() const { return 0; }
+  virtual Expected<void> make_copies() { return {}; }
+  virtual void drop_copies() {}
 };
 
 // Typed access. Absent keys give nullopt or the fallback; a key of another type, or a number out of range, is an error

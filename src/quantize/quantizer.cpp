@@ -15,6 +15,7 @@
 #include "formats/gguf/gguf_writer.h"
 #include "formats/name_order.h"
 #include "formats/quote.h"
+#include "formats/tensor_copies.h"
 #include "platform/thread_pool.h"
 #include "quantize/search.h"
 #include "tensor/encode.h"
@@ -276,10 +277,11 @@ Expected<void> add_metadata(const formats::ModelFile& file, const QuantizeOption
   return header.add_meta("general.quantization_version", GgufScalar(kQuantizationVersion));
 }
 
-// The original's metadata over quantised tensors.
+// The original's metadata over quantised tensors; those that keep their type stay the original's.
 class QuantizedFile final : public formats::ModelFile {
  public:
-  explicit QuantizedFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {}
+  QuantizedFile(std::unique_ptr<formats::ModelFile> source, const QuantizeOptions& options)
+      : source_(std::move(source)), options_(options), plan_(*source_, options_) {}
 
   const formats::FileInfo& info() const override { return source_->info(); }
   std::span<const formats::MetaEntry> metadata() const override { return source_->metadata(); }
@@ -290,20 +292,57 @@ class QuantizedFile final : public formats::ModelFile {
   }
   bool still_intact() const override { return source_->still_intact(); }
 
-  const formats::ModelFile& source() const { return *source_; }
-  std::byte* add(const Item& item) {
-    std::vector<std::byte>& bytes = bytes_.emplace_back(bytes_of(item));
-    tensors_.push_back({names_.emplace_back(item.view.name), item.dtype, item.view.shape, bytes.data(), bytes.size()});
-    return bytes.data();
+  uint64_t copy_bytes() const override { return source_->copy_bytes() + memory_.n_bytes(); }
+  Expected<void> make_copies() override {
+    CANDOR_TRY(source_->make_copies());
+    return encode([](const Item& item) { return item.view.shape.n_dims >= 2; });
   }
-  void finish() { order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &QuantizedFile::name_of); }
+  void drop_copies() override {
+    memory_.drop();
+    source_->drop_copies();
+  }
+
+  // Encodes vectors, which the architecture may be read from; of matrices it takes the memory, untouched.
+  Expected<void> plan() {
+    CANDOR_TRY(plan_.make());
+    for (const Item& item : plan_.items()) CANDOR_TRY(add(item));
+    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &QuantizedFile::name_of);
+    return encode([](const Item& item) { return item.view.shape.n_dims < 2; });
+  }
 
  private:
+  struct Copy {
+    const Item* item;
+    std::byte* bytes;
+  };
+
   static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
 
+  Expected<void> add(const Item& item) {
+    TensorView view = item.view;
+    if (item.dtype != view.dtype || item.parts.size() > 1) {
+      CANDOR_ASSIGN(std::byte * bytes, memory_.add(bytes_of(item), view.name));
+      view = {view.name, item.dtype, view.shape, bytes, bytes_of(item)};
+      copies_.push_back({&item, bytes});
+    }
+    tensors_.push_back(view);
+    return {};
+  }
+
+  template <class Which>
+  Expected<void> encode(const Which& is_wanted) {
+    CANDOR_ASSIGN(Encoder encoder, Encoder::make(*source_, options_));
+    for (const Copy& copy : copies_) {
+      if (is_wanted(*copy.item)) CANDOR_TRY(encoder.encode(*copy.item, copy.bytes));
+    }
+    return {};
+  }
+
   std::unique_ptr<formats::ModelFile> source_;
-  std::deque<std::string> names_;
-  std::deque<std::vector<std::byte>> bytes_;
+  QuantizeOptions options_;
+  Plan plan_;
+  formats::TensorCopies memory_;
+  std::vector<Copy> copies_;
   std::vector<TensorView> tensors_;
   std::vector<uint32_t> order_;
 };
@@ -337,14 +376,10 @@ Expected<QuantizeReport> write_gguf(const formats::ModelFile& file, const std::f
   return report;
 }
 
-Expected<std::unique_ptr<formats::ModelFile>> quantize_in_memory(std::unique_ptr<formats::ModelFile> file,
-                                                                 const QuantizeOptions& options) {
-  auto quantized = std::make_unique<QuantizedFile>(std::move(file));
-  Plan plan(quantized->source(), options);
-  CANDOR_TRY(plan.make());
-  CANDOR_ASSIGN(Encoder encoder, Encoder::make(quantized->source(), options));
-  for (const Item& item : plan.items()) CANDOR_TRY(encoder.encode(item, quantized->add(item)));
-  quantized->finish();
+Expected<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
+                                                               const QuantizeOptions& options) {
+  auto quantized = std::make_unique<QuantizedFile>(std::move(file), options);
+  CANDOR_TRY(quantized->plan());
   return std::unique_ptr<formats::ModelFile>(std::move(quantized));
 }
 

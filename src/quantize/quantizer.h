@@ -33,8 +33,8 @@ struct QuantizeReport {
 Expected<QuantizeReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
                                     const QuantizeOptions& options);
 
-// The file with its tensors replaced by quantised copies.
-Expected<std::unique_ptr<formats::ModelFile>> quantize_in_memory(std::unique_ptr<formats::ModelFile> file,
-                                                                 const QuantizeOptions& options);
+// The file with its tensors replaced by quantised copies. Matrices are encoded by make_copies(), not here.
+Expected<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
+                                                               const QuantizeOptions& options);
 
 }  // namespace candor::quantize

@@ -52,8 +52,8 @@ std::string_view without_stem(std::string_view name) {
   return name.starts_with(kStem) ? name.substr(kStem.size()) : name;
 }
 
-void copy_row(const TensorView& src, int64_t from, std::vector<std::byte>& dst, int64_t to) {
-  std::memcpy(dst.data() + static_cast<size_t>(to) * src.row_bytes(), src.row(from), src.row_bytes());
+void copy_row(const TensorView& src, int64_t from, std::byte* dst, int64_t to) {
+  std::memcpy(dst + static_cast<size_t>(to) * src.row_bytes(), src.row(from), src.row_bytes());
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ class HubReader {
     return bad(in_quotes(folder_.string()), "\"tie_word_embeddings\" is false, but lm_head.weight is missing");
   }
 
-  std::vector<std::byte>& new_copy(size_t n_bytes) { return file_->copies_.emplace_back(n_bytes); }
+  Expected<std::byte*> new_copy(const TensorView& view) { return file_->copies_.add(view.n_bytes, view.name); }
 
   Expected<void> change(HubChange kind, TensorView& view) {
     const std::string what = fmt::format("tensor {}", in_quotes(view.name));
@@ -223,14 +223,15 @@ class HubReader {
   }
 
   Expected<void> widen(TensorView& view, float added) {
-    std::vector<float> values(static_cast<size_t>(view.shape.n_elements()));
-    decode_elements(view.dtype, view.data, view.shape.n_elements(), values.data());
-    for (float& value : values) value += added;
-    std::vector<std::byte>& copy = new_copy(values.size() * sizeof(float));
-    std::memcpy(copy.data(), values.data(), copy.size());
-    view.dtype = DType::kF32;
-    view.data = copy.data();
-    view.n_bytes = copy.size();
+    TensorView wide = view;
+    wide.dtype = DType::kF32;
+    wide.n_bytes = static_cast<size_t>(view.shape.n_elements()) * sizeof(float);
+    CANDOR_ASSIGN(std::byte * copy, new_copy(wide));
+    auto* values = reinterpret_cast<float*>(copy);
+    decode_elements(view.dtype, view.data, view.shape.n_elements(), values);
+    for (int64_t i = 0; i < view.shape.n_elements(); ++i) values[i] += added;
+    wide.data = copy;
+    view = wide;
     return {};
   }
 
@@ -238,14 +239,14 @@ class HubReader {
     const size_t unit = static_cast<size_t>(dtype_info(view.dtype).block_bytes);
     const size_t n_rows = static_cast<size_t>(view.shape[0]);
     const size_t n_cols = static_cast<size_t>(view.shape[1]);
-    std::vector<std::byte>& copy = new_copy(view.n_bytes);
+    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
     for (size_t row = 0; row < n_rows; ++row) {
       for (size_t col = 0; col < n_cols; ++col) {
-        std::memcpy(copy.data() + (col * n_rows + row) * unit, view.data + (row * n_cols + col) * unit, unit);
+        std::memcpy(copy + (col * n_rows + row) * unit, view.data + (row * n_cols + col) * unit, unit);
       }
     }
     std::swap(view.shape.dims[0], view.shape.dims[1]);
-    view.data = copy.data();
+    view.data = copy;
     return {};
   }
 
@@ -259,7 +260,7 @@ class HubReader {
                  fmt::format("shape {}; expected rows of {} heads in {} parts", to_string(view.shape), heads, parts));
     }
     const int64_t size = rows.shape[0] / (heads * parts);
-    std::vector<std::byte>& copy = new_copy(view.n_bytes);
+    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
     for (int64_t head = 0; head < heads; ++head) {
       for (int64_t part = 0; part < parts; ++part) {
         for (int64_t i = 0; i < size; ++i) {
@@ -269,23 +270,25 @@ class HubReader {
         }
       }
     }
-    view.data = copy.data();
+    view.data = copy;
     return {};
   }
 
-  void add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
-    std::vector<std::byte>& copy = new_copy(values.size() * sizeof(float));
-    std::memcpy(copy.data(), values.data(), copy.size());
-    file_->tensors_.push_back(
-        {file_->names_.emplace_back(std::move(name)), DType::kF32, shape, copy.data(), copy.size()});
+  Expected<void> add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
+    TensorView view{file_->names_.emplace_back(std::move(name)), DType::kF32, shape, nullptr,
+                    values.size() * sizeof(float)};
+    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
+    if (!values.empty()) std::memcpy(copy, values.data(), view.n_bytes);
+    view.data = copy;
+    file_->tensors_.push_back(view);
+    return {};
   }
 
   // "long rope" lists its factors in config.json; those of Llama 3's rule are computed, as GGUF files hold them.
   Expected<void> add_rope_factors() {
     CANDOR_ASSIGN(const std::vector<float> computed, llama3_factors(config_, path_name("config.json")));
     if (!computed.empty()) {
-      add_tensor("rope_freqs.weight", {1, {static_cast<int64_t>(computed.size())}}, computed);
-      return {};
+      return add_tensor("rope_freqs.weight", {1, {static_cast<int64_t>(computed.size())}}, computed);
     }
     for (const char* member : {"rope_parameters", "rope_scaling"}) {
       if (!config_.contains(member) || !config_[member].is_object()) continue;
@@ -298,7 +301,8 @@ class HubReader {
             return bad(path_name("config.json"), fmt::format("{}_factor holds no numbers", which));
           values.push_back(value.get<float>());
         }
-        add_tensor(fmt::format("rope_factors_{}.weight", which), {1, {static_cast<int64_t>(values.size())}}, values);
+        const Shape shape{1, {static_cast<int64_t>(values.size())}};
+        CANDOR_TRY(add_tensor(fmt::format("rope_factors_{}.weight", which), shape, values));
       }
       return {};
     }
@@ -317,8 +321,7 @@ class HubReader {
     const Hparams hparams(*file_, family.name);
     CANDOR_ASSIGN(const int32_t n_positions, hparams.require_int("context_length", {1, 1 << 16}));
     CANDOR_ASSIGN(const int32_t dim, hparams.require_int("embedding_length", {4, 1 << 14}));
-    add_tensor("position_embd.weight", {2, {n_positions, dim}}, sinusoids(n_positions, dim));
-    return {};
+    return add_tensor("position_embd.weight", {2, {n_positions, dim}}, sinusoids(n_positions, dim));
   }
 
   Expected<void> refuse_duplicates() const {

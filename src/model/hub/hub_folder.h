@@ -12,6 +12,7 @@
 #include "formats/meta_list.h"
 #include "formats/model_file.h"
 #include "formats/safetensors/safetensors_file.h"
+#include "formats/tensor_copies.h"
 
 namespace candor::model {
 
@@ -25,6 +26,8 @@ class HubFolder final : public formats::ModelFile {
   const formats::MetaValue* meta(std::string_view key) const override { return metadata_.find(key); }
   const TensorView* find(std::string_view name) const override;
   bool still_intact() const override;
+  uint64_t copy_bytes() const override { return copies_.n_bytes(); }
+  void drop_copies() override { copies_.drop(); }
 
  private:
   friend class HubReader;
@@ -34,7 +37,7 @@ class HubFolder final : public formats::ModelFile {
   formats::MetaList metadata_;
   std::vector<formats::safetensors::SafetensorsFile> shards_;
   std::deque<std::string> names_;
-  std::deque<std::vector<std::byte>> copies_;
+  formats::TensorCopies copies_;
   std::vector<TensorView> tensors_;
   std::vector<uint32_t> order_;
 };
