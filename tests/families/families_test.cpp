@@ -223,6 +223,30 @@ TEST_P(FamilyGolden, survives_the_way_to_the_other_format_and_back) {
   EXPECT_EQ((*tokenizer)->special().eos, (*tokenizer_again)->special().eos);
 }
 
+// An index of shards, and none of an older model's weights beside the new ones.
+TEST(hub_writer, splits_large_models_into_shards_that_read_back_as_the_same_model) {
+  const TempFolder folder;
+  const auto original = model::open_model(project_file("tests/families/goldens/llama"));
+  ASSERT_TRUE(original) << original.error().message;
+  const auto count = [&](const char* ending) {
+    return std::ranges::count_if(std::filesystem::directory_iterator(folder.path()),
+                                 [&](const auto& entry) { return entry.path().filename().string().ends_with(ending); });
+  };
+  for (const uint64_t max_shard_bytes : {uint64_t{60'000}, uint64_t{5'000'000'000}}) {
+    const bool is_split = max_shard_bytes < 1'000'000;
+    model::HubWriteOptions options;
+    options.max_shard_bytes = max_shard_bytes;
+    const auto written = model::write_hub_folder(**original, folder.path(), options);
+    ASSERT_TRUE(written) << written.error().message;
+    EXPECT_EQ(count("model.safetensors.index.json"), is_split ? 1 : 0);
+    EXPECT_EQ(count("model.safetensors"), is_split ? 0 : 1);
+    const auto again = model::open_model(folder.path());
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ((*again)->info().paths.size() > 3, is_split);
+    EXPECT_EQ(tensor_lines(**original), tensor_lines(**again));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(families, FamilyGolden, ::testing::ValuesIn(kGoldens),
                          [](const auto& golden) { return std::string(golden.param.name); });
 

@@ -45,7 +45,12 @@ Expected<void> read_hub(const nlohmann::json&, std::string_view prefix, formats:
   if (metadata.find(key) == nullptr) metadata.add(key, kTrainingPositions);
   return {};
 }
-constexpr HubForm kHub[] = {{"bloom", "", kHubTensors, {}, read_hub, true}};
+constexpr HubForm kHub[] = {{.model_type = "bloom",
+                             .architecture = "BloomForCausalLM",
+                             .activation = "",
+                             .tensors = kHubTensors,
+                             .read = read_hub,
+                             .has_old_keys = true}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "bloom"), backend::NormKind::kLayer));

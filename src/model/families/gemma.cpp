@@ -3,6 +3,7 @@
 // each head of Q and K and rotates windowed blocks with a base of their own. Gemma Team, 2024 and 2025.
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "model/families/common.h"
 
@@ -33,8 +34,21 @@ Expected<void> read_hub(const nlohmann::json& config, std::string_view prefix, f
   if (width && *width > 0.0) metadata.add(std::string(prefix) + ".attention.scale", 1.0 / std::sqrt(*width));
   return {};
 }
-constexpr HubForm kGemma2Hub[] = {{"gemma2", "gelu_new", kHubGemma2, {}, read_hub}};
-constexpr HubForm kGemma3Hub[] = {{"gemma3_text", "gelu_new", kHubGemma3, {}, read_hub}};
+void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const double scale = static_cast<double>(spec.blocks.front().attn.scale);
+  const double width = std::round(1e3 / (scale * scale)) / 1e3;
+  if (width == std::floor(width)) {
+    config["query_pre_attn_scalar"] = static_cast<int64_t>(width);
+  } else {
+    config["query_pre_attn_scalar"] = width;
+  }
+}
+constexpr HubForm kGemma2Hub[] = {
+    {"gemma2", "Gemma2ForCausalLM", "gelu_new", kHubGemma2, {}, read_hub, write_hub},
+};
+constexpr HubForm kGemma3Hub[] = {
+    {"gemma3_text", "Gemma3ForCausalLM", "gelu_new", kHubGemma3, {}, read_hub, write_hub},
+};
 
 // The files do not say it: the 27B models, known by their depth, scale by the width of D / H instead of the head's.
 void set_scale(const Hparams& hparams, size_t depth_of_27b, ArchSpec& spec) {

@@ -35,7 +35,12 @@ constexpr std::array kHubTensors = {
     HubTensor{"blk.*.ffn_down.bias", "transformer.h.*.mlp.c_proj.bias"},
 };
 constexpr std::string_view kHubIgnored[] = {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"};
-constexpr HubForm kHub[] = {{"gpt2", "gelu_new", kHubTensors, kHubIgnored, nullptr, true}};
+constexpr HubForm kHub[] = {{.model_type = "gpt2",
+                             .architecture = "GPT2LMHeadModel",
+                             .activation = "gelu_new",
+                             .tensors = kHubTensors,
+                             .ignored = kHubIgnored,
+                             .has_old_keys = true}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "gpt2"), backend::NormKind::kLayer));

@@ -2,6 +2,8 @@
 // norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward. Touvron et al., 2023.
 // With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023).
 
+#include <nlohmann/json.hpp>
+
 #include "model/families/common.h"
 
 namespace candor::model {
@@ -29,10 +31,14 @@ constexpr std::array kHubExperts = {
 };
 constexpr auto kHubMixtral = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubExperts);
 constexpr std::string_view kHubIgnored[] = {"model.layers.*.self_attn.rotary_emb.inv_freq"};
+// Every block has the window; with a list of them the `transformers` library takes another class (Ministral).
+void write_mistral(const ArchSpec&, nlohmann::ordered_json& config) {
+  config.erase("layer_types");
+}
 constexpr HubForm kHub[] = {
-    {"llama", "silu", kHubLlama, kHubIgnored},
-    {"mistral", "silu", kHubLlama, kHubIgnored},
-    {"mixtral", "silu", kHubMixtral, {}},
+    {"llama", "LlamaForCausalLM", "silu", kHubLlama, kHubIgnored},
+    {"mistral", "MistralForCausalLM", "silu", kHubLlama, kHubIgnored, nullptr, write_mistral},
+    {"mixtral", "MixtralForCausalLM", "silu", kHubMixtral},
 };
 
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.

@@ -12,7 +12,7 @@ constexpr std::array kHubPostNorm = {
     HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_feedforward_layernorm.weight"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPostNorm, kHubAttn, kHubQkNorm, kHubGatedFfn);
-constexpr HubForm kHub[] = {{"olmo2", "silu", kHubTensors, {}}};
+constexpr HubForm kHub[] = {{"olmo2", "Olmo2ForCausalLM", "silu", kHubTensors}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "olmo2");

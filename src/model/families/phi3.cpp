@@ -26,7 +26,7 @@ constexpr std::array kHubFused = {
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubFused);
-constexpr HubForm kHub[] = {{"phi3", "silu", kHubTensors, {}}};
+constexpr HubForm kHub[] = {{"phi3", "Phi3ForCausalLM", "silu", kHubTensors}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "phi3");

@@ -20,7 +20,7 @@ constexpr std::array kHubBiases = {
     HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubBiases);
-constexpr HubForm kHub[] = {{"qwen2", "silu", kHubTensors, {}}};
+constexpr HubForm kHub[] = {{"qwen2", "Qwen2ForCausalLM", "silu", kHubTensors}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "qwen2");

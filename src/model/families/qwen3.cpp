@@ -19,8 +19,8 @@ constexpr std::array kHubExperts = {
     HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.mlp.experts.#.up_proj.weight"},
 };
 constexpr auto kHubMoeTensors = join(kHubShared, kHubExperts);
-constexpr HubForm kDenseHub[] = {{"qwen3", "silu", kHubDenseTensors, {}}};
-constexpr HubForm kMoeHub[] = {{"qwen3_moe", "silu", kHubMoeTensors, {}}};
+constexpr HubForm kDenseHub[] = {{"qwen3", "Qwen3ForCausalLM", "silu", kHubDenseTensors}};
+constexpr HubForm kMoeHub[] = {{"qwen3_moe", "Qwen3MoeForCausalLM", "silu", kHubMoeTensors}};
 
 Expected<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));

@@ -17,7 +17,7 @@ Expected<void> read_hub(const nlohmann::json& config, std::string_view, formats:
   if (!interval || *interval == static_cast<double>(kUnrotatedPattern)) return {};
   return fail(ErrorKind::kUnsupported, "config.json: \"no_rope_layer_interval\" is not 4, which is not supported");
 }
-constexpr HubForm kHub[] = {{"smollm3", "silu", kHubTensors, {}, read_hub}};
+constexpr HubForm kHub[] = {{"smollm3", "SmolLM3ForCausalLM", "silu", kHubTensors, {}, read_hub}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "smollm3"), backend::NormKind::kRms));

@@ -45,7 +45,12 @@ Expected<void> read_hub(const nlohmann::json&, std::string_view prefix, formats:
   metadata.add(std::string(prefix) + ".attention.layer_norm_epsilon", kEpsilon);
   return {};
 }
-constexpr HubForm kHub[] = {{"xglm", "gelu", kHubTensors, {}, read_hub, true}};
+constexpr HubForm kHub[] = {{.model_type = "xglm",
+                             .architecture = "XGLMForCausalLM",
+                             .activation = "gelu",
+                             .tensors = kHubTensors,
+                             .read = read_hub,
+                             .has_old_keys = true}};
 
 Expected<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "xglm"), backend::NormKind::kLayer));

@@ -241,6 +241,10 @@ Expected<std::optional<double>> hub_number(const json& config, const char* key) 
               fmt::format("config.json: \"{}\" is {}, expected a number", key, formats::in_quotes(value->dump())));
 }
 
+double shortest_decimal(float value) {
+  return std::stod(fmt::format("{}", value));
+}
+
 Expected<std::vector<float>> llama3_factors(const json& config, std::string_view name) {
   const json* rope = find_any(config, {"rope_parameters", "rope_scaling"});
   std::vector<float> factors;

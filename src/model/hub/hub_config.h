@@ -16,6 +16,9 @@ namespace candor::model {
 // A number of config.json; nothing where it is absent or null.
 Expected<std::optional<double>> hub_number(const nlohmann::json& config, const char* key);
 
+// The number with the fewest digits that is the same float: what config.json says of it.
+double shortest_decimal(float value);
+
 // prefix: the family's, "llama". name: of the file, for errors.
 Expected<void> read_hub_config(const nlohmann::json& config, std::string_view prefix, std::string_view name,
                                const HubForm& form, formats::MetaList& metadata);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/hparams.h"
+#include "model/hub/hub_config.h"
 
 namespace candor::model {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 using backend::RopeScaling;
 using backend::RopeSpec;
 using json = nlohmann::ordered_json;
-
-double shortest(float value) {
-  return std::stod(fmt::format("{}", value));
-}
 
 // The factors of rope_freqs.weight as Llama 3's rule: the first context is a power of two, the rest what its models
 // have.
@@ -27,7 +24,7 @@ std::optional<RopeSpec> as_llama3(const RopeSpec& rope) {
   const std::vector<double> base = backend::rope_frequencies(plain);
   RopeSpec tried = plain;
   tried.scaling = RopeScaling::kLlama3;
-  tried.factor = shortest(std::ranges::max(rope.frequency_factors));
+  tried.factor = shortest_decimal(std::ranges::max(rope.frequency_factors));
   for (tried.original_positions = 8; tried.original_positions <= (1 << 20); tried.original_positions *= 2) {
     const std::vector<double> scaled = backend::rope_frequencies(tried);
     bool agrees = true;
@@ -43,7 +40,7 @@ std::optional<RopeSpec> as_llama3(const RopeSpec& rope) {
 Expected<json> factors_of(const formats::ModelFile& file, const char* name, int32_t n_dims) {
   CANDOR_ASSIGN(const std::vector<float> factors, read_frequency_factors(file, name, n_dims));
   json list = json::array();
-  for (const float factor : factors) list.push_back(shortest(factor));
+  for (const float factor : factors) list.push_back(shortest_decimal(factor));
   return list;
 }
 
@@ -53,12 +50,14 @@ class ConfigWriter {
       : spec_(spec), file_(file), form_(form), first_(spec.blocks.front()) {}
 
   Expected<json> write() {
+    config_["architectures"] = json::array({form_.architecture});
     config_["model_type"] = form_.model_type;
     write_sizes();
     write_norms();
     write_attention();
     if (first_.ffn.is_moe()) write_experts();
     CANDOR_TRY(write_rope());
+    if (form_.write != nullptr) form_.write(spec_, config_);
     return std::move(config_);
   }
 
@@ -92,17 +91,15 @@ class ConfigWriter {
   }
 
   void write_norms() {
-    const double epsilon = shortest(spec_.final_norm.epsilon);
+    const double epsilon = shortest_decimal(spec_.final_norm.epsilon);
     const bool is_rms = spec_.final_norm.kind == backend::NormKind::kRms;
     config_[is_rms ? "rms_norm_eps" : "layer_norm_epsilon"] = epsilon;
   }
 
   void write_attention() {
-    const double scale = static_cast<double>(first_.attn.scale);
-    const double width = std::round(1e3 / (scale * scale)) / 1e3;
-    config_["query_pre_attn_scalar"] = width == std::floor(width) ? json(static_cast<int64_t>(width)) : json(width);
-    if (first_.attn.softcap > 0.0f) config_["attn_logit_softcapping"] = shortest(first_.attn.softcap);
-    if (spec_.head.logits.softcap > 0.0f) config_["final_logit_softcapping"] = shortest(spec_.head.logits.softcap);
+    if (first_.attn.softcap > 0.0f) config_["attn_logit_softcapping"] = shortest_decimal(first_.attn.softcap);
+    if (spec_.head.logits.softcap > 0.0f)
+      config_["final_logit_softcapping"] = shortest_decimal(spec_.head.logits.softcap);
     const auto windowed =
         std::ranges::find_if(spec_.blocks, [](const BlockSpec& b) { return b.attn.window_tokens > 0; });
     if (windowed == spec_.blocks.end()) {

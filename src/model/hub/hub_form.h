@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "formats/meta_list.h"
+#include "model/arch_spec.h"
 
 namespace candor::model {
 
@@ -27,12 +28,14 @@ struct HubTensor {
 };
 
 struct HubForm {
-  std::string_view model_type;  // config.json
-  std::string_view activation;  // that config.json must name; "" where it names none
+  std::string_view model_type;    // config.json
+  std::string_view architecture;  // its class in the `transformers` library
+  std::string_view activation;    // that config.json must name; "" where it names none
   std::span<const HubTensor> tensors;
-  std::span<const std::string_view> ignored;  // buffers that can be computed
-  // Keys of the family's own, under "<prefix>."; may be nullptr.
+  std::span<const std::string_view> ignored = {};  // buffers that can be computed
+  // Keys of the family's own, from config.json to "<prefix>." and back; may be nullptr.
   Expected<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
+  void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
 };
 

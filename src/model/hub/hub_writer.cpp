@@ -28,7 +28,25 @@ struct Item {
   TensorView view;  // of the file; `name` is the file's
   HubChange change = HubChange::kNone;
   formats::safetensors::NewTensor target;
+  size_t n_bytes() const {
+    return static_cast<size_t>(target.shape.n_elements()) * static_cast<size_t>(dtype_info(target.dtype).block_bytes);
+  }
 };
+
+// Items [begin, end) stand in one file.
+struct Shard {
+  size_t begin = 0;
+  size_t end = 0;
+  uint64_t n_bytes = 0;
+};
+
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+// What the `transformers` library calls the type.
+const char* torch_name(DType dtype) {
+  return dtype == DType::kF32 ? "float32" : dtype == DType::kF16 ? "float16" : "bfloat16";
+}
 
 bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
@@ -62,9 +80,11 @@ class HubWriter {
   Expected<HubWriteReport> write() {
     CANDOR_ASSIGN(spec_, read_arch(file_));
     CANDOR_TRY(choose_form());
-    CANDOR_ASSIGN(const nlohmann::ordered_json config, write_hub_config(spec_, file_, *form_));
+    CANDOR_ASSIGN(nlohmann::ordered_json config, write_hub_config(spec_, file_, *form_));
     CANDOR_ASSIGN(const auto tokenizer, formats::safetensors::write_tokenizer(file_));
     CANDOR_TRY(plan_tensors());
+    plan_shards();
+    config["torch_dtype"] = torch_name(matrix_dtype());
     std::error_code error;
     fs::create_directories(folder_, error);
     if (error) return fail(ErrorKind::kIo, fmt::format("{}: {}", in_quotes(folder_.string()), error.message()));
@@ -72,7 +92,9 @@ class HubWriter {
     CANDOR_TRY(put("tokenizer.json", tokenizer.tokenizer));
     CANDOR_TRY(put("tokenizer_config.json", tokenizer.config));
     CANDOR_TRY(put("generation_config.json", tokenizer.generation));
-    CANDOR_TRY(write_tensors());
+    for (size_t i = 0; i < shards_.size(); ++i) CANDOR_TRY(write_shard(i));
+    if (shards_.size() > 1) CANDOR_TRY(write_index());
+    fs::remove(folder_ / (shards_.size() == 1 ? kIndex : kWeights), error);  // an older model's
     return report_;
   }
 
@@ -157,26 +179,66 @@ class HubWriter {
     items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}});
   }
 
-  Expected<void> write_tensors() {
+  DType matrix_dtype() const {
+    const auto matrix = std::ranges::find_if(items_, [](const Item& item) { return item.view.shape.n_dims >= 2; });
+    return matrix == items_.end() ? DType::kF32 : matrix->target.dtype;
+  }
+
+  void plan_shards() {
+    shards_.push_back({});
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const size_t n_bytes = items_[i].n_bytes();
+      const bool is_full = shards_.back().n_bytes > 0 && shards_.back().n_bytes + n_bytes > options_.max_shard_bytes;
+      if (is_full) shards_.push_back({.begin = i});
+      shards_.back().end = i + 1;
+      shards_.back().n_bytes += n_bytes;
+    }
+  }
+
+  std::string shard_name(size_t shard) const {
+    if (shards_.size() == 1) return kWeights;
+    return fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, shards_.size());
+  }
+
+  Expected<void> write_index() const {
+    nlohmann::ordered_json places;
+    for (size_t shard = 0; shard < shards_.size(); ++shard) {
+      for (size_t i = shards_[shard].begin; i < shards_[shard].end; ++i) {
+        places[items_[i].target.name] = shard_name(shard);
+      }
+    }
+    return put(kIndex, {{"metadata", {{"total_size", report_.written_bytes}}}, {"weight_map", std::move(places)}});
+  }
+
+  Expected<void> write_shard(size_t shard) {
+    const std::span<const Item> items =
+        std::span(items_).subspan(shards_[shard].begin, shards_[shard].end - shards_[shard].begin);
     std::vector<formats::safetensors::NewTensor> targets;
-    for (const Item& item : items_) targets.push_back(item.target);
-    CANDOR_ASSIGN(auto writer, formats::safetensors::SafetensorsWriter::create(folder_ / "model.safetensors", targets));
-    uint64_t done = 0;
-    for (const Item& item : items_) {
+    for (const Item& item : items) targets.push_back(item.target);
+    CANDOR_ASSIGN(auto writer, formats::safetensors::SafetensorsWriter::create(folder_ / shard_name(shard), targets));
+    for (const Item& item : items) {
       if (!file_.still_intact()) {
         return fail(ErrorKind::kIo, "the model's file has become shorter since it was opened; download it again");
       }
-      std::vector<float> values(static_cast<size_t>(item.view.shape.n_elements()));
-      decode_elements(item.view.dtype, item.view.data, item.view.shape.n_elements(), values.data());
-      if (item.change != HubChange::kNone && item.change != HubChange::kWiden) values = revert(item, values);
-      std::vector<std::byte> bytes(values.size() * static_cast<size_t>(dtype_info(item.target.dtype).block_bytes));
-      encode_elements(item.target.dtype, values.data(), static_cast<int64_t>(values.size()), bytes.data());
-      CANDOR_TRY(writer.write_tensor(bytes));
-      report_.written_bytes += bytes.size();
-      done += item.view.n_bytes;
-      if (options_.progress) options_.progress(done, report_.source_bytes);
+      CANDOR_TRY(write_item(item, writer));
+      report_.written_bytes += item.n_bytes();
+      done_bytes_ += item.view.n_bytes;
+      if (options_.progress) options_.progress(done_bytes_, report_.source_bytes);
     }
     return writer.finish();
+  }
+
+  Expected<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
+    const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden;
+    if (keeps_order && item.target.dtype == item.view.dtype) {
+      return writer.write_tensor({item.view.data, item.view.n_bytes});
+    }
+    std::vector<float> values(static_cast<size_t>(item.view.shape.n_elements()));
+    decode_elements(item.view.dtype, item.view.data, item.view.shape.n_elements(), values.data());
+    if (!keeps_order) values = revert(item, values);
+    std::vector<std::byte> bytes(item.n_bytes());
+    encode_elements(item.target.dtype, values.data(), static_cast<int64_t>(values.size()), bytes.data());
+    return writer.write_tensor(bytes);
   }
 
   std::vector<float> revert(const Item& item, const std::vector<float>& values) const {
@@ -216,6 +278,8 @@ class HubWriter {
   const Family* family_ = nullptr;
   const HubForm* form_ = nullptr;
   std::vector<Item> items_;
+  std::vector<Shard> shards_;
+  uint64_t done_bytes_ = 0;
   HubWriteReport report_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// A model as the folder that the hub's tools read: config.json, model.safetensors, tokenizer.json,
-// tokenizer_config.json, generation_config.json. The other direction of hub_folder.h: what that reads back is the same
-// model. Quantised tensors are written as the numbers that they decode to.
+// A model as the folder that the hub's tools read: config.json, model.safetensors (a large one in shards with an
+// index), tokenizer.json, tokenizer_config.json, generation_config.json. The other direction of hub_folder.h: what that
+// reads back is the same model. Quantised tensors are written as the numbers that they decode to.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +15,7 @@ namespace candor::model {
 
 struct HubWriteOptions {
   std::optional<DType> dtype;  // of matrices, F32, F16 or BF16; nothing: as they are, and F32 for quantised ones
+  uint64_t max_shard_bytes = 5'000'000'000;  // of tensors in one file, as the hub's own tools split; one may be larger
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
 };
 
@@ -24,7 +25,7 @@ struct HubWriteReport {
   int64_t n_weights = 0;
 };
 
-// folder: made if it is not there; an old model.safetensors in it is replaced at the end.
+// folder: made if it is not there; old weights in it are replaced at the end.
 Expected<HubWriteReport> write_hub_folder(const formats::ModelFile& file, const std::filesystem::path& folder,
                                           const HubWriteOptions& options);
 
