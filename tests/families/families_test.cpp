@@ -39,8 +39,14 @@ struct Golden {
 };
 
 constexpr Golden kGoldens[] = {
-    {"llama"},  {"mistral", true, kWindow, kWindow}, {"mixtral"}, {"qwen2"}, {"qwen3"},   {"qwen3moe"}, {"gemma2"},
-    {"gemma3"}, {"phi3", true, kTokens, kWindow},    {"gpt2"},    {"olmo2"}, {"smollm3"}, {"bloom"},    {"xglm", false},
+    {"llama"},       {"mistral", true, kWindow, kWindow},
+    {"mixtral"},     {"qwen2"},
+    {"qwen3"},       {"qwen3moe"},
+    {"gemma2"},      {"gemma3"},
+    {"granite"},     {"phi3", true, kTokens, kWindow},
+    {"gpt2"},        {"olmo2"},
+    {"smollm3"},     {"bloom"},
+    {"xglm", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -72,6 +72,8 @@ MODELS = {
                                                                                  factor=4.0)})),
     "phi3": (tf.Phi3Config, dict(BASE, sliding_window=WINDOW, rope_parameters=phi3_rope(),
                                  original_max_position_embeddings=32)),
+    "granite": (tf.GraniteConfig, dict(BASE, embedding_multiplier=12.0, attention_multiplier=0.2, logits_scaling=1.5,
+                                       residual_multiplier=0.22, rope_parameters=rope(5e6))),
     "gpt2": (tf.GPT2Config, dict(vocab_size=VOCAB, n_positions=128, n_ctx=128, n_embd=64, n_layer=2, n_head=4,
                                  bos_token_id=0, eos_token_id=0)),
     "olmo2": (tf.Olmo2Config, dict(BASE, rope_parameters=rope(5e5))),

@@ -11,9 +11,10 @@
 namespace candor::model {
 
 std::span<const Family> families() {
-  static const std::array kFamilies = {llama_family(),  qwen2_family(),   qwen3_family(), qwen3moe_family(),
-                                       gemma2_family(), gemma3_family(),  phi3_family(),  gpt2_family(),
-                                       olmo2_family(),  smollm3_family(), bloom_family(), xglm_family()};
+  static const std::array kFamilies = {llama_family(),  qwen2_family(),  qwen3_family(),   qwen3moe_family(),
+                                       gemma2_family(), gemma3_family(), phi3_family(),    granite_family(),
+                                       gpt2_family(),   olmo2_family(),  smollm3_family(), bloom_family(),
+                                       xglm_family()};
   return kFamilies;
 }
 

@@ -35,6 +35,7 @@ Family qwen3moe_family();
 Family gemma2_family();
 Family gemma3_family();
 Family phi3_family();
+Family granite_family();
 Family gpt2_family();
 Family olmo2_family();
 Family smollm3_family();
