@@ -81,8 +81,8 @@ TEST_P(HubTokenizer, gives_the_text_of_the_library) {
 INSTANTIATE_TEST_SUITE_P(kinds, HubTokenizer,
                          ::testing::Values("gpt2", "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken",
                                            "bloom", "sentencepiece", "sentencepiece_no_prefix", "metaspace", "strips",
-                                           "bytes_nfkd", "bytes_nfd", "bytes_nfkc", "unigram", "unigram_words",
-                                           "unigram_first", "unigram_bytes"),
+                                           "llama2", "gemma", "bytes_nfkd", "bytes_nfd", "bytes_nfkc", "unigram",
+                                           "unigram_words", "unigram_first", "unigram_bytes"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace

@@ -117,6 +117,81 @@ def sentence_piece(metaspace, prefix, strips=False):
     return tok
 
 
+def code_text(rng, tokens=()):
+    """Lines that are indented, runs of spaces, tabs and newlines between words."""
+    parts = []
+    for _ in range(rng.randint(1, 5)):
+        parts.append(rng.choice(["", " ", "\t"]) * rng.randint(0, 12) + random_text(rng, tokens))
+        parts.append("\n" * rng.choice([0, 1, 1, 2, 3, 5, 9]))
+        parts.append("\u2581" * rng.choice([0, 0, 0, 1, 2, 5]))
+    return "".join(parts)
+
+
+def trained_pieces(specials, own):
+    """[(piece, score, type)] of a SentencePiece BPE model with the settings of Llama 2 and Gemma. `own` come right
+    behind `specials`, as user-defined pieces of score 0."""
+    rng = random.Random(5)
+    lines = [" " * rng.choice([0, 0, 2, 4, 8]) + " ".join(rng.choices(WORDS, k=12)) for _ in range(3000)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "m"
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_prefix=str(path), vocab_size=900,
+                                                 model_type="bpe", byte_fallback=True, character_coverage=0.98,
+                                                 split_digits=True, allow_whitespace_only_pieces=True,
+                                                 normalization_rule_name="identity", remove_extra_whitespaces=False,
+                                                 hard_vocab_limit=False, minloglevel=2)
+        model = sentencepiece_model_pb2.ModelProto()
+        model.ParseFromString(path.with_suffix(".model").read_bytes())
+    control, user_defined = 3, 4
+    pieces = [(piece, 0.0, control) for piece in specials] + [(piece, 0.0, user_defined) for piece in own]
+    taken = {piece for piece, _, _ in pieces}
+    return pieces + [(p.piece, p.score, p.type) for p in model.pieces if p.type != control and p.piece not in taken]
+
+
+def pair_merges(pieces, specials):
+    """Every pair that makes a piece, by the piece's score, then the longest left part, then the longest right one."""
+    vocab = {piece: i for i, (piece, _, _) in enumerate(pieces)}
+    merges = []
+    for piece, score, _ in pieces:
+        pairs = [(piece[:cut], piece[cut:]) for cut in range(1, len(piece))]
+        known = [(a, b) for a, b in pairs if a in vocab and b in vocab and not {a, b, piece} & set(specials)]
+        merges += [(score, a, b) for a, b in sorted(known, key=lambda pair: (vocab[pair[0]], vocab[pair[1]]))]
+    merges.sort(key=lambda merge: (merge[0], len(merge[1]), len(merge[2])), reverse=True)
+    return [(a, b) for _, a, b in merges]
+
+
+def from_pieces(pieces, specials, prefix):
+    vocab = {piece: i for i, (piece, _, _) in enumerate(pieces)}
+    tok = Tokenizer(models.BPE(vocab=vocab, merges=pair_merges(pieces, specials), unk_token="<unk>", fuse_unk=True,
+                               byte_fallback=True))
+    marks = normalizers.Replace(" ", "\u2581")
+    tok.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), marks]) if prefix else marks
+    last = [decoders.Strip(" ", 1, 0)] if prefix else []
+    tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()] + last)
+    tok.add_special_tokens([special(piece) for piece in specials])
+    return tok
+
+
+def llama2():
+    """As published: merges written as one string, and no pre-tokenizer."""
+    specials = ["<unk>", "<s>", "</s>"]
+    tok = from_pieces(trained_pieces(specials, []), specials, True)
+    tok.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    state = json.loads(tok.to_str())
+    state["model"]["merges"] = [" ".join(merge) for merge in state["model"]["merges"]]
+    return state
+
+
+def gemma():
+    """As published: runs of newlines and of marks are pieces of their own, and a split that finds nothing."""
+    specials = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>"]
+    own = [c * n for c in ("\n", "\t") for n in range(1, 9)] + ["\u2581" * n for n in range(2, 32)] + ["<table>", "</td>"]
+    tok = from_pieces(trained_pieces(specials, own), specials, False)
+    tok.add_tokens([AddedToken(piece, normalized=False) for piece in own])
+    tok.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tok.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 2)])
+    return json.loads(tok.to_str())
+
+
 def special(text, **flags):
     return AddedToken(text, special=True, normalized=False, **flags)
 
@@ -182,6 +257,8 @@ KINDS = {
     "sentencepiece_no_prefix": lambda: sentence_piece(False, False),
     "metaspace": lambda: sentence_piece(True, True),
     "strips": lambda: sentence_piece(False, True, strips=True),
+    "llama2": llama2,
+    "gemma": gemma,
     "bytes_nfkd": lambda: byte_level(normalizer=normalizers.Sequence(
         [normalizers.NFKD(), normalizers.Lowercase()])),
     "bytes_nfd": lambda: byte_level(normalizer=normalizers.Sequence(
@@ -204,11 +281,14 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.only:
-        tok = KINDS[name]()
-        (options.out / f"{name}.json").write_text(json.dumps(json.loads(tok.to_str()), separators=(",", ":")))
+        made = KINDS[name]()
+        state = made if isinstance(made, dict) else json.loads(made.to_str())
+        tok = Tokenizer.from_str(json.dumps(state))
+        (options.out / f"{name}.json").write_text(json.dumps(state, separators=(",", ":")))
         rng = random.Random(name)
         tokens = [token.content for token in tok.get_added_tokens_decoder().values()]
-        texts = ["", " ", "  a", "a  "] + [random_text(rng, tokens) for _ in range(options.cases)]
+        text = code_text if name in ("llama2", "gemma") else random_text
+        texts = ["", " ", "  a", "a  "] + [text(rng, tokens) for _ in range(options.cases)]
         cases = []
         for text in texts:
             ids = tok.encode(text).ids

@@ -169,7 +169,16 @@ class Reader {
     if (has_prefix) metadata_.add_string("tokenizer.candor.space_prefix", std::move(rules.space_prefix));
     if (rules.splits_at_marks) metadata_.add("tokenizer.candor.split_at_marks", true);
     if (rules.splits_at_white_space) metadata_.add("tokenizer.candor.split_at_white_space", true);
+    if (has_marked_tokens()) metadata_.add("tokenizer.candor.literal_tokens", true);
     if (rules.strips_space != has_prefix) metadata_.add("tokenizer.candor.strip_space", rules.strips_space);
+  }
+
+  // Added tokens are found in the text before its spaces become marks.
+  bool has_marked_tokens() const {
+    for (size_t id = 0; id < n_vocab_; ++id) {
+      if (kinds_[id] == Kind::kUserDefined && pieces_[id].find("\u2581") != std::string::npos) return true;
+    }
+    return false;
   }
 
   // SentencePiece merges whatever two neighbours make a token, the best score first; that is the same as the merges

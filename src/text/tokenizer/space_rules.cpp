@@ -60,6 +60,7 @@ Expected<SpaceRules> SpaceRules::from_model_file(const formats::ModelFile& file)
   CANDOR_ASSIGN(rules.splits_at_marks_, flag_or(file, "tokenizer.candor.split_at_marks", false));
   CANDOR_ASSIGN(rules.splits_at_white_space_, flag_or(file, "tokenizer.candor.split_at_white_space", false));
   CANDOR_ASSIGN(rules.strips_space_, flag_or(file, "tokenizer.candor.strip_space", rules.prefix_ != Prefix::kNever));
+  CANDOR_ASSIGN(rules.has_literal_tokens_, flag_or(file, "tokenizer.candor.literal_tokens", false));
   return rules;
 }
 

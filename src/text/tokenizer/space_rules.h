@@ -2,7 +2,8 @@
 // How tokenizers over characters write spaces: as U+2581, with one before the first word where the rules say so, and
 // words that merges or pieces never cross. From a model file: "tokenizer.ggml.add_space_prefix" (GGUF's rule: at the
 // start and behind control tokens), or what tokenizer.json says beyond it: "tokenizer.candor.space_prefix",
-// "...split_at_marks", "...split_at_white_space" (which is dropped), "...strip_space" (of generated text).
+// "...split_at_marks", "...split_at_white_space" (which is dropped), "...strip_space" (of generated text),
+// "...literal_tokens".
 // Immutable; any thread.
 
 #include <cstdint>
@@ -32,6 +33,8 @@ class SpaceRules {
                      const std::function<void(std::string_view)>& use) const;
   // Generated text loses the space before its first word.
   bool strips_space() const { return strips_space_; }
+  // Marks in a token of the user's stand for marks of the text; else for spaces, as in GGUF files.
+  bool has_literal_tokens() const { return has_literal_tokens_; }
 
  private:
   enum class Prefix : uint8_t {
@@ -48,6 +51,7 @@ class SpaceRules {
   bool splits_at_marks_ = false;
   bool splits_at_white_space_ = false;
   bool strips_space_ = true;
+  bool has_literal_tokens_ = false;
 };
 
 // Spaces of a text as the pieces write them.

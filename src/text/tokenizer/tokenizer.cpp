@@ -24,10 +24,11 @@ bool is_control(TokenKind kind) {
 }
 
 // As text writes a special token of a model over characters; empty where text cannot hold it.
-std::string written_piece(TokenId id, const Vocabulary& vocabulary) {
+std::string written_piece(TokenId id, const Vocabulary& vocabulary, const SpaceRules& rules) {
   const bool is_text = vocabulary.kind(id) == TokenKind::kUserDefined;
   if (!is_text && !is_control(vocabulary.kind(id))) return {};
-  return is_text ? unescape_spaces(vocabulary.piece(id)) : std::string(vocabulary.piece(id));
+  const bool is_literal = !is_text || rules.has_literal_tokens();
+  return is_literal ? std::string(vocabulary.piece(id)) : unescape_spaces(vocabulary.piece(id));
 }
 
 class SentencePieceTokenizer final {
@@ -41,7 +42,9 @@ class SentencePieceTokenizer final {
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "SentencePiece"; }
   bool strips_leading_space() const { return model_.spaces().strips_space(); }
-  std::string written(TokenId id, const Vocabulary& vocabulary) const { return written_piece(id, vocabulary); }
+  std::string written(TokenId id, const Vocabulary& vocabulary) const {
+    return written_piece(id, vocabulary, model_.spaces());
+  }
 
  private:
   SentencePieceModel model_;
@@ -57,7 +60,9 @@ class UnigramTokenizer final {
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "unigram"; }
   bool strips_leading_space() const { return model_.spaces().strips_space(); }
-  std::string written(TokenId id, const Vocabulary& vocabulary) const { return written_piece(id, vocabulary); }
+  std::string written(TokenId id, const Vocabulary& vocabulary) const {
+    return written_piece(id, vocabulary, model_.spaces());
+  }
 
  private:
   UnigramModel model_;
