@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "kernels/interleave.h"
 #include "kernels/packed_format.h"
 #include "kernels/row_unit.h"
 
@@ -32,27 +33,21 @@ size_t raw_panel_bytes(const WeightShape& shape) {
   return whole + (tail == 0 ? 0 : unit_bytes(format, tail));
 }
 
-constexpr size_t kFloatBlock = 64;  // k whose place in the panel stays in the first-level cache for all rows
-
-// row: the file's, of any alignment. pair: consecutive k that lie together.
-template <size_t element, size_t pair>
-void pack_float_row(const std::byte* row, size_t k_begin, size_t k_end, size_t r, std::byte* panel) {
-  constexpr size_t kBytes = element * pair;
-  size_t k = k_begin;
-  for (; k + pair <= k_end; k += pair) {
-    std::memcpy(panel + k * kPanelRows * element + r * kBytes, row + k * element, kBytes);
-  }
-  if (k < k_end) std::memcpy(panel + k * kPanelRows * element + r * kBytes, row + k * element, element);
-}
-
-template <size_t element, size_t pair>
+// BF16 come in pairs, so that what lies together is 4 bytes of F32 and BF16, 2 of F16.
 void pack_float_panel(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
   const auto n_rows = static_cast<size_t>(std::min<int64_t>(kPanelRows, shape.n_out - first_row));
-  const auto n_in = static_cast<size_t>(shape.n_in);
-  src += static_cast<size_t>(first_row) * n_in * element;
-  for (size_t k = 0; k < n_in; k += kFloatBlock) {
-    const size_t end = std::min(k + kFloatBlock, n_in);
-    for (size_t r = 0; r < n_rows; ++r) pack_float_row<element, pair>(src + r * n_in * element, k, end, r, dst);
+  const auto stride = static_cast<size_t>(row_bytes(shape));
+  const size_t unit = shape.dtype == DType::kF16 ? 2 : 4;
+  const size_t n_units = stride / unit;
+  src += static_cast<size_t>(first_row) * stride;
+  const auto copy_unit = [&](size_t row, size_t i, size_t n_bytes) {
+    std::memcpy(dst + (i * kPanelRows + row) * unit, src + row * stride + i * unit, n_bytes);
+  };
+  const bool is_full = n_rows == kPanelRows;
+  if (is_full) (unit == 4 ? interleave_words : interleave_halves)(src, stride, n_units, dst);
+  for (size_t row = 0; row < n_rows; ++row) {
+    for (size_t i = is_full ? n_units : 0; i < n_units; ++i) copy_unit(row, i, unit);
+    if (stride % unit != 0) copy_unit(row, n_units, stride % unit);
   }
 }
 
@@ -120,15 +115,7 @@ void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_b
     std::byte* panel = dst + static_cast<size_t>(p) * bytes;
     const bool is_last = (p + 1) * kPanelRows > shape.n_out;
     if (is_last || bytes != raw_panel_bytes(shape) || shape.n_in % 2 != 0) std::memset(panel, 0, bytes);
-    if (shape.dtype == DType::kF32) {
-      pack_float_panel<4, 1>(shape, src, p * kPanelRows, panel);
-    } else if (shape.dtype == DType::kF16) {
-      pack_float_panel<2, 1>(shape, src, p * kPanelRows, panel);
-    } else if (shape.dtype == DType::kBF16) {
-      pack_float_panel<2, 2>(shape, src, p * kPanelRows, panel);
-    } else {
-      pack_block_panel(shape, src, p * kPanelRows, panel);
-    }
+    (is_float(shape.dtype) ? pack_float_panel : pack_block_panel)(shape, src, p * kPanelRows, panel);
   }
 }
 

@@ -25,6 +25,26 @@ TEST(packed_weight, decoded_rows_are_the_bits_of_the_file_in_every_format) {
   }
 }
 
+// Whatever the number of columns leaves over.
+TEST(packed_weight, float_rows_of_any_length_are_the_bits_of_the_file) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const int64_t n_in : {1, 2, 7, 31, 32, 37, 64, 101}) {
+      const WeightShape shape{dtype, 35, n_in};
+      const auto tensor = random_tensor("w", dtype, {35, n_in}, 8);
+      const Buffer packed(packed_bytes(shape));
+      pack_panels(shape, tensor.view().data, 0, n_panels(shape), packed.data());
+      std::vector<float> expected(static_cast<size_t>(n_in));
+      std::vector<float> decoded(static_cast<size_t>(n_in));
+      for (int64_t row = 0; row < 35; ++row) {
+        decode_row(tensor.view(), row, expected.data());
+        decode_packed_row(shape, packed.data(), row, decoded.data());
+        ASSERT_EQ(first_difference(expected, decoded), -1)
+            << dtype_info(dtype).name << " of " << n_in << ", row " << row;
+      }
+    }
+  }
+}
+
 TEST(packed_weight, packed_size_is_the_size_of_the_file) {
   for (const DType dtype : kAllFormats) {
     const WeightShape shape{dtype, 4096, 4096};
