@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kWholeBytes = size_t{1} << 20;
 constexpr size_t kWindowBytes = size_t{1} << 12;
-constexpr size_t kWindows = kWholeBytes / kWindowBytes;
+constexpr size_t kWindows = 64;
 
 uint64_t hash_text(std::string_view text, uint64_t seed) {
   return hash_bytes(std::as_bytes(std::span(text.data(), text.size())), seed);
