@@ -51,6 +51,7 @@ struct Chain {
 std::vector<Chain> chains() {
   return {{"greedy", {.temperature = 0.0}},
           {"draw", {}},
+          {"top_p", {.top_p = 0.9}},
           {"temperature_top_p", {.temperature = 0.7, .top_p = 0.9}},
           {"default_chain", {.temperature = 0.7, .top_k = 40, .top_p = 0.9, .min_p = 0.05, .frequency_penalty = 0.1}},
           {"top_k_1000", {.temperature = 0.7, .top_k = 1000}},

@@ -74,6 +74,9 @@ struct KernelTable {
   float (*max)(const float* src, int64_t n);
   // dst[i] = exp(src[i] - shift); returns the sum in the 16-lane order. dst may be src or nullptr.
   float (*exp_sum)(const float* src, float shift, int64_t n, float* dst);
+  // dst[i] = exp(src[i] - shift); returns the sum of dst[i] * 2^40, each rounded to the nearest integer, halves to
+  // even. dst may be src. REQUIRES: src[i] <= shift.
+  uint64_t (*exp_weights)(const float* src, float shift, int64_t n, float* dst);
 
   // Rounds k and v to the pages' format and writes them. A page is cleared when its first token is written, so
   // positions are stored in ascending order. REQUIRES: the blocks of the range belong to this sequence alone.

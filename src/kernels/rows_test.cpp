@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -64,6 +65,25 @@ TEST_F(rows, exp_and_silu_are_those_of_base_bit_for_bit) {
     EXPECT_EQ(first_difference(exps, result), -1) << t->name;
     t->silu_gate(x.data(), ones.data(), n, result.data());
     EXPECT_EQ(first_difference(silus, result), -1) << t->name;
+  }
+}
+
+TEST_F(rows, weights_are_exponentials_rounded_to_integers_and_summed_exactly) {
+  for (const int64_t n : {int64_t{1}, int64_t{17}, int64_t{333}, int64_t{40000}}) {
+    auto x = random_row(n, 3, 20.0f);
+    const float largest = *std::ranges::max_element(x);
+    x.back() = -std::numeric_limits<float>::infinity();
+    std::vector<float> exps(x.size());
+    uint64_t total = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      exps[i] = exp_f32(x[i] - largest);
+      total += static_cast<uint64_t>(std::nearbyint(static_cast<double>(exps[i]) * 0x1p40));
+    }
+    std::vector<float> result(x.size());
+    for (const KernelTable* t : runnable_tables()) {
+      EXPECT_EQ(t->exp_weights(x.data(), largest, n, result.data()), total) << t->name << " n " << n;
+      EXPECT_EQ(first_difference(exps, result), -1) << t->name << " n " << n;
+    }
   }
 }
 

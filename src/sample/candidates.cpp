@@ -26,8 +26,8 @@ Candidates::Candidates() {
   kernels_ = chosen ? *chosen : kernels::runnable_tables().front();
 }
 
-RowRange Candidates::scan() {
-  const RowRange range = scan_row(logits(), maxima_);
+RowRange Candidates::scan(std::span<const float> logits) {
+  const RowRange range = scan_row(logits, logits_.data(), maxima_);
   max_logit_ = range.greatest;
   is_weighed_ = false;
   head_.clear();
@@ -45,8 +45,7 @@ Expected<void> Candidates::load(std::span<const float> logits) {
     selection_.reserve(n_);
   }
   is_whole_ = true;
-  std::ranges::copy(logits, logits_.begin());
-  if (!scan().is_valid) return broken_logit(logits);
+  if (!scan(logits).is_valid) return broken_logit(logits);
   if (max_logit_ > -kInfinity) return {};
   return fail(ErrorKind::kInternal, "the model gave no token of " + std::to_string(n_) + " a finite logit");
 }
@@ -66,7 +65,7 @@ float* Candidates::find(TokenId wanted) {
 }
 
 Expected<void> Candidates::settle() {
-  if (!scan().is_valid) return fail(ErrorKind::kInternal, "a logit overflows after penalties and biases");
+  if (!scan(logits()).is_valid) return fail(ErrorKind::kInternal, "a logit overflows after penalties and biases");
   if (max_logit_ > -kInfinity) return {};
   return fail(ErrorKind::kInvalidInput,
               "no token can be chosen here: constraint, bans, bias and allowed ids together leave none");
@@ -131,7 +130,7 @@ void Candidates::keep_first(size_t n) {
 
 uint64_t Candidates::weigh() {
   if (is_weighed_) return total_;
-  total_ = weigh_row(*kernels_, logits(), max_logit_, shares_.data());
+  total_ = kernels_->exp_weights(logits_.data(), max_logit_, static_cast<int64_t>(n_), shares_.data());
   is_weighed_ = true;
   return total_;
 }
@@ -210,7 +209,7 @@ void Candidates::keep_typical(double share) {
   const Ranked last =
       selection_.crossing(std::span<const float>(keys_).first(n_), nearest, shares(), share_target(share));
   compact([&](size_t i) { return keys_[i] > last.key || (keys_[i] == last.key && i <= last.index); });
-  scan();
+  scan(logits());
 }
 
 void Candidates::scale(float temperature) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "constrain/token_mask.h"
+#include "kernels/kernels.h"
 #include "sample/row_passes.h"
 #include "sample/selection.h"
 
@@ -73,7 +74,8 @@ class Candidates {
   std::span<const float> shares() const { return std::span<const float>(shares_).first(n_); }
   uint64_t weight(size_t i) const { return weight_of(shares_[i]); }
   Candidate candidate(size_t i) const { return {token(i), logits_[i], is_weighed_ ? weight(i) : 0}; }
-  RowRange scan();
+  // Of the logits, which become the candidates' own.
+  RowRange scan(std::span<const float> logits);
   void need_head(size_t n);
   std::optional<size_t> head_crossing(uint64_t target) const;
   uint64_t share_target(double share);

@@ -7,8 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "kernels/kernels.h"
-
 namespace candor::sample {
 
 // A weight is e^(logit - greatest logit) in units of 2^-40, rounded to the nearest integer: sums are exact in any
@@ -22,23 +20,17 @@ inline uint64_t weight_of(float share) {
   return std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(kInteger);
 }
 
-// Maxima of chunks of kChunk elements each; chunk c holds the elements chunk_begin(c) + kLanes * j.
-inline constexpr size_t kLanes = 16;
+// Chunk c of a row holds the elements [c * kChunk, (c + 1) * kChunk); the last may be shorter.
 inline constexpr size_t kChunk = 64;
-inline constexpr size_t chunk_begin(size_t chunk) {
-  return chunk / kLanes * (kLanes * kChunk) + chunk % kLanes;
-}
 
 struct RowRange {
   float greatest = 0.0f;  // -inf for an empty row
   bool is_valid = true;   // neither NaN nor +inf in it
 };
 
-// Overwrites maxima.
-RowRange scan_row(std::span<const float> row, std::vector<float>& maxima);
+// copy: [V], overwritten with the row; may be the row. Overwrites maxima with the greatest element of each chunk.
+RowRange scan_row(std::span<const float> row, float* copy, std::vector<float>& maxima);
 // dst[i] = (src[i] - greatest) / divisor; may be the same.
 void scale_row(std::span<const float> src, float greatest, float divisor, float* dst);
-// shares: [V], overwritten with e^(row[i] - greatest); returns the sum of their weights.
-uint64_t weigh_row(const kernels::KernelTable& kernels, std::span<const float> row, float greatest, float* shares);
 
 }  // namespace candor::sample

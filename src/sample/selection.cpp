@@ -42,9 +42,8 @@ void gather(std::span<const float> keys, float least, std::vector<Ranked>& out) 
 void gather_chunks(std::span<const float> keys, std::span<const float> maxima, float least, std::vector<Ranked>& out) {
   for (size_t chunk = 0; chunk < maxima.size(); ++chunk) {
     if (maxima[chunk] < least || maxima[chunk] == -kInfinity) continue;
-    const size_t begin = chunk_begin(chunk);
-    const size_t end = std::min(keys.size(), begin + kLanes * kChunk);
-    for (size_t i = begin; i < end; i += kLanes) {
+    const size_t end = std::min(keys.size(), (chunk + 1) * kChunk);
+    for (size_t i = chunk * kChunk; i < end; ++i) {
       if (keys[i] >= least && keys[i] > -kInfinity) out.push_back({keys[i], static_cast<uint32_t>(i)});
     }
   }
@@ -53,7 +52,7 @@ void gather_chunks(std::span<const float> keys, std::span<const float> maxima, f
 }  // namespace
 
 void Selection::reserve(size_t n) {
-  sorted_maxima_.reserve(n / kChunk + kLanes);
+  sorted_maxima_.reserve(n / kChunk + 1);
   sums_.reserve(kBuckets);
   buckets_.reserve(n);
   items_.reserve(n);

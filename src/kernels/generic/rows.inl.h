@@ -120,3 +120,41 @@ inline float exp_sum(const float* src, float shift, int64_t n, float* dst) {
   }
   return sum_tree(sum);
 }
+
+// Adds e * 2^40, rounded: its part in whole 2^20, and the rest, whose rounding is that of the whole.
+inline void add_weights(F32 e, I32& high, I32& low) {
+  const I32 whole = round_i(mul(e, splat(0x1p20f)));
+  high = add_i(high, whole);
+  low = add_i(low, round_i(fma(to_f32(whole), splat(-0x1p20f), mul(e, splat(0x1p40f)))));
+}
+
+inline int64_t sum_wide(I32 a) {
+  int32_t lanes[16];
+  store_i(lanes, a);
+  int64_t sum = 0;
+  for (const int32_t lane : lanes) sum += lane;
+  return sum;
+}
+
+inline uint64_t exp_weights(const float* src, float shift, int64_t n, float* dst) {
+  constexpr int64_t kBlock = 16 * 1024;  // 2^20 * 1024 fits a lane
+  int64_t total = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = n - begin < kBlock ? n : begin + kBlock;
+    I32 high = splat_i(0);
+    I32 low = splat_i(0);
+    int64_t i = begin;
+    for (; i + 16 <= end; i += 16) {
+      const F32 e = exp16(sub(load(src + i), splat(shift)));
+      store(dst + i, e);
+      add_weights(e, high, low);
+    }
+    if (i < end) {
+      const F32 e = exp16(sub(load_part(src + i, end - i, 0.0f), splat(shift)));
+      store_part(dst + i, end - i, e);
+      add_weights(keep_lanes(e, 0, static_cast<int>(end - i), splat(0.0f)), high, low);
+    }
+    total += sum_wide(high) * (int64_t{1} << 20) + sum_wide(low);
+  }
+  return static_cast<uint64_t>(total);
+}

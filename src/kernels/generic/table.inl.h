@@ -30,6 +30,7 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.soft_cap = soft_cap;
   table.max = max_row;
   table.exp_sum = exp_sum;
+  table.exp_weights = exp_weights;
   table.store_kv = store_kv;
   table.attend = attend<LaneProducts>;
   table.attend_split = attend_split<LaneProducts>;
