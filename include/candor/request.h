@@ -105,6 +105,9 @@ struct ConstraintSpec {
   Kind kind = Kind::kJsonObject;
   std::string
       source{};  // the schema, the pattern, the grammar (Lark, GBNF), or a JSON array of strings; unused by kJsonObject
+  // A prompt may end inside of a reasoning section (<think>); the constraint begins behind it. With this, the model may
+  // also open one by its first token, unless the prompt ends with a closed one.
+  bool may_reason_first = false;
 };
 
 // Text that is continued as it stands.

@@ -14,11 +14,13 @@ OutputText::OutputText(const text::Tokenizer& tokenizer, const OutputSpec& spec)
       fresh_(spec.scope == StopScope::kBoth ? nullptr : std::make_shared<const text::StopStrings>(spec.stops)),
       detokenizer_(tokenizer, spec.at_text_start),
       stops_(spec.stops),
-      is_reasoning_(spec.opens_in_reasoning) {}
+      is_reasoning_(spec.opens_in_reasoning),
+      may_open_(spec.may_open_reasoning) {}
 
 text::StopResult OutputText::push(TokenId token) {
   const bool was_in_scope = is_in_scope();
   std::string text = detokenizer_.push(token);
+  may_open_ = false;
   if (token != kNoToken && token == marks_.open) is_reasoning_ = true;
   if (token != kNoToken && token == marks_.close) is_reasoning_ = false;
   if (is_in_scope() != was_in_scope) return cross_border(std::move(text));

@@ -31,6 +31,7 @@ struct OutputSpec {
   std::vector<std::string> stops{};
   StopScope scope = StopScope::kBoth;
   bool opens_in_reasoning = false;
+  bool may_open_reasoning = false;  // by the first token, before a constraint begins
 };
 
 class OutputText {
@@ -44,6 +45,8 @@ class OutputText {
   std::string finish();
 
   bool is_reasoning() const { return is_reasoning_; }
+  // The token that may open reasoning here and now; kNoToken where none may.
+  TokenId opening() const { return may_open_ ? marks_.open : kNoToken; }
   // Do stop strings and stop ids count for the next token?
   bool is_in_scope() const { return scope_ == StopScope::kBoth || is_reasoning_ == (scope_ == StopScope::kReasoning); }
 
@@ -58,6 +61,7 @@ class OutputText {
   text::Detokenizer detokenizer_;
   text::StopStrings stops_;
   bool is_reasoning_;
+  bool may_open_;  // false from the first token on
 };
 
 }  // namespace candor::engine

@@ -214,9 +214,22 @@ bool opens_in_reasoning(std::span<const TokenId> prompt, const ReasoningTokens& 
   return last != prompt.rend() && *last == marks.open;
 }
 
-Result<OutputText> prepare_output(const SamplingParams& sampling, std::span<const TokenId> prompt,
+// Does nothing but white space follow the end of a reasoning section?
+bool closes_reasoning(std::span<const TokenId> prompt, TokenId close, const text::Tokenizer& tokenizer) {
+  const auto is_blank = [&](TokenId token) {
+    return tokenizer.bytes_of(token).find_first_not_of(" \t\r\n") == std::string_view::npos && token != close;
+  };
+  const auto last = std::find_if_not(prompt.rbegin(), prompt.rend(), is_blank);
+  return last != prompt.rend() && *last == close;
+}
+
+Result<OutputText> prepare_output(const Request& request, std::span<const TokenId> prompt,
                                   const text::Tokenizer& tokenizer) {
+  const SamplingParams& sampling = request.sampling;
   const ReasoningTokens marks = reasoning_tokens(tokenizer);
+  const bool is_inside = opens_in_reasoning(prompt, marks);
+  const bool may_open = request.constraint && request.constraint->may_reason_first && marks.exist() && !is_inside &&
+                        !closes_reasoning(prompt, marks.close, tokenizer);
   if (sampling.stop_scope != StopScope::kBoth && !marks.exist()) {
     return unsupported("stop_scope",
                        "stop_scope tells reasoning from content, but this model's vocabulary has no "
@@ -225,7 +238,8 @@ Result<OutputText> prepare_output(const SamplingParams& sampling, std::span<cons
   return OutputText(tokenizer, {.at_text_start = opens_text(prompt, tokenizer),
                                 .stops = sampling.stop,
                                 .scope = sampling.stop_scope,
-                                .opens_in_reasoning = opens_in_reasoning(prompt, marks)});
+                                .opens_in_reasoning = is_inside,
+                                .may_open_reasoning = may_open});
 }
 
 }  // namespace
@@ -263,7 +277,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
   if (auto pooled = add_pooling(request, *rules); !pooled) return pooled.error();
-  const auto output = prepare_output(request.sampling, tokens, *limits.tokenizer);
+  const auto output = prepare_output(request, tokens, *limits.tokenizer);
   if (!output) return output.error();
   active->choices.reserve(static_cast<size_t>(request.n));
   for (int32_t i = 0; i < request.n; ++i) active->choices.emplace_back(*output);

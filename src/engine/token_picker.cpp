@@ -40,7 +40,11 @@ sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const Pic
 
 // While the model reasons before a constrained answer, only the end of the whole is kept from it.
 Expected<void> TokenPicker::fill_mask(OutputView output) {
-  if (!output.text.is_reasoning()) return output.constraint->mask(mask_);
+  if (!output.text.is_reasoning()) {
+    CANDOR_TRY(output.constraint->mask(mask_));
+    if (output.text.opening() != kNoToken) mask_.allow(output.text.opening());
+    return {};
+  }
   for (TokenId token = 0; token < mask_.n_tokens(); ++token) mask_.allow(token);
   for (const TokenId end : tokenizer_.end_tokens()) mask_.forbid(end);
   return {};
@@ -89,7 +93,8 @@ Expected<void> TokenPicker::rank(const ActiveRequest& request, const PickInput& 
 Expected<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,
                                                           constrain::Constraint* constraint,
                                                           text::StopResult& shown) const {
-  const bool is_constrained = constraint != nullptr && !text.is_reasoning();
+  const bool opens_reasoning = token != kNoToken && token == text.opening();
+  const bool is_constrained = constraint != nullptr && !text.is_reasoning() && !opens_reasoning;
   if (is_constrained) CANDOR_TRY(constraint->accept(token));
   shown = text.push(token);
   if (shown.hit) return FinishReason::kStopString;

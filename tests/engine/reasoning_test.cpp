@@ -103,6 +103,33 @@ TEST_F(Reasoning, a_constraint_holds_from_the_first_token_where_the_prompt_does_
   EXPECT_EQ(complete(*engine_, request).text.size(), 3u);
 }
 
+TEST_F(Reasoning, a_model_may_open_it_by_its_first_token_where_the_constraint_lets_it) {
+  Request request = sampled(TokenPrompt{1, 300}, 120, 1);
+  request.sampling.logit_bias = {{.token = kOpen, .bias = 40.0}, {.token = kClose, .bias = 90.0}};
+  request.constraint = {ConstraintSpec::Kind::kRegex, "[0-9]{3}"};
+  EXPECT_EQ(complete(*engine_, request).text.size(), 3u);
+  request.constraint->may_reason_first = true;
+  for (const int32_t width : {0, 3}) {
+    if (width > 0) request.beams = BeamSearch{.width = width};
+    const Completion found = complete(*engine_, request);
+    EXPECT_EQ(found.finish, FinishReason::kStopEos);
+    EXPECT_EQ(found.text.substr(0, 7), "<think>");
+    const size_t mark = found.text.find(kMark);
+    ASSERT_NE(mark, std::string::npos) << found.text;
+    EXPECT_EQ(found.text.size(), mark + kMark.size() + 3) << found.text;
+  }
+}
+
+TEST_F(Reasoning, a_model_that_does_not_open_it_at_once_is_constrained_from_the_first_token) {
+  for (const TokenPrompt& prompt : {TokenPrompt{1, 300}, TokenPrompt{1, kOpen, kClose}}) {
+    Request request = sampled(prompt, 20, 1);
+    request.sampling.logit_bias = {{.token = kOpen, .bias = prompt.size() == 2 ? -30.0 : 30.0}};
+    request.constraint = {ConstraintSpec::Kind::kRegex, "[0-9]{3}"};
+    request.constraint->may_reason_first = true;
+    EXPECT_EQ(complete(*engine_, request).text.size(), 3u);
+  }
+}
+
 TEST_F(Reasoning, a_scope_is_refused_where_the_vocabulary_cannot_tell) {
   const auto plain = testing::open_or_fail(testing::options_for(tiny_path(tiny_options())));
   Request request = sampled(TokenPrompt{1}, 4, 1);

@@ -200,19 +200,23 @@ text::OutputForm Service::form_for(const ApiRequest& request) const {
   if (const auto* chat = std::get_if<ChatPrompt>(&first.prompt); chat != nullptr && !chat->kwargs_json.empty()) {
     form.opens_in_reasoning = form.has_reasoning && opens_reasoning(engine_, *chat);
   }
-  // A constraint holds from the first token on, or behind the reasoning that the prompt opens.
+  // A constraint holds from the first token on, or behind reasoning that the prompt or the model opens.
   if (first.constraint) {
     form.tools = request.must_call ? text::ToolForm::kLlama : text::ToolForm::kNone;
-    form.has_reasoning = form.opens_in_reasoning;
+    form.has_reasoning = form.opens_in_reasoning || first.constraint->may_reason_first;
     return form;
   }
   if (!request.has_tools && form.tools != text::ToolForm::kGptOss) form.tools = text::ToolForm::kNone;
   return form;
 }
 
-// Turns are shared fairly between keys, and no key learns from the prefix cache what another has asked.
-void Service::set_scope(std::vector<Request>& requests, int32_t key) const {
+// Turns are shared fairly between keys, and no key learns from the prefix cache what another has asked. In a chat, a
+// model whose template knows reasoning may reason before a constrained answer.
+void Service::add_terms(std::vector<Request>& requests, int32_t key) const {
   for (Request& one : requests) {
+    if (one.constraint && std::holds_alternative<ChatPrompt>(one.prompt)) {
+      one.constraint->may_reason_first = form_.output.has_reasoning;
+    }
     one.scheduling.fair_key = std::to_string(key);
     one.scheduling.cache_scope = fmt::format("{}:{}", key, one.scheduling.cache_scope);
   }
@@ -240,7 +244,7 @@ void Service::generate(const Shared& exchange, bool is_chat) {
     return exchange->respond(http::error_response(read.error()));
   auto ticket = take_ticket(exchange->request().key);
   if (!ticket) return exchange->respond(http::error_response(too_many(options_.max_per_key)));
-  set_scope(request->requests, exchange->request().key);
+  add_terms(request->requests, exchange->request().key);
   const auto job = make_job(*request, std::make_unique<HttpSink>(exchange, access_.cors_headers(exchange->request())),
                             std::move(ticket));
   exchange->on_gone([job] { job->cancel(); });
@@ -254,7 +258,7 @@ void Service::embeddings(Exchange& exchange, const Shared& shared) {
   if (!request) return exchange.respond(http::error_response(request.error()));
   auto ticket = take_ticket(exchange.request().key);
   if (!ticket) return exchange.respond(http::error_response(too_many(options_.max_per_key)));
-  set_scope(request->requests, exchange.request().key);
+  add_terms(request->requests, exchange.request().key);
   auto sink = std::make_unique<HttpSink>(shared, access_.cors_headers(exchange.request()));
   const auto job = std::make_shared<EmbeddingJob>(engine_, workers_, std::move(*request), std::move(sink), ticket);
   keep(job);

@@ -87,7 +87,7 @@ class Service final : public http::Handler {
   void start_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const ApiRequest& request);
   Json model_json() const;
   text::OutputForm form_for(const ApiRequest& request) const;
-  void set_scope(std::vector<Request>& requests, int32_t key) const;
+  void add_terms(std::vector<Request>& requests, int32_t key) const;
   void keep(const std::shared_ptr<Work>& work);
   // A place among the generations in work; nullptr when the key has as many as it may.
   std::shared_ptr<void> take_ticket(int32_t key);

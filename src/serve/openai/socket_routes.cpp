@@ -107,7 +107,7 @@ void Service::run_message(const std::shared_ptr<http::WebSocket>& socket, const 
       method == "completions" ? parse_completion(*body, options_.limits) : parse_chat(*body, options_.limits);
   if (!request) return send_error(*socket, id, request.error());
   if (const auto read = read_echo(engine_, *request); !read) return send_error(*socket, id, read.error());
-  set_scope(request->requests, socket->request().key);
+  add_terms(request->requests, socket->request().key);
   start_message(socket, id, *request);
 }
 
