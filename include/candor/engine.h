@@ -151,6 +151,8 @@ class Engine {
 
   const ModelInfo& info() const;
   EngineStats stats() const;
+  // kOverloaded while there is no room for one answer more: cheaper than a request that is refused, and counted as one.
+  Result<void> check_room();
   // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
   EngineMetrics metrics() const;
   // Called on the engine thread after each step; empty = none.

@@ -152,6 +152,15 @@ Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback 
   return *id;
 }
 
+Result<void> Engine::Impl::check_room() {
+  if (auto room = inbox.check_room(); !room) {
+    metrics.n_refused.add();
+    metrics.n_overloaded.add();
+    return engine::to_public(std::move(room).error());
+  }
+  return {};
+}
+
 Result<const constrain::GrammarCompiler*> Engine::Impl::compiler() {
   const std::lock_guard lock(compiler_mutex);
   if (grammar_compiler == nullptr) {
@@ -208,6 +217,10 @@ Result<std::unique_ptr<Engine>> engine::open_with_backend(const EngineOptions& o
 
 Result<RequestId> Engine::submit(const Request& request, Callback callback) {
   return engine::guarded([&] { return impl_->submit(request, std::move(callback)); });
+}
+
+Result<void> Engine::check_room() {
+  return engine::guarded([&] { return impl_->check_room(); });
 }
 
 Result<void> Engine::cancel(RequestId request) {

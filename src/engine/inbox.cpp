@@ -5,16 +5,24 @@
 
 namespace candor::engine {
 
+Expected<void> Inbox::room_for(int32_t n_sequences) const {
+  if (n_sequences <= max_in_work_ - n_choices_) return {};
+  return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(n_choices_) +
+                                          " answers are in work or waiting, at most " + std::to_string(max_in_work_) +
+                                          "; try again later");
+}
+
+Expected<void> Inbox::check_room() const {
+  const std::lock_guard lock(mutex_);
+  return room_for(1);
+}
+
 Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
   RequestId id = 0;
   {
     const std::lock_guard lock(mutex_);
     if (is_closed_) return fail(ErrorKind::kCancelled, "the engine is shutting down");
-    if (request->n_sequences() > max_in_work_ - n_choices_) {
-      return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(n_choices_) +
-                                              " answers are in work or waiting, at most " +
-                                              std::to_string(max_in_work_) + "; try again later");
-    }
+    CANDOR_TRY(room_for(request->n_sequences()));
     id = next_id_;
     request->id = request->spec.id = id;
     in_work_.insert(id);

@@ -23,6 +23,8 @@ class Inbox {
  public:
   explicit Inbox(int32_t max_in_work) : max_in_work_(max_in_work) {}
 
+  // kOverloaded when no room is left for one answer more.
+  Expected<void> check_room() const;
   // Numbers the request, leaving a number for each of its sequences, and queues it; kOverloaded when as many as are
   // allowed are in work.
   Expected<RequestId> submit(std::unique_ptr<ActiveRequest> request);
@@ -38,10 +40,13 @@ class Inbox {
   void forget(const ActiveRequest& request);
 
  private:
+  // REQUIRES: mutex_ is held.
+  Expected<void> room_for(int32_t n_sequences) const;
+
   // Constant after construction.
   const int32_t max_in_work_;
   // Guarded by mutex_.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   InboxBatch arrived_;
   std::unordered_set<RequestId> in_work_;

@@ -67,9 +67,9 @@ std::span<const Service::Route> Service::routes() {
       {.method = "GET", .path = "/metrics", .handle = &Service::metrics},
       {.method = "GET", .path = "/v1/models", .handle = &Service::models},
       {.method = "GET", .path = "/v1/models/", .handle = &Service::model},
-      {.method = "POST", .path = "/v1/chat/completions", .handle = &Service::chat},
-      {.method = "POST", .path = "/v1/completions", .handle = &Service::completions},
-      {.method = "POST", .path = "/v1/embeddings", .handle = &Service::embeddings},
+      {.method = "POST", .path = "/v1/chat/completions", .generates = true, .handle = &Service::chat},
+      {.method = "POST", .path = "/v1/completions", .generates = true, .handle = &Service::completions},
+      {.method = "POST", .path = "/v1/embeddings", .generates = true, .handle = &Service::embeddings},
       {.method = "POST", .path = "/tokenize", .handle = &Service::tokenize},
       {.method = "POST", .path = "/detokenize", .handle = &Service::detokenize},
       {.method = "POST", .path = "/apply-template", .handle = &Service::apply_template},
@@ -118,6 +118,10 @@ void Service::handle(std::shared_ptr<Exchange> exchange) {
   bool is_path_known = false;
   const Route* route = find_route(exchange->request(), is_path_known);
   if (route->is_quick) return run(*route, exchange);
+  if (route->generates) {
+    if (const auto room = engine_.check_room(); !room)
+      return exchange->respond(http::error_response(to_api_error(room.error())));
+  }
   if (workers_.try_post([this, route, exchange] { run(*route, exchange); })) return;
   exchange->respond(http::error_response(
       {.status = 503, .message = "too many requests wait to be read; try again", .type = "server_error"}));

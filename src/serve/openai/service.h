@@ -46,6 +46,7 @@ class Service final : public http::Handler {
     bool needs_key = true;
     bool is_quick = false;  // answered on the network thread
     bool is_socket = false;
+    bool generates = false;  // refused unread while the engine is full
     void (Service::*handle)(http::Exchange& exchange, const std::shared_ptr<http::Exchange>& shared) = nullptr;
   };
   static std::span<const Route> routes();
