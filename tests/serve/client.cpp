@@ -68,7 +68,7 @@ std::string RawClient::read_until(std::string_view marker, std::chrono::millisec
 }
 
 std::string RawClient::read_some() {
-  constexpr int kPatienceMs = 20'000;
+  constexpr auto kPatienceMs = static_cast<int>(std::chrono::milliseconds(kPatience).count());
   pollfd waits{.fd = fd_, .events = POLLIN, .revents = 0};
   if (::poll(&waits, 1, kPatienceMs) <= 0) return {};
   char buffer[16384];

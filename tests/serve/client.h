@@ -19,6 +19,9 @@ namespace candor::testing {
 
 using Json = nlohmann::ordered_json;
 
+// How long a client waits for a server that says nothing: longer than any reply takes on a busy machine.
+inline constexpr std::chrono::seconds kPatience{120};
+
 // One TCP connection to 127.0.0.1.
 class RawClient {
  public:
@@ -30,12 +33,13 @@ class RawClient {
   // False once the other side is gone.
   bool send(std::string_view bytes);
   // Until `marker` was read, the other side closed, or the time is over: everything read since the last call.
-  std::string read_until(std::string_view marker, std::chrono::milliseconds at_most = std::chrono::seconds(20));
+  std::string read_until(std::string_view marker, std::chrono::milliseconds at_most = kPatience);
   // What has come, or "" when nothing comes for a while or the other side is gone.
   std::string read_some();
   // Until the other side closes.
-  std::string read_all(std::chrono::milliseconds at_most = std::chrono::seconds(20)) { return read_until("", at_most); }
+  std::string read_all(std::chrono::milliseconds at_most = kPatience) { return read_until("", at_most); }
   void half_close();
+  int fd() const { return fd_; }
   // Ends the connection by RST.
   void reset();
 
