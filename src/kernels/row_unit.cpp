@@ -230,24 +230,33 @@ void read_plane(int bits, const uint8_t* src, int row, int n_k, int shift, uint8
   }
 }
 
-// Sub-scale byte i of one row.
-uint8_t scale_byte(const PackedFormat& format, const RowUnit& row, int i) {
+// The sub-scale bytes of one row, [format.scale_bytes].
+void pack_scales(const PackedFormat& format, const RowUnit& row, uint8_t* dst) {
   const uint8_t* s = row.scales;
   const uint8_t* m = row.mins;
   switch (format.dtype) {
     case DType::kQ2_K:
-      return u8(s[i] | (m[i] << 4));
+      for (int i = 0; i < 16; ++i) dst[i] = u8(s[i] | (m[i] << 4));
+      return;
     case DType::kQ3_K:
-      if (i < 8) return u8((s[i] & 15) | ((s[i + 8] & 15) << 4));
-      return u8((s[i - 8] >> 4) | (s[i - 4] >> 4 << 2) | (s[i] >> 4 << 4) | (s[i + 4] >> 4 << 6));
+      for (int i = 0; i < 8; ++i) dst[i] = u8((s[i] & 15) | ((s[i + 8] & 15) << 4));
+      for (int i = 0; i < 4; ++i) {
+        dst[8 + i] = u8((s[i] >> 4) | (s[i + 4] >> 4 << 2) | (s[i + 8] >> 4 << 4) | (s[i + 12] >> 4 << 6));
+      }
+      return;
     case DType::kIQ4_XS:
-      if (i < 4) return u8((s[i] & 15) | ((s[i + 4] & 15) << 4));
-      return u8((s[i - 4] >> 4) | (s[i - 2] >> 4 << 2) | (s[i] >> 4 << 4) | (s[i + 2] >> 4 << 6));
+      for (int i = 0; i < 4; ++i) dst[i] = u8((s[i] & 15) | ((s[i + 4] & 15) << 4));
+      for (int i = 0; i < 2; ++i) {
+        dst[4 + i] = u8((s[i] >> 4) | (s[i + 2] >> 4 << 2) | (s[i + 4] >> 4 << 4) | (s[i + 6] >> 4 << 6));
+      }
+      return;
     case DType::kQ4_K:
     case DType::kQ5_K:
-      return i < 8 ? u8(s[i] | (m[i] >> 4 << 6)) : u8((m[i - 8] & 15) | ((m[i - 4] & 15) << 4));
+      for (int i = 0; i < 8; ++i) dst[i] = u8(s[i] | (m[i] >> 4 << 6));
+      for (int i = 0; i < 4; ++i) dst[8 + i] = u8((m[i] & 15) | ((m[i + 4] & 15) << 4));
+      return;
     default:
-      return s[i];
+      std::memcpy(dst, s, static_cast<size_t>(format.scale_bytes));
   }
 }
 
@@ -292,7 +301,9 @@ void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint
     }
     if (!format.is_super) continue;
     uint8_t* scales = dst + kPanelRows * (format.has_min ? 4 : 2);
-    for (int i = 0; i < format.scale_bytes; ++i) scales[i * kPanelRows + r] = scale_byte(format, rows[r], i);
+    uint8_t packed[16];
+    pack_scales(format, rows[r], packed);
+    for (int i = 0; i < format.scale_bytes; ++i) scales[i * kPanelRows + r] = packed[i];
   }
 }
 
