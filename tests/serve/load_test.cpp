@@ -96,7 +96,11 @@ std::string streamed_text(const ClientReply& reply) {
 class Crowd {
  public:
   Crowd(uint16_t port, std::vector<Json> requests) : port_(port), requests_(std::move(requests)) {
-    for (const Json& request : requests_) texts_.push_back(streamed_text(post(port_, "/v1/completions", request)));
+    for (const Json& request : requests_) {
+      const ClientReply reply = post(port_, "/v1/completions", request);
+      EXPECT_EQ(reply.status, 200) << reply.body;
+      texts_.push_back(streamed_text(reply));
+    }
   }
 
   void add_streams(int n, Clock::time_point end) {
@@ -185,7 +189,7 @@ TEST(load, streams_and_sockets_lose_double_and_reorder_nothing) {
   const int n_seconds = from_environment("CANDOR_LOAD_SECONDS", 1);
   const bool is_long = n_seconds > 60;
   Running running;
-  Crowd crowd(running.port(), requests_like_the_trace(24, is_long ? 1024 : 96, is_long ? 256 : 24));
+  Crowd crowd(running.port(), requests_like_the_trace(24, is_long ? 240 : 96, is_long ? 256 : 24));
   const auto end = Clock::now() + std::chrono::seconds(n_seconds);
   crowd.add_streams(is_long ? 64 : 12, end);
   crowd.add_sockets(is_long ? 16 : 4, end);
