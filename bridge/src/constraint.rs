@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::{clip, Error, Result, Status};
 use crate::guard::run_bounded;
+use crate::regex_masks::RegexMasks;
 use crate::tok_env::TokEnvironment;
 use crate::unique_names::{NameTokens, UniqueNames};
 use crate::{rewrite, schema_check, syntax_check, value_check};
@@ -30,6 +31,8 @@ pub enum Kind {
 
 pub struct Constraint {
     matcher: Matcher,
+    /// Of a regular expression; empty for other kinds.
+    masks: Arc<RegexMasks>,
     eos_tokens: Vec<TokenId>,
     n_tokens: usize,
     /// End-of-sequence tokens accepted after the matcher had stopped by itself; it does not count them.
@@ -123,7 +126,18 @@ fn grammar(kind: Kind, source: &str) -> Result<TopLevelGrammar> {
 }
 
 fn matcher(factory: &ParserFactory, grammar: TopLevelGrammar, located: impl Fn(&str) -> Error) -> Result<Matcher> {
-    let mut matcher = Matcher::new(factory.create_parser(grammar));
+    checked(Matcher::new(factory.create_parser(grammar)), located)
+}
+
+fn regex_matcher(factory: &ParserFactory, source: &str, masks: Arc<RegexMasks>) -> Result<Matcher> {
+    let parser = factory.create_parser(grammar(Kind::Regex, source)?).map(|mut parser| {
+        parser.bias_computer = masks;
+        parser
+    });
+    checked(Matcher::new(parser), |message| Error::invalid(format!("regex: {message}")))
+}
+
+fn checked(mut matcher: Matcher, located: impl Fn(&str) -> Error) -> Result<Matcher> {
     if let Some(message) = matcher.get_error() {
         return Err(compile_error(&message, located));
     }
@@ -178,16 +192,16 @@ pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constra
     }
     let source = source.to_string();
     let factory = env.factory.clone();
+    let masks = Arc::new(RegexMasks::new(factory.slicer()));
+    let regex_masks = masks.clone();
     let matcher = run_bounded("constraint", COMPILE_TIME, move || match kind {
         Kind::JsonSchema => schema_matcher(&factory, &source),
-        _ => {
-            let what = if kind == Kind::Regex { "regex" } else { "grammar" };
-            matcher(&factory, grammar(kind, &source)?, |message| Error::invalid(format!("{what}: {message}")))
-        }
+        Kind::Regex => regex_matcher(&factory, &source, regex_masks),
+        _ => matcher(&factory, grammar(kind, &source)?, |message| Error::invalid(format!("grammar: {message}"))),
     })?;
     let is_json = matches!(kind, Kind::JsonSchema | Kind::JsonObject);
     let names = is_json.then(|| Names::of(env.name_tokens.clone()));
-    Ok(Constraint { matcher, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0, names })
+    Ok(Constraint { matcher, masks, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0, names })
 }
 
 fn run_error(error: impl std::fmt::Display) -> Error {
@@ -196,7 +210,13 @@ fn run_error(error: impl std::fmt::Display) -> Error {
 
 impl Constraint {
     pub fn fork(&self) -> Constraint {
-        Constraint { matcher: self.matcher.clone(), eos_tokens: self.eos_tokens.clone(), names: self.names.clone(), ..*self }
+        Constraint {
+            matcher: self.matcher.clone(),
+            masks: self.masks.clone(),
+            eos_tokens: self.eos_tokens.clone(),
+            names: self.names.clone(),
+            ..*self
+        }
     }
 
     /// One bit a token, token 0 the lowest of `words[0]`; bits past the vocabulary are zero.
@@ -205,7 +225,10 @@ impl Constraint {
         if words.len() < needed {
             return Err(Error::invalid(format!("mask of {} words, needs {needed}", words.len())));
         }
-        let mask = self.matcher.compute_mask_or_eos().map_err(run_error)?;
+        let mask = self.matcher.compute_mask_or_eos().map_err(|error| {
+            self.masks.forget();
+            run_error(error)
+        })?;
         words.fill(0);
         words[..needed].copy_from_slice(&mask.as_slice()[..needed]);
         if !self.n_tokens.is_multiple_of(32) {

@@ -18,6 +18,7 @@ mod negation;
 mod pymethods;
 pub mod python;
 mod references;
+mod regex_masks;
 pub mod rewrite;
 pub mod schema_check;
 pub mod strftime;

@@ -113,6 +113,27 @@ fn masks_agree_with_accept() {
 }
 
 #[test]
+fn a_state_met_again_has_the_mask_of_its_first_time() {
+    let env = env();
+    for (source, text) in
+        [("(ab){1,3}x*", "ababxxx"), ("[a-z]{2,4}(name|true)?[0-9]+", "abname77"), ("\"(a|日本)*\"", "\"a日本aa\"")]
+    {
+        let compiled = compile(&env, Kind::Regex, source).unwrap();
+        for _ in 0..2 {
+            let mut c = compiled.fork();
+            for byte in text.bytes() {
+                let mask = allowed(&mut c);
+                for token in 0..300 {
+                    assert_eq!(c.fork().accept(token).unwrap(), mask.contains(&token), "{source}, token {token} before {byte}");
+                }
+                assert!(c.accept(u32::from(byte)).unwrap());
+            }
+            assert!(c.is_accepting() && allowed(&mut c).contains(&EOS));
+        }
+    }
+}
+
+#[test]
 fn special_tokens_are_never_text_and_the_end_is_allowed_only_at_the_end() {
     let env = env();
     let mut c = compile(&env, Kind::Regex, "(?s:.*)</s>(?s:.*)").unwrap();
