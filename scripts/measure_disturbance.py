@@ -45,7 +45,7 @@ class Server:
 
 
 def random_prompt(n):
-    return [random.randrange(1000, 20000) for _ in range(n)]
+    return [random.randrange(300, 2000) for _ in range(n)]
 
 
 class Streams:
