@@ -65,23 +65,6 @@ function(candor_add_test target)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 
-# The portable kernels are the definition, not the speed: -O3 takes five times as long to compile them. Under sanitizers
-# each access is checked by a call, and undefined behaviour looked for in the portable bodies only: the others are the same
-# text over another vocabulary, and took three minutes each.
-function(candor_compile_kernels sources)
-  set(portable ${sources})
-  list(FILTER portable INCLUDE REGEX "/isa/portable/")
-  set_property(SOURCE ${portable} APPEND PROPERTY COMPILE_OPTIONS -O1)
-  if(CANDOR_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(tables ${sources})
-    list(FILTER tables INCLUDE REGEX "/isa/[a-z0-9]+/table\\.cpp")
-    set_property(SOURCE ${tables} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize-address-use-after-scope
-                                                  --param=asan-instrumentation-with-call-threshold=0)
-    list(FILTER tables EXCLUDE REGEX "/isa/portable/")
-    set_property(SOURCE ${tables} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
-  endif()
-endfunction()
-
 function(candor_add_module module deps nested)
   set(folder ${CMAKE_SOURCE_DIR}/src/${module})
   candor_glob(${folder} "${nested}" sources tests)
@@ -106,9 +89,10 @@ function(candor_add_module module deps nested)
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames
       endif()
     endif()
-    if(module STREQUAL "kernels")
-      candor_compile_kernels("${sources}")
-    endif()
+    # The portable kernels are the definition, not the speed: -O3 takes five times as long to compile them.
+    set(portable ${sources})
+    list(FILTER portable INCLUDE REGEX "/isa/portable/")
+    set_source_files_properties(${portable} PROPERTIES COMPILE_OPTIONS -O1)
   else()
     add_library(${target} INTERFACE)
     target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
