@@ -196,7 +196,7 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
   const uint32_t mark = choose_mark(texts);
   const std::string mark_text = to_utf8(mark);
   texts.push_back(mark_text);
-  const uint32_t end = choose_mark(texts);
+  const uint32_t end = options.continue_final ? choose_mark(texts) : mark;  // of the last message's content
   if (mark == 0 || end == 0)
     return fail(ErrorKind::kInvalidInput, "messages: they hold every private-use character of Unicode");
   Json context = Json::object();
