@@ -62,12 +62,11 @@ Expected<quantize::QuantizeOptions> read_options(const FileOptions& options) {
 
 using Clock = std::chrono::steady_clock;
 
-void say_sizes(const FileOptions& options, uint64_t source, uint64_t written, int64_t n_weights,
-               Clock::time_point began) {
+void say_sizes(const FileOptions& options, const formats::WriteReport& report, Clock::time_point began) {
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
-  const double bits = 8.0 * static_cast<double>(written) / static_cast<double>(n_weights);
-  write_err(fmt::format("{}: {} to {}, {:.2f} bits a weight, in {}\n", printable(options.target), format_bytes(source),
-                        format_bytes(written), bits, format_ms(ms)));
+  const double bits = 8.0 * static_cast<double>(report.written_bytes) / static_cast<double>(report.n_weights);
+  write_err(fmt::format("{}: {} to {}, {:.2f} bits a weight, in {}\n", printable(options.target),
+                        format_bytes(report.source_bytes), format_bytes(report.written_bytes), bits, format_ms(ms)));
 }
 
 Expected<void> write_gguf(const FileOptions& options, const char* label) {
@@ -77,9 +76,9 @@ Expected<void> write_gguf(const FileOptions& options, const char* label) {
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
   const auto began = Clock::now();
-  CANDOR_ASSIGN(const quantize::QuantizeReport report, quantize::write_gguf(*file, options.target, quantize_options));
+  CANDOR_ASSIGN(const formats::WriteReport report, quantize::write_gguf(*file, options.target, quantize_options));
   bar.finish();
-  say_sizes(options, report.source_bytes, report.written_bytes, report.n_weights, began);
+  say_sizes(options, report, began);
   return {};
 }
 
@@ -100,9 +99,9 @@ Expected<void> write_folder(const FileOptions& options, const char* label) {
   ProgressBar bar(label);
   write_options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
   const auto began = Clock::now();
-  CANDOR_ASSIGN(const model::HubWriteReport report, model::write_hub_folder(*file, options.target, write_options));
+  CANDOR_ASSIGN(const formats::WriteReport report, model::write_hub_folder(*file, options.target, write_options));
   bar.finish();
-  say_sizes(options, report.source_bytes, report.written_bytes, report.n_weights, began);
+  say_sizes(options, report, began);
   return {};
 }
 

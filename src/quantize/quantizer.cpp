@@ -349,13 +349,13 @@ class QuantizedFile final : public formats::ModelFile {
 
 }  // namespace
 
-Expected<QuantizeReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
-                                    const QuantizeOptions& options) {
+Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
+                                          const QuantizeOptions& options) {
   Plan plan(file, options);
   CANDOR_TRY(plan.make());
   GgufHeader header;
   CANDOR_TRY(add_metadata(file, options, header));
-  QuantizeReport report;
+  formats::WriteReport report;
   for (const Item& item : plan.items()) {
     CANDOR_TRY(header.add_tensor(item.view.name, item.dtype, item.view.shape));
     for (const TensorView& part : item.parts) report.source_bytes += part.n_bytes;

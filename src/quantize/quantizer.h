@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "formats/write_report.h"
 #include "quantize/recipe.h"
 
 namespace candor::quantize {
@@ -24,14 +25,8 @@ struct QuantizeOptions {
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
 };
 
-struct QuantizeReport {
-  uint64_t source_bytes = 0;  // of tensors
-  uint64_t written_bytes = 0;
-  int64_t n_weights = 0;
-};
-
-Expected<QuantizeReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
-                                    const QuantizeOptions& options);
+Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
+                                          const QuantizeOptions& options);
 
 // The file with its tensors replaced by quantised copies. Matrices are encoded by make_copies(), not here.
 Expected<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,

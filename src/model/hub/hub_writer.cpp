@@ -77,7 +77,7 @@ class HubWriter {
   HubWriter(const formats::ModelFile& file, const fs::path& folder, const HubWriteOptions& options)
       : file_(file), folder_(folder), options_(options) {}
 
-  Expected<HubWriteReport> write() {
+  Expected<formats::WriteReport> write() {
     CANDOR_ASSIGN(spec_, read_arch(file_));
     CANDOR_TRY(choose_form());
     CANDOR_ASSIGN(nlohmann::ordered_json config, write_hub_config(spec_, file_, *form_));
@@ -280,13 +280,13 @@ class HubWriter {
   std::vector<Item> items_;
   std::vector<Shard> shards_;
   uint64_t done_bytes_ = 0;
-  HubWriteReport report_;
+  formats::WriteReport report_;
 };
 
 }  // namespace
 
-Expected<HubWriteReport> write_hub_folder(const formats::ModelFile& file, const fs::path& folder,
-                                          const HubWriteOptions& options) {
+Expected<formats::WriteReport> write_hub_folder(const formats::ModelFile& file, const fs::path& folder,
+                                                const HubWriteOptions& options) {
   return HubWriter(file, folder, options).write();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "formats/write_report.h"
 
 namespace candor::model {
 
@@ -19,14 +20,8 @@ struct HubWriteOptions {
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
 };
 
-struct HubWriteReport {
-  uint64_t source_bytes = 0;  // of tensors
-  uint64_t written_bytes = 0;
-  int64_t n_weights = 0;
-};
-
 // folder: made if it is not there; old weights in it are replaced at the end.
-Expected<HubWriteReport> write_hub_folder(const formats::ModelFile& file, const std::filesystem::path& folder,
-                                          const HubWriteOptions& options);
+Expected<formats::WriteReport> write_hub_folder(const formats::ModelFile& file, const std::filesystem::path& folder,
+                                                const HubWriteOptions& options);
 
 }  // namespace candor::model
