@@ -1,4 +1,4 @@
-// What speculation gains: decoding with and without guesses, one after the other in one engine, as a ratio of times.
+// What speculation gains: decoding with and without guesses, in turns in one engine, as a ratio of times.
 //
 //   candor_bench_speculate MODEL             n-gram guesses on scripted outputs: those that repeat their prompt, those
 //                                            that repeat nothing, and those that begin to repeat and then do not
@@ -23,6 +23,9 @@ using Script = std::vector<TokenId>;
 constexpr int64_t kNewTokens = 40;
 constexpr int kPromptTokens = 192;
 constexpr float kLift = 40.0f;
+constexpr int kRounds = 21;
+constexpr int64_t kTokensOfRound = 400;
+constexpr size_t kMostAnswers = 40;
 
 class ScriptedBackend final : public backend::Backend {
  public:
@@ -82,24 +85,63 @@ Timed decode(Engine& engine, Request request, bool speculate) {
   return {completion->summary.timings.decode_ms, completion->summary.usage};
 }
 
-// Medians over alternating runs.
-Json compare(Engine& engine, const Request& request, int n_runs) {
-  std::vector<double> plain, guessed;
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// Every request is decoded both ways again and again, its two runs side by side and in turns the one or the other
+// first; the ratio is that of the medians, summed over the requests.
+Json compare(Engine& engine, const std::vector<Request>& requests, int n_rounds) {
+  double sums[2] = {0, 0};
   Usage usage;
-  plain.push_back(decode(engine, request, false).decode_ms);
-  for (int run = 0; run < n_runs; ++run) {
-    plain.push_back(decode(engine, request, false).decode_ms);
-    const Timed timed = decode(engine, request, true);
-    guessed.push_back(timed.decode_ms);
-    usage = timed.usage;
+  for (const Request& request : requests) {
+    std::vector<double> ms[2];
+    Usage of_request;
+    for (int run = 0; run < 2 * n_rounds; ++run) {
+      const bool speculate = (run + run / 2) % 2 == 1;
+      const Timed timed = decode(engine, request, speculate);
+      ms[speculate].push_back(timed.decode_ms);
+      if (speculate) of_request = timed.usage;
+    }
+    for (const bool speculate : {false, true}) sums[speculate] += median(ms[speculate]);
+    usage.completion_tokens += of_request.completion_tokens;
+    usage.drafted_tokens += of_request.drafted_tokens;
+    usage.accepted_tokens += of_request.accepted_tokens;
   }
-  std::ranges::sort(plain);
-  std::ranges::sort(guessed);
-  const double plain_ms = plain[plain.size() / 2], guessed_ms = guessed[guessed.size() / 2];
-  return {{"tokens", usage.completion_tokens}, {"plain_ms", plain_ms},
-          {"speculated_ms", guessed_ms},       {"ratio", plain_ms / guessed_ms},
+  return {{"tokens", usage.completion_tokens}, {"plain_ms", sums[0]},
+          {"speculated_ms", sums[1]},          {"ratio", sums[0] / sums[1]},
           {"guesses", usage.drafted_tokens},   {"right", usage.accepted_tokens}};
 }
+
+// Medians of what steps with so many guesses took, to hold against the costs that guesses are made by.
+class StepTimes {
+ public:
+  explicit StepTimes(Engine& engine) {
+    engine.on_step([this](const StepReport& report) {
+      if (report.n_rows == 1 + report.n_draft_rows) times_[report.n_draft_rows].push_back(report);
+    });
+  }
+  Json report() const {
+    Json rows = Json::array();
+    for (const auto& [n_guesses, reports] : times_) {
+      const auto of = [&reports = reports](double StepReport::*ms) {
+        std::vector<double> values;
+        for (const StepReport& report : reports) values.push_back(report.*ms);
+        return median(values);
+      };
+      rows.push_back({{"guesses", n_guesses},
+                      {"steps", reports.size()},
+                      {"plan_ms", of(&StepReport::plan_ms)},
+                      {"compute_ms", of(&StepReport::compute_ms)},
+                      {"pick_ms", of(&StepReport::pick_ms)}});
+    }
+    return rows;
+  }
+
+ private:
+  std::map<int32_t, std::vector<StepReport>> times_;
+};
 
 Script random_script(size_t n, int32_t n_vocab, uint32_t seed) {
   std::mt19937 random(seed);
@@ -140,7 +182,7 @@ Json scripted(Engine& engine, Script& script) {
       request.sampling.seed = 7;
       request.sampling.max_tokens = kNewTokens;
       request.sampling.ignore_eos = true;
-      Json result = compare(engine, request, 1);
+      Json result = compare(engine, {request}, 2);
       result["output"] = name;
       result["temperature"] = temperature;
       results.push_back(std::move(result));
@@ -160,19 +202,31 @@ constexpr const char* kPrompts[] = {"Tell me a story about a fox.",
                                     "What is 14 - 6?",
                                     "Good night!"};
 
+Request asking(const Engine& engine, const char* prompt, uint64_t seed) {
+  Request request;
+  if (engine.info().has_chat_template) {
+    request.prompt = ChatPrompt{{{"user", prompt}}};
+  } else {
+    request.prompt = TextPrompt{prompt};
+  }
+  request.sampling.temperature = 0.7;
+  request.sampling.seed = seed;
+  request.sampling.max_tokens = 200;
+  return request;
+}
+
+// As many answers to each as make some hundred tokens.
 Json own_words(Engine& engine) {
   Json results = Json::array();
   for (const char* prompt : kPrompts) {
-    Request request;
-    if (engine.info().has_chat_template) {
-      request.prompt = ChatPrompt{{{"user", prompt}}};
-    } else {
-      request.prompt = TextPrompt{prompt};
+    std::vector<Request> requests;
+    int64_t n_tokens = 0;
+    while (n_tokens < kTokensOfRound && requests.size() < kMostAnswers) {
+      requests.push_back(asking(engine, prompt, 3 + requests.size()));
+      n_tokens += decode(engine, requests.back(), true).usage.completion_tokens;
     }
-    request.sampling.temperature = 0.7;
-    request.sampling.seed = 3;
-    request.sampling.max_tokens = 200;
-    Json result = compare(engine, request, 9);
+    Json result = compare(engine, requests, kRounds);
+    result["answers"] = requests.size();
     result["prompt"] = prompt;
     results.push_back(std::move(result));
   }
@@ -201,12 +255,16 @@ int run(int argc, char** argv) {
   const ModelInfo& info = (*engine)->info();
   Json costs = Json::array();
   for (const StepCosts::Point& point : info.costs.points) costs.push_back({{"rows", point.n_rows}, {"ms", point.ms}});
+  const StepTimes times(**engine);
+  Json results = is_scripted ? scripted(**engine, script) : own_words(**engine);
   const Json report = {{"model", info.paths.front().filename().string()},
                        {"backend", info.backend_description},
                        {"draft", info.draft_path.filename().string()},
                        {"step_costs", costs},
                        {"draft_ms", info.costs.draft_ms},
-                       {"results", is_scripted ? scripted(**engine, script) : own_words(**engine)}};
+                       {"draft_read_ms", info.costs.draft_read_ms},
+                       {"steps", times.report()},
+                       {"results", std::move(results)}};
   std::cout << report.dump(1) << "\n";
   return 0;
 }
