@@ -28,7 +28,8 @@ struct StepCosts {
   };
   std::vector<Point> points{};  // ascending by n_rows, from 1; ms must not fall
   double attend_ns = 0;
-  double draft_ms = 0;  // one guess of the draft model
+  double draft_ms = 0;       // one guess of the draft model, chosen as a request's tokens are
+  double draft_read_ms = 0;  // each token of a text that it reads before its first guess
 };
 
 struct EngineOptions {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <vector>
 
 #include "draft/draft_length.h"
@@ -37,29 +40,103 @@ TEST(ngram, nothing_is_guessed_where_nothing_agrees) {
   EXPECT_TRUE(guesses_for({1, 2, 3, 9, 9, 9, 9, 1, 2}, 4, {.lookback = 4}).empty());
 }
 
-TEST(draft_length, free_rows_are_guessed_in_full_and_dear_ones_not_at_all) {
-  DraftLength length;
-  for (int i = 0; i < 20; ++i) length.record(4, 4);
-  EXPECT_EQ(length.choose(8, [](int32_t) { return 1.0; }), 8);
-  EXPECT_EQ(length.choose(3, [](int32_t) { return 1.0; }), 3);
-  EXPECT_EQ(length.choose(8, [](int32_t n) { return static_cast<double>(n); }), 0);
-  EXPECT_EQ(length.choose(0, [](int32_t) { return 1.0; }), 0);
+// A decoding whose steps cost 1, and the more the more they guess.
+class Decoding {
+ public:
+  explicit Decoding(double each, double first = 0.0) {
+    costs_.plain = 1.0;
+    for (size_t n = 1; n < costs_.extra.size(); ++n) costs_.extra[n] = first + each * static_cast<double>(n);
+  }
+
+  // come_true(n) of n guesses. What was guessed.
+  template <class ComeTrue>
+  int32_t step(ComeTrue&& come_true, int32_t most = kMaxGuesses) {
+    const int32_t n = length_.choose(most, costs_);
+    const double extra = costs_.extra[static_cast<size_t>(n)];
+    length_.pay(costs_.plain, extra);
+    const int32_t n_right = n == 0 ? 0 : come_true(n);
+    length_.record(n, n_right);
+    time_ += costs_.plain + extra;
+    n_tokens_ += 1.0 + n_right;
+    worst_ = std::max(worst_, time_ / n_tokens_);
+    return n;
+  }
+
+  // Of the time without guesses, now and at the worst moment.
+  double share() const { return time_ / n_tokens_; }
+  double worst() const { return worst_; }
+
+ private:
+  GuessCosts costs_;
+  DraftLength length_;
+  double time_ = 0.0;
+  double n_tokens_ = 0.0;
+  double worst_ = 0.0;
+};
+
+constexpr auto kAllRight = [](int32_t n) { return n; };
+constexpr auto kNoneRight = [](int32_t) { return 0; };
+
+TEST(draft_length, free_guesses_are_made_in_full_and_dear_ones_never) {
+  Decoding free(0.0);
+  for (int i = 0; i < 20; ++i) free.step(kAllRight, 8);
+  EXPECT_EQ(free.step(kAllRight, 8), 8);
+  EXPECT_EQ(free.step(kAllRight, 3), 3);
+  EXPECT_EQ(free.step(kAllRight, 0), 0);
+  Decoding dear(2.0);
+  int32_t n_guesses = 0;
+  for (int i = 0; i < 2000; ++i) n_guesses += dear.step(kAllRight);
+  EXPECT_LT(n_guesses, 40);
+}
+
+TEST(draft_length, the_first_guess_waits_until_its_cost_is_a_hundredth_of_the_time) {
+  Decoding decoding(0.1, 0.4);
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(decoding.step(kAllRight), 0) << i;
+  EXPECT_EQ(decoding.step(kAllRight), 1);
+}
+
+TEST(draft_length, right_guesses_soon_pay_for_longer_ones) {
+  Decoding decoding(0.1);
+  for (int i = 0; i < 40; ++i) decoding.step(kAllRight);
+  EXPECT_EQ(decoding.step(kAllRight), kMaxGuesses);
+  EXPECT_LT(decoding.share(), 0.4);
 }
 
 TEST(draft_length, wrong_guesses_end_the_guessing_and_trials_grow_rare) {
-  DraftLength length;
-  const auto cost = [](int32_t n) { return 1.0 + 0.1 * (n - 1); };
-  EXPECT_GT(length.choose(8, cost), 0);
+  Decoding decoding(0.1);
   int32_t n_trials = 0;
   for (int step = 0; step < 10000; ++step) {
-    const int32_t n = length.choose(8, cost);
-    if (step > 100 && n > 0) ++n_trials;
-    length.record(n, 0);
+    const int32_t n = decoding.step(kNoneRight);
+    if (step > 1000) n_trials += n;
   }
   EXPECT_GT(n_trials, 2);
-  EXPECT_LT(n_trials, 40);
-  for (int i = 0; i < 30; ++i) length.record(1, 1);
-  EXPECT_GT(length.choose(8, cost), 2);
+  EXPECT_LT(n_trials, 60);
+  int32_t longest = 0;
+  for (int step = 0; step < 2000; ++step) longest = std::max(longest, decoding.step(kAllRight));
+  EXPECT_EQ(longest, kMaxGuesses);  // better times are found out
+}
+
+TEST(draft_length, whichever_guesses_come_true_no_moment_is_2_percent_behind) {
+  uint32_t random = 1;
+  int32_t n_calls = 0;
+  const std::function<int32_t(int32_t)> patterns[] = {
+      kAllRight,
+      kNoneRight,
+      [&](int32_t n) { return ++n_calls % 2 == 0 ? n : 0; },
+      [&](int32_t n) { return ++n_calls / 40 % 2 == 0 ? n : 0; },
+      [](int32_t n) { return n == 1 ? 1 : 0; },  // as long as it is a trial
+      [](int32_t n) { return n / 2; },
+      [&](int32_t n) { return static_cast<int32_t>((random = random * 1664525u + 1013904223u) >> 16) % (n + 1); },
+  };
+  for (const double each : {0.01, 0.1, 0.3, 0.9}) {
+    for (const double first : {0.0, 0.5, 5.0}) {
+      for (size_t i = 0; i < std::size(patterns); ++i) {
+        Decoding decoding(each, first);
+        for (int step = 0; step < 3000; ++step) decoding.step(patterns[i]);
+        EXPECT_LE(decoding.worst(), 1.0 / 0.98) << "pattern " << i << ", " << first << " + " << each << " a guess";
+      }
+    }
+  }
 }
 
 TEST(verify, guesses_hold_up_to_the_first_that_differs) {

@@ -40,6 +40,14 @@ void ModelDrafter::propose(std::span<DraftRequest> requests) {
   }
 }
 
+size_t ModelDrafter::n_behind(SequenceId sequence, size_t n_text) const {
+  const size_t n_most = std::min(n_text, static_cast<size_t>(slot_tokens()));
+  const auto own = std::ranges::find(slots_, sequence, &Slot::owner);
+  if (own == slots_.end()) return n_most;
+  const size_t n_held = own->begin + static_cast<size_t>(own->n_past);
+  return n_held < n_text ? std::min(n_text - n_held, n_most) : 1;
+}
+
 // The sequence's own; else of those that nobody used lately the one that shares the longest beginning.
 ModelDrafter::Slot& ModelDrafter::slot_for(const DraftRequest& request) {
   Slot* best = nullptr;

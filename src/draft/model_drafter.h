@@ -46,6 +46,9 @@ class ModelDrafter {
 
   // Fills the guesses of all requests, together step by step. REQUIRES: at most n_slots requests, each sequence once.
   void propose(std::span<DraftRequest> requests);
+  // How many tokens of a text of n_text it would read before the first guess, one at least; too many rather than too
+  // few.
+  size_t n_behind(SequenceId sequence, size_t n_text) const;
 
  private:
   struct Slot {

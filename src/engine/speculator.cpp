@@ -8,19 +8,17 @@
 namespace candor::engine {
 namespace {
 
-double guess_ns(const LoadedModel& loaded) {
-  return loaded.draft && loaded.options.costs ? loaded.options.costs->draft_ms * 1e6 : 0.0;
+double draft_cost(const LoadedModel& loaded, double StepCosts::*ms) {
+  return loaded.draft && loaded.options.costs ? *loaded.options.costs.*ms * 1e6 : 0.0;
 }
-
-// A draft model reads the whole text before its first guess. It begins once that costs at most a fortieth of what the
-// answer took so far, so that short answers do not pay for guesses that they never see.
-constexpr double kLeastAnswer = 40.0;
-constexpr double kRowsAtOnce = 16.0;  // read in about the time of one
 
 }  // namespace
 
 Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
-    : costs_(costs), guess_ns_(guess_ns(loaded)), max_guesses_(max_guesses(loaded.options)) {
+    : costs_(costs),
+      guess_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
+      read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
+      max_guesses_(max_guesses(loaded.options)) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
   if (!loaded.draft) return;
   DraftModel& draft = *loaded.draft;
@@ -28,16 +26,25 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
                                                    loaded.options.max_rows, loaded.n_vocab());
 }
 
-bool Speculator::may_begin(const Choice& choice, const sched::Sequence& sequence) const {
-  const double reading_ns = guess_ns_ * (1.0 + static_cast<double>(sequence.n_tokens()) / kRowsAtOnce);
-  const double answer_ns = static_cast<double>(choice.n_made * costs_.step_ns(1, 0));
-  return choice.draft_length.has_begun() || answer_ns >= kLeastAnswer * reading_ns;
-}
-
-int32_t Speculator::length_for(const Choice& choice, int32_t most, int32_t n_other_rows) const {
-  return choice.draft_length.choose(most, [&](int32_t n_rows) {
-    return static_cast<double>(costs_.step_ns(n_other_rows + n_rows, 0)) + guess_ns_ * (n_rows - 1);
-  });
+// What is added to a step of n_rows, of which everyone in it has to wait.
+draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
+  const int64_t n_past = sequence.n_tokens() - 1;
+  const auto step_ns = [&](int32_t n) {
+    return static_cast<double>(costs_.step_ns(n_rows + n, sched::attended_pairs(n_past, 1 + n)));
+  };
+  const double n_waiting = static_cast<double>(decoding_.size());
+  double reading_ns = 0.0;
+  if (drafter_ != nullptr) {
+    const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
+    reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
+  }
+  draft::GuessCosts costs{.plain = step_ns(0)};
+  for (int32_t n = 1; n <= draft::kMaxGuesses; ++n) {
+    const double checking_ns = step_ns(n) - costs.plain;
+    const double making_ns = guess_ns_ * n / n_guessing_;
+    costs.extra[static_cast<size_t>(n)] = reading_ns + n_waiting * (checking_ns + making_ns);
+  }
+  return costs;
 }
 
 void Speculator::find_decoding(const sched::Scheduler& scheduler) {
@@ -56,19 +63,24 @@ draft::DraftRequest& Speculator::next_ask() {
 
 void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) {
   n_asks_ = 0;
-  int32_t n_left = max_guesses_;
-  int32_t n_rows = static_cast<int32_t>(decoding_.size());
+  n_left_ = max_guesses_;
+  n_rows_ = static_cast<int32_t>(decoding_.size());
   for (const SequenceId id : decoding_) {
     ActiveRequest& request = requests.of(id);
-    if (!request.rules.may_speculate) continue;
-    const int32_t index = static_cast<int32_t>(id - request.id);
-    const Choice& choice = request.choice(index);
-    const sched::Sequence& sequence = *scheduler.find(id);
-    if (!may_begin(choice, sequence)) continue;
-    const int32_t n = length_for(choice, std::min(n_left, draft::kMaxGuesses), n_rows - 1);
-    if (n == 0) continue;
+    if (request.rules.may_speculate) ask_for(*scheduler.find(id), request);
+  }
+  n_guessing_ = static_cast<double>(std::max<size_t>(1, n_asks_));
+}
+
+void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request) {
+  const int32_t index = static_cast<int32_t>(sequence.id - request.id);
+  Choice& choice = request.choice(index);
+  const draft::GuessCosts costs = costs_of(sequence, n_rows_);
+  const int32_t n = choice.draft_length.choose(n_left_, costs);
+  int32_t n_guessed = n;
+  if (n > 0) {
     draft::DraftRequest& asked = next_ask();
-    asked.sequence = id;
+    asked.sequence = sequence.id;
     asked.text = sequence.tokens;
     asked.n_output = static_cast<size_t>(choice.n_made);
     asked.chain = &request.rules.chain;
@@ -76,10 +88,11 @@ void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) 
     asked.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
     asked.n_guesses = n;
     if (drafter_ == nullptr) draft::guess_by_ngram(asked.text, n, {}, asked.guesses);
-    const int32_t n_guessed = drafter_ == nullptr ? static_cast<int32_t>(asked.guesses.size()) : n;
-    n_left -= n_guessed;
-    n_rows += n_guessed;
+    if (drafter_ == nullptr) n_guessed = static_cast<int32_t>(asked.guesses.size());
   }
+  choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_guessed)]);
+  n_left_ -= n_guessed;
+  n_rows_ += n_guessed;
 }
 
 void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {

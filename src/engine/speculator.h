@@ -1,6 +1,7 @@
 #pragma once
-// Proposes guesses for the sequences that decode, before each step is planned: as many as pay by the engine's step
-// costs and by how many came true so far. Engine thread only.
+// Proposes guesses for the sequences that decode, before each step is planned: as many as pay by the engine's costs and
+// by how many came true so far. A guess is charged what it adds to the step, for each sequence that waits for the step;
+// of a draft model also the making of it, and the reading of what it has not read yet. Engine thread only.
 
 #include <memory>
 #include <vector>
@@ -25,18 +26,22 @@ class Speculator {
   void find_decoding(const sched::Scheduler& scheduler);
   void ask(const sched::Scheduler& scheduler, RequestTable& requests);
   draft::DraftRequest& next_ask();
-  bool may_begin(const Choice& choice, const sched::Sequence& sequence) const;
-  int32_t length_for(const Choice& choice, int32_t most, int32_t n_other_rows) const;
+  draft::GuessCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
+  void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
 
   // Constant after construction.
   const sched::CostModel costs_;
-  const double guess_ns_;      // of the drafter, for one
+  const double guess_ns_;      // of the draft model, for one
+  const double read_ns_;       // and for each token that it reads before
   const int32_t max_guesses_;  // in a step over all sequences; 0 = never any
   // Engine thread only.
   std::unique_ptr<draft::ModelDrafter> drafter_;  // nullptr: by n-grams
   std::vector<SequenceId> decoding_;
   std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
   size_t n_asks_ = 0;
+  double n_guessing_ = 1.0;  // sequences that share the making of guesses: those of the step before, one at least
+  int32_t n_left_ = 0;       // guesses, in the step in the making
+  int32_t n_rows_ = 0;       // of it
 };
 
 }  // namespace candor::engine
