@@ -151,8 +151,9 @@ class Engine {
 
   const ModelInfo& info() const;
   EngineStats stats() const;
-  // kOverloaded while there is no room for one answer more: cheaper than a request that is refused, and counted as one.
-  Result<void> check_room();
+  // kOverloaded while there is no room for one answer more beside n_coming that the caller is about to submit: cheaper
+  // than a request that is refused, and counted as one.
+  Result<void> check_room(std::int32_t n_coming = 0);
   // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
   EngineMetrics metrics() const;
   // Called on the engine thread after each step; empty = none.

@@ -152,8 +152,8 @@ Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback 
   return *id;
 }
 
-Result<void> Engine::Impl::check_room() {
-  if (auto room = inbox.check_room(); !room) {
+Result<void> Engine::Impl::check_room(int32_t n_coming) {
+  if (auto room = inbox.check_room(n_coming); !room) {
     metrics.n_refused.add();
     metrics.n_overloaded.add();
     return engine::to_public(std::move(room).error());
@@ -219,8 +219,8 @@ Result<RequestId> Engine::submit(const Request& request, Callback callback) {
   return engine::guarded([&] { return impl_->submit(request, std::move(callback)); });
 }
 
-Result<void> Engine::check_room() {
-  return engine::guarded([&] { return impl_->check_room(); });
+Result<void> Engine::check_room(int32_t n_coming) {
+  return engine::guarded([&] { return impl_->check_room(n_coming); });
 }
 
 Result<void> Engine::cancel(RequestId request) {

@@ -24,7 +24,7 @@ struct Engine::Impl {
                                               const Progress& progress);
 
   Result<RequestId> submit(const Request& request, Callback callback);
-  Result<void> check_room();
+  Result<void> check_room(int32_t n_coming);
   Result<RequestId> submit_checked(const Request& request, Callback callback);
   Result<std::unique_ptr<constrain::Constraint>> compile(const ConstraintSpec& spec);
   Result<void> constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request);

@@ -12,9 +12,9 @@ Expected<void> Inbox::room_for(int32_t n_sequences) const {
                                           "; try again later");
 }
 
-Expected<void> Inbox::check_room() const {
+Expected<void> Inbox::check_room(int32_t n_coming) const {
   const std::lock_guard lock(mutex_);
-  return room_for(1);
+  return room_for(n_coming + 1);
 }
 
 Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {

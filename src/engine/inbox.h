@@ -23,8 +23,8 @@ class Inbox {
  public:
   explicit Inbox(int32_t max_in_work) : max_in_work_(max_in_work) {}
 
-  // kOverloaded when no room is left for one answer more.
-  Expected<void> check_room() const;
+  // kOverloaded when no room is left for one answer more beside n_coming others.
+  Expected<void> check_room(int32_t n_coming) const;
   // Numbers the request, leaving a number for each of its sequences, and queues it; kOverloaded when as many as are
   // allowed are in work.
   Expected<RequestId> submit(std::unique_ptr<ActiveRequest> request);

@@ -202,7 +202,10 @@ TEST_F(Requests, a_full_engine_says_so_at_once) {
     released.wait();
     if (event.finish && ++n_ended == 3) all_ended.set_value();
   };
+  for (int n_coming = 0; n_coming < 3; ++n_coming) EXPECT_TRUE(engine().check_room(n_coming).has_value());
+  EXPECT_EQ(engine().check_room(3).error().kind, Kind::kOverloaded);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine().submit(greedy(TokenPrompt{1}, 3), callback).has_value());
+  EXPECT_EQ(engine().check_room().error().kind, Kind::kOverloaded);
   EXPECT_EQ(engine().submit(greedy(TokenPrompt{1}, 3), callback).error().kind, Kind::kOverloaded);
   release.set_value();
   all_ended.get_future().wait();

@@ -92,15 +92,20 @@ std::string streamed_text(const ClientReply& reply) {
   return text;
 }
 
-// The clients of one load, what they should read, and what they did.
+// "" unless the reply is one whole text.
+std::string plain_text(const ClientReply& reply) {
+  const Json body = reply.json();
+  if (reply.status != 200 || !body.is_object()) return {};
+  return body["choices"][0].value("text", "");
+}
+
+// The clients of one load, what they should read, and what they did. The texts are those of plain replies to clients
+// who ask alone.
 class Crowd {
  public:
   Crowd(uint16_t port, std::vector<Json> requests) : port_(port), requests_(std::move(requests)) {
-    for (const Json& request : requests_) {
-      const ClientReply reply = post(port_, "/v1/completions", request);
-      EXPECT_EQ(reply.status, 200) << reply.body;
-      texts_.push_back(streamed_text(reply));
-    }
+    for (const Json& request : requests_) texts_.push_back(ask_plainly(request));
+    EXPECT_EQ(std::ranges::count(texts_, ""), 0);
   }
 
   void add_streams(int n, Clock::time_point end) {
@@ -110,6 +115,16 @@ class Crowd {
           const size_t which = at % requests_.size();
           const ClientReply reply = post(port_, "/v1/completions", requests_[which]);
           count(reply.status == 200 && reply.body.ends_with("data: [DONE]\n\n"), streamed_text(reply), which);
+        }
+      });
+    }
+  }
+  void add_plain(int n, Clock::time_point end) {
+    for (int i = 0; i < n; ++i) {
+      threads_.emplace_back([this, i, end] {
+        for (size_t at = static_cast<size_t>(i); Clock::now() < end; at += 3) {
+          const size_t which = at % requests_.size();
+          count(true, ask_plainly(requests_[which]), which);
         }
       });
     }
@@ -152,6 +167,10 @@ class Crowd {
   }
 
  private:
+  std::string ask_plainly(Json request) const {
+    request["stream"] = false;
+    return plain_text(post(port_, "/v1/completions", request));
+  }
   // Two generations at once on one socket; false when it did not end well.
   bool ask_two(SocketClient& client, size_t first) {
     const size_t which[] = {first, (first + 1) % requests_.size()};
@@ -185,7 +204,7 @@ class Crowd {
   std::array<int64_t, 1000> health_ms_{};  // replies that took so many
 };
 
-TEST(load, streams_and_sockets_lose_double_and_reorder_nothing) {
+TEST(load, streamed_plain_and_socket_texts_are_the_same_under_load) {
   const int n_seconds = from_environment("CANDOR_LOAD_SECONDS", 1);
   const bool is_long = n_seconds > 60;
   Running running;
@@ -193,6 +212,7 @@ TEST(load, streams_and_sockets_lose_double_and_reorder_nothing) {
   const auto end = Clock::now() + std::chrono::seconds(n_seconds);
   crowd.add_streams(is_long ? 64 : 12, end);
   crowd.add_sockets(is_long ? 16 : 4, end);
+  crowd.add_plain(is_long ? 8 : 2, end);
   crowd.add_health(end);
   int64_t early_bytes = 0;
   if (is_long) {
@@ -313,6 +333,39 @@ TEST(load, those_for_whom_there_is_no_room_are_told_at_once) {
   if (n_clients < 1000) return;
   std::printf("%d answered, %d refused, those after %.1f ms (median) and %.1f ms (p99)\n", statuses[200],
               statuses[429] + statuses[503], percentile(refused_ms, 0.5), percentile(refused_ms, 0.99));
+}
+
+// The bytes of a completion request; its body has `n_bytes`.
+std::string completion_head(size_t n_bytes) {
+  return "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(n_bytes) + "\r\n\r\n";
+}
+
+TEST(load, without_room_a_request_is_refused_before_its_body_is_read) {
+  RunningOptions options = Running::defaults();
+  options.engine.max_running = 1;
+  options.engine.max_queued = 0;
+  Running running(options);
+  RawClient inside(running.port());
+  Json body = user_says("Tell me a story", 400);
+  body["ignore_eos"] = true;
+  inside.send(streaming_request(std::move(body)));
+  EXPECT_NE(inside.read_until("data: ").find("200 OK"), std::string::npos);
+
+  RawClient without_body(running.port());
+  without_body.send(completion_head(1'000'000));
+  const ClientReply refused = parse_reply(without_body.read_all());
+  EXPECT_EQ(refused.status, 429) << refused.body;
+  EXPECT_NE(refused.head.find("retry-after"), std::string::npos);
+  EXPECT_NE(refused.head.find("connection: close"), std::string::npos);
+
+  // Where the body has come with the head, the connection stays in step.
+  const std::string text = R"({"prompt":"a"})";
+  RawClient patient(running.port());
+  patient.send(completion_head(text.size()) + text);
+  const std::string first = patient.read_until("}}");
+  EXPECT_EQ(parse_reply(first).status, 429) << first;
+  patient.send("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(parse_reply(patient.read_all()).status, 200);
 }
 
 }  // namespace

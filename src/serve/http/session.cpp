@@ -94,6 +94,7 @@ net::awaitable<bool> Session::serve_one() {
     co_return co_await refuse(request, response);
   }
   if (auto refusal = network_.handler.refuse(request)) {
+    parser.take_waiting(buffer_);
     refusal->must_close = refusal->must_close || !parser.is_done() || !parser.keep_alive();
     co_return co_await refuse(request, *refusal);
   }

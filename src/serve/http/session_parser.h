@@ -36,6 +36,12 @@ struct Session::Parser {
     if (error == boost::beast::http::error::body_limit) return too_large(body_bytes);
     return HeadFault{400, "the request head is malformed: " + error.message()};
   }
+  // As much of the body as has come: a request that is refused unread leaves the connection in step if that was all.
+  void take_waiting(boost::beast::flat_buffer& bytes) {
+    boost::system::error_code ignored;
+    parser.eager(true);
+    while (!ignored && !parser.is_done() && bytes.size() > 0) bytes.consume(parser.put(bytes.data(), ignored));
+  }
   bool is_done() const { return parser.is_done(); }
   bool keep_alive() const { return parser.get().keep_alive(); }
   Message& message() { return parser.get(); }

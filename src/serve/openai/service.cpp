@@ -111,7 +111,15 @@ std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
     return http::error_response({.message = "this is a WebSocket: ask with Upgrade: websocket"});
   }
   if (!route->is_socket && request.is_upgrade) return http::error_response({.message = "there is no WebSocket here"});
-  return refuse_body(request);
+  if (auto refusal = refuse_body(request)) return refusal;
+  return route->generates ? refuse_for_room() : std::nullopt;
+}
+
+// Those that are being read take room as well: a crowd that is read to the last only to be refused waits for it.
+std::optional<HttpResponse> Service::refuse_for_room() {
+  const auto room = engine_.check_room(n_being_read_);
+  if (room) return std::nullopt;
+  return http::error_response(to_api_error(room.error()));
 }
 
 void Service::handle(std::shared_ptr<Exchange> exchange) {
@@ -119,10 +127,16 @@ void Service::handle(std::shared_ptr<Exchange> exchange) {
   const Route* route = find_route(exchange->request(), is_path_known);
   if (route->is_quick) return run(*route, exchange);
   if (route->generates) {
-    if (const auto room = engine_.check_room(); !room)
-      return exchange->respond(http::error_response(to_api_error(room.error())));
+    if (auto refusal = refuse_for_room()) return exchange->respond(std::move(*refusal));
   }
-  if (workers_.try_post([this, route, exchange] { run(*route, exchange); })) return;
+  const int32_t n_taken = route->generates ? 1 : 0;
+  n_being_read_ += n_taken;
+  const auto read = [this, route, exchange, n_taken] {
+    run(*route, exchange);
+    n_being_read_ -= n_taken;
+  };
+  if (workers_.try_post(read)) return;
+  n_being_read_ -= n_taken;
   exchange->respond(http::error_response(
       {.status = 503, .message = "too many requests wait to be read; try again", .type = "server_error"}));
 }

@@ -81,6 +81,7 @@ class Service final : public http::Handler {
   void apply_template(Exchange& exchange, const Shared& shared);
 
   const Route* find_route(const http::HttpRequest& request, bool& is_path_known) const;
+  std::optional<http::HttpResponse> refuse_for_room();
   void run(const Route& route, const Shared& exchange);
   void generate(const Shared& exchange, bool is_chat);
   void run_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& message);
@@ -107,6 +108,7 @@ class Service final : public http::Handler {
   MetricsPage metrics_;
   std::atomic<bool> is_draining_{false};
   std::atomic<int32_t> n_jobs_{0};
+  std::atomic<int32_t> n_being_read_{0};  // to be generated, and not yet submitted
   std::atomic<uint64_t> n_replies_ever_{0};
   std::vector<std::atomic<int32_t>> jobs_of_key_;  // the last: without a key
   // Guarded by mutex_.
