@@ -1,6 +1,7 @@
 // Constraints as clients send them, right and wrong: what can be enforced is, the rest is refused, and nothing of it is
 // dropped, slow, or kept.
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -33,7 +34,9 @@ std::string repeated(const std::string& text, int n) {
   return all;
 }
 
+// Without what the workers have given back.
 int64_t resident_bytes() {
+  malloc_trim(0);
   std::ifstream file("/proc/self/statm");
   int64_t total = 0, resident = 0;
   file >> total >> resident;
