@@ -25,6 +25,9 @@ struct EngineError {
   Kind kind = Kind::kInternal;
   std::string message;
   std::string param;  // the field of the request that is wrong ("temperature"), where one is to blame
+  // With kContextLength: tokens of the prompt, and what the context holds.
+  std::int64_t n_prompt_tokens = 0;
+  std::int64_t n_ctx = 0;
 };
 
 template <class T>

@@ -146,8 +146,11 @@ Result<void> fit_context(const Request& request, int32_t n_ctx, ActiveRequest& a
     const size_t n_answer = active.rules.makes_text ? 1 : 0;
     if (tokens.size() + n_answer <= room) return {};
     const std::string answer = active.rules.makes_text ? " with at least one for the answer" : "";
-    return EngineError{EngineError::Kind::kContextLength, numbers + answer + "; shorten it, or raise the context limit",
-                       "prompt"};
+    return EngineError{.kind = EngineError::Kind::kContextLength,
+                       .message = numbers + answer + "; shorten it, or raise the context limit",
+                       .param = "prompt",
+                       .n_prompt_tokens = std::ssize(tokens),
+                       .n_ctx = n_ctx};
   }
   active.spec.on_full = sched::OnFull::kCrop;
   if (tokens.size() <= room) return {};
@@ -270,7 +273,9 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   auto rules = make_rules(request.sampling, *limits.tokenizer);
   if (!rules) return rules.error();
   if (tokens.empty()) {
-    return invalid("prompt", "the prompt is empty, and this model has no beginning token to start from");
+    const bool is_ids = std::holds_alternative<TokenPrompt>(request.prompt);
+    return invalid("prompt", is_ids ? "the prompt is an empty list, expected one token id or more"
+                                    : "the prompt is empty, and this model has no beginning token to start from");
   }
   const auto n = sample::check_range("n", request.n, 1, limits.max_choices);
   if (!n) return to_public(n.error());

@@ -136,7 +136,11 @@ TEST_F(bad_input, a_prompt_longer_than_the_context_says_both_numbers) {
     const Json error = reply.json()["error"];
     EXPECT_EQ(error["type"], "invalid_request_error");
     EXPECT_EQ(error["code"], "context_length_exceeded");
-    EXPECT_NE(error["message"].get<std::string>().find("tokens"), std::string::npos);
+    EXPECT_EQ(error["param"], "prompt");
+    EXPECT_GT(error["n_prompt_tokens"], 512);
+    EXPECT_EQ(error["n_ctx"], 512);
+    const std::string message = error["message"];
+    EXPECT_NE(message.find(std::to_string(error["n_prompt_tokens"].get<int>()) + " tokens"), std::string::npos);
   }
 }
 
@@ -156,14 +160,15 @@ TEST_F(bad_input, schemas_that_cannot_be_enforced_are_refused) {
         R"({"type":"string","pattern":"foo**("})", R"({"$ref":"http://example.com/x"})", R"({"$ref":"#/nowhere"})"}) {
     expect_refused("/v1/chat/completions",
                    R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":2,)" + with_schema(schema) + "}", 400,
-                   "constraint");
+                   "response_format");
   }
   expect_chat_refused(with_schema("123"), "response_format");
   expect_chat_refused(R"("response_format":{"type":"yaml"})", "response_format");
   expect_chat_refused(R"("response_format":"json")", "response_format");
   expect_chat_refused(R"("guided_regex":5)", "guided_regex");
-  expect_chat_refused(R"("guided_regex":"[a-z]{1,2000000000}")", "constraint");
-  expect_chat_refused(R"("grammar":"foo: \"a\"")", "constraint");
+  expect_chat_refused(R"("guided_regex":"[a-z]{1,2000000000}")", "guided_regex");
+  expect_chat_refused(R"("grammar":"foo: \"a\"")", "grammar");
+  expect_chat_refused(R"("structured_outputs":{"regex":"["})", "structured_outputs.regex");
   expect_chat_refused(R"("structured_outputs":{"structural_tag":"x"})", "structured_outputs.structural_tag");
 }
 

@@ -85,7 +85,7 @@ TEST_F(constraint_input, patterns_are_linear_or_refused_with_their_place) {
   }
   for (const std::string& pattern : {std::string("["), std::string("foo**("), std::string("[a-z]{1,2000000000}"),
                                      std::string("a)"), repeated("(", 50'000)}) {
-    expect_refused(ask_with("guided_regex", pattern), "constraint", pattern);
+    expect_refused(ask_with("guided_regex", pattern), "guided_regex", pattern);
   }
 }
 
@@ -106,7 +106,7 @@ TEST_F(constraint_input, schemas_are_enforced_or_refused_by_name) {
         R"({"type":"string","pattern":"["})", R"({"$ref":"http://127.0.0.1:1/x"})",
         R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})",
         R"({"type":"integer","minimum":5,"maximum":1})", R"({"enum":[]})", R"({"type":"object","required":5})"}) {
-    expect_refused(ask_schema(Json::parse(schema)), "\"param\":\"constraint\"", schema);
+    expect_refused(ask_schema(Json::parse(schema)), "\"param\":\"response_format\"", schema);
   }
 }
 

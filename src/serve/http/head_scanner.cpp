@@ -57,6 +57,9 @@ HeadScanner::State HeadScanner::scan(std::string_view bytes) {
 
 // A line that has not ended yet.
 bool HeadScanner::check_growth(std::string_view bytes) {
+  if (n_lines_ == 0 && !bytes.empty() && !is_token_char(bytes.front()) && bytes.front() != '\r') {
+    return refuse(400, "the request does not begin with a method; this port speaks HTTP without TLS: http://");
+  }
   if (n_lines_ == 0 && bytes.size() > limits_.target_bytes + 64) {
     return refuse(414, "the request line is larger than " + std::to_string(limits_.target_bytes) + " bytes");
   }

@@ -45,6 +45,13 @@ TEST(head_scanner, every_verdict_is_the_same_in_pieces_and_whole) {
   }
 }
 
+TEST(head_scanner, a_client_that_speaks_tls_is_told_at_its_first_byte) {
+  HeadScanner scanner({});
+  EXPECT_EQ(scanner.scan("\x16"), State::kBad);
+  EXPECT_EQ(scanner.fault().status, 400);
+  EXPECT_NE(scanner.fault().message.find("TLS"), std::string::npos);
+}
+
 TEST(head_scanner, limits_hold_before_a_line_has_ended) {
   HeadScanner target({});
   EXPECT_EQ(target.scan("GET /" + std::string(9000, 'a')), State::kBad);

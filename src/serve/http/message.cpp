@@ -41,11 +41,12 @@ std::string_view reason_phrase(int status) {
 }
 
 HttpResponse error_response(const ErrorInfo& error) {
-  const Json body = {{"error",
-                      {{"message", error.message},
-                       {"type", error.type},
-                       {"param", text_or_null(error.param)},
-                       {"code", text_or_null(error.code)}}}};
+  Json body = {{"error",
+                {{"message", error.message},
+                 {"type", error.type},
+                 {"param", text_or_null(error.param)},
+                 {"code", text_or_null(error.code)}}}};
+  for (const auto& [name, value] : error.figures) body["error"][name] = value;
   HttpResponse response;
   response.status = error.status;
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -50,6 +50,7 @@ struct ErrorInfo {
   std::string type = "invalid_request_error";
   std::string param = {};
   std::string code = {};
+  std::vector<std::pair<std::string, int64_t>> figures = {};  // further members: {"n_ctx", 512}
 };
 HttpResponse error_response(const ErrorInfo& error);
 

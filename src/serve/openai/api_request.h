@@ -30,6 +30,12 @@ struct EchoedPrompt {
   std::vector<TokenId> tokens{};
 };
 
+// What the client calls the things that the engine may refuse.
+struct FieldNames {
+  std::string prompt = "prompt";
+  std::string constraint = "response_format";
+};
+
 struct ApiRequest {
   std::string model;                // as the client wrote it
   std::vector<Request> requests{};  // one per prompt
@@ -45,6 +51,7 @@ struct ApiRequest {
   bool has_tools = false;
   bool must_call = false;  // the answer is one call, by constraint
   std::optional<ConstraintSpec> forced_call{};
+  FieldNames names{};
   std::vector<std::string> warnings{};
 };
 
@@ -89,11 +96,11 @@ void read_truncation(Fields& fields, const ApiLimits& limits, Request& request);
 void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request);
 // priority, as vLLM has it: a lower value is served sooner.
 Scheduling read_scheduling(Fields& fields);
-// response_format and its kin.
-std::optional<ConstraintSpec> read_constraint(Fields& fields);
+// response_format and its kin; name: which of them it was.
+std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name);
 // Unknown fields become warnings, or an error.
 void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
 
-ErrorInfo to_api_error(const EngineError& error);
+ErrorInfo to_api_error(const EngineError& error, const FieldNames& names = {});
 
 }  // namespace candor::openai

@@ -25,6 +25,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   Fields fields(body);
   ApiRequest result;
   result.is_chat = true;
+  result.names.prompt = "messages";
   read_common(fields, limits, result);
   Request request;
   request.sampling = read_sampling(fields, std::nullopt, 1);
@@ -34,7 +35,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   read_beams(fields, std::nullopt, request);
   request.scheduling = read_scheduling(fields);
   read_truncation(fields, limits, request);
-  request.constraint = read_constraint(fields);
+  request.constraint = read_constraint(fields, result.names.constraint);
   if (auto chat = read_chat_prompt(fields)) {
     read_tools(fields, *chat, result);
     request.prompt = std::move(*chat);
@@ -43,6 +44,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
     fields.refuse("tool_choice", "tool_choice asks for a call, and response_format for something else");
   } else if (result.forced_call) {
     request.constraint = result.forced_call;
+    result.names.constraint = "tools";
   }
   fields.accept({"verbosity", "prediction", "modalities", "audio", "web_search_options"});
   result.requests.push_back(std::move(request));

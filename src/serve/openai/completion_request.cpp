@@ -90,7 +90,7 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
   if (result.echo && base.max_prompt_tokens) {
     fields.refuse("truncate_prompt_tokens", "truncate_prompt_tokens and echo cannot be asked for together");
   }
-  base.constraint = read_constraint(fields);
+  base.constraint = read_constraint(fields, result.names.constraint);
   const auto best_of = fields.integer("best_of", 1, limits.max_choices);
   read_beams(fields, best_of, base);
   if (best_of && *best_of != result.n_choices && !base.beams) {

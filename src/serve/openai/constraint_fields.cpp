@@ -53,10 +53,11 @@ constexpr OtherName kOtherNames[] = {
 
 }  // namespace
 
-std::optional<ConstraintSpec> read_constraint(Fields& fields) {
+std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name) {
   std::optional<ConstraintSpec> spec = read_format(fields);
-  for (const char* name : {"format", "stop_regex", "structural_tag", "guided_whitespace_pattern"}) {
-    if (fields.raw(name) != nullptr) fields.refuse(name, fmt::format("{} is not offered, and never dropped", name));
+  name = "response_format";
+  for (const char* other : {"format", "stop_regex", "structural_tag", "guided_whitespace_pattern"}) {
+    if (fields.raw(other) != nullptr) fields.refuse(other, fmt::format("{} is not offered, and never dropped", other));
   }
   const auto take = [&](Fields& from, const OtherName& other) {
     const Json* value = from.raw(other.name);
@@ -67,6 +68,7 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields) {
     if (is_text && !value->is_string()) {
       return fields.refuse(other.name, fmt::format("{} is {}, expected a string", other.name, shown(*value)));
     }
+    name = from.path_of(other.name);
     spec = ConstraintSpec{.kind = other.kind,
                           .source = is_text || value->is_string() ? value->get<std::string>() : to_text(*value)};
   };
@@ -76,8 +78,8 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields) {
   if (const Json* outputs = fields.object("structured_outputs")) {
     Fields inner(*outputs, "structured_outputs");
     for (const OtherName& other : kOtherNames) take(inner, other);
-    for (const std::string& name : inner.unknown()) {
-      inner.refuse(name.c_str(), fmt::format("structured_outputs.{} is not offered", name));
+    for (const std::string& other : inner.unknown()) {
+      inner.refuse(other.c_str(), fmt::format("structured_outputs.{} is not offered", other));
     }
     if (inner.fault()) fields.refuse_with(*inner.fault());
   }

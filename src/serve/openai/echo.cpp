@@ -12,13 +12,13 @@ Checked<void> read_echo(const Engine& engine, ApiRequest& request) {
   if (!request.echo) return {};
   for (Request& one : request.requests) {
     auto tokens = engine.tokenize(one.prompt);
-    if (!tokens) return tl::unexpected(to_api_error(tokens.error()));
+    if (!tokens) return tl::unexpected(to_api_error(tokens.error(), request.names));
     EchoedPrompt echoed{.tokens = std::move(*tokens)};
     if (const auto* text = std::get_if<TextPrompt>(&one.prompt)) {
       echoed.text = text->text;
     } else {
       auto detokenized = engine.detokenize(echoed.tokens);
-      if (!detokenized) return tl::unexpected(to_api_error(detokenized.error()));
+      if (!detokenized) return tl::unexpected(to_api_error(detokenized.error(), request.names));
       echoed.text = std::move(*detokenized);
     }
     one.prompt = echoed.tokens;

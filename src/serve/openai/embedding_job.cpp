@@ -34,6 +34,10 @@ std::string base64(std::span<const std::byte> bytes) {
   return text;
 }
 
+ErrorInfo api_error_of(const EngineError& error) {
+  return to_api_error(error, {.prompt = "input"});
+}
+
 }  // namespace
 
 EmbeddingJob::EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request,
@@ -68,7 +72,7 @@ void EmbeddingJob::send(size_t index) {
     state_.ids.push_back(*id);
     return;
   }
-  if (!state_.error) state_.error = to_api_error(id.error());
+  if (!state_.error) state_.error = api_error_of(id.error());
   --state_.n_in_work;
 }
 
@@ -76,7 +80,7 @@ void EmbeddingJob::on_event(size_t index, const TokenEvent& event) {
   if (!event.summary) return;
   {
     const std::lock_guard lock(mutex_);
-    if (event.error && !state_.error) state_.error = to_api_error(*event.error);
+    if (event.error && !state_.error) state_.error = api_error_of(*event.error);
     vectors_[index] = event.embedding;
     shorten(vectors_[index], request_.n_dimensions);
     n_tokens_ += event.summary->usage.prompt_tokens;

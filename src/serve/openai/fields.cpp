@@ -13,7 +13,8 @@ namespace candor::openai {
 
 std::string shown(const Json& value) {
   constexpr size_t kMost = 40;
-  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  if (value.is_array()) return fmt::format("an array of {}", value.size());
+  if (value.is_object()) return "an object";
   std::string text = to_text(value);
   if (text.size() <= kMost) return text;
   text.resize(complete_utf8_prefix(std::string_view(text).substr(0, kMost)));
@@ -97,13 +98,11 @@ void Fields::accept(std::initializer_list<const char*> names) {
 
 void Fields::refuse(const char* name, std::string message, std::string code) {
   if (fault_) return;
-  fault_ = ErrorInfo{
-      .message = std::move(message), .param = path_.empty() ? name : path_ + "." + name, .code = std::move(code)};
+  fault_ = ErrorInfo{.message = std::move(message), .param = path_of(name), .code = std::move(code)};
 }
 
 void Fields::refuse_type(const char* name, const Json& value, const std::string& expected) {
-  const std::string full = path_.empty() ? name : path_ + "." + name;
-  refuse(name, fmt::format("{} is {}, expected {}", full, shown(value), expected));
+  refuse(name, fmt::format("{} is {}, expected {}", path_of(name), shown(value), expected));
 }
 
 std::vector<std::string> Fields::unknown() const {

@@ -34,6 +34,8 @@ class Fields {
   void accept(std::initializer_list<const char*> names);
 
   bool has(const char* name) const;
+  // As messages name it: "structured_outputs.regex".
+  std::string path_of(const char* name) const { return path_.empty() ? name : path_ + "." + name; }
   void refuse(const char* name, std::string message, std::string code = {});
   void refuse_with(ErrorInfo error) {
     if (!fault_) fault_ = std::move(error);

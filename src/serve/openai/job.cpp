@@ -7,6 +7,7 @@ namespace candor::openai {
 
 void Job::start(const ApiRequest& request) {
   is_stream_ = request.stream;
+  names_ = request.names;
   n_per_prompt_ = static_cast<size_t>(request.n_choices);
   n_open_ = request.requests.size();
   for (size_t i = 0; i < request.requests.size() && !is_cancelled_; ++i) {
@@ -25,7 +26,7 @@ bool Job::submit(const ApiRequest& request, size_t prompt) {
   const auto on_event = [self = shared_from_this(), prompt](const TokenEvent& event) { self->push(prompt, event); };
   const auto id = engine_.submit(request.requests[prompt], on_event);
   if (!id) {
-    fail(to_api_error(id.error()));
+    fail(to_api_error(id.error(), names_));
     return false;
   }
   const std::lock_guard lock(mutex_);
@@ -73,7 +74,7 @@ void Job::drain() {
 void Job::take(const Arrived& arrived) {
   if (is_over_ || is_cancelled_) return;
   if (arrived.event.error) {
-    fail(to_api_error(*arrived.event.error));
+    fail(to_api_error(*arrived.event.error, names_));
     return cancel_requests();
   }
   const auto emit = [this](const Json& chunk) { sink_->chunk(to_text(chunk)); };

@@ -76,6 +76,7 @@ class Job final : public Work, public std::enable_shared_from_this<Job> {
   http::WorkerPool& workers_;
   bool is_stream_ = false;
   size_t n_per_prompt_ = 1;
+  FieldNames names_;
 
   // Of the worker that drains, or starts.
   std::unique_ptr<Reply> reply_;

@@ -111,7 +111,10 @@ void Service::tokenize(Exchange& exchange, const Shared&) {
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);
   if (fields.fault()) return answer(exchange, *fields.fault());
   const auto tokens = engine_.tokenize(prompt);
-  if (!tokens) return answer(exchange, to_api_error(tokens.error()));
+  if (!tokens) {
+    const FieldNames names{.prompt = fields.has("messages") ? "messages" : fields.has("prompt") ? "prompt" : "content"};
+    return answer(exchange, to_api_error(tokens.error(), names));
+  }
   Json reply = {{"tokens", Json::array()}, {"count", tokens->size()}, {"max_model_len", engine_.info().n_ctx}};
   for (const TokenId id : *tokens) {
     reply["tokens"].push_back(with_pieces ? Json{{"id", id}, {"piece", engine_.piece(id)}} : Json(id));
@@ -131,7 +134,7 @@ void Service::detokenize(Exchange& exchange, const Shared&) {
   }
   if (fields.fault()) return answer(exchange, *fields.fault());
   const auto text = engine_.detokenize(std::get<TokenPrompt>(prompts.front()));
-  if (!text) return answer(exchange, to_api_error(text.error()));
+  if (!text) return answer(exchange, to_api_error(text.error(), {.prompt = "tokens"}));
   answer(exchange, Json{{"content", *text}, {"prompt", *text}});
 }
 
@@ -144,7 +147,7 @@ void Service::apply_template(Exchange& exchange, const Shared&) {
   const auto chat = read_chat_prompt(fields);
   if (fields.fault()) return answer(exchange, *fields.fault());
   const auto prompt = engine_.apply_template(*chat);
-  if (!prompt) return answer(exchange, to_api_error(prompt.error()));
+  if (!prompt) return answer(exchange, to_api_error(prompt.error(), {.prompt = "messages"}));
   answer(exchange, Json{{"prompt", *prompt}});
 }
 
