@@ -1,17 +1,20 @@
 //! Constraints on generated text: compile, mask, accept, roll back.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::TokenId;
-use llguidance::{Matcher, ParserFactory};
+use llguidance::{panic_utils, Matcher, ParserFactory};
 use serde_json::Value;
 
 use crate::error::{clip, Error, Result, Status};
+use crate::grammar_cache::Compiled;
 use crate::guard::run_bounded;
-use crate::regex_masks::RegexMasks;
+use crate::state_masks::StateMasks;
 use crate::tok_env::TokEnvironment;
+use crate::token_trees::TokenTrees;
 use crate::unique_names::{NameTokens, UniqueNames};
 use crate::{rewrite, schema_check, syntax_check, value_check};
 
@@ -31,8 +34,7 @@ pub enum Kind {
 
 pub struct Constraint {
     matcher: Matcher,
-    /// Of a regular expression; empty for other kinds.
-    masks: Arc<RegexMasks>,
+    masks: Arc<StateMasks>,
     eos_tokens: Vec<TokenId>,
     n_tokens: usize,
     /// End-of-sequence tokens accepted after the matcher had stopped by itself; it does not count them.
@@ -125,50 +127,57 @@ fn grammar(kind: Kind, source: &str) -> Result<TopLevelGrammar> {
     }
 }
 
-fn matcher(factory: &ParserFactory, grammar: TopLevelGrammar, located: impl Fn(&str) -> Error) -> Result<Matcher> {
-    checked(Matcher::new(factory.create_parser(grammar)), located)
+/// What compiling needs of a vocabulary; on another thread.
+#[derive(Clone)]
+struct Compiler {
+    factory: Arc<ParserFactory>,
+    trees: Arc<TokenTrees>,
 }
 
-fn regex_matcher(factory: &ParserFactory, source: &str, masks: Arc<RegexMasks>) -> Result<Matcher> {
-    let parser = factory.create_parser(grammar(Kind::Regex, source)?).map(|mut parser| {
-        parser.bias_computer = masks;
-        parser
-    });
-    checked(Matcher::new(parser), |message| Error::invalid(format!("regex: {message}")))
-}
-
-fn checked(mut matcher: Matcher, located: impl Fn(&str) -> Error) -> Result<Matcher> {
-    if let Some(message) = matcher.get_error() {
-        return Err(compile_error(&message, located));
-    }
-    // The first mask fills caches that every fork shares, and shows a grammar that nothing satisfies.
-    let mask = matcher.compute_mask_or_eos().map_err(|e| compile_error(&e.to_string(), located))?;
-    if mask.is_zero() {
-        return Err(Error::invalid("constraint: no text of this vocabulary satisfies it"));
-    }
-    Ok(matcher)
-}
-
-/// The schema as it stands or, where the compiler refuses it, as `rewrite` puts it.
-fn schema_matcher(factory: &ParserFactory, source: &str) -> Result<Matcher> {
-    syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema")?;
-    let schema = parse_json(source, "schema")?;
-    value_check::unique_keys(source)?;
-    schema_check::check(&schema)?;
-    let compiled = |schema: &Value| {
-        let grammar = TopLevelGrammar::from_json_schema(schema.clone());
-        matcher(factory, grammar, |message| schema_check::locate(schema, message))
-    };
-    compiled(&schema).or_else(|first| {
-        if first.status == Status::Internal || !rewrite::may_help(&schema) {
-            return Err(first);
+impl Compiler {
+    fn compile(&self, kind: Kind, source: &str) -> Result<Compiled> {
+        match kind {
+            Kind::JsonSchema => self.schema(source),
+            Kind::Regex => self.parse(grammar(kind, source)?, |message| Error::invalid(format!("regex: {message}"))),
+            _ => self.parse(grammar(kind, source)?, |message| Error::invalid(format!("grammar: {message}"))),
         }
-        let second = rewrite::plain(&schema).and_then(|plain| {
-            schema_check::check(&plain)?;
-            compiled(&plain)
-        });
-        second.map_err(|error| if first.status == Status::Unsupported { error } else { first })
-    })
+    }
+
+    fn parse(&self, grammar: TopLevelGrammar, located: impl Fn(&str) -> Error) -> Result<Compiled> {
+        let failed = |error: &dyn std::fmt::Display| compile_error(&error.to_string(), &located);
+        let mut parser = self.factory.create_parser(grammar).map_err(|e| failed(&e))?;
+        parser.start_without_prompt();
+        let mut compiled = Compiled::new(parser, Arc::new(StateMasks::new(self.trees.clone(), self.factory.slicer())));
+        // The first mask fills caches that every copy has, and shows a grammar that nothing satisfies.
+        let first = AssertUnwindSafe(|| compiled.parser.compute_mask());
+        let mask = panic_utils::catch_unwind(first).map_err(|e| failed(&e))?;
+        if mask.is_zero() {
+            return Err(Error::invalid("constraint: no text of this vocabulary satisfies it"));
+        }
+        Ok(compiled)
+    }
+
+    /// The schema as it stands or, where the compiler refuses it, as `rewrite` puts it.
+    fn schema(&self, source: &str) -> Result<Compiled> {
+        syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema")?;
+        let schema = parse_json(source, "schema")?;
+        value_check::unique_keys(source)?;
+        schema_check::check(&schema)?;
+        let compiled = |schema: &Value| {
+            let grammar = TopLevelGrammar::from_json_schema(schema.clone());
+            self.parse(grammar, |message| schema_check::locate(schema, message))
+        };
+        compiled(&schema).or_else(|first| {
+            if first.status == Status::Internal || !rewrite::may_help(&schema) {
+                return Err(first);
+            }
+            let second = rewrite::plain(&schema).and_then(|plain| {
+                schema_check::check(&plain)?;
+                compiled(&plain)
+            });
+            second.map_err(|error| if first.status == Status::Unsupported { error } else { first })
+        })
+    }
 }
 
 fn compile_error(message: &str, located: impl Fn(&str) -> Error) -> Error {
@@ -190,18 +199,14 @@ pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constra
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::limit(format!("constraint has {} bytes, more than {MAX_SOURCE_BYTES}", source.len())));
     }
-    let source = source.to_string();
-    let factory = env.factory.clone();
-    let masks = Arc::new(RegexMasks::new(factory.slicer()));
-    let regex_masks = masks.clone();
-    let matcher = run_bounded("constraint", COMPILE_TIME, move || match kind {
-        Kind::JsonSchema => schema_matcher(&factory, &source),
-        Kind::Regex => regex_matcher(&factory, &source, regex_masks),
-        _ => matcher(&factory, grammar(kind, &source)?, |message| Error::invalid(format!("grammar: {message}"))),
-    })?;
-    let is_json = matches!(kind, Kind::JsonSchema | Kind::JsonObject);
-    let names = is_json.then(|| Names::of(env.name_tokens.clone()));
-    Ok(Constraint { matcher, masks, eos_tokens: env.eos_tokens.clone(), n_tokens: env.n_tokens, n_late_eos: 0, names })
+    if let Some(compiled) = env.grammars.get(kind, source) {
+        return Ok(Constraint::of(env, kind, compiled));
+    }
+    let compiler = Compiler { factory: env.factory.clone(), trees: env.trees.clone() };
+    let owned = source.to_string();
+    let compiled = run_bounded("constraint", COMPILE_TIME, move || compiler.compile(kind, &owned))?;
+    env.grammars.put(kind, source, &compiled);
+    Ok(Constraint::of(env, kind, compiled))
 }
 
 fn run_error(error: impl std::fmt::Display) -> Error {
@@ -209,6 +214,18 @@ fn run_error(error: impl std::fmt::Display) -> Error {
 }
 
 impl Constraint {
+    fn of(env: &TokEnvironment, kind: Kind, compiled: Compiled) -> Constraint {
+        let is_json = matches!(kind, Kind::JsonSchema | Kind::JsonObject);
+        Constraint {
+            matcher: Matcher::new(Ok(compiled.parser)),
+            masks: compiled.masks,
+            eos_tokens: env.eos_tokens.clone(),
+            n_tokens: env.n_tokens,
+            n_late_eos: 0,
+            names: is_json.then(|| Names::of(env.name_tokens.clone())),
+        }
+    }
+
     pub fn fork(&self) -> Constraint {
         Constraint {
             matcher: self.matcher.clone(),

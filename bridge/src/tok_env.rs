@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use llguidance::api::ParserLimits;
-use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::ParserFactory;
 
 use crate::error::{Error, Result};
+use crate::grammar_cache::GrammarCache;
+use crate::token_trees::TokenTrees;
 use crate::unique_names::NameTokens;
 
 const MAX_TOKENS: usize = 1 << 22;
@@ -16,6 +17,8 @@ const MAX_TOKEN_BYTES: usize = 1000;
 
 pub struct TokEnvironment {
     pub(crate) factory: Arc<ParserFactory>,
+    pub(crate) trees: Arc<TokenTrees>,
+    pub(crate) grammars: GrammarCache,
     pub(crate) name_tokens: Arc<NameTokens>,
     pub(crate) eos_tokens: Vec<TokenId>,
     pub(crate) n_tokens: usize,
@@ -50,10 +53,23 @@ pub fn new(words: &[&[u8]], is_special: &[bool], eos_tokens: &[TokenId]) -> Resu
     let trie = TokTrie::from(&info, &marked).with_eos_tokens(eos_tokens);
     // Not canonical: the bridge does not know the model's tokenizer, so that no tokens are forced and every split is allowed.
     let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-    let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &SlicedBiasComputer::general_slices())
+    let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &[])
         .map_err(|e| Error::internal(format!("vocabulary: {e}")))?;
     factory.quiet();
     *factory.limits_mut() = ParserLimits { verbose_errors: false, ..ParserLimits::default() };
-    let name_tokens = Arc::new(NameTokens::of(env, words.len()));
-    Ok(TokEnvironment { factory: Arc::new(factory), name_tokens, eos_tokens: eos_tokens.to_vec(), n_tokens: words.len() })
+    let trees = Arc::new(TokenTrees::of(env.tok_trie()));
+    Ok(TokEnvironment {
+        factory: Arc::new(factory),
+        trees,
+        grammars: GrammarCache::default(),
+        name_tokens: Arc::new(NameTokens::of(env, words.len())),
+        eos_tokens: eos_tokens.to_vec(),
+        n_tokens: words.len(),
+    })
 }
+
+/// It is shared between threads behind a pointer that the compiler cannot see.
+const _: fn() = || {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<TokEnvironment>();
+};

@@ -134,6 +134,46 @@ fn a_state_met_again_has_the_mask_of_its_first_time() {
 }
 
 #[test]
+fn a_grammar_compiled_before_is_a_copy_of_its_own() {
+    let env = env();
+    let schema = r#"{"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]}"#;
+    let others: Vec<String> = (0..70).map(|n| format!("[a-z]{{{n}}}x")).collect();
+    for round in 0..3 {
+        let mut c = compile(&env, Kind::JsonSchema, schema).unwrap();
+        assert!(c.accept(u32::from(b'{')).unwrap(), "round {round} begins at the start");
+        feed(&mut c, "\"a\":\"xyz").unwrap();
+        assert!(!c.accept(u32::from(b'w')).unwrap() && c.accept(u32::from(b'"')).unwrap());
+        let again = compile(&env, Kind::JsonSchema, schema).unwrap();
+        assert_eq!(allowed(&mut again.fork()), allowed(&mut compile(&env, Kind::JsonObject, "").unwrap()));
+        if round == 1 {
+            for other in &others {
+                compile(&env, Kind::Regex, other).unwrap(); // more than are kept
+            }
+        }
+    }
+    assert!(matches(&env, Kind::Choice, r#"["a"]"#, "a"));
+    assert!(matches(&env, Kind::Lark, "start: \"b\"", "b"));
+    assert!(compile(&env, Kind::Regex, r#"["a"]"#).is_ok_and(|mut c| feed(&mut c, "\"").is_ok()));
+    // a class, not a choice
+}
+
+#[test]
+fn threads_may_compile_the_same_at_once() {
+    let env = env();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let env = &env;
+            scope.spawn(move || {
+                for n in 0..40 {
+                    let n = (n + thread) % 5 + 1;
+                    assert!(matches(env, Kind::Regex, &format!("(ab){{{n}}}"), &"ab".repeat(n)));
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn special_tokens_are_never_text_and_the_end_is_allowed_only_at_the_end() {
     let env = env();
     let mut c = compile(&env, Kind::Regex, "(?s:.*)</s>(?s:.*)").unwrap();
