@@ -138,16 +138,18 @@ impl Compiler {
     fn compile(&self, kind: Kind, source: &str) -> Result<Compiled> {
         match kind {
             Kind::JsonSchema => self.schema(source),
-            Kind::Regex => self.parse(grammar(kind, source)?, |message| Error::invalid(format!("regex: {message}"))),
-            _ => self.parse(grammar(kind, source)?, |message| Error::invalid(format!("grammar: {message}"))),
+            Kind::Regex => self.parse(kind, grammar(kind, source)?, |message| Error::invalid(format!("regex: {message}"))),
+            _ => self.parse(kind, grammar(kind, source)?, |message| Error::invalid(format!("grammar: {message}"))),
         }
     }
 
-    fn parse(&self, grammar: TopLevelGrammar, located: impl Fn(&str) -> Error) -> Result<Compiled> {
+    fn parse(&self, kind: Kind, grammar: TopLevelGrammar, located: impl Fn(&str) -> Error) -> Result<Compiled> {
         let failed = |error: &dyn std::fmt::Display| compile_error(&error.to_string(), &located);
         let mut parser = self.factory.create_parser(grammar).map_err(|e| failed(&e))?;
         parser.start_without_prompt();
-        let mut compiled = Compiled::new(parser, Arc::new(StateMasks::new(self.trees.clone(), self.factory.slicer())));
+        // Lark has lexemes that end before a text which is looked at.
+        let masks = StateMasks::new(self.trees.clone(), self.factory.slicer(), kind != Kind::Lark);
+        let mut compiled = Compiled::new(parser, Arc::new(masks));
         // The first mask fills caches that every copy has, and shows a grammar that nothing satisfies.
         let first = AssertUnwindSafe(|| compiled.parser.compute_mask());
         let mask = panic_utils::catch_unwind(first).map_err(|e| failed(&e))?;
@@ -165,7 +167,7 @@ impl Compiler {
         schema_check::check(&schema)?;
         let compiled = |schema: &Value| {
             let grammar = TopLevelGrammar::from_json_schema(schema.clone());
-            self.parse(grammar, |message| schema_check::locate(schema, message))
+            self.parse(Kind::JsonSchema, grammar, |message| schema_check::locate(schema, message))
         };
         compiled(&schema).or_else(|first| {
             if first.status == Status::Internal || !rewrite::may_help(&schema) {

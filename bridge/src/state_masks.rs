@@ -24,6 +24,8 @@ pub struct StateMasks {
     /// Walks the vocabulary with the parser.
     plain: Arc<SlicedBiasComputer>,
     known: Mutex<HashMap<StateID, Arc<StateMask>>>,
+    /// Where a lexeme ends tells all; not so in grammars that look behind the end of a lexeme.
+    ends_alike: bool,
 }
 
 /// The tokens of one state.
@@ -42,8 +44,8 @@ struct Crossing {
 #[derive(Clone, Copy)]
 enum Step<State> {
     Inside(State),
-    /// Out of the lexeme, with whether the state before and the byte say all about it.
-    Crosses(bool),
+    /// Out of the lexeme with the byte; the state says which lexemes that ends.
+    Crosses(StateID),
     Refused,
 }
 
@@ -56,10 +58,10 @@ fn step(recognizer: &mut ParserRecognizer<'_>, state: StateID, byte: u8) -> Step
         if is_refused {
             Step::Refused
         } else {
-            Step::Crosses(true)
+            Step::Crosses(state)
         }
     } else if next.has_lowest_match() {
-        Step::Crosses(false)
+        Step::Crosses(next)
     } else {
         Step::Inside(next)
     }
@@ -90,7 +92,7 @@ impl Steps {
     fn find(&mut self, recognizer: &mut ParserRecognizer<'_>, state: usize, byte: u8) -> Step<usize> {
         let found = match step(recognizer, self.states[state], byte) {
             Step::Inside(next) => Step::Inside(self.number(next)),
-            Step::Crosses(is_alike) => Step::Crosses(is_alike),
+            Step::Crosses(end) => Step::Crosses(end),
             Step::Refused => Step::Refused,
         };
         if let Some(steps) = self.known.get_mut(state) {
@@ -158,8 +160,9 @@ impl PlainText {
 struct Sorting<'a> {
     trees: &'a TokenTrees,
     mask: StateMask,
-    /// Crossings by the state before and the byte.
-    known: HashMap<(usize, u8), usize>,
+    /// Crossings by the state and the byte that end a lexeme.
+    known: HashMap<(StateID, u8), usize>,
+    ends_alike: bool,
 }
 
 impl Sorting<'_> {
@@ -194,15 +197,16 @@ impl Sorting<'_> {
                     at += 1;
                     continue;
                 }
-                Step::Crosses(is_alike) => self.add_crossing(is_alike.then_some((before, node.byte)), &bytes, at),
+                Step::Crosses(end) => self.add_crossing(end, &bytes, at),
                 Step::Refused => {}
             }
             at = node.end();
         }
     }
 
-    fn add_crossing(&mut self, key: Option<(usize, u8)>, path: &[u8], node: usize) {
+    fn add_crossing(&mut self, end: StateID, path: &[u8], node: usize) {
         let n_crossings = self.mask.crossings.len();
+        let key = path.last().filter(|_| self.ends_alike || !end.has_lowest_match()).map(|byte| (end, *byte));
         let index = key.map_or(n_crossings, |key| *self.known.entry(key).or_insert(n_crossings));
         if index == n_crossings {
             self.mask.crossings.push(Crossing { path: path.to_vec(), nodes: vec![] });
@@ -212,14 +216,19 @@ impl Sorting<'_> {
 }
 
 impl StateMasks {
-    pub fn new(trees: Arc<TokenTrees>, plain: Arc<SlicedBiasComputer>) -> StateMasks {
-        StateMasks { trees, plain, known: Mutex::new(HashMap::new()) }
+    pub fn new(trees: Arc<TokenTrees>, plain: Arc<SlicedBiasComputer>, ends_alike: bool) -> StateMasks {
+        StateMasks { trees, plain, known: Mutex::new(HashMap::new()), ends_alike }
     }
 
     /// For a copy of the lexer: the states that both have mean the same.
     pub fn copy(&self) -> StateMasks {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        StateMasks { trees: self.trees.clone(), plain: self.plain.clone(), known: Mutex::new(known) }
+        StateMasks {
+            trees: self.trees.clone(),
+            plain: self.plain.clone(),
+            known: Mutex::new(known),
+            ends_alike: self.ends_alike,
+        }
     }
 
     pub fn n_bytes(&self) -> usize {
@@ -241,7 +250,7 @@ impl StateMasks {
             return mask.clone();
         }
         let empty = StateMask { inside: self.trie().alloc_token_set(), crossings: vec![] };
-        let mut sorting = Sorting { trees: &self.trees, mask: empty, known: HashMap::new() };
+        let mut sorting = Sorting { trees: &self.trees, mask: empty, known: HashMap::new(), ends_alike: self.ends_alike };
         sorting.sort(recognizer, state);
         let mask = Arc::new(sorting.mask);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -335,16 +344,18 @@ mod tests {
         Arc::new(ApproximateTokEnv::new(TokTrie::from(&info, &words).with_eos_tokens(&[256])))
     }
 
-    fn grammars() -> Vec<TopLevelGrammar> {
-        let schema = |text: &str| TopLevelGrammar::from_json_schema(serde_json::from_str(text).unwrap());
-        let lark = |text: &str| TopLevelGrammar::from_lark(text.to_string());
+    /// With whether their lexemes end alike.
+    fn grammars() -> Vec<(TopLevelGrammar, bool)> {
+        let schema = |text: &str| (TopLevelGrammar::from_json_schema(serde_json::from_str(text).unwrap()), true);
+        let regex = |text: &str| (TopLevelGrammar::from_regex(text), true);
+        let lark = |text: &str| (TopLevelGrammar::from_lark(text.to_string()), false);
         vec![
             schema(r#"{"type": "object"}"#),
             schema(r#"{"type": "array", "items": {"type": "string", "minLength": 2, "maxLength": 9}, "maxItems": 4}"#),
             schema(r#"{"properties": {"an": {"type": "number"}, "ot": {"enum": ["red", "é", null, 1]}, "a": {"type": "string", "pattern": "^[a-e]+@.{2,4}$"}}, "required": ["a"], "additionalProperties": {"type": "integer", "minimum": -7, "maximum": 190}}"#),
             schema(r#"{"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "maxLength": 5}, {"const": {"a": [1]}}]}"#),
-            TopLevelGrammar::from_regex("([a-e]+ ){1,9}[0-9]{2}"),
-            TopLevelGrammar::from_regex("(a|日本|\"é)*\n?"),
+            regex("([a-e]+ ){1,9}[0-9]{2}"),
+            regex("(a|日本|\"é)*\n?"),
             lark("start: item (\",\" item)*\nitem: /[a-e]+/ | NUMBER \"-\"* | \"ab\" | \"(\" start \")\"\nNUMBER: /[0-9]+(\\.[0-9]+)?/\n%ignore / +/"),
             lark("start: word \"end\" tail\nword[lazy]: /[a-z ]*:/\ntail[suffix=\",\"]: /[a-e0-9]*/"),
         ]
@@ -364,10 +375,10 @@ mod tests {
         factory.quiet();
         let trees = Arc::new(TokenTrees::of(env.tok_trie()));
         let mut n_masks = 0;
-        for grammar in grammars() {
+        for (grammar, ends_alike) in grammars() {
             let walked = factory.create_parser(grammar.clone()).unwrap();
             let mut sorted = factory.create_parser(grammar.clone()).unwrap();
-            sorted.bias_computer = Arc::new(StateMasks::new(trees.clone(), factory.slicer()));
+            sorted.bias_computer = Arc::new(StateMasks::new(trees.clone(), factory.slicer(), ends_alike));
             for seed in 0..12 {
                 let mut random = Random(seed);
                 let (mut walked, mut sorted) = (walked.clone(), sorted.clone());
