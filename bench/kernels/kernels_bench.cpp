@@ -1,4 +1,4 @@
-// Speed of every weight format at M = 1, 8 and 512 with one thread, and of attention, as shares of the limits that
+// Speed of every weight format at M = 1, 8, 16 and 512 with one thread, and of attention, as shares of the limits that
 // this machine showed in the same run. CANDOR_ISA chooses the instruction set. Standard Google Benchmark options:
 //   candor_bench_kernels --benchmark_filter=Q4_K --benchmark_repetitions=5
 
@@ -141,7 +141,7 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
 
 void add_all(const Machine& machine) {
   for (const DType dtype : kFormats) {
-    for (const int64_t n_rows : {int64_t{1}, int64_t{8}, kManyRows}) {
+    for (const int64_t n_rows : {int64_t{1}, int64_t{8}, int64_t{16}, kManyRows}) {
       const std::string name = std::string(dtype_info(dtype).name) + "/M" + std::to_string(n_rows);
       benchmark::RegisterBenchmark(name.c_str(), [machine, dtype, n_rows](benchmark::State& state) {
         bench_matmul(state, machine, dtype, n_rows);
