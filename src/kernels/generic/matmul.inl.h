@@ -1,4 +1,4 @@
-// Matrix products on packed weights. A tile multiplies units (some hundred k of 16 outputs) of kPanels panels with a
+// Matrix products on packed weights. A tile multiplies units (some hundred k of 16 outputs) of a panel or two with a
 // few rows, its sums in registers. A single tile takes the weights as they are packed; for several, units are unpacked
 // once.
 
@@ -21,6 +21,19 @@ constexpr int tile_size(int n_rows, int largest) {
   return largest;
 }
 
+// The least tile_rows of a chunk with several tiles.
+constexpr int least_of_several(int largest) {
+  return tile_size((largest + 2) / 2, largest);
+}
+
+template <class Product, int n>
+constexpr size_t tile_bytes(int tile_rows) {
+  if constexpr (n > 1) {
+    if (tile_rows < n) return tile_bytes<Product, smaller_tile(n)>(tile_rows);
+  }
+  return sizeof(typename Product::template RowTile<n>);
+}
+
 // A chunk's rows and where its working memory lies in MatmulArgs::scratch.
 template <class Product>
 struct MatmulChunk {
@@ -28,13 +41,18 @@ struct MatmulChunk {
 
   typename Product::Unit* units;  // [kPanels]
   float* acc;                     // [panel of the group][padded row][16]
-  std::byte* tiles;               // small chunks: of every unit; else of one
+  RowLayout layout;
+  size_t panel_stride;
+  std::byte* tiles;  // small chunks: of every unit; else of one
   int32_t first_row;
   int32_t n_rows;
-  int32_t n_tiles;  // of one size: eight rows are four and four, not six and two
+  int32_t n_tiles;  // of one size: sixteen rows are eight and eight, not twelve and four
   int32_t tile_rows;
+  int64_t n_panels;  // that a tile takes
+  size_t bytes_of_tile;
 
-  MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n) : first_row(first), n_rows(n) {
+  MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n)
+      : layout(a.shape.dtype, a.shape.n_in), panel_stride(panel_bytes(a.shape)), first_row(first), n_rows(n) {
     static_assert(Product::kPanels * sizeof(typename Product::Unit) <= kScratchUnitBytes);
     static_assert(kPanelGroup * kScratchRows * kPanelRows * sizeof(float) <= kScratchSumBytes);
     static_assert(sizeof(FullTile) <= kScratchRowBytes * Product::kRows);
@@ -47,12 +65,14 @@ struct MatmulChunk {
     n_tiles = (n + Product::kRows - 1) / Product::kRows;
     tile_rows = tile_size((n + n_tiles - 1) / n_tiles, Product::kRows);
     n_tiles = (n + tile_rows - 1) / tile_rows;
+    n_panels = Product::panels_of(tile_rows);
+    bytes_of_tile = tile_bytes<Product, Product::kRows>(tile_rows);
   }
 
   bool is_small() const { return n_rows <= kSmallRows; }
   bool is_read() const { return n_tiles == 1; }
   int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
-  size_t tiles_bytes() const { return static_cast<size_t>(n_tiles) * sizeof(FullTile); }  // of one unit
+  size_t tiles_bytes() const { return static_cast<size_t>(n_tiles) * bytes_of_tile; }  // of one unit
 };
 
 template <class Product>
@@ -67,50 +87,50 @@ inline void prepare_tile(const MatmulArgs& a, const MatmulChunk<Product>& chunk,
   if constexpr (n > 1) {
     if (chunk.tile_rows < n) return prepare_tile<Product, smaller_tile(n)>(a, chunk, first_row, k, dst);
   }
-  const size_t stride = encoded_row_bytes(encoding_of(a.shape.dtype), a.shape.n_in);
   const int32_t last = chunk.n_rows - 1;
   const std::byte* rows[n];
   for (int32_t r = 0; r < n; ++r) {
     const int32_t row = chunk.first_row + (first_row + r < last ? first_row + r : last);
-    rows[r] = a.activations + static_cast<size_t>(row) * stride;
+    rows[r] = a.activations + static_cast<size_t>(row) * chunk.layout.stride;
   }
   auto* tile = reinterpret_cast<typename Product::template RowTile<n>*>(dst);
-  tile->prepare(rows, a.shape.n_in, k, depth_at<Product>(a, k));
+  tile->prepare(rows, chunk.layout, k, depth_at<Product>(a, k));
 }
 
 template <class Product>
 inline void prepare_rows(const MatmulArgs& a, const MatmulChunk<Product>& chunk, int64_t k, std::byte* dst) {
   for (int32_t i = 0; i < chunk.n_tiles; ++i) {
     prepare_tile<Product, Product::kRows>(a, chunk, i * chunk.tile_rows, k, dst);
-    dst += sizeof(typename MatmulChunk<Product>::FullTile);
+    dst += chunk.bytes_of_tile;
   }
 }
 
-// n: at least chunk.tile_rows.
-template <class Product, int n, class Source>
+// chunk.tile_rows: from least to n.
+template <class Product, int n, int least, class Source>
 inline void multiply_tile(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tile,
                           float* acc, Ahead& ahead) {
-  if constexpr (n > 1) {
+  if constexpr (n > least) {
     if (chunk.tile_rows < n) {
-      return multiply_tile<Product, smaller_tile(n)>(chunk, weights, n_k, tile, acc, ahead);
+      return multiply_tile<Product, smaller_tile(n), least>(chunk, weights, n_k, tile, acc, ahead);
     }
   }
   const auto& rows = *reinterpret_cast<const typename Product::template RowTile<n>*>(tile);
   Product::template tile<n>(weights, n_k, rows, acc, chunk.acc_stride(), ahead);
 }
 
-// One unit of kPanels panels, `apart` bytes from one to the other.
+// One unit of chunk.n_panels panels, `apart` bytes from one to the other.
 template <class Product>
 inline void multiply_panels(const MatmulChunk<Product>& chunk, const uint8_t* src, size_t apart, int n_k,
-                            const std::byte* tile, float* acc, Ahead& ahead) {
+                            const std::byte* tiles, float* acc, Ahead& ahead) {
   if (chunk.is_read()) {
-    const auto weights = Product::read(src, apart, n_k, chunk.units);
-    return multiply_tile<Product, Product::kRows>(chunk, weights, n_k, tile, acc, ahead);
+    const auto weights = Product::read(src, apart, n_k, chunk.n_panels, chunk.units);
+    return multiply_tile<Product, Product::kRows, 1>(chunk, weights, n_k, tiles, acc, ahead);
   }
-  const auto weights = Product::unpack(src, apart, n_k, chunk.units, ahead);
+  constexpr int kLeast = least_of_several(Product::kRows);
+  const auto weights = Product::unpack(src, apart, n_k, chunk.n_panels, chunk.units, ahead);
   for (int32_t i = 0; i < chunk.n_tiles; ++i) {
-    multiply_tile<Product, Product::kRows>(chunk, weights, n_k, tile, acc, ahead);
-    tile += sizeof(typename MatmulChunk<Product>::FullTile);
+    multiply_tile<Product, Product::kRows, kLeast>(chunk, weights, n_k, tiles, acc, ahead);
+    tiles += chunk.bytes_of_tile;
     acc += 16 * chunk.tile_rows;
   }
 }
@@ -123,14 +143,15 @@ inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, in
 
 // One unit of n_group panels. src: of the first; next: of the panel whose turn comes after them.
 template <class Product>
-inline void multiply_unit(const MatmulArgs& a, const MatmulChunk<Product>& chunk, const uint8_t* src,
-                          const uint8_t* next, int n_k, int64_t n_group, const std::byte* tiles) {
-  const size_t stride = panel_bytes(a.shape);
-  const int n_steps = chunk.n_tiles * Product::kTileSteps + (chunk.is_read() ? 0 : Product::kUnpackSteps);
-  for (int64_t i = 0; i < n_group; i += Product::kPanels) {
+inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src, const uint8_t* next, int n_k,
+                          int64_t n_group, const std::byte* tiles) {
+  const size_t stride = chunk.panel_stride;
+  const int n_unpack_steps = chunk.is_read() ? 0 : static_cast<int>(chunk.n_panels) * Product::kUnpackSteps;
+  const int n_steps = chunk.n_tiles * Product::kTileSteps + n_unpack_steps;
+  for (int64_t i = 0; i < n_group; i += chunk.n_panels) {
     const uint8_t* at = src + static_cast<size_t>(i) * stride;
-    const uint8_t* after = i + Product::kPanels < n_group ? at + Product::kPanels * stride : next;
-    Ahead ahead(after, Product::bytes_of_unit(n_k), Product::kPanels, stride, n_steps);
+    const uint8_t* after = i + chunk.n_panels < n_group ? at + static_cast<size_t>(chunk.n_panels) * stride : next;
+    Ahead ahead(after, Product::bytes_of_unit(n_k), static_cast<int>(chunk.n_panels), stride, n_steps);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;
     multiply_panels<Product>(chunk, at, apart, n_k, tiles, chunk.acc + i * chunk.acc_stride(), ahead);
@@ -141,11 +162,11 @@ inline void multiply_unit(const MatmulArgs& a, const MatmulChunk<Product>& chunk
 template <class Product>
 inline void multiply_chunk(const MatmulArgs& a, const MatmulChunk<Product>& chunk) {
   const int64_t n_in = a.shape.n_in;
-  const size_t stride = panel_bytes(a.shape);
+  const size_t stride = chunk.panel_stride;
   for (int64_t k = 0; chunk.is_small() && k < n_in; k += Product::kDepth) {
     prepare_rows<Product>(a, chunk, k, chunk.tiles + static_cast<size_t>(k / Product::kDepth) * chunk.tiles_bytes());
   }
-  const int64_t largest_group = chunk.is_small() ? Product::kPanels : kPanelGroup;
+  const int64_t largest_group = chunk.is_small() ? chunk.n_panels : kPanelGroup;
   for (int64_t p = a.panel_begin; p < a.panel_end;) {
     const int64_t n_group = a.panel_end - p < largest_group ? a.panel_end - p : largest_group;
     const auto* group = reinterpret_cast<const uint8_t*>(a.weights) + static_cast<size_t>(p) * stride;
@@ -157,8 +178,8 @@ inline void multiply_chunk(const MatmulArgs& a, const MatmulChunk<Product>& chun
       if (!chunk.is_small()) prepare_rows<Product>(a, chunk, k, chunk.tiles);
       const bool is_last = k + n_k == n_in;
       const uint8_t* after = src + Product::bytes_of_unit(n_k);
-      multiply_unit<Product>(a, chunk, src, is_last ? group + static_cast<size_t>(n_group) * stride : after, n_k,
-                             n_group, tiles);
+      multiply_unit<Product>(chunk, src, is_last ? group + static_cast<size_t>(n_group) * stride : after, n_k, n_group,
+                             tiles);
       src = after;
       if (chunk.is_small()) tiles += chunk.tiles_bytes();
     }

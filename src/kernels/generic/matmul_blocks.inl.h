@@ -9,14 +9,18 @@ struct BlockProduct {
   static constexpr PackedFormat kPacked = Traits::kPacked;
   static constexpr int kDepth = kUnit;
   static constexpr int kPanels = kDotPanels;
-  static constexpr int kRows = kTileRows;
+  static constexpr int kRows = kTallRows;
   static constexpr int kEights = kUnit / 32;
   static constexpr int kDots = RowTile<1>::kDots;  // of a super-block
   static constexpr int kDotsOfEight = kDots / kEights;
   static constexpr int kPairs = RowTile<1>::kPairs;
-  // Steps of Ahead in unpacking, and in a tile.
-  static constexpr int kUnpackSteps = kPanels * kEights;
+  // Steps of Ahead in unpacking a panel, and in a tile.
+  static constexpr int kUnpackSteps = kEights;
   static constexpr int kTileSteps = kEights;
+
+  static constexpr int panels_of(int n_rows) { return n_rows > kTileRows ? 1 : kPanels; }
+  template <int n>
+  static constexpr int kPanelsOf = panels_of(n);
 
   static size_t bytes_of_unit(int n_k) { return unit_bytes(kPacked, n_k); }
 
@@ -40,17 +44,18 @@ struct BlockProduct {
     }
   };
 
-  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, Unit* units, Ahead& ahead) {
-    for (int p = 0; p < kPanels; ++p) unpack_unit<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p], ahead);
+  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units, Ahead& ahead) {
+    for (int64_t p = 0; p < n_panels; ++p)
+      unpack_unit<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p], ahead);
     return {units};
   }
-  static Packed read(const uint8_t* src, size_t apart, int n_k, Unit* units) {
-    for (int p = 0; p < kPanels; ++p) unpack_header<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p]);
+  static Packed read(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units) {
+    for (int64_t p = 0; p < n_panels; ++p) unpack_header<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p]);
     const uint8_t* low = src + unit_header_bytes(kPacked, n_k);
     return {units, low, low + low_plane_bytes(kPacked, n_k), apart};
   }
 
-  // acc: [kPanels], acc_stride apart, of [n][16].
+  // acc: [panels_of(n)], acc_stride apart, of [n][16].
   template <int n, class Source>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                    Ahead& ahead) {
@@ -63,11 +68,11 @@ struct BlockProduct {
 
   template <int n>
   static inline __attribute__((always_inline)) void start_dots(const RowTile<n>& rows, int dot, I32 (*sums)[n]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < n; ++r) {
       sums[0][r] = splat_i(rows.starts[dot][r]);
 #pragma GCC unroll 2
-      for (int p = 1; p < kPanels; ++p) sums[p][r] = sums[0][r];
+      for (int p = 1; p < kPanelsOf<n>; ++p) sums[p][r] = sums[0][r];
     }
   }
 
@@ -75,14 +80,14 @@ struct BlockProduct {
   template <int n, int g, int end, class Source>
   static inline __attribute__((always_inline)) void add_groups(const Source& weights, int b, const RowTile<n>& rows,
                                                                I32 (*sums)[n]) {
-    U8 w[kPanels];
+    U8 w[kPanelsOf<n>];
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) w[p] = weights.template group<g>(p, b);
-#pragma GCC unroll 8
+    for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.template group<g>(p, b);
+#pragma GCC unroll 16
     for (int r = 0; r < n; ++r) {
       const auto* x = reinterpret_cast<const int8_t*>(&rows.codes[8 * b + g][r]);
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) sums[p][r] = dot4<Traits::kIsWide>(sums[p][r], w[p], x);
+      for (int p = 0; p < kPanelsOf<n>; ++p) sums[p][r] = dot4<Traits::kIsWide, kPanelsOf<n>>(sums[p][r], w[p], x);
     }
     if constexpr (g + 1 < end) add_groups<n, g + 1, end>(weights, b, rows, sums);
   }
@@ -92,13 +97,13 @@ struct BlockProduct {
   static inline __attribute__((always_inline)) void add_dots(const Source& weights, int b, const RowTile<n>& rows,
                                                              I32 (*total)[n]) {
     const int j = kDotsOfEight * b + d;
-    I32 sums[kPanels][n];
+    I32 sums[kPanelsOf<n>][n];
     start_dots<n>(rows, j, sums);
     add_groups<n, d * Traits::kDotGroups, (d + 1) * Traits::kDotGroups>(weights, b, rows, sums);
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
       const I32 scale = load_i(weights.units[p].scales[j * kPacked.n_groups / kDots]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) {
         total[p][r] =
             Traits::kFits16 ? madd16(total[p][r], sums[p][r], scale) : add_i(total[p][r], mul_i(sums[p][r], scale));
@@ -109,10 +114,10 @@ struct BlockProduct {
 
   template <int n, class Source>
   static void tile_super(const Source& weights, const RowTile<n>& rows, float* acc, int64_t acc_stride, Ahead& ahead) {
-    I32 total[kPanels][n];
+    I32 total[kPanelsOf<n>][n];
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 8
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) total[p][r] = splat_i(0);
     }
     for (int b = 0; b < kEights; ++b) {
@@ -120,17 +125,17 @@ struct BlockProduct {
       add_dots<n, 0>(weights, b, rows, total);
     }
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) finish_super<n>(weights.units[p], rows, total[p], acc + p * acc_stride);
+    for (int p = 0; p < kPanelsOf<n>; ++p) finish_super<n>(weights.units[p], rows, total[p], acc + p * acc_stride);
   }
 
   // sums[r] += pairs[i] * the row's sums of x, over all pairs.
   template <int n>
   static inline __attribute__((always_inline)) void add_pairs(const int32_t (*pairs)[16], const RowTile<n>& rows,
                                                               I32* sums) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kPairs; ++i) {
       const I32 pair = load_i(pairs[i]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) sums[r] = dot2(sums[r], pair, rows.pairs[i][r]);
     }
   }
@@ -141,12 +146,12 @@ struct BlockProduct {
     if constexpr (Traits::kBiasShift != 0) add_pairs<n>(unit.bias_pairs, rows, total);
     I32 mins[n];
     if constexpr (kPacked.has_min) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) mins[r] = splat_i(0);
       add_pairs<n>(unit.min_pairs, rows, mins);
     }
     const F32 d = load(unit.d[0]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < n; ++r) {
       F32 u;
       if constexpr (kPacked.has_min) {
@@ -161,22 +166,22 @@ struct BlockProduct {
   template <int n, class Source>
   static void tile_32(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                       Ahead& ahead) {
-    F32 total[kPanels][n];
+    F32 total[kPanelsOf<n>][n];
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 8
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) total[p][r] = load(acc + p * acc_stride + 16 * r);
     }
     for (int b = 0; b < n_k / 32; ++b) {
       ahead.step();
-      I32 sums[kPanels][n];
+      I32 sums[kPanelsOf<n>][n];
       start_dots<n>(rows, b, sums);
       add_groups<n, 0, 8>(weights, b, rows, sums);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) {
         const F32 dx = splat(rows.scales[b][r]);
 #pragma GCC unroll 2
-        for (int p = 0; p < kPanels; ++p) {
+        for (int p = 0; p < kPanelsOf<n>; ++p) {
           const Unit& unit = weights.units[p];
           total[p][r] = fma(mul(load(unit.d[b]), dx), to_f32(sums[p][r]), total[p][r]);
           if constexpr (kPacked.has_min) {
@@ -186,8 +191,8 @@ struct BlockProduct {
       }
     }
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 8
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
+#pragma GCC unroll 16
       for (int r = 0; r < n; ++r) store(acc + p * acc_stride + 16 * r, total[p][r]);
     }
   }

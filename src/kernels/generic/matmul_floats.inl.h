@@ -11,7 +11,7 @@ template <int n>
 struct FloatRowTile {
   const float* rows[n];
 
-  void prepare(const std::byte* const* encoded, int64_t, int64_t k, int) {
+  void prepare(const std::byte* const* encoded, const RowLayout&, int64_t k, int) {
     for (int r = 0; r < n; ++r) rows[r] = reinterpret_cast<const float*>(encoded[r]) + k;
   }
 };
@@ -26,9 +26,11 @@ struct FloatProduct {
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kIsBf16 ? kTileRowsBf16 : kTileRowsF32;
   static constexpr int kStep = 32;  // k
-  // Steps of Ahead in unpacking, and in a tile.
-  static constexpr int kUnpackSteps = kPanels * kDepth / kStep;
+  // Steps of Ahead in unpacking a panel, and in a tile.
+  static constexpr int kUnpackSteps = kDepth / kStep;
   static constexpr int kTileSteps = kDepth / kStep;
+
+  static constexpr int panels_of(int) { return kPanels; }
 
   static size_t bytes_of_unit(int n_k) {
     if (dtype == DType::kF32) return static_cast<size_t>(n_k) * 64;
@@ -61,8 +63,8 @@ struct FloatProduct {
     }
   };
 
-  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, Unit* units, Ahead& ahead) {
-    for (int p = 0; p < kPanels; ++p) {
+  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units, Ahead& ahead) {
+    for (int64_t p = 0; p < n_panels; ++p) {
       const Packed panel{src + static_cast<size_t>(p) * apart, 0};
       for (int k = 0; k < n_k; k += 2) {
         if (k % kStep == 0) ahead.step();
@@ -72,7 +74,7 @@ struct FloatProduct {
     }
     return {units};
   }
-  static Packed read(const uint8_t* src, size_t apart, int, Unit*) { return {src, apart}; }
+  static Packed read(const uint8_t* src, size_t apart, int, int64_t, Unit*) { return {src, apart}; }
 
   // acc: [kPanels], acc_stride apart, of [n][16].
   template <int n, class Source>

@@ -2,6 +2,20 @@
 // that one pointer serves any number of rows. Arrays are written in the order of their addresses, 16 lanes at a time:
 // what a store writes past the n lanes of its line belongs to the lines that are written after it.
 
+// Where an encoded row's parts begin (packed_weight.h), and the next row.
+struct RowLayout {
+  size_t stride;
+  size_t sums;
+  size_t scales;
+
+  RowLayout(DType dtype, int64_t n_in) {
+    const Encoding encoding = encoding_of(dtype);
+    stride = encoded_row_bytes(encoding, n_in);
+    sums = encoded_sums_offset(encoding, n_in);
+    scales = encoded_scales_offset(encoding, n_in);
+  }
+};
+
 inline int32_t pair_of(int low, int high) {
   return static_cast<int32_t>((static_cast<uint32_t>(high) << 16) | (static_cast<uint32_t>(low) & 0xffffu));
 }
@@ -41,22 +55,22 @@ struct BlockRowTile {
   float scales[kPacked.is_super ? 1 : 8][n];
   int32_t past_end[16];
 
-  // rows: [n] encoded rows of n_in; k: where the unit begins.
-  void prepare(const std::byte* const* rows, int64_t n_in, int64_t k, int n_k) {
+  // rows: [n] encoded rows; k: where the unit begins.
+  void prepare(const std::byte* const* rows, const RowLayout& layout, int64_t k, int n_k) {
     const std::byte* at[n];
     for (int r = 0; r < n; ++r) at[r] = rows[r] + k;
     transpose_words<n>(at, n_k / 4, codes);
     if constexpr (kPacked.is_super) {
-      prepare_super(rows, n_in, k);
+      prepare_super(rows, layout, k);
     } else {
-      prepare_32(rows, n_in, k, n_k);
+      prepare_32(rows, layout, k, n_k);
     }
   }
 
-  void prepare_super(const std::byte* const* rows, int64_t n_in, int64_t k) {
+  void prepare_super(const std::byte* const* rows, const RowLayout& layout, int64_t k) {
     int32_t words[8][16] = {};  // sums of x over 16 k, two each
     for (int r = 0; r < n; ++r) {
-      const std::byte* at = rows[r] + encoded_sums_offset(Encoding::kQ8x256, n_in) + k / 8;
+      const std::byte* at = rows[r] + layout.sums + k / 8;
       for (int w = 0; w < 8; ++w) std::memcpy(&words[w][r], at + 4 * w, 4);
     }
     prepare_starts(words);
@@ -70,7 +84,7 @@ struct BlockRowTile {
       }
     }
     for (int r = 0; r < n; ++r) {
-      std::memcpy(&scales[0][r], rows[r] + encoded_scales_offset(Encoding::kQ8x256, n_in) + k / kUnit * 4, 4);
+      std::memcpy(&scales[0][r], rows[r] + layout.scales + k / kUnit * 4, 4);
     }
   }
 
@@ -99,12 +113,11 @@ struct BlockRowTile {
     return sum;
   }
 
-  void prepare_32(const std::byte* const* rows, int64_t n_in, int64_t k, int n_k) {
+  void prepare_32(const std::byte* const* rows, const RowLayout& layout, int64_t k, int n_k) {
     const int n_blocks = n_k / 32;
     int32_t block_sums[8][16] = {};
     for (int r = 0; r < n; ++r) {
-      const auto* from =
-          reinterpret_cast<const int16_t*>(rows[r] + encoded_sums_offset(Encoding::kQ8x32, n_in)) + k / 32;
+      const auto* from = reinterpret_cast<const int16_t*>(rows[r] + layout.sums) + k / 32;
       for (int b = 0; b < n_blocks; ++b) block_sums[b][r] = from[b];
     }
     for (int b = 0; b < n_blocks; ++b) store_i(starts[b], mul_i(load_i(block_sums[b]), splat_i(-Traits::kOffset)));
@@ -112,7 +125,7 @@ struct BlockRowTile {
       for (int b = 0; b < n_blocks; ++b) store(sums[b], to_f32(load_i(block_sums[b])));
     }
     for (int r = 0; r < n; ++r) {
-      const std::byte* from = rows[r] + encoded_scales_offset(Encoding::kQ8x32, n_in) + k / 8;
+      const std::byte* from = rows[r] + layout.scales + k / 8;
       for (int b = 0; b < n_blocks; ++b) std::memcpy(&scales[b][r], from + 4 * b, 4);
     }
   }

@@ -54,20 +54,24 @@ class Ahead {
   // A unit of n_bytes in each of n_panels, stride apart, in n_steps.
   Ahead(const uint8_t* src, size_t n_bytes, int n_panels, size_t stride, int n_steps)
       : at_(src), end_(src + n_bytes), n_panels_(n_panels), stride_(stride) {
-    const size_t n_lines = (n_bytes + kLineBytes - 1) / kLineBytes;
-    step_bytes_ = (n_lines + static_cast<size_t>(n_steps) - 1) / static_cast<size_t>(n_steps) * kLineBytes;
+    const size_t n_pairs = (n_bytes + 2 * kLineBytes - 1) / (2 * kLineBytes);
+    step_bytes_ = (n_pairs + static_cast<size_t>(n_steps) - 1) / static_cast<size_t>(n_steps) * 2 * kLineBytes;
   }
 
   void step() {
     if (at_ >= end_) return;
-    const uint8_t* stop = at_ + step_bytes_;
-    for (; at_ < stop; at_ += kLineBytes) {
-      prefetch(at_);
-      if (n_panels_ > 1) prefetch(at_ + stride_);
-    }
+    for (int p = 0; p < n_panels_; ++p) ask(at_ + static_cast<size_t>(p) * stride_);
+    at_ += step_bytes_;
   }
 
  private:
+  void ask(const uint8_t* at) const {
+    for (const uint8_t* stop = at + step_bytes_; at < stop; at += 2 * kLineBytes) {
+      prefetch(at);
+      prefetch(at + kLineBytes);
+    }
+  }
+
   const uint8_t* at_;
   const uint8_t* end_;
   size_t step_bytes_;

@@ -2,7 +2,8 @@
 
 constexpr bool kDotIsSigned = true;  // vpmaddubsw would saturate on weights above 128: those come signed
 constexpr int kDotPanels = 1;
-constexpr int kTileRows = 4;      // 8 registers of dots of 16
+constexpr int kTileRows = 4;          // 8 registers of dots of 16
+constexpr int kTallRows = kTileRows;  // of one panel
 constexpr int kTileRowsF32 = 6;   // 12 registers of sums
 constexpr int kTileRowsBf16 = 3;  // two chains for each of 6
 constexpr int kQueryTile = 2;     // queries of attention that a micro-kernel holds, two chains each
@@ -223,7 +224,7 @@ CANDOR_INLINE __m256i dot4_half(__m256i acc, __m256i w, __m256i x) {
       is_wide ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
   return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, ones));
 }
-template <bool is_wide>
+template <bool is_wide, int = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
   int32_t four;
   __builtin_memcpy(&four, x, 4);

@@ -2,7 +2,8 @@
 
 constexpr bool kDotIsSigned = false;
 constexpr int kDotPanels = 2;
-constexpr int kTileRows = 6;      // 12 dots + 12 sums + 2 of weights + scale, activation of 32 registers
+constexpr int kTileRows = 6;   // of two panels: 12 dots + 12 sums + 2 of weights + scale, activation of 32 registers
+constexpr int kTallRows = 12;  // of one: 12 dots + 12 sums + 2 of weights + scale, mask
 constexpr int kTileRowsF32 = 12;  // 24 sums + 2 of weights + an activation
 constexpr int kTileRowsBf16 = 6;  // two chains for each of 12
 constexpr int kQueryTile = 8;     // queries of attention that a micro-kernel holds, two chains each
@@ -190,17 +191,27 @@ CANDOR_INLINE float max_tree(F32 a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+// As instructions: gcc 12 moves sums from register to register around the intrinsics, and does not read x in place.
 CANDOR_INLINE I32 madd16(I32 acc, I32 a, I32 scale) {
-  return _mm512_dpwssd_epi32(acc, a, scale);
+  __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(scale));
+  return acc;
 }
 CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
-  return _mm512_dpwssd_epi32(acc, w, _mm512_set1_epi32(x));
+  return madd16(acc, w, _mm512_set1_epi32(x));
 }
-template <bool is_wide>
+template <bool is_wide, int n_panels = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
-  int32_t four;
-  __builtin_memcpy(&four, x, 4);
-  return _mm512_dpbusd_epi32(acc, w.v, _mm512_set1_epi32(four));
+  if constexpr (n_panels == 1) {
+    struct Four {
+      int8_t x[4];
+    };
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(w.v), "m"(*reinterpret_cast<const Four*>(x)));
+  } else {
+    int32_t four;
+    __builtin_memcpy(&four, x, 4);
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(w.v), "v"(_mm512_set1_epi32(four)));
+  }
+  return acc;
 }
 
 CANDOR_INLINE U8 load_u(const uint8_t* p) {

@@ -3,7 +3,8 @@
 
 constexpr bool kDotIsSigned = true;
 constexpr int kDotPanels = 1;
-constexpr int kTileRows = 3;      // 12 dots + 12 sums + 4 of weights + an activation of 32 registers
+constexpr int kTileRows = 3;          // 12 dots + 12 sums + 4 of weights + an activation of 32 registers
+constexpr int kTallRows = kTileRows;  // of one panel
 constexpr int kTileRowsF32 = 4;   // 16 sums + 4 of weights + an activation
 constexpr int kTileRowsBf16 = 2;  // two chains for each of 8
 constexpr int kQueryTile = 2;     // queries of attention that a micro-kernel holds, two chains each
@@ -219,7 +220,7 @@ CANDOR_INLINE int32x4_t dot4_quarter(int32x4_t acc, int8x16_t w, int8x16_t x) {
     return vaddq_s32(acc, vpaddq_s32(low, high));
   }
 }
-template <bool is_wide>
+template <bool is_wide, int = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
   int32_t four;
   __builtin_memcpy(&four, x, 4);

@@ -4,6 +4,7 @@ constexpr bool kDotIsSigned = false;  // dot4 takes unsigned weights up to 255
 // Panels and activation rows that a micro-kernel of matmul holds.
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 2;
+constexpr int kTallRows = kTileRows;  // of one panel
 constexpr int kTileRowsF32 = 2;
 constexpr int kTileRowsBf16 = 2;
 constexpr int kQueryTile = 1;  // queries of attention that a micro-kernel holds, two chains each
@@ -188,7 +189,7 @@ inline I32 dot2(I32 acc, I32 w, int32_t x) {
   CANDOR_LANES(I32, acc.v[i] + static_cast<int16_t>(w.v[i]) * low + static_cast<int16_t>(w.v[i] >> 16) * high);
 }
 // acc[r] + sum over i < 4 of w[4 r + i] * x[i]; w unsigned, x signed.
-template <bool is_wide>
+template <bool is_wide, int = kDotPanels>
 inline I32 dot4(I32 acc, U8 w, const int8_t* x) {
   CANDOR_LANES(I32,
                acc.v[i] + w.v[4 * i] * x[0] + w.v[4 * i + 1] * x[1] + w.v[4 * i + 2] * x[2] + w.v[4 * i + 3] * x[3]);
