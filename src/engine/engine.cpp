@@ -135,6 +135,16 @@ Result<RequestId> Engine::Impl::submit(const Request& request, Callback callback
 }
 
 Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback callback) {
+  auto active = read_request(request);
+  if (!active) return active.error();
+  (*active)->callback = callback ? std::move(callback) : [](const TokenEvent&) {};
+  auto id = inbox.submit(std::move(*active));
+  if (!id) return engine::to_public(std::move(id).error());
+  return *id;
+}
+
+Result<std::unique_ptr<engine::ActiveRequest>> Engine::Impl::read_request(const Request& request) {
+  const engine::Inbox::Reading reading(inbox);
   const int64_t now_ns = clock.now_ns();
   auto tokens = reader.read(request.prompt);
   if (!tokens) return tokens.error();
@@ -143,13 +153,10 @@ Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback 
   auto active = engine::prepare_request(request, std::move(*tokens), limits, now_ns);
   if (!active) return active.error();
   (*active)->summary.usage.truncated_tokens = *n_truncated;
-  (*active)->callback = callback ? std::move(callback) : [](const TokenEvent&) {};
   if (request.constraint) {
     if (auto constrained = constrain_choices(*request.constraint, **active); !constrained) return constrained.error();
   }
-  auto id = inbox.submit(std::move(*active));
-  if (!id) return engine::to_public(std::move(id).error());
-  return *id;
+  return active;
 }
 
 Result<void> Engine::Impl::check_room(int32_t n_coming) {

@@ -26,6 +26,7 @@ struct Engine::Impl {
   Result<RequestId> submit(const Request& request, Callback callback);
   Result<void> check_room(int32_t n_coming);
   Result<RequestId> submit_checked(const Request& request, Callback callback);
+  Result<std::unique_ptr<engine::ActiveRequest>> read_request(const Request& request);
   Result<std::unique_ptr<constrain::Constraint>> compile(const ConstraintSpec& spec);
   Result<void> constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request);
   Result<const constrain::GrammarCompiler*> compiler();

@@ -14,7 +14,7 @@ Expected<void> Inbox::room_for(int32_t n_sequences) const {
 
 Expected<void> Inbox::check_room(int32_t n_coming) const {
   const std::lock_guard lock(mutex_);
-  return room_for(n_coming + 1);
+  return room_for(n_coming + n_reading_ + 1);
 }
 
 Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {

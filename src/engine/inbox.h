@@ -2,6 +2,7 @@
 // What callers ask of the engine thread, in order of arrival. Bounded by the number of choices in work. Every method
 // may be called from any thread; wait() belongs to the engine thread.
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,19 @@ class Inbox {
  public:
   explicit Inbox(int32_t max_in_work) : max_in_work_(max_in_work) {}
 
-  // kOverloaded when no room is left for one answer more beside n_coming others.
+  // One request that is being read, and will be submitted behind this.
+  class Reading {
+   public:
+    explicit Reading(Inbox& inbox) : inbox_(inbox) { ++inbox_.n_reading_; }
+    ~Reading() { --inbox_.n_reading_; }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    Inbox& inbox_;
+  };
+
+  // kOverloaded when no room is left for one answer more beside n_coming others and what is being read.
   Expected<void> check_room(int32_t n_coming) const;
   // Numbers the request, leaving a number for each of its sequences, and queues it; kOverloaded when as many as are
   // allowed are in work.
@@ -45,6 +58,8 @@ class Inbox {
 
   // Constant after construction.
   const int32_t max_in_work_;
+
+  std::atomic<int32_t> n_reading_{0};
   // Guarded by mutex_.
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -335,6 +335,18 @@ TEST(load, those_for_whom_there_is_no_room_are_told_at_once) {
               statuses[429] + statuses[503], percentile(refused_ms, 0.5), percentile(refused_ms, 0.99));
 }
 
+TEST(load, as_many_as_there_is_room_for_are_let_in_at_once) {
+  RunningOptions options = Running::defaults();
+  options.engine.max_running = 4;
+  options.engine.max_queued = 12;
+  Running running(options);
+  const std::string text = user_says("Tell me a story", 60).dump();
+  const std::string bytes =
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " +
+      std::to_string(text.size()) + "\r\n\r\n" + text;
+  for (const TimedReply& timed : ask_at_once(running.port(), bytes, 16)) EXPECT_EQ(timed.reply.status, 200);
+}
+
 // The bytes of a completion request; its body has `n_bytes`.
 std::string completion_head(size_t n_bytes) {
   return "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(n_bytes) + "\r\n\r\n";

@@ -115,7 +115,7 @@ std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
   return route->generates ? refuse_for_room() : std::nullopt;
 }
 
-// Those that are being read take room as well: a crowd that is read to the last only to be refused waits for it.
+// Those that wait to be read take room as well: a crowd that is read to the last only to be refused waits for it.
 std::optional<HttpResponse> Service::refuse_for_room() {
   const auto room = engine_.check_room(n_being_read_);
   if (room) return std::nullopt;
@@ -132,8 +132,8 @@ void Service::handle(std::shared_ptr<Exchange> exchange) {
   const int32_t n_taken = route->generates ? 1 : 0;
   n_being_read_ += n_taken;
   const auto read = [this, route, exchange, n_taken] {
-    run(*route, exchange);
     n_being_read_ -= n_taken;
+    run(*route, exchange);
   };
   if (workers_.try_post(read)) return;
   n_being_read_ -= n_taken;

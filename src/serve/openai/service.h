@@ -108,7 +108,7 @@ class Service final : public http::Handler {
   MetricsPage metrics_;
   std::atomic<bool> is_draining_{false};
   std::atomic<int32_t> n_jobs_{0};
-  std::atomic<int32_t> n_being_read_{0};  // to be generated, and not yet submitted
+  std::atomic<int32_t> n_being_read_{0};  // to be generated, and not yet begun by a worker
   std::atomic<uint64_t> n_replies_ever_{0};
   std::vector<std::atomic<int32_t>> jobs_of_key_;  // the last: without a key
   // Guarded by mutex_.
