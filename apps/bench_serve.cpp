@@ -57,7 +57,8 @@ Json describe(const Engine& engine) {
           {"n_ctx", info.n_ctx},
           {"kv_blocks", info.kv_blocks},
           {"step_costs", costs},
-          {"attend_ns", info.costs.attend_ns}};
+          {"attend_ns", info.costs.attend_ns},
+          {"out_row_ms", info.costs.out_row_ms}};
 }
 
 // n_ctx: 0 = unknown.

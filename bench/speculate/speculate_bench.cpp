@@ -261,6 +261,7 @@ int run(int argc, char** argv) {
                        {"backend", info.backend_description},
                        {"draft", info.draft_path.filename().string()},
                        {"step_costs", costs},
+                       {"out_row_ms", info.costs.out_row_ms},
                        {"draft_ms", info.costs.draft_ms},
                        {"draft_read_ms", info.costs.draft_read_ms},
                        {"steps", times.report()},

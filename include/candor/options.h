@@ -19,8 +19,9 @@ enum class Speculation : std::uint8_t {
   kDraft,  // what a smaller model of the same vocabulary says, EngineOptions::draft_path
 };
 
-// What a step is expected to take, on which plans are made: rows alone, by measured points, and what each pair of a row
-// and a position that it looks at adds. Given to open(), the same requests in the same order give the same plans.
+// What a step is expected to take, on which plans are made: rows alone, by measured points, what each pair of a row and
+// a position that it looks at adds, and each row with logits beyond the first. Given to open(), the same requests in the
+// same order give the same plans.
 struct StepCosts {
   struct Point {
     std::int32_t n_rows = 0;
@@ -28,6 +29,7 @@ struct StepCosts {
   };
   std::vector<Point> points{};  // ascending by n_rows, from 1; ms must not fall
   double attend_ns = 0;
+  double out_row_ms = 0;
   double draft_ms = 0;       // one guess of the draft model, chosen as a request's tokens are
   double draft_read_ms = 0;  // each token of a text that it reads before its first guess
 };

@@ -30,7 +30,7 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
 draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
   const int64_t n_past = sequence.n_tokens() - 1;
   const auto step_ns = [&](int32_t n) {
-    return static_cast<double>(costs_.step_ns(n_rows + n, sched::attended_pairs(n_past, 1 + n)));
+    return static_cast<double>(costs_.step_ns(n_rows + n, sched::attended_pairs(n_past, 1 + n), n_rows + n));
   };
   const double n_waiting = static_cast<double>(decoding_.size());
   double reading_ns = 0.0;

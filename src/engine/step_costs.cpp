@@ -18,7 +18,7 @@ namespace {
 constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
 constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 16, 64};
-constexpr int32_t kMostOutRows = 16;        // steps of up to so many rows have logits of each, as when they decode
+constexpr int32_t kOutRows = 16;            // rows that all have logits, as when they decode
 constexpr int32_t kFarRows = 16;            // rows that look far back
 constexpr int32_t kFarPositions = 2048;     // and how far, where the context has as much
 constexpr int kMostRepetitions = 40;        // the least is taken
@@ -48,7 +48,7 @@ int64_t least_of(Run&& run) {
   return least;
 }
 
-// Steps of one sequence of n_rows rows after n_past others; the tokens are the lowest ids.
+// Steps of one sequence of n_rows rows after n_past others, the last n_out with logits; the tokens are the lowest ids.
 class Trial {
  public:
   Trial(backend::Backend& backend, model::Model& model, backend::KvStore& kv)
@@ -56,19 +56,19 @@ class Trial {
     std::iota(blocks_.begin(), blocks_.end(), 0);
   }
 
-  int64_t least_ns(int32_t n_rows, int32_t n_past) {
-    return least_of([&](int) { return run(n_rows, n_past); });
+  int64_t least_ns(int32_t n_rows, int32_t n_past, int32_t n_out = 1) {
+    return least_of([&](int) { return run(n_rows, n_past, n_out); });
   }
 
  private:
-  int64_t run(int32_t n_rows, int32_t n_past) {
+  int64_t run(int32_t n_rows, int32_t n_past, int32_t n_out) {
     std::vector<TokenId> tokens(static_cast<size_t>(n_rows));
     std::vector<int32_t> positions(tokens.size());
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i) % model_.spec().vocab;
     std::iota(positions.begin(), positions.end(), n_past);
     const backend::SeqSlice slice{0, n_rows, n_past};
-    std::vector<int32_t> out_rows(n_rows <= kMostOutRows ? tokens.size() : 1);
-    std::iota(out_rows.begin(), out_rows.end(), n_rows - static_cast<int32_t>(out_rows.size()));
+    std::vector<int32_t> out_rows(static_cast<size_t>(n_out));
+    std::iota(out_rows.begin(), out_rows.end(), n_rows - n_out);
     const int32_t n_blocks = ceil_div(n_past + n_rows, backend::kBlockTokens);
     const backend::StepBatch batch{.tokens = tokens,
                                    .positions = positions,
@@ -146,7 +146,9 @@ Expected<void> check_costs(const StepCosts& costs) {
     }
     before = point;
   }
-  for (const auto& [name, ms] : {std::pair("draft_ms", costs.draft_ms), {"draft_read_ms", costs.draft_read_ms}}) {
+  for (const auto& [name, ms] : {std::pair("out_row_ms", costs.out_row_ms),
+                                 {"draft_ms", costs.draft_ms},
+                                 {"draft_read_ms", costs.draft_read_ms}}) {
     if (ms >= 0.0 && ms <= kMaxMs) continue;
     return refuse(std::string(name) + " is " + std::to_string(ms) + ", expected 0 to " + std::to_string(kMaxMs));
   }
@@ -159,6 +161,7 @@ sched::CostModel to_model(const StepCosts& costs) {
   for (const StepCosts::Point& point : costs.points)
     model.points.push_back({point.n_rows, std::llround(point.ms * 1e6)});
   model.attend_ps = std::llround(costs.attend_ns * 1e3);
+  model.out_row_ns = std::llround(costs.out_row_ms * 1e6);
   return model;
 }
 
@@ -173,6 +176,10 @@ StepCosts measure_costs(LoadedModel& loaded) {
     if (n_rows > n_most) break;
     before_ms = std::max(before_ms, to_ms(trial.least_ns(n_rows, 0)));
     costs.points.push_back({n_rows, before_ms});
+  }
+  if (n_most >= kOutRows) {
+    const int64_t ns = trial.least_ns(kOutRows, 0, kOutRows) - trial.least_ns(kOutRows, 0);
+    costs.out_row_ms = std::max(0.0, to_ms(ns) / (kOutRows - 1));
   }
   const int32_t n_past = std::min(loaded.n_ctx() - kFarRows, kFarPositions);
   if (n_most < kFarRows || n_past < kFarRows) return costs;

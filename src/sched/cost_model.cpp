@@ -12,13 +12,13 @@ int64_t along(const CostPoint& a, const CostPoint& b, int64_t n_rows) {
 
 }  // namespace
 
-int64_t CostModel::step_ns(int64_t n_rows, int64_t n_attended) const {
+int64_t CostModel::step_ns(int64_t n_rows, int64_t n_attended, int64_t n_out_rows) const {
   if (points.empty() || n_rows == 0) return 0;
-  const int64_t attend_ns = n_attended * attend_ps / 1000;
-  if (points.size() == 1) return points[0].ns + attend_ns;
+  const int64_t further_ns = n_attended * attend_ps / 1000 + std::max<int64_t>(0, n_out_rows - 1) * out_row_ns;
+  if (points.size() == 1) return points[0].ns + further_ns;
   auto end = std::ranges::find_if(points, [n_rows](const CostPoint& point) { return point.n_rows >= n_rows; });
   end = std::clamp(end, points.begin() + 1, points.end() - 1);
-  return along(*(end - 1), *end, n_rows) + attend_ns;
+  return along(*(end - 1), *end, n_rows) + further_ns;
 }
 
 }  // namespace candor::sched

@@ -35,6 +35,7 @@ void Scheduler::share_rows(const StepBudget& budget) {
   row_shares_.assign(running_.size(), {});
   n_rows_ = 0;
   n_attended_ = 0;
+  n_out_ = 0;
   n_shown_left_ = std::max(budget.max_shown_rows, 1);
   share_decoding();
   share_drafts(budget);
@@ -43,7 +44,9 @@ void Scheduler::share_rows(const StepBudget& budget) {
 
 void Scheduler::share_decoding() {
   for (size_t i = 0; i < running_.size(); ++i) {
-    if (running_[i]->n_pending() == 1) give_rows(i, 1);
+    if (running_[i]->n_pending() != 1) continue;
+    give_rows(i, 1);
+    ++n_out_;
   }
 }
 
@@ -57,6 +60,7 @@ void Scheduler::share_drafts(const StepBudget& budget) {
     if (n <= 0) continue;
     n_attended_ += attended_pairs(sequence.n_tokens(), n);
     n_rows_ += n;
+    n_out_ += n;
     n_out_left -= n;
     row_shares_[i].n_draft = static_cast<int32_t>(n);
   }
@@ -80,7 +84,7 @@ void Scheduler::share_prompts(const StepBudget& budget) {
     const int32_t n_b = running_[b]->n_pending();
     return n_a != n_b ? n_a < n_b : a < b;
   });
-  const int64_t alone_ns = options_.costs.step_ns(n_rows_, n_attended_);
+  const int64_t alone_ns = options_.costs.step_ns(n_rows_, n_attended_, n_out_);
   limit_ns_ = n_rows_ == 0                ? std::numeric_limits<int64_t>::max()
               : budget.decode_step_ns > 0 ? budget.decode_step_ns
                                           : alone_ns * kStretchPercent / 100;
@@ -103,7 +107,8 @@ int32_t Scheduler::rows_that_fit(size_t i, int32_t n_most) const {
   int32_t high = rows_that_show(i, std::max(0, std::min(n_most, sequence.n_pending() - n_given)));
   while (low < high) {
     const int32_t n = low + (high - low + 1) / 2;
-    const bool fits = options_.costs.step_ns(n_rows_ + n, n_attended_ + attended_pairs(n_past, n)) <= limit_ns_;
+    const int64_t n_attended = n_attended_ + attended_pairs(n_past, n);
+    const bool fits = options_.costs.step_ns(n_rows_ + n, n_attended, n_out_) <= limit_ns_;
     (fits ? low : high) = fits ? n : n - 1;
   }
   return low;
@@ -163,7 +168,7 @@ void Scheduler::build_batch() {
   plan_.n_prefill_rows = 0;
   plan_.n_draft_rows = 0;
   plan_.n_shown_rows = 0;
-  plan_.expected_ns = options_.costs.step_ns(n_rows_, n_attended_);
+  plan_.expected_ns = options_.costs.step_ns(n_rows_, n_attended_, n_out_);
   for (size_t i = 0; i < running_.size(); ++i) {
     if (row_shares_[i].n_rows > 0) append_slice(*running_[i], row_shares_[i]);
   }

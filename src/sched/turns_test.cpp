@@ -30,6 +30,14 @@ TEST(cost_model, runs_straight_between_points_and_on_past_the_last) {
   EXPECT_EQ(attended_pairs(10, 3), 11 + 12 + 13);
 }
 
+TEST(cost_model, logits_are_paid_for_by_row) {
+  CostModel costs = linear_costs();
+  costs.out_row_ns = 10'000;
+  EXPECT_EQ(costs.step_ns(6, 0), 1'500'000);
+  EXPECT_EQ(costs.step_ns(6, 0, 6), 1'550'000);
+  EXPECT_EQ(costs.step_ns(6, 0, 0), 1'500'000);
+}
+
 TEST(fair_share, a_key_that_comes_back_has_neither_credit_nor_debt) {
   FairShare shares;
   shares.open(1);

@@ -230,6 +230,7 @@ TEST_F(Choices, costs_are_taken_as_given_or_measured_and_refused_where_they_make
   EXPECT_NE(refused({.points = {{4, 2.0}, {8, 1.0}}}).find("no less time"), std::string::npos);
   EXPECT_NE(refused({.points = {{0, 2.0}}}).find("0 rows"), std::string::npos);
   EXPECT_NE(refused({.points = {{1, 2.0}}, .attend_ns = -1}).find("attend_ns"), std::string::npos);
+  EXPECT_NE(refused({.points = {{1, 2.0}}, .out_row_ms = -1}).find("out_row_ms"), std::string::npos);
   EXPECT_NE(refused({.points = {{1, 2.0}}}, std::numeric_limits<double>::quiet_NaN()).find("step_ms"),
             std::string::npos);
 }
