@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct ServeOptions {
+struct BenchServeOptions {
   std::optional<std::string> model, trace, key;
   std::vector<std::string> positionals;
   std::optional<int64_t> n_requests, n_prompt, n_new, n_shared, max_in_flight, n_ctx, n_threads, max_running, seed,
@@ -30,7 +30,7 @@ struct ServeOptions {
   bool in_process = false, no_prefix_cache = false, json = false;
 };
 
-EngineOptions engine_options(const ServeOptions& o, const std::filesystem::path& model) {
+EngineOptions engine_options(const BenchServeOptions& o, const std::filesystem::path& model) {
   EngineOptions options;
   options.model_path = model;
   options.backend = o.backend;
@@ -62,7 +62,7 @@ Json describe(const Engine& engine) {
 }
 
 // n_ctx: 0 = unknown.
-LoadSpec load_spec(const ServeOptions& o, int32_t n_ctx) {
+LoadSpec load_spec(const BenchServeOptions& o, int32_t n_ctx) {
   constexpr int32_t kNoLimit = 1 << 24;
   LoadSpec spec{.n_requests = o.n_requests.value_or(64),
                 .n_prompt = static_cast<int32_t>(o.n_prompt.value_or(256)),
@@ -75,13 +75,13 @@ LoadSpec load_spec(const ServeOptions& o, int32_t n_ctx) {
   return spec;
 }
 
-LoadRunOptions run_options(const ServeOptions& o) {
+LoadRunOptions run_options(const BenchServeOptions& o) {
   return {.max_in_flight = o.max_in_flight.value_or(0),
           .n_shared = static_cast<int32_t>(o.n_shared.value_or(0)),
           .seed = static_cast<uint64_t>(o.seed.value_or(1))};
 }
 
-Json report_of(const ServeOptions& o, const LoadRun& run, const Load& load, std::string& text) {
+Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load, std::string& text) {
   for (const LoadRecord& record : run.records) {
     if (record.error.empty()) continue;
     say_warning(record.error);
@@ -95,7 +95,7 @@ Json report_of(const ServeOptions& o, const LoadRun& run, const Load& load, std:
   return report;
 }
 
-Expected<Json> run_scenario(Engine& engine, const ServeOptions& o, std::string& text) {
+Expected<Json> run_scenario(Engine& engine, const BenchServeOptions& o, std::string& text) {
   if (o.disturb) {
     CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
     text = disturb_text(report);
@@ -114,7 +114,7 @@ bool is_url(const std::string& text) {
   return text.starts_with("http://") || text.starts_with("https://");
 }
 
-Expected<Json> ask_server(const ServeOptions& o, std::string& text) {
+Expected<Json> ask_server(const BenchServeOptions& o, std::string& text) {
   CANDOR_ASSIGN(const RemoteServer server,
                 find_server(o.positionals.front(), o.key.value_or(""), o.model.value_or("")));
   CANDOR_ASSIGN(const Load load, make_load(load_spec(o, server.n_ctx)));
@@ -123,7 +123,7 @@ Expected<Json> ask_server(const ServeOptions& o, std::string& text) {
   return json;
 }
 
-int run_remote(const ServeOptions& o) {
+int run_remote(const BenchServeOptions& o) {
   if (o.disturb || o.prefix)
     return say_error("bench serve: --disturb and --prefix look into an engine: add --in-process"), kUserInput;
   std::string text;
@@ -133,7 +133,7 @@ int run_remote(const ServeOptions& o) {
   return kDone;
 }
 
-int run(const ServeOptions& o) {
+int run(const BenchServeOptions& o) {
   if (!o.in_process && !o.positionals.empty() && is_url(o.positionals.front())) return run_remote(o);
   if (!o.in_process)
     return say_error("bench serve: which server? Give its URL, or add --in-process for an engine here"), kUserInput;
@@ -156,7 +156,7 @@ int run(const ServeOptions& o) {
 
 void add_bench_serve(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand("serve", "many requests at once: TTFT, ITL, TPOT, E2E, goodput");
-  const auto o = std::make_shared<ServeOptions>();
+  const auto o = std::make_shared<BenchServeOptions>();
   constexpr int64_t kMax = 1 << 20;
   command->add_option("target", o->positionals, "[URL | MODEL]");
   command->add_option("-m,--model", o->model, "the model's file; of a server, its name there")->type_name("MODEL");

@@ -132,7 +132,7 @@ Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std:
   return json;
 }
 
-std::string to_text(const nlohmann::ordered_json& json) {
+std::string text_of(const nlohmann::ordered_json& json) {
   std::string out =
       fmt::format("perplexity     {:.4f} over {} tokens in windows of {}\n", json["perplexity"].get<double>(),
                   json["tokens"].get<int64_t>(), json["window"].get<int64_t>());
@@ -151,7 +151,7 @@ int run(const EvalOptions& options) {
   if (!asked) return say_error(asked.error().message), kUserInput;
   auto json = evaluate(options, asked->model, asked->text);
   if (!json) return say_error(json.error().message), kUserInput;
-  write_out(options.json ? json->dump(2) + "\n" : to_text(*json));
+  write_out(options.json ? json->dump(2) + "\n" : text_of(*json));
   return kDone;
 }
 

@@ -44,3 +44,15 @@ function(candor_compile_quickly target)
     target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
+
+# Under sanitizers most of the time goes into headers and what they instantiate: several sources are compiled as one.
+# Names of anonymous namespaces are therefore unique in the target.
+function(candor_compile_together target)
+  if(NOT CANDOR_SANITIZE)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # fixtures in a source that another one includes
+  endif()
+endfunction()

@@ -28,7 +28,7 @@ Loaded load(const MemoryModelFile& file, const LoadOptions& options = {}) {
   return {std::move(backend), std::move(model)};
 }
 
-std::string refusal(const MemoryModelFile& file) {
+std::string load_refusal(const MemoryModelFile& file) {
   const Loaded loaded = load(file);
   return loaded.model ? "" : loaded.model.error().message;
 }
@@ -70,7 +70,7 @@ TEST(model, a_missing_tensor_is_named_with_the_shape_that_it_should_have) {
     const auto file = make_tiny_model({});
     const std::string shape = to_string(file->find(name)->shape);
     file->remove_tensor(name);
-    const std::string message = refusal(*file);
+    const std::string message = load_refusal(*file);
     EXPECT_NE(message.find(name), std::string::npos) << message;
     EXPECT_NE(message.find(shape), std::string::npos) << message;
   }
@@ -80,7 +80,7 @@ TEST(model, a_tensor_of_another_shape_is_named_with_both_shapes) {
   const auto file = make_tiny_model({});
   file->remove_tensor("blk.1.attn_k.weight");
   file->add_tensor("blk.1.attn_k.weight", DType::kF32, {2, {64, 32}}, floats(2048, 0.5f));
-  const std::string message = refusal(*file);
+  const std::string message = load_refusal(*file);
   EXPECT_NE(message.find("tensor \"blk.1.attn_k.weight\": shape [64, 32]; expected [32, 64]"), std::string::npos)
       << message;
 }
@@ -89,14 +89,14 @@ TEST(model, a_tensor_without_a_place_is_refused_by_name) {
   for (const char* name : {"blk.2.attn_k.weight", "blk.0.attn_sinks.weight", "output.bias"}) {
     const auto file = make_tiny_model({});
     file->add_tensor(name, DType::kF32, {1, {16}}, floats(16, 1.0f));
-    EXPECT_NE(refusal(*file).find(name), std::string::npos);
+    EXPECT_NE(load_refusal(*file).find(name), std::string::npos);
   }
 }
 
 TEST(model, tensors_that_can_be_computed_are_ignored) {
   const auto file = make_tiny_model({});
   file->add_tensor("blk.1.attn_rot_embd", DType::kF32, {1, {8}}, floats(8, 1.0f));
-  EXPECT_EQ(refusal(*file), "");
+  EXPECT_EQ(load_refusal(*file), "");
 }
 
 TEST(model, norms_and_biases_that_are_not_finite_are_refused_by_name) {
@@ -105,7 +105,7 @@ TEST(model, norms_and_biases_that_are_not_finite_are_refused_by_name) {
       const auto file = make_tiny_model({.has_biases = true});
       file->remove_tensor(name);
       file->add_tensor(name, DType::kF32, {1, {64}}, floats(64, value));
-      const std::string message = refusal(*file);
+      const std::string message = load_refusal(*file);
       EXPECT_NE(message.find(name), std::string::npos) << message;
       EXPECT_NE(message.find("element 0"), std::string::npos) << message;
     }
@@ -116,7 +116,7 @@ TEST(model, a_norm_in_a_block_format_is_refused) {
   const auto file = make_tiny_model({});
   file->remove_tensor("output_norm.weight");
   file->add_tensor("output_norm.weight", DType::kQ8_0, {1, {64}}, std::vector<std::byte>(68));
-  EXPECT_NE(refusal(*file).find("\"output_norm.weight\": dtype Q8_0"), std::string::npos);
+  EXPECT_NE(load_refusal(*file).find("\"output_norm.weight\": dtype Q8_0"), std::string::npos);
 }
 
 TEST(model, the_fingerprint_depends_on_architecture_and_content) {

@@ -10,14 +10,14 @@
 namespace candor::text {
 namespace {
 
-std::unique_ptr<Tokenizer> open(const candor::testing::MemoryModelFile& file) {
+std::unique_ptr<Tokenizer> open_tokenizer(const candor::testing::MemoryModelFile& file) {
   auto tokenizer = Tokenizer::from_model_file(file);
   EXPECT_TRUE(tokenizer) << tokenizer.error().message;
   return tokenizer ? std::move(*tokenizer) : nullptr;
 }
 
 TEST(detokenizer, holds_back_half_a_code_point) {
-  const auto tokenizer = open(candor::testing::small_bpe());
+  const auto tokenizer = open_tokenizer(candor::testing::small_bpe());
   Detokenizer output(*tokenizer, true);
   EXPECT_EQ(output.push(0xF0), "");
   EXPECT_EQ(output.push(0x9F), "");
@@ -29,7 +29,7 @@ TEST(detokenizer, holds_back_half_a_code_point) {
 }
 
 TEST(detokenizer, bytes_that_never_become_valid_are_replaced) {
-  const auto tokenizer = open(candor::testing::small_bpe());
+  const auto tokenizer = open_tokenizer(candor::testing::small_bpe());
   Detokenizer output(*tokenizer, true);
   EXPECT_EQ(output.push(0xFF), "\uFFFD");
   EXPECT_EQ(output.push(0xC3), "");
@@ -37,7 +37,7 @@ TEST(detokenizer, bytes_that_never_become_valid_are_replaced) {
 }
 
 TEST(detokenizer, drops_the_space_that_the_tokenizer_put_first_and_no_other) {
-  const auto tokenizer = open(candor::testing::small_sentence_piece());
+  const auto tokenizer = open_tokenizer(candor::testing::small_sentence_piece());
   const TokenId word = *tokenizer->find("\u2581hello");
   Detokenizer first(*tokenizer, true);
   EXPECT_EQ(first.push(tokenizer->special().bos), "");
@@ -49,7 +49,8 @@ TEST(detokenizer, drops_the_space_that_the_tokenizer_put_first_and_no_other) {
 
 TEST(detokenizer, a_stream_shows_what_the_whole_sequence_says) {
   std::mt19937 random(29);
-  for (const auto& tokenizer : {open(candor::testing::small_bpe()), open(candor::testing::small_sentence_piece())}) {
+  for (const auto& tokenizer :
+       {open_tokenizer(candor::testing::small_bpe()), open_tokenizer(candor::testing::small_sentence_piece())}) {
     for (int round = 0; round < 2000; ++round) {
       std::vector<TokenId> tokens(random() % 12);
       const uint32_t n_vocab = static_cast<uint32_t>(tokenizer->n_vocab());

@@ -33,12 +33,6 @@ class bad_input : public ServerTest {
   }
 };
 
-std::string repeated(std::string_view text, size_t n) {
-  std::string all;
-  for (size_t i = 0; i < n; ++i) all += text;
-  return all;
-}
-
 TEST_F(bad_input, json_that_is_none_is_refused_with_its_place) {
   const std::string chat = "/v1/chat/completions";
   expect_refused(chat, "", 400, "", "the body is empty");

@@ -1,12 +1,14 @@
 #include "serve/client.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 namespace candor::testing {
@@ -30,6 +32,20 @@ std::string joined_chunks(std::string_view bytes) {
 }
 
 }  // namespace
+
+std::string repeated(std::string_view text, size_t n) {
+  std::string all;
+  for (size_t i = 0; i < n; ++i) all += text;
+  return all;
+}
+
+int64_t resident_bytes() {
+  malloc_trim(0);
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
 
 RawClient::RawClient(uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
   sockaddr_in address{};

@@ -59,6 +59,10 @@ struct ClientReply {
 // The bytes of a chat request that asks for a stream.
 std::string streaming_request(Json body);
 
+std::string repeated(std::string_view text, size_t n);
+// Of this process, without what workers and clients have given back.
+int64_t resident_bytes();
+
 // From the bytes of one reply.
 ClientReply parse_reply(const std::string& bytes);
 

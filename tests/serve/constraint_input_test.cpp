@@ -1,11 +1,6 @@
 // Constraints as clients send them, right and wrong: what can be enforced is, the rest is refused, and nothing of it is
 // dropped, slow, or kept.
 
-#include <malloc.h>
-#include <unistd.h>
-
-#include <fstream>
-
 #include "serve/client.h"
 
 namespace candor::testing {
@@ -27,21 +22,6 @@ class constraint_input : public ServerTest {
         << what.substr(0, 120) << "\n -> " << reply.body.substr(0, 300);
   }
 };
-
-std::string repeated(const std::string& text, int n) {
-  std::string all;
-  for (int i = 0; i < n; ++i) all += text;
-  return all;
-}
-
-// Without what the workers have given back.
-int64_t resident_bytes() {
-  malloc_trim(0);
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 TEST_F(constraint_input, grammars_that_mean_something_are_obeyed) {
   for (const char* grammar : {R"(root ::= root "a" | "a")", R"(root ::= ( [x]* )*)", R"(root ::= "yes" | "no")",

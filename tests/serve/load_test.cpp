@@ -2,7 +2,6 @@
 // whom there is no room are told so. Short forms; scripts/soak.sh runs the long ones, which also print what they
 // measured, by these variables: CANDOR_LOAD_SECONDS, CANDOR_LOAD_ABORTS, CANDOR_LOAD_CROWD.
 
-#include <malloc.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -35,15 +34,6 @@ int from_environment(const char* name, int otherwise) {
 
 double ms_since(Clock::time_point began) {
   return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
-}
-
-// Without what the clients of these tests, which live in the same process, have given back.
-int64_t resident_bytes() {
-  malloc_trim(0);
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 int64_t n_descriptors() {

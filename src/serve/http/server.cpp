@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <thread>
 #include <utility>
 
@@ -16,7 +14,6 @@ namespace candor::http {
 namespace {
 
 using boost::system::error_code;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptPause{50};  // when the system has no descriptor left
 constexpr std::chrono::milliseconds kDrainPoll{20};
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
@@ -20,7 +18,6 @@ namespace {
 
 namespace beast = boost::beast;
 using boost::system::error_code;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr size_t kReadBytes = 4096;
 constexpr size_t kMaxPipelinedBytes = 64 * 1024;
 constexpr size_t kMaxLingerBytes = 64u << 20;

@@ -5,10 +5,12 @@
 // held, or destroyed, anywhere else.
 
 #include <atomic>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <functional>
 #include <memory>
@@ -22,6 +24,9 @@
 namespace candor::http {
 
 namespace net = boost::asio;
+
+// Completion token of every co_await: the error comes with the result, nothing is thrown.
+inline constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
 class Session;
 

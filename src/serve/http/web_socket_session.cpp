@@ -1,9 +1,7 @@
 #include "serve/http/web_socket_session.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/websocket.hpp>
 #include <utility>
@@ -12,7 +10,6 @@ namespace candor::http {
 namespace {
 
 namespace websocket = boost::beast::websocket;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr std::chrono::seconds kHandshakeTimeout{10};
 
 }  // namespace

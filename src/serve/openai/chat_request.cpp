@@ -10,7 +10,7 @@
 namespace candor::openai {
 namespace {
 
-int32_t read_logprobs(Fields& fields) {
+int32_t read_chat_logprobs(Fields& fields) {
   const bool is_wanted = fields.boolean("logprobs").value_or(false);
   const auto n_probs = fields.integer("n_probs", 0, kMaxLogprobs);
   const auto n_top = fields.integer("top_logprobs", 0, kMaxLogprobs);
@@ -29,7 +29,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   read_common(fields, limits, result);
   Request request;
   request.sampling = read_sampling(fields, std::nullopt, 1);
-  request.sampling.logprobs = read_logprobs(fields);
+  request.sampling.logprobs = read_chat_logprobs(fields);
   read_prompt_logprobs(fields, result, request.sampling);
   request.n = result.n_choices;
   read_beams(fields, std::nullopt, request);

@@ -38,7 +38,7 @@ std::optional<Prompt> read_one(const Json& value, std::string& fault) {
 }
 
 // n_probs: as llama.cpp's clients say it.
-int32_t read_logprobs(Fields& fields) {
+int32_t read_completion_logprobs(Fields& fields) {
   const auto n_probs = fields.integer("n_probs", 0, kMaxLogprobs);
   const int64_t fallback = n_probs && *n_probs > 0 ? *n_probs : -1;
   return static_cast<int32_t>(fields.integer("logprobs", 0, kMaxLogprobs).value_or(fallback));
@@ -78,7 +78,7 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
   result.echo = fields.boolean("echo").value_or(false);
   Request base;
   base.sampling = read_sampling(fields, kDefaultMaxTokens, result.echo ? 0 : 1);
-  base.sampling.logprobs = read_logprobs(fields);
+  base.sampling.logprobs = read_completion_logprobs(fields);
   const bool makes_no_text = base.sampling.max_tokens == 0;
   if (result.echo && (base.sampling.logprobs >= 0 || makes_no_text)) {
     base.sampling.prompt_logprobs = std::max(0, base.sampling.logprobs);

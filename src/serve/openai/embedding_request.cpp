@@ -10,7 +10,7 @@
 namespace candor::openai {
 namespace {
 
-bool read_format(Fields& fields) {
+bool read_encoding_format(Fields& fields) {
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     fields.refuse("encoding_format",
@@ -33,7 +33,7 @@ Checked<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& lim
   Fields fields(body);
   EmbeddingRequest result;
   check_model(fields, limits, result.model);
-  result.as_base64 = read_format(fields);
+  result.as_base64 = read_encoding_format(fields);
   result.n_dimensions = static_cast<size_t>(fields.integer("dimensions", 1, limits.dim).value_or(0));
   Request base;
   base.pooling = read_pooling(fields);

@@ -12,7 +12,7 @@
 namespace candor::openai {
 namespace {
 
-constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxField = std::numeric_limits<int32_t>::max();
 
 struct NumberField {
   const char* name;
@@ -89,7 +89,7 @@ void read_allowed_ids(Fields& fields, SamplingParams& sampling) {
   const Json* ids = fields.array("allowed_token_ids");
   if (ids == nullptr) return;
   for (const Json& id : *ids) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(kMaxInt)) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(kMaxField)) {
       return fields.refuse("allowed_token_ids",
                            fmt::format("allowed_token_ids holds {}, expected token ids", shown(id)));
     }
@@ -104,7 +104,7 @@ void read_sampler(Fields& fields, SamplingParams& sampling) {
     if (const auto value = fields.number(field.name, field.least, field.most)) sampling.*field.target = *value;
   }
   for (const IntegerField& field : kIntegers) {
-    if (const auto value = fields.integer(field.name, field.least, kMaxInt)) sampling.*field.target = *value;
+    if (const auto value = fields.integer(field.name, field.least, kMaxField)) sampling.*field.target = *value;
   }
   read_texts(fields, "samplers", sampling.samplers);
   read_texts(fields, "bad_words", sampling.bad_words);

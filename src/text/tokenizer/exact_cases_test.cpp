@@ -16,7 +16,7 @@
 namespace candor::text {
 namespace {
 
-constexpr EncodeOptions kPlain{.add_special = false, .parse_special = false, .breaks = {}};
+constexpr EncodeOptions kTextAlone{.add_special = false, .parse_special = false, .breaks = {}};
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -74,12 +74,12 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-struct Kind {
+struct CaseKind {
   const char* name;
   std::string unit;
 };
 
-std::vector<Kind> long_kinds() {
+std::vector<CaseKind> long_kinds() {
   return {{"one letter", "a"},
           {"space", " "},
           {"newline", "\n"},
@@ -117,7 +117,7 @@ class exact_cases : public ::testing::TestWithParam<const char*> {
   }
 
   void expect_round_trip(const std::string& text) const {
-    const std::vector<TokenId> tokens = tokenizer_->encode(text, kPlain);
+    const std::vector<TokenId> tokens = tokenizer_->encode(text, kTextAlone);
     const bool same = detokenize(*tokenizer_, tokens, true) == text;
     EXPECT_TRUE(same) << "a text of " << text.size() << " bytes";
   }
@@ -131,7 +131,7 @@ TEST_P(exact_cases, give_the_published_ids) {
   const std::vector<std::vector<TokenId>> answers = read_answers(path_ + ".out");
   ASSERT_EQ(cases.size(), answers.size());
   for (size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(tokenizer_->encode(cases[i], kPlain), answers[i]) << "case " << i << ": " << cases[i];
+    EXPECT_EQ(tokenizer_->encode(cases[i], kTextAlone), answers[i]) << "case " << i << ": " << cases[i];
     EXPECT_EQ(detokenize(*tokenizer_, answers[i], true), cases[i]) << "case " << i;
   }
 }
@@ -147,19 +147,19 @@ TEST_P(exact_cases, any_bytes_come_back) {
 }
 
 TEST_P(exact_cases, a_megabyte_of_anything_comes_back_on_a_small_stack) {
-  std::vector<Kind> kinds = long_kinds();
+  std::vector<CaseKind> kinds = long_kinds();
   kinds.push_back({"mixed", mixed_text(1 << 16)});
 #ifdef CANDOR_SANITIZED
   constexpr size_t kBytes = size_t{1} << 16;
 #else
   constexpr size_t kBytes = size_t{1} << 20;
 #endif
-  for (const Kind& kind : kinds) {
+  for (const CaseKind& kind : kinds) {
     std::string text;
     while (text.size() < kBytes) text += kind.unit;
     run_on_small_stack([&] {
       const double begin = thread_seconds();
-      const std::vector<TokenId> tokens = tokenizer_->encode(text, kPlain);
+      const std::vector<TokenId> tokens = tokenizer_->encode(text, kTextAlone);
       const double seconds = thread_seconds() - begin;
       std::cout << GetParam() << ": " << kind.name << ": " << static_cast<double>(text.size()) / 1e6 / seconds
                 << " MB/s, " << tokens.size() << " tokens\n";
