@@ -121,6 +121,13 @@ std::string streaming_request(Json body) {
          "\r\n\r\n" + text;
 }
 
+void begin_story(RawClient& client, int n_tokens) {
+  Json body = user_says("Tell me a story", n_tokens);
+  body["ignore_eos"] = true;
+  client.send(streaming_request(std::move(body)));
+  EXPECT_NE(client.read_until("data: ").find("200 OK"), std::string::npos);
+}
+
 ClientReply parse_reply(const std::string& bytes) {
   ClientReply reply;
   const size_t end = bytes.find("\r\n\r\n");

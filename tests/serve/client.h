@@ -58,6 +58,8 @@ struct ClientReply {
 
 // The bytes of a chat request that asks for a stream.
 std::string streaming_request(Json body);
+// A streamed story of n_tokens, whose end nobody waits for: returns when it has begun.
+void begin_story(RawClient& client, int n_tokens);
 
 std::string repeated(std::string_view text, size_t n);
 // Of this process, without what workers and clients have given back.

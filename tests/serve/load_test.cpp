@@ -348,10 +348,7 @@ TEST(load, without_room_a_request_is_refused_before_its_body_is_read) {
   options.engine.max_queued = 0;
   Running running(options);
   RawClient inside(running.port());
-  Json body = user_says("Tell me a story", 400);
-  body["ignore_eos"] = true;
-  inside.send(streaming_request(std::move(body)));
-  EXPECT_NE(inside.read_until("data: ").find("200 OK"), std::string::npos);
+  begin_story(inside, 400);
 
   RawClient without_body(running.port());
   without_body.send(completion_head(1'000'000));

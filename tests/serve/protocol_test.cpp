@@ -207,10 +207,7 @@ TEST(keys, a_key_may_have_only_so_many_generations_in_work) {
   options.service.max_per_key = 1;
   Running running(options);
   RawClient first(running.port());
-  Json body = user_says("Tell me a story", 200);
-  body["ignore_eos"] = true;
-  first.send(streaming_request(std::move(body)));
-  EXPECT_NE(first.read_until("data: ").find("200 OK"), std::string::npos);
+  begin_story(first, 200);
   const ClientReply second = post(running.port(), "/v1/chat/completions", user_says("hi", 1));
   EXPECT_EQ(second.status, 429);
   EXPECT_NE(second.head.find("retry-after"), std::string::npos);
