@@ -1,117 +1,57 @@
 //! Masks, kept by the state of the compiler's lexer. Whether a token may follow depends on that state alone, as long as the
 //! token stays within one lexeme; only tokens that go beyond it ask the parser. Both kinds are told apart once for each
 //! state, for a constraint and all its forks. Tokens that leave the lexeme from the same state with the same byte fare
-//! alike there, so that the parser is asked once for all of them.
+//! alike there, so that the parser is asked once for all of them. A new state about which everything holds that was asked
+//! for another one has that one's mask: in the middle of a counted repetition, only the first state is walked for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use llguidance::derivre::StateID;
 use llguidance::earley::{BiasComputer, ParserRecognizer, SlicedBiasComputer};
 use llguidance::toktrie::{Recognizer, SimpleVob, TokTrie};
 
+use crate::lexer_steps::{Answers, Step, Steps};
 use crate::token_trees::{is_plain_byte, TokenTrees};
 
 /// At 128 000 tokens a mask has 16 KB, and what leaves a string about as much.
-const MAX_STATES: usize = 128;
+const MAX_MASKS: usize = 128;
+/// States that one of them is known for.
+const MAX_STATES: usize = 1024;
+/// A new state is compared with so many of them, those that served last.
+const MAX_COMPARED: usize = 8;
 /// Of a string there is one state for each length; where there are more, tokens are looked at one by one.
 const MAX_STATES_OF_LENGTH: usize = 2;
-/// 4 KB each.
-const MAX_KNOWN_STEPS: usize = 512;
 
 pub struct StateMasks {
     trees: Arc<TokenTrees>,
     /// Walks the vocabulary with the parser.
     plain: Arc<SlicedBiasComputer>,
-    known: Mutex<HashMap<StateID, Arc<StateMask>>>,
+    known: Mutex<Known>,
     /// Where a lexeme ends tells all; not so in grammars that look behind the end of a lexeme.
     ends_alike: bool,
 }
 
-/// The tokens of one state.
+#[derive(Clone, Default)]
+struct Known {
+    by_state: HashMap<StateID, Arc<StateMask>>,
+    /// Each once; the one that served a new state last stands last.
+    masks: Vec<Arc<StateMask>>,
+}
+
+/// The tokens of one state, or of several.
 struct StateMask {
     /// Those that stay within a lexeme and may follow.
     inside: SimpleVob,
     crossings: Vec<Crossing>,
+    /// What it follows from; None: from too much.
+    answers: Option<Answers>,
 }
 
 /// A way out of the lexeme, and where tokens take it.
 struct Crossing {
     path: Vec<u8>,
     nodes: Vec<usize>,
-}
-
-#[derive(Clone, Copy)]
-enum Step<State> {
-    Inside(State),
-    /// Out of the lexeme with the byte; the state says which lexemes that ends.
-    Crosses(StateID),
-    Refused,
-}
-
-/// REQUIRES: `state` is one that more bytes may follow.
-fn step(recognizer: &mut ParserRecognizer<'_>, state: StateID, byte: u8) -> Step<StateID> {
-    let lexer = recognizer.lexer_mut();
-    let next = lexer.transition_start_state(state, Some(byte), &None);
-    if next.is_dead() {
-        let is_refused = lexer.advance(state, byte, false, &None).is_error();
-        if is_refused {
-            Step::Refused
-        } else {
-            Step::Crosses(state)
-        }
-    } else if next.has_lowest_match() {
-        Step::Crosses(next)
-    } else {
-        Step::Inside(next)
-    }
-}
-
-/// The steps of one walk: its states numbered in the order of their finding, and where each byte leads.
-struct Steps {
-    states: Vec<StateID>,
-    numbers: HashMap<StateID, usize>,
-    /// Of the first states.
-    known: Vec<[Option<Step<usize>>; 256]>,
-}
-
-impl Steps {
-    fn from(state: StateID) -> Steps {
-        Steps { states: vec![state], numbers: HashMap::from([(state, 0)]), known: vec![[None; 256]] }
-    }
-
-    #[inline(always)]
-    fn step(&mut self, recognizer: &mut ParserRecognizer<'_>, state: usize, byte: u8) -> Step<usize> {
-        match self.known.get(state).and_then(|steps| steps[byte as usize]) {
-            Some(step) => step,
-            None => self.find(recognizer, state, byte),
-        }
-    }
-
-    #[inline(never)]
-    fn find(&mut self, recognizer: &mut ParserRecognizer<'_>, state: usize, byte: u8) -> Step<usize> {
-        let found = match step(recognizer, self.states[state], byte) {
-            Step::Inside(next) => Step::Inside(self.number(next)),
-            Step::Crosses(end) => Step::Crosses(end),
-            Step::Refused => Step::Refused,
-        };
-        if let Some(steps) = self.known.get_mut(state) {
-            steps[byte as usize] = Some(found);
-        }
-        found
-    }
-
-    fn number(&mut self, state: StateID) -> usize {
-        let next = self.states.len();
-        let number = *self.numbers.entry(state).or_insert(next);
-        if number == next {
-            self.states.push(state);
-            if self.known.len() < MAX_KNOWN_STEPS {
-                self.known.push([None; 256]);
-            }
-        }
-        number
-    }
 }
 
 /// Plain text of fewer bytes than `refused_from` may follow if it has at most `allowed_to`, and must be looked at if it has
@@ -122,14 +62,14 @@ struct PlainText {
 }
 
 impl PlainText {
-    fn behind(recognizer: &mut ParserRecognizer<'_>, state: StateID, longest: usize) -> PlainText {
-        let mut states = vec![state];
+    fn behind(steps: &mut Steps<'_, '_>, longest: usize) -> PlainText {
+        let mut states = vec![0];
         for length in 1..=longest {
-            let mut next: Vec<StateID> = vec![];
+            let mut next: Vec<u32> = vec![];
             let (mut is_any_inside, mut is_any_refused) = (false, false);
             for from in &states {
                 for byte in (0..=0x7f).filter(|byte| is_plain_byte(*byte)) {
-                    match step(recognizer, *from, byte) {
+                    match steps.step(*from, byte) {
                         Step::Crosses(_) => return PlainText { allowed_to: length - 1, refused_from: usize::MAX },
                         Step::Refused => is_any_refused = true,
                         Step::Inside(to) => {
@@ -159,45 +99,45 @@ impl PlainText {
 /// A state's mask in the making.
 struct Sorting<'a> {
     trees: &'a TokenTrees,
-    mask: StateMask,
+    inside: SimpleVob,
+    crossings: Vec<Crossing>,
     /// Crossings by the state and the byte that end a lexeme.
     known: HashMap<(StateID, u8), usize>,
     ends_alike: bool,
 }
 
 impl Sorting<'_> {
-    fn sort(&mut self, recognizer: &mut ParserRecognizer<'_>, state: StateID) {
+    fn sort(mut self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> StateMask {
+        let mut steps = Steps::from(recognizer, state);
         let longest = self.trees.longest_plain();
-        let text = PlainText::behind(recognizer, state, longest);
-        self.mask.inside.or(self.trees.plain_up_to(text.allowed_to));
+        let text = PlainText::behind(&mut steps, longest);
+        self.inside.or(self.trees.plain_up_to(text.allowed_to));
         let is_open = text.allowed_to < longest && text.refused_from > text.allowed_to + 1;
         let first = if is_open { 0 } else { self.trees.n_plain_nodes };
-        self.walk(recognizer, state, first);
+        self.walk(&mut steps, first);
+        StateMask { inside: self.inside, crossings: self.crossings, answers: steps.into_answers() }
     }
 
     /// All tokens from that node on.
-    fn walk(&mut self, recognizer: &mut ParserRecognizer<'_>, state: StateID, first: usize) {
+    fn walk(&mut self, steps: &mut Steps<'_, '_>, first: usize) {
         let nodes = &self.trees.nodes;
-        let mut steps = Steps::from(state);
-        let mut states = vec![0];
-        let mut bytes: Vec<u8> = vec![];
+        let mut states = vec![0; self.trees.max_depth + 1];
+        let mut bytes = vec![0; self.trees.max_depth];
         let mut at = first;
         while at < nodes.len() {
             let node = &nodes[at];
-            states.truncate(node.depth());
-            bytes.truncate(node.depth() - 1);
-            let before = states[node.depth() - 1];
-            bytes.push(node.byte);
-            match steps.step(recognizer, before, node.byte) {
+            let depth = node.depth();
+            bytes[depth - 1] = node.byte;
+            match steps.step(states[depth - 1], node.byte) {
                 Step::Inside(next) => {
-                    states.push(next);
+                    states[depth] = next;
                     if let Some(token) = node.token() {
-                        self.mask.inside.allow_token(token);
+                        self.inside.allow_token(token);
                     }
                     at += 1;
                     continue;
                 }
-                Step::Crosses(end) => self.add_crossing(end, &bytes, at),
+                Step::Crosses(end) => self.add_crossing(end, &bytes[..depth], at),
                 Step::Refused => {}
             }
             at = node.end();
@@ -205,59 +145,90 @@ impl Sorting<'_> {
     }
 
     fn add_crossing(&mut self, end: StateID, path: &[u8], node: usize) {
-        let n_crossings = self.mask.crossings.len();
+        let n_crossings = self.crossings.len();
         let key = path.last().filter(|_| self.ends_alike || !end.has_lowest_match()).map(|byte| (end, *byte));
         let index = key.map_or(n_crossings, |key| *self.known.entry(key).or_insert(n_crossings));
         if index == n_crossings {
-            self.mask.crossings.push(Crossing { path: path.to_vec(), nodes: vec![] });
+            self.crossings.push(Crossing { path: path.to_vec(), nodes: vec![] });
         }
-        self.mask.crossings[index].nodes.push(node);
+        self.crossings[index].nodes.push(node);
+    }
+}
+
+impl StateMask {
+    fn n_bytes(&self) -> usize {
+        let n_nodes: usize = self.crossings.iter().map(|crossing| crossing.nodes.len()).sum();
+        self.inside.as_slice().len() * 4 + n_nodes * 8 + self.answers.as_ref().map_or(0, Answers::n_bytes)
+    }
+}
+
+impl Known {
+    fn add(&mut self, state: StateID, mask: &Arc<StateMask>) {
+        self.masks.retain(|other| !Arc::ptr_eq(other, mask));
+        if self.masks.len() < MAX_MASKS {
+            self.masks.push(mask.clone());
+            if self.by_state.len() < MAX_STATES {
+                self.by_state.insert(state, mask.clone());
+            }
+        }
     }
 }
 
 impl StateMasks {
     pub fn new(trees: Arc<TokenTrees>, plain: Arc<SlicedBiasComputer>, ends_alike: bool) -> StateMasks {
-        StateMasks { trees, plain, known: Mutex::new(HashMap::new()), ends_alike }
+        StateMasks { trees, plain, known: Mutex::default(), ends_alike }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For a copy of the lexer: the states that both have mean the same.
     pub fn copy(&self) -> StateMasks {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         StateMasks {
             trees: self.trees.clone(),
             plain: self.plain.clone(),
-            known: Mutex::new(known),
+            known: Mutex::new(self.known().clone()),
             ends_alike: self.ends_alike,
         }
     }
 
     pub fn n_bytes(&self) -> usize {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |mask: &Arc<StateMask>| {
-            let n_nodes: usize = mask.crossings.iter().map(|crossing| crossing.nodes.len()).sum();
-            mask.inside.as_slice().len() * 4 + n_nodes * 8
-        };
-        known.values().map(of).sum()
+        self.known().masks.iter().map(|mask| mask.n_bytes()).sum()
     }
 
     /// To be called when a mask ends in an error: one that a limit cut short may be among them.
     pub fn forget(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.known() = Known::default();
     }
 
     fn mask_of(&self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> Arc<StateMask> {
-        if let Some(mask) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&state) {
-            return mask.clone();
-        }
-        let empty = StateMask { inside: self.trie().alloc_token_set(), crossings: vec![] };
-        let mut sorting = Sorting { trees: &self.trees, mask: empty, known: HashMap::new(), ends_alike: self.ends_alike };
-        sorting.sort(recognizer, state);
-        let mask = Arc::new(sorting.mask);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MAX_STATES {
-            known.insert(state, mask.clone());
-        }
+        let latest: Vec<Arc<StateMask>> = {
+            let known = self.known();
+            if let Some(mask) = known.by_state.get(&state) {
+                return mask.clone();
+            }
+            known.masks.iter().rev().take(MAX_COMPARED).cloned().collect()
+        };
+        let mut holds =
+            |mask: &Arc<StateMask>| mask.answers.as_ref().is_some_and(|answers| answers.hold_behind(recognizer, state));
+        let mask = match latest.into_iter().find(|mask| holds(mask)) {
+            Some(mask) => mask,
+            None => Arc::new(self.sort(recognizer, state)),
+        };
+        self.known().add(state, &mask);
         mask
+    }
+
+    fn sort(&self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> StateMask {
+        let sorting = Sorting {
+            trees: &self.trees,
+            inside: self.trie().alloc_token_set(),
+            crossings: vec![],
+            known: HashMap::new(),
+            ends_alike: self.ends_alike,
+        };
+        sorting.sort(recognizer, state)
     }
 
     fn cross(&self, recognizer: &mut ParserRecognizer<'_>, crossing: &Crossing, set: &mut SimpleVob) {
@@ -337,7 +308,7 @@ mod tests {
         let mut words: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
         words.push(b"\xff<end>".to_vec());
         while words.len() < N_TOKENS as usize {
-            let n = 2 + random.below(if words.len() % 50 == 0 { 30 } else { 6 });
+            let n = 2 + random.below(if words.len().is_multiple_of(50) { 30 } else { 6 });
             words.push((0..n).map(|_| letters[random.below(letters.len())]).collect::<String>().into_bytes());
         }
         let info = TokRxInfo::new(N_TOKENS, 256);
@@ -405,5 +376,23 @@ mod tests {
             }
         }
         assert!(n_masks > 1000, "{n_masks}");
+    }
+
+    #[test]
+    fn states_in_the_middle_of_a_repetition_share_a_mask() {
+        let env = vocabulary();
+        let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &[]).unwrap();
+        factory.quiet();
+        let masks = Arc::new(StateMasks::new(Arc::new(TokenTrees::of(env.tok_trie())), factory.slicer(), true));
+        let mut parser = factory.create_parser(TopLevelGrammar::from_regex("(aa|b){300}")).unwrap();
+        parser.bias_computer = masks.clone();
+        parser.start_without_prompt();
+        for _ in 0..299 {
+            parser.compute_mask().unwrap();
+            parser.consume_token(u32::from(b'b')).unwrap();
+        }
+        let known = masks.known();
+        assert_eq!(known.by_state.len(), 299);
+        assert!(known.masks.len() < 40, "{}", known.masks.len());
     }
 }

@@ -39,6 +39,8 @@ pub struct TokenTrees {
     /// The plain ones first.
     pub nodes: Vec<Node>,
     pub n_plain_nodes: usize,
+    /// Depth of the deepest node.
+    pub max_depth: usize,
     /// `[n]`: the plain tokens of at most n bytes.
     plain_up_to: Vec<SimpleVob>,
 }
@@ -52,10 +54,11 @@ impl TokenTrees {
         for (token, bytes) in &plain {
             plain_up_to[bytes.len()..].iter_mut().for_each(|set| set.allow_token(*token));
         }
-        let mut trees = TokenTrees { nodes: vec![], n_plain_nodes: 0, plain_up_to };
+        let mut trees = TokenTrees { nodes: vec![], n_plain_nodes: 0, max_depth: 0, plain_up_to };
         trees.append(&plain);
         trees.n_plain_nodes = trees.nodes.len();
         trees.append(&other);
+        trees.max_depth = trees.nodes.iter().map(Node::depth).max().unwrap_or(0);
         trees
     }
 
