@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "arguments.h"
+#include "beam_options.h"
 #include "commands.h"
 #include "constraint_options.h"
 #include "exit_codes.h"
@@ -19,6 +20,7 @@ constexpr int64_t kTokensShown = 4;
 struct ExplainOptions {
   GenerationOptions generation;
   ConstraintOptions constraint;
+  BeamOptions beams;
   PromptSource source;
   bool json = false;
 };
@@ -26,7 +28,9 @@ struct ExplainOptions {
 int run(const ExplainOptions& options) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
-  const auto tracer = Tracer::open(engine_options(options.generation, asked->model));
+  EngineOptions opened = engine_options(options.generation, asked->model);
+  opened.max_running = options.beams.width();
+  const auto tracer = Tracer::open(opened);
   if (!tracer) return say_error(tracer.error().message), exit_code(tracer.error());
   Request request;
   request.prompt = TextPrompt{std::move(asked->text)};
@@ -36,6 +40,7 @@ int run(const ExplainOptions& options) {
   auto constraint = read_constraint(options.constraint);
   if (!constraint) return say_error(constraint.error().message), kUserInput;
   request.constraint = std::move(*constraint);
+  if (auto beams = ask_for_beams(options.beams, request); !beams) return say_error(beams.error().message), kUserInput;
   auto trace = (*tracer)->run(request);
   if (!trace) return say_error(trace.error().message), exit_code(trace.error());
   const Engine& engine = (*tracer)->engine();
@@ -50,6 +55,7 @@ void add_explain(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ExplainOptions>();
   add_prompt_options(*command, options->source, "the prompt, continued as it is");
   command->add_flag("--json", options->json, "the same as one JSON object");
+  add_beam_options(*command, options->beams);
   add_generation_options(*command, options->generation);
   add_constraint_options(*command, options->constraint);
   command->callback([options, &action] { action = [options] { return run(*options); }; });

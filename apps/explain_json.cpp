@@ -8,13 +8,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json options_json(const Engine& engine, const TokenExplanation& explanation) {
+  Json options = Json::array();
+  for (const BeamOption& option : explanation.beam_options) {
+    options.push_back({{"parent", option.parent},
+                       {"token", option.token},
+                       {"piece", engine.piece(option.token)},
+                       {"score", option.score},
+                       {"fate", to_string(option.fate)}});
+  }
+  return options;
+}
+
 Json to_json(const Engine& engine, const TokenEvent& event) {
   Json token = {{"token", event.token}, {"piece", engine.piece(event.token)}, {"text", event.text}};
   if (event.finish) token["finish_reason"] = to_string(*event.finish);
   if (!event.explanation) return token;
   const TokenExplanation& explanation = *event.explanation;
-  token["was_drawn"] = explanation.was_drawn;
-  token["draw"] = explanation.draw;
+  if (explanation.beam_option) {
+    token["answer"] = event.choice;
+    token["beam_option"] = *explanation.beam_option;
+    token["beam_options"] = options_json(engine, explanation);
+    if (event.score) token["score"] = *event.score;
+  } else {
+    token["was_drawn"] = explanation.was_drawn;
+    token["draw"] = explanation.draw;
+  }
   if (explanation.guess >= 0)
     token["guess"] = {{"token", explanation.guess}, {"accepted", explanation.guess == event.token}};
   for (const StageView& stage : explanation.stages) {

@@ -40,7 +40,7 @@ class Page {
     show_prompt();
     show_shapes();
     show_times();
-    for (size_t i = 0; i < trace_.events.size(); ++i) show_token(i, trace_.events[i]);
+    for (const TokenEvent& event : trace_.events) show_token(event);
     return out_;
   }
 
@@ -146,12 +146,27 @@ class Page {
                         kBarWidth, style_.dim(note));
   }
 
-  void show_token(size_t i, const TokenEvent& event) {
+  void show_token(const TokenEvent& event) {
     if (!event.explanation) return;
     const TokenExplanation& explanation = *event.explanation;
-    heading(6, fmt::format("token {}: from {} logits to one", i + 1, format_count(info_.n_vocab)));
+    n_shown_ = event.choice == choice_ ? n_shown_ + 1 : 1;
+    choice_ = event.choice;
+    const std::string answer = explanation.beam_option ? fmt::format("answer {}, ", choice_ + 1) : "";
+    heading(6, fmt::format("{}token {}: from {} logits to one", answer, n_shown_, format_count(info_.n_vocab)));
     for (const StageView& stage : explanation.stages) show_stage(stage, event.token);
     heading(7, "the choice");
+    if (explanation.beam_option) {
+      show_options(explanation);
+    } else {
+      show_draw(event);
+    }
+    heading(8, fmt::format("token to text: \"{}\"{}{}", printable(event.text),
+                           event.finish ? fmt::format(", and the end ({})", to_string(*event.finish)) : "",
+                           event.score ? fmt::format(", score {:.4f}", *event.score) : ""));
+  }
+
+  void show_draw(const TokenEvent& event) {
+    const TokenExplanation& explanation = *event.explanation;
     out_ += explanation.was_drawn
                 ? fmt::format("  {:.6f} was drawn with seed {}", explanation.draw, trace_.summary.usage.seed)
                 : "  the best is taken";
@@ -160,8 +175,19 @@ class Page {
       out_ += fmt::format(" (guessed {}: {})", piece(explanation.guess),
                           explanation.guess == event.token ? "right, so that the next row counts as well" : "wrong");
     out_ += "\n";
-    heading(8, fmt::format("token to text: \"{}\"{}", printable(event.text),
-                           event.finish ? fmt::format(", and the end ({})", to_string(*event.finish)) : ""));
+  }
+
+  // The ways on of all texts; the token's own is marked.
+  void show_options(const TokenExplanation& explanation) {
+    out_ += style_.dim("  text   token                     score\n");
+    for (size_t i = 0; i < explanation.beam_options.size(); ++i) {
+      const BeamOption& option = explanation.beam_options[i];
+      const bool is_chosen = i == *explanation.beam_option;
+      const std::string shown = piece(option.token);
+      out_ += fmt::format("  {:>4} {:>7} {} {:>9.4f} {}\n", option.parent + 1, option.token,
+                          padded(is_chosen ? style_.green(shown) : shown, 16, shown), option.score,
+                          std::string(to_string(option.fate)) + (is_chosen ? " <" : ""));
+    }
   }
 
   void show_stage(const StageView& stage, TokenId chosen) {
@@ -178,6 +204,8 @@ class Page {
   const Engine& engine_;
   const ModelInfo& info_;
   const Trace& trace_;
+  int32_t choice_ = -1;  // that is being shown, and how many tokens of it
+  int32_t n_shown_ = 0;
   Style style_{STDOUT_FILENO};
   std::string out_;
 };

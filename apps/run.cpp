@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.h"
+#include "beam_options.h"
 #include "commands.h"
 #include "constraint_options.h"
 #include "exit_codes.h"
@@ -22,9 +23,7 @@ struct RunOptions {
   GenerationOptions generation;
   PromptSource source;
   ConstraintOptions constraint;
-  std::optional<int64_t> beams, n_best;
-  std::optional<double> length_penalty;
-  bool search_to_the_end = false;
+  BeamOptions beams;
   bool raw = false;
   bool json = false;
 };
@@ -91,19 +90,6 @@ void write_others(const StreamOutcome& outcome) {
   }
 }
 
-// Refuses what only beams know where there are none.
-Expected<void> ask_for_beams(const RunOptions& options, Request& request) {
-  if (!options.beams) {
-    if (!options.n_best && !options.length_penalty && !options.search_to_the_end) return {};
-    return fail(ErrorKind::kInvalidInput, "--n-best, --length-penalty and --search-to-the-end need --beams N");
-  }
-  request.beams = BeamSearch{.width = static_cast<int32_t>(*options.beams),
-                             .length_penalty = options.length_penalty.value_or(1.0),
-                             .early_stopping = !options.search_to_the_end};
-  request.n = static_cast<int32_t>(options.n_best.value_or(1));
-  return {};
-}
-
 int report(const RunOptions& options, const StreamOutcome& outcome, const ModelInfo& info) {
   if (outcome.reader_gone) return kDone;
   if (options.json) {
@@ -123,7 +109,7 @@ int run(const RunOptions& options) {
 
   int code = kDone;
   EngineOptions opened = engine_options(options.generation, asked->model);
-  opened.max_running = static_cast<int32_t>(options.beams.value_or(1));
+  opened.max_running = options.beams.width();
   const auto engine = open_engine(opened, code);
   if (!engine) return code;
   if (options.generation.system && (options.raw || !engine->info().has_chat_template))
@@ -135,7 +121,7 @@ int run(const RunOptions& options) {
   auto constraint = read_constraint(options.constraint);
   if (!constraint) return say_error(constraint.error().message), kUserInput;
   request.constraint = std::move(*constraint);
-  if (auto beams = ask_for_beams(options, request); !beams) return say_error(beams.error().message), kUserInput;
+  if (auto beams = ask_for_beams(options.beams, request); !beams) return say_error(beams.error().message), kUserInput;
   request.on_context_full = context_full_action(options.generation);
   const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
   auto outcome = stream_request(*engine, request, write);
@@ -149,10 +135,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "prompt in, tokens streamed out");
   const auto options = std::make_shared<RunOptions>();
   add_prompt_options(*command, options->source, "the prompt");
-  add_int(*command, "--beams", options->beams, 1, kMaxBeams, "search for the likeliest text with N texts side by side");
-  add_int(*command, "--n-best", options->n_best, 1, kMaxBeams, "show the N best texts of the beams (1)");
-  add_number(*command, "--length-penalty", options->length_penalty, -10, 10, "above 0 longer texts gain (1)");
-  command->add_flag("--search-to-the-end", options->search_to_the_end, "beams go on while a better text is possible");
+  add_beam_options(*command, options->beams);
   command->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
   command->add_flag("--json", options->json, "one JSON object instead of the stream");
   add_generation_options(*command, options->generation);

@@ -59,12 +59,27 @@ struct StageView {
   std::vector<Candidate> best{};  // at most 8, in order
 };
 
+enum class BeamFate : std::uint8_t { kKept, kComplete, kDropped };
+
+// "kept", "complete", "dropped".
+const char* to_string(BeamFate fate);
+
+// One way to go on that a beam search weighed in a step, over all of its texts.
+struct BeamOption {
+  std::int32_t parent = 0;  // the text that it goes on from: its place among those that the step before kept
+  TokenId token = -1;
+  double score = 0.0;  // of the text with it: the sum of its tokens' logprobs, before its length counts
+  BeamFate fate = BeamFate::kDropped;
+};
+
 // How one token came about, with SamplingParams::explain.
 struct TokenExplanation {
-  std::vector<StageView> stages{};
-  bool was_drawn = false;  // false: the best was taken
-  double draw = 0.0;       // in [0, 1): the share of probability, in order, at which the token was found
-  TokenId guess = -1;      // what speculation had guessed for this place, -1 where nothing
+  std::vector<StageView> stages{};  // of a beam search: of the text that the token follows
+  bool was_drawn = false;           // false: the best was taken
+  double draw = 0.0;                // in [0, 1): the share of probability, in order, at which the token was found
+  TokenId guess = -1;               // what speculation had guessed for this place, -1 where nothing
+  std::vector<BeamOption> beam_options{};    // of a beam search, best first; of those dropped, the 8 best
+  std::optional<std::size_t> beam_option{};  // which of them the token is
 };
 
 // Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.

@@ -23,6 +23,7 @@ inline constexpr std::size_t kMaxStopIds = 64;
 inline constexpr std::int32_t kMaxLogprobs = 20;
 inline constexpr std::int32_t kMaxChoices = 128;
 inline constexpr std::int32_t kMaxBeams = 64;
+inline constexpr std::int64_t kMaxExplainedRows = 4096;  // of a beam search
 inline constexpr std::int32_t kMaxPriority = 1000;
 inline constexpr std::size_t kMaxKeyBytes = 256;
 
@@ -152,7 +153,9 @@ struct Scheduling {
 
 // Instead of drawing: the n likeliest answers that a search over `width` texts side by side finds. It knows bans,
 // penalties, DRY, constraints and stops, and no other stage; nothing is streamed before its end. An answer's score is
-// the sum of its tokens' logprobs / length^length_penalty, an end token counted. Width 1 is greedy decoding.
+// the sum of its tokens' logprobs / length^length_penalty, an end token counted. Width 1 is greedy decoding. Logprobs
+// after the chain are those of what these stages leave; of width 1 of the best alone: 0. With `explain` all is kept
+// until the end, so that width * tokens may be kMaxExplainedRows at most.
 struct BeamSearch {
   std::int32_t width = 4;       // [1, kMaxBeams], at most EngineOptions::max_running; Request::n at most as much
   double length_penalty = 1.0;  // [-10, 10]; above 0 longer answers gain

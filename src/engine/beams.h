@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "candor/event.h"
 #include "constrain/constraint.h"
 #include "engine/output_text.h"
 #include "sample/beam_search.h"
@@ -17,6 +18,12 @@ struct Beam {
   SequenceId sequence = 0;
   OutputText text;
   std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
+};
+
+// One step, for those who want to see it.
+struct BeamTrace {
+  std::vector<TokenExplanation> rows{};  // of live text i
+  std::vector<BeamOption> options{};
 };
 
 struct Beams {
@@ -34,7 +41,8 @@ struct Beams {
   sample::BeamSearch search;
   std::vector<Beam> live{};
   std::vector<SequenceId> free_sequences{};
-  std::optional<Error> error{};  // of the last text that came to a dead end
+  std::vector<BeamTrace> traces{};  // of every step, the one in the making last; empty where nobody wants to see it
+  std::optional<Error> error{};     // of the last text that came to a dead end
   int64_t last_token_ns = -1;
 };
 

@@ -45,4 +45,9 @@ const char* to_string(FinishReason reason) {
   return "unknown";
 }
 
+const char* to_string(BeamFate fate) {
+  constexpr const char* kNames[] = {"kept", "complete", "dropped"};
+  return kNames[static_cast<std::size_t>(fate)];
+}
+
 }  // namespace candor

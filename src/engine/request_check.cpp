@@ -176,6 +176,17 @@ EngineError unsupported(const char* param, std::string message) {
   return {EngineError::Kind::kUnsupported, std::move(message), param};
 }
 
+// Of an explained search every row is kept until its end.
+Result<void> check_explained_rows(const Beams& beams, bool explains) {
+  const int64_t most = kMaxExplainedRows / beams.width();
+  const int64_t asked = beams.params.max_length;
+  if (!explains || (asked > 0 && asked <= most)) return {};
+  return unsupported("explain", "explain with " + std::to_string(beams.width()) + " beams and " +
+                                    (asked > 0 ? "max_tokens " + std::to_string(asked) : "no max_tokens") +
+                                    ", expected max_tokens 1 to " + std::to_string(most) +
+                                    ": every row is kept until the search is over");
+}
+
 // REQUIRES: the context was fitted and the rules are made.
 Result<void> prepare_beams(const Request& request, const RequestLimits& limits, ActiveRequest& active) {
   const BeamSearch& beams = *request.beams;
@@ -192,9 +203,6 @@ Result<void> prepare_beams(const Request& request, const RequestLimits& limits, 
   if (active.rules.n_prompt_logprobs >= 0 || request.pooling != Pooling::kNone) {
     return unsupported("beams", "a beam search shows no prompt: no prompt_logprobs, no pooling");
   }
-  if (active.rules.explains) return unsupported("explain", "a beam search draws nothing that explain could show");
-  if (active.rules.logprobs_of == sample::LogprobsOf::kChain)
-    return unsupported("logprobs", "a beam search has no chain: its logprobs are the model's own");
   active.rules.chain.temperature = 0.0;
   active.rules.may_speculate = false;
   const int64_t room = int64_t{limits.n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
@@ -206,7 +214,7 @@ Result<void> prepare_beams(const Request& request, const RequestLimits& limits, 
                                           .max_length = is_bounded && (asked == 0 || asked > room) ? room : asked,
                                           .n_best = request.n});
   active.spec.n_places = beams.width;
-  return {};
+  return check_explained_rows(*active.beams, active.rules.explains);
 }
 
 // Does the prompt end inside of a reasoning section?

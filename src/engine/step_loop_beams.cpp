@@ -1,6 +1,7 @@
 // StepLoop: beam searches. Each text has a sequence; all hold until every row is there, then the best continuations
 // fork, and what nobody goes on from is removed.
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/errors.h"
@@ -9,8 +10,36 @@
 namespace candor::engine {
 namespace {
 
+constexpr int kDroppedShown = 8;
+
 TokenLogprob to_public(const sample::Logprob& logprob) {
   return {logprob.token, logprob.value};
+}
+
+BeamFate to_public(sample::BeamFate fate) {
+  if (fate == sample::BeamFate::kDropped) return BeamFate::kDropped;
+  return fate == sample::BeamFate::kGrows ? BeamFate::kKept : BeamFate::kComplete;
+}
+
+std::vector<BeamOption> options_of(std::span<const sample::BeamCandidate> candidates) {
+  std::vector<BeamOption> options;
+  int n_dropped = 0;
+  for (const sample::BeamCandidate& candidate : candidates) {
+    const BeamFate fate = to_public(candidate.fate);
+    if (fate == BeamFate::kDropped && ++n_dropped > kDroppedShown) continue;
+    options.push_back({candidate.live, candidate.token, candidate.score, fate});
+  }
+  return options;
+}
+
+// REQUIRES: the node was chosen in that step.
+TokenExplanation explain_node(const BeamTrace& trace, const sample::BeamNode& node) {
+  TokenExplanation explanation = trace.rows[static_cast<size_t>(node.live)];
+  explanation.beam_options = trace.options;
+  const auto is_node = [&](const BeamOption& o) { return o.parent == node.live && o.token == node.token; };
+  const auto option = std::ranges::find_if(trace.options, is_node);
+  explanation.beam_option = static_cast<size_t>(option - trace.options.begin());
+  return explanation;
 }
 
 }  // namespace
@@ -30,11 +59,16 @@ sched::Outcome StepLoop::pick_beam(ActiveRequest& request, const sched::PlannedS
   const Beam& beam = beams.live[static_cast<size_t>(live)];
   PickInput input = input_for(slice, 0, logits);
   input.n_output = static_cast<size_t>(beams.search.length());
-  std::vector<sample::Continuation> best;
-  std::vector<sample::Logprob> top;
-  auto ranked = picker_.rank(request, input, {beam.constraint.get(), beam.text}, best, top);
+  auto ranked = picker_.rank(request, input, {beam.constraint.get(), beam.text});
   if (!ranked) beams.error = std::move(ranked).error();
-  beams.search.set_row(live, std::move(best), std::move(top));
+  RankedRow row = ranked ? std::move(*ranked) : RankedRow{};
+  beams.search.set_row(live, std::move(row.best), std::move(row.top));
+  if (request.rules.explains) {
+    beams.traces.resize(static_cast<size_t>(beams.search.length()) + 1);
+    std::vector<TokenExplanation>& rows = beams.traces.back().rows;
+    rows.resize(beams.live.size());
+    rows[static_cast<size_t>(live)] = std::move(row.explanation);
+  }
   if (beams.search.has_all_rows()) to_advance_.push_back(&request);
   return {slice.sequence->id, {}, false};
 }
@@ -79,6 +113,7 @@ void StepLoop::grow_beams(ActiveRequest& request) {
       retire(request, grown[i].sequence);
     }
   }
+  if (request.rules.explains) beams.traces.back().options = options_of(beams.search.candidates());
   beams.search.settle();
 }
 
@@ -145,6 +180,7 @@ void StepLoop::publish_answer(ActiveRequest& request, int32_t choice, const samp
       event.logprob = TokenLogprob{path[i]->token, path[i]->logprob};
       for (const sample::Logprob& logprob : path[i]->top) event.top_logprobs.push_back(to_public(logprob));
     }
+    if (request.rules.explains) event.explanation = explain_node(request.beams->traces[i], *path[i]);
     const bool is_in_scope = output.is_in_scope();
     std::optional<FinishReason> reason;
     if (is_last && answer.end == sample::BeamEnd::kByToken)

@@ -69,25 +69,31 @@ Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& inpu
   return sampler_.pick(pick, pick_);
 }
 
-Expected<void> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output,
-                                 std::vector<sample::Continuation>& best, std::vector<sample::Logprob>& top) {
+Expected<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
+  RankedRow row;
   sample::PickRequest pick = request_for(request.rules, input);
+  if (request.rules.explains) {
+    explainer_.begin(row.explanation);
+    pick.observer = &explainer_;
+  }
   if (output.constraint != nullptr) {
     CANDOR_TRY(fill_mask(output));
     pick.mask = &mask_;
   }
-  int32_t n_wanted = request.beams->width();
+  const int32_t width = request.beams->width();
+  int32_t n_wanted = width;
   std::optional<size_t> stop_index;
   const auto ends = [&](TokenId token) {
     return end_of(request.rules, token, output.text.is_in_scope(), stop_index).has_value();
   };
   ranked_.clear();
   CANDOR_TRY(sampler_.rank(pick, ranked_, pick_, [&](TokenId token) { return ends(token) || --n_wanted > 0; }));
+  if (pick.logprobs_of == sample::LogprobsOf::kChain) sampler_.narrow(pick, width > 1 ? pick.logits.size() : 1, pick_);
   for (const sample::Logprob& ranked : ranked_) {
-    best.push_back({ranked.token, ranked.value, sampler_.logprob_of(pick, ranked.token), ends(ranked.token)});
+    row.best.push_back({ranked.token, ranked.value, sampler_.logprob_of(pick, ranked.token), ends(ranked.token)});
   }
-  top = pick_.top;
-  return {};
+  row.top = pick_.top;
+  return row;
 }
 
 Expected<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,

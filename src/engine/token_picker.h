@@ -30,6 +30,13 @@ struct OutputView {
   const OutputText& text;
 };
 
+// How one text of a beam search may go on.
+struct RankedRow {
+  std::vector<sample::Continuation> best{};  // best first
+  std::vector<sample::Logprob> top{};        // the row's likeliest
+  TokenExplanation explanation{};            // where the rules ask for it
+};
+
 struct Picked {
   TokenId token = kNoToken;
   std::optional<FinishReason> reason{};  // set where the choice ends with it
@@ -44,9 +51,8 @@ class TokenPicker {
   // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
   // the choice with kError and event.error.
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
-  // For one text of a beam search of this width: how it may go on, best first, and the row's likeliest tokens.
-  Expected<void> rank(const ActiveRequest& request, const PickInput& input, OutputView output,
-                      std::vector<sample::Continuation>& best, std::vector<sample::Logprob>& top);
+  // For one text of a beam search.
+  Expected<RankedRow> rank(const ActiveRequest& request, const PickInput& input, OutputView output);
   // Advances the output; set where its text is complete with the token.
   Expected<std::optional<FinishReason>> accept(TokenId token, OutputText& text, constrain::Constraint* constraint,
                                                text::StopResult& shown) const;

@@ -27,17 +27,17 @@ void BeamSearch::rank() {
   ranked_.clear();
   for (size_t i = 0; i < live_.size(); ++i) {
     for (size_t next = 0; next < live_[i].next.size(); ++next) {
-      const double score = live_[i].score + static_cast<double>(live_[i].next[next].score);
-      ranked_.push_back({score, static_cast<int32_t>(i), next});
+      const Continuation& way = live_[i].next[next];
+      ranked_.push_back({live_[i].score + static_cast<double>(way.score), static_cast<int32_t>(i), next, way.token});
     }
   }
-  std::ranges::stable_sort(ranked_, std::greater(), &Candidate::score);
+  std::ranges::stable_sort(ranked_, std::greater(), &BeamCandidate::score);
 }
 
-BeamSearch::Live BeamSearch::grow(const Candidate& candidate) {
+BeamSearch::Live BeamSearch::grow(const BeamCandidate& candidate) {
   const Live& parent = live_[static_cast<size_t>(candidate.live)];
   const Continuation& next = parent.next[candidate.next];
-  nodes_.push_back({parent.node, next.token, next.logprob, parent.top});
+  nodes_.push_back({parent.node, candidate.live, next.token, next.logprob, parent.top});
   return {.score = candidate.score, .node = static_cast<int32_t>(nodes_.size()) - 1};
 }
 
@@ -50,13 +50,14 @@ std::span<const Survivor> BeamSearch::select() {
   std::vector<Live> grown;
   const size_t width = static_cast<size_t>(params_.width);
   for (size_t i = 0; i < ranked_.size() && grown.size() < width; ++i) {
-    const Candidate& candidate = ranked_[i];
-    const Continuation& next = live_[static_cast<size_t>(candidate.live)].next[candidate.next];
-    if (!next.ends) {
+    BeamCandidate& candidate = ranked_[i];
+    if (!live_[static_cast<size_t>(candidate.live)].next[candidate.next].ends) {
       grown.push_back(grow(candidate));
-      survivors_.push_back({candidate.live, next.token});
+      survivors_.push_back({candidate.live, candidate.token, i});
+      candidate.fate = BeamFate::kGrows;
     } else if (i < width) {
       complete(grow(candidate), BeamEnd::kByToken);
+      candidate.fate = BeamFate::kIsComplete;
     }
   }
   live_ = std::move(grown);
@@ -64,9 +65,13 @@ std::span<const Survivor> BeamSearch::select() {
 }
 
 void BeamSearch::end_survivor(int32_t live) {
-  Live& text = live_[static_cast<size_t>(live)];
-  text.has_ended = true;
-  complete(text, BeamEnd::kByOwner);
+  end(live, BeamFate::kIsComplete);
+  complete(live_[static_cast<size_t>(live)], BeamEnd::kByOwner);
+}
+
+void BeamSearch::end(int32_t live, BeamFate fate) {
+  live_[static_cast<size_t>(live)].has_ended = true;
+  ranked_[survivors_[static_cast<size_t>(live)].candidate].fate = fate;
 }
 
 void BeamSearch::settle() {

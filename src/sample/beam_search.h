@@ -36,6 +36,7 @@ enum class BeamEnd : uint8_t { kByToken, kByOwner, kCut };  // cut: the longest 
 
 struct BeamNode {
   int32_t parent = -1;  // index of the node before; -1: the first token
+  int32_t live = 0;     // which live text of its step it went on from
   TokenId token = kNoToken;
   float logprob = 0.0f;
   std::vector<Logprob> top{};  // of its row
@@ -51,6 +52,18 @@ struct BeamAnswer {
 struct Survivor {
   int32_t parent = 0;
   TokenId token = kNoToken;
+  size_t candidate = 0;  // which of candidates() it was
+};
+
+enum class BeamFate : uint8_t { kDropped, kGrows, kIsComplete };
+
+// A continuation among those of all live texts.
+struct BeamCandidate {
+  double score = 0.0;  // of the whole text
+  int32_t live = 0;
+  size_t next = 0;  // which of the text's continuations
+  TokenId token = kNoToken;
+  BeamFate fate = BeamFate::kDropped;
 };
 
 class BeamSearch {
@@ -69,7 +82,9 @@ class BeamSearch {
   // settle().
   void end_survivor(int32_t live);
   // As end_survivor(), but the text is no answer.
-  void drop_survivor(int32_t live) { live_[static_cast<size_t>(live)].has_ended = true; }
+  void drop_survivor(int32_t live) { end(live, BeamFate::kDropped); }
+  // What select() chose from, best first, and what became of it. Until the next select().
+  std::span<const BeamCandidate> candidates() const { return ranked_; }
   // Forgets the ended ones, and cuts all where the longest length is reached.
   void settle();
   bool is_over() const;
@@ -88,14 +103,10 @@ class BeamSearch {
     std::vector<Continuation> next{};
     std::vector<Logprob> top{};
   };
-  struct Candidate {
-    double score = 0.0;
-    int32_t live = 0;
-    size_t next = 0;
-  };
 
   void rank();
-  Live grow(const Candidate& candidate);
+  Live grow(const BeamCandidate& candidate);
+  void end(int32_t live, BeamFate fate);
   double normalised(double score, int64_t length) const;
   void complete(const Live& text, BeamEnd end);
   bool can_improve(const Live& text) const;
@@ -104,7 +115,7 @@ class BeamSearch {
   std::vector<Live> live_;
   std::vector<BeamNode> nodes_;
   std::vector<BeamAnswer> answers_;  // best first
-  std::vector<Candidate> ranked_;
+  std::vector<BeamCandidate> ranked_;
   std::vector<Survivor> survivors_;
   int64_t length_ = 0;
 };

@@ -85,6 +85,7 @@ Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
 Expected<void> Sampler::prepare(const PickRequest& request, Pick& pick) {
   pick.top.clear();
   CANDOR_TRY(candidates_.load(request.logits));
+  observe(request, "logits", candidates_);
   measure(request.n_logprobs, pick);
   return edit(request);
 }
@@ -94,8 +95,16 @@ Logprob Sampler::scored(size_t rank) {
   return {candidate.token, to_logprob(candidate.logit, log_total_)};
 }
 
-float Sampler::logprob_of(const PickRequest& request, TokenId token) const {
-  return to_logprob(request.logits[static_cast<size_t>(token)], log_total_);
+void Sampler::narrow(const PickRequest& request, size_t n, Pick& pick) {
+  candidates_.keep_first(n);
+  pick.top.clear();
+  measure(request.n_logprobs, pick);
+}
+
+float Sampler::logprob_of(const PickRequest& request, TokenId token) {
+  const bool of_model = request.logprobs_of == LogprobsOf::kModel;
+  const float* logit = of_model ? &request.logits[static_cast<size_t>(token)] : candidates_.find(token);
+  return logit != nullptr ? to_logprob(*logit, log_total_) : kNoLogprob;
 }
 
 }  // namespace candor::sample

@@ -34,7 +34,7 @@ float draw_of(const DrawKey& key);
 // Of which distribution logprobs are reported.
 enum class LogprobsOf : uint8_t {
   kModel,  // the logits as they came
-  kChain,  // what was drawn from: 0 for a greedy choice
+  kChain,  // what was drawn from, or what a search chose from: 0 for a greedy choice
 };
 
 struct PickRequest {
@@ -71,8 +71,10 @@ class Sampler {
     }
     return {};
   }
-  // Of a token of the row that was ranked last, as the model has it.
-  float logprob_of(const PickRequest& request, TokenId token) const;
+  // After rank(), for LogprobsOf::kChain: pick.top becomes that of the first n of the order, and logprob_of() as well.
+  void narrow(const PickRequest& request, size_t n, Pick& pick);
+  // Of a token of the row that was ranked last.
+  float logprob_of(const PickRequest& request, TokenId token);
   // As pick() with LogprobsOf::kModel would report them, of a token that is known. REQUIRES: token < V.
   Expected<void> score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick);
 

@@ -159,6 +159,21 @@ TEST(command, explain_shows_the_eight_steps) {
   EXPECT_FALSE(json.at("prompt").empty());
 }
 
+TEST(command, explain_shows_what_beams_kept_and_dropped) {
+  const std::vector<std::string> base = {"explain", "Once upon a time", "-n", "3", "--beams", "3", "--n-best", "2"};
+  const RunResult page = run_candor(base);
+  ASSERT_EQ(page.exit_code, 0) << page.err;
+  for (const char* word : {"answer 2, token 3", "kept <", "dropped", "score -"})
+    EXPECT_NE(page.out.find(word), std::string::npos) << word << " not in:\n" << page.out;
+  std::vector<std::string> as_json = base;
+  as_json.push_back("--json");
+  const auto json = nlohmann::json::parse(run_candor(as_json).out);
+  ASSERT_EQ(json.at("tokens").size(), 6u);
+  for (const auto& token : json.at("tokens"))
+    EXPECT_EQ(token.at("beam_options").at(token.at("beam_option").get<size_t>()).at("token"), token.at("token"));
+  EXPECT_EQ(run_candor({"explain", "Hi", "--n-best", "2"}).exit_code, 2);
+}
+
 TEST(command, chat_answers_every_line_and_keeps_the_conversation) {
   const RunResult result = run_candor({"chat", "--temperature", "0", "-n", "40"},
                                       {.stdin_text = "Hello!\n/set top_k 3\n/nonsense\nWhat is 2 + 3?\n/quit\n"});

@@ -86,6 +86,7 @@ TEST_F(Beams, of_width_one_are_greedy_decoding_bit_for_bit) {
     if (seed % 4 == 1) plain.sampling.ignore_eos = true;
     if (seed == 2) plain.constraint = {ConstraintSpec::Kind::kRegex, "[a-h]{2,9}x"};
     if (seed == 5) plain.sampling.max_tokens.reset();
+    plain.sampling.logprobs_after_chain = seed % 2 == 1;
     plain.beams.reset();
     Completion expected = complete(*engine_, plain);
     if (seed == 7) plain.sampling.stop_ids = {expected.tokens[10]};
@@ -116,6 +117,73 @@ TEST_F(Beams, answers_come_best_first_and_their_scores_are_those_of_their_tokens
       before = *answer.score;
     }
   }
+}
+
+TEST_F(Beams, logprobs_after_the_chain_are_shares_of_what_the_stages_leave) {
+  Request request = with_beams(4, 6, 9, 4);
+  request.sampling.allowed_token_ids = {40, 120, 250, 300};
+  request.sampling.logprobs = 4;
+  const auto of_model = all_of(complete(*engine_, request));
+  request.sampling.logprobs_after_chain = true;
+  const auto of_chain = all_of(complete(*engine_, request));
+  for (size_t i = 0; i < of_chain.size(); ++i) {
+    ASSERT_EQ(of_chain[i].tokens, of_model[i].tokens);
+    EXPECT_EQ(of_chain[i].score, of_model[i].score);
+    for (size_t at = 0; at < of_chain[i].tokens.size(); ++at) {
+      double sum = 0.0;
+      for (const TokenLogprob& top : of_chain[i].top_logprobs[at]) sum += std::exp(static_cast<double>(top.logprob));
+      EXPECT_NEAR(sum, 1.0, 1e-6);
+      const auto& top = of_chain[i].top_logprobs[at];
+      EXPECT_NE(std::ranges::find(top, of_chain[i].logprobs[at]), top.end());
+      EXPECT_GT(of_chain[i].logprobs[at].logprob, of_model[i].logprobs[at].logprob);
+    }
+  }
+}
+
+// Every step of an answer goes on from the text that the step before kept for it, and its score grows by what is
+// reported.
+void expect_true_trace(const std::vector<TokenEvent>& answer, const CompletedChoice& plain, int32_t width) {
+  double score = 0.0;
+  std::int64_t place = 0;
+  ASSERT_EQ(answer.size(), plain.tokens.size());
+  for (size_t at = 0; at < answer.size(); ++at) {
+    ASSERT_TRUE(answer[at].explanation && answer[at].explanation->beam_option);
+    const TokenExplanation& explanation = *answer[at].explanation;
+    const auto& options = explanation.beam_options;
+    const BeamOption& mine = options.at(*explanation.beam_option);
+    EXPECT_EQ(mine.token, plain.tokens[at]);
+    EXPECT_EQ(mine.parent, place) << at;
+    score += static_cast<double>(plain.logprobs[at].logprob);
+    EXPECT_NEAR(mine.score, score, 1e-12) << at;
+    EXPECT_TRUE(std::ranges::is_sorted(options, std::greater(), &BeamOption::score));
+    EXPECT_LE(std::ranges::count(options, BeamFate::kKept, &BeamOption::fate), width);
+    EXPECT_LE(std::ranges::count(options, BeamFate::kDropped, &BeamOption::fate), 8);
+    EXPECT_EQ(explanation.stages.front().name, "logits");
+    const auto before_mine = options.begin() + static_cast<std::ptrdiff_t>(*explanation.beam_option);
+    place = std::count_if(options.begin(), before_mine, [](const auto& o) { return o.fate == BeamFate::kKept; });
+    const bool is_last = at + 1 == answer.size();
+    EXPECT_EQ(mine.fate, is_last && plain.finish != FinishReason::kLength ? BeamFate::kComplete : BeamFate::kKept);
+  }
+}
+
+TEST_F(Beams, explained_name_the_parent_of_every_token_of_every_answer) {
+  bool is_any_complete = false;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    Request request = with_beams(5, 12, seed, 5);
+    if (seed % 2 == 1) request.constraint = {ConstraintSpec::Kind::kRegex, "(ab?|cd){2,5}"};
+    if (seed == 2) request.sampling.stop = {"a", "e", "o"};
+    const auto plain = all_of(complete(*engine_, request));
+    request.sampling.explain = true;
+    std::vector<std::vector<TokenEvent>> answers(5);
+    const auto keep = [&](const TokenEvent& event) { answers[static_cast<size_t>(event.choice)].push_back(event); };
+    ASSERT_TRUE(engine_->generate(request, keep));
+    for (size_t i = 0; i < plain.size(); ++i) {
+      if (plain[i].tokens.empty()) continue;
+      expect_true_trace(answers[i], plain[i], 5);
+      is_any_complete |= plain[i].finish == FinishReason::kStopEos || plain[i].finish == FinishReason::kStopString;
+    }
+  }
+  EXPECT_TRUE(is_any_complete);
 }
 
 TEST_F(Beams, give_the_same_answers_in_any_company_pool_and_chunking) {
@@ -211,8 +279,21 @@ TEST_F(Beams, what_they_cannot_do_is_refused_by_its_name) {
   refused("n", [](Request& r) { r.n = 3; });
   for (const double penalty : {-10.5, 11.0, 1e308, std::numeric_limits<double>::quiet_NaN()})
     refused("length_penalty", [&](Request& r) { r.beams->length_penalty = penalty; });
-  refused("explain", [](Request& r) { r.sampling.explain = true; });
-  refused("logprobs", [](Request& r) { r.sampling.logprobs_after_chain = true; });
+  const auto explained = [](Request& r, int32_t width) {
+    r.sampling.explain = true;
+    r.beams->width = width;
+    r.sampling.ignore_eos = true;
+  };
+  refused("explain", [&](Request& r) {
+    explained(r, 4);
+    r.sampling.max_tokens = kMaxExplainedRows;
+    r.on_context_full = OnContextFull::kCrop;
+  });
+  refused("explain", [&](Request& r) {
+    explained(r, 1);
+    r.sampling.max_tokens.reset();
+    r.on_context_full = OnContextFull::kCrop;
+  });
 }
 
 }  // namespace

@@ -88,6 +88,22 @@ float finite_logprob(float logprob) {
   return std::isfinite(logprob) ? std::max(logprob, kNever) : kNever;
 }
 
+namespace {
+
+Json beam_options_json(const Engine& engine, const TokenExplanation& explanation) {
+  Json options = Json::array();
+  for (const BeamOption& option : explanation.beam_options) {
+    options.push_back({{"parent", option.parent},
+                       {"token", option.token},
+                       {"text", token_text(engine, option.token)},
+                       {"score", option.score},
+                       {"fate", to_string(option.fate)}});
+  }
+  return options;
+}
+
+}  // namespace
+
 Json explanation_json(const Engine& engine, const TokenEvent& event) {
   const TokenExplanation& explanation = *event.explanation;
   Json stages = Json::array();
@@ -104,6 +120,10 @@ Json explanation_json(const Engine& engine, const TokenEvent& event) {
   Json json = {{"token", event.token}, {"text", token_text(engine, event.token)}, {"stages", std::move(stages)}};
   json["draw"] = explanation.was_drawn ? Json(explanation.draw) : Json();
   json["guess"] = explanation.guess >= 0 ? Json(explanation.guess) : Json();
+  if (explanation.beam_option) {
+    json["beam_option"] = *explanation.beam_option;
+    json["beam_options"] = beam_options_json(engine, explanation);
+  }
   return json;
 }
 
