@@ -84,7 +84,8 @@ TEST_F(bad_input, numbers_out_of_range_are_refused_by_name) {
   expect_chat_refused(R"("top_k":-2147483648)", "top_k");
   expect_chat_refused(R"("top_p":1.5)", "top_p");
   expect_chat_refused(R"("frequency_penalty":3)", "frequency_penalty");
-  for (const char* bias : {R"({"999999999":5})", R"({"-7":1})", R"({"x":1})", R"({"5":101})"}) {
+  for (const char* bias : {R"({"999999999":5})", R"({"-7":1})", R"({"x":1})", R"({"5":101})", R"([[5]])", R"([["",1]])",
+                           R"([[-5,1]])", R"([[5,true]])", R"([[" a","1"]])", R"([5])", R"("5")"}) {
     expect_chat_refused(R"("logit_bias":)" + std::string(bias), "logit_bias");
   }
   expect_chat_refused(R"("min_p":-1)", "min_p");

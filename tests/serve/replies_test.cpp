@@ -139,6 +139,30 @@ TEST_F(replies, a_beam_search_gives_its_answers_best_first) {
   EXPECT_NE(reply.json()["choices"][0]["text"], reply.json()["choices"][1]["text"]);
   body["n"] = 100;
   EXPECT_EQ(post(port(), "/v1/completions", body).status, 400);
+  body["n"] = 5;  // more than best_of
+  EXPECT_EQ(post(port(), "/v1/completions", body).json()["error"]["param"], "best_of");
+}
+
+TEST_F(replies, a_beam_search_names_what_has_no_effect_on_it) {
+  Json body = {{"prompt", "Once upon"}, {"max_tokens", 2}, {"top_k", 5}, {"early_stopping", true}};
+  const auto warnings = [&] { return post(port(), "/v1/completions", body).json()["warnings"].dump(); };
+  EXPECT_NE(warnings().find("early_stopping has no effect"), std::string::npos) << warnings();
+  body["use_beam_search"] = true;
+  EXPECT_NE(warnings().find("top_k has no effect"), std::string::npos) << warnings();
+  EXPECT_EQ(warnings().find("early_stopping"), std::string::npos) << warnings();
+}
+
+TEST_F(replies, texts_are_biased_as_their_tokens_are) {
+  Json body = {{"prompt", "Once upon"}, {"max_tokens", 4}, {"temperature", 0}};
+  const TokenId token = running().engine().tokenize(TextPrompt{.text = " the"})->back();
+  const auto text = [&](Json bias) {
+    body["logit_bias"] = std::move(bias);
+    return post(port(), "/v1/completions", body).json()["choices"][0]["text"].get<std::string>();
+  };
+  const Json by_text = Json::array({Json::array({" the", 100})});
+  EXPECT_EQ(text(by_text), text(Json::object({{std::to_string(token), 100}})));
+  EXPECT_EQ(text(by_text), " the the the the");
+  EXPECT_NE(text(Json::array({Json::array({" the", 100}), Json::array({token, false})})), " the the the the");
 }
 
 TEST_F(replies, nothing_of_a_stop_string_is_shown) {

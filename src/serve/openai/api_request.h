@@ -93,7 +93,7 @@ void read_prompt_logprobs(Fields& fields, ApiRequest& request, SamplingParams& s
 // truncate_prompt_tokens, as vLLM has it: a longer prompt loses its oldest tokens; -1 keeps what the context holds.
 void read_truncation(Fields& fields, const ApiLimits& limits, Request& request);
 // use_beam_search, as vLLM has it: n or best_of texts side by side.
-void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request);
+void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request, std::vector<std::string>& warnings);
 // priority, as vLLM has it: a lower value is served sooner.
 Scheduling read_scheduling(Fields& fields);
 // response_format and its kin; name: which of them it was.

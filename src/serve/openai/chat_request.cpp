@@ -32,7 +32,7 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
   request.sampling.logprobs = read_chat_logprobs(fields);
   read_prompt_logprobs(fields, result, request.sampling);
   request.n = result.n_choices;
-  read_beams(fields, std::nullopt, request);
+  read_beams(fields, std::nullopt, request, result.warnings);
   request.scheduling = read_scheduling(fields);
   read_truncation(fields, limits, request);
   request.constraint = read_constraint(fields, result.names.constraint);

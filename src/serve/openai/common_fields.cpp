@@ -22,8 +22,8 @@ void read_stop(Fields& fields, SamplingParams& sampling) {
     return;
   }
   if (!stop->is_array() || stop->size() > kMaxStopStrings) {
-    return fields.refuse("stop", fmt::format("stop is {} of {}, expected a string or an array of at most {} strings",
-                                             shown(*stop), stop->size(), kMaxStopStrings));
+    return fields.refuse("stop", fmt::format("stop is {}, expected a string or an array of at most {} strings",
+                                             shown(*stop), kMaxStopStrings));
   }
   for (const Json& item : *stop) {
     if (!item.is_string()) return fields.refuse("stop", fmt::format("stop holds {}, expected strings", shown(item)));
@@ -99,13 +99,33 @@ void read_truncation(Fields& fields, const ApiLimits& limits, Request& request) 
   request.max_prompt_tokens = *kept > 0 ? *kept : std::max<int64_t>(1, limits.n_ctx - 1);
 }
 
-void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request) {
+namespace {
+
+void warn_of_idle(const Fields& fields, std::initializer_list<const char*> names, std::string_view why,
+                  std::vector<std::string>& warnings) {
+  for (const char* name : names) {
+    if (fields.has(name)) warnings.push_back(fmt::format("{} has no effect: {}", name, why));
+  }
+}
+
+}  // namespace
+
+void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request, std::vector<std::string>& warnings) {
   constexpr double kMostPenalty = 10;
   const bool is_wanted = fields.boolean("use_beam_search").value_or(false);
   const auto penalty = fields.number("length_penalty", -kMostPenalty, kMostPenalty);
   const auto stops_early = fields.boolean("early_stopping");
-  if (!is_wanted) return;
-  const int64_t width = std::max<int64_t>(request.n, best_of.value_or(0));
+  if (!is_wanted) {
+    return warn_of_idle(fields, {"length_penalty", "early_stopping"}, "use_beam_search is not asked for", warnings);
+  }
+  warn_of_idle(fields,
+               {"temperature", "dynatemp_range", "top_k", "typical_p", "top_p", "min_p", "xtc_probability", "seed"},
+               "a beam search draws nothing", warnings);
+  if (best_of && *best_of < request.n) {
+    return fields.refuse("best_of",
+                         fmt::format("best_of is {}, expected at least n ({}): so many beams", *best_of, request.n));
+  }
+  const int64_t width = best_of.value_or(request.n);
   if (width > kMaxBeams) return fields.refuse("n", fmt::format("n is {}, expected at most {} beams", width, kMaxBeams));
   BeamSearch& beams = request.beams.emplace();
   beams.width = static_cast<int32_t>(width);

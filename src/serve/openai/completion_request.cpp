@@ -92,7 +92,7 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
   }
   base.constraint = read_constraint(fields, result.names.constraint);
   const auto best_of = fields.integer("best_of", 1, limits.max_choices);
-  read_beams(fields, best_of, base);
+  read_beams(fields, best_of, base, result.warnings);
   if (best_of && *best_of != result.n_choices && !base.beams) {
     fields.refuse("best_of",
                   fmt::format("best_of is {}, and only n ({}) answers are drawn", *best_of, result.n_choices));

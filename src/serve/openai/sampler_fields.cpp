@@ -64,25 +64,55 @@ bool read_texts(Fields& fields, const char* name, std::vector<std::string>& text
   return true;
 }
 
+// -100 bans.
+void add_bias(Fields& fields, LogitBias bias, const std::string& key, const Json& value, SamplingParams& sampling) {
+  if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)) {
+    return fields.refuse("logit_bias",
+                         fmt::format("logit_bias[{}] is {}, expected a number from -100 to 100", key, shown(value)));
+  }
+  bias.bias = value.get<double>();
+  bias.ban = bias.bias == -100;
+  sampling.logit_bias.push_back(std::move(bias));
+}
+
 // {"1234": -100}: ids as text, which is what JSON's keys are.
-void read_logit_bias(Fields& fields, SamplingParams& sampling) {
-  const Json* map = fields.object("logit_bias");
-  if (map == nullptr) return;
-  for (const auto& [key, value] : map->items()) {
+void read_bias_map(Fields& fields, const Json& map, SamplingParams& sampling) {
+  for (const auto& [key, value] : map.items()) {
     LogitBias bias;
     const auto [end, status] = std::from_chars(key.data(), key.data() + key.size(), bias.token);
     if (status != std::errc() || end != key.data() + key.size() || bias.token < 0) {
       return fields.refuse("logit_bias",
-                           fmt::format("logit_bias has the key {}, expected a token id", shown(Json(key))));
+                           fmt::format("logit_bias has the key {}, expected a token id; texts go in pairs, "
+                                       "[[\"text\", 5]]",
+                                       shown(Json(key))));
     }
-    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)) {
-      return fields.refuse("logit_bias",
-                           fmt::format("logit_bias[{}] is {}, expected a number from -100 to 100", key, shown(value)));
-    }
-    bias.bias = value.get<double>();
-    bias.ban = bias.bias == -100;
-    sampling.logit_bias.push_back(bias);
+    add_bias(fields, bias, key, value, sampling);
   }
+}
+
+// [[1234, -100], ["a text, every token of it", 5], ["another", false]], as llama.cpp has it; false bans.
+void read_bias_pairs(Fields& fields, const Json& pairs, SamplingParams& sampling) {
+  for (const Json& pair : pairs) {
+    const bool is_pair = pair.is_array() && pair.size() == 2;
+    const bool is_id = is_pair && pair[0].is_number_unsigned() && pair[0].get<uint64_t>() <= uint64_t{kMaxField};
+    const bool is_text = is_pair && pair[0].is_string() && !pair[0].get_ref<const std::string&>().empty();
+    if (!is_id && !is_text) {
+      return fields.refuse("logit_bias",
+                           fmt::format("logit_bias holds {}, expected pairs: [token id or text, number]", shown(pair)));
+    }
+    LogitBias bias;
+    if (is_id) bias.token = pair[0].get<TokenId>();
+    if (is_text) bias.text = pair[0].get<std::string>();
+    add_bias(fields, std::move(bias), shown(pair[0]), pair[1] == false ? Json(-100) : pair[1], sampling);
+  }
+}
+
+void read_logit_bias(Fields& fields, SamplingParams& sampling) {
+  const Json* biases = fields.raw("logit_bias");
+  if (biases == nullptr) return;
+  if (biases->is_object()) return read_bias_map(fields, *biases, sampling);
+  if (biases->is_array()) return read_bias_pairs(fields, *biases, sampling);
+  fields.refuse("logit_bias", fmt::format("logit_bias is {}, expected an object or an array of pairs", shown(*biases)));
 }
 
 void read_allowed_ids(Fields& fields, SamplingParams& sampling) {
