@@ -28,7 +28,9 @@ Result<void> check_text(const char* param, const std::string& text) {
                             std::to_string(kMaxBadWordBytes));
 }
 
-std::vector<TokenId> tokens_of(const std::string& text, const text::Tokenizer& tokenizer) {
+// As they stand inside of a text. SentencePiece puts a space before what it encodes, which a text may have already.
+std::vector<TokenId> tokens_of(std::string_view text, const text::Tokenizer& tokenizer) {
+  if (tokenizer.strips_leading_space() && text.size() > 1 && text.front() == ' ') text.remove_prefix(1);
   return tokenizer.encode(text, {.add_special = false, .parse_special = false});
 }
 

@@ -36,6 +36,14 @@ TEST_F(Stories, greedy_tells_the_same_sensible_story_twice) {
   EXPECT_TRUE(first.text.starts_with(", there was a little")) << first.text;
 }
 
+TEST_F(Stories, a_bias_on_a_word_with_a_space_before_it_is_one_on_the_word) {
+  for (const char* word : {"the", " the"}) {
+    Request request = greedy(TextPrompt{kOnce}, 3);
+    request.sampling.logit_bias = {{.text = word, .bias = 100.0}};
+    EXPECT_EQ(complete(engine(), request).text, " the the the") << '"' << word << '"';
+  }
+}
+
 TEST_F(Stories, both_backends_tell_the_same_story) {
   const Completion cpu = complete(engine(), greedy(TextPrompt{kOnce}, 64));
   options_.backend = "reference";
