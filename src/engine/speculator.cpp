@@ -12,12 +12,28 @@ double draft_cost(const LoadedModel& loaded, double StepCosts::*ms) {
   return loaded.draft && loaded.options.costs ? *loaded.options.costs.*ms * 1e6 : 0.0;
 }
 
+// What attention to one position takes grows with it.
+double attention_width(const model::ArchSpec& spec) {
+  double width = 0.0;
+  for (const model::BlockSpec& block : spec.blocks) width += block.attn.n_heads * block.attn.head_dim;
+  return width;
+}
+
+// The draft model's was not measured: the model's own, by the widths of both.
+double draft_attend_ns(const LoadedModel& loaded) {
+  if (!loaded.draft || !loaded.options.costs) return 0.0;
+  const double own = std::max(1.0, attention_width(loaded.model->spec()));
+  return loaded.options.costs->attend_ns * attention_width(loaded.draft->model->spec()) / own;
+}
+
 }  // namespace
 
 Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
     : costs_(costs),
       guess_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
       read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
+      attend_ns_(draft_attend_ns(loaded)),
+      draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
       max_guesses_(max_guesses(loaded.options)) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
   if (!loaded.draft) return;
@@ -33,6 +49,7 @@ draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t 
     return static_cast<double>(costs_.step_ns(n_rows + n, sched::attended_pairs(n_past, 1 + n), n_rows + n));
   };
   const double n_waiting = static_cast<double>(decoding_.size());
+  const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));
   double reading_ns = 0.0;
   if (drafter_ != nullptr) {
     const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
@@ -41,7 +58,7 @@ draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t 
   draft::GuessCosts costs{.plain = step_ns(0)};
   for (int32_t n = 1; n <= draft::kMaxGuesses; ++n) {
     const double checking_ns = step_ns(n) - costs.plain;
-    const double making_ns = guess_ns_ * n / n_guessing_;
+    const double making_ns = (guess_ns_ / n_guessing_ + looking_ns) * n;
     costs.extra[static_cast<size_t>(n)] = reading_ns + n_waiting * (checking_ns + making_ns);
   }
   return costs;

@@ -171,6 +171,17 @@ TEST_F(DraftModelTest, a_twin_guesses_every_token_right_greedy_sampled_and_const
   }
 }
 
+TEST_F(DraftModelTest, guesses_pay_for_what_the_draft_model_looks_back_at) {
+  Request request = requests()[4];
+  request.constraint.reset();
+  request.sampling.max_tokens = 60;
+  EXPECT_GT(complete(*open_with(options_.model_path), request).summary.usage.drafted_tokens, 0);
+  // To check a guess adds a quarter to a step, and to make it as much again: within 60 tokens the ledger, which has a
+  // hundredth of each step, can pay for the one and not for both.
+  options_.costs->attend_ns = 5'000.0;
+  EXPECT_EQ(complete(*open_with(options_.model_path), request).summary.usage.drafted_tokens, 0);
+}
+
 TEST_F(DraftModelTest, many_at_once_get_their_own_answers) {
   const auto guessing = open_with(other_model());
   auto asked = requests();
