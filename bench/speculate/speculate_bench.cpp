@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Script = std::vector<TokenId>;
-constexpr int64_t kNewTokens = 40;
+constexpr int64_t kNewTokens = 128;
 constexpr int kPromptTokens = 192;
 constexpr float kLift = 40.0f;
 constexpr int kRounds = 21;
