@@ -118,9 +118,9 @@ void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request
   if (!is_wanted) {
     return warn_of_idle(fields, {"length_penalty", "early_stopping"}, "use_beam_search is not asked for", warnings);
   }
-  warn_of_idle(fields,
-               {"temperature", "dynatemp_range", "top_k", "typical_p", "top_p", "min_p", "xtc_probability", "seed"},
-               "a beam search draws nothing", warnings);
+  const char* const why = "a beam search draws nothing";
+  if (request.sampling.temperature > 0) warn_of_idle(fields, {"temperature"}, why, warnings);
+  warn_of_idle(fields, {"dynatemp_range", "top_k", "typical_p", "top_p", "min_p", "xtc_probability"}, why, warnings);
   if (best_of && *best_of < request.n) {
     return fields.refuse("best_of",
                          fmt::format("best_of is {}, expected at least n ({}): so many beams", *best_of, request.n));

@@ -97,8 +97,8 @@ void read_bias_pairs(Fields& fields, const Json& pairs, SamplingParams& sampling
     const bool is_id = is_pair && pair[0].is_number_unsigned() && pair[0].get<uint64_t>() <= uint64_t{kMaxField};
     const bool is_text = is_pair && pair[0].is_string() && !pair[0].get_ref<const std::string&>().empty();
     if (!is_id && !is_text) {
-      return fields.refuse("logit_bias",
-                           fmt::format("logit_bias holds {}, expected pairs: [token id or text, number]", shown(pair)));
+      return fields.refuse("logit_bias", fmt::format("logit_bias holds {}, expected pairs: [token id or text, number]",
+                                                     shown(is_pair ? pair[0] : pair)));
     }
     LogitBias bias;
     if (is_id) bias.token = pair[0].get<TokenId>();
