@@ -26,9 +26,10 @@ constexpr int64_t kColumns = 2048;
 constexpr int64_t kManyRows = 512;
 constexpr size_t kStreamBytes = size_t{160} << 20;  // past every cache, for small M
 
-constexpr DType kFormats[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ8_0, DType::kQ4_0, DType::kQ4_1,
-                              DType::kQ5_0, DType::kQ5_1,   DType::kQ2_K,   DType::kQ3_K, DType::kQ4_K, DType::kQ5_K,
-                              DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
+constexpr DType kFormats[] = {DType::kF32,   DType::kF16,     DType::kBF16, DType::kQ8_0,   DType::kQ4_0,
+                              DType::kQ4_1,  DType::kQ5_0,    DType::kQ5_1, DType::kQ2_K,   DType::kQ3_K,
+                              DType::kQ4_K,  DType::kQ5_K,    DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS,
+                              DType::kMXFP4, DType::kQ4_KFast};
 
 struct Machine {
   const KernelTable* table = nullptr;

@@ -124,7 +124,7 @@ TEST_F(matmul, bf16_rows_of_any_length_have_the_bits_of_portable) {
 
 TEST_F(matmul, a_row_has_the_same_bits_alone_and_among_many) {
   for (const KernelTable* table : tested_tables()) {
-    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kQ4_KFast}) {
       const Problem problem(dtype, 40, columns_of(dtype), kMatmulRows + 5, *table);
       const std::vector<float> all = problem.run(*table, 0, kMatmulRows + 5);
       for (const int32_t r : {0, 1, 7, 100, kMatmulRows - 1, kMatmulRows, kMatmulRows + 4}) {

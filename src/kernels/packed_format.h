@@ -6,10 +6,11 @@
 //     Q2_K:        16 x (sc_j | min_j << 4)          Q6_K: 16 x int8 sc_j
 //     Q3_K:        8 x (low 4 bits of sc_i, sc_{i+8}), then 4 x (high 2 bits of sc_i, sc_{i+4}, sc_{i+8}, sc_{i+12})
 //     IQ4_XS:      4 x (low 4 bits of sc_i, sc_{i+4}), then 2 x (high 2 bits of sc_i, sc_{i+2}, sc_{i+4}, sc_{i+6})
+//     Q4_K_FAST:   d f32[16], then 8 x a_j, then 8 x int8 b_j (tensor/quant/q4_k_fast.h)
 //   32-blocks:     d f16[n / 32][16] (MXFP4: e uint8[n / 32][16]), then m f16[n / 32][16] if has_min
 //   codes:         the low bit plane, then the high one. A plane of b bits holds, in byte [v][r][i], the bits of
 //                  k = 4 (v * 8 / b + s) + i at bit b * s: 64 bytes are 8 / b groups of 4 k of all rows.
-// A code is the file's unsigned integer; Q8_0's is q + 128.
+// A code is the file's unsigned integer; Q8_0's is q + 128. Q4_K_FAST's have changed places in pairs, k with k ^ 1.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@ struct PackedFormat {
   int offset = 0;       // weight = code - offset, before any table
   int n_groups = 0;     // sub-scales per 256; super-blocks only
   int scale_bytes = 0;  // a row: all sub-scales of a unit, or one 32-block's d
+  int d_bytes = 2;      // of a super-block
 };
 
 inline constexpr PackedFormat kPackedFormats[] = {
@@ -36,7 +38,7 @@ inline constexpr PackedFormat kPackedFormats[] = {
     {DType::kQ8_0, false, 8, 0, false, 128, 0, 2}, {DType::kQ4_0, false, 4, 0, false, 8, 0, 2},
     {DType::kQ4_1, false, 4, 0, true, 0, 0, 2},    {DType::kQ5_0, false, 4, 1, false, 16, 0, 2},
     {DType::kQ5_1, false, 4, 1, true, 0, 0, 2},    {DType::kIQ4_NL, false, 4, 0, false, 0, 0, 2},
-    {DType::kMXFP4, false, 4, 0, false, 0, 0, 1},
+    {DType::kMXFP4, false, 4, 0, false, 0, 0, 1},  {DType::kQ4_KFast, true, 4, 0, false, 0, 8, 16, 4},
 };
 
 // nullptr for float types and unknown ones.
@@ -47,9 +49,13 @@ constexpr const PackedFormat* find_packed_format(DType dtype) {
   return nullptr;
 }
 
+// Bytes before a super-block's sub-scales.
+constexpr int scales_offset(const PackedFormat& f) {
+  return kPanelRows * (f.d_bytes + (f.has_min ? 2 : 0));
+}
 // Bytes before the codes, and of the whole, in a unit of n_k elements.
 constexpr size_t unit_header_bytes(const PackedFormat& f, int n_k) {
-  if (f.is_super) return static_cast<size_t>(kPanelRows * (2 + (f.has_min ? 2 : 0) + f.scale_bytes));
+  if (f.is_super) return static_cast<size_t>(scales_offset(f) + kPanelRows * f.scale_bytes);
   return static_cast<size_t>(kPanelRows * (n_k / 32) * (f.scale_bytes + (f.has_min ? 2 : 0)));
 }
 constexpr size_t low_plane_bytes(const PackedFormat& f, int n_k) {

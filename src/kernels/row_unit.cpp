@@ -10,6 +10,7 @@
 #include "tensor/quant/q4_0.h"
 #include "tensor/quant/q4_1.h"
 #include "tensor/quant/q4_k.h"
+#include "tensor/quant/q4_k_fast.h"
 #include "tensor/quant/q5_0.h"
 #include "tensor/quant/q5_1.h"
 #include "tensor/quant/q5_k.h"
@@ -36,6 +37,7 @@ void store_word(uint8_t* p, uint64_t word) {
   std::memcpy(p, &word, sizeof word);
 }
 constexpr uint64_t kEachByte = 0x0101010101010101;
+constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ff;
 
 // Bits [from, from + n) of each byte, moved to bit `to`.
 constexpr uint64_t byte_fields(uint64_t word, int from, int n, int to) {
@@ -90,6 +92,18 @@ void parse(const BlockQ4_K& block, RowUnit& dst, int) {
   parse_scale_mins(block.scales, dst);
   dst.d[0] = block.d;
   dst.m[0] = block.dmin;
+}
+
+void parse(const BlockQ4_KFast& block, RowUnit& dst, int) {
+  parse_nibbles_of_256(block.block.qs, dst.codes);
+  for (int k = 0; k < kUnit; k += 8) {
+    const uint64_t codes = load_word(dst.codes + k);
+    store_word(dst.codes + k, ((codes & kEvenBytes) << 8) | ((codes >> 8) & kEvenBytes));
+  }
+  const RebasedQ4_K rebased = rebase(block.block);
+  std::memcpy(dst.d, &rebased.d, sizeof rebased.d);
+  std::memcpy(dst.scales, rebased.a, sizeof rebased.a);
+  std::memcpy(dst.mins, rebased.b, sizeof rebased.b);
 }
 
 void parse(const BlockQ5_K& block, RowUnit& dst, int) {
@@ -250,6 +264,10 @@ void pack_scales(const PackedFormat& format, const RowUnit& row, uint8_t* dst) {
         dst[4 + i] = u8((s[i] >> 4) | (s[i + 2] >> 4 << 2) | (s[i + 4] >> 4 << 4) | (s[i + 6] >> 4 << 6));
       }
       return;
+    case DType::kQ4_KFast:
+      std::memcpy(dst, s, 8);
+      std::memcpy(dst + 8, m, 8);
+      return;
     case DType::kQ4_K:
     case DType::kQ5_K:
       for (int i = 0; i < 8; ++i) dst[i] = u8(s[i] | (m[i] >> 4 << 6));
@@ -275,6 +293,10 @@ void read_scales(const PackedFormat& format, const uint8_t* bytes, RowUnit& dst)
       case DType::kIQ4_XS:
         dst.scales[j] = u8(((at(j % 4) >> (j / 4 * 4)) & 15) | (((at(4 + j % 2) >> (j / 2 * 2)) & 3) << 4));
         break;
+      case DType::kQ4_KFast:
+        dst.scales[j] = u8(at(j));
+        dst.mins[j] = u8(at(8 + j));
+        break;
       case DType::kQ4_K:
       case DType::kQ5_K:
         dst.scales[j] = u8(at(j) & 63);
@@ -288,6 +310,7 @@ void read_scales(const PackedFormat& format, const uint8_t* bytes, RowUnit& dst)
 
 void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint8_t* dst) {
   const int n_d = format.is_super ? 1 : n_k / 32;
+  const auto d_bytes = static_cast<size_t>(format.d_bytes);
   const bool is_byte = format.dtype == DType::kMXFP4;
   for (int r = 0; r < kPanelRows; ++r) {
     for (int b = 0; b < n_d; ++b) {
@@ -295,12 +318,12 @@ void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint
       if (is_byte) {
         dst[at] = u8(rows[r].d[b]);
       } else {
-        std::memcpy(dst + 2 * at, &rows[r].d[b], 2);
+        std::memcpy(dst + d_bytes * static_cast<size_t>(at), &rows[r].d[b], d_bytes);
       }
       if (format.has_min) std::memcpy(dst + 2 * (n_d * kPanelRows + at), &rows[r].m[b], 2);
     }
     if (!format.is_super) continue;
-    uint8_t* scales = dst + kPanelRows * (format.has_min ? 4 : 2);
+    uint8_t* scales = dst + scales_offset(format);
     uint8_t packed[16];
     pack_scales(format, rows[r], packed);
     for (int i = 0; i < format.scale_bytes; ++i) scales[i * kPanelRows + r] = packed[i];
@@ -309,16 +332,17 @@ void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint
 
 void read_header(const PackedFormat& format, const uint8_t* src, int n_k, int row, RowUnit& dst) {
   const int n_d = format.is_super ? 1 : n_k / 32;
+  const auto d_bytes = static_cast<size_t>(format.d_bytes);
   for (int b = 0; b < n_d; ++b) {
     const int at = b * kPanelRows + row;
     if (format.dtype == DType::kMXFP4) {
       dst.d[b] = src[at];
     } else {
-      std::memcpy(&dst.d[b], src + 2 * at, 2);
+      std::memcpy(&dst.d[b], src + d_bytes * static_cast<size_t>(at), d_bytes);
     }
     if (format.has_min) std::memcpy(&dst.m[b], src + 2 * (n_d * kPanelRows + at), 2);
   }
-  if (format.is_super) read_scales(format, src + kPanelRows * (format.has_min ? 4 : 2) + row, dst);
+  if (format.is_super) read_scales(format, src + scales_offset(format) + row, dst);
 }
 
 int weight_of(const PackedFormat& format, uint8_t code) {
@@ -332,6 +356,15 @@ int sub_scale_of(const PackedFormat& format, uint8_t raw) {
   return format.dtype == DType::kQ3_K || format.dtype == DType::kIQ4_XS ? raw - 32 : raw;
 }
 
+void decode_rebased(const RowUnit& unit, float* dst) {
+  float d;
+  std::memcpy(&d, unit.d, sizeof d);
+  for (int k = 0; k < kUnit; ++k) {
+    const int w = rebased_weight(unit.codes[k ^ 1], unit.scales[k / 32], static_cast<int8_t>(unit.mins[k / 32]));
+    dst[k] = d * static_cast<float>(w);
+  }
+}
+
 }  // namespace
 
 void parse_row_unit(DType dtype, const std::byte* blocks, int n_k, RowUnit& dst) {
@@ -342,6 +375,8 @@ void parse_row_unit(DType dtype, const std::byte* blocks, int n_k, RowUnit& dst)
       return parse_all<BlockQ3_K>(blocks, n_k, dst);
     case DType::kQ4_K:
       return parse_all<BlockQ4_K>(blocks, n_k, dst);
+    case DType::kQ4_KFast:
+      return parse_all<BlockQ4_KFast>(blocks, n_k, dst);
     case DType::kQ5_K:
       return parse_all<BlockQ5_K>(blocks, n_k, dst);
     case DType::kQ6_K:
@@ -386,6 +421,7 @@ void read_unit(const PackedFormat& format, const std::byte* src, int n_k, int ro
 }
 
 void decode_row_unit(const PackedFormat& format, const RowUnit& unit, int n_k, float* dst) {
+  if (format.dtype == DType::kQ4_KFast) return decode_rebased(unit, dst);
   const int group = format.is_super ? kUnit / format.n_groups : 32;
   for (int k = 0; k < n_k; ++k) {
     const int j = k / group;

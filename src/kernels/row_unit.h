@@ -12,10 +12,10 @@ namespace candor::kernels {
 
 struct RowUnit {
   uint8_t codes[kUnit];  // unsigned, as packed_format.h says
-  uint8_t scales[16];    // super-blocks: raw sub-scales (Q6_K: int8 bits), unsigned as in the file
-  uint8_t mins[16];
-  f16 d[8];  // super-blocks: [0]; 32-blocks: one each (MXFP4: the exponent)
-  f16 m[8];  // dmin or m
+  uint8_t scales[16];    // super-blocks: raw sub-scales (Q6_K: int8 bits), unsigned as in the file; Q4_K_FAST: a_j
+  uint8_t mins[16];      // Q4_K_FAST: bits of b_j
+  f16 d[8];              // super-blocks: [0]; 32-blocks: one each (MXFP4: the exponent); Q4_K_FAST: the bits of an f32
+  f16 m[8];              // dmin or m
 };
 
 // blocks: n_k elements of a row of the file.

@@ -16,10 +16,10 @@ namespace candor::kernels::testing {
 
 using candor::testing::SplitMix;
 
-inline constexpr DType kAllFormats[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ8_0,
-                                        DType::kQ4_0, DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,
-                                        DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,   DType::kQ5_K,
-                                        DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
+inline constexpr DType kAllFormats[] = {DType::kF32,   DType::kF16,     DType::kBF16, DType::kQ8_0,   DType::kQ4_0,
+                                        DType::kQ4_1,  DType::kQ5_0,    DType::kQ5_1, DType::kQ2_K,   DType::kQ3_K,
+                                        DType::kQ4_K,  DType::kQ5_K,    DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS,
+                                        DType::kMXFP4, DType::kQ4_KFast};
 
 // Zeroed, at a 64-byte boundary.
 class Buffer {

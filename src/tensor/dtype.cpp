@@ -47,6 +47,8 @@ constexpr std::array kTable = {
     DTypeInfo{DType::kQ2_0, "Q2_0", 64, 18, false},
 };
 
+constexpr DTypeInfo kFast{DType::kQ4_KFast, "Q4_K_FAST", 256, 144, true};
+
 constexpr bool ascending() {
   for (size_t i = 1; i < kTable.size(); ++i) {
     if (kTable[i - 1].dtype >= kTable[i].dtype) return false;
@@ -76,6 +78,7 @@ const DTypeInfo* find_dtype(std::string_view name) {
 }
 
 const DTypeInfo& dtype_info(DType dtype) {
+  if (dtype == kFast.dtype) return kFast;
   const DTypeInfo* info = find_dtype(static_cast<uint32_t>(dtype));
   CANDOR_CHECK(info != nullptr);
   return *info;

@@ -45,6 +45,7 @@ enum class DType : uint8_t {
   kNVFP4 = 40,
   kQ1_0 = 41,
   kQ2_0 = 42,
+  kQ4_KFast = 128,  // in memory only, never a file's: Q4_K's blocks read as rebased values (quant/q4_k_fast.h)
 };
 
 struct DTypeInfo {
@@ -55,10 +56,10 @@ struct DTypeInfo {
   bool is_weight;  // decode_row() handles it, so a model's weights may be stored in it
 };
 
-// All known types, ascending by number.
+// All types that a file may name, ascending by number.
 std::span<const DTypeInfo> dtype_table();
 
-// nullptr for a number that names no known type.
+// nullptr for a number or name that a file can't mean.
 const DTypeInfo* find_dtype(uint32_t number);
 const DTypeInfo* find_dtype(std::string_view name);
 

@@ -9,6 +9,7 @@
 #include "tensor/quant/q4_0.h"
 #include "tensor/quant/q4_1.h"
 #include "tensor/quant/q4_k.h"
+#include "tensor/quant/q4_k_fast.h"
 #include "tensor/quant/q5_0.h"
 #include "tensor/quant/q5_1.h"
 #include "tensor/quant/q5_k.h"
@@ -49,6 +50,8 @@ void with_block(DType dtype, const Visit& visit) {
       return visit(Type<quant::BlockQ3_K>{});
     case DType::kQ4_K:
       return visit(Type<quant::BlockQ4_K>{});
+    case DType::kQ4_KFast:
+      return visit(Type<quant::BlockQ4_KFast>{});
     case DType::kQ5_K:
       return visit(Type<quant::BlockQ5_K>{});
     case DType::kQ6_K:

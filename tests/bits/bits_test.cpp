@@ -59,14 +59,15 @@ struct Pinned {
 };
 
 constexpr Pinned kPinned[] = {
-    {DType::kF32, 64, 0xb293090b4eb0b898ull},    {DType::kF16, 80, 0x75891a62e448beccull},
-    {DType::kBF16, 128, 0x0692dbd5c1544826ull},  {DType::kQ8_0, 64, 0x7aa98c383a33ccb9ull},
-    {DType::kQ4_0, 80, 0x0343234f01980968ull},   {DType::kQ4_1, 64, 0xff8bde03239559c3ull},
-    {DType::kQ5_0, 64, 0x4adfdbeb9a17e885ull},   {DType::kQ5_1, 64, 0xd7d568a99117020eull},
-    {DType::kQ2_K, 64, 0x81bc76b06eccdcfaull},   {DType::kQ3_K, 64, 0xa68b33170435a3cfull},
-    {DType::kQ4_K, 128, 0x29121798a446d91cull},  {DType::kQ5_K, 64, 0xc3ad182d94214accull},
-    {DType::kQ6_K, 80, 0x059f23298ebdb7edull},   {DType::kIQ4_NL, 64, 0xeb8f4a19f8097bd1ull},
-    {DType::kIQ4_XS, 64, 0x95201ecfd8b65bacull}, {DType::kMXFP4, 64, 0x9b2db165856bd921ull},
+    {DType::kF32, 64, 0xb293090b4eb0b898ull},       {DType::kF16, 80, 0x75891a62e448beccull},
+    {DType::kBF16, 128, 0x0692dbd5c1544826ull},     {DType::kQ8_0, 64, 0x7aa98c383a33ccb9ull},
+    {DType::kQ4_0, 80, 0x0343234f01980968ull},      {DType::kQ4_1, 64, 0xff8bde03239559c3ull},
+    {DType::kQ5_0, 64, 0x4adfdbeb9a17e885ull},      {DType::kQ5_1, 64, 0xd7d568a99117020eull},
+    {DType::kQ2_K, 64, 0x81bc76b06eccdcfaull},      {DType::kQ3_K, 64, 0xa68b33170435a3cfull},
+    {DType::kQ4_K, 128, 0x29121798a446d91cull},     {DType::kQ5_K, 64, 0xc3ad182d94214accull},
+    {DType::kQ6_K, 80, 0x059f23298ebdb7edull},      {DType::kIQ4_NL, 64, 0xeb8f4a19f8097bd1ull},
+    {DType::kIQ4_XS, 64, 0x95201ecfd8b65bacull},    {DType::kMXFP4, 64, 0x9b2db165856bd921ull},
+    {DType::kQ4_KFast, 128, 0x319887b8d6279e59ull},
 };
 
 TEST(bits, logits_of_generated_models_are_the_pinned_ones_on_every_instruction_set) {

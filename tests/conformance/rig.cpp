@@ -120,6 +120,7 @@ std::vector<DType> weight_dtypes() {
   for (const DTypeInfo& info : dtype_table()) {
     if (info.is_weight) dtypes.push_back(info.dtype);
   }
+  dtypes.push_back(DType::kQ4_KFast);
   return dtypes;
 }
 

@@ -65,7 +65,7 @@ std::vector<std::string> runnable_isas();
 
 std::vector<float> random_values(size_t n, uint64_t seed, float amplitude = 1.0f);
 
-// Every type that weights may have.
+// Every type that weights may have, rebased Q4_K included.
 std::vector<DType> weight_dtypes();
 
 // Index of the first element whose bits differ, or -1. Lengths must agree.

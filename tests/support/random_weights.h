@@ -69,6 +69,7 @@ inline ScaleFields scale_fields(DType dtype) {
     case DType::kQ3_K:
       return {108, -1, 128};
     case DType::kQ4_K:
+    case DType::kQ4_KFast:
       return {0, 2, 945};
     case DType::kQ5_K:
       return {0, 2, 1953};
@@ -107,7 +108,7 @@ inline void random_block(DType dtype, SplitMix& rng, float amplitude, std::byte*
   // Mins pull the middle of the codes to about zero: m = -d * reach / 2, dmin = d * q_max / 2.
   if (has_min && !is_k) internal::put_f16(block + fields.second, -0.5f * scale * fields.reach);
   if (has_min && is_k) {
-    const float q_max = dtype == DType::kQ2_K ? 3.0f : dtype == DType::kQ4_K ? 15.0f : 31.0f;
+    const float q_max = dtype == DType::kQ2_K ? 3.0f : dtype == DType::kQ5_K ? 31.0f : 15.0f;
     internal::put_f16(block + fields.second, 0.5f * scale * q_max);
   }
   // The E8M0 exponent: twice the largest code is 12 at 2^(e - 128).

@@ -28,7 +28,7 @@ struct ScaleFields {
   int32_t first;
   int32_t second = kNone;
 };
-constexpr std::array<ScaleFields, 12> kScaleFields{{
+constexpr std::array<ScaleFields, 13> kScaleFields{{
     {DType::kQ4_0, offsetof(quant::BlockQ4_0, d)},
     {DType::kQ4_1, offsetof(quant::BlockQ4_1, d), offsetof(quant::BlockQ4_1, m)},
     {DType::kQ5_0, offsetof(quant::BlockQ5_0, d)},
@@ -37,6 +37,7 @@ constexpr std::array<ScaleFields, 12> kScaleFields{{
     {DType::kQ2_K, offsetof(quant::BlockQ2_K, d), offsetof(quant::BlockQ2_K, dmin)},
     {DType::kQ3_K, offsetof(quant::BlockQ3_K, d)},
     {DType::kQ4_K, offsetof(quant::BlockQ4_K, d), offsetof(quant::BlockQ4_K, dmin)},
+    {DType::kQ4_KFast, offsetof(quant::BlockQ4_K, d), offsetof(quant::BlockQ4_K, dmin)},
     {DType::kQ5_K, offsetof(quant::BlockQ5_K, d), offsetof(quant::BlockQ5_K, dmin)},
     {DType::kQ6_K, offsetof(quant::BlockQ6_K, d)},
     {DType::kIQ4_NL, offsetof(quant::BlockIQ4_NL, d)},

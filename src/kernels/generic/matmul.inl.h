@@ -226,6 +226,8 @@ inline void matmul(const MatmulArgs& a) {
       return multiply<BlockProduct<DType::kQ3_K>>(a);
     case DType::kQ4_K:
       return multiply<BlockProduct<DType::kQ4_K>>(a);
+    case DType::kQ4_KFast:
+      return multiply<BlockProduct<DType::kQ4_KFast>>(a);
     case DType::kQ5_K:
       return multiply<BlockProduct<DType::kQ5_K>>(a);
     case DType::kQ6_K:

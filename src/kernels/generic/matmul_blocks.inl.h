@@ -40,7 +40,8 @@ struct BlockProduct {
     template <int g>
     U8 group(int p, int b) const {
       const size_t panel = static_cast<size_t>(p) * apart;
-      return unpack_group<dtype, g>(low + panel + 64 * kPacked.low_bits * b, high + panel + 64 * kPacked.high_bits * b);
+      return unpack_group<dtype, g>(low + panel + 64 * kPacked.low_bits * b, high + panel + 64 * kPacked.high_bits * b,
+                                    units[p], b);
     }
   };
 
@@ -120,9 +121,14 @@ struct BlockProduct {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) total[p][r] = splat_i(0);
     }
+    if constexpr (Traits::kIsRebased) start_dots<n>(rows, 0, total);
     for (int b = 0; b < kEights; ++b) {
       ahead.step();
-      add_dots<n, 0>(weights, b, rows, total);
+      if constexpr (Traits::kIsRebased) {
+        add_groups<n, 0, 8>(weights, b, rows, total);
+      } else {
+        add_dots<n, 0>(weights, b, rows, total);
+      }
     }
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) finish_super<n>(weights.units[p], rows, total[p], acc + p * acc_stride);

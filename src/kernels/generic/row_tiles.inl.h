@@ -49,7 +49,7 @@ struct BlockRowTile {
   static constexpr int kPairs = kPacked.is_super ? kPacked.n_groups / 2 : 1;
 
   int32_t codes[kUnit / 4][n];                                  // four k
-  int32_t starts[kDots][n];                                     // of the dots: -offset * sum of x
+  int32_t starts[kDots][n];                                     // of the dots: -offset * sum of x; rebased: of all
   int32_t pairs[kPairs][n];                                     // super-blocks: sums of x of two sub-scale groups
   float sums[!kPacked.is_super && kPacked.has_min ? 8 : 1][n];  // 32-blocks: sums of x
   float scales[kPacked.is_super ? 1 : 8][n];
@@ -90,6 +90,12 @@ struct BlockRowTile {
 
   void prepare_starts(const int32_t (*words)[16]) {
     constexpr int kOffset = Traits::kOffset;
+    if constexpr (Traits::kIsRebased) {
+      I32 start = splat_i(0);
+      for (int w = 0; w < 8; ++w) start = dot2(start, load_i(words[w]), pair_of(-kOffset, -kOffset));
+      store_i(starts[0], start);
+      return;
+    }
     for (int j = 0; j < kDots; ++j) {
       if constexpr (Traits::kDotGroups == 2) {
         store_i(starts[j], mul_i(sum_of_eight(j), splat_i(-kOffset)));

@@ -2,11 +2,11 @@
 
 struct alignas(64) BlockUnit {
   uint8_t codes[kUnit / 4][64];  // group of 4 k, then row, then k
-  int32_t scales[16][16];        // sub-scale, row
+  int32_t scales[16][16];        // sub-scale, row; rebased: a_j for low nibbles, a_j for high ones (rebase)
   int32_t bias_pairs[4][16];     // sub-scales 2p (low half), 2p + 1, shifted by kBiasShift
-  int32_t min_pairs[8][16];
-  float d[8][16];  // super-blocks: [0]
-  float m[8][16];  // 32-blocks
+  int32_t min_pairs[8][16];      // rebased: b_j, in every byte
+  float d[8][16];                // super-blocks: [0]
+  float m[8][16];                // 32-blocks
   float minus_m[16];
 };
 
@@ -15,8 +15,10 @@ template <DType dtype>
 struct BlockTraits {
   static constexpr PackedFormat kPacked = *find_packed_format(dtype);
   static constexpr bool kIsIq4 = dtype == DType::kIQ4_NL || dtype == DType::kIQ4_XS;
+  // One scale on each side for 256 k: weights become bytes and their sum needs nothing more.
+  static constexpr bool kIsRebased = dtype == DType::kQ4_KFast;
   // The range of weights needs all 8 bits: unsigned with an offset of 128, or signed where dot4 wants it so.
-  static constexpr bool kIsWide = kIsIq4 || dtype == DType::kQ8_0;
+  static constexpr bool kIsWide = kIsIq4 || kIsRebased || dtype == DType::kQ8_0;
   // Added to the weights to make them unsigned; dots start at -kOffset * (sum of x).
   static constexpr int kOffset = kIsWide                  ? (kDotIsSigned ? 0 : 128)
                                  : dtype == DType::kMXFP4 ? 12
@@ -27,7 +29,8 @@ struct BlockTraits {
   static constexpr int kBiasShift = dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
   // Groups of 4 k to a dot, and whether |dot| < 2^15: (32 k of Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127;
   // 8 k of Q6_K: 8 * 32 * 127).
-  static constexpr bool kHasSixteens = kPacked.is_super && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
+  static constexpr bool kHasSixteens =
+      kPacked.is_super && !kIsRebased && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
   static constexpr int kDotGroups = dtype == DType::kQ6_K ? 2 : kHasSixteens ? 4 : 8;
   static constexpr bool kFits16 = kPacked.is_super && dtype != DType::kIQ4_XS;
 };
@@ -79,10 +82,16 @@ class Ahead {
   size_t stride_;
 };
 
-// Group g of the 8 that one vector of the plane of single bits covers. low, high: where these 8 begin.
+// Group g of the 8 that one vector of the plane of single bits covers. low, high: where these 8 begin, 32 k's number b
+// of the unit.
 template <DType dtype, int g>
-inline U8 unpack_group(const uint8_t* low, const uint8_t* high) {
+inline U8 unpack_group(const uint8_t* low, const uint8_t* high, const BlockUnit& unit, int b) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  if constexpr (BlockTraits<dtype>::kIsRebased) {
+    constexpr bool kIsHigh = g % 2 == 1;
+    return rebase<kIsHigh>(load_u(low + 64 * (g / 2)), load_i(unit.scales[kIsHigh ? 8 + b : b]),
+                           load_i(unit.min_pairs[b]));
+  }
   constexpr int kLowPer = 8 / f.low_bits;
   const U8 l = load_u(low + 64 * (g / kLowPer));
   U8 code = field<f.low_bits*(g % kLowPer), 0, f.low_bits>(l);
@@ -95,17 +104,18 @@ inline U8 unpack_group(const uint8_t* low, const uint8_t* high) {
 }
 
 template <DType dtype, int g>
-inline void unpack_eight(const uint8_t* low, const uint8_t* high, uint8_t* codes) {
-  store_u(codes + 64 * g, unpack_group<dtype, g>(low, high));
-  if constexpr (g < 7) unpack_eight<dtype, g + 1>(low, high, codes);
+inline void unpack_eight(const uint8_t* low, const uint8_t* high, const BlockUnit& unit, int b, uint8_t (*codes)[64]) {
+  store_u(codes[8 * b + g], unpack_group<dtype, g>(low, high, unit, b));
+  if constexpr (g < 7) unpack_eight<dtype, g + 1>(low, high, unit, b, codes);
 }
 
+// codes: [n_k / 4]. unit: its header.
 template <DType dtype>
-inline void unpack_codes(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahead) {
+inline void unpack_codes(const uint8_t* src, int n_k, const BlockUnit& unit, uint8_t (*codes)[64], Ahead& ahead) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const uint8_t* high = src + low_plane_bytes(f, n_k);
   for (int b = 0; b < n_k / 32; ++b) {
-    unpack_eight<dtype, 0>(src + 64 * f.low_bits * b, high + 64 * f.high_bits * b, dst.codes[8 * b]);
+    unpack_eight<dtype, 0>(src + 64 * f.low_bits * b, high + 64 * f.high_bits * b, unit, b, codes);
     ahead.step();
   }
 }
@@ -179,8 +189,23 @@ inline void unpack_scales_iq4(const uint8_t* s, BlockUnit& dst) {
   }
 }
 
+// What rebase() takes, for bytes that are w8 + zero.
+template <int zero>
+inline void unpack_rebasing(const uint8_t* s, BlockUnit& dst) {
+  for (int j = 0; j < 8; ++j) {
+    const I32 a = widen_u8(s + 16 * j);
+    const I32 both = or_i(a, shl_i<16>(a));
+    store_i(dst.scales[j], shl_i<4>(both));
+    store_i(dst.scales[8 + j], both);
+    const I32 b = and_i(add_i(widen_u8(s + 16 * (8 + j)), splat_i(zero)), splat_i(0xff));
+    const I32 two = or_i(b, shl_i<8>(b));
+    store_i(dst.min_pairs[j], or_i(two, shl_i<16>(two)));
+  }
+}
+
 template <DType dtype>
 inline void unpack_sub_scales(const uint8_t* s, BlockUnit& dst) {
+  if constexpr (BlockTraits<dtype>::kIsRebased) unpack_rebasing<BlockTraits<dtype>::kOffset>(s, dst);
   if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
     unpack_scales_k45<BlockTraits<dtype>::kBiasShift>(s, dst);
   }
@@ -198,23 +223,30 @@ inline F32 exponent_scale(const uint8_t* e) {
   return bits_to_f32(bits);
 }
 
+template <DType dtype>
+inline F32 load_d(const uint8_t* src, int b) {
+  if constexpr (dtype == DType::kMXFP4) return exponent_scale(src + 16 * b);
+  if constexpr (BlockTraits<dtype>::kIsRebased) return load(reinterpret_cast<const float*>(src));
+  return load_f16(src + 32 * b);
+}
+
 // All but the codes.
 template <DType dtype>
 inline void unpack_header(const uint8_t* src, int n_k, BlockUnit& dst) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const int n_d = f.is_super ? 1 : n_k / 32;
   for (int b = 0; b < n_d; ++b) {
-    store(dst.d[b], dtype == DType::kMXFP4 ? exponent_scale(src + 16 * b) : load_f16(src + 32 * b));
+    store(dst.d[b], load_d<dtype>(src, b));
     if constexpr (f.has_min) store(dst.m[b], load_f16(src + 32 * (n_d + b)));
   }
   if constexpr (f.is_super && f.has_min) store(dst.minus_m, mul(load(dst.m[0]), splat(-1.0f)));
-  if constexpr (f.is_super) unpack_sub_scales<dtype>(src + kPanelRows * (f.has_min ? 4 : 2), dst);
+  if constexpr (f.is_super) unpack_sub_scales<dtype>(src + scales_offset(f), dst);
 }
 
 template <DType dtype>
 inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahead) {
   unpack_header<dtype>(src, n_k, dst);
-  unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, ahead);
+  unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, dst.codes, ahead);
 }
 
 // The unit that follows in the panel, all of it asked for while this one is unpacked.

@@ -86,8 +86,12 @@ struct SuperProduct {
 
   static const Unit* unpack(const uint8_t* src, int n_k, TileScratch& s, int64_t i) {
     Ahead ahead = ahead_of<dtype>(src, n_k);
-    unpack_unit<dtype>(src, n_k, s.blocks[0], ahead);
-    split_unit<dtype>(s.blocks[0], s.super[i]);
+    if constexpr (BlockTraits<dtype>::kIsRebased) {
+      rebase_unit<dtype>(src, s.blocks[0], s.super[i], ahead);
+    } else {
+      unpack_unit<dtype>(src, n_k, s.blocks[0], ahead);
+      split_unit<dtype>(s.blocks[0], s.super[i]);
+    }
     return &s.super[i];
   }
 

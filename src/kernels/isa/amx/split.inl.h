@@ -1,9 +1,10 @@
 // Weights of a super-block as exact int8 tiles: w = q * sub-scale is an integer of at most 13 bits, so 256 k of a row
 // need one float operation sequence, not one for each sub-scale. Two planes, w = 128 * high + low, low in [0, 127]; or
-// one where w fits a byte: Q2_K, and Q3_K as -w (its (-4) * (-32) = 128 is common).
+// one where w fits a byte: Q2_K, and Q3_K as -w (its (-4) * (-32) = 128 is common). Rebased weights are bytes as they
+// are.
 
 template <DType dtype>
-constexpr int kPlanes = dtype == DType::kQ2_K || dtype == DType::kQ3_K ? 1 : 2;
+constexpr int kPlanes = dtype == DType::kQ2_K || dtype == DType::kQ3_K || BlockTraits<dtype>::kIsRebased ? 1 : 2;
 constexpr int kPlaneShift = 7;
 
 // Four tiles of 64 k each for a plane, and what the float operations need; d and m of a lane carry the signs.
@@ -54,4 +55,13 @@ inline void split_unit(const BlockUnit& src, SuperTiles& dst) {
     store(dst.minus_m, mul(load(src.m[0]), splat(-1.0f)));
     std::memcpy(dst.min_pairs, src.min_pairs, sizeof(int32_t) * 16 * f.n_groups / 2);
   }
+}
+
+// header: room for what rebasing takes.
+template <DType dtype>
+inline void rebase_unit(const uint8_t* src, BlockUnit& header, SuperTiles& dst, Ahead& ahead) {
+  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  unpack_rebasing<0>(src + scales_offset(f), header);
+  unpack_codes<dtype>(src + unit_header_bytes(f, kUnit), kUnit, header, dst.planes[0], ahead);
+  store(dst.d, load_d<dtype>(src, 0));
 }

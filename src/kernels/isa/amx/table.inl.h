@@ -24,6 +24,8 @@ inline void multiply_blocks(const MatmulArgs& m) {
       return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ3_K>>(m);
     case DType::kQ4_K:
       return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ4_K>>(m);
+    case DType::kQ4_KFast:
+      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ4_KFast>>(m);
     case DType::kQ5_K:
       return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ5_K>>(m);
     case DType::kQ6_K:

@@ -261,6 +261,20 @@ CANDOR_INLINE U8 lookup(const uint8_t* table, U8 x) {
   const __m256i entries = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
   return {_mm256_shuffle_epi8(entries, x.a), _mm256_shuffle_epi8(entries, x.b)};
 }
+// q << 4 times a, or q times 16 a, has its bits in the upper byte of 16; q << 8 times 16 a, or q << 12 times a, in the
+// upper 16 of 32.
+template <bool is_high>
+CANDOR_INLINE __m256i rebase_half(__m256i codes, __m256i a, __m256i b) {
+  const __m256i odd = _mm256_and_si256(codes, _mm256_set1_epi16(is_high ? 0x00f0 : 0x000f));
+  const __m256i even = _mm256_and_si256(codes, _mm256_set1_epi16(static_cast<short>(is_high ? 0xf000 : 0x0f00)));
+  const __m256i mask = _mm256_set1_epi16(static_cast<short>(0xff00));
+  const __m256i upper = _mm256_and_si256(_mm256_mullo_epi16(odd, a), mask);
+  return _mm256_add_epi8(_mm256_or_si256(upper, _mm256_mulhi_epu16(even, a)), b);
+}
+template <bool is_high>
+CANDOR_INLINE U8 rebase(U8 codes, I32 a, I32 b) {
+  return {rebase_half<is_high>(codes.a, a.a, b.a), rebase_half<is_high>(codes.b, a.b, b.b)};
+}
 CANDOR_INLINE void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }

@@ -237,6 +237,18 @@ CANDOR_INLINE U8 lookup(const uint8_t* table, U8 a) {
   const __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
   return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), a.v)};
 }
+// q << 4 times a, or q times 16 a, has its bits in the upper byte of 16; q << 8 times 16 a, or q << 12 times a, in the
+// upper 16 of 32.
+template <bool is_high>
+CANDOR_INLINE U8 rebase(U8 codes, I32 a, I32 b) {
+  const __m512i odd = _mm512_and_si512(codes.v, _mm512_set1_epi16(is_high ? 0x00f0 : 0x000f));
+  const __m512i even = _mm512_and_si512(codes.v, _mm512_set1_epi16(static_cast<short>(is_high ? 0xf000 : 0x0f00)));
+  const __m512i upper = _mm512_mullo_epi16(odd, a);
+  const __m512i lower = _mm512_mulhi_epu16(even, a);
+  constexpr int kFirstAndSecondOrThird = 0xea;
+  const __m512i mask = _mm512_set1_epi16(static_cast<short>(0xff00));
+  return {_mm512_add_epi8(_mm512_ternarylogic_epi32(upper, mask, lower, kFirstAndSecondOrThird), b)};
+}
 CANDOR_INLINE void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }

@@ -256,6 +256,19 @@ CANDOR_INLINE U8 lookup(const uint8_t* table, U8 a) {
   const uint8x16_t entries = vld1q_u8(table);
   CANDOR_QUARTERS(U8, vqtbl1q_u8(entries, a.v[i]));
 }
+template <bool is_high>
+CANDOR_INLINE uint8x16_t rebase_quarter(uint8x16_t codes, int32x4_t a, int32x4_t b) {
+  const uint8x16_t q = vrev16q_u8(is_high ? vshrq_n_u8(codes, 4) : vandq_u8(codes, vdupq_n_u8(15)));
+  const uint16x8_t once = is_high ? vreinterpretq_u16_s32(a) : vshrq_n_u16(vreinterpretq_u16_s32(a), 4);
+  const uint8x16_t each = vreinterpretq_u8_u16(vorrq_u16(once, vshlq_n_u16(once, 8)));
+  const uint8x8_t low = vshrn_n_u16(vmull_u8(vget_low_u8(q), vget_low_u8(each)), 4);
+  const uint8x16_t both = vshrn_high_n_u16(low, vmull_high_u8(q, each), 4);
+  return vaddq_u8(both, vreinterpretq_u8_s32(b));
+}
+template <bool is_high>
+CANDOR_INLINE U8 rebase(U8 codes, I32 a, I32 b) {
+  CANDOR_QUARTERS(U8, rebase_quarter<is_high>(codes.v[i], a.v[i], b.v[i]));
+}
 CANDOR_INLINE void prefetch(const void* p) {
   __builtin_prefetch(p);
 }

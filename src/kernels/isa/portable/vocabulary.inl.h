@@ -222,6 +222,18 @@ inline U8 lookup(const uint8_t* table, U8 a) {
   for (int i = 0; i < 64; ++i) a.v[i] = table[a.v[i]];
   return a;
 }
+// Bytes ((a * q) >> 4) + b of codes q in the low or the high nibbles, of which those of even and odd k have changed
+// places. a: in both halves of a lane, 16 times as much for low nibbles; b: in every byte of a lane. REQUIRES: a < 256.
+template <bool is_high>
+inline U8 rebase(U8 codes, I32 a, I32 b) {
+  U8 out;
+  for (int i = 0; i < 64; ++i) {
+    const int code = (codes.v[i ^ 1] >> (is_high ? 4 : 0)) & 15;
+    const int product = code * (a.v[i / 4] & 0xffff);
+    out.v[i] = static_cast<uint8_t>((product >> (is_high ? 4 : 8)) + (b.v[i / 4] & 0xff));
+  }
+  return out;
+}
 inline void prefetch(const void* p) {
   __builtin_prefetch(p);
 }
