@@ -18,7 +18,8 @@ struct BareModel {
   std::unique_ptr<model::Model> model;
 };
 
-// Loads with a progress bar on stderr. Of the options: model_path, backend, n_threads, and n_ctx, max_running and
+// Loads with a progress bar on stderr. Of the options: model_path, quantize, fast_weights, backend, n_threads, and
+// n_ctx, max_running and
 // max_rows for the memory that the caller will reserve; what does not fit is refused before a weight is read.
 Expected<BareModel> load_bare_model(const EngineOptions& options);
 

@@ -14,6 +14,7 @@
 #include "bench_generate.h"
 #include "commands.h"
 #include "exit_codes.h"
+#include "generation_options.h"
 #include "kernels/kernels.h"
 #include "line_chart.h"
 #include "machine_limits.h"
@@ -51,7 +52,7 @@ struct BenchOptions {
   std::optional<int64_t> n_new, n_threads, repetitions;
   std::optional<std::string> svg;
   std::string backend = "cpu";
-  bool no_kv_cache = false, json = false;
+  bool no_kv_cache = false, fast_weights = false, json = false;
 };
 
 struct Measured {
@@ -150,14 +151,18 @@ int bench_generate(const BenchOptions& options) {
   auto choice = choose_model(options.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   const std::vector<GenerateCase> cases = cases_of(options);
-  auto bench =
-      GenerateBench::open(choice->model, options.backend, static_cast<int32_t>(options.n_threads.value_or(0)), cases);
+  auto bench = GenerateBench::open({.model_path = choice->model,
+                                    .fast_weights = options.fast_weights,
+                                    .backend = options.backend,
+                                    .n_threads = static_cast<int32_t>(options.n_threads.value_or(0))},
+                                   cases);
   if (!bench) return say_error(bench.error().message), kUserInput;
   const auto measured_limits = measure_limits((*bench)->backend_info().n_threads);
   if (!measured_limits) return say_error(measured_limits.error().message), kUserInput;
   const kernels::MachineLimits& limits = *measured_limits;
   nlohmann::ordered_json report = {{"model", choice->model.string()},
                                    {"backend", (*bench)->backend_info().description},
+                                   {"fast_weights", options.fast_weights},
                                    {"limits", limits_json(limits, (*bench)->backend_info().n_threads)},
                                    {"results", nlohmann::ordered_json::array()}};
   if (!options.json) {
@@ -195,6 +200,7 @@ void add_bench_generate(CLI::App& bench, Action& action) {
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
   add_int(*command, "-r,--repetitions", options->repetitions, 1, 1000, "the median of so many is shown (5)");
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes");
+  add_fast_weights(*command, options->fast_weights);
   command->add_flag("--no-kv-cache", options->no_kv_cache, "compute everything anew at each token");
   command->add_option("--svg", options->svg, "a plot, written there")->type_name("FILE");
   command->add_flag("--json", options->json, "as JSON");

@@ -19,8 +19,7 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
 
 }  // namespace
 
-Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(const std::filesystem::path& path,
-                                                             std::string_view backend, int32_t n_threads,
+Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options,
                                                              const std::vector<GenerateCase>& cases) {
   auto bench = std::unique_ptr<GenerateBench>(new GenerateBench);
   int32_t n_positions = 1, n_batch = 1;
@@ -29,10 +28,6 @@ Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(const std::filesyst
     n_batch = std::max(n_batch, c.n_batch);
   }
   bench->max_blocks_ = ceil_div(n_positions, backend::kBlockTokens);
-  EngineOptions options;
-  options.model_path = path;
-  options.backend = backend;
-  options.n_threads = n_threads;
   options.n_ctx = n_positions;
   options.max_running = n_batch;
   options.max_rows = std::max(kStepRows, n_batch);

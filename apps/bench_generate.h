@@ -24,8 +24,8 @@ struct GenerateTimes {
 class GenerateBench {
  public:
   // Loads the model and reserves for the largest of the cases.
-  static Expected<std::unique_ptr<GenerateBench>> open(const std::filesystem::path& path, std::string_view backend,
-                                                       int32_t n_threads, const std::vector<GenerateCase>& cases);
+  // Of the options: model_path, quantize, fast_weights, backend, n_threads.
+  static Expected<std::unique_ptr<GenerateBench>> open(EngineOptions options, const std::vector<GenerateCase>& cases);
 
   Expected<GenerateTimes> run(const GenerateCase& run_case);
 

@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "bench_commands.h"
 #include "exit_codes.h"
+#include "generation_options.h"
 #include "http_load.h"
 #include "model_choice.h"
 #include "terminal.h"
@@ -27,13 +28,14 @@ struct BenchServeOptions {
   std::optional<int64_t> disturb, prefix;
   std::optional<double> rate, step_ms, ttft_goal, tpot_goal;
   std::string backend = "cpu", kv_type = "default";
-  bool in_process = false, no_prefix_cache = false, json = false;
+  bool in_process = false, no_prefix_cache = false, fast_weights = false, json = false;
 };
 
 EngineOptions engine_options(const BenchServeOptions& o, const std::filesystem::path& model) {
   EngineOptions options;
   options.model_path = model;
   options.backend = o.backend;
+  options.fast_weights = o.fast_weights;
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
   options.max_running = static_cast<int32_t>(o.max_running.value_or(16));
@@ -182,6 +184,7 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   add_choice(*command, "--kv-type", o->kv_type, {"default", "f32", "bf16", "q8_0"}, "of the K/V cache");
   add_choice(*command, "--backend", o->backend, {"cpu", "reference"}, "what computes");
   add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");
+  add_fast_weights(*command, o->fast_weights);
   command->add_flag("--no-prefix-cache", o->no_prefix_cache, "share nothing");
   command->add_flag("--json", o->json, "as JSON");
   command->callback([o, &action] { action = [o] { return run(*o); }; });

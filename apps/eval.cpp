@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "generation_options.h"
 #include "model/model.h"
 #include "model/score.h"
 #include "prompt_source.h"
@@ -27,17 +28,15 @@ struct EvalOptions {
   PromptSource source;
   std::optional<int64_t> n_window, n_threads;
   std::string backend = "cpu", against_backend;
-  bool json = false;
+  bool fast_weights = false, json = false;
 };
 
 struct Loaded : BareModel {
   std::unique_ptr<model::Scorer> scorer;
 };
 
-Expected<Loaded> load(const std::filesystem::path& path, const std::string& backend, const EvalOptions& options) {
-  EngineOptions engine;
-  engine.model_path = path;
-  engine.backend = backend;
+// engine: the model, the backend and how its weights are read.
+Expected<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   engine.max_running = 1;
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
@@ -102,26 +101,47 @@ Expected<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<
   return sum;
 }
 
-Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
-                                          const std::string& text) {
-  CANDOR_ASSIGN(Loaded model, load(path, options.backend, options));
-  const size_t window =
-      static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(512)));
-  CANDOR_ASSIGN(const auto windows, windows_of(*model.file, text, window));
+using Windows = std::vector<std::vector<TokenId>>;
+
+Expected<double> perplexity_of(Loaded& model, const Windows& windows, size_t& n_tokens) {
   std::vector<double> logprobs;
   for (const auto& tokens : windows) {
     CANDOR_ASSIGN(const std::vector<double> one, model.scorer->logprobs(tokens));
     logprobs.insert(logprobs.end(), one.begin(), one.end());
   }
+  n_tokens = logprobs.size();
+  return model::perplexity(logprobs);
+}
+
+// With the weights that the file means, for what fast ones cost.
+Expected<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path,
+                                  const Windows& windows) {
+  CANDOR_ASSIGN(Loaded exact, load({.model_path = path, .backend = options.backend}, options));
+  size_t n_tokens = 0;
+  return perplexity_of(exact, windows, n_tokens);
+}
+
+Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
+                                          const std::string& text) {
+  CANDOR_ASSIGN(Loaded model,
+                load({.model_path = path, .fast_weights = options.fast_weights, .backend = options.backend}, options));
+  const size_t window =
+      static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(512)));
+  CANDOR_ASSIGN(const auto windows, windows_of(*model.file, text, window));
+  size_t n_tokens = 0;
+  CANDOR_ASSIGN(const double perplexity, perplexity_of(model, windows, n_tokens));
   nlohmann::ordered_json json = {{"model", path.string()},
                                  {"backend", options.backend},
-                                 {"tokens", logprobs.size()},
+                                 {"tokens", n_tokens},
                                  {"window", window},
-                                 {"perplexity", model::perplexity(logprobs)}};
+                                 {"perplexity", perplexity}};
+  if (options.fast_weights) {
+    CANDOR_ASSIGN(json["exact_perplexity"], exact_perplexity(options, path, windows));
+  }
   if (!options.against && options.against_backend.empty()) return json;
   const std::string against = options.against.value_or(path.string());
   const std::string backend = options.against_backend.empty() ? "reference" : options.against_backend;
-  CANDOR_ASSIGN(Loaded truth, load(against, backend, options));
+  CANDOR_ASSIGN(Loaded truth, load({.model_path = against, .backend = backend}, options));
   CANDOR_ASSIGN(const Divergence sum, divergence(truth, model, windows));
   json["against"] = {{"model", against},
                      {"backend", backend},
@@ -136,6 +156,11 @@ std::string text_of(const nlohmann::ordered_json& json) {
   std::string out =
       fmt::format("perplexity     {:.4f} over {} tokens in windows of {}\n", json["perplexity"].get<double>(),
                   json["tokens"].get<int64_t>(), json["window"].get<int64_t>());
+  if (json.contains("exact_perplexity")) {
+    const double exact = json["exact_perplexity"].get<double>();
+    out += fmt::format("exact weights  {:.4f}: fast ones cost {:+.3f} %\n", exact,
+                       100 * (json["perplexity"].get<double>() / exact - 1));
+  }
   if (!json.contains("against")) return out;
   const auto& against = json["against"];
   return out + fmt::format(
@@ -168,6 +193,7 @@ void add_eval(CLI::App& app, Action& action) {
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what runs the model (cpu)");
   add_int(*command, "--window", options->n_window, 2, int64_t{1} << 24, "tokens read together (512, or the context)");
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
+  add_fast_weights(*command, options->fast_weights);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

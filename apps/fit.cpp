@@ -110,6 +110,7 @@ void add_fit(CLI::App& app, Action& action) {
   add_speculation_options(*command, options->generation);
   command->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, ...")
       ->type_name("TYPE");
+  add_fast_weights(*command, options->generation.fast_weights);
   add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

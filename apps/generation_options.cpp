@@ -32,6 +32,11 @@ void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which guesses")->type_name("FILE");
 }
 
+void add_fast_weights(CLI::App& command, bool& fast_weights) {
+  command.add_flag("--fast-weights", fast_weights,
+                   "round Q4_K weights to bytes: prompts are read faster, decoding alone is not; other answers");
+}
+
 void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
   if (o.draft) options.draft_path = *o.draft;
   if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
@@ -61,7 +66,9 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
              "crop drops the oldest tokens and goes on");
   command.add_option("--system", o.system, "what the model is told first")->type_name("TEXT");
-  command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, ...")->type_name("TYPE");
+  command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, ...")
+      ->type_name("TYPE");
+  add_fast_weights(command, o.fast_weights);
   add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "reference: slow f32, the truth");
   add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
   command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
@@ -71,6 +78,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   EngineOptions options;
   options.model_path = model;
   options.quantize = o.quantize;
+  options.fast_weights = o.fast_weights;
   options.backend = o.backend;
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));

@@ -22,6 +22,7 @@ struct GenerationOptions {
   SamplingOptions sampling;
   std::string preset = "chat";
   std::string quantize;
+  bool fast_weights = false;
   std::string backend = "cpu";
   std::string kv_type = "auto";
   std::string on_context_full = "stop";
@@ -36,7 +37,9 @@ struct GenerationOptions {
 };
 
 void add_generation_options(CLI::App& command, GenerationOptions& options);
-void add_speculation_options(CLI::App& command, GenerationOptions& options);  // a part of the above
+// Parts of the above.
+void add_speculation_options(CLI::App& command, GenerationOptions& options);
+void add_fast_weights(CLI::App& command, bool& fast_weights);
 
 void apply_speculation(const GenerationOptions& options, EngineOptions& engine);
 EngineOptions engine_options(const GenerationOptions& options, const std::filesystem::path& model);

@@ -57,6 +57,7 @@ std::string to_json(const StreamOutcome& outcome, const ModelInfo& info) {
       {"score", outcome.score ? nlohmann::ordered_json(*outcome.score) : nlohmann::ordered_json()},
       {"others", others_json(outcome)},
       {"seed", usage.seed},
+      {"fast_matrices", info.n_fast_matrices},
       {"usage",
        {{"prompt_tokens", usage.prompt_tokens},
         {"completion_tokens", usage.completion_tokens},

@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kMaxInt = 1'000'000'000;
 
 struct ServeOptions {
-  GenerationOptions generation;  // what is guessed
+  GenerationOptions generation;  // what is guessed, and fast weights
   std::vector<std::string> positionals;
   std::optional<std::string> model, key_file, model_id;
   std::vector<std::string> keys, hosts, origins, aliases;
@@ -207,6 +207,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_choice(*command, "--kv-type", options->kv_type, {"auto", "f32", "bf16", "q8_0"},
              "how keys and values are kept (auto)")
       ->capture_default_str();
+  add_fast_weights(*command, options->generation.fast_weights);
   add_speculation_options(*command, options->generation);
   add_network_options(*command, *options);
   command->set_config("--config", "", "a TOML file with the same names")->type_name("FILE");

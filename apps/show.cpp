@@ -12,10 +12,11 @@
 #include "arguments.h"
 #include "backend/op_specs.h"
 #include "commands.h"
+#include "engine/loaded_model.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "generation_options.h"
 #include "model/arch_text.h"
-#include "model/hub/hub_folder.h"
 #include "model/model.h"
 #include "model_choice.h"
 #include "terminal.h"
@@ -27,7 +28,7 @@ namespace {
 struct ShowOptions {
   std::optional<std::string> model;
   std::vector<std::string> positionals;
-  bool tensors = false, metadata = false, chat_template = false, json = false;
+  bool tensors = false, metadata = false, chat_template = false, fast_weights = false, json = false;
 };
 
 std::string describe(const formats::MetaValue& value) {
@@ -103,7 +104,7 @@ std::string describe_weights(const formats::ModelFile& file) {
   std::string out = fmt::format("{:<14} {} parameters in {} tensors, {}\n", "weights", format_count(n_parameters),
                                 file.tensors().size(), format_bytes(n_bytes));
   for (const auto& [name, sums] : by_type)
-    out += fmt::format("{:<14}   {:<8} {} parameters, {}\n", "", name, format_count(sums.first),
+    out += fmt::format("{:<14}   {:<9} {} parameters, {}\n", "", name, format_count(sums.first),
                        format_bytes(sums.second));
   return out;
 }
@@ -138,7 +139,7 @@ std::string describe_tokenizer(const formats::ModelFile& file) {
 std::string tensor_table(const formats::ModelFile& file) {
   std::string out;
   for (const TensorView& tensor : file.tensors())
-    out += fmt::format("{:<36} {:<8} {:<20} {}\n", printable(tensor.name), dtype_info(tensor.dtype).name,
+    out += fmt::format("{:<36} {:<9} {:<20} {}\n", printable(tensor.name), dtype_info(tensor.dtype).name,
                        to_string(tensor.shape), format_bytes(tensor.n_bytes));
   return out;
 }
@@ -205,7 +206,7 @@ int run(const ShowOptions& options) {
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("show takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
-  auto file = model::open_model(choice->model);
+  auto file = engine::open_model_file({.model_path = choice->model, .fast_weights = options.fast_weights});
   if (!file) return say_error(file.error().message), kUserInput;
   const auto spec = model::read_arch(**file);
   std::string out;
@@ -238,6 +239,7 @@ void add_show(CLI::App& app, Action& action) {
   command->add_flag("--tensors", options->tensors, "every tensor: name, type, shape, size");
   command->add_flag("--metadata", options->metadata, "every key of the file");
   command->add_flag("--template", options->chat_template, "the chat template's source");
+  add_fast_weights(*command, options->fast_weights);
   command->add_flag("--json", options->json, "everything as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

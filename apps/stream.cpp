@@ -130,10 +130,11 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
                                : "";
   std::string cropped =
       usage.cropped_tokens > 0 ? fmt::format(" | {} oldest tokens cropped", usage.cropped_tokens) : "";
-  return fmt::format("TTFT {} | prefill {} tokens{}, {}{} | decode {} tokens, {}{}{}{} | {} | seed {}",
+  const std::string fast = info.n_fast_matrices > 0 ? fmt::format(" | {} fast matrices", info.n_fast_matrices) : "";
+  return fmt::format("TTFT {} | prefill {} tokens{}, {}{} | decode {} tokens, {}{}{}{}{} | {} | seed {}",
                      format_ms(t.ttft_ms), usage.prompt_tokens, cached, rate(t.prefill_tokens_per_s),
                      share(shares.prefill_int8, "int8"), usage.completion_tokens, rate(t.decode_tokens_per_s),
-                     share(shares.decode_dram, "DRAM"), guessed, cropped, reason_text(outcome), usage.seed);
+                     share(shares.decode_dram, "DRAM"), guessed, cropped, fast, reason_text(outcome), usage.seed);
 }
 
 }  // namespace candor::apps

@@ -1,6 +1,7 @@
 #pragma once
 // How an engine is opened. Plain data; checked by Engine::open, which names the field and its range when a value is out
-// of it. Nothing here changes an answer but the model, the backend and the type of the K/V cache.
+// of it. Nothing here changes an answer but the model, what its weights are read as, the backend and the type of the
+// K/V cache.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,8 +21,8 @@ enum class Speculation : std::uint8_t {
 };
 
 // What a step is expected to take, on which plans are made: rows alone, by measured points, what each pair of a row and
-// a position that it looks at adds, and each row with logits beyond the first. Given to open(), the same requests in the
-// same order give the same plans.
+// a position that it looks at adds, and each row with logits beyond the first. Given to open(), the same requests in
+// the same order give the same plans.
 struct StepCosts {
   struct Point {
     std::int32_t n_rows = 0;
@@ -36,7 +37,8 @@ struct StepCosts {
 
 struct EngineOptions {
   std::filesystem::path model_path{};  // a GGUF file, or a folder of safetensors with its config.json
-  std::string quantize{};       // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
+  std::string quantize{};     // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
+  bool fast_weights = false;  // read Q4_K matrices as close values that cost less: docs/numerics.md, "Rebased weights"
   std::string backend = "cpu";  // or "reference"
   std::int32_t n_threads = 0;   // 0 = what this machine advises
   std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds

@@ -11,6 +11,7 @@
 #include "model/hub/hub_folder.h"
 #include "platform/float_mode.h"
 #include "platform/topology.h"
+#include "quantize/fast_weights.h"
 #include "quantize/quantizer.h"
 
 namespace candor::engine {
@@ -46,6 +47,16 @@ Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   return loaded.backend->reserve_arena(step_arena(options, loaded.model->spec(), draft, plan.n_ctx));
 }
 
+Expected<std::unique_ptr<formats::ModelFile>> open_quantised(const EngineOptions& options) {
+  CANDOR_ASSIGN(auto file, model::open_model(options.model_path));
+  if (options.quantize.empty()) return file;
+  quantize::QuantizeOptions quantize_options;
+  CANDOR_ASSIGN(quantize_options.recipe, quantize::find_recipe(options.quantize));
+  quantize_options.n_threads =
+      options.n_threads > 0 ? options.n_threads : platform::advise_threads(platform::read_topology()).n_threads;
+  return quantize::quantize_on_load(std::move(file), quantize_options);
+}
+
 }  // namespace
 
 int32_t LoadedModel::window_tokens() const {
@@ -62,13 +73,8 @@ Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptio
 }
 
 Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
-  CANDOR_ASSIGN(auto file, model::open_model(options.model_path));
-  if (options.quantize.empty()) return file;
-  quantize::QuantizeOptions quantize_options;
-  CANDOR_ASSIGN(quantize_options.recipe, quantize::find_recipe(options.quantize));
-  quantize_options.n_threads =
-      options.n_threads > 0 ? options.n_threads : platform::advise_threads(platform::read_topology()).n_threads;
-  return quantize::quantize_on_load(std::move(file), quantize_options);
+  CANDOR_ASSIGN(auto file, open_quantised(options));
+  return options.fast_weights ? quantize::read_fast(std::move(file)) : std::move(file);
 }
 
 Expected<void> check_options(const EngineOptions& options) {
@@ -137,6 +143,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.kv_block_tokens = backend::kBlockTokens;
   info.kv_type = backend::name_of(loaded.kv->layout().type);
   info.n_parameters = loaded.model->n_parameters();
+  info.n_fast_matrices = quantize::n_fast_matrices(*loaded.file);
   info.n_layers = static_cast<int32_t>(spec.blocks.size());
   info.dim = spec.dim;
   info.n_vocab = loaded.n_vocab();

@@ -37,7 +37,8 @@ struct LoadedModel {
   int32_t n_vocab() const { return tokenizer->n_vocab(); }
 };
 
-// The model that the options name; where they ask for it, quantised by its make_copies().
+// The model that the options name; where they ask for it, quantised by its make_copies(), or with fast
+// weights.
 Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
 Expected<void> check_options(const EngineOptions& options);
 Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,

@@ -49,6 +49,14 @@ TEST_F(BadInput, an_unknown_option_names_the_nearest_one) {
   expect_refused({"run", "--qqqqqqq", "hi"}, {"--qqqqqqq", "--help"});
 }
 
+TEST_F(BadInput, fast_weights_of_a_model_without_q4_k_say_what_there_is_instead) {
+  for (const char* command : {"run", "fit", "eval"}) {
+    std::vector<std::string> arguments = {command, "--fast-weights"};
+    if (command != std::string("fit")) arguments.push_back("hello there");
+    expect_refused(arguments, {"nothing to rebase", "--fast-weights", "F32, Q8_0", "--quantize q4_k_m"});
+  }
+}
+
 TEST_F(BadInput, numbers_out_of_range_show_the_range) {
   expect_refused({"run", "-n", "abc", "hi"}, {"-n", "abc", "from 1 to"});
   expect_refused({"run", "-t", "0", "hi"}, {"-t", "from 1 to 1024"});

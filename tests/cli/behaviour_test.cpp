@@ -50,6 +50,20 @@ TEST(command, the_same_seed_gives_the_same_text_whatever_the_threads) {
   }
 }
 
+TEST(command, fast_weights_give_one_answer_too_and_are_shown) {
+  std::string first;
+  for (const auto& [threads, isa] : {std::pair{"1", ""}, std::pair{"2", ""}, std::pair{"1", "portable"}}) {
+    const RunResult result = run_candor({"run", "Tell me a story about a fox", "-n", "30", "--seed", "5", "--quantize",
+                                         "q4_k_m", "--fast-weights", "--json", "-t", threads},
+                                        {.environment = {std::string("CANDOR_ISA=") + isa}});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_GT(json.at("fast_matrices").get<int>(), 10);
+    if (first.empty()) first = json.at("tokens").dump();
+    EXPECT_EQ(json.at("tokens").dump(), first) << threads << " " << isa;
+  }
+}
+
 TEST(command, without_the_kv_cache_the_text_is_the_same) {
   const std::vector<std::string> base = {"run", "--raw", "Once upon a time", "-n", "30", "--seed", "3", "--json"};
   std::vector<std::string> without = base;

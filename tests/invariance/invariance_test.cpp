@@ -166,6 +166,7 @@ class Invariance : public testing::TinyModelTest {
   EngineOptions base_options(const std::filesystem::path& path) {
     EngineOptions options = testing::options_for(path);
     options.n_ctx = n_ctx_;
+    options.fast_weights = fast_weights_;
     options.kv_blocks = n_ctx_ / kBlockTokens * 16;
     options.prefix_cache = false;
     options.costs = StepCosts{.points = {{1, 0.0}}, .attend_ns = 0};
@@ -241,6 +242,7 @@ class Invariance : public testing::TinyModelTest {
   }
 
   int32_t n_ctx_ = 640;
+  bool fast_weights_ = false;
   std::filesystem::path draft_path_;  // empty: the model itself
   std::string last_difference_;
 };
@@ -248,6 +250,7 @@ class Invariance : public testing::TinyModelTest {
 struct Weights {
   DType dtype;
   int32_t head_dim;
+  bool is_fast = false;  // read as --fast-weights asks
 };
 
 class InvarianceOf : public Invariance, public ::testing::WithParamInterface<Weights> {};
@@ -256,6 +259,7 @@ TEST_P(InvarianceOf, every_answer_is_the_one_given_alone) {
   testing::TinyModelOptions model = testing::tiny_model_of(GetParam().dtype, GetParam().head_dim);
   model.context_tokens = 1024;
   model.ffn_dim = model.dim;
+  fast_weights_ = GetParam().is_fast;
   testing::TinyModelOptions draft;
   draft.vocab = model.vocab;
   draft_path_ = tiny_path(draft);
@@ -271,14 +275,16 @@ TEST_P(InvarianceOf, every_answer_is_the_one_given_alone) {
 }
 
 std::string weights_name(const ::testing::TestParamInfo<Weights>& info) {
-  return std::string(dtype_info(info.param.dtype).name) + "_heads_of_" + std::to_string(info.param.head_dim);
+  return std::string(info.param.is_fast ? "fast_" : "") + std::string(dtype_info(info.param.dtype).name) +
+         "_heads_of_" + std::to_string(info.param.head_dim);
 }
 
 INSTANTIATE_TEST_SUITE_P(weights, InvarianceOf,
                          ::testing::Values(Weights{DType::kF32, 64}, Weights{DType::kF16, 128},
                                            Weights{DType::kBF16, 128}, Weights{DType::kQ8_0, 64},
                                            Weights{DType::kQ4_0, 80}, Weights{DType::kQ4_K, 128},
-                                           Weights{DType::kQ6_K, 80}, Weights{DType::kMXFP4, 64}),
+                                           Weights{DType::kQ6_K, 80}, Weights{DType::kMXFP4, 64},
+                                           Weights{DType::kQ4_K, 64, true}),
                          weights_name);
 
 TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught) {

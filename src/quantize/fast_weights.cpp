@@ -1,0 +1,73 @@
+#include "quantize/fast_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/name_order.h"
+
+namespace candor::quantize {
+namespace {
+
+class FastFile final : public formats::ModelFile {
+ public:
+  explicit FastFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {
+    const auto tensors = source_->tensors();
+    tensors_.assign(tensors.begin(), tensors.end());
+    for (TensorView& tensor : tensors_) {
+      if (tensor.dtype == DType::kQ4_K && tensor.shape.n_dims >= 2) tensor.dtype = DType::kQ4_KFast;
+    }
+    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &FastFile::name_of);
+  }
+
+  const formats::FileInfo& info() const override { return source_->info(); }
+  std::span<const formats::MetaEntry> metadata() const override { return source_->metadata(); }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const formats::MetaValue* meta(std::string_view key) const override { return source_->meta(key); }
+  const TensorView* find(std::string_view name) const override {
+    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &FastFile::name_of);
+  }
+  bool still_intact() const override { return source_->still_intact(); }
+  uint64_t copy_bytes() const override { return source_->copy_bytes(); }
+  Expected<void> make_copies() override { return source_->make_copies(); }
+  void drop_copies() override { source_->drop_copies(); }
+
+ private:
+  static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
+
+  std::unique_ptr<formats::ModelFile> source_;
+  std::vector<TensorView> tensors_;
+  std::vector<uint32_t> order_;
+};
+
+std::string types_of(const formats::ModelFile& file) {
+  std::set<std::string_view> names;
+  for (const TensorView& tensor : file.tensors()) names.insert(dtype_info(tensor.dtype).name);
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<formats::ModelFile>> read_fast(std::unique_ptr<formats::ModelFile> file) {
+  std::unique_ptr<formats::ModelFile> fast = std::make_unique<FastFile>(std::move(file));
+  if (n_fast_matrices(*fast) > 0) return fast;
+  const auto& paths = fast->info().paths;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{}: nothing to rebase for fast weights (--fast-weights): no matrix is in Q4_K, the types "
+                          "here are {}; leave it off, or encode while loading with --quantize q4_k_m",
+                          paths.empty() ? std::string("the model") : paths.front().string(), types_of(*fast)));
+}
+
+int32_t n_fast_matrices(const formats::ModelFile& file) {
+  return static_cast<int32_t>(
+      std::ranges::count(file.tensors(), DType::kQ4_KFast, [](const TensorView& tensor) { return tensor.dtype; }));
+}
+
+}  // namespace candor::quantize
