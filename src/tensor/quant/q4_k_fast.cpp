@@ -28,7 +28,7 @@ struct Lines {
     }
   }
 
-  // Every one is positive or zero where d is not negative.
+  // The magnitude of D.
   double scale() const {
     double largest = 0.0;
     double steepest = 0.0;

@@ -2,11 +2,11 @@
 // Q4_K rebased: the blocks of Q4_K, read as values close to their own that cost a kernel less. One f32 scale D stands
 // for the 256, and each group of 32 has a multiplier a and an offset b: value = D * w8, in f32, where
 // w8 = ((a * q) >> 4) + b is an integer in [-127, 127]. So a dot product over 256 is one sum of int8 products.
-// No file has these: --fast-weights reads Q4_K's blocks so. Rounding adds about 1 % to Q4_K's own error power.
+// No file has these: --fast-weights reads Q4_K's blocks so. Rounding adds about 2 % to Q4_K's own error power.
 //
 // With w(j, q) = d * scale_j * q - dmin * min_j, in double:
 //   D   = the larger of max |w(j, q)| / 127 over q in {0, 15} and max |d * scale_j| * 16 / 255, rounded to f32
-//   a_j = |d| * scale_j * 16 / D, at most 255   (d < 0 makes D negative, so that no a_j is)
+//   a_j = d * scale_j * 16 / D, at most 255   (d < 0 makes D negative, so that no a_j is)
 //   b_j = the mean over the 16 codes of w(j, q) / D - ((a_j * q) >> 4), clamped so that every w8 is in its range
 // a_j and b_j are rounded to nearest, halves up. Scales that are not finite make D a NaN; all w8 are 0 where D is not a
 // number above 0 in magnitude.
