@@ -1,7 +1,8 @@
 #pragma once
 // How each block format lies in a panel (packed_weight.h), as constants that packing and kernels share.
 // A unit of n k (256, or a multiple of 32 at the end of a 32-block row) is, in this order, r = row of the panel:
-//   super-blocks:  d f16[16], then dmin f16[16] if has_min, then the sub-scale bytes [scale_bytes][16]:
+//   super-blocks:  d f16[16], then dmin f16[16] if has_min, then the sub-scale bytes [scale_bytes][16], for Q4_K and
+//                  Q5_K [scale_bytes / 2][16][2]:
 //     Q4_K, Q5_K:  8 x (sc_j | min_j >> 4 << 6), then 4 x (min_i & 15 | (min_{i+4} & 15) << 4)
 //     Q2_K:        16 x (sc_j | min_j << 4)          Q6_K: 16 x int8 sc_j
 //     Q3_K:        8 x (low 4 bits of sc_i, sc_{i+8}), then 4 x (high 2 bits of sc_i, sc_{i+4}, sc_{i+8}, sc_{i+12})
@@ -40,6 +41,12 @@ inline constexpr PackedFormat kPackedFormats[] = {
     {DType::kQ5_1, false, 4, 1, true, 0, 0, 2},    {DType::kIQ4_NL, false, 4, 0, false, 0, 0, 2},
     {DType::kMXFP4, false, 4, 0, false, 0, 0, 1},  {DType::kQ4_KFast, true, 4, 0, false, 0, 8, 16, 4},
 };
+
+// Sub-scale byte i of a row, from the first of the panel's.
+constexpr size_t scale_byte_at(const PackedFormat& f, int i, int row) {
+  const bool is_paired = f.dtype == DType::kQ4_K || f.dtype == DType::kQ5_K;
+  return static_cast<size_t>(is_paired ? i / 2 * 2 * kPanelRows + 2 * row + i % 2 : i * kPanelRows + row);
+}
 
 // nullptr for float types and unknown ones.
 constexpr const PackedFormat* find_packed_format(DType dtype) {

@@ -278,9 +278,9 @@ void pack_scales(const PackedFormat& format, const RowUnit& row, uint8_t* dst) {
   }
 }
 
-// The inverse: bytes[i * 16] is byte i of the row.
-void read_scales(const PackedFormat& format, const uint8_t* bytes, RowUnit& dst) {
-  const auto at = [bytes](int i) { return static_cast<int>(bytes[i * kPanelRows]); };
+// The inverse, for one row of the panel's bytes.
+void read_scales(const PackedFormat& format, const uint8_t* bytes, int row, RowUnit& dst) {
+  const auto at = [&](int i) { return static_cast<int>(bytes[scale_byte_at(format, i, row)]); };
   for (int j = 0; j < format.n_groups; ++j) {
     switch (format.dtype) {
       case DType::kQ2_K:
@@ -326,7 +326,7 @@ void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint
     uint8_t* scales = dst + scales_offset(format);
     uint8_t packed[16];
     pack_scales(format, rows[r], packed);
-    for (int i = 0; i < format.scale_bytes; ++i) scales[i * kPanelRows + r] = packed[i];
+    for (int i = 0; i < format.scale_bytes; ++i) scales[scale_byte_at(format, i, r)] = packed[i];
   }
 }
 
@@ -342,7 +342,7 @@ void read_header(const PackedFormat& format, const uint8_t* src, int n_k, int ro
     }
     if (format.has_min) std::memcpy(&dst.m[b], src + 2 * (n_d * kPanelRows + at), 2);
   }
-  if (format.is_super) read_scales(format, src + scales_offset(format) + row, dst);
+  if (format.is_super) read_scales(format, src + scales_offset(format), row, dst);
 }
 
 int weight_of(const PackedFormat& format, uint8_t code) {

@@ -1,9 +1,11 @@
 // Matrix products on packed weights. A tile multiplies units (some hundred k of 16 outputs) of a panel or two with a
-// few rows, its sums in registers. A single tile takes the weights as they are packed; for several, units are unpacked
+// few rows, its sums in registers. A tile or two take the weights as they are packed; for more, units are unpacked
 // once.
 
-constexpr int32_t kSmallRows = 16;   // up to here few panels are finished before the next are begun: one stream
-constexpr int64_t kPanelGroup = 16;  // panels that share the prepared rows of a unit, above
+constexpr int32_t kSmallRows = 16;
+// Panels that share the prepared rows of a unit: up to kSmallRows few streams of weights, above few preparations.
+constexpr int64_t kSmallPanelGroup = 4;
+constexpr int64_t kPanelGroup = 16;
 
 // These use what stands above them.
 // clang-format off
@@ -21,7 +23,7 @@ constexpr int tile_size(int n_rows, int largest) {
   return largest;
 }
 
-// The least tile_rows of a chunk with several tiles.
+// The least tile_rows of a chunk with more tiles than take the weights as they are packed.
 constexpr int least_of_several(int largest) {
   return tile_size((largest + 2) / 2, largest);
 }
@@ -48,7 +50,8 @@ struct MatmulChunk {
   int32_t n_rows;
   int32_t n_tiles;  // of one size: sixteen rows are eight and eight, not twelve and four
   int32_t tile_rows;
-  int64_t n_panels;  // that a tile takes
+  int64_t n_panels;    // that a tile takes
+  size_t ahead_bytes;  // that a step of Ahead asks for
   size_t bytes_of_tile;
 
   MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n)
@@ -58,7 +61,7 @@ struct MatmulChunk {
     static_assert(sizeof(FullTile) <= kScratchRowBytes * Product::kRows);
     static_assert(sizeof(typename Product::template RowTile<1>) <= kScratchRowBytes);
     static_assert(Product::kDepth >= kScratchDepth && kSmallRows <= kScratchSmallRows);
-    static_assert(kPanelGroup % Product::kPanels == 0);
+    static_assert(kPanelGroup % Product::kPanels == 0 && kSmallPanelGroup % Product::kPanels == 0);
     units = reinterpret_cast<typename Product::Unit*>(a.scratch);
     acc = reinterpret_cast<float*>(a.scratch + kScratchUnitBytes);
     tiles = a.scratch + kScratchUnitBytes + kScratchSumBytes;
@@ -67,10 +70,13 @@ struct MatmulChunk {
     n_tiles = (n + tile_rows - 1) / tile_rows;
     n_panels = Product::panels_of(tile_rows);
     bytes_of_tile = tile_bytes<Product, Product::kRows>(tile_rows);
+    const int n_unpack_steps = is_read() ? 0 : static_cast<int>(n_panels) * Product::kUnpackSteps;
+    ahead_bytes =
+        Ahead::step_bytes(Product::bytes_of_unit(Product::kDepth), n_tiles * Product::kTileSteps + n_unpack_steps);
   }
 
   bool is_small() const { return n_rows <= kSmallRows; }
-  bool is_read() const { return n_tiles == 1; }
+  bool is_read() const { return n_tiles <= Product::kReadTiles; }
   int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
   size_t tiles_bytes() const { return static_cast<size_t>(n_tiles) * bytes_of_tile; }  // of one unit
 };
@@ -118,21 +124,27 @@ inline void multiply_tile(const MatmulChunk<Product>& chunk, const Source& weigh
   Product::template tile<n>(weights, n_k, rows, acc, chunk.acc_stride(), ahead);
 }
 
+template <class Product, int least, class Source>
+inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tiles,
+                           float* acc, Ahead& ahead) {
+  for (int32_t i = 0; i < chunk.n_tiles; ++i) {
+    multiply_tile<Product, Product::kRows, least>(chunk, weights, n_k, tiles, acc, ahead);
+    tiles += chunk.bytes_of_tile;
+    acc += 16 * chunk.tile_rows;
+  }
+}
+
 // One unit of chunk.n_panels panels, `apart` bytes from one to the other.
 template <class Product>
 inline void multiply_panels(const MatmulChunk<Product>& chunk, const uint8_t* src, size_t apart, int n_k,
                             const std::byte* tiles, float* acc, Ahead& ahead) {
   if (chunk.is_read()) {
     const auto weights = Product::read(src, apart, n_k, chunk.n_panels, chunk.units);
-    return multiply_tile<Product, Product::kRows, 1>(chunk, weights, n_k, tiles, acc, ahead);
+    return multiply_tiles<Product, 1>(chunk, weights, n_k, tiles, acc, ahead);
   }
   constexpr int kLeast = least_of_several(Product::kRows);
   const auto weights = Product::unpack(src, apart, n_k, chunk.n_panels, chunk.units, ahead);
-  for (int32_t i = 0; i < chunk.n_tiles; ++i) {
-    multiply_tile<Product, Product::kRows, kLeast>(chunk, weights, n_k, tiles, acc, ahead);
-    tiles += chunk.bytes_of_tile;
-    acc += 16 * chunk.tile_rows;
-  }
+  multiply_tiles<Product, kLeast>(chunk, weights, n_k, tiles, acc, ahead);
 }
 
 inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, int32_t n_rows, const float* acc) {
@@ -146,12 +158,10 @@ template <class Product>
 inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src, const uint8_t* next, int n_k,
                           int64_t n_group, const std::byte* tiles) {
   const size_t stride = chunk.panel_stride;
-  const int n_unpack_steps = chunk.is_read() ? 0 : static_cast<int>(chunk.n_panels) * Product::kUnpackSteps;
-  const int n_steps = chunk.n_tiles * Product::kTileSteps + n_unpack_steps;
   for (int64_t i = 0; i < n_group; i += chunk.n_panels) {
     const uint8_t* at = src + static_cast<size_t>(i) * stride;
     const uint8_t* after = i + chunk.n_panels < n_group ? at + static_cast<size_t>(chunk.n_panels) * stride : next;
-    Ahead ahead(after, Product::bytes_of_unit(n_k), static_cast<int>(chunk.n_panels), stride, n_steps);
+    Ahead ahead(after, Product::bytes_of_unit(n_k), static_cast<int>(chunk.n_panels), stride, chunk.ahead_bytes);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;
     multiply_panels<Product>(chunk, at, apart, n_k, tiles, chunk.acc + i * chunk.acc_stride(), ahead);
@@ -166,7 +176,7 @@ inline void multiply_chunk(const MatmulArgs& a, const MatmulChunk<Product>& chun
   for (int64_t k = 0; chunk.is_small() && k < n_in; k += Product::kDepth) {
     prepare_rows<Product>(a, chunk, k, chunk.tiles + static_cast<size_t>(k / Product::kDepth) * chunk.tiles_bytes());
   }
-  const int64_t largest_group = chunk.is_small() ? chunk.n_panels : kPanelGroup;
+  const int64_t largest_group = chunk.is_small() ? kSmallPanelGroup : kPanelGroup;
   for (int64_t p = a.panel_begin; p < a.panel_end;) {
     const int64_t n_group = a.panel_end - p < largest_group ? a.panel_end - p : largest_group;
     const auto* group = reinterpret_cast<const uint8_t*>(a.weights) + static_cast<size_t>(p) * stride;

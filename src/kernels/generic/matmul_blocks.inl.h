@@ -10,6 +10,8 @@ struct BlockProduct {
   static constexpr int kDepth = kUnit;
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kTallRows;
+  // Tiles that take the weights as they are packed.
+  static constexpr int kReadTiles = kPacked.high_bits == 0 && !Traits::kIsRebased ? 2 : 1;
   static constexpr int kEights = kUnit / 32;
   static constexpr int kDots = RowTile<1>::kDots;  // of a super-block
   static constexpr int kDotsOfEight = kDots / kEights;

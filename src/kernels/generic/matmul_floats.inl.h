@@ -25,7 +25,8 @@ struct FloatProduct {
   static constexpr int kDepth = kFloatDepth;
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kIsBf16 ? kTileRowsBf16 : kTileRowsF32;
-  static constexpr int kStep = 32;  // k
+  static constexpr int kReadTiles = 1;  // that take the weights as they are packed
+  static constexpr int kStep = 32;      // k
   // Steps of Ahead in unpacking a panel, and in a tile.
   static constexpr int kUnpackSteps = kDepth / kStep;
   static constexpr int kTileSteps = kDepth / kStep;

@@ -54,12 +54,15 @@ constexpr size_t kLineBytes = 64;
 // Lines of the unit that comes next, asked for a few at a time between computations, so that memory never rests.
 class Ahead {
  public:
-  // A unit of n_bytes in each of n_panels, stride apart, in n_steps.
-  Ahead(const uint8_t* src, size_t n_bytes, int n_panels, size_t stride, int n_steps)
-      : at_(src), end_(src + n_bytes), n_panels_(n_panels), stride_(stride) {
-    const size_t n_pairs = (n_bytes + 2 * kLineBytes - 1) / (2 * kLineBytes);
-    step_bytes_ = (n_pairs + static_cast<size_t>(n_steps) - 1) / static_cast<size_t>(n_steps) * 2 * kLineBytes;
+  // What a step asks for, so that n_steps cover a unit.
+  static constexpr size_t step_bytes(size_t n_bytes, int n_steps) {
+    const auto n_pairs = static_cast<uint32_t>((n_bytes + 2 * kLineBytes - 1) / (2 * kLineBytes));
+    return (n_pairs + static_cast<uint32_t>(n_steps) - 1) / static_cast<uint32_t>(n_steps) * 2 * kLineBytes;
   }
+
+  // A unit of n_bytes in each of n_panels, stride apart.
+  Ahead(const uint8_t* src, size_t n_bytes, int n_panels, size_t stride, size_t step_bytes)
+      : at_(src), end_(src + n_bytes), step_bytes_(step_bytes), n_panels_(n_panels), stride_(stride) {}
 
   void step() {
     if (at_ >= end_) return;
@@ -120,29 +123,22 @@ inline void unpack_codes(const uint8_t* src, int n_k, const BlockUnit& unit, uin
   }
 }
 
-template <int shift>
-inline void store_pairs(const int32_t (*values)[16], int n, int32_t (*pairs)[16]) {
-  for (int p = 0; p < n / 2; ++p) {
-    const I32 low = shl_i<shift>(load_i(values[2 * p]));
-    store_i(pairs[p], or_i(low, shl_i<16 + shift>(load_i(values[2 * p + 1]))));
-  }
-}
-
 template <int bias_shift>
 inline void unpack_scales_k45(const uint8_t* s, BlockUnit& dst) {
-  int32_t mins[8][16];
-  const I32 four = splat_i(15);
-  for (int j = 0; j < 4; ++j) {
-    const I32 a = widen_u8(s + 16 * j);
-    const I32 b = widen_u8(s + 16 * (j + 4));
-    const I32 low = widen_u8(s + 16 * (j + 8));
-    store_i(dst.scales[j], and_i(a, splat_i(63)));
-    store_i(dst.scales[j + 4], and_i(b, splat_i(63)));
-    store_i(mins[j], or_i(shl_i<4>(shr_i<6>(a)), and_i(low, four)));
-    store_i(mins[j + 4], or_i(shl_i<4>(shr_i<6>(b)), shr_i<4>(low)));
+  const I32 low_half = splat_i(0xffff);
+  const I32 six = splat_i(0x003f003f);
+  const I32 high_two = splat_i(0x00300030);
+  const I32 four = splat_i(0x000f000f);
+  for (int p = 0; p < 4; ++p) {
+    const I32 bytes = widen_u8_pairs(s + 32 * p);
+    const I32 scales = and_i(bytes, six);
+    store_i(dst.scales[2 * p], and_i(scales, low_half));
+    store_i(dst.scales[2 * p + 1], shr_i<16>(scales));
+    store_i(dst.bias_pairs[p], shl_i<bias_shift>(scales));
+    const I32 nibbles = widen_u8_pairs(s + 32 * (4 + p % 2));
+    const I32 low = and_i(p < 2 ? nibbles : shr_i<4>(nibbles), four);
+    store_i(dst.min_pairs[p], or_i(and_i(shr_i<2>(bytes), high_two), low));
   }
-  store_pairs<bias_shift>(dst.scales, 8, dst.bias_pairs);
-  store_pairs<0>(mins, 8, dst.min_pairs);
 }
 
 inline void unpack_scales_k2(const uint8_t* s, BlockUnit& dst) {
@@ -152,7 +148,7 @@ inline void unpack_scales_k2(const uint8_t* s, BlockUnit& dst) {
     store_i(dst.scales[j], and_i(a, splat_i(15)));
     store_i(mins[j], shr_i<4>(a));
   }
-  store_pairs<0>(mins, 16, dst.min_pairs);
+  for (int p = 0; p < 8; ++p) store_i(dst.min_pairs[p], or_i(load_i(mins[2 * p]), shl_i<16>(load_i(mins[2 * p + 1]))));
 }
 
 // Two bits of `from`, at 2 * part, above the four of `low`, less 32.
@@ -253,5 +249,5 @@ inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahea
 template <DType dtype>
 inline Ahead ahead_of(const uint8_t* src, int n_k) {
   const size_t n_bytes = unit_bytes(BlockTraits<dtype>::kPacked, n_k);
-  return {src + n_bytes, n_bytes, 1, 0, kUnit / 32};
+  return {src + n_bytes, n_bytes, 1, 0, Ahead::step_bytes(n_bytes, kUnit / 32)};
 }

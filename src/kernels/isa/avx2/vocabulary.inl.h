@@ -163,11 +163,17 @@ CANDOR_INLINE I32 f32_to_bits(F32 x) {
 CANDOR_INLINE I32 round_i(F32 x) {
   return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
 }
+CANDOR_INLINE __m128i load_128(const uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
 CANDOR_INLINE __m128i load_64(const uint8_t* p) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
 }
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return {_mm256_cvtepu8_epi32(load_64(p)), _mm256_cvtepu8_epi32(load_64(p + 8))};
+}
+CANDOR_INLINE I32 widen_u8_pairs(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi16(load_128(p)), _mm256_cvtepu8_epi16(load_128(p + 16))};
 }
 CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
   return {_mm256_cvtepi8_epi32(load_64(p)), _mm256_cvtepi8_epi32(load_64(p + 8))};

@@ -159,6 +159,9 @@ CANDOR_INLINE I32 round_i(F32 a) {
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+CANDOR_INLINE I32 widen_u8_pairs(const uint8_t* p) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }

@@ -159,6 +159,12 @@ CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return {{vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(low))), vreinterpretq_s32_u32(vmovl_high_u16(low)),
            vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(high))), vreinterpretq_s32_u32(vmovl_high_u16(high))}};
 }
+CANDOR_INLINE I32 widen_u8_pairs(const uint8_t* p) {
+  const uint8x16_t low = vld1q_u8(p);
+  const uint8x16_t high = vld1q_u8(p + 16);
+  return {{vreinterpretq_s32_u16(vmovl_u8(vget_low_u8(low))), vreinterpretq_s32_u16(vmovl_high_u8(low)),
+           vreinterpretq_s32_u16(vmovl_u8(vget_low_u8(high))), vreinterpretq_s32_u16(vmovl_high_u8(high))}};
+}
 CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
   const int8x16_t bytes = vreinterpretq_s8_u8(vld1q_u8(p));
   const int16x8_t low = vmovl_s8(vget_low_s8(bytes));

@@ -140,6 +140,9 @@ inline I32 round_i(F32 a) {
 inline I32 widen_u8(const uint8_t* p) {
   CANDOR_LANES(I32, p[i]);
 }
+inline I32 widen_u8_pairs(const uint8_t* p) {
+  CANDOR_LANES(I32, p[2 * i] | p[2 * i + 1] << 16);
+}
 inline I32 widen_i8(const uint8_t* p) {
   CANDOR_LANES(I32, static_cast<int8_t>(p[i]));
 }
