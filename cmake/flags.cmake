@@ -45,10 +45,10 @@ function(candor_compile_quickly target)
   endif()
 endfunction()
 
-# Under sanitizers most of the time goes into headers and what they instantiate: several sources are compiled as one.
-# Names of anonymous namespaces are therefore unique in the target.
+# Most of the time goes into headers and what they instantiate: several sources are compiled as one. Names of anonymous
+# namespaces are therefore unique in the target. Who works on one file may prefer -DCANDOR_COMPILE_TOGETHER=OFF.
 function(candor_compile_together target)
-  if(NOT CANDOR_SANITIZE)
+  if(NOT CANDOR_COMPILE_TOGETHER)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)

@@ -60,17 +60,22 @@ function(candor_add_test target)
   include(GoogleTest)
   add_executable(${target} ${ARGN})
   candor_compile_quickly(${target})
+  candor_compile_together(${target})
+  if(CANDOR_SANITIZE MATCHES "undefined")
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)  # what is tested has these checks
+  endif()
   target_link_libraries(${target} PRIVATE GTest::gtest_main candor_test_data)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 
-# What gcc takes longest for in a sanitized kernel table: checks of scopes, and checks of arithmetic, which is in
-# intrinsics but for the portable table (compiled unoptimised). Memory accesses stay checked in all tables.
+# What gcc takes longest for in a sanitized kernel table: checks of scopes, checks written out where they stand (they
+# are calls here), and checks of arithmetic, which is in intrinsics but for the portable table (compiled unoptimised).
+# Memory accesses stay checked in all tables.
 function(candor_lighten_tables sources)
   list(FILTER sources INCLUDE REGEX "/isa/.*table\\.cpp$")
   foreach(source IN LISTS sources)
-    set(options -fno-sanitize-address-use-after-scope)
+    set(options -fno-sanitize-address-use-after-scope --param=asan-instrumentation-with-call-threshold=0)
     if(source MATCHES "/isa/portable/")
       list(APPEND options -O0)
     else()
@@ -96,11 +101,11 @@ function(candor_add_module module deps nested)
     target_link_libraries(${target} PUBLIC ${links})
     if(NOT module STREQUAL "kernels")
       target_compile_options(${target} PRIVATE -Wconversion)
+      candor_compile_together(${target})
     endif()
     # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
     if(module MATCHES "^serve/")
       candor_compile_quickly(${target})
-      candor_compile_together(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames
       endif()
@@ -119,7 +124,6 @@ function(candor_add_module module deps nested)
   endif()
   if(CANDOR_TESTS AND tests)
     candor_add_test(${target}_test ${tests})
-    candor_compile_together(${target}_test)
     target_link_libraries(${target}_test PRIVATE ${target})
   endif()
 endfunction()

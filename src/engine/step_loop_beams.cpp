@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kDroppedShown = 8;
 
-TokenLogprob to_public(const sample::Logprob& logprob) {
-  return {logprob.token, logprob.value};
-}
-
 BeamFate to_public(sample::BeamFate fate) {
   if (fate == sample::BeamFate::kDropped) return BeamFate::kDropped;
   return fate == sample::BeamFate::kGrows ? BeamFate::kKept : BeamFate::kComplete;

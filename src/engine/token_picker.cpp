@@ -6,14 +6,6 @@
 #include "engine/errors.h"
 
 namespace candor::engine {
-namespace {
-
-TokenLogprob to_public(const sample::Logprob& logprob) {
-  return {logprob.token, logprob.value};
-}
-
-}  // namespace
-
 Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const auto failed = [&event](Error error) {
     event.token = kNoToken;

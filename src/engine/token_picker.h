@@ -43,6 +43,10 @@ struct Picked {
   int64_t gap_ns = kNever;               // since the choice's token before
 };
 
+inline TokenLogprob to_public(const sample::Logprob& logprob) {
+  return {logprob.token, logprob.value};
+}
+
 class TokenPicker {
  public:
   // The tokenizer is borrowed and outlives the picker.

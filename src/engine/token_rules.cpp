@@ -7,24 +7,24 @@
 namespace candor::engine {
 namespace {
 
-EngineError invalid(const char* param, const std::string& what) {
+EngineError refused(const char* param, const std::string& what) {
   return {EngineError::Kind::kInvalidInput, std::string(param) + what, param};
 }
 
 Result<void> check_count(const char* param, size_t n) {
   if (n <= kMaxTokenRules) return {};
-  return invalid(param, " has " + std::to_string(n) + " entries, expected at most " + std::to_string(kMaxTokenRules));
+  return refused(param, " has " + std::to_string(n) + " entries, expected at most " + std::to_string(kMaxTokenRules));
 }
 
 Result<void> check_id(const char* param, TokenId id, const text::Tokenizer& tokenizer) {
   if (id >= 0 && id < tokenizer.n_vocab()) return {};
-  return invalid(param, " names the token " + std::to_string(id) + ", which is not in the vocabulary, expected 0 to " +
+  return refused(param, " names the token " + std::to_string(id) + ", which is not in the vocabulary, expected 0 to " +
                             std::to_string(tokenizer.n_vocab() - 1));
 }
 
 Result<void> check_text(const char* param, const std::string& text) {
   if (!text.empty() && text.size() <= kMaxBadWordBytes) return {};
-  return invalid(param, " has a text of " + std::to_string(text.size()) + " bytes, expected 1 to " +
+  return refused(param, " has a text of " + std::to_string(text.size()) + " bytes, expected 1 to " +
                             std::to_string(kMaxBadWordBytes));
 }
 
@@ -38,7 +38,7 @@ Result<void> add_biases(const SamplingParams& sampling, const text::Tokenizer& t
   if (auto counted = check_count("logit_bias", sampling.logit_bias.size()); !counted) return counted;
   for (const LogitBias& rule : sampling.logit_bias) {
     if (!(rule.bias >= -100.0 && rule.bias <= 100.0)) {
-      return invalid("logit_bias", " has the value " + std::to_string(rule.bias) + ", expected -100 to 100");
+      return refused("logit_bias", " has the value " + std::to_string(rule.bias) + ", expected -100 to 100");
     }
     std::vector<TokenId> tokens = {rule.token};
     if (!rule.text.empty()) {
@@ -83,7 +83,7 @@ Result<void> add_bad_words(const SamplingParams& sampling, const text::Tokenizer
 Result<void> add_breakers(const SamplingParams& sampling, const text::Tokenizer& tokenizer, sample::DryParams& dry) {
   const char* const kField = "dry_sequence_breakers";
   if (sampling.dry_sequence_breakers.size() > kMaxStopStrings) {
-    return invalid(kField, " has " + std::to_string(sampling.dry_sequence_breakers.size()) +
+    return refused(kField, " has " + std::to_string(sampling.dry_sequence_breakers.size()) +
                                " texts, expected at most " + std::to_string(kMaxStopStrings));
   }
   for (const std::string& text : sampling.dry_sequence_breakers) {

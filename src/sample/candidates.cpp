@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "sample/exact_log.h"
+#include "sample/row_passes.h"
 
 namespace candor::sample {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kHead = 256;  // sorted at once; most draws end within it
 
 tl::unexpected<Error> broken_logit(std::span<const float> logits) {

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace candor::sample {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Vectors of the compiler: every 64-bit target has them, without a choice at run time.
 constexpr size_t kWidth = 4;

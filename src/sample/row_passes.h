@@ -4,10 +4,13 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace candor::sample {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A weight is e^(logit - greatest logit) in units of 2^-40, rounded to the nearest integer: sums are exact in any
 // order.

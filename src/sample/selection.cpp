@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "base/error.h"
 #include "sample/row_passes.h"
@@ -10,7 +9,6 @@
 namespace candor::sample {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kBuckets = 2048;  // their sums stay in the first-level cache
 
 // Keys fall into buckets by their distance from the greatest; a greater key never lands in a later bucket.

@@ -13,7 +13,6 @@ namespace candor::testing {
 namespace {
 
 using Logits = std::vector<std::vector<float>>;
-using Plan = MiniModel::Plan;
 
 std::vector<std::vector<TokenId>> prompts_of(const std::vector<int32_t>& lengths, int32_t vocab) {
   SplitMix rng(7);
@@ -33,7 +32,7 @@ bool same_bits(const Logits& a, const Logits& b) {
   return a.size() == b.size();
 }
 
-std::vector<Plan> plans() {
+std::vector<MiniModel::Plan> plans() {
   return {{.chunk_rows = 1 << 20, .together = false, .reversed = false},
           {.chunk_rows = 1, .together = true, .reversed = true},
           {.chunk_rows = 7, .together = true, .reversed = false},
@@ -52,7 +51,7 @@ TEST_P(self_conformance, threads_batches_chunks_and_instruction_sets_do_not_chan
       MiniModel model(cpu_rig(n_threads, isa), shape);
       EXPECT_TRUE(same_bits(model.logits(prompts, {}), wanted)) << isa << " " << n_threads << " threads";
       if (n_threads != 3) continue;
-      for (const Plan& plan : plans()) {
+      for (const MiniModel::Plan& plan : plans()) {
         EXPECT_TRUE(same_bits(model.logits(prompts, plan), wanted))
             << isa << " " << n_threads << " threads, chunks of " << plan.chunk_rows;
       }

@@ -15,11 +15,6 @@ constexpr int64_t kEncodeSpeed = 8;      // elements per nanosecond
 constexpr int64_t kStreamSpeed = 12;     // bytes of weights per nanosecond
 constexpr int64_t kMultiplySpeed = 100;  // products per nanosecond
 constexpr int64_t kGrainsPerThread = 8;  // few enough for long streams, enough to even out what others disturb
-constexpr int64_t kGrainNs = 3000;
-
-const CpuWeight& own(const Weight& weight) {
-  return static_cast<const CpuWeight&>(weight);
-}
 
 int64_t panel_ns(const kernels::WeightShape& shape, int32_t n_rows) {
   const int64_t stream = static_cast<int64_t>(kernels::panel_bytes(shape)) / kStreamSpeed;

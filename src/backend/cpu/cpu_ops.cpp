@@ -16,13 +16,6 @@ constexpr int64_t kCopySpeed = 8;
 constexpr int64_t kNormSpeed = 4;
 constexpr int64_t kGateSpeed = 2;
 
-// Rows that a thread takes at once should be worth this much.
-constexpr int64_t kGrainNs = 3000;
-
-const CpuWeight& own(const Weight& weight) {
-  return static_cast<const CpuWeight&>(weight);
-}
-
 // The widest encoding is that for bf16 weights.
 size_t encoded_bytes(const ArenaLayout& layout) {
   const size_t row = kernels::encoded_row_bytes(kernels::Encoding::kBf16, std::max(1, layout.max_input_cols));

@@ -17,6 +17,9 @@
 
 namespace candor::backend::cpu {
 
+// Rows or panels that a thread takes at once should be worth this much.
+inline constexpr int64_t kGrainNs = 3000;
+
 class CpuOps final : public Ops {
  public:
   // table and pool are borrowed.

@@ -37,6 +37,11 @@ class CpuWeight final : public Weight {
   platform::HugeBuffer bytes_;
 };
 
+// REQUIRES: a weight that this backend made.
+inline const CpuWeight& own(const Weight& weight) {
+  return static_cast<const CpuWeight&>(weight);
+}
+
 // Memory that upload_weight() will take for the tensor; the same refusals by type and shape, without reading a weight.
 Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role);
 

@@ -14,9 +14,9 @@
 namespace candor::formats::safetensors {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
-constexpr const char* kMark = "\u2581";
+constexpr const char* kSpaceMark = "\u2581";
 
 // GGUF's kinds of tokens.
 constexpr int64_t kNormal = 1;
@@ -25,7 +25,7 @@ constexpr int64_t kControl = 3;
 constexpr int64_t kUserDefined = 4;
 constexpr int64_t kUnused = 5;
 
-json steps(const char* member, json list) {
+Json steps(const char* member, Json list) {
   if (list.empty()) return nullptr;
   if (list.size() == 1) return list[0];
   return {{"type", "Sequence"}, {member, std::move(list)}};
@@ -38,7 +38,7 @@ class Writer {
   Expected<TokenizerJson> write() {
     CANDOR_TRY(read_vocabulary());
     TokenizerJson result;
-    json& tokenizer = result.tokenizer;
+    Json& tokenizer = result.tokenizer;
     tokenizer = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
     tokenizer["added_tokens"] = added_tokens();
     CANDOR_TRY(write_parts(tokenizer));
@@ -80,8 +80,8 @@ class Writer {
     return ids && *ids != nullptr && std::ranges::find(**ids, static_cast<int64_t>(id)) != (*ids)->end();
   }
 
-  json added_tokens() const {
-    json list = json::array();
+  Json added_tokens() const {
+    Json list = Json::array();
     for (size_t id = 0; id < pieces_.size(); ++id) {
       if (kinds_[id] != kControl && kinds_[id] != kUserDefined && kinds_[id] != kUnknown) continue;
       list.push_back({{"id", id},
@@ -95,7 +95,7 @@ class Writer {
     return list;
   }
 
-  Expected<void> write_parts(json& tokenizer) const {
+  Expected<void> write_parts(Json& tokenizer) const {
     const std::string model = text_or("tokenizer.ggml.model", "");
     if (model == "gpt2") return write_bytes(tokenizer);
     if (model == "llama" || model == "t5") return write_characters(tokenizer, model == "t5");
@@ -103,8 +103,8 @@ class Writer {
                 fmt::format("tokenizer.ggml.model: {} can't be written as tokenizer.json", in_quotes(model)));
   }
 
-  Expected<json> normalizer_steps() const {
-    json list = json::array();
+  Expected<Json> normalizer_steps() const {
+    Json list = Json::array();
     CANDOR_ASSIGN(const auto* strings, meta_strings(file_, "tokenizer.candor.normalizer"));
     for (size_t i = 0; strings != nullptr && i + 2 < strings->size(); i += 3) {
       list.push_back(normalizer_json((*strings)[i], (*strings)[i + 1], (*strings)[i + 2]));
@@ -112,29 +112,29 @@ class Writer {
     return list;
   }
 
-  json vocabulary() const {
-    json vocabulary = json::object();
-    auto& rows = vocabulary.get_ref<json::object_t&>();  // appended: a search for each key would be quadratic
+  Json vocabulary() const {
+    Json vocabulary = Json::object();
+    auto& rows = vocabulary.get_ref<Json::object_t&>();  // appended: a search for each key would be quadratic
     for (size_t id = 0; id < pieces_.size(); ++id) {
-      if (kinds_[id] != kUnused) rows.emplace_back(pieces_[id], json(id));
+      if (kinds_[id] != kUnused) rows.emplace_back(pieces_[id], Json(id));
     }
     return vocabulary;
   }
 
-  Expected<void> write_bytes(json& tokenizer) const {
+  Expected<void> write_bytes(Json& tokenizer) const {
     const std::string name = text_or("tokenizer.ggml.pre", "default");
-    const std::optional<json> words = split_json(name);
+    const std::optional<Json> words = split_json(name);
     if (!words) {
       return fail(ErrorKind::kUnsupported,
                   fmt::format("tokenizer.ggml.pre: {} can't be written as tokenizer.json", in_quotes(name)));
     }
-    CANDOR_ASSIGN(json normalizer, normalizer_steps());
+    CANDOR_ASSIGN(Json normalizer, normalizer_steps());
     CANDOR_ASSIGN(const auto* merges, meta_strings(file_, "tokenizer.ggml.merges"));
     tokenizer["normalizer"] = steps("normalizers", std::move(normalizer));
     tokenizer["pre_tokenizer"] = (*words)["pre_tokenizer"];
     tokenizer["post_processor"] = post_processor();
     tokenizer["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
-    json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", false}};
+    Json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", false}};
     model["byte_fallback"] = false;
     model["ignore_merges"] = (*words)["ignore_merges"];
     model["vocab"] = vocabulary();
@@ -143,24 +143,25 @@ class Writer {
     return {};
   }
 
-  Expected<void> write_characters(json& tokenizer, bool is_unigram) const {
+  Expected<void> write_characters(Json& tokenizer, bool is_unigram) const {
     const bool has_prefix = flag_or("tokenizer.ggml.add_space_prefix", true);
     const std::string prefix = has_prefix ? text_or("tokenizer.candor.space_prefix", "each") : "";
-    CANDOR_ASSIGN(json normalizer, normalizer_steps());
-    json words = json::array();
+    CANDOR_ASSIGN(Json normalizer, normalizer_steps());
+    Json words = Json::array();
     const bool splits = flag_or("tokenizer.candor.split_at_marks", false);
     if (flag_or("tokenizer.candor.split_at_white_space", false)) words.push_back({{"type", "WhitespaceSplit"}});
     if (prefix == "each" || (prefix.empty() && !splits && words.empty())) {
-      if (!prefix.empty()) normalizer.push_back({{"type", "Prepend"}, {"prepend", kMark}});
-      normalizer.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMark}});
+      if (!prefix.empty()) normalizer.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
+      normalizer.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}});
     } else {
       const char* scheme = prefix == "each_once" ? "always" : prefix == "first_once" ? "first" : "never";
-      words.push_back({{"type", "Metaspace"}, {"replacement", kMark}, {"prepend_scheme", scheme}, {"split", splits}});
+      words.push_back(
+          {{"type", "Metaspace"}, {"replacement", kSpaceMark}, {"prepend_scheme", scheme}, {"split", splits}});
     }
     tokenizer["normalizer"] = steps("normalizers", std::move(normalizer));
     tokenizer["pre_tokenizer"] = steps("pretokenizers", std::move(words));
     tokenizer["post_processor"] = post_processor();
-    json decoder = {{{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}},
+    Json decoder = {{{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}},
                     {{"type", "ByteFallback"}},
                     {{"type", "Fuse"}}};
     if (flag_or("tokenizer.candor.strip_space", has_prefix)) {
@@ -173,18 +174,18 @@ class Writer {
 
   bool has_byte_tokens() const { return std::ranges::find(pieces_, "<0x00>") != pieces_.end(); }
 
-  json unigram() const {
-    json vocabulary = json::array();
+  Json unigram() const {
+    Json vocabulary = Json::array();
     for (size_t id = 0; id < pieces_.size(); ++id) vocabulary.push_back({pieces_[id], scores_[id]});
     const auto unknown = std::ranges::find(kinds_, kUnknown);
-    json model = {{"type", "Unigram"}, {"unk_id", nullptr}, {"vocab", std::move(vocabulary)}};
+    Json model = {{"type", "Unigram"}, {"unk_id", nullptr}, {"vocab", std::move(vocabulary)}};
     if (unknown != kinds_.end()) model["unk_id"] = unknown - kinds_.begin();
     model["byte_fallback"] = has_byte_tokens();
     return model;
   }
 
   // Every pair of pieces that makes a piece, the best piece first; see check_merges_are_complete() of the reader.
-  json character_pairs() const {
+  Json character_pairs() const {
     const auto is_text = [&](size_t id) { return kinds_[id] == kNormal || kinds_[id] == kUserDefined; };
     std::unordered_map<std::string_view, size_t> ids;
     for (size_t id = 0; id < pieces_.size(); ++id) {
@@ -201,10 +202,10 @@ class Writer {
       }
     }
     std::ranges::sort(merges);
-    json list = json::array();
+    Json list = Json::array();
     for (const auto& [score, left, right] : merges) list.push_back({pieces_[left], pieces_[right]});
     const auto unknown = std::ranges::find(kinds_, kUnknown);
-    json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", true}};
+    Json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", true}};
     if (unknown != kinds_.end()) model["unk_token"] = pieces_[static_cast<size_t>(unknown - kinds_.begin())];
     model["byte_fallback"] = has_byte_tokens();
     model["ignore_merges"] = false;
@@ -213,14 +214,14 @@ class Writer {
     return model;
   }
 
-  json post_processor() const {
+  Json post_processor() const {
     const bool is_character_model = text_or("tokenizer.ggml.model", "") == "llama";
     const auto bos = id_at("tokenizer.ggml.bos_token_id");
     const auto eos = id_at("tokenizer.ggml.eos_token_id");
     const bool adds_bos = flag_or("tokenizer.ggml.add_bos_token", is_character_model) && bos;
     const bool adds_eos = flag_or("tokenizer.ggml.add_eos_token", false) && eos;
-    json single = json::array();
-    json special = json::object();
+    Json single = Json::array();
+    Json special = Json::object();
     const auto add = [&](size_t id) {
       single.push_back({{"SpecialToken", {{"id", pieces_[id]}, {"type_id", 0}}}});
       special[pieces_[id]] = {{"id", pieces_[id]}, {"ids", {id}}, {"tokens", {pieces_[id]}}};
@@ -229,7 +230,7 @@ class Writer {
     single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
     if (adds_eos) add(*eos);
     if (!adds_bos && !adds_eos) return nullptr;
-    json pair = single;
+    Json pair = single;
     pair.push_back({{"Sequence", {{"id", "B"}, {"type_id", 1}}}});
     return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
   }
@@ -251,7 +252,7 @@ class Writer {
     }
     const auto listed = meta_ints(file_, "tokenizer.candor.end_token_ids");
     if (listed && *listed != nullptr) ends.insert((*listed)->begin(), (*listed)->end());
-    result.generation = json::object();
+    result.generation = Json::object();
     if (const auto bos = id_at("tokenizer.ggml.bos_token_id")) result.generation["bos_token_id"] = *bos;
     if (!ends.empty()) result.generation["eos_token_id"] = ends;
   }

@@ -4,6 +4,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace bloom {
 namespace {
 
 using enum TensorRole;
@@ -65,8 +66,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace bloom
 
 Family bloom_family() {
+  using namespace bloom;
   return {"bloom", read, kTensors, {}, kHub};
 }
 

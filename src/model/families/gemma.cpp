@@ -8,6 +8,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace gemma {
 namespace {
 
 constexpr auto kGemma2Tensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kGatedFfnTensors);
@@ -103,12 +104,15 @@ Expected<ArchSpec> read_gemma3(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace gemma
 
 Family gemma2_family() {
+  using namespace gemma;
   return {"gemma2", read_gemma2, kGemma2Tensors, {}, kGemma2Hub};
 }
 
 Family gemma3_family() {
+  using namespace gemma;
   return {"gemma3", read_gemma3, kGemma3Tensors, {}, kGemma3Hub};
 }
 

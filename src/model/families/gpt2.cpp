@@ -4,6 +4,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace gpt2 {
 namespace {
 
 using enum TensorRole;
@@ -54,8 +55,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace gpt2
 
 Family gpt2_family() {
+  using namespace gpt2;
   return {"gpt2", read, kTensors, {}, kHub};
 }
 

@@ -6,6 +6,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace granite {
 namespace {
 
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors);
@@ -52,8 +53,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace granite
 
 Family granite_family() {
+  using namespace granite;
   return {"granite", read, kTensors, kIgnored, kHub};
 }
 

@@ -7,6 +7,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace llama {
 namespace {
 
 using enum TensorRole;
@@ -57,8 +58,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace llama
 
 Family llama_family() {
+  using namespace llama;
   return {"llama", read, kTensors, kIgnored, kHub};
 }
 

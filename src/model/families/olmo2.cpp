@@ -3,6 +3,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace olmo2 {
 namespace {
 
 constexpr auto kTensors = join(kStemTensors, kPostNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors);
@@ -27,8 +28,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace olmo2
 
 Family olmo2_family() {
+  using namespace olmo2;
   return {"olmo2", read, kTensors, {}, kHub};
 }
 

@@ -6,6 +6,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace phi3 {
 namespace {
 
 using enum TensorRole;
@@ -43,8 +44,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace phi3
 
 Family phi3_family() {
+  using namespace phi3;
   return {"phi3", read, kTensors, kIgnored, kHub};
 }
 

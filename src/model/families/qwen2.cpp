@@ -3,6 +3,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace qwen2 {
 namespace {
 
 using enum TensorRole;
@@ -30,8 +31,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace qwen2
 
 Family qwen2_family() {
+  using namespace qwen2;
   return {"qwen2", read, kTensors, {}, kHub};
 }
 

@@ -4,6 +4,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace qwen3 {
 namespace {
 
 constexpr auto kShared = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors);
@@ -48,12 +49,15 @@ Expected<ArchSpec> read_experts(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace qwen3
 
 Family qwen3_family() {
+  using namespace qwen3;
   return {"qwen3", read_dense, kDenseTensors, {}, kDenseHub};
 }
 
 Family qwen3moe_family() {
+  using namespace qwen3;
   return {"qwen3moe", read_experts, kMoeModelTensors, {}, kMoeHub};
 }
 

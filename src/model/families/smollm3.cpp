@@ -3,6 +3,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace smollm3 {
 namespace {
 
 constexpr size_t kUnrotatedPattern = 4;
@@ -28,8 +29,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace smollm3
 
 Family smollm3_family() {
+  using namespace smollm3;
   return {"smollm3", read, kTensors, {}, kHub};
 }
 

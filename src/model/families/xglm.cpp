@@ -6,6 +6,7 @@
 #include "model/families/common.h"
 
 namespace candor::model {
+namespace xglm {
 namespace {
 
 using enum TensorRole;
@@ -64,8 +65,10 @@ Expected<ArchSpec> read(const formats::ModelFile& file) {
 }
 
 }  // namespace
+}  // namespace xglm
 
 Family xglm_family() {
+  using namespace xglm;
   return {"xglm", read, kTensors, {}, kHub};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using backend::RopeScaling;
 using backend::RopeSpec;
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 // The factors of rope_freqs.weight as Llama 3's rule: the first context is a power of two, the rest what its models
 // have.
@@ -37,9 +37,9 @@ std::optional<RopeSpec> as_llama3(const RopeSpec& rope) {
   return std::nullopt;
 }
 
-Expected<json> factors_of(const formats::ModelFile& file, const char* name, int32_t n_dims) {
+Expected<Json> factors_of(const formats::ModelFile& file, const char* name, int32_t n_dims) {
   CANDOR_ASSIGN(const std::vector<float> factors, read_frequency_factors(file, name, n_dims));
-  json list = json::array();
+  Json list = Json::array();
   for (const float factor : factors) list.push_back(shortest_decimal(factor));
   return list;
 }
@@ -49,8 +49,8 @@ class ConfigWriter {
   ConfigWriter(const ArchSpec& spec, const formats::ModelFile& file, const HubForm& form)
       : spec_(spec), file_(file), form_(form), first_(spec.blocks.front()) {}
 
-  Expected<json> write() {
-    config_["architectures"] = json::array({form_.architecture});
+  Expected<Json> write() {
+    config_["architectures"] = Json::array({form_.architecture});
     config_["model_type"] = form_.model_type;
     write_sizes();
     write_norms();
@@ -85,9 +85,9 @@ class ConfigWriter {
   // null where there is none: some families have defaults that lie outside a small vocabulary.
   void write_token(const std::string& token) {
     const auto id = formats::meta_int(file_, "tokenizer.ggml." + token + "_token_id");
-    json& value = config_[(token == "padding" ? "pad" : token) + "_token_id"];
+    Json& value = config_[(token == "padding" ? "pad" : token) + "_token_id"];
     const bool is_there = id && *id && **id >= 0 && **id < spec_.vocab;
-    value = is_there ? json(**id) : json(nullptr);
+    value = is_there ? Json(**id) : Json(nullptr);
   }
 
   void write_norms() {
@@ -108,7 +108,7 @@ class ConfigWriter {
     }
     config_["sliding_window"] = windowed->attn.window_tokens;
     config_["use_sliding_window"] = true;
-    json types = json::array();
+    Json types = Json::array();
     for (const BlockSpec& block : spec_.blocks) {
       types.push_back(block.attn.window_tokens > 0 ? "sliding_attention" : "full_attention");
     }
@@ -149,7 +149,7 @@ class ConfigWriter {
 
   Expected<void> write_scaling(const RopeSpec& rope) {
     if (rope.scaling == RopeScaling::kNone) return {};
-    json scaling = {{"rope_type", "linear"}, {"factor", rope.factor}};
+    Json scaling = {{"rope_type", "linear"}, {"factor", rope.factor}};
     if (rope.scaling == RopeScaling::kYarn) {
       scaling["rope_type"] = "yarn";
       scaling["attention_factor"] = rope.attention_factor;
@@ -171,7 +171,7 @@ class ConfigWriter {
     CANDOR_ASSIGN(const int32_t original,
                   hparams.int_or("rope.scaling.original_context_length", spec_.max_positions, {1, kMaxPositions}));
     config_["original_max_position_embeddings"] = original;
-    json scaling = {{"rope_type", "longrope"}, {"attention_factor", rope.attention_factor}};
+    Json scaling = {{"rope_type", "longrope"}, {"attention_factor", rope.attention_factor}};
     scaling["factor"] = static_cast<double>(spec_.max_positions) / original;
     CANDOR_ASSIGN(scaling["long_factor"], factors_of(file_, "rope_factors_long.weight", rope.n_dims));
     CANDOR_ASSIGN(scaling["short_factor"], factors_of(file_, "rope_factors_short.weight", rope.n_dims));
@@ -183,12 +183,12 @@ class ConfigWriter {
   const formats::ModelFile& file_;
   const HubForm& form_;
   const BlockSpec& first_;
-  json config_;
+  Json config_;
 };
 
 }  // namespace
 
-Expected<json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file, const HubForm& form) {
+Expected<Json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file, const HubForm& form) {
   return ConfigWriter(spec, file, form).write();
 }
 

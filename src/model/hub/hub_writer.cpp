@@ -99,9 +99,9 @@ class HubWriter {
   }
 
  private:
-  Expected<void> put(const char* name, const nlohmann::ordered_json& json) const {
+  Expected<void> put(const char* name, const nlohmann::ordered_json& content) const {
     return formats::write_file(folder_ / name,
-                               json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+                               content.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
 
   // The form that has a place for every tensor; of several the last, where the model has a window.

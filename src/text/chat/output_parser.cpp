@@ -27,12 +27,12 @@ constexpr std::string_view kDeepSeekCallsEnd =
     "<\xef\xbd\x9ctool\xe2\x96\x81"
     "calls\xe2\x96\x81"
     "end\xef\xbd\x9c>";
-constexpr std::string_view kSpaces = " \t\r\n";
+constexpr std::string_view kBlanks = " \t\r\n";
 
 std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(kSpaces);
+  const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 // Arguments as the text of a JSON object; a string is taken as that text.

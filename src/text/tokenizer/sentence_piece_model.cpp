@@ -8,14 +8,14 @@
 namespace candor::text {
 namespace {
 
-constexpr size_t kNowhere = SIZE_MAX;
+constexpr size_t kNoSymbol = SIZE_MAX;
 
 // A piece of the text in a linked list; a merged one goes on as its left part.
-struct Node {
+struct Symbol {
   size_t begin = 0;
   size_t n_bytes = 0;  // 0: merged into its left neighbour
-  size_t previous = kNowhere;
-  size_t next = kNowhere;
+  size_t previous = kNoSymbol;
+  size_t next = kNoSymbol;
   TokenId token = kNoToken;   // that the bytes are
   TokenId joined = kNoToken;  // that they become with the next node
 };
@@ -33,17 +33,17 @@ class Merger {
     for (size_t at = 0; at < text.size();) {
       const size_t n_bytes = decode_utf8(text, at).length;
       const size_t i = nodes_.size();
-      nodes_.push_back({at, n_bytes, i == 0 ? kNowhere : i - 1, i + 1, token_of(at, n_bytes), kNoToken});
+      nodes_.push_back({at, n_bytes, i == 0 ? kNoSymbol : i - 1, i + 1, token_of(at, n_bytes), kNoToken});
       at += n_bytes;
     }
-    nodes_.back().next = kNowhere;
+    nodes_.back().next = kNoSymbol;
   }
 
-  const std::vector<Node>& run() {
+  const std::vector<Symbol>& run() {
     for (size_t i = 0; i < nodes_.size(); ++i) look_right(i);
     while (!queue_.empty()) {
       const MergeQueue::Entry best = queue_.pop();
-      const Node& node = nodes_[best.position];
+      const Symbol& node = nodes_[best.position];
       const bool is_pending = node.n_bytes != 0 && node.joined != kNoToken;
       if (is_pending && key_of(vocabulary_.score(node.joined)) == best.key) join(best.position);
     }
@@ -60,26 +60,26 @@ class Merger {
   }
 
   void look_right(size_t at) {
-    Node& node = nodes_[at];
-    node.joined = node.next == kNowhere ? kNoToken : token_of(node.begin, node.n_bytes + nodes_[node.next].n_bytes);
+    Symbol& node = nodes_[at];
+    node.joined = node.next == kNoSymbol ? kNoToken : token_of(node.begin, node.n_bytes + nodes_[node.next].n_bytes);
     if (node.joined != kNoToken) queue_.push(key_of(vocabulary_.score(node.joined)), at);
   }
 
   void join(size_t at) {
-    Node& node = nodes_[at];
-    Node& right = nodes_[node.next];
+    Symbol& node = nodes_[at];
+    Symbol& right = nodes_[node.next];
     node.n_bytes += right.n_bytes;
     node.token = node.joined;
     right.n_bytes = 0;
     node.next = right.next;
-    if (node.next != kNowhere) nodes_[node.next].previous = at;
-    if (node.previous != kNowhere) look_right(node.previous);
+    if (node.next != kNoSymbol) nodes_[node.next].previous = at;
+    if (node.previous != kNoSymbol) look_right(node.previous);
     look_right(at);
   }
 
   std::string_view text_;
   const Vocabulary& vocabulary_;
-  std::vector<Node> nodes_;
+  std::vector<Symbol> nodes_;
   MergeQueue queue_;
 };
 
@@ -99,8 +99,8 @@ Expected<SentencePieceModel> SentencePieceModel::from_model_file(const formats::
 void SentencePieceModel::encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
                                 std::vector<TokenId>& out) const {
   spaces_.for_each_word(text, place, [&](std::string_view word) {
-    const std::vector<Node> nodes = Merger(word, vocabulary).run();
-    for (size_t i = 0; i != kNowhere; i = nodes[i].next) {
+    const std::vector<Symbol> nodes = Merger(word, vocabulary).run();
+    for (size_t i = 0; i != kNoSymbol; i = nodes[i].next) {
       if (nodes[i].token != kNoToken) {
         out.push_back(nodes[i].token);
       } else {

@@ -10,7 +10,6 @@ namespace candor::text {
 namespace {
 
 constexpr double kUnknownPenalty = 10.0;
-constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 
 bool is_text(TokenKind kind) {
   return kind == TokenKind::kNormal || kind == TokenKind::kUserDefined;

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr std::string_view kKindsKey = "tokenizer.ggml.token_type";
-constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 
 // A token that text is searched for is compared at every position: its length bounds that work.
 constexpr size_t kMaxSpecialPieceBytes = 1024;

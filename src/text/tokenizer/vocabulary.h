@@ -50,6 +50,9 @@ class StringIndex {
   std::vector<Slot> slots_;  // a power of two of them, at most half used
 };
 
+// The key of the pieces' scores.
+inline constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
+
 class Vocabulary {
  public:
   static Expected<Vocabulary> from_model_file(const formats::ModelFile& file);
