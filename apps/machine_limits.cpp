@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -73,13 +75,6 @@ bool write_cache(const fs::path& path, const nlohmann::json& json) {
   return file && !error;
 }
 
-void remember(const std::string& key, const MachineLimits& limits) {
-  const fs::path path = cache_file();
-  nlohmann::json json = read_cache(path);
-  json[key] = {limits.dram_read_bytes, limits.l2_read_bytes, limits.int8_ops, limits.f32_flops};
-  static_cast<void>(write_cache(path, json));
-}
-
 std::optional<MachineLimits> recall(const std::string& key) {
   const nlohmann::json json = read_cache(cache_file());
   const auto entry = json.find(key);
@@ -91,6 +86,17 @@ std::optional<MachineLimits> recall(const std::string& key) {
     if (!(values[i] > 0)) return std::nullopt;
   }
   return MachineLimits{values[0], values[1], values[2], values[3]};
+}
+
+// The best of each figure: a busy moment does not lower a limit.
+void remember(const std::string& key, const MachineLimits& limits) {
+  const MachineLimits known = recall(key).value_or(limits);
+  const fs::path path = cache_file();
+  nlohmann::json json = read_cache(path);
+  json[key] = {std::max(known.dram_read_bytes, limits.dram_read_bytes),
+               std::max(known.l2_read_bytes, limits.l2_read_bytes), std::max(known.int8_ops, limits.int8_ops),
+               std::max(known.f32_flops, limits.f32_flops)};
+  static_cast<void>(write_cache(path, json));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// What this machine can do at best, measured once and remembered: the figures that speeds are shown beside.
+// What this machine can do at best, measured once and remembered (the best of several times): the figures that speeds
+// are shown beside.
 // Remembered in the user's cache folder (XDG_CACHE_HOME or ~/.cache, candor/limits.json) for each processor, kernel set
 // and number of threads; `candor bench` measures anew.
 
