@@ -75,8 +75,7 @@ bool write_cache(const fs::path& path, const nlohmann::json& json) {
   return file && !error;
 }
 
-std::optional<MachineLimits> recall(const std::string& key) {
-  const nlohmann::json json = read_cache(cache_file());
+std::optional<MachineLimits> recall(const nlohmann::json& json, const std::string& key) {
   const auto entry = json.find(key);
   if (entry == json.end() || !entry->is_array() || entry->size() != 4) return std::nullopt;
   std::array<double, 4> values{};
@@ -90,9 +89,9 @@ std::optional<MachineLimits> recall(const std::string& key) {
 
 // The best of each figure: a busy moment does not lower a limit.
 void remember(const std::string& key, const MachineLimits& limits) {
-  const MachineLimits known = recall(key).value_or(limits);
   const fs::path path = cache_file();
   nlohmann::json json = read_cache(path);
+  const MachineLimits known = recall(json, key).value_or(limits);
   json[key] = {std::max(known.dram_read_bytes, limits.dram_read_bytes),
                std::max(known.l2_read_bytes, limits.l2_read_bytes), std::max(known.int8_ops, limits.int8_ops),
                std::max(known.f32_flops, limits.f32_flops)};
@@ -111,9 +110,10 @@ Expected<MachineLimits> measure_limits(int32_t n_threads) {
 std::optional<MachineLimits> known_limits(int32_t n_threads) {
   const auto table = kernels::select_table_from_environment();
   if (!table) return std::nullopt;
-  if (const auto known = recall(key_of(**table, n_threads))) return known;
   const fs::path path = cache_file();
-  if (!write_cache(path, read_cache(path))) return std::nullopt;
+  const nlohmann::json json = read_cache(path);
+  if (const auto known = recall(json, key_of(**table, n_threads))) return known;
+  if (!write_cache(path, json)) return std::nullopt;
   const auto measured = measure_limits(n_threads);
   return measured ? std::optional(*measured) : std::nullopt;
 }

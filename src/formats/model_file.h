@@ -44,7 +44,7 @@ class ModelFile {
   virtual const FileInfo& info() const = 0;
   virtual std::span<const MetaEntry> metadata() const = 0;  // in the file's order
   virtual std::span<const TensorView> tensors() const = 0;  // in the file's order
-  // nullptr when absent.
+  // nullptr when absent; find() gives one of tensors().
   virtual const MetaValue* meta(std::string_view key) const = 0;
   virtual const TensorView* find(std::string_view name) const = 0;
   // False when a file on disk has become shorter since it was opened; tensors must not be read then.

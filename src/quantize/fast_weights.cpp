@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/name_order.h"
-
 namespace candor::quantize {
 namespace {
 
@@ -22,7 +20,6 @@ class FastFile final : public formats::ModelFile {
     for (TensorView& tensor : tensors_) {
       if (tensor.dtype == DType::kQ4_K && tensor.shape.n_dims >= 2) tensor.dtype = DType::kQ4_KFast;
     }
-    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &FastFile::name_of);
   }
 
   const formats::FileInfo& info() const override { return source_->info(); }
@@ -30,7 +27,8 @@ class FastFile final : public formats::ModelFile {
   std::span<const TensorView> tensors() const override { return tensors_; }
   const formats::MetaValue* meta(std::string_view key) const override { return source_->meta(key); }
   const TensorView* find(std::string_view name) const override {
-    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &FastFile::name_of);
+    const TensorView* tensor = source_->find(name);
+    return tensor == nullptr ? nullptr : &tensors_[static_cast<size_t>(tensor - source_->tensors().data())];
   }
   bool still_intact() const override { return source_->still_intact(); }
   uint64_t copy_bytes() const override { return source_->copy_bytes(); }
@@ -38,11 +36,8 @@ class FastFile final : public formats::ModelFile {
   void drop_copies() override { source_->drop_copies(); }
 
  private:
-  static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
-
   std::unique_ptr<formats::ModelFile> source_;
-  std::vector<TensorView> tensors_;
-  std::vector<uint32_t> order_;
+  std::vector<TensorView> tensors_;  // the source's, in its order
 };
 
 std::string types_of(const formats::ModelFile& file) {
