@@ -103,22 +103,21 @@ Expected<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<
 
 using Windows = std::vector<std::vector<TokenId>>;
 
-Expected<double> perplexity_of(Loaded& model, const Windows& windows, size_t& n_tokens) {
+Expected<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
   std::vector<double> logprobs;
   for (const auto& tokens : windows) {
     CANDOR_ASSIGN(const std::vector<double> one, model.scorer->logprobs(tokens));
     logprobs.insert(logprobs.end(), one.begin(), one.end());
   }
-  n_tokens = logprobs.size();
-  return model::perplexity(logprobs);
+  return logprobs;
 }
 
 // With the weights that the file means, for what fast ones cost.
 Expected<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path,
                                   const Windows& windows) {
   CANDOR_ASSIGN(Loaded exact, load({.model_path = path, .backend = options.backend}, options));
-  size_t n_tokens = 0;
-  return perplexity_of(exact, windows, n_tokens);
+  CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(exact, windows));
+  return model::perplexity(logprobs);
 }
 
 Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
@@ -128,13 +127,12 @@ Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std:
   const size_t window =
       static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(512)));
   CANDOR_ASSIGN(const auto windows, windows_of(*model.file, text, window));
-  size_t n_tokens = 0;
-  CANDOR_ASSIGN(const double perplexity, perplexity_of(model, windows, n_tokens));
+  CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(model, windows));
   nlohmann::ordered_json json = {{"model", path.string()},
                                  {"backend", options.backend},
-                                 {"tokens", n_tokens},
+                                 {"tokens", logprobs.size()},
                                  {"window", window},
-                                 {"perplexity", perplexity}};
+                                 {"perplexity", model::perplexity(logprobs)}};
   if (options.fast_weights) {
     CANDOR_ASSIGN(json["exact_perplexity"], exact_perplexity(options, path, windows));
   }

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "formats/model_file.h"
+#include "quantize/quantizer.h"
 #include "support/random_weights.h"
 #include "support/shared_data.h"
 #include "support/temp_folder.h"
@@ -116,6 +118,15 @@ class TinyModelTest : public ::testing::Test {
     const auto written = write_model(*make_tiny_model(options), path);
     EXPECT_TRUE(written.has_value()) << written.error().message;
     return path;
+  }
+  // The model at path, encoded by the recipe, in a file.
+  std::filesystem::path quantised_path(const std::filesystem::path& path, const std::string& recipe) {
+    const auto file = formats::open_model_file(path);
+    const auto written = folder_.path() / (recipe + ".gguf");
+    quantize::QuantizeOptions options;
+    options.recipe = *quantize::find_recipe(recipe);
+    EXPECT_TRUE(file && quantize::write_gguf(**file, written, options));
+    return written;
   }
   static TinyModelOptions tiny_options() {
     TinyModelOptions options;

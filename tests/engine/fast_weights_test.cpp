@@ -1,7 +1,6 @@
 // EngineOptions::fast_weights: what is read so, what it takes, and that it is a model of its own.
 
 #include "engine_fixture.h"
-#include "quantize/quantizer.h"
 
 namespace candor {
 namespace {
@@ -43,16 +42,10 @@ TEST_F(FastWeightsTest, they_are_another_model_to_whoever_keeps_what_it_computed
 
 TEST_F(FastWeightsTest, what_is_encoded_while_loading_is_read_so_as_well) {
   const auto path = tiny_path(model_of(DType::kF32));
-  const auto file = formats::open_model_file(path);
-  ASSERT_TRUE(file);
-  const auto written = folder_.path() / "q4_k_m.gguf";
-  quantize::QuantizeOptions quantize_options;
-  quantize_options.recipe = *quantize::find_recipe("q4_k_m");
-  ASSERT_TRUE(quantize::write_gguf(**file, written, quantize_options));
   EngineOptions options = fast(path);
   options.quantize = "q4_k_m";
   const auto on_load = testing::open_or_fail(options);
-  const auto from_file = testing::open_or_fail(fast(written));
+  const auto from_file = testing::open_or_fail(fast(quantised_path(path, "q4_k_m")));
   ASSERT_TRUE(on_load && from_file);
   EXPECT_EQ(on_load->info().n_fast_matrices, from_file->info().n_fast_matrices);
   const Request request = testing::sampled(TokenPrompt{1, 10, 11, 12}, 20, 3);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "engine_fixture.h"
-#include "quantize/quantizer.h"
 
 namespace candor {
 namespace {
@@ -58,13 +57,7 @@ TEST_F(QuantizeOnLoadTest, answers_are_those_of_the_quantised_file) {
   EngineOptions options = testing::options_for(path);
   options.quantize = "Q8_0";
   const auto on_load = testing::open_or_fail(options);
-  const auto file = formats::open_model_file(path);
-  ASSERT_TRUE(file);
-  const auto written = folder_.path() / "q8_0.gguf";
-  quantize::QuantizeOptions quantize_options;
-  quantize_options.recipe = *quantize::find_recipe("q8_0");
-  ASSERT_TRUE(quantize::write_gguf(**file, written, quantize_options));
-  const auto from_file = testing::open_or_fail(testing::options_for(written));
+  const auto from_file = testing::open_or_fail(testing::options_for(quantised_path(path, "q8_0")));
   ASSERT_TRUE(on_load && from_file);
   EXPECT_EQ(on_load->info().weight_bytes, from_file->info().weight_bytes);
   const Request request = testing::sampled(TokenPrompt{1, 10, 11, 12}, 20, 3);
