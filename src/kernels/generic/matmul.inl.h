@@ -50,8 +50,8 @@ struct MatmulChunk {
   int32_t n_rows;
   int32_t n_tiles;  // of one size: sixteen rows are eight and eight, not twelve and four
   int32_t tile_rows;
-  int64_t n_panels;    // that a tile takes
-  size_t ahead_bytes;  // that a step of Ahead asks for
+  int64_t n_panels;  // that a tile takes
+  int ahead_turns;   // steps from one that asks for lines to the next
   size_t bytes_of_tile;
 
   MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n)
@@ -70,9 +70,7 @@ struct MatmulChunk {
     n_tiles = (n + tile_rows - 1) / tile_rows;
     n_panels = Product::panels_of(tile_rows);
     bytes_of_tile = tile_bytes<Product, Product::kRows>(tile_rows);
-    const int n_unpack_steps = is_read() ? 0 : static_cast<int>(n_panels) * Product::kUnpackSteps;
-    ahead_bytes =
-        Ahead::step_bytes(Product::bytes_of_unit(Product::kDepth), n_tiles * Product::kTileSteps + n_unpack_steps);
+    ahead_turns = n_tiles + (is_read() ? 0 : static_cast<int>(n_panels));
   }
 
   bool is_small() const { return n_rows <= kSmallRows; }
@@ -80,6 +78,9 @@ struct MatmulChunk {
   int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
   size_t tiles_bytes() const { return static_cast<size_t>(n_tiles) * bytes_of_tile; }  // of one unit
 };
+
+template <class Product>
+using AheadOf = LinesAhead<ahead_lines(Product::bytes_of_unit(Product::kDepth), Product::kAheadSteps)>;
 
 template <class Product>
 inline int depth_at(const MatmulArgs& a, int64_t k) {
@@ -114,7 +115,7 @@ inline void prepare_rows(const MatmulArgs& a, const MatmulChunk<Product>& chunk,
 // chunk.tile_rows: from least to n.
 template <class Product, int n, int least, class Source>
 inline void multiply_tile(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tile,
-                          float* acc, Ahead& ahead) {
+                          float* acc, AheadOf<Product>& ahead) {
   if constexpr (n > least) {
     if (chunk.tile_rows < n) {
       return multiply_tile<Product, smaller_tile(n), least>(chunk, weights, n_k, tile, acc, ahead);
@@ -126,7 +127,7 @@ inline void multiply_tile(const MatmulChunk<Product>& chunk, const Source& weigh
 
 template <class Product, int least, class Source>
 inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tiles,
-                           float* acc, Ahead& ahead) {
+                           float* acc, AheadOf<Product>& ahead) {
   for (int32_t i = 0; i < chunk.n_tiles; ++i) {
     multiply_tile<Product, Product::kRows, least>(chunk, weights, n_k, tiles, acc, ahead);
     tiles += chunk.bytes_of_tile;
@@ -137,7 +138,7 @@ inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weig
 // One unit of chunk.n_panels panels, `apart` bytes from one to the other.
 template <class Product>
 inline void multiply_panels(const MatmulChunk<Product>& chunk, const uint8_t* src, size_t apart, int n_k,
-                            const std::byte* tiles, float* acc, Ahead& ahead) {
+                            const std::byte* tiles, float* acc, AheadOf<Product>& ahead) {
   if (chunk.is_read()) {
     const auto weights = Product::read(src, apart, n_k, chunk.n_panels, chunk.units);
     return multiply_tiles<Product, 1>(chunk, weights, n_k, tiles, acc, ahead);
@@ -161,7 +162,7 @@ inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src,
   for (int64_t i = 0; i < n_group; i += chunk.n_panels) {
     const uint8_t* at = src + static_cast<size_t>(i) * stride;
     const uint8_t* after = i + chunk.n_panels < n_group ? at + static_cast<size_t>(chunk.n_panels) * stride : next;
-    Ahead ahead(after, Product::bytes_of_unit(n_k), static_cast<int>(chunk.n_panels), stride, chunk.ahead_bytes);
+    AheadOf<Product> ahead(after, Product::bytes_of_unit(n_k), chunk.n_panels, stride, chunk.ahead_turns);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;
     multiply_panels<Product>(chunk, at, apart, n_k, tiles, chunk.acc + i * chunk.acc_stride(), ahead);

@@ -11,20 +11,19 @@ struct BlockProduct {
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kTallRows;
   // Tiles that take the weights as they are packed.
-  static constexpr int kReadTiles = kPacked.high_bits == 0 && !Traits::kIsRebased ? 2 : 1;
+  static constexpr int kReadTiles = Traits::kIsRebased ? 1 : 2;
   static constexpr int kEights = kUnit / 32;
-  static constexpr int kDots = RowTile<1>::kDots;  // of a super-block
-  static constexpr int kDotsOfEight = kDots / kEights;
   static constexpr int kPairs = RowTile<1>::kPairs;
-  // Steps of Ahead in unpacking a panel, and in a tile.
-  static constexpr int kUnpackSteps = kEights;
-  static constexpr int kTileSteps = kEights;
+  static constexpr int kAheadSteps = kEights;  // in unpacking a panel, and in a tile
+
+  // Rows of a tile whose dots are in registers together: more leave no room for the sums.
+  static constexpr int batch_of(int n_rows) { return n_rows > kMostDots ? n_rows / 2 : n_rows; }
 
   static constexpr int panels_of(int n_rows) { return n_rows > kTileRows ? 1 : kPanels; }
   template <int n>
   static constexpr int kPanelsOf = panels_of(n);
 
-  static size_t bytes_of_unit(int n_k) { return unit_bytes(kPacked, n_k); }
+  static constexpr size_t bytes_of_unit(int n_k) { return unit_bytes(kPacked, n_k); }
 
   // Where a tile takes its weights from; group g of the eight that begin at 32 k's number b of panel p.
   struct Unpacked {
@@ -47,6 +46,7 @@ struct BlockProduct {
     }
   };
 
+  template <class Ahead>
   static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units, Ahead& ahead) {
     for (int64_t p = 0; p < n_panels; ++p)
       unpack_unit<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p], ahead);
@@ -59,63 +59,100 @@ struct BlockProduct {
   }
 
   // acc: [panels_of(n)], acc_stride apart, of [n][16].
-  template <int n, class Source>
+  template <int n, class Source, class Ahead>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                    Ahead& ahead) {
     if constexpr (kPacked.is_super) {
-      tile_super<n>(weights, rows, acc, acc_stride, ahead);
+      if constexpr (RowTile<n>::kMayBeQuiet) {
+        if (rows.is_quiet) return tile_super<n, DotPlan<dtype, true>>(weights, rows, acc, acc_stride, ahead);
+      }
+      tile_super<n, DotPlan<dtype, false>>(weights, rows, acc, acc_stride, ahead);
     } else {
       tile_32<n>(weights, n_k, rows, acc, acc_stride, ahead);
     }
   }
 
-  template <int n>
-  static inline __attribute__((always_inline)) void start_dots(const RowTile<n>& rows, int dot, I32 (*sums)[n]) {
+  // Of the rows of a batch, from `first` on.
+  template <int n, int offset, int batch>
+  static inline __attribute__((always_inline)) void start_dots(const RowTile<n>& rows, int first, int dot,
+                                                               I32 (*sums)[batch]) {
 #pragma GCC unroll 16
-    for (int r = 0; r < n; ++r) {
-      sums[0][r] = splat_i(rows.starts[dot][r]);
+    for (int r = 0; r < batch; ++r) {
+      sums[0][r] = splat_i(offset == 0 ? 0 : rows.starts[dot][first + r]);
 #pragma GCC unroll 2
       for (int p = 1; p < kPanelsOf<n>; ++p) sums[p][r] = sums[0][r];
     }
   }
 
-  // sums[p][r] += the products of groups [g, end) of eight b.
+  // w[i][p] = groups [g, end) of eight b.
   template <int n, int g, int end, class Source>
-  static inline __attribute__((always_inline)) void add_groups(const Source& weights, int b, const RowTile<n>& rows,
-                                                               I32 (*sums)[n]) {
-    U8 w[kPanelsOf<n>];
+  static inline __attribute__((always_inline)) void load_groups(const Source& weights, int b, U8 (*w)[kPanelsOf<n>]) {
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.template group<g>(p, b);
+    for (int p = 0; p < kPanelsOf<n>; ++p) w[0][p] = weights.template group<g>(p, b);
+    if constexpr (g + 1 < end) load_groups<n, g + 1, end>(weights, b, w + 1);
+  }
+
+  // sums[p][r] += the products of group g of eight b.
+  template <int n, int batch>
+  static inline __attribute__((always_inline)) void add_group(const U8* w, int group, const RowTile<n>& rows, int first,
+                                                              I32 (*sums)[batch]) {
 #pragma GCC unroll 16
-    for (int r = 0; r < n; ++r) {
-      const auto* x = reinterpret_cast<const int8_t*>(&rows.codes[8 * b + g][r]);
+    for (int r = 0; r < batch; ++r) {
+      const auto* x = reinterpret_cast<const int8_t*>(&rows.codes[group][first + r]);
 #pragma GCC unroll 2
       for (int p = 0; p < kPanelsOf<n>; ++p) sums[p][r] = dot4<Traits::kIsWide, kPanelsOf<n>>(sums[p][r], w[p], x);
     }
+  }
+
+  // The same of groups [g, end).
+  template <int n, int g, int end, class Source>
+  static inline __attribute__((always_inline)) void add_groups(const Source& weights, int b, const RowTile<n>& rows,
+                                                               I32 (*sums)[n]) {
+    U8 w[1][kPanelsOf<n>];
+    load_groups<n, g, g + 1>(weights, b, w);
+    add_group<n, n>(w[0], 8 * b + g, rows, 0, sums);
     if constexpr (g + 1 < end) add_groups<n, g + 1, end>(weights, b, rows, sums);
   }
 
-  // total += the dots of eight b from its d-th on, times their scales.
-  template <int n, int d, class Source>
-  static inline __attribute__((always_inline)) void add_dots(const Source& weights, int b, const RowTile<n>& rows,
-                                                             I32 (*total)[n]) {
-    const int j = kDotsOfEight * b + d;
-    I32 sums[kPanelsOf<n>][n];
-    start_dots<n>(rows, j, sums);
-    add_groups<n, d * Traits::kDotGroups, (d + 1) * Traits::kDotGroups>(weights, b, rows, sums);
+  // total += dot d of eight b times its scale, for the rows from `first` on. w: its groups, where they are loaded
+  // before.
+  template <int n, class Plan, int d, int first, class Source>
+  static inline __attribute__((always_inline)) void add_batch(const Source& weights, int b, const RowTile<n>& rows,
+                                                              const U8 (*w)[kPanelsOf<n>], I32 (*total)[n]) {
+    constexpr int kBatch = batch_of(n);
+    constexpr int kGroup = d * Plan::kGroups;
+    const int j = Plan::kDots / kEights * b + d;
+    I32 sums[kPanelsOf<n>][kBatch];
+    start_dots<n, Plan::kOffset, kBatch>(rows, first, j, sums);
+    if constexpr (kBatch < n) {
+#pragma GCC unroll 8
+      for (int g = 0; g < Plan::kGroups; ++g) add_group<n, kBatch>(w[g], 8 * b + kGroup + g, rows, first, sums);
+    } else {
+      add_groups<n, kGroup, kGroup + Plan::kGroups>(weights, b, rows, sums);
+    }
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
-      const I32 scale = load_i(weights.units[p].scales[j * kPacked.n_groups / kDots]);
+      const I32 scale = load_i(weights.units[p].scales[j * kPacked.n_groups / Plan::kDots]);
 #pragma GCC unroll 16
-      for (int r = 0; r < n; ++r) {
-        total[p][r] =
-            Traits::kFits16 ? madd16(total[p][r], sums[p][r], scale) : add_i(total[p][r], mul_i(sums[p][r], scale));
+      for (int r = 0; r < kBatch; ++r) {
+        I32& sum = total[p][first + r];
+        sum = Traits::kFits16 ? madd16(sum, sums[p][r], scale) : add_i(sum, mul_i(sums[p][r], scale));
       }
     }
-    if constexpr (d + 1 < kDotsOfEight) add_dots<n, d + 1>(weights, b, rows, total);
+    if constexpr (first + kBatch < n) add_batch<n, Plan, d, first + kBatch>(weights, b, rows, w, total);
   }
 
-  template <int n, class Source>
+  // The dots of eight b from its d-th on.
+  template <int n, class Plan, int d, class Source>
+  static inline __attribute__((always_inline)) void add_dots(const Source& weights, int b, const RowTile<n>& rows,
+                                                             I32 (*total)[n]) {
+    U8 w[Plan::kGroups][kPanelsOf<n>];
+    if constexpr (batch_of(n) < n) load_groups<n, d * Plan::kGroups, (d + 1) * Plan::kGroups>(weights, b, w);
+    add_batch<n, Plan, d, 0>(weights, b, rows, w, total);
+    if constexpr (d + 1 < Plan::kDots / kEights) add_dots<n, Plan, d + 1>(weights, b, rows, total);
+  }
+
+  template <int n, class Plan, class Source, class Ahead>
   static void tile_super(const Source& weights, const RowTile<n>& rows, float* acc, int64_t acc_stride, Ahead& ahead) {
     I32 total[kPanelsOf<n>][n];
 #pragma GCC unroll 2
@@ -123,55 +160,61 @@ struct BlockProduct {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) total[p][r] = splat_i(0);
     }
-    if constexpr (Traits::kIsRebased) start_dots<n>(rows, 0, total);
+    if constexpr (Traits::kIsRebased) start_dots<n, Plan::kOffset, n>(rows, 0, 0, total);
     for (int b = 0; b < kEights; ++b) {
       ahead.step();
       if constexpr (Traits::kIsRebased) {
         add_groups<n, 0, 8>(weights, b, rows, total);
       } else {
-        add_dots<n, 0>(weights, b, rows, total);
+        add_dots<n, Plan, 0>(weights, b, rows, total);
       }
     }
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanelsOf<n>; ++p) finish_super<n>(weights.units[p], rows, total[p], acc + p * acc_stride);
+    for (int p = 0; p < kPanelsOf<n>; ++p)
+      finish_super<n, Plan, 0>(weights.units[p], rows, total[p], acc + p * acc_stride);
   }
 
-  // sums[r] += pairs[i] * the row's sums of x, over all pairs.
+  // sums[r] += pairs[i] * the sums of x of row first + r, over all pairs.
   template <int n>
   static inline __attribute__((always_inline)) void add_pairs(const int32_t (*pairs)[16], const RowTile<n>& rows,
-                                                              I32* sums) {
+                                                              int first, I32* sums) {
+    constexpr int kBatch = batch_of(n);
 #pragma GCC unroll 16
     for (int i = 0; i < kPairs; ++i) {
       const I32 pair = load_i(pairs[i]);
 #pragma GCC unroll 16
-      for (int r = 0; r < n; ++r) sums[r] = dot2(sums[r], pair, rows.pairs[i][r]);
+      for (int r = 0; r < kBatch; ++r) sums[r] = dot2(sums[r], pair, rows.pairs[i][first + r]);
     }
   }
 
-  template <int n>
+  // acc: of row 0. From row `first` on.
+  template <int n, class Plan, int first>
   static inline __attribute__((always_inline)) void finish_super(const Unit& unit, const RowTile<n>& rows, I32* total,
                                                                  float* acc) {
-    if constexpr (Traits::kBiasShift != 0) add_pairs<n>(unit.bias_pairs, rows, total);
-    I32 mins[n];
+    constexpr int kBatch = batch_of(n);
+    if constexpr (Plan::kBiasShift != 0) add_pairs<n>(unit.bias_pairs, rows, first, total + first);
+    I32 mins[kBatch];
     if constexpr (kPacked.has_min) {
 #pragma GCC unroll 16
-      for (int r = 0; r < n; ++r) mins[r] = splat_i(0);
-      add_pairs<n>(unit.min_pairs, rows, mins);
+      for (int r = 0; r < kBatch; ++r) mins[r] = splat_i(0);
+      add_pairs<n>(unit.min_pairs, rows, first, mins);
     }
     const F32 d = load(unit.d[0]);
 #pragma GCC unroll 16
-    for (int r = 0; r < n; ++r) {
+    for (int r = 0; r < kBatch; ++r) {
+      float* at = acc + 16 * (first + r);
       F32 u;
       if constexpr (kPacked.has_min) {
-        u = fma(d, to_f32(total[r]), mul(load(unit.minus_m), to_f32(mins[r])));
+        u = fma(d, to_f32(total[first + r]), mul(load(unit.minus_m), to_f32(mins[r])));
       } else {
-        u = mul(d, to_f32(total[r]));
+        u = mul(d, to_f32(total[first + r]));
       }
-      store(acc + 16 * r, fma_scalar(u, &rows.scales[0][r], load(acc + 16 * r)));
+      store(at, fma_scalar(u, &rows.scales[0][first + r], load(at)));
     }
+    if constexpr (first + kBatch < n) finish_super<n, Plan, first + kBatch>(unit, rows, total, acc);
   }
 
-  template <int n, class Source>
+  template <int n, class Source, class Ahead>
   static void tile_32(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                       Ahead& ahead) {
     F32 total[kPanelsOf<n>][n];
@@ -183,7 +226,7 @@ struct BlockProduct {
     for (int b = 0; b < n_k / 32; ++b) {
       ahead.step();
       I32 sums[kPanelsOf<n>][n];
-      start_dots<n>(rows, b, sums);
+      start_dots<n, Traits::kOffset, n>(rows, 0, b, sums);
       add_groups<n, 0, 8>(weights, b, rows, sums);
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) {

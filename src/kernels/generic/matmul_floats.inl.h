@@ -25,15 +25,13 @@ struct FloatProduct {
   static constexpr int kDepth = kFloatDepth;
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kIsBf16 ? kTileRowsBf16 : kTileRowsF32;
-  static constexpr int kReadTiles = 1;  // that take the weights as they are packed
-  static constexpr int kStep = 32;      // k
-  // Steps of Ahead in unpacking a panel, and in a tile.
-  static constexpr int kUnpackSteps = kDepth / kStep;
-  static constexpr int kTileSteps = kDepth / kStep;
+  static constexpr int kReadTiles = 1;                // that take the weights as they are packed
+  static constexpr int kStep = 32;                    // k
+  static constexpr int kAheadSteps = kDepth / kStep;  // in unpacking a panel, and in a tile
 
   static constexpr int panels_of(int) { return kPanels; }
 
-  static size_t bytes_of_unit(int n_k) {
+  static constexpr size_t bytes_of_unit(int n_k) {
     if (dtype == DType::kF32) return static_cast<size_t>(n_k) * 64;
     return static_cast<size_t>(kIsBf16 ? (n_k + 1) / 2 * 2 : n_k) * 32;
   }
@@ -64,6 +62,7 @@ struct FloatProduct {
     }
   };
 
+  template <class Ahead>
   static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units, Ahead& ahead) {
     for (int64_t p = 0; p < n_panels; ++p) {
       const Packed panel{src + static_cast<size_t>(p) * apart, 0};
@@ -78,7 +77,7 @@ struct FloatProduct {
   static Packed read(const uint8_t* src, size_t apart, int, int64_t, Unit*) { return {src, apart}; }
 
   // acc: [kPanels], acc_stride apart, of [n][16].
-  template <int n, class Source>
+  template <int n, class Source, class Ahead>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                    Ahead& ahead) {
     F32 total[kPanels][n];

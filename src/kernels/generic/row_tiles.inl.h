@@ -45,7 +45,9 @@ template <DType dtype, int n>
 struct BlockRowTile {
   using Traits = BlockTraits<dtype>;
   static constexpr PackedFormat kPacked = Traits::kPacked;
-  static constexpr int kDots = kUnit / 4 / Traits::kDotGroups;
+  using Plan = DotPlan<dtype, false>;
+  static constexpr int kDots = kPacked.is_super ? Plan::kDots : kUnit / 32;
+  static constexpr bool kMayBeQuiet = Traits::kHasQuiet && n >= kTileRows;
   static constexpr int kPairs = kPacked.is_super ? kPacked.n_groups / 2 : 1;
 
   int32_t codes[kUnit / 4][n];                                  // four k
@@ -53,6 +55,7 @@ struct BlockRowTile {
   int32_t pairs[kPairs][n];                                     // super-blocks: sums of x of two sub-scale groups
   float sums[!kPacked.is_super && kPacked.has_min ? 8 : 1][n];  // 32-blocks: sums of x
   float scales[kPacked.is_super ? 1 : 8][n];
+  bool is_quiet;  // the rows have the sums that DotPlan<dtype, true> asks for
   int32_t past_end[16];
 
   // rows: [n] encoded rows; k: where the unit begins.
@@ -73,7 +76,12 @@ struct BlockRowTile {
       const std::byte* at = rows[r] + layout.sums + k / 8;
       for (int w = 0; w < 8; ++w) std::memcpy(&words[w][r], at + 4 * w, 4);
     }
-    prepare_starts(words);
+    bool quiet = false;
+    if constexpr (kMayBeQuiet) {
+      quiet = find_quiet();
+      if (quiet) prepare_starts<DotPlan<dtype, true>>(words);
+    }
+    if (!quiet) prepare_starts<Plan>(words);
     for (int p = 0; p < kPairs; ++p) {
       if constexpr (kPacked.n_groups == 16) {
         store_i(pairs[p], load_i(words[p]));
@@ -86,20 +94,41 @@ struct BlockRowTile {
     for (int r = 0; r < n; ++r) {
       std::memcpy(&scales[0][r], rows[r] + layout.scales + k / kUnit * 4, 4);
     }
+    is_quiet = quiet;
   }
 
+  bool find_quiet() const {
+    using Quiet = DotPlan<dtype, true>;
+    constexpr int8_t kOnes[4] = {1, 1, 1, 1};
+    I32 largest = splat_i(0);
+    for (int j = 0; j < Quiet::kDots; ++j) {
+      I32 sum = splat_i(0);
+      for (int g = j * Quiet::kGroups; g < (j + 1) * Quiet::kGroups; ++g) {
+        sum = dot4<false>(sum, abs_u(load_u(reinterpret_cast<const uint8_t*>(codes[g]))), kOnes);
+      }
+      largest = max_i(largest, sum);
+    }
+    int32_t lanes[16];
+    store_i(lanes, largest);
+    bool is_within = true;
+    for (int r = 0; r < n; ++r) is_within = is_within && lanes[r] <= Quiet::kMostSum;
+    return is_within;
+  }
+
+  template <class Dots>
   void prepare_starts(const int32_t (*words)[16]) {
-    constexpr int kOffset = Traits::kOffset;
+    constexpr int kOffset = Dots::kOffset;
+    if constexpr (kOffset == 0) return;
     if constexpr (Traits::kIsRebased) {
       I32 start = splat_i(0);
       for (int w = 0; w < 8; ++w) start = dot2(start, load_i(words[w]), pair_of(-kOffset, -kOffset));
       store_i(starts[0], start);
       return;
     }
-    for (int j = 0; j < kDots; ++j) {
-      if constexpr (Traits::kDotGroups == 2) {
+    for (int j = 0; j < Dots::kDots; ++j) {
+      if constexpr (Dots::kGroups == 2) {
         store_i(starts[j], mul_i(sum_of_eight(j), splat_i(-kOffset)));
-      } else if constexpr (Traits::kDotGroups == 4) {
+      } else if constexpr (Dots::kGroups == 4) {
         const int32_t pair = j % 2 == 0 ? pair_of(-kOffset, 0) : pair_of(0, -kOffset);
         store_i(starts[j], dot2(splat_i(0), load_i(words[j / 2]), pair));
       } else {

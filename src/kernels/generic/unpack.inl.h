@@ -27,12 +27,34 @@ struct BlockTraits {
                                                           : kPacked.offset;
   // Q4_K and Q5_K: dots of q - 2^kBiasShift fit 16 bits; the sub-scales times the sums of x give the rest.
   static constexpr int kBiasShift = dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
-  // Groups of 4 k to a dot, and whether |dot| < 2^15: (32 k of Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127;
-  // 8 k of Q6_K: 8 * 32 * 127).
-  static constexpr bool kHasSixteens =
-      kPacked.is_super && !kIsRebased && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
-  static constexpr int kDotGroups = dtype == DType::kQ6_K ? 2 : kHasSixteens ? 4 : 8;
   static constexpr bool kFits16 = kPacked.is_super && dtype != DType::kIQ4_XS;
+  // Whether rows without large sums of |x| have a plan of their own.
+  static constexpr bool kHasQuiet = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+};
+
+// The dots that a super-block's products are added by, each times its sub-scale: of kGroups groups of 4 k, of codes
+// less kOffset, 2^kBiasShift of which the sums of x give back. Every |dot| < 2^15 where madd16 multiplies it: 32 k of
+// Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127; 8 k of Q6_K: 8 * 32 * 127.
+template <DType dtype, bool is_quiet>
+struct DotPlan {
+  using Traits = BlockTraits<dtype>;
+  static constexpr bool kHasSixteens =
+      Traits::kPacked.is_super && !Traits::kIsRebased && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
+  static constexpr int kGroups = dtype == DType::kQ6_K ? 2 : kHasSixteens ? 4 : 8;
+  static constexpr int kOffset = Traits::kOffset;
+  static constexpr int kBiasShift = Traits::kBiasShift;
+  static constexpr int kDots = kUnit / 4 / kGroups;
+};
+
+// Rows whose sums of |x| over every dot are at most kMostSum have fewer products: kLargest * kMostSum < 2^15.
+template <DType dtype>
+struct DotPlan<dtype, true> {
+  static constexpr int kGroups = dtype == DType::kQ6_K ? 4 : 8;
+  static constexpr int kOffset = dtype == DType::kQ4_K ? 0 : BlockTraits<dtype>::kOffset;
+  static constexpr int kBiasShift = dtype == DType::kQ4_K ? 0 : BlockTraits<dtype>::kBiasShift;
+  static constexpr int kDots = kUnit / 4 / kGroups;
+  static constexpr int kLargest = dtype == DType::kQ4_K ? 15 : kOffset;  // |code - kOffset|
+  static constexpr int kMostSum = 32767 / kLargest;
 };
 
 template <DType dtype>
@@ -52,38 +74,49 @@ inline U8 finish_codes(U8 codes) {
 constexpr size_t kLineBytes = 64;
 
 // Lines of the unit that comes next, asked for a few at a time between computations, so that memory never rests.
-class Ahead {
+template <int n_lines>
+class LinesAhead {
  public:
-  // What a step asks for, so that n_steps cover a unit.
-  static constexpr size_t step_bytes(size_t n_bytes, int n_steps) {
-    const auto n_pairs = static_cast<uint32_t>((n_bytes + 2 * kLineBytes - 1) / (2 * kLineBytes));
-    return (n_pairs + static_cast<uint32_t>(n_steps) - 1) / static_cast<uint32_t>(n_steps) * 2 * kLineBytes;
-  }
+  // A unit of n_bytes in each of n_panels (1 or 2), stride apart; every n_turns-th step asks for n_lines of each.
+  LinesAhead(const uint8_t* src, size_t n_bytes, int64_t n_panels, size_t stride, int n_turns)
+      : at_(src), end_(src + n_bytes), apart_(n_panels > 1 ? stride : 0), n_turns_(n_turns), turns_left_(n_turns) {}
 
-  // A unit of n_bytes in each of n_panels, stride apart.
-  Ahead(const uint8_t* src, size_t n_bytes, int n_panels, size_t stride, size_t step_bytes)
-      : at_(src), end_(src + n_bytes), step_bytes_(step_bytes), n_panels_(n_panels), stride_(stride) {}
-
-  void step() {
-    if (at_ >= end_) return;
-    for (int p = 0; p < n_panels_; ++p) ask(at_ + static_cast<size_t>(p) * stride_);
-    at_ += step_bytes_;
+  inline __attribute__((always_inline)) void step() {
+    if (--turns_left_ > 0 || at_ >= end_) return;
+    turns_left_ = n_turns_;
+    ask(at_);
+    if (apart_ != 0) ask(at_ + apart_);
+    at_ += kLineBytes * n_lines;
   }
 
  private:
-  void ask(const uint8_t* at) const {
-    for (const uint8_t* stop = at + step_bytes_; at < stop; at += 2 * kLineBytes) {
-      prefetch(at);
-      prefetch(at + kLineBytes);
-    }
+  static inline __attribute__((always_inline)) void ask(const uint8_t* at) {
+#pragma GCC unroll 32
+    for (int i = 0; i < n_lines; ++i) prefetch(at + kLineBytes * static_cast<size_t>(i));
   }
 
   const uint8_t* at_;
   const uint8_t* end_;
-  size_t step_bytes_;
-  int n_panels_;
-  size_t stride_;
+  size_t apart_;
+  int n_turns_;
+  int turns_left_;
 };
+
+// n_lines, so that n_steps cover a unit.
+constexpr int ahead_lines(size_t n_bytes, int n_steps) {
+  const int n_lines = static_cast<int>((n_bytes + kLineBytes - 1) / kLineBytes);
+  return (n_lines + n_steps - 1) / n_steps;
+}
+
+// The bits at `at` of every byte of the plane of high bits in their place above the low ones, which may be anything.
+// Above four low bits, fields 4 bits apart are masked together.
+template <PackedFormat f, int at>
+inline U8 high_field(U8 h) {
+  constexpr int kMask = ((1 << f.high_bits) - 1) << f.low_bits;
+  if constexpr (f.low_bits != 4) return mask_u<kMask>(move_bits<at, f.low_bits>(h));
+  const U8 two = mask_u<(kMask | kMask >> 4)>(move_bits<at % 4, 0>(h));
+  return at < 4 ? move_bits<0, 4>(two) : two;
+}
 
 // Group g of the 8 that one vector of the plane of single bits covers. low, high: where these 8 begin, 32 k's number b
 // of the unit.
@@ -96,14 +129,15 @@ inline U8 unpack_group(const uint8_t* low, const uint8_t* high, const BlockUnit&
                            load_i(unit.min_pairs[b]));
   }
   constexpr int kLowPer = 8 / f.low_bits;
+  constexpr int kLowAt = f.low_bits * (g % kLowPer);
   const U8 l = load_u(low + 64 * (g / kLowPer));
-  U8 code = field<f.low_bits*(g % kLowPer), 0, f.low_bits>(l);
-  if constexpr (f.high_bits != 0) {
+  if constexpr (f.high_bits == 0) {
+    return finish_codes<dtype>(mask_u<(1 << f.low_bits) - 1>(move_bits<kLowAt, 0>(l)));
+  } else {
     constexpr int kHighPer = 8 / f.high_bits;
     const U8 h = load_u(high + 64 * (g / kHighPer));
-    code = or_u(code, field<f.high_bits*(g % kHighPer), f.low_bits, f.high_bits>(h));
+    return merge_low<f.low_bits>(move_bits<kLowAt, 0>(l), high_field<f, f.high_bits*(g % kHighPer)>(h));
   }
-  return finish_codes<dtype>(code);
 }
 
 template <DType dtype, int g>
@@ -113,7 +147,7 @@ inline void unpack_eight(const uint8_t* low, const uint8_t* high, const BlockUni
 }
 
 // codes: [n_k / 4]. unit: its header.
-template <DType dtype>
+template <DType dtype, class Ahead>
 inline void unpack_codes(const uint8_t* src, int n_k, const BlockUnit& unit, uint8_t (*codes)[64], Ahead& ahead) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const uint8_t* high = src + low_plane_bytes(f, n_k);
@@ -239,7 +273,7 @@ inline void unpack_header(const uint8_t* src, int n_k, BlockUnit& dst) {
   if constexpr (f.is_super) unpack_sub_scales<dtype>(src + scales_offset(f), dst);
 }
 
-template <DType dtype>
+template <DType dtype, class Ahead>
 inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahead) {
   unpack_header<dtype>(src, n_k, dst);
   unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, dst.codes, ahead);
@@ -247,7 +281,9 @@ inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahea
 
 // The unit that follows in the panel, all of it asked for while this one is unpacked.
 template <DType dtype>
-inline Ahead ahead_of(const uint8_t* src, int n_k) {
-  const size_t n_bytes = unit_bytes(BlockTraits<dtype>::kPacked, n_k);
-  return {src + n_bytes, n_bytes, 1, 0, Ahead::step_bytes(n_bytes, kUnit / 32)};
+inline auto ahead_of(const uint8_t* src, int n_k) {
+  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  constexpr int kSteps = kUnit / 32;
+  const size_t n_bytes = unit_bytes(f, n_k);
+  return LinesAhead<ahead_lines(unit_bytes(f, kUnit), kSteps)>(src + n_bytes, n_bytes, 1, 0, 1);
 }

@@ -85,7 +85,7 @@ struct SuperProduct {
   static size_t operand_bytes(int n_k) { return static_cast<size_t>(n_k); }
 
   static const Unit* unpack(const uint8_t* src, int n_k, TileScratch& s, int64_t i) {
-    Ahead ahead = ahead_of<dtype>(src, n_k);
+    auto ahead = ahead_of<dtype>(src, n_k);
     if constexpr (BlockTraits<dtype>::kIsRebased) {
       rebase_unit<dtype>(src, s.blocks[0], s.super[i], ahead);
     } else {
@@ -156,7 +156,7 @@ struct BlockProduct {
   static size_t operand_bytes(int n_k) { return static_cast<size_t>(n_k); }
 
   static const Unit* unpack(const uint8_t* src, int n_k, TileScratch& s, int64_t i) {
-    Ahead ahead = ahead_of<dtype>(src, n_k);
+    auto ahead = ahead_of<dtype>(src, n_k);
     unpack_unit<dtype>(src, n_k, s.blocks[i], ahead);
     return &s.blocks[i];
   }

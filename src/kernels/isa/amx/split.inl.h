@@ -58,7 +58,7 @@ inline void split_unit(const BlockUnit& src, SuperTiles& dst) {
 }
 
 // header: room for what rebasing takes.
-template <DType dtype>
+template <DType dtype, class Ahead>
 inline void rebase_unit(const uint8_t* src, BlockUnit& header, SuperTiles& dst, Ahead& ahead) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   unpack_rebasing<0>(src + scales_offset(f), header);

@@ -4,9 +4,10 @@ constexpr bool kDotIsSigned = true;  // vpmaddubsw would saturate on weights abo
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 4;          // 8 registers of dots of 16
 constexpr int kTallRows = kTileRows;  // of one panel
-constexpr int kTileRowsF32 = 6;   // 12 registers of sums
-constexpr int kTileRowsBf16 = 3;  // two chains for each of 6
-constexpr int kQueryTile = 2;     // queries of attention that a micro-kernel holds, two chains each
+constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held together
+constexpr int kTileRowsF32 = 6;       // 12 registers of sums
+constexpr int kTileRowsBf16 = 3;      // two chains for each of 6
+constexpr int kQueryTile = 2;         // queries of attention that a micro-kernel holds, two chains each
 
 struct F32 {
   __m256 a, b;
@@ -252,16 +253,26 @@ CANDOR_INLINE U8 flip_sign_u(U8 x) {
   const __m256i top = _mm256_set1_epi8(static_cast<char>(0x80));
   return {_mm256_xor_si256(x.a, top), _mm256_xor_si256(x.b, top)};
 }
-template <int from, int to, int n>
-CANDOR_INLINE __m256i field_half(__m256i x) {
-  const __m256i mask = _mm256_set1_epi8(static_cast<char>(((1 << n) - 1) << to));
-  if constexpr (from > to) return _mm256_and_si256(_mm256_srli_epi16(x, from - to), mask);
-  if constexpr (from < to) return _mm256_and_si256(_mm256_slli_epi16(x, to - from), mask);
-  return _mm256_and_si256(x, mask);
+CANDOR_INLINE U8 abs_u(U8 x) {
+  return {_mm256_abs_epi8(x.a), _mm256_abs_epi8(x.b)};
 }
-template <int from, int to, int n>
-CANDOR_INLINE U8 field(U8 x) {
-  return {field_half<from, to, n>(x.a), field_half<from, to, n>(x.b)};
+template <int from, int to>
+CANDOR_INLINE U8 move_bits(U8 x) {
+  if constexpr (from > to) return {_mm256_srli_epi16(x.a, from - to), _mm256_srli_epi16(x.b, from - to)};
+  if constexpr (from < to) return {_mm256_slli_epi16(x.a, to - from), _mm256_slli_epi16(x.b, to - from)};
+  return x;
+}
+template <int mask>
+CANDOR_INLINE U8 mask_u(U8 x) {
+  if constexpr (mask == 0xff) return x;
+  const __m256i bits = _mm256_set1_epi8(static_cast<char>(mask));
+  return {_mm256_and_si256(x.a, bits), _mm256_and_si256(x.b, bits)};
+}
+template <int n>
+CANDOR_INLINE U8 merge_low(U8 low, U8 high) {
+  const __m256i mask = _mm256_set1_epi8((1 << n) - 1);
+  return {_mm256_or_si256(_mm256_and_si256(mask, low.a), _mm256_andnot_si256(mask, high.a)),
+          _mm256_or_si256(_mm256_and_si256(mask, low.b), _mm256_andnot_si256(mask, high.b))};
 }
 CANDOR_INLINE U8 lookup(const uint8_t* table, U8 x) {
   const __m256i entries = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));

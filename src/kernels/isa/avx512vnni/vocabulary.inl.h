@@ -2,8 +2,9 @@
 
 constexpr bool kDotIsSigned = false;
 constexpr int kDotPanels = 2;
-constexpr int kTileRows = 6;   // of two panels: 12 dots + 12 sums + 2 of weights + scale, activation of 32 registers
-constexpr int kTallRows = 12;  // of one: 12 dots + 12 sums + 2 of weights + scale, mask
+constexpr int kTileRows = 6;      // of two panels: 12 dots + 12 sums + 2 of weights + scale, activation of 32 registers
+constexpr int kTallRows = 16;     // of one: 8 dots + 16 sums + 4 of weights + scale, mask
+constexpr int kMostDots = 14;     // 14 dots + 14 sums + weights + scale, mask
 constexpr int kTileRowsF32 = 12;  // 24 sums + 2 of weights + an activation
 constexpr int kTileRowsBf16 = 6;  // two chains for each of 12
 constexpr int kQueryTile = 8;     // queries of attention that a micro-kernel holds, two chains each
@@ -229,12 +230,25 @@ CANDOR_INLINE U8 or_u(U8 a, U8 b) {
 CANDOR_INLINE U8 flip_sign_u(U8 a) {
   return {_mm512_xor_si512(a.v, _mm512_set1_epi8(static_cast<char>(0x80)))};
 }
-template <int from, int to, int n>
-CANDOR_INLINE U8 field(U8 a) {
-  const __m512i mask = _mm512_set1_epi8(static_cast<char>(((1 << n) - 1) << to));
-  if constexpr (from > to) return {_mm512_and_si512(_mm512_srli_epi16(a.v, from - to), mask)};
-  if constexpr (from < to) return {_mm512_and_si512(_mm512_slli_epi16(a.v, to - from), mask)};
-  return {_mm512_and_si512(a.v, mask)};
+CANDOR_INLINE U8 abs_u(U8 a) {
+  return {_mm512_abs_epi8(a.v)};
+}
+template <int from, int to>
+CANDOR_INLINE U8 move_bits(U8 a) {
+  if constexpr (from > to) return {_mm512_srli_epi16(a.v, from - to)};
+  if constexpr (from < to) return {_mm512_slli_epi16(a.v, to - from)};
+  return a;
+}
+template <int mask>
+CANDOR_INLINE U8 mask_u(U8 a) {
+  if constexpr (mask == 0xff) return a;
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(static_cast<char>(mask)))};
+}
+template <int n>
+CANDOR_INLINE U8 merge_low(U8 low, U8 high) {
+  constexpr int kFirstChoosesSecondOrThird = 0xca;
+  const __m512i mask = _mm512_set1_epi8((1 << n) - 1);
+  return {_mm512_ternarylogic_epi32(mask, low.v, high.v, kFirstChoosesSecondOrThird)};
 }
 CANDOR_INLINE U8 lookup(const uint8_t* table, U8 a) {
   const __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));

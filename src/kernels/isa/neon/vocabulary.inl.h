@@ -5,9 +5,10 @@ constexpr bool kDotIsSigned = true;
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 3;          // 12 dots + 12 sums + 4 of weights + an activation of 32 registers
 constexpr int kTallRows = kTileRows;  // of one panel
-constexpr int kTileRowsF32 = 4;   // 16 sums + 4 of weights + an activation
-constexpr int kTileRowsBf16 = 2;  // two chains for each of 8
-constexpr int kQueryTile = 2;     // queries of attention that a micro-kernel holds, two chains each
+constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held together
+constexpr int kTileRowsF32 = 4;       // 16 sums + 4 of weights + an activation
+constexpr int kTileRowsBf16 = 2;      // two chains for each of 8
+constexpr int kQueryTile = 2;         // queries of attention that a micro-kernel holds, two chains each
 
 struct F32 {
   float32x4_t v[4];
@@ -247,16 +248,27 @@ CANDOR_INLINE U8 or_u(U8 a, U8 b) {
 CANDOR_INLINE U8 flip_sign_u(U8 a) {
   CANDOR_QUARTERS(U8, veorq_u8(a.v[i], vdupq_n_u8(0x80)));
 }
-template <int from, int to, int n>
-CANDOR_INLINE U8 field(U8 a) {
+CANDOR_INLINE U8 abs_u(U8 a) {
+  CANDOR_QUARTERS(U8, vreinterpretq_u8_s8(vabsq_s8(vreinterpretq_s8_u8(a.v[i]))));
+}
+template <int from, int to>
+CANDOR_INLINE U8 move_bits(U8 a) {
   constexpr int kRight = from > to ? from - to : 1;
   constexpr int kLeft = to > from ? to - from : 0;
-  const uint8x16_t mask = vdupq_n_u8(((1 << n) - 1) << to);
   if constexpr (from > to) {
-    CANDOR_QUARTERS(U8, vandq_u8(vshrq_n_u8(a.v[i], kRight), mask));
+    CANDOR_QUARTERS(U8, vshrq_n_u8(a.v[i], kRight));
   } else {
-    CANDOR_QUARTERS(U8, vandq_u8(vshlq_n_u8(a.v[i], kLeft), mask));
+    CANDOR_QUARTERS(U8, vshlq_n_u8(a.v[i], kLeft));
   }
+}
+template <int mask>
+CANDOR_INLINE U8 mask_u(U8 a) {
+  if constexpr (mask == 0xff) return a;
+  CANDOR_QUARTERS(U8, vandq_u8(a.v[i], vdupq_n_u8(mask)));
+}
+template <int n>
+CANDOR_INLINE U8 merge_low(U8 low, U8 high) {
+  CANDOR_QUARTERS(U8, vbslq_u8(vdupq_n_u8((1 << n) - 1), low.v[i], high.v[i]));
 }
 CANDOR_INLINE U8 lookup(const uint8_t* table, U8 a) {
   const uint8x16_t entries = vld1q_u8(table);

@@ -5,6 +5,7 @@ constexpr bool kDotIsSigned = false;  // dot4 takes unsigned weights up to 255
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 2;
 constexpr int kTallRows = kTileRows;  // of one panel
+constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held together
 constexpr int kTileRowsF32 = 2;
 constexpr int kTileRowsBf16 = 2;
 constexpr int kQueryTile = 1;  // queries of attention that a micro-kernel holds, two chains each
@@ -214,11 +215,27 @@ inline U8 flip_sign_u(U8 a) {
   for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] ^ 0x80u);
   return a;
 }
-// n bits from bit `from` of each byte, moved to bit `to`.
-template <int from, int to, int n>
-inline U8 field(U8 a) {
-  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(((a.v[i] >> from) & ((1 << n) - 1)) << to);
+inline U8 abs_u(U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] < 128 ? a.v[i] : 256 - a.v[i]);
   return a;
+}
+// Bit `from` of each byte becomes bit `to`, its neighbours with it; what comes in from outside the byte is anything.
+template <int from, int to>
+inline U8 move_bits(U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(from > to ? a.v[i] >> (from - to) : a.v[i] << (to - from));
+  return a;
+}
+template <int mask>
+inline U8 mask_u(U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] & mask);
+  return a;
+}
+// The n low bits of each byte of `low`, the others of `high`.
+template <int n>
+inline U8 merge_low(U8 low, U8 high) {
+  constexpr int kMask = (1 << n) - 1;
+  for (int i = 0; i < 64; ++i) low.v[i] = static_cast<uint8_t>((low.v[i] & kMask) | (high.v[i] & ~kMask));
+  return low;
 }
 // table: 16 bytes; a: indices below 16.
 inline U8 lookup(const uint8_t* table, U8 a) {
