@@ -17,6 +17,11 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
+TokenId likeliest(const kernels::KernelTable& table, std::span<const float> row) {
+  const auto at = std::ranges::find(row, table.max(row.data(), std::ssize(row)));
+  return at == row.end() ? 0 : static_cast<TokenId>(at - row.begin());  // rows of NaN have no largest
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options,
@@ -32,6 +37,7 @@ Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions optio
   options.max_running = n_batch;
   options.max_rows = std::max(kStepRows, n_batch);
   options.kv_blocks = bench->max_blocks_ * n_batch;
+  CANDOR_ASSIGN(bench->kernels_, kernels::select_table_from_environment());
   CANDOR_ASSIGN(bench->loaded_, load_bare_model(options));
   CANDOR_TRY(bench->loaded_.model->reserve(options.max_rows, n_batch, n_positions));
   const backend::KvLayout layout = bench->model().kv_layout(bench->backend_info().default_kv);
@@ -66,8 +72,7 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
   const backend::StepBatch batch{tokens, positions, slices, table, max_blocks_, out_rows};
   const backend::LogitsView logits = loaded_.backend->wait(loaded_.model->launch(batch, *kv_));
   for (size_t i = 0; i < ending.size(); ++i) {
-    const auto row = logits.row(static_cast<int32_t>(i));
-    ending[i]->tokens.push_back(static_cast<TokenId>(std::ranges::max_element(row) - row.begin()));
+    ending[i]->tokens.push_back(likeliest(*kernels_, logits.row(static_cast<int32_t>(i))));
   }
 }
 

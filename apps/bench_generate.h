@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bare_model.h"
+#include "kernels/kernels.h"
 
 namespace candor::apps {
 
@@ -42,6 +43,7 @@ class GenerateBench {
   void prefill(std::vector<Sequence>& sequences);
   void decode_step(std::vector<Sequence>& sequences, bool use_kv_cache);
 
+  const kernels::KernelTable* kernels_ = nullptr;
   BareModel loaded_;
   std::unique_ptr<backend::KvStore> kv_;
   int32_t max_blocks_ = 0;  // of a sequence
