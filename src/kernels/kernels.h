@@ -27,6 +27,8 @@ struct MatmulArgs {
   int64_t panel_begin = 0;
   int64_t panel_end = 0;
   std::byte* scratch = nullptr;  // matmul_scratch_bytes(), aligned; one for each thread
+  // The last call with this scratch had the same dtype, n_in, activations and n_rows: what it prepared may be used.
+  bool follows_its_like = false;
 };
 inline constexpr int32_t kMatmulRows = 256;
 

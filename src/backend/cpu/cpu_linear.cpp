@@ -2,6 +2,7 @@
 // shared out over the threads in one go.
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/cpu/cpu_ops.h"
 
@@ -60,6 +61,7 @@ void CpuOps::run_panels(Activation src) {
   const int64_t cost = panel_ns(runs_.front().weight->shape(), src.n_rows);
   const int64_t even = n_units / (int64_t{kGrainsPerThread} * pool_.n_threads());
   const int64_t grain = std::max({int64_t{1}, even, kGrainNs / cost});
+  std::ranges::fill(last_dtypes_, std::nullopt);
   pool_.parallel_for({.n_units = n_units, .grain = grain, .unit_cost = cost}, [&](UnitRange range) {
     for (const PanelRun& run : runs_) {
       const int64_t begin = std::max(range.begin, run.first_unit);
@@ -72,6 +74,9 @@ void CpuOps::run_panels(Activation src) {
 // range: panels of this term.
 void CpuOps::run_term(const PanelRun& run, UnitRange range, Activation src) {
   const Activation& dst = run.term->dst;
+  auto& last_dtype = last_dtypes_[static_cast<size_t>(range.thread)];
+  const DType dtype = run.weight->shape().dtype;
+  const bool follows_its_like = std::exchange(last_dtype, dtype) == dtype;
   table_.matmul({.shape = run.weight->shape(),
                  .weights = run.weight->panels(),
                  .activations = encoded_.data(),
@@ -80,7 +85,8 @@ void CpuOps::run_term(const PanelRun& run, UnitRange range, Activation src) {
                  .dst_stride = dst.n_cols,
                  .panel_begin = range.begin,
                  .panel_end = range.end,
-                 .scratch = scratch_.of(range.thread)});
+                 .scratch = scratch_.of(range.thread),
+                 .follows_its_like = follows_its_like});
   if (run.term->bias == nullptr) return;
   const int64_t first = range.begin * kernels::kPanelRows;
   const int64_t count = std::min<int64_t>(range.end * kernels::kPanelRows, dst.n_cols) - first;

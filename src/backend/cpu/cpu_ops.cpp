@@ -40,7 +40,11 @@ void CpuOps::for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn) {
 }
 
 CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fault fault)
-    : table_(table), pool_(pool), fault_(fault), scratch_(pool.n_threads()) {}
+    : table_(table),
+      pool_(pool),
+      fault_(fault),
+      scratch_(pool.n_threads()),
+      last_dtypes_(static_cast<size_t>(pool.n_threads())) {}
 
 Expected<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));

@@ -3,6 +3,7 @@
 // returns when all are done; what a row's numbers are never depends on the split (numerics.md). The engine thread
 // calls; nothing here allocates after the first steps have warmed it up.
 
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
@@ -116,6 +117,7 @@ class CpuOps final : public Ops {
 
   // Lists of the running operation, kept to spare allocations.
   std::vector<PanelRun> runs_;
+  std::vector<std::optional<DType>> last_dtypes_;  // of each thread's last product of these runs
   std::vector<RowGroup> groups_;
   std::vector<SplitUnit> splits_;
   std::vector<size_t> first_partial_;

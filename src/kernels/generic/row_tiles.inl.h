@@ -72,13 +72,12 @@ struct BlockRowTile {
 
   void prepare_super(const std::byte* const* rows, const RowLayout& layout, int64_t k) {
     int32_t words[8][16] = {};  // sums of x over 16 k, two each
-    for (int r = 0; r < n; ++r) {
-      const std::byte* at = rows[r] + layout.sums + k / 8;
-      for (int w = 0; w < 8; ++w) std::memcpy(&words[w][r], at + 4 * w, 4);
-    }
+    const std::byte* at[n];
+    for (int r = 0; r < n; ++r) at[r] = rows[r] + layout.sums + k / 8;
+    transpose_sums(at, words);
     bool quiet = false;
     if constexpr (kMayBeQuiet) {
-      quiet = find_quiet();
+      quiet = find_quiet(words);
       if (quiet) prepare_starts<DotPlan<dtype, true>>(words);
     }
     if (!quiet) prepare_starts<Plan>(words);
@@ -97,22 +96,52 @@ struct BlockRowTile {
     is_quiet = quiet;
   }
 
-  bool find_quiet() const {
+  // rows: of 8 words each; what follows them in the row may be read too.
+  static void transpose_sums(const std::byte* const* rows, int32_t (*words)[16]) {
+    if constexpr (n > 4) {
+      I32 block[16];
+#pragma GCC unroll 16
+      for (int r = 0; r < 16; ++r) block[r] = r < n ? load_i(reinterpret_cast<const int32_t*>(rows[r])) : splat_i(0);
+      transpose_16(block);
+#pragma GCC unroll 8
+      for (int w = 0; w < 8; ++w) store_i(words[w], block[w]);
+    } else {
+      for (int r = 0; r < n; ++r) {
+        for (int w = 0; w < 8; ++w) std::memcpy(&words[w][r], rows[r] + 4 * w, 4);
+      }
+    }
+  }
+
+  bool find_quiet(const int32_t (*words)[16]) const {
     using Quiet = DotPlan<dtype, true>;
     constexpr int8_t kOnes[4] = {1, 1, 1, 1};
-    I32 largest = splat_i(0);
-    for (int j = 0; j < Quiet::kDots; ++j) {
-      I32 sum = splat_i(0);
-      for (int g = j * Quiet::kGroups; g < (j + 1) * Quiet::kGroups; ++g) {
-        sum = dot4<false>(sum, abs_u(load_u(reinterpret_cast<const uint8_t*>(codes[g]))), kOnes);
+    I32 dots[Quiet::kDots];
+#pragma GCC unroll 16
+    for (int j = 0; j < Quiet::kDots; ++j) dots[j] = splat_i(0);
+    for (int g = 0; g < Quiet::kGroups; ++g) {
+#pragma GCC unroll 16
+      for (int j = 0; j < Quiet::kDots; ++j) {
+        const U8 x = abs_u(load_u(reinterpret_cast<const uint8_t*>(codes[j * Quiet::kGroups + g])));
+        dots[j] = dot4<false>(dots[j], x, kOnes);
       }
-      largest = max_i(largest, sum);
     }
+    I32 largest = splat_i(0);
+#pragma GCC unroll 16
+    for (int j = 0; j < Quiet::kDots; ++j) largest = max_i(largest, largest_part<Quiet>(dots[j], words, j));
     int32_t lanes[16];
     store_i(lanes, largest);
     bool is_within = true;
     for (int r = 0; r < n; ++r) is_within = is_within && lanes[r] <= Quiet::kMostSum;
     return is_within;
+  }
+
+  // Of dot j, whose sum of |x| is given: unsigned codes meet the positive x or the negative ones.
+  template <class Quiet>
+  static I32 largest_part(I32 sum, const int32_t (*words)[16], int j) {
+    if constexpr (Quiet::kOffset != 0) return sum;
+    const I32 up = dot2(sum, load_i(words[j]), pair_of(1, 1));
+    const I32 down = dot2(sum, load_i(words[j]), pair_of(-1, -1));
+    return shr_i<1>(max_i(up, down));
   }
 
   template <class Dots>
