@@ -18,7 +18,7 @@ namespace {
 constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
 // Tiles of rows make steps behind 16, 20 and 24.
-constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 16, 17, 20, 24, 64};
+constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 17, 20, 24, 64};
 constexpr int32_t kOutRows = 16;            // rows that all have logits, as when they decode
 constexpr int32_t kFarRows = 16;            // rows that look far back
 constexpr int32_t kFarPositions = 2048;     // and how far, where the context has as much

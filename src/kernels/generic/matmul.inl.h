@@ -2,7 +2,7 @@
 // few rows, its sums in registers. A tile or two take the weights as they are packed; for more, units are unpacked
 // once.
 
-constexpr int32_t kSmallRows = 16;
+constexpr int32_t kSmallRows = 24;
 // Panels that share the prepared rows of a unit: up to kSmallRows few streams of weights, above few preparations.
 constexpr int64_t kSmallPanelGroup = 4;
 constexpr int64_t kPanelGroup = 16;
