@@ -19,9 +19,8 @@ constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
 // Tiles of rows make steps behind 16, 20 and 24.
 constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 17, 20, 24, 64};
-constexpr int32_t kOutRows = 16;            // rows that all have logits, as when they decode
-constexpr int32_t kFarRows = 16;            // rows that look far back
-constexpr int32_t kFarPositions = 2048;     // and how far, where the context has as much
+constexpr int32_t kFewRows = 16;            // of those, which are measured with logits of all and looking far back too
+constexpr int32_t kFarPositions = 2048;     // how far, where the context has as much
 constexpr int kMostRepetitions = 40;        // the least is taken
 constexpr int kFewRepetitions = 3;          // are enough where they last
 constexpr int64_t kEnoughNs = 150'000'000;  // of one size
@@ -33,23 +32,38 @@ double to_ms(int64_t ns) {
   return static_cast<double>(ns) * 1e-6;
 }
 
-// The least of several times of run(i).
+// The least of several times of run(i) for each i below n, in turns: what slows a shared machine for a while slows all.
 template <class Run>
-int64_t least_of(Run&& run) {
-  const auto is_enough = [](int n, int64_t spent) {
-    return spent >= kEnoughNs || (n >= kFewRepetitions && spent >= kLastingNs);
+std::vector<int64_t> least_of_each(size_t n, Run&& run) {
+  struct Times {
+    int64_t least = INT64_MAX;
+    int64_t spent = 0;
+    int count = 0;
+    bool is_enough() const {
+      return count == kMostRepetitions || spent >= kEnoughNs || (count >= kFewRepetitions && spent >= kLastingNs);
+    }
   };
-  int64_t least = INT64_MAX;
-  int64_t spent = 0;
-  for (int i = 0; i < kMostRepetitions && !is_enough(i, spent); ++i) {
-    const int64_t ns = run(i);
-    least = std::min(least, ns);
-    spent += ns;
+  std::vector<Times> times(n);
+  while (!std::ranges::all_of(times, &Times::is_enough)) {
+    for (size_t i = 0; i < n; ++i) {
+      if (times[i].is_enough()) continue;
+      const int64_t ns = run(i);
+      times[i] = {std::min(times[i].least, ns), times[i].spent + ns, times[i].count + 1};
+    }
   }
+  std::vector<int64_t> least;
+  for (const Times& of_one : times) least.push_back(of_one.least);
   return least;
 }
 
-// Steps of one sequence of n_rows rows after n_past others, the last n_out with logits; the tokens are the lowest ids.
+// A step of one sequence: n_rows rows after n_past others, the last n_out with logits.
+struct StepShape {
+  int32_t n_rows = 1;
+  int32_t n_past = 0;
+  int32_t n_out = 1;
+};
+
+// The tokens are the lowest ids.
 class Trial {
  public:
   Trial(backend::Backend& backend, model::Model& model, backend::KvStore& kv)
@@ -57,12 +71,13 @@ class Trial {
     std::iota(blocks_.begin(), blocks_.end(), 0);
   }
 
-  int64_t least_ns(int32_t n_rows, int32_t n_past, int32_t n_out = 1) {
-    return least_of([&](int) { return run(n_rows, n_past, n_out); });
+  std::vector<int64_t> least_ns(std::span<const StepShape> shapes) {
+    return least_of_each(shapes.size(), [&](size_t i) { return run(shapes[i]); });
   }
 
  private:
-  int64_t run(int32_t n_rows, int32_t n_past, int32_t n_out) {
+  int64_t run(const StepShape& shape) {
+    const auto [n_rows, n_past, n_out] = shape;
     std::vector<TokenId> tokens(static_cast<size_t>(n_rows));
     std::vector<int32_t> positions(tokens.size());
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i) % model_.spec().vocab;
@@ -102,12 +117,13 @@ class DraftTrial {
   }
 
   void measure(StepCosts& costs) {
-    const int64_t reading_ns = least_of([&](int) {
+    const auto reading = [&](size_t) {
       text_[0] ^= 1;  // another text, of which nothing is known
       return run(1);
-    });
-    const int64_t one_ns = least_of([&](int) { return run(1); });
-    const int64_t all_ns = least_of([&](int) { return run(kDraftGuesses); });
+    };
+    const int64_t reading_ns = least_of_each(1, reading).front();
+    const int64_t one_ns = least_of_each(1, [&](size_t) { return run(1); }).front();
+    const int64_t all_ns = least_of_each(1, [&](size_t) { return run(kDraftGuesses); }).front();
     costs.draft_ms = to_ms(std::max(all_ns / kDraftGuesses, one_ns));
     costs.draft_read_ms = to_ms(std::max<int64_t>(0, reading_ns - one_ns)) / static_cast<double>(text_.size());
   }
@@ -170,23 +186,30 @@ StepCosts measure_costs(LoadedModel& loaded) {
   StepCosts costs;
   if (loaded.draft) DraftTrial(loaded).measure(costs);
   Trial trial(*loaded.backend, *loaded.model, *loaded.kv);
+  std::vector<StepShape> shapes;
   const int32_t n_most = std::min(loaded.options.max_rows, loaded.n_ctx());
-  trial.least_ns(1, 0);
-  double before_ms = 0.0;
   for (const int32_t n_rows : kMeasuredRows) {
-    if (n_rows > n_most) break;
-    before_ms = std::max(before_ms, to_ms(trial.least_ns(n_rows, 0)));
-    costs.points.push_back({n_rows, before_ms});
+    if (n_rows <= n_most) shapes.push_back({.n_rows = n_rows});
   }
-  if (n_most >= kOutRows) {
-    const int64_t ns = trial.least_ns(kOutRows, 0, kOutRows) - trial.least_ns(kOutRows, 0);
-    costs.out_row_ms = std::max(0.0, to_ms(ns) / (kOutRows - 1));
+  const size_t n_points = shapes.size();
+  const int32_t n_past = std::min(loaded.n_ctx() - kFewRows, kFarPositions);
+  if (n_most >= kFewRows) shapes.push_back({.n_rows = kFewRows, .n_out = kFewRows});
+  if (n_most >= kFewRows && n_past >= kFewRows) shapes.push_back({.n_rows = kFewRows, .n_past = n_past});
+  trial.least_ns(std::span(shapes).first(1));
+  const std::vector<int64_t> ns = trial.least_ns(shapes);
+  int64_t most_ns = 0;
+  for (size_t i = 0; i < n_points; ++i) {
+    most_ns = std::max(most_ns, ns[i]);
+    costs.points.push_back({shapes[i].n_rows, to_ms(most_ns)});
   }
-  const int32_t n_past = std::min(loaded.n_ctx() - kFarRows, kFarPositions);
-  if (n_most < kFarRows || n_past < kFarRows) return costs;
-  const int64_t ns = trial.least_ns(kFarRows, n_past) - trial.least_ns(kFarRows, 0);
-  const double n_pairs = static_cast<double>(kFarRows) * n_past;
-  costs.attend_ns = std::round(std::max(0.0, static_cast<double>(ns) / n_pairs) * 1e3) / 1e3;
+  const auto few = std::ranges::find(kMeasuredRows, kFewRows) - std::begin(kMeasuredRows);
+  const auto beyond_few_ns = [&](size_t i) {
+    return static_cast<double>(std::max<int64_t>(0, ns[i] - ns[static_cast<size_t>(few)]));
+  };
+  if (shapes.size() > n_points) costs.out_row_ms = beyond_few_ns(n_points) * 1e-6 / (kFewRows - 1);
+  if (shapes.size() > n_points + 1) {
+    costs.attend_ns = std::round(beyond_few_ns(n_points + 1) / kFewRows / n_past * 1e3) / 1e3;
+  }
   return costs;
 }
 
