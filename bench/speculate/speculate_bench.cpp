@@ -24,7 +24,7 @@ constexpr int64_t kNewTokens = 128;
 constexpr int kPromptTokens = 192;
 constexpr float kLift = 40.0f;
 constexpr int kRounds = 21;
-constexpr int kScriptRounds = 5;
+constexpr int kScriptRounds = 3;
 constexpr int64_t kTokensOfRound = 400;
 constexpr size_t kMostAnswers = 40;
 
