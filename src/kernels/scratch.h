@@ -12,7 +12,7 @@ inline constexpr size_t kScratchRows = 264;  // 256 and what the last tile has m
 inline constexpr size_t kScratchSumBytes = size_t{16} * kScratchRows * 16 * 4;
 inline constexpr size_t kScratchRowBytes = 512;
 inline constexpr int64_t kScratchDepth = 128;    // least k of a unit
-inline constexpr size_t kScratchSmallRows = 24;  // chunks up to 16 prepare their tiles for every unit at once
+inline constexpr size_t kScratchSmallRows = 24;  // chunks up to these prepare their tiles for every unit at once
 inline constexpr size_t kScratchTileBytes = size_t{256} << 10;  // all of it, on tile registers
 
 // attend: queries that walk the keys together, and what a query's record holds besides its output.
