@@ -97,12 +97,18 @@ TEST_F(matmul, portable_agrees_with_f64_on_the_decoded_weights) {
   }
 }
 
-TEST_F(matmul, every_instruction_set_gives_the_bits_of_portable) {
+// Every size of a tile, and more rows than small chunks have.
+TEST_F(matmul, every_instruction_set_and_number_of_rows_gives_the_bits_of_portable) {
+  constexpr int32_t kMost = 83;
+  constexpr int32_t kOut = 150;
   const auto tables = tested_tables();
+  std::vector<int32_t> row_counts = {24, 25, kMost};
+  for (int32_t m = 1; m < 20; ++m) row_counts.push_back(m);
   for (const DType dtype : kAllFormats) {
-    const Problem problem(dtype, 150, columns_of(dtype), 83, *tables.front());
-    for (const int32_t m : {1, 2, 3, 7, 8, 16, 19, 83}) {
-      const std::vector<float> expected = problem.run(*tables.front(), 0, m);
+    const Problem problem(dtype, kOut, columns_of(dtype), kMost, *tables.front());
+    const std::vector<float> all = problem.run(*tables.front(), 0, kMost);
+    for (const int32_t m : row_counts) {
+      const std::vector<float> expected(all.begin(), all.begin() + m * kOut);
       for (const KernelTable* table : tables) {
         const auto difference = first_difference(expected, problem.run(*table, 0, m));
         ASSERT_EQ(difference, -1) << table->name << " " << dtype_info(dtype).name << " M = " << m;

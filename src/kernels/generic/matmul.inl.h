@@ -16,7 +16,7 @@ constexpr int64_t kPanelGroup = 16;
 
 // Tiles have one of a few sizes; rows that the last tile of a chunk lacks repeat its last one.
 constexpr int smaller_tile(int n) {
-  return n > 4 ? (n - 1) / 2 * 2 : n - 1;
+  return n > kMostDots ? (n - 1) / 2 * 2 : n - 1;
 }
 constexpr int tile_size(int n_rows, int largest) {
   while (largest > 1 && n_rows <= smaller_tile(largest)) largest = smaller_tile(largest);
