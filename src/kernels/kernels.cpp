@@ -22,9 +22,10 @@ size_t attend_partial_bytes(int32_t n_queries, int32_t head_dim) {
 }
 
 size_t attend_scratch_bytes(int32_t head_dim) {
-  const auto rows = static_cast<size_t>(round_up(head_dim, 16) + kKeyTile) * kAttendQueries * sizeof(float);
+  const auto queries = static_cast<size_t>(round_up(head_dim, 16)) * kAttendQueries * sizeof(float);
+  const size_t rows = queries + size_t{kKeyTile} * kAttendQueries * sizeof(float);
   const size_t expanded = 2 * (kKeyTile / kPageTokens) * kv_page_bytes(head_dim);
-  return rows + rows / 2 + 2 * attend_partial_bytes(kAttendQueries, head_dim) + expanded;
+  return queries + rows + rows / 2 + 2 * attend_partial_bytes(kAttendQueries, head_dim) + expanded;
 }
 
 std::vector<const KernelTable*> runnable_tables() {

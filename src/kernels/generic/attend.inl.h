@@ -25,6 +25,7 @@ inline void reset_records(float* records, int32_t dp, int32_t n) {
 
 struct AttendScratch {
   float* q;             // [kQueryChunk][Dp], rounded to bf16
+  float* q_tiles;       // the same numbers, as the lanes' products take them
   float* scores;        // [kQueryChunk][kKeyTile], then probabilities
   float* split;         // [kQueryChunk] records
   float* total;         // [kQueryChunk] records
@@ -32,7 +33,8 @@ struct AttendScratch {
   std::byte* expanded;  // [page of a tile][K, V]: pages as bf16
   AttendScratch(std::byte* base, int32_t dp)
       : q(reinterpret_cast<float*>(base)),
-        scores(q + kQueryChunk * dp),
+        q_tiles(q + kQueryChunk * dp),
+        scores(q_tiles + kQueryChunk * dp),
         split(scores + kQueryChunk * kKeyTile),
         total(split + kQueryChunk * (dp + kRecordExtra)),
         halves(reinterpret_cast<uint16_t*>(total + kQueryChunk * (dp + kRecordExtra))),
@@ -81,7 +83,19 @@ struct WidePage {
   static F32 odd(const Element* p, int32_t i) { return load(p + (i + 1) * kStep); }
 };
 
-// scores of 16 tokens for n queries. k: [dp] of the page's half.
+// q_tiles: of every tile [dp][queries], so that one pointer serves all of them. Sizes of tiles as in score_queries.
+template <int n_tile>
+inline void tile_queries(const float* q, int32_t dp, int32_t n, float* tiles) {
+  int32_t i = 0;
+  for (; i + n_tile <= n; i += n_tile) {
+    for (int32_t d = 0; d < dp; ++d) {
+      for (int r = 0; r < n_tile; ++r) tiles[i * dp + d * n_tile + r] = q[(i + r) * dp + d];
+    }
+  }
+  if constexpr (n_tile > 1) tile_queries<n_tile / 2>(q + i * dp, dp, n - i, tiles + i * dp);
+}
+
+// scores of 16 tokens for n queries. k: [dp] of the page's half; q: a tile.
 template <class Page, int n>
 inline void score_tokens(const typename Page::Element* k, const float* q, int32_t dp, float* scores) {
   F32 total[n];
@@ -98,8 +112,8 @@ inline void score_tokens(const typename Page::Element* k, const float* q, int32_
       const F32 k1 = Page::odd(k, d);
 #pragma GCC unroll 8
       for (int r = 0; r < n; ++r) {
-        even[r] = fma_scalar(k0, q + r * dp + d, even[r]);
-        odd[r] = fma_scalar(k1, q + r * dp + d + 1, odd[r]);
+        even[r] = fma_scalar(k0, q + d * n + r, even[r]);
+        odd[r] = fma_scalar(k1, q + (d + 1) * n + r, odd[r]);
       }
     }
 #pragma GCC unroll 8
@@ -161,28 +175,34 @@ inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float*
 }
 
 // Scores of a tile -> probabilities, for tokens [begin, end) of it; the others become 0. Rescales the record.
+template <bool sees_all>
 inline void weigh_tile(float* scores, int32_t begin, int32_t end, int32_t dp, const QueryRecord& record) {
-  F32 largest = splat(*record.max);
-  for (int32_t t = begin / 16 * 16; t < end; t += 16) {
-    largest = max(keep_lanes(load(scores + t), begin - t, end - t, splat(kLowestScore)), largest);
+  const auto keep = [&](F32 x, int32_t t, float other) {
+    return sees_all ? x : keep_lanes(x, begin - t, end - t, splat(other));
+  };
+  F32 largest[2] = {splat(*record.max), splat(*record.max)};
+#pragma GCC unroll 4
+  for (int32_t t = 0; t < kKeyTile; t += 32) {
+    largest[0] = max(keep(load(scores + t), t, kLowestScore), largest[0]);
+    largest[1] = max(keep(load(scores + t + 16), t + 16, kLowestScore), largest[1]);
   }
-  const float new_max = max_tree(largest);
-  float rescale[16];
-  store(rescale, exp16(splat(*record.max - new_max)));
+  const float old_max = *record.max;
+  const float new_max = max_tree(max(largest[0], largest[1]));
   *record.max = new_max;
-  F32 lanes = mul(load(record.lanes), splat(rescale[0]));
+  F32 lanes = load(record.lanes);
+  if (new_max != old_max) {
+    float rescale[16];
+    store(rescale, exp16(splat(old_max - new_max)));
+    lanes = mul(lanes, splat(rescale[0]));
+    for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(rescale[0])));
+  }
+#pragma GCC unroll 4
   for (int32_t t = 0; t < kKeyTile; t += 16) {
-    F32 p = splat(0.0f);
-    if (t < end && t + 16 > begin) {
-      p = round_bf16(exp16(sub(load(scores + t), splat(new_max))));
-      p = keep_lanes(p, begin - t, end - t, splat(0.0f));
-    }
+    const F32 p = keep(round_bf16(exp16(sub(load(scores + t), splat(new_max)))), t, 0.0f);
     store(scores + t, p);
     lanes = add(lanes, p);
   }
   store(record.lanes, lanes);
-  if (rescale[0] == 1.0f) return;
-  for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(rescale[0])));
 }
 
 // Pages [begin, end), all of the key tile that starts at token t0.
@@ -197,8 +217,8 @@ template <class Page>
 struct LaneProductsOf {
   using Element = typename Page::Element;
 
-  // Called when s.q holds the queries of a chunk.
-  void load(const AttendScratch&, int32_t, int32_t) {}
+  // Called when s.q holds the n queries of a chunk.
+  void load(const AttendScratch& s, int32_t dp, int32_t n) { tile_queries<kQueryTile>(s.q, dp, n, s.q_tiles); }
 
   // s.scores: of the tile's tokens, for n queries.
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
@@ -206,8 +226,8 @@ struct LaneProductsOf {
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const auto* k = reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.k_offset));
       float* scores = s.scores + (page * kPageTokens - pages.t0);
-      score_queries<Page, kQueryTile>(k, s.q, dp, n, scores);
-      score_queries<Page, kQueryTile>(k + dp * Page::kStep, s.q, dp, n, scores + 16);
+      score_queries<Page, kQueryTile>(k, s.q_tiles, dp, n, scores);
+      score_queries<Page, kQueryTile>(k + dp * Page::kStep, s.q_tiles, dp, n, scores + 16);
     }
   }
 
@@ -248,14 +268,19 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
   const AttendArgs seen = a.pages.format == KvFormat::kQ8 ? expand_tile(a, pages, s) : a;
   products.scores(seen, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
+    float* scores = s.scores + i * kKeyTile;
     const int32_t position = position_of(a, chunk.first + i);
     const int32_t begin = window_begin(a, position) - pages.t0;
     const int32_t end = position + 1 - pages.t0;
     if (a.softcap != 0.0f || a.slopes != nullptr) {
-      adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
+      adjust_scores(a, chunk.first + i, pages.t0, scores);
     }
-    weigh_tile(s.scores + i * kKeyTile, begin < 0 ? 0 : begin, end > kKeyTile ? kKeyTile : end, dp,
-               record_of(s.split, dp, i));
+    const QueryRecord record = record_of(s.split, dp, i);
+    if (begin <= 0 && end >= kKeyTile) {
+      weigh_tile<true>(scores, begin, end, dp, record);
+    } else {
+      weigh_tile<false>(scores, begin, end, dp, record);
+    }
   }
   products.values(seen, pages, chunk.n, s);
 }
