@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a model file of a published shape with random weights, for timing: speed depends on shapes, not on values.
+"""Writes a model file of a published shape with random weights, for timing. Weights have no mean, as trained ones:
+the rows of a model whose weights share a sign turn into rows of one sign, and those take longer here (docs/numerics.md).
 
     python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
 
@@ -38,17 +39,16 @@ SHAPES = {
     "qwen2.5-0.5b": ModelShape(896, 24, 14, 2, 64, 4864, 151936, True, 32768, 1e6),
     "tiny": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096),
 }
-# name: (number in the file, elements of a block, bytes of a block, offsets of its f16 scales)
+# name: (number in the file, elements of a block, bytes of a block, offset of its f16 scale)
 TYPES = {
-    "F32": (0, 1, 4, ()), "F16": (1, 1, 2, ()), "BF16": (30, 1, 2, ()),
-    "Q4_0": (2, 32, 18, (0,)), "Q8_0": (8, 32, 34, (0,)),
-    "Q4_K": (12, 256, 144, (0, 2)), "Q6_K": (14, 256, 210, (208,)),
+    "F32": (0, 1, 4, None), "F16": (1, 1, 2, None), "BF16": (30, 1, 2, None),
+    "Q4_0": (2, 32, 18, 0), "Q8_0": (8, 32, 34, 0), "Q4_K": (12, 256, 144, 0), "Q6_K": (14, 256, 210, 208),
 }
 
 
 def random_rows(rng, dtype, n_elements):
     """Bytes of n_elements random weights with a spread of about 0.02."""
-    _, block, size, scales = TYPES[dtype]
+    _, block, size, scale_at = TYPES[dtype]
     if dtype == "F32":
         return rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)
     if dtype == "F16":
@@ -57,10 +57,24 @@ def random_rows(rng, dtype, n_elements):
         return ((rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)).view(np.uint32) >> 16).astype(np.uint16)
     blocks = rng.integers(0, 256, (n_elements // block, size), dtype=np.uint8)
     spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002}[dtype]
-    for offset in scales:
-        scale = (rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)).astype(np.float16)
-        blocks[:, offset:offset + 2] = scale.view(np.uint8).reshape(-1, 2)
+    scale = rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)
+    if dtype == "Q4_0":
+        scale *= rng.choice(np.array([-1, 1], dtype=np.float32), len(blocks))  # codes are -8 to 7
+    if dtype == "Q4_K":
+        center(blocks, scale)
+    write_f16(blocks, scale_at, scale)
     return blocks
+
+
+def write_f16(blocks, offset, numbers):
+    blocks[:, offset:offset + 2] = numbers.astype(np.float16).view(np.uint8).reshape(-1, 2)
+
+
+def center(blocks, scale):
+    """Q4_K: the eight 6-bit minima are the scales, and one of them weighs as much as the middle of codes 0 to 15."""
+    write_f16(blocks, 2, scale * np.float32(7.5))
+    blocks[:, 8:12] = blocks[:, 4:8]
+    blocks[:, 12:16] = (blocks[:, 12:16] & 15) * 17
 
 
 def type_of(name, layer, shape, quant):
