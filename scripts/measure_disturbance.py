@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """What reading a long prompt costs the streams that decode beside it, on any server of OpenAI's API (ours, llama.cpp's).
 
-usage: measure_disturbance.py URL [--streams 8] [--long 4000] [--model NAME] [--key KEY]
+usage: measure_disturbance.py URL [--rounds 1] [--streams 8] [--long 4000] [--model NAME] [--key KEY]
 
 Three phases, each with fresh random prompts of token ids: the long prompt alone; the streams alone; the streams, and
-the long prompt once they run. Printed as JSON: gaps between a stream's tokens in ms (median, p99, largest), those while
-the long prompt was read among them, and the rate at which it was read.
+the long prompt once they run. Printed as JSON, of every round: gaps between a stream's tokens in ms (median, p99,
+largest), those while the long prompt was read among them, and the rate at which it was read; of several rounds, which
+tell the server from a machine that drifts, the median of each ratio.
 """
 import argparse
 import http.client
 import json
 import random
+import statistics
 import threading
 import time
 import urllib.parse
@@ -85,17 +87,7 @@ def read_long(server, n):
     return began, times[0]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("url")
-    parser.add_argument("--streams", type=int, default=8)
-    parser.add_argument("--long", type=int, default=4000)
-    parser.add_argument("--model", default=None)
-    parser.add_argument("--key")
-    parser.add_argument("--seconds", type=float, default=15, help="of the streams alone")
-    options = parser.parse_args()
-    server = Server(options)
-    random.seed(1)
+def measure(server, options):
     began, first = read_long(server, options.long)
     solo = options.long / (first - began)
     streams = Streams(server, options.streams)
@@ -105,13 +97,31 @@ def main():
     end = time.monotonic()
     read_began, read_ended = read_long(server, options.long)
     streams.end()
-    quiet, disturbed = streams.gaps_ms(begin, end), streams.gaps_ms(read_began, read_ended)
-    beside = options.long / (read_ended - read_began)
-    print(json.dumps({"streams": options.streams, "long_prompt": options.long, "solo_tokens_per_second": round(solo, 1),
-                      "beside_tokens_per_second": round(beside, 1), "share_of_solo": round(beside / solo, 3),
-                      "undisturbed": summary(quiet), "while_it_is_read": summary(disturbed),
-                      "p99_over_undisturbed_median": round(summary(disturbed).get("p99_ms", 0) /
-                                                          summary(quiet).get("median_ms", 1), 2)}, indent=2))
+    alone, beside = summary(streams.gaps_ms(begin, end)), summary(streams.gaps_ms(read_began, read_ended))
+    rate = options.long / (read_ended - read_began)
+    return {"solo_tokens_per_second": round(solo, 1), "beside_tokens_per_second": round(rate, 1),
+            "share_of_solo": round(rate / solo, 3), "undisturbed": alone, "while_it_is_read": beside,
+            "median_over_undisturbed_median": round(beside.get("median_ms", 0) / alone.get("median_ms", 1), 2),
+            "p99_over_undisturbed_median": round(beside.get("p99_ms", 0) / alone.get("median_ms", 1), 2),
+            "p99_over_undisturbed_p99": round(beside.get("p99_ms", 0) / alone.get("p99_ms", 1), 2)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--long", type=int, default=4000)
+    parser.add_argument("--model", default=None)
+    parser.add_argument("--key")
+    parser.add_argument("--seconds", type=float, default=15, help="of the streams alone")
+    options = parser.parse_args()
+    server = Server(options)
+    random.seed(1)
+    rounds = [measure(server, options) for _ in range(options.rounds)]
+    ratios = ("share_of_solo", "median_over_undisturbed_median", "p99_over_undisturbed_median", "p99_over_undisturbed_p99")
+    print(json.dumps({"streams": options.streams, "long_prompt": options.long, "rounds": rounds,
+                      "medians": {name: statistics.median(r[name] for r in rounds) for name in ratios}}, indent=2))
 
 
 if __name__ == "__main__":
