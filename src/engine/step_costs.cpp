@@ -17,13 +17,13 @@ namespace {
 
 constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
-// Tiles of rows make steps behind 16, 20 and 24.
-constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 17, 20, 24, 64};
+// Tiles of rows make a step behind 16.
+constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 18, 20, 24, 64};
 constexpr int32_t kFewRows = 16;            // of those, which are measured with logits of all and looking far back too
 constexpr int32_t kFarPositions = 2048;     // how far, where the context has as much
 constexpr int kMostRepetitions = 40;        // the least is taken
 constexpr int kFewRepetitions = 3;          // are enough where they last
-constexpr int64_t kEnoughNs = 150'000'000;  // of one size
+constexpr int64_t kEnoughNs = 300'000'000;  // of one size
 constexpr int64_t kLastingNs = 8'000'000;
 constexpr int32_t kDraftGuesses = 8;
 constexpr int32_t kDraftText = 128;  // tokens that a draft model reads and then guesses behind

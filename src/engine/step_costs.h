@@ -12,7 +12,7 @@ namespace candor::engine {
 Expected<void> check_costs(const StepCosts& costs);
 sched::CostModel to_model(const StepCosts& costs);
 
-// Runs steps of several sizes; for a large model that is about a second. Overwrites the first K/V blocks. REQUIRES:
+// Runs steps of several sizes; for a large model that is some seconds. Overwrites the first K/V blocks. REQUIRES:
 // nobody uses the model; the caller's float mode is that of the compute threads.
 StepCosts measure_costs(LoadedModel& loaded);
 
