@@ -14,6 +14,7 @@ mod formats;
 pub mod generation;
 mod grammar_cache;
 pub mod guard;
+mod keywords;
 mod lexer_steps;
 mod names;
 mod negation;

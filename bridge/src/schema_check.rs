@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::conjunction;
 use crate::error::{clip, Error, Result, Status};
+use crate::keywords;
 use crate::rewrite;
 use crate::syntax_check::{self, MAX_REPEAT};
 use crate::value_check;
@@ -295,8 +296,12 @@ pub fn check(root: &Value) -> Result<()> {
     if n_schemas > MAX_SUBSCHEMAS {
         return Err(Error::limit(format!("schema has {n_schemas} parts, more than {MAX_SUBSCHEMAS}")));
     }
+    let referred = keywords::referred(root);
     walk(root, "", &mut |schema, pointer| {
         check_one(schema, pointer, has_ids)?;
+        if let Some(map) = schema.as_object() {
+            keywords::check(map, pointer, &referred)?;
+        }
         check_conjunction(root, schema, pointer)
     })?;
     check_productive(root)
