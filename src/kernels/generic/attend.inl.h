@@ -198,7 +198,10 @@ inline void weigh_tile(float* scores, int32_t begin, int32_t end, int32_t dp, co
   }
 #pragma GCC unroll 4
   for (int32_t t = 0; t < kKeyTile; t += 16) {
-    const F32 p = keep(round_bf16(exp16(sub(load(scores + t), splat(new_max)))), t, 0.0f);
+    F32 p = splat(0.0f);
+    if (sees_all || (t < end && t + 16 > begin)) {
+      p = keep(round_bf16(exp16(sub(load(scores + t), splat(new_max)))), t, 0.0f);
+    }
     store(scores + t, p);
     lanes = add(lanes, p);
   }
