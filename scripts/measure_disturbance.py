@@ -4,7 +4,7 @@
 usage: measure_disturbance.py URL [--rounds 1] [--streams 8] [--long 4000] [--model NAME] [--key KEY]
 
 Three phases, each with fresh random prompts of token ids: the long prompt alone; the streams alone; the streams, and
-the long prompt once they run. Printed as JSON, of every round: gaps between a stream's tokens in ms (median, p99,
+the long prompt once they run. Printed as JSON, of every round (on stderr as it ends): gaps between a stream's tokens in ms (median, p99,
 largest), those while the long prompt was read among them, and the rate at which it was read; of several rounds, which
 tell the server from a machine that drifts, the median of each ratio.
 """
@@ -13,6 +13,7 @@ import http.client
 import json
 import random
 import statistics
+import sys
 import threading
 import time
 import urllib.parse
@@ -118,7 +119,10 @@ def main():
     options = parser.parse_args()
     server = Server(options)
     random.seed(1)
-    rounds = [measure(server, options) for _ in range(options.rounds)]
+    rounds = []
+    for _ in range(options.rounds):
+        rounds.append(measure(server, options))
+        print(json.dumps(rounds[-1]), file=sys.stderr, flush=True)
     ratios = ("share_of_solo", "median_over_undisturbed_median", "p99_over_undisturbed_median", "p99_over_undisturbed_p99")
     print(json.dumps({"streams": options.streams, "long_prompt": options.long, "rounds": rounds,
                       "medians": {name: statistics.median(r[name] for r in rounds) for name in ratios}}, indent=2))
