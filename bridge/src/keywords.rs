@@ -15,6 +15,7 @@ const ASSERTIONS: [&str; 49] = [
     "$id",
     "$ref",
     "$schema",
+    "$vocabulary",
     "additionalItems",
     "additionalProperties",
     "allOf",
@@ -56,7 +57,6 @@ const ASSERTIONS: [&str; 49] = [
     "unevaluatedItems",
     "unevaluatedProperties",
     "uniqueItems",
-    "$vocabulary",
 ];
 /// They say something about a value and allow or forbid none; the last ones are OpenAPI's.
 const ANNOTATIONS: [&str; 15] = [

@@ -14,9 +14,10 @@ constexpr int64_t kPanelGroup = 16;
 #include "kernels/generic/matmul_floats.inl.h"
 // clang-format on
 
-// Tiles have one of a few sizes; rows that the last tile of a chunk lacks repeat its last one.
+// Tiles have any size up to the largest, an even one above kMostDots, where their dots come in two halves; rows that
+// the last tile of a chunk lacks repeat its last one.
 constexpr int smaller_tile(int n) {
-  return n > kMostDots ? (n - 1) / 2 * 2 : n - 1;
+  return n - 1 > kMostDots ? (n - 1) / 2 * 2 : n - 1;
 }
 constexpr int tile_size(int n_rows, int largest) {
   while (largest > 1 && n_rows <= smaller_tile(largest)) largest = smaller_tile(largest);
@@ -48,7 +49,7 @@ struct MatmulChunk {
   std::byte* tiles;  // small chunks: of every unit; else of one
   int32_t first_row;
   int32_t n_rows;
-  int32_t n_tiles;  // of one size: sixteen rows are eight and eight, not twelve and four
+  int32_t n_tiles;  // of one size: twenty rows are ten and ten, not sixteen and four
   int32_t tile_rows;
   int64_t n_panels;  // that a tile takes
   int ahead_turns;   // steps from one that asks for lines to the next
