@@ -78,7 +78,7 @@ const ANNOTATIONS: [&str; 15] = [
 ];
 const MOST_EDITS: usize = 2;
 
-/// Pointers that `$ref`s of the schema name, sorted.
+/// Pointers that `$ref`s of the schema name, sorted, once each.
 pub(crate) fn referred(root: &Value) -> Vec<&str> {
     let mut found = Vec::new();
     let mut left = vec![root];
@@ -93,6 +93,7 @@ pub(crate) fn referred(root: &Value) -> Vec<&str> {
         }
     }
     found.sort_unstable();
+    found.dedup();
     found
 }
 

@@ -2,7 +2,7 @@
 //! counts above the limit, bad patterns, references that would need fetching, schemas that no finite value satisfies.
 //! Callers have bounded the depth (`syntax_check::json_depth`), so that recursion here is bounded too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -288,8 +288,10 @@ pub fn check(root: &Value) -> Result<()> {
     }
     let mut n_schemas = 0usize;
     let mut has_ids = false;
-    walk(root, "", &mut |schema, _| {
+    let mut seen = HashSet::new();
+    walk(root, "", &mut |schema, pointer| {
         n_schemas += 1;
+        seen.insert(pointer.to_string());
         has_ids |= schema.get("$id").or_else(|| schema.get("id")).is_some();
         Ok(())
     })?;
@@ -297,13 +299,20 @@ pub fn check(root: &Value) -> Result<()> {
         return Err(Error::limit(format!("schema has {n_schemas} parts, more than {MAX_SUBSCHEMAS}")));
     }
     let referred = keywords::referred(root);
-    walk(root, "", &mut |schema, pointer| {
+    let mut judge = |schema: &Value, pointer: &str| {
         check_one(schema, pointer, has_ids)?;
         if let Some(map) = schema.as_object() {
             keywords::check(map, pointer, &referred)?;
         }
         check_conjunction(root, schema, pointer)
-    })?;
+    };
+    walk(root, "", &mut judge)?;
+    // What stands where no keyword holds schemas is one by being referred to.
+    for target in referred.iter().filter(|target| !seen.contains(**target)) {
+        if let Some(schema) = root.pointer(target) {
+            walk(schema, target, &mut judge)?;
+        }
+    }
     check_productive(root)
 }
 
