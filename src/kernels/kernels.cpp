@@ -13,7 +13,9 @@ namespace candor::kernels {
 size_t matmul_scratch_bytes(int64_t n_in) {
   const auto n_units = static_cast<size_t>(ceil_div<int64_t>(n_in, kScratchDepth));
   const size_t n_prepared = std::max<size_t>(kScratchRows, n_units * kScratchSmallRows);
-  return std::max(kScratchTileBytes, kScratchUnitBytes + kScratchSumBytes + n_prepared * kScratchRowBytes);
+  const auto n_deep = static_cast<size_t>(ceil_div<int64_t>(n_in, kUnit));
+  const size_t tile_bytes = kScratchTileBytes + n_deep * kScratchTileUnitBytes;
+  return std::max(tile_bytes, kScratchUnitBytes + kScratchSumBytes + n_prepared * kScratchRowBytes);
 }
 
 size_t attend_partial_bytes(int32_t n_queries, int32_t head_dim) {

@@ -6,8 +6,11 @@
 #include "kernels/generic/unpack.inl.h"
 #include "kernels/generic/attend_pages.inl.h"
 #include "kernels/generic/attend.inl.h"
+#include "kernels/generic/row_tiles.inl.h"
 #include "kernels/isa/amx/split.inl.h"
-#include "kernels/isa/amx/matmul.inl.h"
+#include "kernels/isa/amx/tiles.inl.h"
+#include "kernels/isa/amx/matmul_super.inl.h"
+#include "kernels/isa/amx/matmul_bf16.inl.h"
 #include "kernels/isa/amx/attend.inl.h"
 #include "kernels/isa/amx/table.inl.h"
 // clang-format on

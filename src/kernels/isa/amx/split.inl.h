@@ -1,11 +1,18 @@
 // Weights of a super-block as exact int8 tiles: w = q * sub-scale is an integer of at most 13 bits, so 256 k of a row
-// need one float operation sequence, not one for each sub-scale. Two planes, w = 128 * high + low, low in [0, 127]; or
-// one where w fits a byte: Q2_K, and Q3_K as -w (its (-4) * (-32) = 128 is common). Rebased weights are bytes as they
-// are.
+// need one float operation sequence, not one for each sub-scale. Two planes, w = high << kShift + low; or one where w
+// fits a byte: Q2_K, and Q3_K as -w (its (-4) * (-32) = 128 is common). Rebased weights are bytes as they are.
+// Where q has no offset, the planes are q times the high and the low bits of the sub-scale: both products fit a byte,
+// so that one multiplication of 16 bits makes two of them.
 
 template <DType dtype>
-constexpr int kPlanes = dtype == DType::kQ2_K || dtype == DType::kQ3_K || BlockTraits<dtype>::kIsRebased ? 1 : 2;
-constexpr int kPlaneShift = 7;
+struct SplitTraits {
+  static constexpr bool kIsRebased = BlockTraits<dtype>::kIsRebased;
+  static constexpr bool kIsPaired = dtype == DType::kQ2_K || dtype == DType::kQ4_K || dtype == DType::kQ5_K;
+  static constexpr bool kIsNegated = dtype == DType::kQ3_K;
+  static constexpr int kPlanes = dtype == DType::kQ2_K || kIsNegated || kIsRebased ? 1 : 2;
+  static constexpr int kShift = kPlanes == 1 ? 0 : kIsPaired ? 3 : 7;
+  static constexpr int kZero = BlockTraits<dtype>::kIsWide ? 128 : BlockTraits<dtype>::kPacked.offset;
+};
 
 // Four tiles of 64 k each for a plane, and what the float operations need; d and m of a lane carry the signs.
 struct alignas(64) SuperTiles {
@@ -15,49 +22,82 @@ struct alignas(64) SuperTiles {
   float minus_m[16];  // -dmin
 };
 
+// A sub-scale of each row in both halves of its lane, in parts where products of parts are paired.
+struct SplitScale {
+  __m512i low;
+  __m512i high;
+};
+
 template <DType dtype>
-inline void split_group(const uint8_t* codes, __m512i scale, uint8_t* low_plane, uint8_t* high_plane) {
-  constexpr int kZero = BlockTraits<dtype>::kIsWide ? 128 : BlockTraits<dtype>::kPacked.offset;
-  const __m512i v = _mm512_loadu_si512(codes);
+inline __attribute__((always_inline)) SplitScale split_scale(const int32_t* scales) {
+  using Split = SplitTraits<dtype>;
+  const __m512i scale = _mm512_loadu_si512(scales);
+  __m512i both = _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(scale, 16));
+  if constexpr (Split::kIsNegated) both = _mm512_sub_epi16(_mm512_setzero_si512(), both);
+  if constexpr (!Split::kIsPaired || Split::kPlanes == 1) return {both, both};
+  return {_mm512_and_si512(both, _mm512_set1_epi16((1 << Split::kShift) - 1)), _mm512_srli_epi16(both, Split::kShift)};
+}
+
+// 4 k of 16 rows.
+template <DType dtype>
+inline __attribute__((always_inline)) void split_group(U8 codes, SplitScale scale, int group, SuperTiles& dst) {
+  using Split = SplitTraits<dtype>;
+  const __m512i v = codes.v;
+  if constexpr (Split::kIsPaired) {
+    _mm512_store_si512(dst.planes[0][group], _mm512_mullo_epi16(v, scale.low));
+    if constexpr (Split::kPlanes == 2) _mm512_store_si512(dst.planes[1][group], _mm512_mullo_epi16(v, scale.high));
+    return;
+  }
   const __m512i byte = _mm512_set1_epi16(0xff);
-  const __m512i zero = _mm512_set1_epi16(kZero);
-  const __m512i even = _mm512_mullo_epi16(_mm512_sub_epi16(_mm512_and_si512(v, byte), zero), scale);
-  const __m512i odd = _mm512_mullo_epi16(_mm512_sub_epi16(_mm512_srli_epi16(v, 8), zero), scale);
-  if constexpr (kPlanes<dtype> == 1) {
-    const __m512i w = _mm512_or_si512(_mm512_and_si512(even, byte), _mm512_slli_epi16(odd, 8));
-    _mm512_storeu_si512(low_plane, w);
+  const __m512i zero = _mm512_set1_epi16(Split::kZero);
+  const __m512i even = _mm512_mullo_epi16(_mm512_sub_epi16(_mm512_and_si512(v, byte), zero), scale.low);
+  const __m512i odd = _mm512_mullo_epi16(_mm512_sub_epi16(_mm512_srli_epi16(v, 8), zero), scale.low);
+  const __mmask64 odd_bytes = 0xaaaaaaaaaaaaaaaaull;
+  if constexpr (Split::kPlanes == 1) {
+    _mm512_store_si512(dst.planes[0][group], _mm512_mask_blend_epi8(odd_bytes, even, _mm512_slli_epi16(odd, 8)));
   } else {
-    const __m512i low_bits = _mm512_set1_epi16((1 << kPlaneShift) - 1);
-    const __m512i low_even = _mm512_and_si512(even, low_bits);
-    const __m512i low_odd = _mm512_slli_epi16(_mm512_and_si512(odd, low_bits), 8);
-    const __m512i high_even = _mm512_and_si512(_mm512_srai_epi16(even, kPlaneShift), byte);
-    const __m512i high_odd = _mm512_slli_epi16(_mm512_srai_epi16(odd, kPlaneShift), 8);
-    _mm512_storeu_si512(low_plane, _mm512_or_si512(low_even, low_odd));
-    _mm512_storeu_si512(high_plane, _mm512_or_si512(high_even, high_odd));
+    constexpr int kUp = 8 - Split::kShift;
+    const __m512i low = _mm512_mask_blend_epi8(odd_bytes, even, _mm512_slli_epi16(odd, 8));
+    const __m512i high =
+        _mm512_mask_blend_epi8(odd_bytes, _mm512_srli_epi16(even, Split::kShift), _mm512_slli_epi16(odd, kUp));
+    const __m512i low_bits = _mm512_set1_epi8((1 << Split::kShift) - 1);
+    _mm512_store_si512(dst.planes[0][group], _mm512_and_si512(low, low_bits));
+    _mm512_store_si512(dst.planes[1][group], high);
   }
 }
 
-template <DType dtype>
-inline void split_unit(const BlockUnit& src, SuperTiles& dst) {
+// Group g of the eight that begin at 32 k's number b, and those after it. low, high: where their codes begin.
+template <DType dtype, int g>
+inline __attribute__((always_inline)) void split_eight(const uint8_t* low, const uint8_t* high, const BlockUnit& unit,
+                                                       int b, const SplitScale* scales, SuperTiles& dst) {
+  constexpr int kPerScale = kUnit / 4 / BlockTraits<dtype>::kPacked.n_groups;
+  split_group<dtype>(unpack_group<dtype, g>(low, high, unit, b), scales[g / kPerScale], 8 * b + g, dst);
+  if constexpr (g < 7) split_eight<dtype, g + 1>(low, high, unit, b, scales, dst);
+}
+
+// header: room for what unpacking takes.
+template <DType dtype, class Ahead>
+inline void split_unit(const uint8_t* src, BlockUnit& header, SuperTiles& dst, Ahead& ahead) {
+  using Split = SplitTraits<dtype>;
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
-  constexpr bool kIsNegated = dtype == DType::kQ3_K;
-  constexpr int kGroups = kUnit / 4 / f.n_groups;  // groups of 4 k under one sub-scale
-  for (int j = 0; j < f.n_groups; ++j) {
-    const __m512i scale = _mm512_and_si512(_mm512_loadu_si512(src.scales[j]), _mm512_set1_epi32(0xffff));
-    __m512i both = _mm512_or_si512(scale, _mm512_slli_epi32(scale, 16));
-    if constexpr (kIsNegated) both = _mm512_sub_epi16(_mm512_setzero_si512(), both);
-    for (int g = j * kGroups; g < (j + 1) * kGroups; ++g) {
-      split_group<dtype>(src.codes[g], both, dst.planes[0][g], dst.planes[1][g]);
-    }
+  constexpr int kScales = f.n_groups * 32 / kUnit;  // of 32 k
+  unpack_header<dtype>(src, kUnit, header);
+  const uint8_t* low = src + unit_header_bytes(f, kUnit);
+  const uint8_t* high = low + low_plane_bytes(f, kUnit);
+  for (int b = 0; b < kUnit / 32; ++b) {
+    SplitScale scales[kScales];
+#pragma GCC unroll 2
+    for (int i = 0; i < kScales; ++i) scales[i] = split_scale<dtype>(header.scales[kScales * b + i]);
+    split_eight<dtype, 0>(low + 64 * f.low_bits * b, high + 64 * f.high_bits * b, header, b, scales, dst);
+    ahead.step();
   }
-  store(dst.d, mul(load(src.d[0]), splat(kIsNegated ? -1.0f : 1.0f)));
+  store(dst.d, mul(load(header.d[0]), splat(Split::kIsNegated ? -1.0f : 1.0f)));
   if constexpr (f.has_min) {
-    store(dst.minus_m, mul(load(src.m[0]), splat(-1.0f)));
-    std::memcpy(dst.min_pairs, src.min_pairs, sizeof(int32_t) * 16 * f.n_groups / 2);
+    store(dst.minus_m, load(header.minus_m));
+    std::memcpy(dst.min_pairs, header.min_pairs, sizeof(int32_t) * 16 * f.n_groups / 2);
   }
 }
 
-// header: room for what rebasing takes.
 template <DType dtype, class Ahead>
 inline void rebase_unit(const uint8_t* src, BlockUnit& header, SuperTiles& dst, Ahead& ahead) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;

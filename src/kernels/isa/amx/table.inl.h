@@ -1,37 +1,24 @@
 // The table on tile registers: products of many rows are tiles' work, the rest is that of AVX-512 with VNNI.
 // Tiles: AsmTiles, or EmulatedTiles in tests.
 
+// Of 32-blocks, whose sums are float operations every 32 k, tiles would gain nothing over the lanes.
 template <class Tiles>
-inline void multiply_blocks(const MatmulArgs& m) {
+inline void multiply_many(const MatmulArgs& m) {
   switch (m.shape.dtype) {
-    case DType::kQ8_0:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ8_0>>(m);
-    case DType::kQ4_0:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ4_0>>(m);
-    case DType::kQ4_1:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ4_1>>(m);
-    case DType::kQ5_0:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ5_0>>(m);
-    case DType::kQ5_1:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kQ5_1>>(m);
-    case DType::kIQ4_NL:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kIQ4_NL>>(m);
-    case DType::kMXFP4:
-      return multiply_all<Tiles, BlockProduct<Tiles, DType::kMXFP4>>(m);
     case DType::kQ2_K:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ2_K>>(m);
+      return multiply_super<Tiles, DType::kQ2_K>(m);
     case DType::kQ3_K:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ3_K>>(m);
+      return multiply_super<Tiles, DType::kQ3_K>(m);
     case DType::kQ4_K:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ4_K>>(m);
+      return multiply_super<Tiles, DType::kQ4_K>(m);
     case DType::kQ4_KFast:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ4_KFast>>(m);
+      return multiply_super<Tiles, DType::kQ4_KFast>(m);
     case DType::kQ5_K:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ5_K>>(m);
+      return multiply_super<Tiles, DType::kQ5_K>(m);
     case DType::kQ6_K:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kQ6_K>>(m);
+      return multiply_super<Tiles, DType::kQ6_K>(m);
     case DType::kIQ4_XS:
-      return multiply_all<Tiles, SuperProduct<Tiles, DType::kIQ4_XS>>(m);
+      return multiply_super<Tiles, DType::kIQ4_XS>(m);
     default:
       return avx512vnni_table()->matmul(m);
   }
@@ -39,10 +26,11 @@ inline void multiply_blocks(const MatmulArgs& m) {
 
 template <class Tiles>
 inline void multiply(const MatmulArgs& m) {
-  const bool is_whole = m.shape.n_in % 32 == 0;  // of bf16, a last tile of fewer k would add other zeros
-  if (m.n_rows < kTileMinRows || !is_whole) return avx512vnni_table()->matmul(m);
-  if (m.shape.dtype == DType::kBF16) return multiply_all<Tiles, HalfProduct<Tiles>>(m);
-  multiply_blocks<Tiles>(m);
+  if (m.shape.dtype == DType::kBF16 && m.n_rows >= kTileMinRowsBf16 && m.shape.n_in % 32 == 0) {
+    return multiply_bf16<Tiles>(m);
+  }
+  if (m.n_rows < kTileMinRows) return avx512vnni_table()->matmul(m);
+  multiply_many<Tiles>(m);
 }
 
 template <class Tiles>

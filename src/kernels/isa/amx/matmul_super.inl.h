@@ -1,0 +1,240 @@
+// Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
+// outputs. Those of a block of rows are done between the tile operations of the next block, which run beside them.
+
+constexpr int64_t kFewRowsPanels = 4;  // of few rows: what they touch stays in the first cache
+constexpr int32_t kFewTileRows = 128;
+
+struct SuperScratch {
+  SuperTiles units[2];  // in turn: the float operations of the last are not done when the next is made
+  BlockUnit header;
+  TileSums sums[2];
+  alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
+};
+
+// What the rows of a chunk bring besides the codes of whole tiles; after the rest of the scratch.
+static_assert(sizeof(SuperScratch) <= kScratchTileBytes);
+
+class SuperRows {
+ public:
+  SuperRows(std::byte* scratch, int64_t n_in)
+      : pairs_(reinterpret_cast<int32_t*>(scratch)),
+        scales_(reinterpret_cast<float*>(pairs(n_in / kUnit))),
+        last_(reinterpret_cast<std::byte*>(scales(n_in / kUnit))) {}
+
+  // Sums of x of two sub-scale groups, kMostPairs a row.
+  int32_t* pairs(int64_t unit) const { return pairs_ + unit * kTileChunkRows * kMostPairs; }
+  float* scales(int64_t unit) const { return scales_ + unit * kTileChunkRows; }
+  // [16][kUnit] codes of the rows past the last whole tile, then zeros.
+  std::byte* last(int64_t unit) const { return last_ + unit * kTileRows16 * kUnit; }
+
+  // Rows [first_row, first_row + n_rows).
+  template <DType dtype>
+  void prepare(const MatmulArgs& m, int32_t first_row, int32_t n_rows) const {
+    const RowLayout layout(dtype, m.shape.n_in);
+    const int64_t n_units = m.shape.n_in / kUnit;
+    const int32_t n_whole = n_rows / kTileRows16 * kTileRows16;
+    const std::byte* row = m.activations + static_cast<size_t>(first_row) * layout.stride;
+    if (n_whole < n_rows) std::memset(last_, 0, static_cast<size_t>(n_units) * kTileRows16 * kUnit);
+    for (int32_t r = 0; r < n_rows; ++r, row += layout.stride) {
+      for (int64_t u = 0; u < n_units; ++u) {
+        std::memcpy(scales(u) + r, row + layout.scales + sizeof(float) * static_cast<size_t>(u), sizeof(float));
+        prepare_pairs<dtype>(row + layout.sums + 32 * u, pairs(u) + kMostPairs * r);
+        if (r >= n_whole) std::memcpy(last(u) + (r - n_whole) * kUnit, row + u * kUnit, kUnit);
+      }
+    }
+  }
+
+  static constexpr int32_t kMostPairs = 8;
+
+ private:
+  // sums: 16 of 16 k.
+  template <DType dtype>
+  static void prepare_pairs(const std::byte* sums, int32_t* pairs) {
+    constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+    const __m256i sixteens = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums));
+    if constexpr (f.has_min && f.n_groups == 16) _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), sixteens);
+    if constexpr (f.has_min && f.n_groups == 8) {
+      const __m256i groups = _mm256_madd_epi16(sixteens, _mm256_set1_epi16(1));
+      _mm_store_si128(reinterpret_cast<__m128i*>(pairs), _mm256_cvtepi32_epi16(groups));
+    }
+  }
+
+  int32_t* pairs_;
+  float* scales_;
+  std::byte* last_;
+};
+
+// The float operations of a block of rows of a panel, in kSteps pieces. Rows past the last are computed too, in vain.
+template <DType dtype>
+class SuperFinish {
+ public:
+  static constexpr int kSteps = kUnit / 64;
+
+  SuperFinish() = default;
+  SuperFinish(const SuperTiles& unit, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
+              int32_t n_rows)
+      : unit_(&unit), pairs_(pairs), scales_(scales), sums_(sums.sums[0]), acc_(acc), n_(n_rows) {}
+
+  inline __attribute__((always_inline)) void step() {
+    if (next_ >= n_) return;
+    const int32_t* low = sums_ + next_ / kTileRows16 * (Split::kPlanes * kTileRows16 * 16) + next_ % kTileRows16 * 16;
+    finish(low, pairs_ + 8 * next_, scales_ + next_, acc_ + 16 * next_);
+    next_ += kPiece;
+  }
+  void all() {
+    while (next_ < n_) step();
+  }
+
+ private:
+  using Split = SplitTraits<dtype>;
+  static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
+  static constexpr int kPairs = kPacked.has_min ? kPacked.n_groups / 2 : 0;
+  static constexpr int32_t kPiece = 64 / Split::kPlanes / kSteps;  // rows; of the largest block
+
+  inline __attribute__((always_inline)) void finish(const int32_t* low, const int32_t* pairs, const float* scales,
+                                                    float* acc) const {
+    const F32 d = load(unit_->d);
+    I32 min_pairs[kPairs + 1];
+    F32 minus_m = d;
+    if constexpr (kPacked.has_min) {
+      minus_m = load(unit_->minus_m);
+#pragma GCC unroll 8
+      for (int p = 0; p < kPairs; ++p) min_pairs[p] = load_i(unit_->min_pairs[p]);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kPiece; ++r) {
+      I32 total = load_i(low + 16 * r);
+      if constexpr (Split::kPlanes == 2) {
+        total = add_i(total, shl_i<Split::kShift>(load_i(low + 16 * (kTileRows16 + r))));
+      }
+      F32 u = mul(d, to_f32(total));
+      if constexpr (kPacked.has_min) {
+        I32 mins = splat_i(0);
+#pragma GCC unroll 8
+        for (int p = 0; p < kPairs; ++p) mins = dot2(mins, min_pairs[p], pairs[8 * r + p]);
+        u = fma(d, to_f32(total), mul(minus_m, to_f32(mins)));
+      }
+      store(acc + 16 * r, fma_scalar(u, scales + r, load(acc + 16 * r)));
+    }
+  }
+
+  const SuperTiles* unit_ = nullptr;
+  const int32_t* pairs_ = nullptr;
+  const float* scales_ = nullptr;
+  const int32_t* sums_ = nullptr;
+  float* acc_ = nullptr;
+  int32_t n_ = 0;
+  int32_t next_ = 0;
+};
+
+template <class Tiles, DType dtype>
+class SuperWalk {
+ public:
+  SuperWalk(Tiles& tiles, const MatmulArgs& m)
+      : tiles_(tiles),
+        m_(m),
+        stride_(encoded_row_bytes(Encoding::kQ8x256, m.shape.n_in)),
+        s_(*reinterpret_cast<SuperScratch*>(m.scratch)),
+        rows_(m.scratch + sizeof(SuperScratch), m.shape.n_in) {}
+
+  // Rows [first_row, first_row + n_rows), at most kTileChunkRows, of all panels.
+  void chunk(int32_t first_row, int32_t n_rows) {
+    first_row_ = first_row;
+    n_rows_ = n_rows;
+    rows_.prepare<dtype>(m_, first_row, n_rows);
+    const int64_t n_most = n_rows > kFewTileRows ? kGroupPanels : kFewRowsPanels;
+    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += n_most) {
+      const int64_t left = m_.panel_end - p;
+      group(p, left < n_most ? left : n_most);
+    }
+  }
+
+ private:
+  using Split = SplitTraits<dtype>;
+  static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
+  static constexpr int kN = Split::kPlanes;
+  static constexpr TileDot kDot = Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
+  static constexpr int kSteps = SuperFinish<dtype>::kSteps;
+
+  void group(int64_t panel, int64_t n_panels) {
+    const size_t stride = panel_bytes(m_.shape);
+    const auto* src = reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(panel) * stride;
+    for (int64_t i = 0; i < n_panels; ++i) {
+      std::memset(s_.acc[i], 0, static_cast<size_t>(n_rows_) * sizeof s_.acc[0][0]);
+    }
+    for (int64_t u = 0; u < m_.shape.n_in / kUnit; ++u, src += unit_bytes(kPacked, kUnit)) {
+      for (int64_t i = 0; i < n_panels; ++i) {
+        SuperTiles& unit = s_.units[unit_turn_];
+        unit_turn_ = 1 - unit_turn_;
+        unpack(src + static_cast<size_t>(i) * stride, unit);
+        blocks<4 / kN>(unit, u, 0, s_.acc[i][0]);
+      }
+    }
+    waiting_.all();
+    store_rows(m_, panel, n_panels, first_row_, n_rows_, s_.acc);
+  }
+
+  void unpack(const uint8_t* src, SuperTiles& unit) {
+    auto ahead = ahead_of<dtype>(src, kUnit);
+    if constexpr (Split::kIsRebased) {
+      rebase_unit<dtype>(src, s_.header, unit, ahead);
+    } else {
+      split_unit<dtype>(src, s_.header, unit, ahead);
+    }
+  }
+
+  // Rows from `first` on at unit u, n tiles of 16 at a time, then fewer. acc: of row 0.
+  template <int n>
+  void blocks(const SuperTiles& unit, int64_t u, int32_t first, float* acc) {
+    constexpr int32_t kRows = n * kTileRows16;
+    const std::byte* codes = m_.activations + static_cast<size_t>(first_row_) * stride_ + u * kUnit;
+    for (; first + kRows <= n_rows_; first += kRows) {
+      block<n>(unit, {codes + static_cast<size_t>(first) * stride_, stride_}, u, {first, kRows}, acc);
+    }
+    if constexpr (n > 1) {
+      blocks<n / 2>(unit, u, first, acc);
+    } else if (first < n_rows_) {
+      block<1>(unit, {rows_.last(u), kUnit}, u, {first, n_rows_ - first}, acc);
+    }
+  }
+
+  struct BlockRows {
+    int32_t first;
+    int32_t n;
+  };
+
+  template <int n>
+  void block(const SuperTiles& unit, TileOperand a, int64_t u, BlockRows rows, float* acc) {
+    zero_sums<Tiles, n * kN>(tiles_);
+    for (int i = 0; i < kSteps; ++i) {
+      tiles_.template load<6>(unit.planes[0][16 * i], 64);
+      if constexpr (kN == 2) tiles_.template load<7>(unit.planes[1][16 * i], 64);
+      tile_step<Tiles, kDot, n, kN>(tiles_, a.data + 64 * i, a.stride);
+      waiting_.step();
+    }
+    sums_turn_ = 1 - sums_turn_;
+    store_sums<Tiles, n * kN>(tiles_, s_.sums[sums_turn_].sums[0]);
+    waiting_ = SuperFinish<dtype>(unit, rows_.pairs(u) + SuperRows::kMostPairs * rows.first,
+                                  rows_.scales(u) + rows.first, s_.sums[sums_turn_], acc + 16 * rows.first, rows.n);
+  }
+
+  Tiles& tiles_;
+  const MatmulArgs& m_;
+  size_t stride_;  // of rows
+  SuperScratch& s_;
+  SuperRows rows_;
+  int32_t first_row_ = 0;
+  int32_t n_rows_ = 0;
+  SuperFinish<dtype> waiting_;
+  int unit_turn_ = 0;
+  int sums_turn_ = 0;
+};
+
+template <class Tiles, DType dtype>
+inline void multiply_super(const MatmulArgs& m) {
+  Tiles tiles(kDeepTiles);
+  SuperWalk<Tiles, dtype> walk(tiles, m);
+  for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
+    walk.chunk(row, m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows);
+  }
+}

@@ -1,0 +1,85 @@
+// What products on tile registers share. Each format has a walk of its own over the panels and rows (matmul_*.inl.h): a
+// panel's unit becomes tiles once and serves all rows of a chunk, a few panels are walked together. Bits:
+// docs/numerics.md; integer sums are exact, and the order of a bf16 product is the tile's own.
+
+constexpr int32_t kTileChunkRows = 512;  // of one unpacking
+constexpr int64_t kGroupPanels = 8;      // walked together
+constexpr int32_t kTileMinRows = 25;     // fewer rows are the lanes' work
+constexpr int32_t kTileMinRowsBf16 = 7;
+
+// Sums of at most four tiles, as [row][16].
+struct alignas(64) TileSums {
+  int32_t sums[4][kTileRows16 * 16];
+};
+
+// Rows of the left operand, from one k on.
+struct TileOperand {
+  const std::byte* data;
+  size_t stride;
+};
+
+enum class TileDot { kSigned, kUnsigned, kBf16 };
+
+template <class Tiles, TileDot dot, int c, int a, int b>
+inline void tile_dot(Tiles& tiles) {
+  if constexpr (dot == TileDot::kSigned) tiles.template dot_signed<c, a, b>();
+  if constexpr (dot == TileDot::kUnsigned) tiles.template dot_unsigned<c, a, b>();
+  if constexpr (dot == TileDot::kBf16) tiles.template dot_bf16<c, a, b>();
+}
+
+// One step of k for row tiles r .. n - 1: b (planes in 6 and 7) is loaded. Sum (row tile, plane) is r * planes + plane.
+template <class Tiles, TileDot dot, int n, int n_planes, int r = 0>
+inline void tile_step(Tiles& tiles, const std::byte* a, size_t stride) {
+  constexpr int kA = 4 + r % 2;
+  tiles.template load<kA>(a + static_cast<size_t>(r * kTileRows16) * stride, stride);
+  tile_dot<Tiles, dot, r * n_planes, kA, 6>(tiles);
+  if constexpr (n_planes == 2) tile_dot<Tiles, dot, r * n_planes + 1, kA, 7>(tiles);
+  if constexpr (r + 1 < n) tile_step<Tiles, dot, n, n_planes, r + 1>(tiles, a, stride);
+}
+
+template <class Tiles, int n, int i = 0>
+inline void zero_sums(Tiles& tiles) {
+  tiles.template zero<i>();
+  if constexpr (i + 1 < n) zero_sums<Tiles, n, i + 1>(tiles);
+}
+// sums: tiles of 16 rows of 16, one after another.
+template <class Tiles, int n, int i = 0>
+inline void load_sums(Tiles& tiles, const float* sums) {
+  tiles.template load<i>(sums + i * kTileRows16 * 16, 64);
+  if constexpr (i + 1 < n) load_sums<Tiles, n, i + 1>(tiles, sums);
+}
+template <class Tiles, int n, class T, int i = 0>
+inline void store_sums(Tiles& tiles, T* sums) {
+  tiles.template store<i>(sums + i * kTileRows16 * 16, 64);
+  if constexpr (i + 1 < n) store_sums<Tiles, n, T, i + 1>(tiles, sums);
+}
+
+constexpr int32_t kRowsAhead = 8;
+
+// acc: [n_panels] sums of a panel's rows. Row by row, as the panels' outputs lie side by side there; rows are far
+// apart, so their lines are asked for before.
+inline void store_rows(const MatmulArgs& m, int64_t panel, int64_t n_panels, int32_t first_row, int32_t n_rows,
+                       const float (*acc)[kTileChunkRows][16]) {
+  float* dst = m.dst + first_row * m.dst_stride + panel * kPanelRows;
+  for (int32_t r = 0; r < n_rows; ++r, dst += m.dst_stride) {
+    if (r + kRowsAhead < n_rows) {
+      for (int64_t i = 0; i < n_panels; ++i) {
+        prefetch(dst + kRowsAhead * m.dst_stride + i * kPanelRows);
+      }
+    }
+    for (int64_t i = 0; i < n_panels; ++i) {
+      store_part(dst + i * kPanelRows, m.shape.n_out - (panel + i) * kPanelRows, load(acc[i][r]));
+    }
+  }
+}
+
+// walk.group(first row, n_rows, panel, n_panels) for all rows and panels.
+template <class Walk>
+inline void walk_groups(Walk& walk, const MatmulArgs& m) {
+  for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
+    const int32_t n_rows = m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows;
+    for (int64_t p = m.panel_begin; p < m.panel_end; p += kGroupPanels) {
+      walk.group(row, n_rows, p, m.panel_end - p < kGroupPanels ? m.panel_end - p : kGroupPanels);
+    }
+  }
+}
