@@ -118,16 +118,10 @@ inline U8 high_field(U8 h) {
   return at < 4 ? move_bits<0, 4>(two) : two;
 }
 
-// Group g of the 8 that one vector of the plane of single bits covers. low, high: where these 8 begin, 32 k's number b
-// of the unit.
+// Group g of the 8 that one vector of the plane of single bits covers. low, high: where these 8 begin.
 template <DType dtype, int g>
-inline U8 unpack_group(const uint8_t* low, const uint8_t* high, const BlockUnit& unit, int b) {
+inline U8 unpack_codes_group(const uint8_t* low, const uint8_t* high) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
-  if constexpr (BlockTraits<dtype>::kIsRebased) {
-    constexpr bool kIsHigh = g % 2 == 1;
-    return rebase<kIsHigh>(load_u(low + 64 * (g / 2)), load_i(unit.scales[kIsHigh ? 8 + b : b]),
-                           load_i(unit.min_pairs[b]));
-  }
   constexpr int kLowPer = 8 / f.low_bits;
   constexpr int kLowAt = f.low_bits * (g % kLowPer);
   const U8 l = load_u(low + 64 * (g / kLowPer));
@@ -137,6 +131,18 @@ inline U8 unpack_group(const uint8_t* low, const uint8_t* high, const BlockUnit&
     constexpr int kHighPer = 8 / f.high_bits;
     const U8 h = load_u(high + 64 * (g / kHighPer));
     return merge_low<f.low_bits>(move_bits<kLowAt, 0>(l), high_field<f, f.high_bits*(g % kHighPer)>(h));
+  }
+}
+
+// The same of any format: rebased codes become weights. b: 32 k's number of the unit.
+template <DType dtype, int g>
+inline U8 unpack_group(const uint8_t* low, const uint8_t* high, const BlockUnit& unit, int b) {
+  if constexpr (BlockTraits<dtype>::kIsRebased) {
+    constexpr bool kIsHigh = g % 2 == 1;
+    return rebase<kIsHigh>(load_u(low + 64 * (g / 2)), load_i(unit.scales[kIsHigh ? 8 + b : b]),
+                           load_i(unit.min_pairs[b]));
+  } else {
+    return unpack_codes_group<dtype, g>(low, high);
   }
 }
 
@@ -157,21 +163,24 @@ inline void unpack_codes(const uint8_t* src, int n_k, const BlockUnit& unit, uin
   }
 }
 
+// Pair p of the mins of Q4_K and Q5_K; bytes: pair p of the sub-scale bytes at s.
+inline I32 min_pair_k45(const uint8_t* s, int p, I32 bytes) {
+  const I32 nibbles = widen_u8_pairs(s + 32 * (4 + p % 2));
+  const I32 low = and_i(p < 2 ? nibbles : shr_i<4>(nibbles), splat_i(0x000f000f));
+  return or_i(and_i(shr_i<2>(bytes), splat_i(0x00300030)), low);
+}
+
 template <int bias_shift>
 inline void unpack_scales_k45(const uint8_t* s, BlockUnit& dst) {
   const I32 low_half = splat_i(0xffff);
   const I32 six = splat_i(0x003f003f);
-  const I32 high_two = splat_i(0x00300030);
-  const I32 four = splat_i(0x000f000f);
   for (int p = 0; p < 4; ++p) {
     const I32 bytes = widen_u8_pairs(s + 32 * p);
     const I32 scales = and_i(bytes, six);
     store_i(dst.scales[2 * p], and_i(scales, low_half));
     store_i(dst.scales[2 * p + 1], shr_i<16>(scales));
     store_i(dst.bias_pairs[p], shl_i<bias_shift>(scales));
-    const I32 nibbles = widen_u8_pairs(s + 32 * (4 + p % 2));
-    const I32 low = and_i(p < 2 ? nibbles : shr_i<4>(nibbles), four);
-    store_i(dst.min_pairs[p], or_i(and_i(shr_i<2>(bytes), high_two), low));
+    store_i(dst.min_pairs[p], min_pair_k45(s, p, bytes));
   }
 }
 

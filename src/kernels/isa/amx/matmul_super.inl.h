@@ -178,6 +178,8 @@ class SuperWalk {
     auto ahead = ahead_of<dtype>(src, kUnit);
     if constexpr (Split::kIsRebased) {
       rebase_unit<dtype>(src, s_.header, unit, ahead);
+    } else if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
+      split_unit_k45<dtype>(src, unit, ahead);
     } else {
       split_unit<dtype>(src, s_.header, unit, ahead);
     }

@@ -68,11 +68,41 @@ inline __attribute__((always_inline)) void split_group(U8 codes, SplitScale scal
 
 // Group g of the eight that begin at 32 k's number b, and those after it. low, high: where their codes begin.
 template <DType dtype, int g>
-inline __attribute__((always_inline)) void split_eight(const uint8_t* low, const uint8_t* high, const BlockUnit& unit,
-                                                       int b, const SplitScale* scales, SuperTiles& dst) {
+inline __attribute__((always_inline)) void split_eight(const uint8_t* low, const uint8_t* high, int b,
+                                                       const SplitScale* scales, SuperTiles& dst) {
   constexpr int kPerScale = kUnit / 4 / BlockTraits<dtype>::kPacked.n_groups;
-  split_group<dtype>(unpack_group<dtype, g>(low, high, unit, b), scales[g / kPerScale], 8 * b + g, dst);
-  if constexpr (g < 7) split_eight<dtype, g + 1>(low, high, unit, b, scales, dst);
+  split_group<dtype>(unpack_codes_group<dtype, g>(low, high), scales[g / kPerScale], 8 * b + g, dst);
+  if constexpr (g < 7) split_eight<dtype, g + 1>(low, high, b, scales, dst);
+}
+
+// Q4_K and Q5_K, whose sub-scales stay in registers.
+template <DType dtype, class Ahead>
+inline void split_unit_k45(const uint8_t* src, SuperTiles& dst, Ahead& ahead) {
+  using Split = SplitTraits<dtype>;
+  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
+  const uint8_t* scales = src + scales_offset(f);
+  const uint8_t* low = src + unit_header_bytes(f, kUnit);
+  const uint8_t* high = low + low_plane_bytes(f, kUnit);
+  const __m512i first_twice = _mm512_set1_epi32(0x01000100);  // bytes of a lane
+  const __m512i second_twice = _mm512_set1_epi32(0x03020302);
+  const __m512i lanes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+  const __m512i low_bits = _mm512_set1_epi16((1 << Split::kShift) - 1);
+  for (int p = 0; p < kUnit / 64; ++p) {
+    const I32 bytes = widen_u8_pairs(scales + 32 * p);
+    store_i(dst.min_pairs[p], min_pair_k45(scales, p, bytes));
+    const __m512i six = _mm512_and_si512(bytes, _mm512_set1_epi16(63));
+    const __m512i a = _mm512_shuffle_epi8(six, _mm512_add_epi8(lanes, first_twice));
+    const __m512i b = _mm512_shuffle_epi8(six, _mm512_add_epi8(lanes, second_twice));
+    const SplitScale first = {_mm512_and_si512(a, low_bits), _mm512_srli_epi16(a, Split::kShift)};
+    const SplitScale second = {_mm512_and_si512(b, low_bits), _mm512_srli_epi16(b, Split::kShift)};
+    split_eight<dtype, 0>(low + 128 * f.low_bits * p, high + 128 * f.high_bits * p, 2 * p, &first, dst);
+    ahead.step();
+    split_eight<dtype, 0>(low + 64 * f.low_bits * (2 * p + 1), high + 64 * f.high_bits * (2 * p + 1), 2 * p + 1,
+                          &second, dst);
+    ahead.step();
+  }
+  store(dst.d, load_f16(src));
+  store(dst.minus_m, mul(load_f16(src + 32), splat(-1.0f)));
 }
 
 // header: room for what unpacking takes.
@@ -88,7 +118,7 @@ inline void split_unit(const uint8_t* src, BlockUnit& header, SuperTiles& dst, A
     SplitScale scales[kScales];
 #pragma GCC unroll 2
     for (int i = 0; i < kScales; ++i) scales[i] = split_scale<dtype>(header.scales[kScales * b + i]);
-    split_eight<dtype, 0>(low + 64 * f.low_bits * b, high + 64 * f.high_bits * b, header, b, scales, dst);
+    split_eight<dtype, 0>(low + 64 * f.low_bits * b, high + 64 * f.high_bits * b, b, scales, dst);
     ahead.step();
   }
   store(dst.d, mul(load(header.d[0]), splat(Split::kIsNegated ? -1.0f : 1.0f)));
