@@ -102,7 +102,7 @@ TEST_F(matmul, every_instruction_set_and_number_of_rows_gives_the_bits_of_portab
   constexpr int32_t kMost = 83;
   constexpr int32_t kOut = 150;
   const auto tables = tested_tables();
-  std::vector<int32_t> row_counts = {24, 25, kMost};
+  std::vector<int32_t> row_counts = {24, 25, 33, 48, kMost};
   for (int32_t m = 1; m < 20; ++m) row_counts.push_back(m);
   for (const DType dtype : kAllFormats) {
     const Problem problem(dtype, kOut, columns_of(dtype), kMost, *tables.front());
@@ -113,6 +113,20 @@ TEST_F(matmul, every_instruction_set_and_number_of_rows_gives_the_bits_of_portab
         const auto difference = first_difference(expected, problem.run(*table, 0, m));
         ASSERT_EQ(difference, -1) << table->name << " " << dtype_info(dtype).name << " M = " << m;
       }
+    }
+  }
+}
+
+TEST_F(matmul, more_rows_than_are_walked_at_once_change_nothing) {
+  constexpr int32_t kRows = 530;  // tile registers walk 512, lanes 256
+  constexpr int64_t kOut = 150;
+  const auto tables = tested_tables();
+  for (const DType dtype : {DType::kQ2_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kBF16}) {
+    const Problem problem(dtype, kOut, columns_of(dtype), kRows, *tables.front());
+    const std::vector<float> expected = problem.run(*tables.front(), 0, kRows);
+    for (const KernelTable* table : tables) {
+      ASSERT_EQ(first_difference(expected, problem.run(*table, 0, kRows)), -1)
+          << table->name << " " << dtype_info(dtype).name;
     }
   }
 }

@@ -175,13 +175,14 @@ class SuperWalk {
   }
 
   void unpack(const uint8_t* src, SuperTiles& unit) {
-    auto ahead = ahead_of<dtype>(src, kUnit);
+    const size_t n_bytes = unit_bytes(kPacked, kUnit);
+    ahead_ = Ahead(src + n_bytes, n_bytes, 1, 0, 1);
     if constexpr (Split::kIsRebased) {
-      rebase_unit<dtype>(src, s_.header, unit, ahead);
+      rebase_unit<dtype>(src, s_.header, unit, ahead_);
     } else if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
-      split_unit_k45<dtype>(src, unit, ahead);
+      split_unit_k45<dtype>(src, unit, ahead_);
     } else {
-      split_unit<dtype>(src, s_.header, unit, ahead);
+      split_unit<dtype>(src, s_.header, unit, ahead_);
     }
   }
 
@@ -213,6 +214,7 @@ class SuperWalk {
       if constexpr (kN == 2) tiles_.template load<7>(unit.planes[1][16 * i], 64);
       tile_step<Tiles, kDot, n, kN>(tiles_, a.data + 64 * i, a.stride);
       waiting_.step();
+      ahead_.step();
     }
     sums_turn_ = 1 - sums_turn_;
     store_sums<Tiles, n * kN>(tiles_, s_.sums[sums_turn_].sums[0]);
@@ -227,6 +229,8 @@ class SuperWalk {
   SuperRows rows_;
   int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
+  using Ahead = LinesAhead<ahead_lines(unit_bytes(kPacked, kUnit), kUnit / 32 + kSteps)>;
+  Ahead ahead_{nullptr, 0, 1, 0, 1};  // lines of the panel's next unit
   SuperFinish<dtype> waiting_;
   int unit_turn_ = 0;
   int sums_turn_ = 0;

@@ -4,7 +4,7 @@
 
 constexpr int32_t kTileChunkRows = 512;  // of one unpacking
 constexpr int64_t kGroupPanels = 8;      // walked together
-constexpr int32_t kTileMinRows = 25;     // fewer rows are the lanes' work
+constexpr int32_t kTileMinRows = 33;     // fewer rows are the lanes' work
 constexpr int32_t kTileMinRowsBf16 = 7;
 
 // Sums of at most four tiles, as [row][16].
