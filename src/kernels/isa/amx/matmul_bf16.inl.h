@@ -91,5 +91,10 @@ template <class Tiles>
 inline void multiply_bf16(const MatmulArgs& m) {
   Tiles tiles(kDeepTiles);
   HalfWalk<Tiles> walk(tiles, m);
-  walk_groups(walk, m);
+  for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
+    const int32_t n_rows = m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows;
+    for (int64_t p = m.panel_begin; p < m.panel_end; p += kGroupPanels) {
+      walk.group(row, n_rows, p, m.panel_end - p < kGroupPanels ? m.panel_end - p : kGroupPanels);
+    }
+  }
 }

@@ -11,9 +11,9 @@ struct SuperScratch {
   alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
 };
 
-// What the rows of a chunk bring besides the codes of whole tiles; after the rest of the scratch.
 static_assert(sizeof(SuperScratch) <= kScratchTileBytes);
 
+// What the rows of a chunk bring besides the codes of whole tiles; after the rest of the scratch.
 class SuperRows {
  public:
   SuperRows(std::byte* scratch, int64_t n_in)
@@ -78,7 +78,7 @@ class SuperFinish {
   inline __attribute__((always_inline)) void step() {
     if (next_ >= n_) return;
     const int32_t* low = sums_ + next_ / kTileRows16 * (Split::kPlanes * kTileRows16 * 16) + next_ % kTileRows16 * 16;
-    finish(low, pairs_ + 8 * next_, scales_ + next_, acc_ + 16 * next_);
+    finish(low, pairs_ + SuperRows::kMostPairs * next_, scales_ + next_, acc_ + 16 * next_);
     next_ += kPiece;
   }
   void all() {
@@ -111,7 +111,7 @@ class SuperFinish {
       if constexpr (kPacked.has_min) {
         I32 mins = splat_i(0);
 #pragma GCC unroll 8
-        for (int p = 0; p < kPairs; ++p) mins = dot2(mins, min_pairs[p], pairs[8 * r + p]);
+        for (int p = 0; p < kPairs; ++p) mins = dot2(mins, min_pairs[p], pairs[SuperRows::kMostPairs * r + p]);
         u = fma(d, to_f32(total), mul(minus_m, to_f32(mins)));
       }
       store(acc + 16 * r, fma_scalar(u, scales + r, load(acc + 16 * r)));

@@ -72,14 +72,3 @@ inline void store_rows(const MatmulArgs& m, int64_t panel, int64_t n_panels, int
     }
   }
 }
-
-// walk.group(first row, n_rows, panel, n_panels) for all rows and panels.
-template <class Walk>
-inline void walk_groups(Walk& walk, const MatmulArgs& m) {
-  for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
-    const int32_t n_rows = m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows;
-    for (int64_t p = m.panel_begin; p < m.panel_end; p += kGroupPanels) {
-      walk.group(row, n_rows, p, m.panel_end - p < kGroupPanels ? m.panel_end - p : kGroupPanels);
-    }
-  }
-}
