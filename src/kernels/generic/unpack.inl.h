@@ -287,12 +287,3 @@ inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahea
   unpack_header<dtype>(src, n_k, dst);
   unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, dst.codes, ahead);
 }
-
-// The unit that follows in the panel, all of it asked for while this one is unpacked.
-template <DType dtype>
-inline auto ahead_of(const uint8_t* src, int n_k) {
-  constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
-  constexpr int kSteps = kUnit / 32;
-  const size_t n_bytes = unit_bytes(f, n_k);
-  return LinesAhead<ahead_lines(unit_bytes(f, kUnit), kSteps)>(src + n_bytes, n_bytes, 1, 0, 1);
-}

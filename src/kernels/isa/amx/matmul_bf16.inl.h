@@ -1,11 +1,11 @@
 // Products with bf16 on tile registers: a packed panel is the right operand as it lies.
 
 struct HalfScratch {
-  alignas(64) std::byte last[kTileRows16][2 * kUnit];  // of the rows past the last whole tile, then zeros
   alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
 };
 static_assert(sizeof(HalfScratch) <= kScratchTileBytes);
 
+// REQUIRES: n_in is a multiple of 32.
 template <class Tiles>
 class HalfWalk {
  public:
@@ -13,54 +13,71 @@ class HalfWalk {
       : tiles_(tiles),
         m_(m),
         stride_(encoded_row_bytes(Encoding::kBf16, m.shape.n_in)),
-        s_(*reinterpret_cast<HalfScratch*>(m.scratch)) {}
+        s_(*reinterpret_cast<HalfScratch*>(m.scratch)),
+        last_(m.scratch + sizeof(HalfScratch)) {}
 
-  // Rows [first_row, first_row + n_rows), at most kTileChunkRows, of n_panels panels from `panel`.
-  void group(int32_t first_row, int32_t n_rows, int64_t panel, int64_t n_panels) {
-    const size_t stride = panel_bytes(m_.shape);
-    const auto* src = reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(panel) * stride;
-    const std::byte* halves =
-        m_.activations + static_cast<size_t>(first_row) * stride_ + encoded_halves_offset(m_.shape.n_in);
-    const int32_t n_padded = (n_rows + kTileRows16 - 1) / kTileRows16 * kTileRows16;
+  // Rows [first_row, first_row + n_rows), at most kTileChunkRows, of all panels.
+  void chunk(int32_t first_row, int32_t n_rows) {
+    halves_ = m_.activations + static_cast<size_t>(first_row) * stride_ + encoded_halves_offset(m_.shape.n_in);
+    first_row_ = first_row;
     n_rows_ = n_rows;
-    std::memset(s_.last, 0, sizeof s_.last);
-    for (int64_t i = 0; i < n_panels; ++i) {
-      std::memset(s_.acc[i], 0, static_cast<size_t>(n_padded) * sizeof s_.acc[0][0]);
+    copy_last();
+    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += kGroupPanels) {
+      group(p, m_.panel_end - p < kGroupPanels ? m_.panel_end - p : kGroupPanels);
     }
-    for (int64_t k = 0; k < m_.shape.n_in; k += kUnit, src += 32 * kUnit) {
-      const int n_k = static_cast<int>(m_.shape.n_in - k < kUnit ? m_.shape.n_in - k : kUnit);
-      const std::byte* rows = halves + 2 * k;
-      copy_last(rows, n_k);
-      for (int64_t i = 0; i < n_panels; ++i)
-        blocks<4>({src + static_cast<size_t>(i) * stride, n_k}, rows, 0, s_.acc[i][0]);
-    }
-    store_rows(m_, panel, n_panels, first_row, n_rows, s_.acc);
   }
 
  private:
   struct Unit {
     const uint8_t* halves;  // [n_k / 2][16] pairs
-    int n_k;                // a multiple of 32
+    int64_t k;
+    int n_k;  // a multiple of 32
   };
 
-  void copy_last(const std::byte* rows, int n_k) {
+  static constexpr size_t kLastStride = sizeof(uint16_t) * kUnit;
+
+  std::byte* last(int64_t k) const { return last_ + k / kUnit * kTileRows16 * static_cast<int64_t>(kLastStride); }
+  int columns_of(int64_t k) const { return static_cast<int>(m_.shape.n_in - k < kUnit ? m_.shape.n_in - k : kUnit); }
+
+  void copy_last() {
     const int32_t n_whole = n_rows_ / kTileRows16 * kTileRows16;
-    for (int32_t r = n_whole; r < n_rows_; ++r) {
-      std::memcpy(s_.last[r - n_whole], rows + static_cast<size_t>(r) * stride_, static_cast<size_t>(2 * n_k));
+    if (n_whole == n_rows_) return;
+    for (int64_t k = 0; k < m_.shape.n_in; k += kUnit) {
+      std::memset(last(k), 0, kTileRows16 * kLastStride);
+      for (int32_t r = n_whole; r < n_rows_; ++r) {
+        std::memcpy(last(k) + static_cast<size_t>(r - n_whole) * kLastStride,
+                    halves_ + static_cast<size_t>(r) * stride_ + 2 * k, static_cast<size_t>(2 * columns_of(k)));
+      }
     }
   }
 
-  // Rows from `first` on, n tiles of 16 at a time, then fewer. rows, acc: of row 0.
+  void group(int64_t panel, int64_t n_panels) {
+    const size_t stride = panel_bytes(m_.shape);
+    const auto* src = reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(panel) * stride;
+    const int32_t n_padded = (n_rows_ + kTileRows16 - 1) / kTileRows16 * kTileRows16;
+    for (int64_t i = 0; i < n_panels; ++i) {
+      std::memset(s_.acc[i], 0, static_cast<size_t>(n_padded) * sizeof s_.acc[0][0]);
+    }
+    for (int64_t k = 0; k < m_.shape.n_in; k += kUnit, src += 32 * kUnit) {
+      for (int64_t i = 0; i < n_panels; ++i) {
+        blocks<4>({src + static_cast<size_t>(i) * stride, k, columns_of(k)}, 0, s_.acc[i][0]);
+      }
+    }
+    store_rows(m_, panel, n_panels, first_row_, n_rows_, s_.acc);
+  }
+
+  // Rows from `first` on, n tiles of 16 at a time, then fewer. acc: of row 0.
   template <int n>
-  void blocks(Unit unit, const std::byte* rows, int32_t first, float* acc) {
+  void blocks(Unit unit, int32_t first, float* acc) {
     constexpr int32_t kRows = n * kTileRows16;
+    const std::byte* rows = halves_ + 2 * unit.k;
     for (; first + kRows <= n_rows_; first += kRows) {
       block<n>(unit, {rows + static_cast<size_t>(first) * stride_, stride_}, first == 0, acc + 16 * first);
     }
     if constexpr (n > 1) {
-      blocks<n / 2>(unit, rows, first, acc);
+      blocks<n / 2>(unit, first, acc);
     } else if (first < n_rows_) {
-      block<1>(unit, {s_.last[0], sizeof s_.last[0]}, first == 0, acc + 16 * first);
+      block<1>(unit, {last(unit.k), kLastStride}, first == 0, acc + 16 * first);
     }
   }
 
@@ -83,18 +100,8 @@ class HalfWalk {
   const MatmulArgs& m_;
   size_t stride_;
   HalfScratch& s_;
+  std::byte* last_;  // [unit][16][kUnit] bf16 of the rows past the last whole tile, then zeros; after the scratch
+  const std::byte* halves_ = nullptr;  // of the chunk's first row
+  int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
 };
-
-// REQUIRES: n_in is a multiple of 32: a last tile of fewer k would add other zeros.
-template <class Tiles>
-inline void multiply_bf16(const MatmulArgs& m) {
-  Tiles tiles(kDeepTiles);
-  HalfWalk<Tiles> walk(tiles, m);
-  for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
-    const int32_t n_rows = m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows;
-    for (int64_t p = m.panel_begin; p < m.panel_end; p += kGroupPanels) {
-      walk.group(row, n_rows, p, m.panel_end - p < kGroupPanels ? m.panel_end - p : kGroupPanels);
-    }
-  }
-}

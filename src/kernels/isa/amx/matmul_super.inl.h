@@ -107,12 +107,14 @@ class SuperFinish {
       if constexpr (Split::kPlanes == 2) {
         total = add_i(total, shl_i<Split::kShift>(load_i(low + 16 * (kTileRows16 + r))));
       }
-      F32 u = mul(d, to_f32(total));
+      F32 u;
       if constexpr (kPacked.has_min) {
         I32 mins = splat_i(0);
 #pragma GCC unroll 8
         for (int p = 0; p < kPairs; ++p) mins = dot2(mins, min_pairs[p], pairs[SuperRows::kMostPairs * r + p]);
         u = fma(d, to_f32(total), mul(minus_m, to_f32(mins)));
+      } else {
+        u = mul(d, to_f32(total));
       }
       store(acc + 16 * r, fma_scalar(u, scales + r, load(acc + 16 * r)));
     }
@@ -235,12 +237,3 @@ class SuperWalk {
   int unit_turn_ = 0;
   int sums_turn_ = 0;
 };
-
-template <class Tiles, DType dtype>
-inline void multiply_super(const MatmulArgs& m) {
-  Tiles tiles(kDeepTiles);
-  SuperWalk<Tiles, dtype> walk(tiles, m);
-  for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
-    walk.chunk(row, m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows);
-  }
-}

@@ -28,14 +28,21 @@ struct SplitScale {
   __m512i high;
 };
 
+// both: a sub-scale twice in each lane.
 template <DType dtype>
-inline __attribute__((always_inline)) SplitScale split_scale(const int32_t* scales) {
+inline __attribute__((always_inline)) SplitScale split_scale(__m512i both) {
   using Split = SplitTraits<dtype>;
-  const __m512i scale = _mm512_loadu_si512(scales);
-  __m512i both = _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(scale, 16));
-  if constexpr (Split::kIsNegated) both = _mm512_sub_epi16(_mm512_setzero_si512(), both);
   if constexpr (!Split::kIsPaired || Split::kPlanes == 1) return {both, both};
   return {_mm512_and_si512(both, _mm512_set1_epi16((1 << Split::kShift) - 1)), _mm512_srli_epi16(both, Split::kShift)};
+}
+
+// Of a sub-scale in the low half of each lane, with the sign of the plane.
+template <DType dtype>
+inline __attribute__((always_inline)) __m512i scale_twice(const int32_t* scales) {
+  const __m512i scale = _mm512_loadu_si512(scales);
+  const __m512i both =
+      _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(scale, 16));
+  return SplitTraits<dtype>::kIsNegated ? _mm512_sub_epi16(_mm512_setzero_si512(), both) : both;
 }
 
 // 4 k of 16 rows.
@@ -78,28 +85,25 @@ inline __attribute__((always_inline)) void split_eight(const uint8_t* low, const
 // Q4_K and Q5_K, whose sub-scales stay in registers.
 template <DType dtype, class Ahead>
 inline void split_unit_k45(const uint8_t* src, SuperTiles& dst, Ahead& ahead) {
-  using Split = SplitTraits<dtype>;
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const uint8_t* scales = src + scales_offset(f);
   const uint8_t* low = src + unit_header_bytes(f, kUnit);
   const uint8_t* high = low + low_plane_bytes(f, kUnit);
-  const __m512i first_twice = _mm512_set1_epi32(0x01000100);  // bytes of a lane
-  const __m512i second_twice = _mm512_set1_epi32(0x03020302);
-  const __m512i lanes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
-  const __m512i low_bits = _mm512_set1_epi16((1 << Split::kShift) - 1);
+  const __m512i lanes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);  // their first bytes
+  const __m512i first_twice = _mm512_add_epi8(lanes, _mm512_set1_epi32(0x01000100));
+  const __m512i second_twice = _mm512_add_epi8(lanes, _mm512_set1_epi32(0x03020302));
   for (int p = 0; p < kUnit / 64; ++p) {
     const I32 bytes = widen_u8_pairs(scales + 32 * p);
     store_i(dst.min_pairs[p], min_pair_k45(scales, p, bytes));
     const __m512i six = _mm512_and_si512(bytes, _mm512_set1_epi16(63));
-    const __m512i a = _mm512_shuffle_epi8(six, _mm512_add_epi8(lanes, first_twice));
-    const __m512i b = _mm512_shuffle_epi8(six, _mm512_add_epi8(lanes, second_twice));
-    const SplitScale first = {_mm512_and_si512(a, low_bits), _mm512_srli_epi16(a, Split::kShift)};
-    const SplitScale second = {_mm512_and_si512(b, low_bits), _mm512_srli_epi16(b, Split::kShift)};
-    split_eight<dtype, 0>(low + 128 * f.low_bits * p, high + 128 * f.high_bits * p, 2 * p, &first, dst);
-    ahead.step();
-    split_eight<dtype, 0>(low + 64 * f.low_bits * (2 * p + 1), high + 64 * f.high_bits * (2 * p + 1), 2 * p + 1,
-                          &second, dst);
-    ahead.step();
+    const SplitScale pair[2] = {split_scale<dtype>(_mm512_shuffle_epi8(six, first_twice)),
+                                split_scale<dtype>(_mm512_shuffle_epi8(six, second_twice))};
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const int b = 2 * p + i;
+      split_eight<dtype, 0>(low + 64 * f.low_bits * b, high + 64 * f.high_bits * b, b, &pair[i], dst);
+      ahead.step();
+    }
   }
   store(dst.d, load_f16(src));
   store(dst.minus_m, mul(load_f16(src + 32), splat(-1.0f)));
@@ -117,7 +121,9 @@ inline void split_unit(const uint8_t* src, BlockUnit& header, SuperTiles& dst, A
   for (int b = 0; b < kUnit / 32; ++b) {
     SplitScale scales[kScales];
 #pragma GCC unroll 2
-    for (int i = 0; i < kScales; ++i) scales[i] = split_scale<dtype>(header.scales[kScales * b + i]);
+    for (int i = 0; i < kScales; ++i) {
+      scales[i] = split_scale<dtype>(scale_twice<dtype>(header.scales[kScales * b + i]));
+    }
     split_eight<dtype, 0>(low + 64 * f.low_bits * b, high + 64 * f.high_bits * b, b, scales, dst);
     ahead.step();
   }

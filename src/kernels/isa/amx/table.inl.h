@@ -6,19 +6,19 @@ template <class Tiles>
 inline void multiply_many(const MatmulArgs& m) {
   switch (m.shape.dtype) {
     case DType::kQ2_K:
-      return multiply_super<Tiles, DType::kQ2_K>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ2_K>>(m);
     case DType::kQ3_K:
-      return multiply_super<Tiles, DType::kQ3_K>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ3_K>>(m);
     case DType::kQ4_K:
-      return multiply_super<Tiles, DType::kQ4_K>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ4_K>>(m);
     case DType::kQ4_KFast:
-      return multiply_super<Tiles, DType::kQ4_KFast>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ4_KFast>>(m);
     case DType::kQ5_K:
-      return multiply_super<Tiles, DType::kQ5_K>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ5_K>>(m);
     case DType::kQ6_K:
-      return multiply_super<Tiles, DType::kQ6_K>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ6_K>>(m);
     case DType::kIQ4_XS:
-      return multiply_super<Tiles, DType::kIQ4_XS>(m);
+      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kIQ4_XS>>(m);
     default:
       return avx512vnni_table()->matmul(m);
   }
@@ -26,8 +26,9 @@ inline void multiply_many(const MatmulArgs& m) {
 
 template <class Tiles>
 inline void multiply(const MatmulArgs& m) {
+  // Of fewer k, bf16's last tile would add other zeros.
   if (m.shape.dtype == DType::kBF16 && m.n_rows >= kTileMinRowsBf16 && m.shape.n_in % 32 == 0) {
-    return multiply_bf16<Tiles>(m);
+    return multiply_chunks<Tiles, HalfWalk<Tiles>>(m);
   }
   if (m.n_rows < kTileMinRows) return avx512vnni_table()->matmul(m);
   multiply_many<Tiles>(m);
