@@ -74,7 +74,8 @@ inline U8 finish_codes(U8 codes) {
 constexpr size_t kLineBytes = 64;
 
 // Lines of the unit that comes next, asked for a few at a time between computations, so that memory never rests.
-template <int n_lines>
+// Far: into the second cache, which can wait for more of them at once.
+template <int n_lines, bool is_far = false>
 class LinesAhead {
  public:
   // A unit of n_bytes in each of n_panels (1 or 2), stride apart; every n_turns-th step asks for n_lines of each.
@@ -92,7 +93,14 @@ class LinesAhead {
  private:
   static inline __attribute__((always_inline)) void ask(const uint8_t* at) {
 #pragma GCC unroll 32
-    for (int i = 0; i < n_lines; ++i) prefetch(at + kLineBytes * static_cast<size_t>(i));
+    for (int i = 0; i < n_lines; ++i) {
+      const uint8_t* line = at + kLineBytes * static_cast<size_t>(i);
+      if constexpr (is_far) {
+        prefetch_far(line);
+      } else {
+        prefetch(line);
+      }
+    }
   }
 
   const uint8_t* at_;

@@ -88,7 +88,7 @@ class HalfWalk {
     for (int k = 0; k < unit.n_k; k += 32) {
       const uint8_t* at = unit.halves + 32 * k;
       tiles_.template load<6>(at, 64);
-      tile_step<Tiles, TileDot::kBf16, n, 1>(tiles_, a.data + 2 * k, a.stride);
+      tile_step<Tiles, n, TileDot::kBf16>(tiles_, a.data + 2 * k, a.stride);
       if (is_first) {
         for (size_t line = 0; line < 1024; line += kLineBytes) prefetch(at + 32 * kUnit + line);
       }

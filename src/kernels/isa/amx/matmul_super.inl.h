@@ -1,11 +1,10 @@
 // Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
-// outputs. Those of a block of rows are done between the tile operations of the next block, which run beside them.
-
-constexpr int64_t kFewRowsPanels = 4;  // of few rows: what they touch stays in the first cache
-constexpr int32_t kFewTileRows = 128;
+// outputs. Those of a block of rows, and the making of the next weight tiles, are done between the tile operations of
+// the next block, which run beside them.
 
 struct SuperScratch {
-  SuperTiles units[2];  // in turn: the float operations of the last are not done when the next is made
+  SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
+  SuperFloats floats[3];  // and of the one whose float operations are not done
   BlockUnit header;
   TileSums sums[2];
   alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
@@ -71,7 +70,7 @@ class SuperFinish {
   static constexpr int kSteps = kUnit / 64;
 
   SuperFinish() = default;
-  SuperFinish(const SuperTiles& unit, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
+  SuperFinish(const SuperFloats& unit, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
               int32_t n_rows)
       : unit_(&unit), pairs_(pairs), scales_(scales), sums_(sums.sums[0]), acc_(acc), n_(n_rows) {}
 
@@ -120,7 +119,7 @@ class SuperFinish {
     }
   }
 
-  const SuperTiles* unit_ = nullptr;
+  const SuperFloats* unit_ = nullptr;
   const int32_t* pairs_ = nullptr;
   const float* scales_ = nullptr;
   const int32_t* sums_ = nullptr;
@@ -136,6 +135,7 @@ class SuperWalk {
       : tiles_(tiles),
         m_(m),
         stride_(encoded_row_bytes(Encoding::kQ8x256, m.shape.n_in)),
+        panel_stride_(panel_bytes(m.shape)),
         s_(*reinterpret_cast<SuperScratch*>(m.scratch)),
         rows_(m.scratch + sizeof(SuperScratch), m.shape.n_in) {}
 
@@ -143,63 +143,81 @@ class SuperWalk {
   void chunk(int32_t first_row, int32_t n_rows) {
     first_row_ = first_row;
     n_rows_ = n_rows;
-    rows_.prepare<dtype>(m_, first_row, n_rows);
-    const int64_t n_most = n_rows > kFewTileRows ? kGroupPanels : kFewRowsPanels;
-    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += n_most) {
-      const int64_t left = m_.panel_end - p;
-      group(p, left < n_most ? left : n_most);
-    }
+    if (!m_.follows_its_like || n_rows != m_.n_rows) rows_.template prepare<dtype>(m_, first_row, n_rows);
+    split({.group = m_.panel_begin});
+    split_.all();
+    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += kGroupPanels) group(p);
   }
 
  private:
   using Split = SplitTraits<dtype>;
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
   static constexpr int kN = Split::kPlanes;
-  static constexpr TileDot kDot = Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
+  static constexpr TileDot kLow = Split::kLowIsUnsigned ? TileDot::kUnsigned : TileDot::kSigned;
+  static constexpr TileDot kHigh = kN == 1 ? TileDot::kNone : Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
   static constexpr int kSteps = SuperFinish<dtype>::kSteps;
 
-  void group(int64_t panel, int64_t n_panels) {
-    const size_t stride = panel_bytes(m_.shape);
-    const auto* src = reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(panel) * stride;
+  // A unit of a panel of the group that begins at panel `group`.
+  struct Place {
+    int64_t group;
+    int64_t i = 0;
+    int64_t unit = 0;
+  };
+
+  int64_t n_units() const { return m_.shape.n_in / kUnit; }
+  int64_t panels_of(int64_t group) const { return std::min(kGroupPanels, m_.panel_end - group); }
+  const uint8_t* bytes_at(const Place& at) const {
+    return reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(at.group + at.i) * panel_stride_ +
+           static_cast<size_t>(at.unit) * unit_bytes(kPacked, kUnit);
+  }
+  // The same panel's next unit, or the first of the next group's.
+  Place below(const Place& at) const {
+    if (at.unit + 1 < n_units()) return {at.group, at.i, at.unit + 1};
+    return {at.group + kGroupPanels, at.i, 0};
+  }
+  Place after(const Place& at) const {
+    if (at.i + 1 < panels_of(at.group)) return {at.group, at.i + 1, at.unit};
+    return below({at.group, 0, at.unit});
+  }
+
+  // Begins the unit at `at`, if there is one.
+  void split(const Place& at) {
+    if (at.group + at.i >= m_.panel_end) return;
+    const Place next = below(at);
+    ++n_split_;
+    split_ = SuperSplit<dtype>(bytes_at(at), next.group + next.i < m_.panel_end ? bytes_at(next) : bytes_at(at),
+                               s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]);
+  }
+
+  void group(int64_t first) {
+    const int64_t n_panels = panels_of(first);
     for (int64_t i = 0; i < n_panels; ++i) {
       std::memset(s_.acc[i], 0, static_cast<size_t>(n_rows_) * sizeof s_.acc[0][0]);
     }
-    for (int64_t u = 0; u < m_.shape.n_in / kUnit; ++u, src += unit_bytes(kPacked, kUnit)) {
+    for (int64_t u = 0; u < n_units(); ++u) {
       for (int64_t i = 0; i < n_panels; ++i) {
-        SuperTiles& unit = s_.units[unit_turn_];
-        unit_turn_ = 1 - unit_turn_;
-        unpack(src + static_cast<size_t>(i) * stride, unit);
-        blocks<4 / kN>(unit, u, 0, s_.acc[i][0]);
+        planes_ = &s_.planes[n_split_ % 2];
+        floats_ = &s_.floats[n_split_ % 3];
+        split(after({first, i, u}));
+        blocks<4 / kN>(u, 0, s_.acc[i][0]);
       }
     }
     waiting_.all();
-    store_rows(m_, panel, n_panels, first_row_, n_rows_, s_.acc);
-  }
-
-  void unpack(const uint8_t* src, SuperTiles& unit) {
-    const size_t n_bytes = unit_bytes(kPacked, kUnit);
-    ahead_ = Ahead(src + n_bytes, n_bytes, 1, 0, 1);
-    if constexpr (Split::kIsRebased) {
-      rebase_unit<dtype>(src, s_.header, unit, ahead_);
-    } else if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
-      split_unit_k45<dtype>(src, unit, ahead_);
-    } else {
-      split_unit<dtype>(src, s_.header, unit, ahead_);
-    }
+    store_rows(m_, first, n_panels, first_row_, n_rows_, s_.acc);
   }
 
   // Rows from `first` on at unit u, n tiles of 16 at a time, then fewer. acc: of row 0.
   template <int n>
-  void blocks(const SuperTiles& unit, int64_t u, int32_t first, float* acc) {
+  void blocks(int64_t u, int32_t first, float* acc) {
     constexpr int32_t kRows = n * kTileRows16;
     const std::byte* codes = m_.activations + static_cast<size_t>(first_row_) * stride_ + u * kUnit;
     for (; first + kRows <= n_rows_; first += kRows) {
-      block<n>(unit, {codes + static_cast<size_t>(first) * stride_, stride_}, u, {first, kRows}, acc);
+      block<n>({codes + static_cast<size_t>(first) * stride_, stride_}, u, {first, kRows}, acc);
     }
     if constexpr (n > 1) {
-      blocks<n / 2>(unit, u, first, acc);
+      blocks<n / 2>(u, first, acc);
     } else if (first < n_rows_) {
-      block<1>(unit, {rows_.last(u), kUnit}, u, {first, n_rows_ - first}, acc);
+      block<1>({rows_.last(u), kUnit}, u, {first, n_rows_ - first}, acc);
     }
   }
 
@@ -209,31 +227,33 @@ class SuperWalk {
   };
 
   template <int n>
-  void block(const SuperTiles& unit, TileOperand a, int64_t u, BlockRows rows, float* acc) {
+  void block(TileOperand a, int64_t u, BlockRows rows, float* acc) {
     zero_sums<Tiles, n * kN>(tiles_);
     for (int i = 0; i < kSteps; ++i) {
-      tiles_.template load<6>(unit.planes[0][16 * i], 64);
-      if constexpr (kN == 2) tiles_.template load<7>(unit.planes[1][16 * i], 64);
-      tile_step<Tiles, kDot, n, kN>(tiles_, a.data + 64 * i, a.stride);
+      tiles_.template load<6>(planes_->codes[0][16 * i], 64);
+      if constexpr (kN == 2) tiles_.template load<7>(planes_->codes[1][16 * i], 64);
+      tile_step<Tiles, n, kLow, kHigh>(tiles_, a.data + 64 * i, a.stride);
+      split_.step();
       waiting_.step();
-      ahead_.step();
     }
     sums_turn_ = 1 - sums_turn_;
     store_sums<Tiles, n * kN>(tiles_, s_.sums[sums_turn_].sums[0]);
-    waiting_ = SuperFinish<dtype>(unit, rows_.pairs(u) + SuperRows::kMostPairs * rows.first,
+    waiting_ = SuperFinish<dtype>(*floats_, rows_.pairs(u) + SuperRows::kMostPairs * rows.first,
                                   rows_.scales(u) + rows.first, s_.sums[sums_turn_], acc + 16 * rows.first, rows.n);
   }
 
   Tiles& tiles_;
   const MatmulArgs& m_;
   size_t stride_;  // of rows
+  size_t panel_stride_;
   SuperScratch& s_;
   SuperRows rows_;
   int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
-  using Ahead = LinesAhead<ahead_lines(unit_bytes(kPacked, kUnit), kUnit / 32 + kSteps)>;
-  Ahead ahead_{nullptr, 0, 1, 0, 1};  // lines of the panel's next unit
+  uint32_t n_split_ = 0;
+  SuperSplit<dtype> split_;
+  const SuperPlanes* planes_ = nullptr;  // of the unit in the tiles
+  const SuperFloats* floats_ = nullptr;
   SuperFinish<dtype> waiting_;
-  int unit_turn_ = 0;
   int sums_turn_ = 0;
 };

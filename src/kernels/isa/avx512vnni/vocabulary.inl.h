@@ -269,5 +269,8 @@ CANDOR_INLINE U8 rebase(U8 codes, I32 a, I32 b) {
 CANDOR_INLINE void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }
+CANDOR_INLINE void prefetch_far(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+}
 
 #undef CANDOR_INLINE

@@ -290,6 +290,9 @@ CANDOR_INLINE U8 rebase(U8 codes, I32 a, I32 b) {
 CANDOR_INLINE void prefetch(const void* p) {
   __builtin_prefetch(p);
 }
+CANDOR_INLINE void prefetch_far(const void* p) {
+  __builtin_prefetch(p, 0, 2);
+}
 
 #undef CANDOR_QUARTERS
 #undef CANDOR_INLINE

@@ -257,5 +257,8 @@ inline U8 rebase(U8 codes, I32 a, I32 b) {
 inline void prefetch(const void* p) {
   __builtin_prefetch(p);
 }
+inline void prefetch_far(const void* p) {
+  __builtin_prefetch(p, 0, 2);
+}
 
 #undef CANDOR_LANES
