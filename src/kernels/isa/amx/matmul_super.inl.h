@@ -70,9 +70,9 @@ class SuperFinish {
   static constexpr int kSteps = kUnit / 64;
 
   SuperFinish() = default;
-  SuperFinish(const SuperFloats& unit, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
+  SuperFinish(const SuperFloats& floats, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
               int32_t n_rows)
-      : unit_(&unit), pairs_(pairs), scales_(scales), sums_(sums.sums[0]), acc_(acc), n_(n_rows) {}
+      : floats_(&floats), pairs_(pairs), scales_(scales), sums_(sums.sums[0]), acc_(acc), n_(n_rows) {}
 
   inline __attribute__((always_inline)) void step() {
     if (next_ >= n_) return;
@@ -92,13 +92,13 @@ class SuperFinish {
 
   inline __attribute__((always_inline)) void finish(const int32_t* low, const int32_t* pairs, const float* scales,
                                                     float* acc) const {
-    const F32 d = load(unit_->d);
+    const F32 d = load(floats_->d);
     I32 min_pairs[kPairs + 1];
     F32 minus_m = d;
     if constexpr (kPacked.has_min) {
-      minus_m = load(unit_->minus_m);
+      minus_m = load(floats_->minus_m);
 #pragma GCC unroll 8
-      for (int p = 0; p < kPairs; ++p) min_pairs[p] = load_i(unit_->min_pairs[p]);
+      for (int p = 0; p < kPairs; ++p) min_pairs[p] = load_i(floats_->min_pairs[p]);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kPiece; ++r) {
@@ -119,7 +119,7 @@ class SuperFinish {
     }
   }
 
-  const SuperFloats* unit_ = nullptr;
+  const SuperFloats* floats_ = nullptr;
   const int32_t* pairs_ = nullptr;
   const float* scales_ = nullptr;
   const int32_t* sums_ = nullptr;

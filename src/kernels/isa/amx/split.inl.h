@@ -105,8 +105,8 @@ class SuperSplit {
       split_k45(next_);
     } else if constexpr (Split::kIsRebased) {
       if (next_ == 0) split_floats_rebased();
-      rebase_eight<0>(2 * next_);
-      rebase_eight<0>(2 * next_ + 1);
+      rebase_32(2 * next_);
+      rebase_32(2 * next_ + 1);
     } else {
       if (next_ == 0) split_floats();
       split_32(2 * next_);
@@ -168,9 +168,8 @@ class SuperSplit {
     }
   }
 
-  template <int g>
-  inline __attribute__((always_inline)) void rebase_eight(int b) {
-    unpack_eight<dtype, g>(low() + 64 * kPacked.low_bits * b, high(), *header_, b, planes_->codes[0]);
+  inline __attribute__((always_inline)) void rebase_32(int b) {
+    unpack_eight<dtype, 0>(low() + 64 * kPacked.low_bits * b, high(), *header_, b, planes_->codes[0]);
     ahead_.step();
   }
   void split_floats_rebased() {
