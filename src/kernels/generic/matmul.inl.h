@@ -175,8 +175,7 @@ template <class Product>
 inline void multiply_chunk(const MatmulArgs& a, const MatmulChunk<Product>& chunk) {
   const int64_t n_in = a.shape.n_in;
   const size_t stride = chunk.panel_stride;
-  const bool is_prepared = a.follows_its_like && chunk.n_rows == a.n_rows;
-  for (int64_t k = 0; chunk.is_small() && !is_prepared && k < n_in; k += Product::kDepth) {
+  for (int64_t k = 0; chunk.is_small() && !is_prepared(a, chunk.n_rows) && k < n_in; k += Product::kDepth) {
     prepare_rows<Product>(a, chunk, k, chunk.tiles + static_cast<size_t>(k / Product::kDepth) * chunk.tiles_bytes());
   }
   const int64_t largest_group = chunk.is_small() ? kSmallPanelGroup : kPanelGroup;

@@ -16,6 +16,11 @@ struct RowLayout {
   }
 };
 
+// Whether a chunk of n_rows finds prepared what it needs: it is the call's only one, as it was the last call's.
+inline bool is_prepared(const MatmulArgs& a, int32_t n_rows) {
+  return a.follows_its_like && n_rows == a.n_rows;
+}
+
 inline int32_t pair_of(int low, int high) {
   return static_cast<int32_t>((static_cast<uint32_t>(high) << 16) | (static_cast<uint32_t>(low) & 0xffffu));
 }

@@ -21,7 +21,7 @@ class HalfWalk {
     halves_ = m_.activations + static_cast<size_t>(first_row) * stride_ + encoded_halves_offset(m_.shape.n_in);
     first_row_ = first_row;
     n_rows_ = n_rows;
-    copy_last();
+    if (!is_prepared(m_, n_rows)) copy_last();
     for (int64_t p = m_.panel_begin; p < m_.panel_end; p += kGroupPanels) {
       group(p, m_.panel_end - p < kGroupPanels ? m_.panel_end - p : kGroupPanels);
     }

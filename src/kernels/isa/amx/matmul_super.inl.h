@@ -63,12 +63,11 @@ class SuperRows {
   std::byte* last_;
 };
 
-// The float operations of a block of rows of a panel, in kSteps pieces. Rows past the last are computed too, in vain.
+// The float operations of a block of rows of a panel, in kTileSteps pieces. Rows past the last are computed too, in
+// vain.
 template <DType dtype>
 class SuperFinish {
  public:
-  static constexpr int kSteps = kUnit / 64;
-
   SuperFinish() = default;
   SuperFinish(const SuperFloats& floats, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
               int32_t n_rows)
@@ -88,7 +87,7 @@ class SuperFinish {
   using Split = SplitTraits<dtype>;
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
   static constexpr int kPairs = kPacked.has_min ? kPacked.n_groups / 2 : 0;
-  static constexpr int32_t kPiece = 64 / Split::kPlanes / kSteps;  // rows; of the largest block
+  static constexpr int32_t kPiece = 64 / Split::kPlanes / kTileSteps;  // rows; of the largest block
 
   inline __attribute__((always_inline)) void finish(const int32_t* low, const int32_t* pairs, const float* scales,
                                                     float* acc) const {
@@ -143,7 +142,7 @@ class SuperWalk {
   void chunk(int32_t first_row, int32_t n_rows) {
     first_row_ = first_row;
     n_rows_ = n_rows;
-    if (!m_.follows_its_like || n_rows != m_.n_rows) rows_.template prepare<dtype>(m_, first_row, n_rows);
+    if (!is_prepared(m_, n_rows)) rows_.template prepare<dtype>(m_, first_row, n_rows);
     split({.group = m_.panel_begin});
     split_.all();
     for (int64_t p = m_.panel_begin; p < m_.panel_end; p += kGroupPanels) group(p);
@@ -155,7 +154,6 @@ class SuperWalk {
   static constexpr int kN = Split::kPlanes;
   static constexpr TileDot kLow = Split::kLowIsUnsigned ? TileDot::kUnsigned : TileDot::kSigned;
   static constexpr TileDot kHigh = kN == 1 ? TileDot::kNone : Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
-  static constexpr int kSteps = SuperFinish<dtype>::kSteps;
 
   // A unit of a panel of the group that begins at panel `group`.
   struct Place {
@@ -180,13 +178,15 @@ class SuperWalk {
     return below({at.group, 0, at.unit});
   }
 
+  bool exists(const Place& at) const { return at.group + at.i < m_.panel_end; }
+
   // Begins the unit at `at`, if there is one.
   void split(const Place& at) {
-    if (at.group + at.i >= m_.panel_end) return;
-    const Place next = below(at);
+    if (!exists(at)) return;
+    const Place next = exists(below(at)) ? below(at) : at;
     ++n_split_;
-    split_ = SuperSplit<dtype>(bytes_at(at), next.group + next.i < m_.panel_end ? bytes_at(next) : bytes_at(at),
-                               s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]);
+    split_ =
+        SuperSplit<dtype>(bytes_at(at), bytes_at(next), s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]);
   }
 
   void group(int64_t first) {
@@ -229,7 +229,7 @@ class SuperWalk {
   template <int n>
   void block(TileOperand a, int64_t u, BlockRows rows, float* acc) {
     zero_sums<Tiles, n * kN>(tiles_);
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kTileSteps; ++i) {
       tiles_.template load<6>(planes_->codes[0][16 * i], 64);
       if constexpr (kN == 2) tiles_.template load<7>(planes_->codes[1][16 * i], 64);
       tile_step<Tiles, n, kLow, kHigh>(tiles_, a.data + 64 * i, a.stride);

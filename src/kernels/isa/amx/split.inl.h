@@ -15,6 +15,8 @@ struct SplitTraits {
   static constexpr bool kLowIsUnsigned = kIsPaired || kPlanes == 2;
 };
 
+constexpr int kTileSteps = kUnit / 64;  // tiles of 64 k of a unit; its work is cut into as many pieces
+
 // Four tiles of 64 k each for a plane: the low (or only) one, the high one.
 struct alignas(64) SuperPlanes {
   uint8_t codes[2][kUnit / 4][64];
@@ -89,9 +91,8 @@ inline __attribute__((always_inline)) void split_eight(const uint8_t* low, const
 template <DType dtype>
 class SuperSplit {
  public:
-  static constexpr int kSteps = kUnit / 64;
   static constexpr size_t kUnitBytes = unit_bytes(BlockTraits<dtype>::kPacked, kUnit);
-  using Ahead = LinesAhead<ahead_lines(kUnitBytes, 2 * kSteps), true>;
+  using Ahead = LinesAhead<ahead_lines(kUnitBytes, 2 * kTileSteps), true>;
 
   SuperSplit() = default;
   // next: what is asked for meanwhile. header: room for what unpacking takes, of one unit at a time.
@@ -99,7 +100,7 @@ class SuperSplit {
       : src_(src), ahead_(next, kUnitBytes, 1, 0, 1), header_(&header), planes_(&planes), floats_(&floats), next_(0) {}
 
   inline __attribute__((always_inline)) void step() {
-    if (next_ == kSteps) return;
+    if (next_ == kTileSteps) return;
     if constexpr (kIsK45) {
       if (next_ == 0) split_floats_k45();
       split_k45(next_);
@@ -115,7 +116,7 @@ class SuperSplit {
     ++next_;
   }
   void all() {
-    while (next_ < kSteps) step();
+    while (next_ < kTileSteps) step();
   }
 
  private:
@@ -182,5 +183,5 @@ class SuperSplit {
   BlockUnit* header_ = nullptr;
   SuperPlanes* planes_ = nullptr;
   SuperFloats* floats_ = nullptr;
-  int next_ = kSteps;
+  int next_ = kTileSteps;
 };
