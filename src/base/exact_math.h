@@ -20,9 +20,11 @@ inline constexpr float kP2 = 0.04166652262210845947f;
 inline constexpr float kP3 = 0.00833337195217609406f;
 inline constexpr float kP4 = 0.00139304355252534151f;
 inline constexpr float kP5 = 0.00019894674187526107f;
-inline constexpr float kMax = 88.0f;          // results stay finite
-inline constexpr float kMin = -87.0f;         // results stay normal; below it exp is exactly 0
-inline constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
+inline constexpr float kMax = 88.0f;   // results stay finite
+inline constexpr float kMin = -87.0f;  // results stay normal; below it exp is exactly 0
+// 1.5 * 2^23 + 127: adding it rounds to an integer n, and the lowest bits of the sum are n + 127, the exponent of 2^n.
+// No x * kLog2e lies halfway between two integers, so that an odd number rounds as an even one would.
+inline constexpr float kRound = 12583039.0f;
 }  // namespace exp_constants
 
 // e^x, at most 2 ulp. x below kMin gives 0; x above kMax gives exp(kMax). NaN gives NaN.
@@ -40,7 +42,7 @@ inline float exp_f32(float x) {
   p = std::fma(p, r, k::kP1);
   p = std::fma(p, r, k::kP0);
   const float y = std::fma(r * r, p, r) + 1.0f;
-  const uint32_t exponent = (std::bit_cast<uint32_t>(shifted) + 127u) << 23;
+  const uint32_t exponent = std::bit_cast<uint32_t>(shifted) << 23;
   return y * std::bit_cast<float>(exponent);
 }
 

@@ -174,36 +174,69 @@ inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float*
   }
 }
 
-// Scores of a tile -> probabilities, for tokens [begin, end) of it; the others become 0. Rescales the record.
-template <bool sees_all>
-inline void weigh_tile(float* scores, int32_t begin, int32_t end, int32_t dp, const QueryRecord& record) {
-  const auto keep = [&](F32 x, int32_t t, float other) {
-    return sees_all ? x : keep_lanes(x, begin - t, end - t, splat(other));
-  };
-  F32 largest[2] = {splat(*record.max), splat(*record.max)};
+// To bf16, of 0, normal numbers, infinity, and a NaN that arithmetic made (its payload ends in zeros).
+inline F32 round_normal_bf16(F32 a) {
+  const I32 bits = f32_to_bits(a);
+  const I32 odd = and_i(shr_i<16>(bits), splat_i(1));
+  const I32 rounded = add_i(bits, add_i(odd, splat_i(0x7fff)));
+  return bits_to_f32(and_i(rounded, splat_i(static_cast<int32_t>(0xffff0000u))));
+}
+
+// Tokens [begin, end) of a tile.
+struct SeenTokens {
+  int32_t begin;
+  int32_t end;
+  bool any_from(int32_t t) const { return t < end && t + 16 > begin; }
+  F32 keep(F32 x, int32_t t, float other) const { return keep_lanes(x, begin - t, end - t, splat(other)); }
+};
+struct AllTokens {
+  static constexpr bool any_from(int32_t) { return true; }
+  static F32 keep(F32 x, int32_t, float) { return x; }
+};
+
+// The running maximum with a tile's scores.
+template <class Seen>
+inline float largest_score(const float* scores, const Seen& seen, float old_max) {
+  F32 largest[2] = {splat(old_max), splat(old_max)};
 #pragma GCC unroll 4
   for (int32_t t = 0; t < kKeyTile; t += 32) {
-    largest[0] = max(keep(load(scores + t), t, kLowestScore), largest[0]);
-    largest[1] = max(keep(load(scores + t + 16), t + 16, kLowestScore), largest[1]);
+    largest[0] = max(seen.keep(load(scores + t), t, kLowestScore), largest[0]);
+    largest[1] = max(seen.keep(load(scores + t + 16), t + 16, kLowestScore), largest[1]);
   }
-  const float old_max = *record.max;
-  const float new_max = max_tree(max(largest[0], largest[1]));
+  return max_tree(max(largest[0], largest[1]));
+}
+
+// To a maximum that is greater.
+inline void rescale_record(const QueryRecord& record, int32_t dp, float new_max) {
+  float rescale[16];
+  store(rescale, exp16(splat(*record.max - new_max)));
   *record.max = new_max;
+  store(record.lanes, mul(load(record.lanes), splat(rescale[0])));
+  for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(rescale[0])));
+}
+
+template <class Seen>
+inline F32 weigh_tokens(const float* scores, int32_t t, const Seen& seen, float max) {
+  if (!seen.any_from(t)) return splat(0.0f);
+  return seen.keep(round_normal_bf16(exp16_capped(sub(load(scores + t), splat(max)))), t, 0.0f);
+}
+
+// Scores of query i of a chunk -> probabilities, where Products wants them; 0 for tokens that it does not see. Rescales
+// the query's record.
+template <class Products, class Seen>
+inline void weigh_tile(const AttendScratch& s, int32_t dp, int32_t i, const Seen& seen) {
+  const float* scores = s.scores + i * kKeyTile;
+  const QueryRecord record = record_of(s.split, dp, i);
+  const float new_max = largest_score(scores, seen, *record.max);
+  if (new_max != *record.max) rescale_record(record, dp, new_max);
+  const auto place = Products::place_of_weights(s, dp, i);
   F32 lanes = load(record.lanes);
-  if (new_max != old_max) {
-    float rescale[16];
-    store(rescale, exp16(splat(old_max - new_max)));
-    lanes = mul(lanes, splat(rescale[0]));
-    for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(rescale[0])));
-  }
 #pragma GCC unroll 4
-  for (int32_t t = 0; t < kKeyTile; t += 16) {
-    F32 p = splat(0.0f);
-    if (sees_all || (t < end && t + 16 > begin)) {
-      p = keep(round_bf16(exp16(sub(load(scores + t), splat(new_max)))), t, 0.0f);
-    }
-    store(scores + t, p);
-    lanes = add(lanes, p);
+  for (int32_t t = 0; t < kKeyTile; t += 32) {
+    const F32 low = weigh_tokens(scores, t, seen, new_max);
+    const F32 high = weigh_tokens(scores, t + 16, seen, new_max);
+    lanes = add(add(lanes, low), high);
+    Products::store_weights(low, high, place + t);
   }
   store(record.lanes, lanes);
 }
@@ -234,7 +267,14 @@ struct LaneProductsOf {
     }
   }
 
-  // The outputs of s.split += s.scores, now probabilities, times the values of the tile's tokens.
+  // Probabilities take the scores' places.
+  static float* place_of_weights(const AttendScratch& s, int32_t, int32_t i) { return s.scores + i * kKeyTile; }
+  static void store_weights(F32 low, F32 high, float* place) {
+    store(place, low);
+    store(place + 16, high);
+  }
+
+  // The outputs of s.split += the probabilities times the values of the tile's tokens.
   void values(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
@@ -271,18 +311,16 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
   const AttendArgs seen = a.pages.format == KvFormat::kQ8 ? expand_tile(a, pages, s) : a;
   products.scores(seen, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
-    float* scores = s.scores + i * kKeyTile;
     const int32_t position = position_of(a, chunk.first + i);
     const int32_t begin = window_begin(a, position) - pages.t0;
     const int32_t end = position + 1 - pages.t0;
     if (a.softcap != 0.0f || a.slopes != nullptr) {
-      adjust_scores(a, chunk.first + i, pages.t0, scores);
+      adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
     }
-    const QueryRecord record = record_of(s.split, dp, i);
     if (begin <= 0 && end >= kKeyTile) {
-      weigh_tile<true>(scores, begin, end, dp, record);
+      weigh_tile<Products>(s, dp, i, AllTokens{});
     } else {
-      weigh_tile<false>(scores, begin, end, dp, record);
+      weigh_tile<Products>(s, dp, i, SeenTokens{begin, end});
     }
   }
   products.values(seen, pages, chunk.n, s);

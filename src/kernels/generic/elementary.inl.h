@@ -1,12 +1,12 @@
 // exp and friends on 16 lanes: the sequences of base/exact_math.h. Part-row access. No include guard: see
 // isa/README.md.
 
-inline F32 exp16(F32 x) {
+// Of x up to kMax.
+inline F32 exp16_capped(F32 x) {
   namespace k = exp_constants;
-  const F32 capped = min(splat(k::kMax), x);
-  const F32 shifted = fma(capped, splat(k::kLog2e), splat(k::kRound));
+  const F32 shifted = fma(x, splat(k::kLog2e), splat(k::kRound));
   const F32 n = sub(shifted, splat(k::kRound));
-  F32 r = fma(n, splat(-k::kLn2Hi), capped);
+  F32 r = fma(n, splat(-k::kLn2Hi), x);
   r = fma(n, splat(-k::kLn2Lo), r);
   F32 p = fma(splat(k::kP5), r, splat(k::kP4));
   p = fma(p, r, splat(k::kP3));
@@ -14,8 +14,12 @@ inline F32 exp16(F32 x) {
   p = fma(p, r, splat(k::kP1));
   p = fma(p, r, splat(k::kP0));
   const F32 y = add(fma(mul(r, r), p, r), splat(1.0f));
-  const I32 exponent = shl_i<23>(add_i(f32_to_bits(shifted), splat_i(127)));
+  const I32 exponent = shl_i<23>(f32_to_bits(shifted));
   return zero_if_less(mul(y, bits_to_f32(exponent)), x, splat(k::kMin));
+}
+
+inline F32 exp16(F32 x) {
+  return exp16_capped(min(splat(exp_constants::kMax), x));
 }
 
 inline F32 silu16(F32 x) {

@@ -8,6 +8,9 @@ inline void store_row_halves(const float* src, int32_t n, uint16_t* dst) {
   for (int32_t i = 0; i < n; i += 16) store_halves(dst + i, load(src + i));
 }
 
+alignas(64) constexpr uint16_t kEvenBeforeOdd[32] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                                     1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+
 template <class Tiles>
 class TileProducts {
  public:
@@ -15,7 +18,7 @@ class TileProducts {
 
   void load(const AttendScratch& s, int32_t dp, int32_t n) {
     std::memset(s.halves, 0, sizeof(uint16_t) * static_cast<size_t>(kQueryChunk) * static_cast<size_t>(dp + kKeyTile));
-    for (int32_t i = 0; i < n; ++i) store_row_halves(s.q + i * dp, dp, s.halves + i * dp);
+    store_row_halves(s.q, n * dp, s.halves);
   }
 
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
@@ -31,15 +34,19 @@ class TileProducts {
     }
   }
 
+  // Probabilities as bf16, after the queries.
+  static uint16_t* place_of_weights(const AttendScratch& s, int32_t dp, int32_t i) {
+    return s.halves + kQueryChunk * dp + i * kKeyTile;
+  }
+  static void store_weights(F32 low, F32 high, uint16_t* place) {
+    const __m512i both = _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low), 16), _mm512_castps_si512(high));
+    _mm512_storeu_si512(place, _mm512_permutexvar_epi16(_mm512_load_si512(kEvenBeforeOdd), both));
+  }
+
   void values(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
-    uint16_t* p = s.halves + kQueryChunk * dp;
-    const int32_t first = pages.begin * kPageTokens - pages.t0;
-    const int32_t n_tokens = (pages.end - pages.begin) * kPageTokens;
-    for (int32_t i = 0; i < n; ++i)
-      store_row_halves(s.scores + i * kKeyTile + first, n_tokens, p + i * kKeyTile + first);
     for (int32_t i = 0; i < n; i += kTileRows16) {
-      add_dims<4>(a, pages, p + i * kKeyTile, 0, s.split + i * (dp + kRecordExtra));
+      add_dims<4>(a, pages, place_of_weights(s, dp, i), 0, s.split + i * (dp + kRecordExtra));
     }
   }
 
