@@ -1,6 +1,6 @@
 // Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
-// outputs. Those of a block of rows, and the making of the next weight tiles, are done between the tile operations of
-// the next block, which run beside them.
+// outputs. Between the tile operations of a block of rows, which run beside it, the next weight tiles are made; where
+// they are made, the float operations of the block before are done.
 
 struct SuperScratch {
   SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
@@ -63,8 +63,8 @@ class SuperRows {
   std::byte* last_;
 };
 
-// The float operations of a block of rows of a panel, in kTileSteps pieces. Rows past the last are computed too, in
-// vain.
+// The float operations of a block of rows of a panel, in kTileSteps pieces; within a piece all rows side by side, as
+// those of one wait for one another. Rows past the last are computed too, in vain.
 template <DType dtype>
 class SuperFinish {
  public:
@@ -99,23 +99,35 @@ class SuperFinish {
 #pragma GCC unroll 8
       for (int p = 0; p < kPairs; ++p) min_pairs[p] = load_i(floats_->min_pairs[p]);
     }
+    I32 mins[kPiece];
+    if constexpr (kPacked.has_min) {
+#pragma GCC unroll 8
+      for (int p = 0; p < kPairs; ++p) {
+#pragma GCC unroll 16
+        for (int r = 0; r < kPiece; ++r) {
+          mins[r] = dot2(p == 0 ? splat_i(0) : mins[r], min_pairs[p], pairs[SuperRows::kMostPairs * r + p]);
+        }
+      }
+    }
+    F32 u[kPiece];
 #pragma GCC unroll 16
     for (int r = 0; r < kPiece; ++r) {
       I32 total = load_i(low + 16 * r);
       if constexpr (Split::kPlanes == 2) {
         total = add_i(total, shl_i<Split::kShift>(load_i(low + 16 * (kTileRows16 + r))));
       }
-      F32 u;
-      if constexpr (kPacked.has_min) {
-        I32 mins = splat_i(0);
-#pragma GCC unroll 8
-        for (int p = 0; p < kPairs; ++p) mins = dot2(mins, min_pairs[p], pairs[SuperRows::kMostPairs * r + p]);
-        u = fma(d, to_f32(total), mul(minus_m, to_f32(mins)));
-      } else {
-        u = mul(d, to_f32(total));
-      }
-      store(acc + 16 * r, fma_scalar(u, scales + r, load(acc + 16 * r)));
+      u[r] = to_f32(total);
     }
+#pragma GCC unroll 16
+    for (int r = 0; r < kPiece; ++r) {
+      if constexpr (kPacked.has_min) {
+        u[r] = fma(d, u[r], mul(minus_m, to_f32(mins[r])));
+      } else {
+        u[r] = mul(d, u[r]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kPiece; ++r) store(acc + 16 * r, fma_scalar(u[r], scales + r, load(acc + 16 * r)));
   }
 
   const SuperFloats* floats_ = nullptr;
@@ -153,7 +165,7 @@ class SuperWalk {
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
   static constexpr int kN = Split::kPlanes;
   static constexpr TileDot kLow = Split::kLowIsUnsigned ? TileDot::kUnsigned : TileDot::kSigned;
-  static constexpr TileDot kHigh = kN == 1 ? TileDot::kNone : Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
+  static constexpr TileDot kHigh = Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
 
   // A unit of a panel of the group that begins at panel `group`.
   struct Place {
@@ -231,11 +243,18 @@ class SuperWalk {
     zero_sums<Tiles, n * kN>(tiles_);
     for (int i = 0; i < kTileSteps; ++i) {
       tiles_.template load<6>(planes_->codes[0][16 * i], 64);
-      if constexpr (kN == 2) tiles_.template load<7>(planes_->codes[1][16 * i], 64);
-      tile_step<Tiles, n, kLow, kHigh>(tiles_, a.data + 64 * i, a.stride);
-      split_.step();
-      waiting_.step();
+      tile_step<Tiles, n, kLow, kN>(tiles_, a.data + 64 * i, a.stride);
+      if constexpr (kN == 2) {
+        tiles_.template load<7>(planes_->codes[1][16 * i], 64);
+        second_tile_step<Tiles, n, kHigh>(tiles_);
+      }
+      if (split_.is_done()) {
+        waiting_.step();
+      } else {
+        split_.step();
+      }
     }
+    waiting_.all();
     sums_turn_ = 1 - sums_turn_;
     store_sums<Tiles, n * kN>(tiles_, s_.sums[sums_turn_].sums[0]);
     waiting_ = SuperFinish<dtype>(*floats_, rows_.pairs(u) + SuperRows::kMostPairs * rows.first,

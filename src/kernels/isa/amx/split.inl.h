@@ -99,8 +99,9 @@ class SuperSplit {
   SuperSplit(const uint8_t* src, const uint8_t* next, BlockUnit& header, SuperPlanes& planes, SuperFloats& floats)
       : src_(src), ahead_(next, kUnitBytes, 1, 0, 1), header_(&header), planes_(&planes), floats_(&floats), next_(0) {}
 
+  bool is_done() const { return next_ == kTileSteps; }
+  // REQUIRES: not done.
   inline __attribute__((always_inline)) void step() {
-    if (next_ == kTileSteps) return;
     if constexpr (kIsK45) {
       if (next_ == 0) split_floats_k45();
       split_k45(next_);
@@ -116,7 +117,7 @@ class SuperSplit {
     ++next_;
   }
   void all() {
-    while (next_ < kTileSteps) step();
+    while (!is_done()) step();
   }
 
  private:

@@ -4,7 +4,7 @@
 
 constexpr int32_t kTileChunkRows = 512;  // of one unpacking
 constexpr int64_t kGroupPanels = 8;      // walked together
-constexpr int32_t kTileMinRows = 29;     // fewer leave too much of two tiles idle: the lanes' work
+constexpr int32_t kTileMinRows = 25;     // fewer leave too much of two tiles idle: the lanes' work
 constexpr int32_t kTileMinRowsBf16 = 7;
 
 // Sums of at most four tiles, as [row][16].
@@ -18,7 +18,7 @@ struct TileOperand {
   size_t stride;
 };
 
-enum class TileDot { kNone, kSigned, kUnsigned, kBf16 };
+enum class TileDot { kSigned, kUnsigned, kBf16 };
 
 template <class Tiles, TileDot dot, int c, int a, int b>
 inline void tile_dot(Tiles& tiles) {
@@ -27,15 +27,20 @@ inline void tile_dot(Tiles& tiles) {
   if constexpr (dot == TileDot::kBf16) tiles.template dot_bf16<c, a, b>();
 }
 
-// One step of k for row tiles r .. n - 1: b (planes in 6 and 7) is loaded. Sum (row tile, plane) is r * planes + plane.
-template <class Tiles, int n, TileDot low, TileDot high = TileDot::kNone, int r = 0>
+// One step of k for row tiles r .. n - 1 with the plane in 6: its sum for row tile r is r * n_planes.
+template <class Tiles, int n, TileDot dot, int n_planes = 1, int r = 0>
 inline void tile_step(Tiles& tiles, const std::byte* a, size_t stride) {
   constexpr int kA = 4 + r % 2;
-  constexpr int kPlanes = high == TileDot::kNone ? 1 : 2;
   tiles.template load<kA>(a + static_cast<size_t>(r * kTileRows16) * stride, stride);
-  tile_dot<Tiles, low, r * kPlanes, kA, 6>(tiles);
-  if constexpr (kPlanes == 2) tile_dot<Tiles, high, r * kPlanes + 1, kA, 7>(tiles);
-  if constexpr (r + 1 < n) tile_step<Tiles, n, low, high, r + 1>(tiles, a, stride);
+  tile_dot<Tiles, dot, r * n_planes, kA, 6>(tiles);
+  if constexpr (r + 1 < n) tile_step<Tiles, n, dot, n_planes, r + 1>(tiles, a, stride);
+}
+// The same rows, at most two tiles of them, with a second plane in 7: sums r * 2 + 1.
+template <class Tiles, int n, TileDot dot, int r = 0>
+inline void second_tile_step(Tiles& tiles) {
+  static_assert(n <= 2);
+  tile_dot<Tiles, dot, r * 2 + 1, 4 + r, 7>(tiles);
+  if constexpr (r + 1 < n) second_tile_step<Tiles, n, dot, r + 1>(tiles);
 }
 
 template <class Tiles, int n, int i = 0>
