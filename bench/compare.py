@@ -5,7 +5,9 @@
 
 FOLDER holds a built `llama-bench` (and `llama-batched-bench` for --batch). Each round runs one program after the
 other; medians, their ranges and the ratio are printed, and written as JSON with --json FILE. llama.cpp runs with flash
-attention off and on and the better median counts.
+attention off and on and the better median counts. A round during which a hypervisor gave more than --most-stolen
+percent of this machine's time to others is measured again, as many times as there are rounds at most; how many were
+left out is printed.
 """
 
 import argparse
@@ -88,30 +90,50 @@ class Candor:
         return {key: report[key]["value"] for key in ("processor", "instructions", "threads", "memory", "kernels")}
 
 
+def processor_times() -> tuple[int, int]:
+    """Time that was stolen from this machine since it started, and all time, in ticks; (0, 1) where nobody says."""
+    if not Path("/proc/stat").exists():
+        return 0, 1
+    ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
+def one_round(args: argparse.Namespace, candor: Candor, peer: Peer, model: Path) -> tuple[dict, dict]:
+    """The value of each (program, test); and the machine's limits as measured meanwhile."""
+    report = candor.generate(model, args.prompt, args.new, 1)
+    result = report["results"][0]
+    values = {("candor", "prefill"): result["prefill_tokens_per_second"],
+              ("candor", "decode"): result["decode_tokens_per_second"],
+              ("share", "prefill"): result["prefill_int8_share"],
+              ("share", "decode"): result["decode_dram_share"]}
+    for flash in ("0", "1"):
+        program = f"llama.cpp fa={flash}"
+        values[program, "prefill"] = peer.prefill(model, args.prompt, flash)
+        values[program, "decode"] = peer.decode(model, args.prompt, args.new, flash)
+    if args.batch > 1:
+        test = f"decode x {args.batch}"
+        result = candor.generate(model, args.batch_prompt, args.new, args.batch)["results"][0]
+        values["candor", test] = result["decode_tokens_per_second"]
+        values["llama.cpp", test] = peer.decode_batch(model, args.batch_prompt, args.new, args.batch)
+    return values, report["limits"]
+
+
 def rounds(args: argparse.Namespace, candor: Candor, peer: Peer, model: Path) -> tuple[list[Series], dict]:
-    """All series of one model; and the machine's limits as the last round measured them."""
-    series = {}
-
-    def add(program: str, test: str, value: float) -> None:
-        series.setdefault((program, test), Series(program, test)).values.append(value)
-
-    limits = {}
-    batch_test = f"decode x {args.batch}"
-    for _ in range(args.rounds):
-        report = candor.generate(model, args.prompt, args.new, 1)
-        result, limits = report["results"][0], report["limits"]
-        add("candor", "prefill", result["prefill_tokens_per_second"])
-        add("candor", "decode", result["decode_tokens_per_second"])
-        add("share", "prefill", result["prefill_int8_share"])
-        add("share", "decode", result["decode_dram_share"])
-        for flash in ("0", "1"):
-            add(f"llama.cpp fa={flash}", "prefill", peer.prefill(model, args.prompt, flash))
-            add(f"llama.cpp fa={flash}", "decode", peer.decode(model, args.prompt, args.new, flash))
-        if args.batch > 1:
-            result = candor.generate(model, args.batch_prompt, args.new, args.batch)["results"][0]
-            add("candor", batch_test, result["decode_tokens_per_second"])
-            add("llama.cpp", batch_test, peer.decode_batch(model, args.batch_prompt, args.new, args.batch))
-    return list(series.values()), limits
+    """All series of one model; and of its rounds: the machine's limits as the last one measured them, what was stolen
+    from each that counts, how many were left out."""
+    series, limits, stolen_percent, n_left_out = {}, {}, [], 0
+    while len(stolen_percent) < args.rounds:
+        before = processor_times()
+        values, limits = one_round(args, candor, peer, model)
+        stolen, ticks = (now - then for now, then in zip(processor_times(), before))
+        percent = round(100 * stolen / max(1, ticks), 2)
+        if percent > args.most_stolen and n_left_out < args.rounds:
+            n_left_out += 1
+            continue
+        stolen_percent.append(percent)
+        for (program, test), value in values.items():
+            series.setdefault((program, test), Series(program, test)).values.append(value)
+    return list(series.values()), {"limits": limits, "stolen_percent": stolen_percent, "rounds_left_out": n_left_out}
 
 
 def compare(series: list[Series]) -> list[dict]:
@@ -148,6 +170,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch-prompt", type=int, default=128, help="their prompts")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--most-stolen", type=float, default=2, metavar="PERCENT", help="in a round that counts")
     parser.add_argument("--json", type=Path, help="write everything there")
     return parser.parse_args()
 
@@ -158,10 +181,12 @@ def main() -> None:
     report = {"date": time.strftime("%Y-%m-%d"), "machine": candor.machine(), "threads": args.threads, "isa": args.isa,
               "prompt": args.prompt, "new": args.new, "models": []}
     for model in args.model:
-        series, limits = rounds(args, candor, peer, model)
+        series, about = rounds(args, candor, peer, model)
         rows = compare(series)
         print_rows(model, rows)
-        report["models"].append({"model": model.name, "bytes": model.stat().st_size, "limits": limits, "tests": rows})
+        print(f"{model.name:<24} stolen from the machine: {max(about['stolen_percent']):g} % at most; "
+              f"rounds left out for that: {about['rounds_left_out']}", flush=True)
+        report["models"].append({"model": model.name, "bytes": model.stat().st_size, "tests": rows} | about)
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n")
 
