@@ -207,6 +207,23 @@ TEST_F(attend, a_number_that_int8_cannot_hold_makes_what_sees_it_not_a_number) {
   EXPECT_TRUE(std::isfinite(run(table, sound, {38, 1, 1, 0})[40]));
 }
 
+TEST_F(attend, a_key_that_is_not_a_number_reaches_those_who_see_it_and_nobody_else) {
+  constexpr int32_t kBad = 150;
+  for (const KernelTable* table : tested_tables()) {
+    for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32}) {
+      const Sequence s(*table, 200, 64, format);
+      std::vector<float> k = random_row(64, 5);
+      k[7] = std::numeric_limits<float>::infinity() - std::numeric_limits<float>::infinity();
+      table->store_kv({s.pages, k.data(), s.v.data() + kBad * 64, 64, 64, kBad, 1});
+      const Query query{kBad - 20, 40, 2, 0};
+      const auto seen = run(*table, s, query);
+      for (size_t i = 0; i < seen.size(); ++i) {
+        ASSERT_EQ(std::isnan(seen[i]), query.first + static_cast<int32_t>(i) / 128 >= kBad) << table->name << " " << i;
+      }
+    }
+  }
+}
+
 TEST_F(attend, a_row_has_the_same_bits_alone_and_in_a_chunk_and_in_pieces) {
   const KernelTable& table = *runnable_tables().back();
   const Sequence s(table, 2 * kSplitTokens + 300, 64);
