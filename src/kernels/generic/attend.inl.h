@@ -26,7 +26,7 @@ inline void reset_records(float* records, int32_t dp, int32_t n) {
 struct AttendScratch {
   float* q;             // [kQueryChunk][Dp], rounded to bf16
   float* q_tiles;       // the same numbers, as the lanes' products take them
-  float* scores;        // [kQueryChunk][kKeyTile], then probabilities
+  float* scores;        // [kQueryChunk][kKeyTile]; on lanes then probabilities
   float* split;         // [kQueryChunk] records
   float* total;         // [kQueryChunk] records
   uint16_t* halves;     // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities as bf16

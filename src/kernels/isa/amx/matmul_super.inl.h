@@ -1,6 +1,6 @@
 // Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
-// outputs. Between the tile operations of a block of rows, which run beside it, the next weight tiles are made; where
-// they are made, the float operations of the block before are done.
+// outputs. Beside the tile operations of a block of rows the next weight tiles are made or, once they are, the float
+// operations of the block before are done; what is left of those follows the tile operations.
 
 struct SuperScratch {
   SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
