@@ -9,6 +9,7 @@
 #include "kernels/generic/row_tiles.inl.h"
 #include "kernels/isa/amx/split.inl.h"
 #include "kernels/isa/amx/tiles.inl.h"
+#include "kernels/isa/amx/super_rows.inl.h"
 #include "kernels/isa/amx/matmul_super.inl.h"
 #include "kernels/isa/amx/matmul_bf16.inl.h"
 #include "kernels/isa/amx/attend.inl.h"

@@ -5,6 +5,26 @@ struct HalfScratch {
 };
 static_assert(sizeof(HalfScratch) <= kScratchTileBytes);
 
+// 32 k for row tiles r .. n - 1 with the weights in 6: their sums in 0 .. 3.
+template <class Tiles, int n, int r = 0>
+inline void half_step(Tiles& tiles, const std::byte* a, size_t stride) {
+  constexpr int kA = 4 + r % 2;
+  tiles.template load<kA>(a + static_cast<size_t>(r * kTileRows16) * stride, stride);
+  tiles.template dot_bf16<r, kA, 6>();
+  if constexpr (r + 1 < n) half_step<Tiles, n, r + 1>(tiles, a, stride);
+}
+// sums: tiles of 16 rows of 16, one after another.
+template <class Tiles, int n, int i = 0>
+inline void load_sums(Tiles& tiles, const float* sums) {
+  tiles.template load<i>(sums + i * kTileRows16 * 16, 64);
+  if constexpr (i + 1 < n) load_sums<Tiles, n, i + 1>(tiles, sums);
+}
+template <class Tiles, int n, int i = 0>
+inline void store_sums(Tiles& tiles, float* sums) {
+  tiles.template store<i>(sums + i * kTileRows16 * 16, 64);
+  if constexpr (i + 1 < n) store_sums<Tiles, n, i + 1>(tiles, sums);
+}
+
 // REQUIRES: n_in is a multiple of 32.
 template <class Tiles>
 class HalfWalk {
@@ -88,7 +108,7 @@ class HalfWalk {
     for (int k = 0; k < unit.n_k; k += 32) {
       const uint8_t* at = unit.halves + 32 * k;
       tiles_.template load<6>(at, 64);
-      tile_step<Tiles, n, TileDot::kBf16>(tiles_, a.data + 2 * k, a.stride);
+      half_step<Tiles, n>(tiles_, a.data + 2 * k, a.stride);
       if (is_first) {
         for (size_t line = 0; line < 1024; line += kLineBytes) prefetch(at + 32 * kUnit + line);
       }

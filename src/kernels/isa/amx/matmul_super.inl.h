@@ -1,6 +1,7 @@
 // Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
-// outputs. Beside the tile operations of a block of rows the next weight tiles are made or, once they are, the float
-// operations of the block before are done; what is left of those follows the tile operations.
+// outputs. Between any two tile operations of a block of rows stands a share of the lanes' work: weight tiles of the
+// next unit, float operations of the block before. Where two hardware threads share a core, a tile operation seems to
+// wait for the one before it, and nothing overlaps with it but what stands between them.
 
 struct SuperScratch {
   SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
@@ -11,133 +12,6 @@ struct SuperScratch {
 };
 
 static_assert(sizeof(SuperScratch) <= kScratchTileBytes);
-
-// What the rows of a chunk bring besides the codes of whole tiles; after the rest of the scratch.
-class SuperRows {
- public:
-  SuperRows(std::byte* scratch, int64_t n_in)
-      : pairs_(reinterpret_cast<int32_t*>(scratch)),
-        scales_(reinterpret_cast<float*>(pairs(n_in / kUnit))),
-        last_(reinterpret_cast<std::byte*>(scales(n_in / kUnit))) {}
-
-  // Sums of x of two sub-scale groups, kMostPairs a row.
-  int32_t* pairs(int64_t unit) const { return pairs_ + unit * kTileChunkRows * kMostPairs; }
-  float* scales(int64_t unit) const { return scales_ + unit * kTileChunkRows; }
-  // [16][kUnit] codes of the rows past the last whole tile, then zeros.
-  std::byte* last(int64_t unit) const { return last_ + unit * kTileRows16 * kUnit; }
-
-  // Rows [first_row, first_row + n_rows).
-  template <DType dtype>
-  void prepare(const MatmulArgs& m, int32_t first_row, int32_t n_rows) const {
-    const RowLayout layout(dtype, m.shape.n_in);
-    const int64_t n_units = m.shape.n_in / kUnit;
-    const int32_t n_whole = n_rows / kTileRows16 * kTileRows16;
-    const std::byte* row = m.activations + static_cast<size_t>(first_row) * layout.stride;
-    if (n_whole < n_rows) std::memset(last_, 0, static_cast<size_t>(n_units) * kTileRows16 * kUnit);
-    for (int32_t r = 0; r < n_rows; ++r, row += layout.stride) {
-      for (int64_t u = 0; u < n_units; ++u) {
-        std::memcpy(scales(u) + r, row + layout.scales + sizeof(float) * static_cast<size_t>(u), sizeof(float));
-        prepare_pairs<dtype>(row + layout.sums + 32 * u, pairs(u) + kMostPairs * r);
-        if (r >= n_whole) std::memcpy(last(u) + (r - n_whole) * kUnit, row + u * kUnit, kUnit);
-      }
-    }
-  }
-
-  static constexpr int32_t kMostPairs = 8;
-
- private:
-  // sums: 16 of 16 k.
-  template <DType dtype>
-  static void prepare_pairs(const std::byte* sums, int32_t* pairs) {
-    constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
-    const __m256i sixteens = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums));
-    if constexpr (f.has_min && f.n_groups == 16) _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), sixteens);
-    if constexpr (f.has_min && f.n_groups == 8) {
-      const __m256i groups = _mm256_madd_epi16(sixteens, _mm256_set1_epi16(1));
-      _mm_store_si128(reinterpret_cast<__m128i*>(pairs), _mm256_cvtepi32_epi16(groups));
-    }
-  }
-
-  int32_t* pairs_;
-  float* scales_;
-  std::byte* last_;
-};
-
-// The float operations of a block of rows of a panel, in kTileSteps pieces; within a piece all rows side by side, as
-// those of one wait for one another. Rows past the last are computed too, in vain.
-template <DType dtype>
-class SuperFinish {
- public:
-  SuperFinish() = default;
-  SuperFinish(const SuperFloats& floats, const int32_t* pairs, const float* scales, const TileSums& sums, float* acc,
-              int32_t n_rows)
-      : floats_(&floats), pairs_(pairs), scales_(scales), sums_(sums.sums[0]), acc_(acc), n_(n_rows) {}
-
-  inline __attribute__((always_inline)) void step() {
-    if (next_ >= n_) return;
-    const int32_t* low = sums_ + next_ / kTileRows16 * (Split::kPlanes * kTileRows16 * 16) + next_ % kTileRows16 * 16;
-    finish(low, pairs_ + SuperRows::kMostPairs * next_, scales_ + next_, acc_ + 16 * next_);
-    next_ += kPiece;
-  }
-  void all() {
-    while (next_ < n_) step();
-  }
-
- private:
-  using Split = SplitTraits<dtype>;
-  static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
-  static constexpr int kPairs = kPacked.has_min ? kPacked.n_groups / 2 : 0;
-  static constexpr int32_t kPiece = 64 / Split::kPlanes / kTileSteps;  // rows; of the largest block
-
-  inline __attribute__((always_inline)) void finish(const int32_t* low, const int32_t* pairs, const float* scales,
-                                                    float* acc) const {
-    const F32 d = load(floats_->d);
-    I32 min_pairs[kPairs + 1];
-    F32 minus_m = d;
-    if constexpr (kPacked.has_min) {
-      minus_m = load(floats_->minus_m);
-#pragma GCC unroll 8
-      for (int p = 0; p < kPairs; ++p) min_pairs[p] = load_i(floats_->min_pairs[p]);
-    }
-    I32 mins[kPiece];
-    if constexpr (kPacked.has_min) {
-#pragma GCC unroll 8
-      for (int p = 0; p < kPairs; ++p) {
-#pragma GCC unroll 16
-        for (int r = 0; r < kPiece; ++r) {
-          mins[r] = dot2(p == 0 ? splat_i(0) : mins[r], min_pairs[p], pairs[SuperRows::kMostPairs * r + p]);
-        }
-      }
-    }
-    F32 u[kPiece];
-#pragma GCC unroll 16
-    for (int r = 0; r < kPiece; ++r) {
-      I32 total = load_i(low + 16 * r);
-      if constexpr (Split::kPlanes == 2) {
-        total = add_i(total, shl_i<Split::kShift>(load_i(low + 16 * (kTileRows16 + r))));
-      }
-      u[r] = to_f32(total);
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < kPiece; ++r) {
-      if constexpr (kPacked.has_min) {
-        u[r] = fma(d, u[r], mul(minus_m, to_f32(mins[r])));
-      } else {
-        u[r] = mul(d, u[r]);
-      }
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < kPiece; ++r) store(acc + 16 * r, fma_scalar(u[r], scales + r, load(acc + 16 * r)));
-  }
-
-  const SuperFloats* floats_ = nullptr;
-  const int32_t* pairs_ = nullptr;
-  const float* scales_ = nullptr;
-  const int32_t* sums_ = nullptr;
-  float* acc_ = nullptr;
-  int32_t n_ = 0;
-  int32_t next_ = 0;
-};
 
 template <class Tiles, DType dtype>
 class SuperWalk {
@@ -154,9 +28,9 @@ class SuperWalk {
   void chunk(int32_t first_row, int32_t n_rows) {
     first_row_ = first_row;
     n_rows_ = n_rows;
+    if (m_.panel_begin == m_.panel_end) return;
     if (!is_prepared(m_, n_rows)) rows_.template prepare<dtype>(m_, first_row, n_rows);
-    split({.group = m_.panel_begin});
-    split_.all();
+    split_of({.group = m_.panel_begin}).all();
     for (int64_t p = m_.panel_begin; p < m_.panel_end; p += kGroupPanels) group(p);
   }
 
@@ -166,12 +40,17 @@ class SuperWalk {
   static constexpr int kN = Split::kPlanes;
   static constexpr TileDot kLow = Split::kLowIsUnsigned ? TileDot::kUnsigned : TileDot::kSigned;
   static constexpr TileDot kHigh = Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
+  static constexpr int kMostTiles = 4 / kN;  // of rows in a block
 
   // A unit of a panel of the group that begins at panel `group`.
   struct Place {
     int64_t group;
     int64_t i = 0;
     int64_t unit = 0;
+  };
+  struct BlockRows {
+    int32_t first;
+    int32_t n;
   };
 
   int64_t n_units() const { return m_.shape.n_in / kUnit; }
@@ -180,6 +59,7 @@ class SuperWalk {
     return reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(at.group + at.i) * panel_stride_ +
            static_cast<size_t>(at.unit) * unit_bytes(kPacked, kUnit);
   }
+  bool exists(const Place& at) const { return at.group + at.i < m_.panel_end; }
   // The same panel's next unit, or the first of the next group's.
   Place below(const Place& at) const {
     if (at.unit + 1 < n_units()) return {at.group, at.i, at.unit + 1};
@@ -190,15 +70,14 @@ class SuperWalk {
     return below({at.group, 0, at.unit});
   }
 
-  bool exists(const Place& at) const { return at.group + at.i < m_.panel_end; }
-
-  // Begins the unit at `at`, if there is one.
-  void split(const Place& at) {
-    if (!exists(at)) return;
-    const Place next = exists(below(at)) ? below(at) : at;
+  // The unit at `at`; past the last one, of the one before once more.
+  SuperSplit<dtype> split_of(const Place& at) {
+    if (exists(at)) {
+      src_ = bytes_at(at);
+      below_ = exists(below(at)) ? bytes_at(below(at)) : src_;
+    }
     ++n_split_;
-    split_ =
-        SuperSplit<dtype>(bytes_at(at), bytes_at(next), s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]);
+    return {src_, below_, s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]};
   }
 
   void group(int64_t first) {
@@ -207,56 +86,159 @@ class SuperWalk {
       std::memset(s_.acc[i], 0, static_cast<size_t>(n_rows_) * sizeof s_.acc[0][0]);
     }
     for (int64_t u = 0; u < n_units(); ++u) {
-      for (int64_t i = 0; i < n_panels; ++i) {
-        planes_ = &s_.planes[n_split_ % 2];
-        floats_ = &s_.floats[n_split_ % 3];
-        split(after({first, i, u}));
-        blocks<4 / kN>(u, 0, s_.acc[i][0]);
-      }
+      if (n_rows_ <= kTileRows16) load_few(u);
+      for (int64_t i = 0; i < n_panels; ++i) unit({first, i, u}, s_.acc[i][0]);
     }
     waiting_.all();
     store_rows(m_, first, n_panels, first_row_, n_rows_, s_.acc);
   }
 
-  // Rows from `first` on at unit u, n tiles of 16 at a time, then fewer. acc: of row 0.
-  template <int n>
-  void blocks(int64_t u, int32_t first, float* acc) {
-    constexpr int32_t kRows = n * kTileRows16;
-    const std::byte* codes = m_.activations + static_cast<size_t>(first_row_) * stride_ + u * kUnit;
-    for (; first + kRows <= n_rows_; first += kRows) {
-      block<n>({codes + static_cast<size_t>(first) * stride_, stride_}, u, {first, kRows}, acc);
-    }
-    if constexpr (n > 1) {
-      blocks<n / 2>(u, first, acc);
-    } else if (first < n_rows_) {
-      block<1>({rows_.last(u), kUnit}, u, {first, n_rows_ - first}, acc);
+  // acc: of row 0.
+  void unit(const Place& at, float* acc) {
+    planes_ = &s_.planes[n_split_ % 2];
+    floats_ = &s_.floats[n_split_ % 3];
+    SuperSplit<dtype> split = split_of(after(at));
+    if (n_rows_ <= kTileRows16) {
+      few(split, at.unit, acc);
+    } else {
+      blocks<kMostTiles, true>(split, at.unit, 0, acc);
     }
   }
 
-  struct BlockRows {
-    int32_t first;
-    int32_t n;
+  const std::byte* codes_of(int64_t u, int32_t row) const {
+    return m_.activations + static_cast<size_t>(first_row_ + row) * stride_ + u * kUnit;
+  }
+  // 16 rows, the last ones of the chunk and zeros, or, past all rows, anything.
+  TileOperand tile_of(int64_t u, int32_t first) const {
+    if (first + kTileRows16 <= n_rows_) return {codes_of(u, first), stride_};
+    return {rows_.last(u), kUnit};
+  }
+
+  // Rows from `first` on at unit u, as many tiles of 16 as n at a time. The first block splits.
+  template <int n, bool splits>
+  void blocks(const SuperSplit<dtype>& split, int64_t u, int32_t first, float* acc) {
+    constexpr int32_t kLeast = (n / 2) * kTileRows16;  // fewer or as many are the next smaller block's
+    if (n_rows_ - first <= kLeast) {
+      if constexpr (n > 1) blocks<n / 2, splits>(split, u, first, acc);
+      return;
+    }
+    block<n, splits>(split, u, {first, std::min(n * kTileRows16, n_rows_ - first)}, acc);
+    for (first += n * kTileRows16; n_rows_ - first > kLeast; first += n * kTileRows16) {
+      block<n, false>(split, u, {first, std::min(n * kTileRows16, n_rows_ - first)}, acc);
+    }
+    if constexpr (n > 1) {
+      if (first < n_rows_) blocks<n / 2, false>(split, u, first, acc);
+    }
+  }
+
+  // The lanes' work beside the tile operations of 64 k, n_loads and n_dots, dealt out by how long these take.
+  template <int n_loads, int n_dots, int n_finished, bool splits>
+  struct Beside {
+    static constexpr int kLoad = 1;
+    static constexpr int kDot = 4;
+    static constexpr int kAll = n_loads * kLoad + n_dots * kDot;
+    static constexpr int kGroups = SuperSplit<dtype>::kGroups;
+    static constexpr int kFinish = 2;  // rows at once
+    static constexpr int kFinishes = n_finished / kFinish;
+
+    SuperSplit<dtype> split;
+    SuperFinish<dtype> finish;
+
+    // After so many loads and dots, the last one a load, or a dot.
+    template <int loads, int dots>
+    inline __attribute__((always_inline)) void after_load() {
+      share<(loads - 1) * kLoad + dots * kDot, loads * kLoad + dots * kDot>();
+    }
+    template <int loads, int dots>
+    inline __attribute__((always_inline)) void after_dot() {
+      share<loads * kLoad + (dots - 1) * kDot, loads * kLoad + dots * kDot>();
+    }
+
+   private:
+    template <int from, int to>
+    inline __attribute__((always_inline)) void share() {
+      if constexpr (splits) split.template groups<from * kGroups / kAll, to * kGroups / kAll>();
+#pragma GCC unroll 8
+      for (int i = from * kFinishes / kAll; i < to * kFinishes / kAll; ++i) finish.template rows<kFinish>();
+    }
   };
 
-  template <int n>
-  void block(TileOperand a, int64_t u, BlockRows rows, float* acc) {
+  template <int n, class Share, int r = 0>
+  inline __attribute__((always_inline)) void low_dots(const std::array<TileOperand, n>& a, int i, Share& beside) {
+    constexpr int kA = 4 + r % 2;
+    tiles_.template load<kA>(a[r].data + 64 * i, a[r].stride);
+    beside.template after_load<2 + r, r>();
+    tile_dot<Tiles, kLow, r * kN, kA, 6>(tiles_);
+    beside.template after_dot<2 + r, 1 + r>();
+    if constexpr (r + 1 < n) low_dots<n, Share, r + 1>(a, i, beside);
+  }
+  template <int n, class Share, int r = 0>
+  inline __attribute__((always_inline)) void high_dots(Share& beside) {
+    tile_dot<Tiles, kHigh, r * 2 + 1, 4 + r, 7>(tiles_);
+    beside.template after_dot<2 + n, n + 1 + r>();
+    if constexpr (r + 1 < n) high_dots<n, Share, r + 1>(beside);
+  }
+
+  template <int n, bool splits>
+  __attribute__((noinline)) void block(const SuperSplit<dtype>& split, int64_t u, BlockRows rows, float* acc) {
+    std::array<TileOperand, n> a;
+    for (int32_t r = 0; r < n; ++r) a[r] = tile_of(u, rows.first + r * kTileRows16);
+    using Share = Beside<kN + n, kN * n, kMostTiles * kTileRows16 / kTileSteps, splits>;
+    Share beside = {split, waiting_};
     zero_sums<Tiles, n * kN>(tiles_);
     for (int i = 0; i < kTileSteps; ++i) {
       tiles_.template load<6>(planes_->codes[0][16 * i], 64);
-      tile_step<Tiles, n, kLow, kN>(tiles_, a.data + 64 * i, a.stride);
+      if constexpr (splits) beside.split.begin(i);
+      beside.template after_load<1, 0>();
+      low_dots<n>(a, i, beside);
       if constexpr (kN == 2) {
         tiles_.template load<7>(planes_->codes[1][16 * i], 64);
-        second_tile_step<Tiles, n, kHigh>(tiles_);
-      }
-      if (split_.is_done()) {
-        waiting_.step();
-      } else {
-        split_.step();
+        beside.template after_load<2 + n, n>();
+        high_dots<n>(beside);
       }
     }
-    waiting_.all();
+    keep_sums<n>(u, rows, acc);
+  }
+
+  // All rows, at most 16: their unit stays in tiles 2 to 5 while the panels of a group pass.
+  template <int i = 0>
+  void load_few(int64_t u) {
+    const TileOperand a = tile_of(u, 0);
+    tiles_.template load<2 + i>(a.data + 64 * i, a.stride);
+    if constexpr (i + 1 < kTileSteps) load_few<i + 1>(u);
+  }
+  template <class Share, int i = 0>
+  inline __attribute__((always_inline)) void few_steps(Share& beside) {
+    tiles_.template load<6>(planes_->codes[0][16 * i], 64);
+    beside.split.begin(i);
+    beside.template after_load<1, 0>();
+    tile_dot<Tiles, kLow, 0, 2 + i, 6>(tiles_);
+    beside.template after_dot<1, 1>();
+    if constexpr (kN == 2) {
+      tiles_.template load<7>(planes_->codes[1][16 * i], 64);
+      beside.template after_load<2, 1>();
+      tile_dot<Tiles, kHigh, 1, 2 + i, 7>(tiles_);
+      beside.template after_dot<2, 2>();
+    }
+    if constexpr (i + 1 < kTileSteps) few_steps<Share, i + 1>(beside);
+  }
+  __attribute__((noinline)) void few(const SuperSplit<dtype>& split, int64_t u, float* acc) {
+    Beside<kN, kN, kTileRows16 / kTileSteps, true> beside = {split, waiting_};
+    zero_sums<Tiles, kN>(tiles_);
+    few_steps(beside);
+    keep_sums<1>(u, {0, n_rows_}, acc);
+  }
+
+  template <int n, int r = 0>
+  void store_planes(TileSums& sums) {
+    tiles_.template store<r * kN>(sums.sums[kTileRows16 * r], 64);
+    if constexpr (kN == 2) tiles_.template store<r * 2 + 1>(sums.sums[kTileRows16 * (kMostTiles + r)], 64);
+    if constexpr (r + 1 < n) store_planes<n, r + 1>(sums);
+  }
+  template <int n>
+  void keep_sums(int64_t u, BlockRows rows, float* acc) {
     sums_turn_ = 1 - sums_turn_;
-    store_sums<Tiles, n * kN>(tiles_, s_.sums[sums_turn_].sums[0]);
+    store_planes<n>(s_.sums[sums_turn_]);
     waiting_ = SuperFinish<dtype>(*floats_, rows_.pairs(u) + SuperRows::kMostPairs * rows.first,
                                   rows_.scales(u) + rows.first, s_.sums[sums_turn_], acc + 16 * rows.first, rows.n);
   }
@@ -270,7 +252,8 @@ class SuperWalk {
   int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
   uint32_t n_split_ = 0;
-  SuperSplit<dtype> split_;
+  const uint8_t* src_ = nullptr;  // of the last split
+  const uint8_t* below_ = nullptr;
   const SuperPlanes* planes_ = nullptr;  // of the unit in the tiles
   const SuperFloats* floats_ = nullptr;
   SuperFinish<dtype> waiting_;

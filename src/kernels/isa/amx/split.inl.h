@@ -78,111 +78,115 @@ inline __attribute__((always_inline)) void split_group(U8 codes, const SplitScal
   }
 }
 
-// Group g of the eight that begin at 32 k's number b, and those after it. low, high: where their codes begin.
-template <DType dtype, int g>
-inline __attribute__((always_inline)) void split_eight(const uint8_t* low, const uint8_t* high, int b,
-                                                       const SplitScale* scales, SuperPlanes& dst) {
-  constexpr int kPerScale = kUnit / 4 / BlockTraits<dtype>::kPacked.n_groups;
-  split_group<dtype>(unpack_codes_group<dtype, g>(low, high), scales[g / kPerScale], 8 * b + g, dst);
-  if constexpr (g < 7) split_eight<dtype, g + 1>(low, high, b, scales, dst);
-}
-
-// A unit of a panel on its way into tiles, 64 k at a step, so that the tile operations of another run beside it.
+// A unit of a panel on its way into tiles, a few groups of 4 k at a time, so that they are made beside the tile
+// operations of another unit. The parts of 64 k come in ascending order.
 template <DType dtype>
 class SuperSplit {
  public:
   static constexpr size_t kUnitBytes = unit_bytes(BlockTraits<dtype>::kPacked, kUnit);
-  using Ahead = LinesAhead<ahead_lines(kUnitBytes, 2 * kTileSteps), true>;
+  static constexpr int kScales = BlockTraits<dtype>::kPacked.n_groups / kTileSteps;  // of 64 k
+  static constexpr int kGroups = kUnit / 4 / kTileSteps;
 
-  SuperSplit() = default;
-  // next: what is asked for meanwhile. header: room for what unpacking takes, of one unit at a time.
-  SuperSplit(const uint8_t* src, const uint8_t* next, BlockUnit& header, SuperPlanes& planes, SuperFloats& floats)
-      : src_(src), ahead_(next, kUnitBytes, 1, 0, 1), header_(&header), planes_(&planes), floats_(&floats), next_(0) {}
+  // below: what is asked for meanwhile. header: room for what unpacking takes, of one unit at a time.
+  SuperSplit(const uint8_t* src, const uint8_t* below, BlockUnit& header, SuperPlanes& planes, SuperFloats& floats)
+      : src_(src), below_(below), header_(header), planes_(planes), floats_(floats) {}
 
-  bool is_done() const { return next_ == kTileSteps; }
-  // REQUIRES: not done.
-  inline __attribute__((always_inline)) void step() {
+  // Begins part i.
+  inline __attribute__((always_inline)) void begin(int i) {
+    part_ = i;
+    ask();
     if constexpr (kIsK45) {
-      if (next_ == 0) split_floats_k45();
-      split_k45(next_);
-    } else if constexpr (Split::kIsRebased) {
-      if (next_ == 0) split_floats_rebased();
-      rebase_32(2 * next_);
-      rebase_32(2 * next_ + 1);
+      if (i == 0) take_floats_k45();
+      take_scales_k45();
     } else {
-      if (next_ == 0) split_floats();
-      split_32(2 * next_);
-      split_32(2 * next_ + 1);
+      if (i == 0) take_floats();
+      if constexpr (!Split::kIsRebased) take_scales();
     }
-    ++next_;
   }
+  // Its groups [first, end) of kGroups.
+  template <int first, int end>
+  inline __attribute__((always_inline)) void groups() {
+    if constexpr (first < end) {
+      group<first>();
+      groups<first + 1, end>();
+    }
+  }
+
   void all() {
-    while (!is_done()) step();
+    for (int i = 0; i < kTileSteps; ++i) {
+      begin(i);
+      groups<0, kGroups>();
+    }
   }
 
  private:
   using Split = SplitTraits<dtype>;
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
   static constexpr bool kIsK45 = dtype == DType::kQ4_K || dtype == DType::kQ5_K;
-  static constexpr int kScales = kPacked.n_groups * 32 / kUnit;  // of 32 k
+  static constexpr int kLines = ahead_lines(kUnitBytes, kTileSteps);
 
-  const uint8_t* scales() const { return src_ + scales_offset(kPacked); }
-  const uint8_t* low() const { return src_ + unit_header_bytes(kPacked, kUnit); }
-  const uint8_t* high() const { return low() + low_plane_bytes(kPacked, kUnit); }
+  const uint8_t* sub_scales() const { return src_ + scales_offset(kPacked); }
 
-  inline __attribute__((always_inline)) void split_codes(int b, const SplitScale* scales) {
-    split_eight<dtype, 0>(low() + 64 * kPacked.low_bits * b, high() + 64 * kPacked.high_bits * b, b, scales, *planes_);
-    ahead_.step();
+  template <int g>
+  inline __attribute__((always_inline)) void group() {
+    const int b = 2 * part_ + g / 8;
+    const uint8_t* planes = src_ + unit_header_bytes(kPacked, kUnit);
+    const uint8_t* low = planes + 64 * kPacked.low_bits * b;
+    const uint8_t* high = planes + low_plane_bytes(kPacked, kUnit) + 64 * kPacked.high_bits * b;
+    const int at = kGroups * part_ + g;
+    if constexpr (Split::kIsRebased) {
+      store_u(planes_.codes[0][at], unpack_group<dtype, g % 8>(low, high, header_, b));
+    } else {
+      split_group<dtype>(unpack_codes_group<dtype, g % 8>(low, high), scales_[g * kScales / kGroups], at, planes_);
+    }
+  }
+
+  inline __attribute__((always_inline)) void ask() const {
+#pragma GCC unroll 16
+    for (int k = 0; k < kLines; ++k) prefetch_far(below_ + kLineBytes * static_cast<size_t>(kLines * part_ + k));
   }
 
   // Q4_K and Q5_K, whose sub-scales stay in registers.
-  inline __attribute__((always_inline)) void split_k45(int p) {
+  inline __attribute__((always_inline)) void take_scales_k45() {
     const __m512i lanes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);  // their first bytes
     const __m512i first_twice = _mm512_add_epi8(lanes, _mm512_set1_epi32(0x01000100));
     const __m512i second_twice = _mm512_add_epi8(lanes, _mm512_set1_epi32(0x03020302));
-    const I32 bytes = widen_u8_pairs(scales() + 32 * p);
-    store_i(floats_->min_pairs[p], min_pair_k45(scales(), p, bytes));
+    const I32 bytes = widen_u8_pairs(sub_scales() + 32 * part_);
+    store_i(floats_.min_pairs[part_], min_pair_k45(sub_scales(), part_, bytes));
     const __m512i six = _mm512_and_si512(bytes, _mm512_set1_epi16(63));
-    const SplitScale first = split_scale<dtype>(_mm512_shuffle_epi8(six, first_twice));
-    split_codes(2 * p, &first);
-    const SplitScale second = split_scale<dtype>(_mm512_shuffle_epi8(six, second_twice));
-    split_codes(2 * p + 1, &second);
+    scales_[0] = split_scale<dtype>(_mm512_shuffle_epi8(six, first_twice));
+    scales_[1] = split_scale<dtype>(_mm512_shuffle_epi8(six, second_twice));
   }
-  void split_floats_k45() {
-    store(floats_->d, load_f16(src_));
-    store(floats_->minus_m, mul(load_f16(src_ + 32), splat(-1.0f)));
+  void take_floats_k45() const {
+    store(floats_.d, load_f16(src_));
+    store(floats_.minus_m, mul(load_f16(src_ + 32), splat(-1.0f)));
   }
 
-  inline __attribute__((always_inline)) void split_32(int b) {
-    SplitScale parts[kScales];
-#pragma GCC unroll 2
-    for (int i = 0; i < kScales; ++i) {
-      parts[i] = split_scale<dtype>(scale_twice<dtype>(header_->scales[kScales * b + i]));
+  inline __attribute__((always_inline)) void take_scales() {
+#pragma GCC unroll 4
+    for (int j = 0; j < kScales; ++j) {
+      scales_[j] = split_scale<dtype>(scale_twice<dtype>(header_.scales[kScales * part_ + j]));
     }
-    split_codes(b, parts);
   }
-  void split_floats() {
-    unpack_header<dtype>(src_, kUnit, *header_);
-    store(floats_->d, mul(load(header_->d[0]), splat(Split::kIsNegated ? -1.0f : 1.0f)));
+  void take_floats() const {
+    if constexpr (Split::kIsRebased) {
+      unpack_rebasing<0>(sub_scales(), header_);
+      store(floats_.d, load_d<dtype>(src_, 0));
+      return;
+    }
+    unpack_header<dtype>(src_, kUnit, header_);
+    store(floats_.d, mul(load(header_.d[0]), splat(Split::kIsNegated ? -1.0f : 1.0f)));
     if constexpr (kPacked.has_min) {
-      store(floats_->minus_m, load(header_->minus_m));
-      std::memcpy(floats_->min_pairs, header_->min_pairs, sizeof(int32_t) * 16 * kPacked.n_groups / 2);
+      store(floats_.minus_m, load(header_.minus_m));
+      std::memcpy(floats_.min_pairs, header_.min_pairs, sizeof(int32_t) * 16 * kPacked.n_groups / 2);
     }
   }
 
-  inline __attribute__((always_inline)) void rebase_32(int b) {
-    unpack_eight<dtype, 0>(low() + 64 * kPacked.low_bits * b, high(), *header_, b, planes_->codes[0]);
-    ahead_.step();
-  }
-  void split_floats_rebased() {
-    unpack_rebasing<0>(scales(), *header_);
-    store(floats_->d, load_d<dtype>(src_, 0));
-  }
-
-  const uint8_t* src_ = nullptr;
-  Ahead ahead_{nullptr, 0, 1, 0, 1};
-  BlockUnit* header_ = nullptr;
-  SuperPlanes* planes_ = nullptr;
-  SuperFloats* floats_ = nullptr;
-  int next_ = kTileSteps;
+  const uint8_t* src_;
+  const uint8_t* below_;
+  BlockUnit& header_;
+  SuperPlanes& planes_;
+  SuperFloats& floats_;
+  int part_ = 0;
+  SplitScale scales_[kScales];
 };

@@ -30,7 +30,8 @@ inline void multiply(const MatmulArgs& m) {
   if (m.shape.dtype == DType::kBF16 && m.n_rows >= kTileMinRowsBf16 && m.shape.n_in % 32 == 0) {
     return multiply_chunks<Tiles, HalfWalk<Tiles>>(m);
   }
-  if (m.n_rows < kTileMinRows) return avx512vnni_table()->matmul(m);
+  const int32_t least = m.shape.dtype == DType::kQ6_K ? kTileMinRowsQ6K : kTileMinRows;
+  if (m.n_rows < least) return avx512vnni_table()->matmul(m);
   multiply_many<Tiles>(m);
 }
 
