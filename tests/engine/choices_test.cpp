@@ -217,7 +217,7 @@ TEST_F(Choices, costs_are_taken_as_given_or_measured_and_refused_where_they_make
   EXPECT_EQ(engine().info().costs.points.size(), 2u);
   options_.costs.reset();
   const auto measured = testing::open_or_fail(options_);
-  ASSERT_EQ(measured->info().costs.points.size(), 12u);
+  ASSERT_EQ(measured->info().costs.points.size(), 13u);
   EXPECT_GT(measured->info().costs.points[0].ms, 0.0);
   const auto refused = [&](StepCosts costs, double step_ms = 0.0) {
     options_.costs = std::move(costs);

@@ -36,6 +36,8 @@ class HalfWalk {
         s_(*reinterpret_cast<HalfScratch*>(m.scratch)),
         last_(m.scratch + sizeof(HalfScratch)) {}
 
+  static TileConfig config(int32_t /*n_rows*/) { return kDeepTiles; }
+
   // Rows [first_row, first_row + n_rows), at most kTileChunkRows, of all panels.
   void chunk(int32_t first_row, int32_t n_rows) {
     halves_ = m_.activations + static_cast<size_t>(first_row) * stride_ + encoded_halves_offset(m_.shape.n_in);

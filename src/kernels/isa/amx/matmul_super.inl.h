@@ -24,6 +24,20 @@ class SuperWalk {
         s_(*reinterpret_cast<SuperScratch*>(m.scratch)),
         rows_(m.scratch + sizeof(SuperScratch), m.shape.n_in) {}
 
+  // The last tile of a call's rows holds no more than there are, where they make one block of at most two tiles.
+  static TileConfig config(int32_t n_rows) {
+    TileConfig config = kDeepTiles;
+    if (n_rows > 2 * kTileRows16) return config;
+    const auto n_last = static_cast<uint8_t>((n_rows - 1) % kTileRows16 + 1);
+    if (n_rows <= kTileRows16) {
+      for (int t = 0; t < 6; ++t) config.n_rows[t] = n_last;
+    } else {
+      for (int p = 0; p < kN; ++p) config.n_rows[kN + p] = n_last;
+      config.n_rows[5] = n_last;
+    }
+    return config;
+  }
+
   // Rows [first_row, first_row + n_rows), at most kTileChunkRows, of all panels.
   void chunk(int32_t first_row, int32_t n_rows) {
     first_row_ = first_row;

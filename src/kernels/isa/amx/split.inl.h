@@ -94,7 +94,6 @@ class SuperSplit {
   // Begins part i.
   inline __attribute__((always_inline)) void begin(int i) {
     part_ = i;
-    ask();
     if constexpr (kIsK45) {
       if (i == 0) take_floats_k45();
       take_scales_k45();
@@ -129,6 +128,7 @@ class SuperSplit {
 
   template <int g>
   inline __attribute__((always_inline)) void group() {
+    ask<g * kLines / kGroups, (g + 1) * kLines / kGroups>();
     const int b = 2 * part_ + g / 8;
     const uint8_t* planes = src_ + unit_header_bytes(kPacked, kUnit);
     const uint8_t* low = planes + 64 * kPacked.low_bits * b;
@@ -141,9 +141,11 @@ class SuperSplit {
     }
   }
 
+  // Of the lines of a part.
+  template <int first, int end>
   inline __attribute__((always_inline)) void ask() const {
-#pragma GCC unroll 16
-    for (int k = 0; k < kLines; ++k) prefetch_far(below_ + kLineBytes * static_cast<size_t>(kLines * part_ + k));
+#pragma GCC unroll 4
+    for (int k = first; k < end; ++k) prefetch_far(below_ + kLineBytes * static_cast<size_t>(kLines * part_ + k));
   }
 
   // Q4_K and Q5_K, whose sub-scales stay in registers.

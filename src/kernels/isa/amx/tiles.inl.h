@@ -51,7 +51,7 @@ inline void store_rows(const MatmulArgs& m, int64_t panel, int64_t n_panels, int
 // Walk::chunk(first row, n_rows) for all rows, at most kTileChunkRows at a time.
 template <class Tiles, class Walk>
 inline void multiply_chunks(const MatmulArgs& m) {
-  Tiles tiles(kDeepTiles);
+  Tiles tiles(Walk::config(m.n_rows));
   Walk walk(tiles, m);
   for (int32_t row = 0; row < m.n_rows; row += kTileChunkRows) {
     walk.chunk(row, m.n_rows - row < kTileChunkRows ? m.n_rows - row : kTileChunkRows);
