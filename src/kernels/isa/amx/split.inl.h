@@ -71,10 +71,11 @@ inline __attribute__((always_inline)) void split_group(U8 codes, const SplitScal
   }
   const __m512i even = _mm512_sub_epi16(_mm512_maddubs_epi16(v, scale.first), scale.bias);
   const __m512i odd = _mm512_sub_epi16(_mm512_maddubs_epi16(v, scale.second), scale.bias);
+  const __m512i neighbours = _mm512_broadcast_i32x4(_mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1));
   const __mmask64 odd_bytes = 0xaaaaaaaaaaaaaaaaull;
-  _mm512_store_si512(dst.codes[0][group], _mm512_mask_blend_epi8(odd_bytes, even, _mm512_slli_epi16(odd, 8)));
+  _mm512_store_si512(dst.codes[0][group], _mm512_mask_shuffle_epi8(even, odd_bytes, odd, neighbours));
   if constexpr (Split::kPlanes == 2) {
-    _mm512_store_si512(dst.codes[1][group], _mm512_mask_blend_epi8(odd_bytes, _mm512_srli_epi16(even, 8), odd));
+    _mm512_store_si512(dst.codes[1][group], _mm512_mask_shuffle_epi8(odd, ~odd_bytes, even, neighbours));
   }
 }
 

@@ -6,7 +6,7 @@ constexpr int32_t kTileChunkRows = 512;  // of one unpacking
 constexpr int64_t kGroupPanels = 8;      // walked together
 // Fewer rows are the lanes' work. The codes of Q6_K take longest to split.
 constexpr int32_t kTileMinRows = 10;
-constexpr int32_t kTileMinRowsQ6K = 17;
+constexpr int32_t kTileMinRowsQ6K = 14;
 constexpr int32_t kTileMinRowsBf16 = 7;
 
 // Rows of the left operand, from one k on.
