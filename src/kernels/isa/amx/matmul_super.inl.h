@@ -1,7 +1,7 @@
 // Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
 // outputs. Between any two tile operations of a block of rows stands a share of the lanes' work: weight tiles of the
-// next unit, float operations of the block before. Where two hardware threads share a core, a tile operation seems to
-// wait for the one before it, and nothing overlaps with it but what stands between them.
+// next unit, float operations of the block before. Where two hardware threads share a core, tile operations in a row
+// hinder one another, and work between them costs nothing (isa/README.md).
 
 struct SuperScratch {
   SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
