@@ -103,7 +103,7 @@ TEST_F(matmul, every_instruction_set_and_number_of_rows_gives_the_bits_of_portab
   constexpr int32_t kMost = 83;
   constexpr int32_t kOut = 150;
   const auto tables = tested_tables();
-  std::vector<int32_t> row_counts = {24, 25, 29, 33, 48, kMost};
+  std::vector<int32_t> row_counts = {24, 25, 29, 31, 32, 33, 48, kMost};
   for (int32_t m = 1; m < 20; ++m) row_counts.push_back(m);
   for (const DType dtype : kAllFormats) {
     const Problem problem(dtype, kOut, columns_of(dtype), kMost, *tables.front());
