@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
-// Costs leap behind 16, where a second tile of rows begins, and hardly rise where tile registers take over.
+// Costs leap behind 16 and 32, where another tile of rows begins, and hardly rise between on tile registers.
 constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 18, 20, 24, 32, 36, 48, 64};
 constexpr int32_t kFewRows = 16;            // of those, which are measured with logits of all and looking far back too
 constexpr int32_t kFarPositions = 2048;     // how far, where the context has as much
