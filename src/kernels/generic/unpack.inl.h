@@ -74,8 +74,7 @@ inline U8 finish_codes(U8 codes) {
 constexpr size_t kLineBytes = 64;
 
 // Lines of the unit that comes next, asked for a few at a time between computations, so that memory never rests.
-// Far: into the second cache, which can wait for more of them at once.
-template <int n_lines, bool is_far = false>
+template <int n_lines>
 class LinesAhead {
  public:
   // A unit of n_bytes in each of n_panels (1 or 2), stride apart; every n_turns-th step asks for n_lines of each.
@@ -94,12 +93,7 @@ class LinesAhead {
   static inline __attribute__((always_inline)) void ask(const uint8_t* at) {
 #pragma GCC unroll 32
     for (int i = 0; i < n_lines; ++i) {
-      const uint8_t* line = at + kLineBytes * static_cast<size_t>(i);
-      if constexpr (is_far) {
-        prefetch_far(line);
-      } else {
-        prefetch(line);
-      }
+      prefetch(at + kLineBytes * static_cast<size_t>(i));
     }
   }
 

@@ -246,7 +246,7 @@ class SuperWalk {
   template <int n, int r = 0>
   void store_planes(TileSums& sums) {
     tiles_.template store<r * kN>(sums.sums[kTileRows16 * r], 64);
-    if constexpr (kN == 2) tiles_.template store<r * 2 + 1>(sums.sums[kTileRows16 * (kMostTiles + r)], 64);
+    if constexpr (kN == 2) tiles_.template store<r * 2 + 1>(sums.sums[kPlaneRows + kTileRows16 * r], 64);
     if constexpr (r + 1 < n) store_planes<n, r + 1>(sums);
   }
   template <int n>

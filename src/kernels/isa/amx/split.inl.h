@@ -142,7 +142,7 @@ class SuperSplit {
     }
   }
 
-  // Of the lines of a part.
+  // For lines of a part, into the second cache, which can wait for more of them at once.
   template <int first, int end>
   inline __attribute__((always_inline)) void ask() const {
 #pragma GCC unroll 4

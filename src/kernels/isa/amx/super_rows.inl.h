@@ -1,6 +1,8 @@
 // What super-blocks on tile registers need besides the weights: the rows' share, and the float operations at the end.
 
-// Sums of at most four tiles, as [row][16]; of two planes, one after the other.
+constexpr int kPlaneRows = 2 * kTileRows16;  // of a block, where there are two planes
+
+// Sums of at most four tiles, as [row][16]; the second plane's from row kPlaneRows on.
 struct alignas(64) TileSums {
   int32_t sums[4 * kTileRows16][16];
 };
@@ -56,8 +58,8 @@ class SuperRows {
   std::byte* last_;
 };
 
-// The float operations of a block of rows of a panel, a row at a time, so that they are done beside the tile operations
-// of another block. Rows past the last are left out.
+// The float operations of a block of rows of a panel, a few rows at a time, so that they are done beside the tile
+// operations of another block.
 template <DType dtype>
 class SuperFinish {
  public:
@@ -77,7 +79,7 @@ class SuperFinish {
     for (int r = 0; r < n; ++r) {
       I32 total = load_i(sums_ + 16 * r);
       if constexpr (Split::kPlanes == 2) {
-        total = add_i(total, shl_i<Split::kShift>(load_i(sums_ + 16 * (kRowsOfTwoPlanes + r))));
+        total = add_i(total, shl_i<Split::kShift>(load_i(sums_ + 16 * (kPlaneRows + r))));
       }
       F32 u = to_f32(total);
       if constexpr (kPacked.has_min) {
@@ -100,7 +102,6 @@ class SuperFinish {
  private:
   using Split = SplitTraits<dtype>;
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
-  static constexpr int kRowsOfTwoPlanes = 2 * kTileRows16;
 
   template <int n>
   inline __attribute__((always_inline)) void find_mins(I32* mins) const {
