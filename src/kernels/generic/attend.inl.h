@@ -241,11 +241,12 @@ inline void weigh_tile(const AttendScratch& s, int32_t dp, int32_t i, const Seen
   store(record.lanes, lanes);
 }
 
-// Pages [begin, end), all of the key tile that starts at token t0.
+// Pages [begin, end), all of the key tile that starts at token t0. Page `next` is read after them; begin: none is.
 struct TilePages {
   int32_t t0;
   int32_t begin;
   int32_t end;
+  int32_t next;
 };
 
 // The matrix products of attention on lanes. An instruction set with tile registers brings its own.
@@ -259,11 +260,15 @@ struct LaneProductsOf {
   // s.scores: of the tile's tokens, for n queries.
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
+    const int32_t n_half = dp * Page::kStep;
     for (int32_t page = pages.begin; page < pages.end; ++page) {
-      const auto* k = reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.k_offset));
+      const Element* k = keys_of(a, page);
+      const Element* ahead = page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
+      ask_for(ahead, n_half);
       score_queries<Page, kQueryTile>(k, s.q_tiles, dp, n, scores);
-      score_queries<Page, kQueryTile>(k + dp * Page::kStep, s.q_tiles, dp, n, scores + 16);
+      ask_for(ahead + n_half, n_half);
+      score_queries<Page, kQueryTile>(k + n_half, s.q_tiles, dp, n, scores + 16);
     }
   }
 
@@ -277,20 +282,36 @@ struct LaneProductsOf {
   // The outputs of s.split += the probabilities times the values of the tile's tokens.
   void values(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
+    const int32_t n_group = kPageTokens * Page::kStep;  // elements of 16 dims
     for (int32_t page = pages.begin; page < pages.end; ++page) {
-      const auto* v = reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.v_offset));
+      const Element* v = values_of(a, page);
+      const Element* ahead = page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next);
       const float* p = s.scores + (page * kPageTokens - pages.t0);
-      for (int32_t d = 0; d < dp; d += 16) {
-        add_values_of<Page, kQueryTile>(v + d * 2 * Page::kStep, p, dp + kRecordExtra, n, s.split + d);
+      for (int32_t d = 0; d < dp; d += 16, v += n_group, ahead += n_group) {
+        ask_for(ahead, n_group);
+        add_values_of<Page, kQueryTile>(v, p, dp + kRecordExtra, n, s.split + d);
       }
     }
+  }
+
+ private:
+  static const Element* keys_of(const AttendArgs& a, int32_t page) {
+    return reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.k_offset));
+  }
+  static const Element* values_of(const AttendArgs& a, int32_t page) {
+    return reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.v_offset));
+  }
+  // Pages lie apart: their lines come sooner when they are asked for while the page before is computed.
+  static void ask_for(const Element* ahead, int32_t n) {
+    constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
+    for (int32_t i = 0; i < n; i += kLine) prefetch(ahead + i);
   }
 };
 
 using LaneProducts = LaneProductsOf<PairPage>;
 
-// The call with the tile's pages as bf16, in s.expanded.
-inline AttendArgs expand_tile(const AttendArgs& a, TilePages pages, const AttendScratch& s) {
+// The call with the tile's pages as bf16, in s.expanded; there is no page after them.
+inline AttendArgs expand_tile(const AttendArgs& a, TilePages& pages, const AttendScratch& s) {
   static constexpr int32_t kTable[] = {0, 1, 2, 3};
   static_assert(kKeyTile / kPageTokens == 4);
   AttendArgs expanded = a;
@@ -301,6 +322,7 @@ inline AttendArgs expand_tile(const AttendArgs& a, TilePages pages, const Attend
     expand_keys(page_of(a.pages, page, a.pages.k_offset), a.head_dim, reinterpret_cast<int32_t*>(dst));
     expand_values(page_of(a.pages, page, a.pages.v_offset), a.head_dim, reinterpret_cast<int32_t*>(dst + bytes));
   }
+  pages.next = pages.begin;
   return expanded;
 }
 
@@ -340,7 +362,9 @@ inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, cons
     if (t0 + kKeyTile <= oldest) continue;
     const int32_t tile_end = t0 + kKeyTile < end ? t0 + kKeyTile : end;
     const int32_t begin = oldest > t0 ? oldest : t0;
-    const TilePages pages = {t0, begin / kPageTokens, (tile_end + kPageTokens - 1) / kPageTokens};
+    const int32_t first_page = begin / kPageTokens;
+    const int32_t end_page = (tile_end + kPageTokens - 1) / kPageTokens;
+    const TilePages pages = {t0, first_page, end_page, end_page * kPageTokens <= last ? end_page : first_page};
     attend_tile(a, chunk, pages, s, products);
   }
   for (int32_t i = 0; i < chunk.n; ++i) {
