@@ -9,6 +9,13 @@ inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset)
   return reinterpret_cast<const int32_t*>(pages.base + static_cast<size_t>(block) * pages.block_bytes + offset);
 }
 
+// Pages lie apart: the lines of one come sooner when they are asked for while the page before is computed.
+template <class Element>
+inline void ask_for_lines(const Element* ahead, int32_t n) {
+  constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
+  for (int32_t i = 0; i < n; i += kLine) prefetch(ahead + i);
+}
+
 // Places of dim d of the page's token `slot`, in the order of single numbers.
 inline int32_t key_place(int32_t dp, int32_t slot, int32_t d) {
   return (slot / 16 * dp + d) * 16 + slot % 16;

@@ -17,14 +17,17 @@ class TileProducts {
   TileProducts() : tiles_(kMixedTiles) {}
 
   void load(const AttendScratch& s, int32_t dp, int32_t n) {
-    std::memset(s.halves, 0, sizeof(uint16_t) * static_cast<size_t>(kQueryChunk) * static_cast<size_t>(dp + kKeyTile));
     store_row_halves(s.q, n * dp, s.halves);
+    const auto n_idle = static_cast<size_t>((kTileRows16 - n % kTileRows16) % kTileRows16);  // rows of the last tile
+    std::memset(s.halves + n * dp, 0, n_idle * static_cast<size_t>(dp) * sizeof(uint16_t));
+    std::memset(place_of_weights(s, dp, n), 0, n_idle * kKeyTile * sizeof(uint16_t));
   }
 
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
-      const int32_t* k = page_of(a.pages, page, a.pages.k_offset);
+      const int32_t* k = keys_of(a, page);
+      ask_for_lines(page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin), dp * 16);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
       if (n > kTileRows16) {
         score_page<2>(k, s.halves, dp, scores);
@@ -51,6 +54,10 @@ class TileProducts {
   }
 
  private:
+  static const int32_t* keys_of(const AttendArgs& a, int32_t page) { return page_of(a.pages, page, a.pages.k_offset); }
+  static const int32_t* values_of(const AttendArgs& a, int32_t page) {
+    return page_of(a.pages, page, a.pages.v_offset);
+  }
   // Sums (row tile r, half h of the page) stand in 2 r + h; a and b of this depth in kA and kB.
   template <int n, int kA, int kB, int r = 0>
   void score_dims(const int32_t* k, const uint16_t* q, int32_t dp) {
@@ -105,7 +112,8 @@ class TileProducts {
       load_dims<n>(o + d, stride);
       for (int32_t page = pages.begin; page < pages.end; ++page) {
         tiles_.template load<4>(p + (page * kPageTokens - pages.t0), kKeyTile * sizeof(uint16_t));
-        add_page<n>(page_of(a.pages, page, a.pages.v_offset) + d * 16);
+        ask_for_lines((page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next)) + d * 16, 256 * n);
+        add_page<n>(values_of(a, page) + d * 16);
       }
       store_dims<n>(o + d, stride);
     }
