@@ -59,6 +59,7 @@ Json describe(const Engine& engine) {
           {"n_ctx", info.n_ctx},
           {"kv_blocks", info.kv_blocks},
           {"step_costs", costs},
+          {"look_back_ns", info.costs.look_back_ns},
           {"attend_ns", info.costs.attend_ns},
           {"out_row_ms", info.costs.out_row_ms}};
 }

@@ -20,15 +20,16 @@ enum class Speculation : std::uint8_t {
   kDraft,  // what a smaller model of the same vocabulary says, EngineOptions::draft_path
 };
 
-// What a step is expected to take, on which plans are made: rows alone, by measured points, what each pair of a row and
-// a position that it looks at adds, and each row with logits beyond the first. Given to open(), the same requests in
-// the same order give the same plans.
+// What a step is expected to take, on which plans are made: rows alone, by measured points, and what is added by each
+// position that a sequence looks back at, by each pair of a row and a position that it looks at, and by each row with
+// logits beyond the first. Given to open(), the same requests in the same order give the same plans.
 struct StepCosts {
   struct Point {
     std::int32_t n_rows = 0;
     double ms = 0;
   };
   std::vector<Point> points{};  // ascending by n_rows, from 1; ms must not fall
+  double look_back_ns = 0;
   double attend_ns = 0;
   double out_row_ms = 0;
   double draft_ms = 0;       // one guess of the draft model, chosen as a request's tokens are

@@ -23,7 +23,8 @@ double attention_width(const model::ArchSpec& spec) {
 double draft_attend_ns(const LoadedModel& loaded) {
   if (!loaded.draft || !loaded.options.costs) return 0.0;
   const double own = std::max(1.0, attention_width(loaded.model->spec()));
-  return loaded.options.costs->attend_ns * attention_width(loaded.draft->model->spec()) / own;
+  const double position_ns = loaded.options.costs->look_back_ns + loaded.options.costs->attend_ns;
+  return position_ns * attention_width(loaded.draft->model->spec()) / own;
 }
 
 }  // namespace
@@ -46,7 +47,10 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
 draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
   const int64_t n_past = sequence.n_tokens() - 1;
   const auto step_ns = [&](int32_t n) {
-    return static_cast<double>(costs_.step_ns(n_rows + n, sched::attended_pairs(n_past, 1 + n), n_rows + n));
+    sched::StepWork work{.n_rows = n_rows - 1, .n_out_rows = n_rows + n};
+    work.begin_sequence(n_past);
+    work.add_rows(n_past, 1 + n);
+    return static_cast<double>(costs_.step_ns(work));
   };
   const double n_waiting = static_cast<double>(decoding_.size());
   const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));

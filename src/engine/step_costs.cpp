@@ -19,7 +19,7 @@ constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
 // Costs leap behind 16 and 32, where another tile of rows begins, and hardly rise between on tile registers.
 constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 18, 20, 24, 32, 36, 48, 64};
-constexpr int32_t kFewRows = 16;            // of those, which are measured with logits of all and looking far back too
+constexpr int32_t kFewRows = 16;            // of those, which are measured with logits of all and, as one row, far back
 constexpr int32_t kFarPositions = 2048;     // how far, where the context has as much
 constexpr int kMostRepetitions = 40;        // the least is taken
 constexpr int kFewRepetitions = 3;          // are enough where they last
@@ -61,6 +61,7 @@ struct StepShape {
   int32_t n_rows = 1;
   int32_t n_past = 0;
   int32_t n_out = 1;
+  bool operator==(const StepShape&) const = default;
 };
 
 // The tokens are the lowest ids.
@@ -146,6 +147,33 @@ class DraftTrial {
   obs::SteadyClock clock_;
 };
 
+// Sizes in ascending order; where options and context allow it also few rows with logits of all, and one row and few
+// that look far back.
+std::vector<StepShape> shapes_to_measure(int32_t n_most, int32_t n_past) {
+  std::vector<StepShape> shapes;
+  for (const int32_t n_rows : kMeasuredRows) {
+    if (n_rows <= n_most) shapes.push_back({.n_rows = n_rows});
+  }
+  if (n_most < kFewRows) return shapes;
+  shapes.push_back({.n_rows = kFewRows, .n_out = kFewRows});
+  if (n_past < kFewRows) return shapes;
+  shapes.push_back({.n_past = n_past});
+  shapes.push_back({.n_rows = kFewRows, .n_past = n_past});
+  return shapes;
+}
+
+// What a shared machine adds it only adds: a step takes no longer than one that did as much and more.
+void lower_to_larger(std::span<const StepShape> shapes, std::span<int64_t> ns) {
+  const auto does_more = [](const StepShape& a, const StepShape& b) {
+    return a.n_rows >= b.n_rows && a.n_past >= b.n_past && a.n_out >= b.n_out;
+  };
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t j = 0; j < shapes.size(); ++j) {
+      if (does_more(shapes[j], shapes[i])) ns[i] = std::min(ns[i], ns[j]);
+    }
+  }
+}
+
 }  // namespace
 
 Expected<void> check_costs(const StepCosts& costs) {
@@ -169,14 +197,18 @@ Expected<void> check_costs(const StepCosts& costs) {
     if (ms >= 0.0 && ms <= kMaxMs) continue;
     return refuse(std::string(name) + " is " + std::to_string(ms) + ", expected 0 to " + std::to_string(kMaxMs));
   }
-  if (costs.attend_ns >= 0.0 && costs.attend_ns <= 1e6) return {};
-  return refuse("attend_ns is " + std::to_string(costs.attend_ns) + ", expected 0 to 1e6");
+  for (const auto& [name, ns] : {std::pair("look_back_ns", costs.look_back_ns), {"attend_ns", costs.attend_ns}}) {
+    if (ns >= 0.0 && ns <= 1e6) continue;
+    return refuse(std::string(name) + " is " + std::to_string(ns) + ", expected 0 to 1e6");
+  }
+  return {};
 }
 
 sched::CostModel to_model(const StepCosts& costs) {
   sched::CostModel model;
   for (const StepCosts::Point& point : costs.points)
     model.points.push_back({point.n_rows, std::llround(point.ms * 1e6)});
+  model.look_back_ps = std::llround(costs.look_back_ns * 1e3);
   model.attend_ps = std::llround(costs.attend_ns * 1e3);
   model.out_row_ns = std::llround(costs.out_row_ms * 1e6);
   return model;
@@ -186,29 +218,29 @@ StepCosts measure_costs(LoadedModel& loaded) {
   StepCosts costs;
   if (loaded.draft) DraftTrial(loaded).measure(costs);
   Trial trial(*loaded.backend, *loaded.model, *loaded.kv);
-  std::vector<StepShape> shapes;
-  const int32_t n_most = std::min(loaded.options.max_rows, loaded.n_ctx());
-  for (const int32_t n_rows : kMeasuredRows) {
-    if (n_rows <= n_most) shapes.push_back({.n_rows = n_rows});
-  }
-  const size_t n_points = shapes.size();
   const int32_t n_past = std::min(loaded.n_ctx() - kFewRows, kFarPositions);
-  if (n_most >= kFewRows) shapes.push_back({.n_rows = kFewRows, .n_out = kFewRows});
-  if (n_most >= kFewRows && n_past >= kFewRows) shapes.push_back({.n_rows = kFewRows, .n_past = n_past});
+  const auto shapes = shapes_to_measure(std::min(loaded.options.max_rows, loaded.n_ctx()), n_past);
   trial.least_ns(std::span(shapes).first(1));
-  const std::vector<int64_t> ns = trial.least_ns(shapes);
-  int64_t most_ns = 0;
-  for (size_t i = 0; i < n_points; ++i) {
-    most_ns = std::max(most_ns, ns[i]);
-    costs.points.push_back({shapes[i].n_rows, to_ms(most_ns)});
-  }
-  const auto few = std::ranges::find(kMeasuredRows, kFewRows) - std::begin(kMeasuredRows);
-  const auto beyond_few_ns = [&](size_t i) {
-    return static_cast<double>(std::max<int64_t>(0, ns[i] - ns[static_cast<size_t>(few)]));
+  std::vector<int64_t> ns = trial.least_ns(shapes);
+  lower_to_larger(shapes, ns);
+  const auto place_of = [&](const StepShape& shape) {
+    return static_cast<size_t>(std::ranges::find(shapes, shape) - shapes.begin());
   };
-  if (shapes.size() > n_points) costs.out_row_ms = beyond_few_ns(n_points) * 1e-6 / (kFewRows - 1);
-  if (shapes.size() > n_points + 1) {
-    costs.attend_ns = std::round(beyond_few_ns(n_points + 1) / kFewRows / n_past * 1e3) / 1e3;
+  const auto beyond_ns = [&](size_t place, const StepShape& base) {
+    return static_cast<double>(ns[place] - ns[place_of(base)]);
+  };
+  for (size_t i = 0; i < shapes.size() && shapes[i].n_past == 0 && shapes[i].n_out == 1; ++i) {
+    costs.points.push_back({shapes[i].n_rows, to_ms(ns[i])});
+  }
+  const StepShape few{.n_rows = kFewRows};
+  if (const size_t place = place_of({.n_rows = kFewRows, .n_out = kFewRows}); place < shapes.size()) {
+    costs.out_row_ms = beyond_ns(place, few) * 1e-6 / (kFewRows - 1);
+  }
+  if (shapes.back().n_past > 0) {
+    const double one_ns = beyond_ns(shapes.size() - 2, {}) / n_past;
+    const double few_ns = beyond_ns(shapes.size() - 1, few) / n_past;
+    costs.attend_ns = std::max(0.0, few_ns - one_ns) / (kFewRows - 1);
+    costs.look_back_ns = std::max(0.0, one_ns - costs.attend_ns);
   }
   return costs;
 }

@@ -33,9 +33,7 @@ const StepPlan& Scheduler::plan(const StepBudget& budget) {
 
 void Scheduler::share_rows(const StepBudget& budget) {
   row_shares_.assign(running_.size(), {});
-  n_rows_ = 0;
-  n_attended_ = 0;
-  n_out_ = 0;
+  work_ = {};
   n_shown_left_ = std::max(budget.max_shown_rows, 1);
   share_decoding();
   share_drafts(budget);
@@ -46,7 +44,7 @@ void Scheduler::share_decoding() {
   for (size_t i = 0; i < running_.size(); ++i) {
     if (running_[i]->n_pending() != 1) continue;
     give_rows(i, 1);
-    ++n_out_;
+    ++work_.n_out_rows;
   }
 }
 
@@ -55,12 +53,11 @@ void Scheduler::share_drafts(const StepBudget& budget) {
   for (size_t i = 0; i < running_.size(); ++i) {
     const Sequence& sequence = *running_[i];
     if (sequence.n_pending() != 1 || sequence.draft.empty()) continue;
-    const int64_t n = std::min({static_cast<int64_t>(sequence.draft.size()), n_out_left, budget.max_rows - n_rows_,
+    const int64_t n = std::min({static_cast<int64_t>(sequence.draft.size()), n_out_left, budget.max_rows - work_.n_rows,
                                 int64_t{options_.n_ctx} - sequence.n_tokens()});
     if (n <= 0) continue;
-    n_attended_ += attended_pairs(sequence.n_tokens(), n);
-    n_rows_ += n;
-    n_out_ += n;
+    work_.add_rows(sequence.n_tokens(), n);
+    work_.n_out_rows += n;
     n_out_left -= n;
     row_shares_[i].n_draft = static_cast<int32_t>(n);
   }
@@ -84,12 +81,12 @@ void Scheduler::share_prompts(const StepBudget& budget) {
     const int32_t n_b = running_[b]->n_pending();
     return n_a != n_b ? n_a < n_b : a < b;
   });
-  const int64_t alone_ns = options_.costs.step_ns(n_rows_, n_attended_, n_out_);
-  limit_ns_ = n_rows_ == 0                ? std::numeric_limits<int64_t>::max()
+  const int64_t alone_ns = options_.costs.step_ns(work_);
+  limit_ns_ = work_.n_rows == 0           ? std::numeric_limits<int64_t>::max()
               : budget.decode_step_ns > 0 ? budget.decode_step_ns
                                           : alone_ns * kStretchPercent / 100;
-  const int64_t end = std::min<int64_t>(budget.max_rows, n_rows_ + std::max(1, budget.max_prefill_rows));
-  const auto n_left = [&] { return static_cast<int32_t>(end - n_rows_); };
+  const int64_t end = std::min<int64_t>(budget.max_rows, work_.n_rows + std::max(1, budget.max_prefill_rows));
+  const auto n_left = [&] { return static_cast<int32_t>(end - work_.n_rows); };
   const size_t first = readers_.front();
   const int32_t n_first = std::max(rows_that_fit(first, n_left()), std::min(kLeastPromptRows, n_left()));
   const int32_t n_at_once = std::min(running_[first]->n_pending(), readers_.size() == 1 ? n_first : (n_first + 1) / 2);
@@ -107,8 +104,10 @@ int32_t Scheduler::rows_that_fit(size_t i, int32_t n_most) const {
   int32_t high = rows_that_show(i, std::max(0, std::min(n_most, sequence.n_pending() - n_given)));
   while (low < high) {
     const int32_t n = low + (high - low + 1) / 2;
-    const int64_t n_attended = n_attended_ + attended_pairs(n_past, n);
-    const bool fits = options_.costs.step_ns(n_rows_ + n, n_attended, n_out_) <= limit_ns_;
+    StepWork work = work_;
+    if (n_given == 0) work.begin_sequence(n_past);
+    work.add_rows(n_past, n);
+    const bool fits = options_.costs.step_ns(work) <= limit_ns_;
     (fits ? low : high) = fits ? n : n - 1;
   }
   return low;
@@ -131,8 +130,8 @@ int32_t Scheduler::rows_that_show(size_t i, int32_t n_most) const {
 void Scheduler::give_rows(size_t i, int32_t n_rows) {
   const int32_t begin = running_[i]->n_computed + row_shares_[i].n_rows;
   n_shown_left_ -= rows_to_show(*running_[i], begin + n_rows) - rows_to_show(*running_[i], begin);
-  n_attended_ += attended_pairs(running_[i]->n_computed + row_shares_[i].n_rows, n_rows);
-  n_rows_ += n_rows;
+  if (row_shares_[i].n_rows == 0) work_.begin_sequence(begin);
+  work_.add_rows(begin, n_rows);
   row_shares_[i].n_rows += n_rows;
 }
 
@@ -168,7 +167,7 @@ void Scheduler::build_batch() {
   plan_.n_prefill_rows = 0;
   plan_.n_draft_rows = 0;
   plan_.n_shown_rows = 0;
-  plan_.expected_ns = options_.costs.step_ns(n_rows_, n_attended_, n_out_);
+  plan_.expected_ns = options_.costs.step_ns(work_);
   for (size_t i = 0; i < running_.size(); ++i) {
     if (row_shares_[i].n_rows > 0) append_slice(*running_[i], row_shares_[i]);
   }

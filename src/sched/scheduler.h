@@ -145,9 +145,7 @@ class Scheduler {
   // Of the plan in the making.
   std::vector<RowShare> row_shares_;  // [running]
   std::vector<size_t> readers_;       // of running_: those that read prompts, in turn
-  int64_t n_rows_ = 0;                // given so far
-  int64_t n_attended_ = 0;
-  int64_t n_out_ = 0;  // rows with logits of sequences that decode
+  StepWork work_;                     // given so far; of rows with logits, those of sequences that decode
   int64_t n_shown_left_ = 0;
   int64_t limit_ns_ = 0;
   StepPlan plan_;

@@ -20,22 +20,33 @@ Job job(int32_t n_prompt, size_t n_new, TokenId token = 1) {
 
 TEST(cost_model, runs_straight_between_points_and_on_past_the_last) {
   const CostModel costs = linear_costs();
-  EXPECT_EQ(costs.step_ns(0, 0), 0);
-  EXPECT_EQ(costs.step_ns(1, 0), 1'000'000);
-  EXPECT_EQ(costs.step_ns(6, 0), 1'500'000);
-  EXPECT_EQ(costs.step_ns(31, 0), 4'000'000);
-  EXPECT_EQ(costs.step_ns(1, 50), 1'005'000);
-  EXPECT_EQ(CostModel{}.step_ns(100, 100), 0);
-  EXPECT_EQ((CostModel{.points = {{4, 7}}}).step_ns(100, 0), 7);
-  EXPECT_EQ(attended_pairs(10, 3), 11 + 12 + 13);
+  EXPECT_EQ(costs.step_ns({.n_rows = 0}), 0);
+  EXPECT_EQ(costs.step_ns({.n_rows = 1}), 1'000'000);
+  EXPECT_EQ(costs.step_ns({.n_rows = 6}), 1'500'000);
+  EXPECT_EQ(costs.step_ns({.n_rows = 31}), 4'000'000);
+  EXPECT_EQ(costs.step_ns({.n_rows = 1, .n_pairs = 50}), 1'005'000);
+  EXPECT_EQ(CostModel{}.step_ns({.n_rows = 100, .n_pairs = 100}), 0);
+  EXPECT_EQ((CostModel{.points = {{4, 7}}}).step_ns({.n_rows = 100}), 7);
+}
+
+TEST(cost_model, a_sequence_is_looked_back_at_once_and_each_of_its_rows_pays_for_what_it_sees) {
+  CostModel costs = linear_costs();
+  costs.look_back_ps = 7'000'000;
+  StepWork work;
+  work.begin_sequence(10);
+  work.add_rows(10, 3);
+  EXPECT_EQ(work.n_pairs, 11 + 12 + 13);
+  EXPECT_EQ(costs.step_ns(work), 1'200'000 + 36 * 100 + 10 * 7'000);
+  work.add_rows(13, 1);
+  EXPECT_EQ(costs.step_ns(work), 1'300'000 + 50 * 100 + 10 * 7'000);
 }
 
 TEST(cost_model, logits_are_paid_for_by_row) {
   CostModel costs = linear_costs();
   costs.out_row_ns = 10'000;
-  EXPECT_EQ(costs.step_ns(6, 0), 1'500'000);
-  EXPECT_EQ(costs.step_ns(6, 0, 6), 1'550'000);
-  EXPECT_EQ(costs.step_ns(6, 0, 0), 1'500'000);
+  EXPECT_EQ(costs.step_ns({.n_rows = 6}), 1'500'000);
+  EXPECT_EQ(costs.step_ns({.n_rows = 6, .n_out_rows = 1}), 1'500'000);
+  EXPECT_EQ(costs.step_ns({.n_rows = 6, .n_out_rows = 6}), 1'550'000);
 }
 
 TEST(fair_share, a_key_that_comes_back_has_neither_credit_nor_debt) {
@@ -131,7 +142,7 @@ TEST(budget, beside_decoding_a_prompt_is_read_only_as_far_as_the_step_has_time) 
     const StepBudget budget{.max_rows = 64, .max_prefill_rows = 64, .decode_step_ns = decode_step_ns};
     ASSERT_TRUE(driver.add(1, job(4, 40)).has_value());
     driver.step(budget);
-    const int64_t alone_ns = options.costs.step_ns(1, 5);
+    const int64_t alone_ns = options.costs.step_ns({.n_rows = 1, .n_pairs = 5});
     ASSERT_TRUE(driver.add(2, job(60, 2, 2)).has_value());
     const int64_t limit_ns = decode_step_ns > 0 ? decode_step_ns : 2 * alone_ns;
     int n_chunks = 0;

@@ -1,5 +1,6 @@
 // Several answers to one prompt, turns, deadlines and scopes: on a generated model.
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <limits>
@@ -219,6 +220,7 @@ TEST_F(Choices, costs_are_taken_as_given_or_measured_and_refused_where_they_make
   const auto measured = testing::open_or_fail(options_);
   ASSERT_EQ(measured->info().costs.points.size(), 13u);
   EXPECT_GT(measured->info().costs.points[0].ms, 0.0);
+  EXPECT_TRUE(std::ranges::is_sorted(measured->info().costs.points, {}, &StepCosts::Point::ms));
   const auto refused = [&](StepCosts costs, double step_ms = 0.0) {
     options_.costs = std::move(costs);
     options_.step_ms = step_ms;
@@ -230,6 +232,7 @@ TEST_F(Choices, costs_are_taken_as_given_or_measured_and_refused_where_they_make
   EXPECT_NE(refused({.points = {{4, 2.0}, {8, 1.0}}}).find("no less time"), std::string::npos);
   EXPECT_NE(refused({.points = {{0, 2.0}}}).find("0 rows"), std::string::npos);
   EXPECT_NE(refused({.points = {{1, 2.0}}, .attend_ns = -1}).find("attend_ns"), std::string::npos);
+  EXPECT_NE(refused({.points = {{1, 2.0}}, .look_back_ns = -1}).find("look_back_ns"), std::string::npos);
   EXPECT_NE(refused({.points = {{1, 2.0}}, .out_row_ms = -1}).find("out_row_ms"), std::string::npos);
   EXPECT_NE(refused({.points = {{1, 2.0}}}, std::numeric_limits<double>::quiet_NaN()).find("step_ms"),
             std::string::npos);
