@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "bench_serve.h"
 
@@ -121,38 +122,67 @@ std::string load_text(const Json& r) {
          row("E2E", r["e2e_ms"]);
 }
 
-// The decoding requests are long enough to outlast the reading at twice their undisturbed pace.
+namespace {
+
+constexpr int32_t kShortPrompt = 32;
+constexpr int32_t kTokensAlone = 100;  // that are decoded before the long prompt comes
+
+Expected<double> first_token_s(Engine& engine, int32_t n_prompt, uint64_t seed) {
+  const LoadRun run = run_lengths(engine, {{0, n_prompt, 2}}, seed);
+  CANDOR_TRY(all_done(run));
+  return run.records[0].ttft_ms() / 1e3;
+}
+
+// Gaps of the decoding requests while the last one reads its prompt, and alone: for as long after it as before, so that
+// they look as far back.
+struct DisturbedGaps {
+  std::vector<double> alone, disturbed;
+
+  explicit DisturbedGaps(const LoadRun& run) {
+    const LoadRecord& reader = run.records.back();
+    const auto decoding = std::span(run.records).first(run.records.size() - 1);
+    double begin_s = 0;
+    for (const LoadRecord& record : decoding) begin_s = std::max(begin_s, record.token_s.front());
+    const double end_s = reader.token_s.back() + (reader.submitted_s - begin_s);
+    for (const LoadRecord& record : decoding) {
+      append_gaps(record, begin_s, reader.submitted_s, alone);
+      append_gaps(record, reader.submitted_s, reader.token_s.front(), disturbed);
+      append_gaps(record, reader.token_s.back(), end_s, alone);
+    }
+  }
+};
+
+}  // namespace
+
+// The decoding requests are long enough to outlast the reading, were it at a quarter of its pace alone, which is
+// measured before and after.
 Expected<Json> disturb_report(Engine& engine, int32_t n_long, int32_t n_decoding) {
-  constexpr int32_t kShort = 32, kUndisturbed = 100;
-  const LoadRun solo = run_lengths(engine, {{0, n_long, 2}}, 1);
-  CANDOR_TRY(all_done(solo));
-  const double solo_s = solo.records[0].ttft_ms() / 1e3;
-  const std::vector<LoadRequest> decoding(static_cast<size_t>(n_decoding), {0, kShort, kUndisturbed});
-  const LoadRun undisturbed = run_lengths(engine, decoding, 2);
-  CANDOR_TRY(all_done(undisturbed));
-  std::vector<double> quiet, disturbed;
-  for (const LoadRecord& record : undisturbed.records) append_gaps(record, 0, undisturbed.duration_s, quiet);
-  const Json quiet_itl = distribution(quiet);
-  const double itl_s = quiet_itl["p50"].get<double>() / 1e3;
-  const int32_t room = engine.info().n_ctx - kShort;
-  const int32_t n_new = std::min(room, static_cast<int32_t>(4.0 * solo_s / itl_s) + kUndisturbed);
-  std::vector<LoadRequest> both(static_cast<size_t>(n_decoding), {0, kShort, n_new});
-  both.push_back({10 * itl_s + undisturbed.records[0].ttft_ms() / 1e3, n_long, 2});
+  CANDOR_ASSIGN(const double before_s, first_token_s(engine, n_long, 1));
+  const LoadRun pace =
+      run_lengths(engine, std::vector<LoadRequest>(static_cast<size_t>(n_decoding), {0, kShortPrompt, 24}), 2);
+  CANDOR_TRY(all_done(pace));
+  std::vector<double> gaps;
+  for (const LoadRecord& record : pace.records) append_gaps(record, 0, pace.duration_s, gaps);
+  const double itl_s = distribution(gaps)["p50"].get<double>() / 1e3;
+  const int32_t n_new =
+      std::min(engine.info().n_ctx - kShortPrompt, static_cast<int32_t>(3.0 * before_s / itl_s) + 2 * kTokensAlone);
+  std::vector<LoadRequest> both(static_cast<size_t>(n_decoding), {0, kShortPrompt, n_new});
+  both.push_back({kTokensAlone * itl_s + pace.records[0].ttft_ms() / 1e3, n_long, 2});
   const LoadRun together = run_lengths(engine, both, 3);
   CANDOR_TRY(all_done(together));
-  const LoadRecord& reader = together.records.back();
-  for (size_t i = 0; i + 1 < together.records.size(); ++i) {
-    append_gaps(together.records[i], reader.submitted_s, reader.token_s.front(), disturbed);
-  }
-  const Json disturbed_itl = distribution(disturbed);
+  CANDOR_ASSIGN(const double after_s, first_token_s(engine, n_long, 4));
+  const double solo_ms = 1e3 * (before_s + after_s) / 2;
+  const double ttft_ms = together.records.back().ttft_ms();
+  const DisturbedGaps of(together);
+  const Json alone = distribution(of.alone), disturbed = distribution(of.disturbed);
   return Json{{"long_prompt_tokens", n_long},
               {"decoding", n_decoding},
-              {"solo_ttft_ms", solo_s * 1e3},
-              {"ttft_ms", reader.ttft_ms()},
-              {"read_rate_share", solo_s * 1e3 / reader.ttft_ms()},
-              {"undisturbed_itl_ms", quiet_itl},
-              {"disturbed_itl_ms", disturbed_itl},
-              {"p99_over_undisturbed_p50", disturbed_itl["p99"].get<double>() / quiet_itl["p50"].get<double>()}};
+              {"solo_ttft_ms", solo_ms},
+              {"ttft_ms", ttft_ms},
+              {"read_rate_share", solo_ms / ttft_ms},
+              {"undisturbed_itl_ms", alone},
+              {"disturbed_itl_ms", disturbed},
+              {"p99_over_undisturbed_p50", disturbed["p99"].get<double>() / alone["p50"].get<double>()}};
 }
 
 std::string disturb_text(const Json& r) {
