@@ -125,7 +125,7 @@ std::string load_text(const Json& r) {
 namespace {
 
 constexpr int32_t kShortPrompt = 32;
-constexpr int32_t kTokensAlone = 100;  // that are decoded before the long prompt comes
+constexpr int32_t kTokensAlone = 100;  // decoded before the long prompt comes, where the context has room
 
 Expected<double> first_token_s(Engine& engine, int32_t n_prompt, uint64_t seed) {
   const LoadRun run = run_lengths(engine, {{0, n_prompt, 2}}, seed);
@@ -167,13 +167,19 @@ Expected<Json> disturb_report(Engine& engine, int32_t n_long, int32_t n_decoding
   const int32_t n_new =
       std::min(engine.info().n_ctx - kShortPrompt, static_cast<int32_t>(3.0 * before_s / itl_s) + 2 * kTokensAlone);
   std::vector<LoadRequest> both(static_cast<size_t>(n_decoding), {0, kShortPrompt, n_new});
-  both.push_back({kTokensAlone * itl_s + pace.records[0].ttft_ms() / 1e3, n_long, 2});
+  const int32_t n_alone = std::min(kTokensAlone, n_new / 4);
+  both.push_back({n_alone * itl_s + pace.records[0].ttft_ms() / 1e3, n_long, 2});
   const LoadRun together = run_lengths(engine, both, 3);
   CANDOR_TRY(all_done(together));
   CANDOR_ASSIGN(const double after_s, first_token_s(engine, n_long, 4));
   const double solo_ms = 1e3 * (before_s + after_s) / 2;
   const double ttft_ms = together.records.back().ttft_ms();
   const DisturbedGaps of(together);
+  if (of.alone.empty() || of.disturbed.empty()) {
+    return fail(
+        ErrorKind::kInvalidInput,
+        "bench serve --disturb: no token came while the prompt was read; give a longer one, and room for it (-c)");
+  }
   const Json alone = distribution(of.alone), disturbed = distribution(of.disturbed);
   return Json{{"long_prompt_tokens", n_long},
               {"decoding", n_decoding},
