@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <numeric>
 
 #include "base/checked.h"
@@ -17,9 +18,20 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
+// By the largest of each part, so that one part alone is searched for it. Rows of NaN have no largest: 0.
 TokenId likeliest(const kernels::KernelTable& table, std::span<const float> row) {
-  const auto at = std::ranges::find(row, table.max(row.data(), std::ssize(row)));
-  return at == row.end() ? 0 : static_cast<TokenId>(at - row.begin());  // rows of NaN have no largest
+  constexpr size_t kPart = 4096;
+  float largest = -std::numeric_limits<float>::infinity();
+  size_t first_of_part = 0;
+  for (size_t first = 0; first < row.size(); first += kPart) {
+    const float here = table.max(row.data() + first, static_cast<int64_t>(std::min(kPart, row.size() - first)));
+    if (here > largest) {
+      largest = here;
+      first_of_part = first;
+    }
+  }
+  const auto at = std::find(row.begin() + static_cast<std::ptrdiff_t>(first_of_part), row.end(), largest);
+  return at == row.end() ? 0 : static_cast<TokenId>(at - row.begin());
 }
 
 }  // namespace
