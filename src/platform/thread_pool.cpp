@@ -15,6 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMaxGrainsPerThread = 4096;  // must fit 16 bits of Share
+constexpr uint64_t kTakenOfLeft = 2;           // half of what is left at once: few pieces, small ones at the end
 // Whoever spins may hold the very processor that the others need, so spinning is short and yielding follows.
 constexpr int kPausesPerCheck = 32;  // a pause takes 5 to 50 ns
 constexpr auto kSpinIdle = std::chrono::microseconds(5);
@@ -98,28 +99,30 @@ void ThreadPool::publish(Job job, const WorkSize& size) {
 void ThreadPool::work(int32_t thread) {
   for (int32_t step = 0; step < n_threads_; ++step) {
     const int32_t owner = (thread + step) % n_threads_;
-    while (run_one(owner, thread)) {
+    while (run_some(owner, thread)) {
     }
   }
 }
 
-// Takes and runs one grain of owner's range: the first for the owner, the last for others. False when none is left.
-bool ThreadPool::run_one(int32_t owner, int32_t thread) {
+// Takes and runs some grains of owner's range: the first for the owner, the last for others. False when none is left.
+bool ThreadPool::run_some(int32_t owner, int32_t thread) {
   std::atomic<uint64_t>& state = shares_[static_cast<size_t>(owner)].state;
   uint64_t seen = state.load(std::memory_order_acquire);
   uint64_t next = 0;
   uint64_t end = 0;
+  uint64_t count = 0;
   do {
     next = (seen >> 16) & 0xffff;
     end = seen & 0xffff;
     if (next >= end) return false;
-  } while (!state.compare_exchange_weak(seen, owner == thread ? seen + (uint64_t{1} << 16) : seen - 1,
+    count = std::max(uint64_t{1}, (end - next) / kTakenOfLeft);
+  } while (!state.compare_exchange_weak(seen, owner == thread ? seen + (count << 16) : seen - count,
                                         std::memory_order_acq_rel, std::memory_order_acquire));
-  const uint64_t taken = owner == thread ? next : end - 1;
-  const int64_t grain = first_grain_[static_cast<size_t>(owner)] + static_cast<int64_t>(taken);
-  const int64_t begin = grain * grain_;
-  job_.call(job_.body, {begin, std::min(begin + grain_, n_units_), thread});
-  n_grains_left_.fetch_sub(1, std::memory_order_acq_rel);
+  const uint64_t taken = owner == thread ? next : end - count;
+  const int64_t begin = (first_grain_[static_cast<size_t>(owner)] + static_cast<int64_t>(taken)) * grain_;
+  const auto n_grains = static_cast<int64_t>(count);
+  job_.call(job_.body, {begin, std::min(begin + n_grains * grain_, n_units_), thread});
+  n_grains_left_.fetch_sub(n_grains, std::memory_order_acq_rel);
   return true;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // The compute threads: the caller and n - 1 workers. parallel_for() splits [0, n_units) into one contiguous range per
-// thread; each thread walks its own range from the front in grains, and one that is done takes grains from the back of
-// others. So a worker that the system has not scheduled costs nothing: the caller does its share, and two threads are
-// not slower than one on a busy machine. What a unit computes must therefore not depend on which thread computes it.
+// thread; each thread walks its own range from the front, half of what is left at once, and one that is done takes as
+// much from the back of others. So a worker that the system has not scheduled costs nothing: the caller does its share,
+// and two threads are not slower than one on a busy machine. What a unit computes must therefore not depend on which
+// thread computes it.
 //
 // One caller at a time (the engine thread). Every function runs in the float mode of float_mode.h. Functions must not
 // throw and must not call the pool. Workers spin for a while after work (longer inside a Burst), then sleep.
@@ -33,7 +34,7 @@ struct UnitRange {
 
 struct WorkSize {
   int64_t n_units = 0;
-  int64_t grain = 1;      // units taken at once
+  int64_t grain = 1;      // least units taken at once
   int64_t unit_cost = 0;  // rough nanoseconds for one unit; below kMinParallelNs in all, the caller works alone
 };
 
@@ -79,7 +80,7 @@ class ThreadPool {
   void run_alone(Job job, int64_t n_units) const;
   void publish(Job job, const WorkSize& size);
   void work(int32_t thread);
-  bool run_one(int32_t owner, int32_t thread);
+  bool run_some(int32_t owner, int32_t thread);
   void worker_main(int32_t thread);
   uint32_t wait_for_job(uint32_t seen);
   void wait_for_grains();

@@ -34,6 +34,17 @@ TEST(thread_pool, every_unit_runs_exactly_once) {
   }
 }
 
+TEST(thread_pool, no_thread_takes_more_than_half_of_a_range_at_once) {
+  const auto pool = pool_of(4);
+  std::atomic<int64_t> largest{0};
+  pool->parallel_for({.n_units = 4000, .grain = 10}, [&](UnitRange range) {
+    int64_t seen = largest.load();
+    while (range.end - range.begin > seen && !largest.compare_exchange_weak(seen, range.end - range.begin)) {
+    }
+  });
+  EXPECT_EQ(largest.load(), 500);
+}
+
 TEST(thread_pool, a_job_sees_what_the_job_before_it_wrote) {
   for (const bool spin : {true, false}) {
     const auto pool = pool_of(3, spin);
