@@ -15,7 +15,11 @@ using platform::UnitRange;
 constexpr int64_t kEncodeSpeed = 8;      // elements per nanosecond
 constexpr int64_t kStreamSpeed = 12;     // bytes of weights per nanosecond
 constexpr int64_t kMultiplySpeed = 100;  // products per nanosecond
-constexpr int64_t kGrainsPerThread = 8;  // few enough for long streams, enough to even out what others disturb
+// The least pieces of a thread's panels: small enough to even out at the end what others disturb, and of a few panels
+// where there are enough, since kernels walk panels together.
+constexpr int64_t kMostGrains = 32;
+constexpr int64_t kLeastGrains = 8;
+constexpr int64_t kPanelsTogether = 4;
 
 int64_t panel_ns(const kernels::WeightShape& shape, int32_t n_rows) {
   const int64_t stream = static_cast<int64_t>(kernels::panel_bytes(shape)) / kStreamSpeed;
@@ -59,8 +63,9 @@ void CpuOps::encode_rows(Encoding encoding, Activation src) {
 void CpuOps::run_panels(Activation src) {
   const int64_t n_units = runs_.back().first_unit + runs_.back().n_panels;
   const int64_t cost = panel_ns(runs_.front().weight->shape(), src.n_rows);
-  const int64_t even = n_units / (int64_t{kGrainsPerThread} * pool_.n_threads());
-  const int64_t grain = std::max({int64_t{1}, even, kGrainNs / cost});
+  const int64_t even = n_units / pool_.n_threads();
+  const int64_t together = std::min(kPanelsTogether, even / kLeastGrains);
+  const int64_t grain = std::max({int64_t{1}, even / kMostGrains, together, kGrainNs / cost});
   std::ranges::fill(last_dtypes_, std::nullopt);
   pool_.parallel_for({.n_units = n_units, .grain = grain, .unit_cost = cost}, [&](UnitRange range) {
     for (const PanelRun& run : runs_) {
