@@ -85,7 +85,7 @@ class HalfWalk {
         blocks<4>({src + static_cast<size_t>(i) * stride, k, columns_of(k)}, 0, s_.acc[i][0]);
       }
     }
-    store_rows(m_, panel, n_panels, first_row_, n_rows_, s_.acc);
+    store_rows(m_, panel, n_panels, first_row_, n_rows_, s_.acc[0], kTileChunkRows);
   }
 
   // Rows from `first` on, n tiles of 16 at a time, then fewer. acc: of row 0.

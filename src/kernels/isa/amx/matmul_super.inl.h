@@ -8,7 +8,7 @@ struct SuperScratch {
   SuperFloats floats[3];  // and of the one whose float operations are not done
   BlockUnit header;
   TileSums sums[2];
-  alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
+  alignas(64) float acc[kGroupPanels * kTileChunkRows][16];  // [panel of the group][row_places_]
 };
 
 static_assert(sizeof(SuperScratch) <= kScratchTileBytes);
@@ -42,10 +42,12 @@ class SuperWalk {
   void chunk(int32_t first_row, int32_t n_rows) {
     first_row_ = first_row;
     n_rows_ = n_rows;
+    n_group_ = n_rows <= kTileRows16 ? kFewGroupPanels : kGroupPanels;
+    row_places_ = (n_rows + kTileRows16 - 1) / kTileRows16 * kTileRows16;
     if (m_.panel_begin == m_.panel_end) return;
     if (!is_prepared(m_, n_rows)) rows_.template prepare<dtype>(m_, first_row, n_rows);
     split_of({.group = m_.panel_begin}).all();
-    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += kGroupPanels) group(p);
+    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += n_group_) group(p);
   }
 
  private:
@@ -68,7 +70,7 @@ class SuperWalk {
   };
 
   int64_t n_units() const { return m_.shape.n_in / kUnit; }
-  int64_t panels_of(int64_t group) const { return std::min(kGroupPanels, m_.panel_end - group); }
+  int64_t panels_of(int64_t group) const { return std::min(n_group_, m_.panel_end - group); }
   const uint8_t* bytes_at(const Place& at) const {
     return reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(at.group + at.i) * panel_stride_ +
            static_cast<size_t>(at.unit) * unit_bytes(kPacked, kUnit);
@@ -77,7 +79,7 @@ class SuperWalk {
   // The same panel's next unit, or the first of the next group's.
   Place below(const Place& at) const {
     if (at.unit + 1 < n_units()) return {at.group, at.i, at.unit + 1};
-    return {at.group + kGroupPanels, at.i, 0};
+    return {at.group + panels_of(at.group), at.i, 0};
   }
   Place after(const Place& at) const {
     if (at.i + 1 < panels_of(at.group)) return {at.group, at.i + 1, at.unit};
@@ -88,7 +90,8 @@ class SuperWalk {
   SuperSplit<dtype> split_of(const Place& at) {
     if (exists(at)) {
       src_ = bytes_at(at);
-      below_ = exists(below(at)) ? bytes_at(below(at)) : src_;
+      const Place next = below(at);
+      below_ = next.group + next.i < n_panels(m_.shape) ? bytes_at(next) : src_;
     }
     ++n_split_;
     return {src_, below_, s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]};
@@ -96,15 +99,13 @@ class SuperWalk {
 
   void group(int64_t first) {
     const int64_t n_panels = panels_of(first);
-    for (int64_t i = 0; i < n_panels; ++i) {
-      std::memset(s_.acc[i], 0, static_cast<size_t>(n_rows_) * sizeof s_.acc[0][0]);
-    }
+    std::memset(s_.acc, 0, static_cast<size_t>(n_panels * row_places_) * sizeof s_.acc[0]);
     for (int64_t u = 0; u < n_units(); ++u) {
       if (n_rows_ <= kTileRows16) load_few(u);
-      for (int64_t i = 0; i < n_panels; ++i) unit({first, i, u}, s_.acc[i][0]);
+      for (int64_t i = 0; i < n_panels; ++i) unit({first, i, u}, s_.acc[i * row_places_]);
     }
     waiting_.all();
-    store_rows(m_, first, n_panels, first_row_, n_rows_, s_.acc);
+    store_rows(m_, first, n_panels, first_row_, n_rows_, s_.acc, row_places_);
   }
 
   // acc: of row 0.
@@ -265,6 +266,8 @@ class SuperWalk {
   SuperRows rows_;
   int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
+  int64_t n_group_ = 0;  // panels walked together
+  int64_t row_places_ = 0;
   uint32_t n_split_ = 0;
   const uint8_t* src_ = nullptr;  // of the last split
   const uint8_t* below_ = nullptr;

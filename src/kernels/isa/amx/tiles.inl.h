@@ -4,6 +4,7 @@
 
 constexpr int32_t kTileChunkRows = 512;  // of one unpacking
 constexpr int64_t kGroupPanels = 8;      // walked together
+constexpr int64_t kFewGroupPanels = 16;  // by few rows, which stay in tile registers meanwhile
 // Fewer rows are the lanes' work. The codes of Q6_K take longest to split.
 constexpr int32_t kTileMinRows = 10;
 constexpr int32_t kTileMinRowsQ6K = 14;
@@ -31,10 +32,10 @@ inline void zero_sums(Tiles& tiles) {
 
 constexpr int32_t kRowsAhead = 8;
 
-// acc: [n_panels] sums of a panel's rows. Row by row, as the panels' outputs lie side by side there; rows are far
-// apart, so their lines are asked for before.
+// acc: [n_panels][panel_rows][16] sums, of n_rows of them. Row by row, as the panels' outputs lie side by side there;
+// rows are far apart, so their lines are asked for before.
 inline void store_rows(const MatmulArgs& m, int64_t panel, int64_t n_panels, int32_t first_row, int32_t n_rows,
-                       const float (*acc)[kTileChunkRows][16]) {
+                       const float (*acc)[16], int64_t panel_rows) {
   float* dst = m.dst + first_row * m.dst_stride + panel * kPanelRows;
   for (int32_t r = 0; r < n_rows; ++r, dst += m.dst_stride) {
     if (r + kRowsAhead < n_rows) {
@@ -43,7 +44,7 @@ inline void store_rows(const MatmulArgs& m, int64_t panel, int64_t n_panels, int
       }
     }
     for (int64_t i = 0; i < n_panels; ++i) {
-      store_part(dst + i * kPanelRows, m.shape.n_out - (panel + i) * kPanelRows, load(acc[i][r]));
+      store_part(dst + i * kPanelRows, m.shape.n_out - (panel + i) * kPanelRows, load(acc[i * panel_rows + r]));
     }
   }
 }
