@@ -20,7 +20,8 @@ class SuperWalk {
       : tiles_(tiles),
         m_(m),
         stride_(encoded_row_bytes(Encoding::kQ8x256, m.shape.n_in)),
-        panel_stride_(panel_bytes(m.shape)),
+        panel_stride_(static_cast<int64_t>(panel_bytes(m.shape))),
+        n_units_(m.shape.n_in / kUnit),
         s_(*reinterpret_cast<SuperScratch*>(m.scratch)),
         rows_(m.scratch + sizeof(SuperScratch), m.shape.n_in) {}
 
@@ -46,8 +47,9 @@ class SuperWalk {
     row_places_ = (n_rows + kTileRows16 - 1) / kTileRows16 * kTileRows16;
     if (m_.panel_begin == m_.panel_end) return;
     if (!is_prepared(m_, n_rows)) rows_.template prepare<dtype>(m_, first_row, n_rows);
-    split_of({.group = m_.panel_begin}).all();
-    for (int64_t p = m_.panel_begin; p < m_.panel_end; p += n_group_) group(p);
+    Group at = group_at(m_.panel_begin);
+    split(place(at, 0, 0)).all();
+    for (; at.n_panels > 0; at = group_at(at.first + at.n_panels)) group(at);
   }
 
  private:
@@ -58,65 +60,68 @@ class SuperWalk {
   static constexpr TileDot kHigh = Split::kIsPaired ? TileDot::kUnsigned : TileDot::kSigned;
   static constexpr int kMostTiles = 4 / kN;  // of rows in a block
 
-  // A unit of a panel of the group that begins at panel `group`.
+  // Panels that are walked together, and how many of as many panels after them there are.
+  struct Group {
+    int64_t first;
+    int64_t n_panels;  // 0 past the last
+    int64_t n_after;
+  };
+  // A unit of a panel, and what is asked for while it is split: the same panel's next unit, or the first of the next
+  // group's, which may be another call's.
   struct Place {
-    int64_t group;
-    int64_t i = 0;
-    int64_t unit = 0;
+    const uint8_t* src;
+    const uint8_t* below;
   };
   struct BlockRows {
     int32_t first;
     int32_t n;
   };
 
-  int64_t n_units() const { return m_.shape.n_in / kUnit; }
-  int64_t panels_of(int64_t group) const { return std::min(n_group_, m_.panel_end - group); }
-  const uint8_t* bytes_at(const Place& at) const {
-    return reinterpret_cast<const uint8_t*>(m_.weights) + static_cast<size_t>(at.group + at.i) * panel_stride_ +
-           static_cast<size_t>(at.unit) * unit_bytes(kPacked, kUnit);
+  Group group_at(int64_t first) const {
+    const int64_t n = std::min(n_group_, m_.panel_end - first);
+    return {first, n, std::min(n, n_panels(m_.shape) - first - n)};
   }
-  bool exists(const Place& at) const { return at.group + at.i < m_.panel_end; }
-  // The same panel's next unit, or the first of the next group's.
-  Place below(const Place& at) const {
-    if (at.unit + 1 < n_units()) return {at.group, at.i, at.unit + 1};
-    return {at.group + panels_of(at.group), at.i, 0};
+  Place place(const Group& group, int64_t i, int64_t unit) const {
+    constexpr auto kBytes = static_cast<int64_t>(unit_bytes(kPacked, kUnit));
+    const auto* panel = reinterpret_cast<const uint8_t*>(m_.weights) + panel_stride_ * (group.first + i);
+    const uint8_t* src = panel + kBytes * unit;
+    if (unit + 1 < n_units_) return {src, src + kBytes};
+    return {src, i < group.n_after ? panel + panel_stride_ * group.n_panels : src};
   }
-  Place after(const Place& at) const {
-    if (at.i + 1 < panels_of(at.group)) return {at.group, at.i + 1, at.unit};
-    return below({at.group, 0, at.unit});
-  }
-
-  // The unit at `at`; past the last one, of the one before once more.
-  SuperSplit<dtype> split_of(const Place& at) {
-    if (exists(at)) {
-      src_ = bytes_at(at);
-      const Place next = below(at);
-      below_ = next.group + next.i < n_panels(m_.shape) ? bytes_at(next) : src_;
-    }
-    ++n_split_;
-    return {src_, below_, s_.header, s_.planes[n_split_ % 2], s_.floats[n_split_ % 3]};
+  // The unit that is walked after another; after the last one, it once more.
+  Place after(const Group& group, int64_t i, int64_t unit) const {
+    if (i + 1 < group.n_panels) return place(group, i + 1, unit);
+    if (unit + 1 < n_units_) return place(group, 0, unit + 1);
+    const Group next = group_at(group.first + group.n_panels);
+    return next.n_panels > 0 ? place(next, 0, 0) : place(group, i, unit);
   }
 
-  void group(int64_t first) {
-    const int64_t n_panels = panels_of(first);
-    std::memset(s_.acc, 0, static_cast<size_t>(n_panels * row_places_) * sizeof s_.acc[0]);
-    for (int64_t u = 0; u < n_units(); ++u) {
+  // Into the planes and floats after those that were split last.
+  SuperSplit<dtype> split(const Place& at) {
+    planes_turn_ = 1 - planes_turn_;
+    floats_turn_ = floats_turn_ == 2 ? 0 : floats_turn_ + 1;
+    return {at.src, at.below, s_.header, s_.planes[planes_turn_], s_.floats[floats_turn_]};
+  }
+
+  void group(const Group& at) {
+    std::memset(s_.acc, 0, static_cast<size_t>(at.n_panels * row_places_) * sizeof s_.acc[0]);
+    for (int64_t u = 0; u < n_units_; ++u) {
       if (n_rows_ <= kTileRows16) load_few(u);
-      for (int64_t i = 0; i < n_panels; ++i) unit({first, i, u}, s_.acc[i * row_places_]);
+      for (int64_t i = 0; i < at.n_panels; ++i) unit(u, after(at, i, u), s_.acc[i * row_places_]);
     }
     waiting_.all();
-    store_rows(m_, first, n_panels, first_row_, n_rows_, s_.acc, row_places_);
+    store_rows(m_, at.first, at.n_panels, first_row_, n_rows_, s_.acc, row_places_);
   }
 
-  // acc: of row 0.
-  void unit(const Place& at, float* acc) {
-    planes_ = &s_.planes[n_split_ % 2];
-    floats_ = &s_.floats[n_split_ % 3];
-    SuperSplit<dtype> split = split_of(after(at));
+  // The unit that was split before, while `next` is. acc: of row 0.
+  void unit(int64_t u, const Place& next, float* acc) {
+    planes_ = &s_.planes[planes_turn_];
+    floats_ = &s_.floats[floats_turn_];
+    const SuperSplit<dtype> next_split = split(next);
     if (n_rows_ <= kTileRows16) {
-      few(split, at.unit, acc);
+      few(next_split, u, acc);
     } else {
-      blocks<kMostTiles, true>(split, at.unit, 0, acc);
+      blocks<kMostTiles, true>(next_split, u, 0, acc);
     }
   }
 
@@ -261,16 +266,16 @@ class SuperWalk {
   Tiles& tiles_;
   const MatmulArgs& m_;
   size_t stride_;  // of rows
-  size_t panel_stride_;
+  int64_t panel_stride_;
+  int64_t n_units_;
   SuperScratch& s_;
   SuperRows rows_;
   int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
   int64_t n_group_ = 0;  // panels walked together
   int64_t row_places_ = 0;
-  uint32_t n_split_ = 0;
-  const uint8_t* src_ = nullptr;  // of the last split
-  const uint8_t* below_ = nullptr;
+  int planes_turn_ = 0;
+  int floats_turn_ = 0;
   const SuperPlanes* planes_ = nullptr;  // of the unit in the tiles
   const SuperFloats* floats_ = nullptr;
   SuperFinish<dtype> waiting_;
