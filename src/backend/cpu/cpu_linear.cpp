@@ -12,7 +12,7 @@ namespace {
 using kernels::Encoding;
 using platform::UnitRange;
 
-constexpr int64_t kEncodeSpeed = 8;      // elements per nanosecond
+constexpr int64_t kEncodeSpeed = 2;      // elements per nanosecond
 constexpr int64_t kStreamSpeed = 12;     // bytes of weights per nanosecond
 constexpr int64_t kMultiplySpeed = 100;  // products per nanosecond
 // The least pieces of a thread's panels: small enough to even out at the end what others disturb, and of a few panels

@@ -12,9 +12,10 @@ namespace {
 using platform::UnitRange;
 
 // Rough work per element, in elements per nanosecond: they decide only whether an operation is worth sharing.
-constexpr int64_t kCopySpeed = 8;
-constexpr int64_t kNormSpeed = 4;
+constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
+constexpr int64_t kNormSpeed = 3;
 constexpr int64_t kGateSpeed = 2;
+constexpr int64_t kDecodeNs = 8;  // nanoseconds an element of a packed row, whose lines are shared with 15 others
 
 // The widest encoding is that for bf16 weights.
 size_t encoded_bytes(const ArenaLayout& layout) {
@@ -67,7 +68,7 @@ void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {
 
 void CpuOps::embed(Activation dst, const Weight& table, float scale) {
   const CpuWeight& weight = own(table);
-  for_rows(dst.n_rows, dst.n_cols / kNormSpeed, [&](int32_t i) {
+  for_rows(dst.n_rows, dst.n_cols * kDecodeNs, [&](int32_t i) {
     float* row = arena_.row(dst, i);
     weight.decode_row(batch_.tokens[static_cast<size_t>(i)], row);
     if (scale != 1.0f) table_.scale(row, scale, dst.n_cols, row);
@@ -76,7 +77,7 @@ void CpuOps::embed(Activation dst, const Weight& table, float scale) {
 
 void CpuOps::add_positions(Activation dst, const Weight& table) {
   const CpuWeight& weight = own(table);
-  const int64_t cost = std::max<int64_t>(1, dst.n_cols / kNormSpeed);
+  const int64_t cost = dst.n_cols * kDecodeNs;
   pool_.parallel_for({.n_units = dst.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
                      [&](UnitRange range) {
                        float* row = reinterpret_cast<float*>(scratch_.of(range.thread));
