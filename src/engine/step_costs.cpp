@@ -76,6 +76,14 @@ class Trial {
     return least_of_each(shapes.size(), [&](size_t i) { return run(shapes[i]); });
   }
 
+  // Gives positions below n_past memory of their own: until something is written to it, all may read the same zeros.
+  // REQUIRES: a step of the first block has run.
+  void fill(int32_t n_past) {
+    for (BlockId block = 1; block < ceil_div(n_past, backend::kBlockTokens); ++block) {
+      kv_.copy_block(0, block, backend::kBlockTokens);
+    }
+  }
+
  private:
   int64_t run(const StepShape& shape) {
     const auto [n_rows, n_past, n_out] = shape;
@@ -148,7 +156,8 @@ class DraftTrial {
 };
 
 // Sizes in ascending order; where options and context allow it also few rows with logits of all, and one row and few
-// that look far back.
+// that look far back: these twice, with those that they are compared to, since little is left when one is taken from
+// the other.
 std::vector<StepShape> shapes_to_measure(int32_t n_most, int32_t n_past) {
   std::vector<StepShape> shapes;
   for (const int32_t n_rows : kMeasuredRows) {
@@ -157,8 +166,12 @@ std::vector<StepShape> shapes_to_measure(int32_t n_most, int32_t n_past) {
   if (n_most < kFewRows) return shapes;
   shapes.push_back({.n_rows = kFewRows, .n_out = kFewRows});
   if (n_past < kFewRows) return shapes;
-  shapes.push_back({.n_past = n_past});
-  shapes.push_back({.n_rows = kFewRows, .n_past = n_past});
+  for (int i = 0; i < 2; ++i) {
+    for (const int32_t past : {0, n_past}) {
+      shapes.push_back({.n_past = past});
+      shapes.push_back({.n_rows = kFewRows, .n_past = past});
+    }
+  }
   return shapes;
 }
 
@@ -221,6 +234,7 @@ StepCosts measure_costs(LoadedModel& loaded) {
   const int32_t n_past = std::min(loaded.n_ctx() - kFewRows, kFarPositions);
   const auto shapes = shapes_to_measure(std::min(loaded.options.max_rows, loaded.n_ctx()), n_past);
   trial.least_ns(std::span(shapes).first(1));
+  trial.fill(n_past);
   std::vector<int64_t> ns = trial.least_ns(shapes);
   lower_to_larger(shapes, ns);
   const auto place_of = [&](const StepShape& shape) {
