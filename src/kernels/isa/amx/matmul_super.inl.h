@@ -3,6 +3,8 @@
 // next unit, float operations of the block before. Where two hardware threads share a core, tile operations in a row
 // hinder one another, and work between them costs nothing (isa/README.md).
 
+constexpr int64_t kMostGroupPanels = 16;
+
 struct SuperScratch {
   SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
   SuperFloats floats[3];  // and of the one whose float operations are not done
@@ -43,8 +45,8 @@ class SuperWalk {
   void chunk(int32_t first_row, int32_t n_rows) {
     first_row_ = first_row;
     n_rows_ = n_rows;
-    n_group_ = n_rows <= kTileRows16 ? kFewGroupPanels : kGroupPanels;
     row_places_ = (n_rows + kTileRows16 - 1) / kTileRows16 * kTileRows16;
+    n_group_ = std::min(kMostGroupPanels, kGroupPanels * kTileChunkRows / row_places_);
     if (m_.panel_begin == m_.panel_end) return;
     if (!is_prepared(m_, n_rows)) rows_.template prepare<dtype>(m_, first_row, n_rows);
     Group at = group_at(m_.panel_begin);
@@ -272,7 +274,7 @@ class SuperWalk {
   SuperRows rows_;
   int32_t first_row_ = 0;
   int32_t n_rows_ = 0;
-  int64_t n_group_ = 0;  // panels walked together
+  int64_t n_group_ = 0;  // panels walked together: rows that they share come from further away once for all
   int64_t row_places_ = 0;
   int planes_turn_ = 0;
   int floats_turn_ = 0;

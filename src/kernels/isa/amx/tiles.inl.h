@@ -4,7 +4,6 @@
 
 constexpr int32_t kTileChunkRows = 512;  // of one unpacking
 constexpr int64_t kGroupPanels = 8;      // walked together
-constexpr int64_t kFewGroupPanels = 16;  // by few rows, which stay in tile registers meanwhile
 // Fewer rows are the lanes' work. The codes of Q6_K take longest to split.
 constexpr int32_t kTileMinRows = 10;
 constexpr int32_t kTileMinRowsQ6K = 14;
