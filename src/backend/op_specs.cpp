@@ -80,8 +80,11 @@ std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
   return slopes;
 }
 
-int64_t kv_block_bytes(const KvLayout& layout) {
-  const int64_t vectors = int64_t{2} * layout.n_layers * layout.n_kv_heads * kBlockTokens;
+namespace {
+
+// Of n_heads in all layers together.
+int64_t kv_bytes_of_heads(const KvLayout& layout, int64_t n_heads) {
+  const int64_t vectors = 2 * n_heads * kBlockTokens;
   switch (layout.type) {
     case KvType::kF32:
       return vectors * layout.head_dim * 4;
@@ -91,6 +94,16 @@ int64_t kv_block_bytes(const KvLayout& layout) {
       return vectors * layout.head_dim / 32 * 34;
   }
   return 0;
+}
+
+}  // namespace
+
+int64_t kv_block_bytes(const KvLayout& layout) {
+  return kv_bytes_of_heads(layout, int64_t{layout.n_layers} * layout.n_kv_heads);
+}
+
+int64_t kv_pool_block_bytes(const KvLayout& layout) {
+  return kv_bytes_of_heads(layout, (int64_t{layout.n_layers} * layout.n_kv_heads) | 1);
 }
 
 }  // namespace candor::backend

@@ -91,5 +91,8 @@ struct KvLayout {
 
 // Memory of one block over all layers: 2 x layers x kv_heads x head_dim x block_tokens x bytes.
 int64_t kv_block_bytes(const KvLayout& layout);
+// What a block takes in a pool: as if there were one head more in all, where layers x heads are even. Pages of one head
+// in successive blocks would else lie at distances that large powers of two divide, and share few sets of a cache.
+int64_t kv_pool_block_bytes(const KvLayout& layout);
 
 }  // namespace candor::backend

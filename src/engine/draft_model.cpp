@@ -54,7 +54,7 @@ Expected<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, cons
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
-  const auto block_bytes = backend::kv_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
+  const auto block_bytes = backend::kv_pool_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
   plan.slots = plan_slots(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(plan.slots.slot_blocks) *
                   static_cast<uint64_t>(plan.slots.n_slots);

@@ -64,7 +64,7 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
                                  const backend::Backend& backend) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
   const backend::KvType kv_type = kv_type_of(options, backend);
-  const int64_t block_bytes = backend::kv_block_bytes(model::kv_layout(model.spec, kv_type));
+  const int64_t block_bytes = backend::kv_pool_block_bytes(model::kv_layout(model.spec, kv_type));
   CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
   const platform::Topology topology = platform::read_topology();
   MemoryPlan plan;

@@ -139,7 +139,8 @@ TEST(kv, pages_of_all_layers_and_heads_are_apart) {
   const auto kv = cpu::CpuKv::make({3, 2, 64, KvType::kBf16}, 4);
   ASSERT_TRUE(kv);
   const size_t page = kernels::kv_page_bytes(64);
-  EXPECT_EQ((*kv)->n_bytes(), page * 2 * 3 * 2 * 4);
+  EXPECT_EQ((*kv)->n_bytes(), page * 2 * (3 * 2 + 1) * 4);
+  EXPECT_EQ((*kv)->n_bytes(), static_cast<size_t>(kv_pool_block_bytes((*kv)->layout()) * 4));
   const std::vector<BlockId> blocks{0};
   std::vector<bool> taken(12, false);
   for (int32_t layer = 0; layer < 3; ++layer) {

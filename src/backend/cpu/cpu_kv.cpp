@@ -23,10 +23,11 @@ kernels::KvFormat format_of(KvType type) {
   return kernels::KvFormat::kBf16;
 }
 
+// As kv_pool_block_bytes() says.
 std::optional<size_t> block_bytes_of(const KvLayout& layout) {
   const size_t page = kernels::kv_page_bytes(layout.head_dim, format_of(layout.type));
-  const auto heads = checked_mul<size_t>(2 * page, static_cast<size_t>(layout.n_kv_heads));
-  return heads ? checked_mul<size_t>(*heads, static_cast<size_t>(layout.n_layers)) : std::nullopt;
+  const auto heads = checked_mul(static_cast<size_t>(layout.n_kv_heads), static_cast<size_t>(layout.n_layers));
+  return heads ? checked_mul(2 * page, *heads | 1) : std::nullopt;
 }
 
 std::string shape_text(const KvLayout& layout) {

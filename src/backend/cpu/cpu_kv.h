@@ -1,6 +1,7 @@
 #pragma once
-// Storage of K and V: [block][layer][kv head][K page, V page], one piece of memory for the whole pool. The layout
-// inside a page is the kernels' (kernels/attend.h).
+// Storage of K and V: [block][layer][kv head][K page, V page], one piece of memory for the whole pool. A block has an
+// idle pair of pages at its end where the others are even in number (op_specs.h). The layout inside a page is the
+// kernels' (kernels/attend.h).
 
 #include <memory>
 

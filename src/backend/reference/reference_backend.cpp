@@ -84,7 +84,7 @@ Expected<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& lay
                                              (layout.type == KvType::kBf16 ? "bf16" : "q8_0") +
                                              " was asked for: choose f32, or the cpu backend");
   }
-  const std::optional<int64_t> n_bytes = checked_mul<int64_t>(kv_block_bytes(layout), n_blocks);
+  const std::optional<int64_t> n_bytes = checked_mul<int64_t>(kv_pool_block_bytes(layout), n_blocks);
   if (n_blocks < 0 || !n_bytes) {
     return fail(ErrorKind::kOutOfMemory, "a K/V pool of " + std::to_string(n_blocks) + " blocks does not fit memory");
   }
