@@ -116,18 +116,31 @@ Expected<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Ba
 }
 
 backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvStore& kv) {
+  return launch_blocks(0, checked_cast<int32_t>(spec_.blocks.size()), batch, kv);
+}
+
+backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backend::StepBatch& batch,
+                                         backend::KvStore& kv) {
   backend_.begin_step(batch, kv);
-  backend::Ops& ops = backend_.ops();
   const Activation x{kX, batch.n_rows(), spec_.dim};
-  ops.embed(x, *weights_->embedding, spec_.embed.scale);
-  if (spec_.embed.has_positions) ops.add_positions(x, *weights_->positions);
-  if (spec_.embed.has_norm) ops.norm(x, x, weights_->embed_norm.weights(), spec_.final_norm);
+  if (first == 0) run_embedding(x);
+  for (int32_t layer = first; layer < end; ++layer) {
+    const auto place = static_cast<size_t>(layer);
+    const BlockSpec& block = spec_.blocks[place];
+    const BlockActivations act = activations(spec_, block, batch.n_rows());
+    run_block(backend_.ops(), block, weights_->blocks[place], act, layer);
+  }
+  if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(x, checked_cast<int32_t>(batch.out_rows.size()));
+  return backend_.end_step();
+}
+
+backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, backend::KvStore& kv) {
+  backend_.begin_step(batch, kv);
   for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
     const BlockSpec& block = spec_.blocks[layer];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
-    run_block(ops, block, weights_->blocks[layer], act, static_cast<int32_t>(layer));
+    backend_.ops().attend(act.heads, act.q, act.k, act.v, static_cast<int32_t>(layer), block.attn);
   }
-  launch_head(x, checked_cast<int32_t>(batch.out_rows.size()));
   return backend_.end_step();
 }
 
@@ -135,7 +148,14 @@ backend::RowsView Model::hidden(int32_t n_out) const {
   return backend_.rows_of({kLast, n_out, spec_.dim});
 }
 
-void Model::launch_head(Activation x, int32_t n_out) {
+void Model::run_embedding(Activation x) {
+  backend::Ops& ops = backend_.ops();
+  ops.embed(x, *weights_->embedding, spec_.embed.scale);
+  if (spec_.embed.has_positions) ops.add_positions(x, *weights_->positions);
+  if (spec_.embed.has_norm) ops.norm(x, x, weights_->embed_norm.weights(), spec_.final_norm);
+}
+
+void Model::run_head(Activation x, int32_t n_out) {
   if (n_out == 0) return;
   backend::Ops& ops = backend_.ops();
   const Activation last{kLast, n_out, spec_.dim};

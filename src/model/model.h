@@ -67,13 +67,18 @@ class Model {
   // wants logits the head does not run and there is nothing to read.
   // REQUIRES: reserve() covered the batch.
   backend::StepTicket launch(const backend::StepBatch& batch, backend::KvStore& kv);
+  // Parts of a step alone, with what was launched before them as their input, for their times. Blocks [first, end),
+  // with the embedding where first is 0 and the head where end is the number of blocks; the attention of every block.
+  backend::StepTicket launch_blocks(int32_t first, int32_t end, const backend::StepBatch& batch, backend::KvStore& kv);
+  backend::StepTicket launch_attention(const backend::StepBatch& batch, backend::KvStore& kv);
   // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
   // logit rows, at least one.
   backend::RowsView hidden(int32_t n_out) const;
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);
-  void launch_head(backend::Activation x, int32_t n_out);
+  void run_embedding(backend::Activation x);
+  void run_head(backend::Activation x, int32_t n_out);
 
   // Constant after load().
   backend::Backend& backend_;

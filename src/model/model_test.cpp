@@ -133,6 +133,28 @@ TEST(model, the_fingerprint_depends_on_architecture_and_content) {
   EXPECT_NE(hash({.dtype = DType::kF16}), truth);
 }
 
+TEST(model, a_step_launched_block_by_block_is_the_step) {
+  const Loaded loaded = load(*make_tiny_model({}));
+  ASSERT_TRUE(loaded.model);
+  Model& model = **loaded.model;
+  ASSERT_TRUE(model.reserve(3, 1));
+  const auto kv = loaded.backend->make_kv(model.kv_layout(backend::KvType::kF32), 1);
+  ASSERT_TRUE(kv);
+  const std::vector<TokenId> tokens = {5, 90, 17};
+  const std::vector<int32_t> positions = {0, 1, 2}, out_rows = {2};
+  const std::vector<backend::SeqSlice> slices = {{0, 3, 0}};
+  const std::vector<BlockId> table = {0};
+  const backend::StepBatch batch{tokens, positions, slices, table, 1, out_rows};
+  const auto logits_of = [&](backend::StepTicket ticket) {
+    const std::span<const float> row = loaded.backend->wait(ticket).row(0);
+    return std::vector<float>(row.begin(), row.end());
+  };
+  const std::vector<float> whole = logits_of(model.launch(batch, **kv));
+  for (const int32_t layer : {0, 1}) loaded.backend->wait(model.launch_blocks(layer, layer + 1, batch, **kv));
+  EXPECT_EQ(logits_of(model.launch_blocks(2, 2, batch, **kv)), whole);
+  EXPECT_EQ(loaded.backend->wait(model.launch_attention(batch, **kv)).n_rows, 0);
+}
+
 TEST(model, the_reference_refuses_other_kv_types_by_name) {
   const Loaded loaded = load(*make_tiny_model({}));
   ASSERT_TRUE(loaded.model);
