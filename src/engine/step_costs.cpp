@@ -19,10 +19,11 @@ constexpr double kMaxMs = 3.6e6;
 constexpr size_t kMaxPoints = 64;
 // Costs leap behind 16 and 32, where another tile of rows begins, and hardly rise between on tile registers.
 constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 18, 20, 24, 32, 36, 48, 64};
-constexpr int32_t kFewRows = 16;            // of those, which are measured with logits of all and, as one row, far back
-constexpr int32_t kFarPositions = 2048;     // how far, where the context has as much
-constexpr int kMostRepetitions = 40;        // the least is taken
-constexpr int kFewRepetitions = 3;          // are enough where they last
+constexpr int32_t kFewRows = 16;         // of those, whose attention and head are measured by themselves
+constexpr int32_t kFarPositions = 2048;  // how far attention looks, where the context has as much
+constexpr size_t kStepsBetween = 3;   // from one time of parts to their next: they push what parts read out of caches
+constexpr int kMostRepetitions = 40;  // the least is taken
+constexpr int kFewRepetitions = 3;    // are enough where they last
 constexpr int64_t kEnoughNs = 300'000'000;  // of one size
 constexpr int64_t kLastingNs = 8'000'000;
 constexpr int32_t kDraftGuesses = 8;
@@ -32,37 +33,60 @@ double to_ms(int64_t ns) {
   return static_cast<double>(ns) * 1e-6;
 }
 
-// The least of several times of run(i) for each i below n, in turns: what slows a shared machine for a while slows all.
+// Of several times of each i below n, in turns, the least of every part, summed: what slows a shared machine for a
+// while slows all, and seldom all parts of one every time. run(i) returns the times of the parts, of the same ones each
+// time.
 template <class Run>
 std::vector<int64_t> least_of_each(size_t n, Run&& run) {
   struct Times {
-    int64_t least = INT64_MAX;
+    std::vector<int64_t> least{};
     int64_t spent = 0;
     int count = 0;
     bool is_enough() const {
       return count == kMostRepetitions || spent >= kEnoughNs || (count >= kFewRepetitions && spent >= kLastingNs);
     }
+    void add(std::span<const int64_t> parts) {
+      least.resize(parts.size(), INT64_MAX);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        least[i] = std::min(least[i], parts[i]);
+        spent += parts[i];
+      }
+      ++count;
+    }
   };
   std::vector<Times> times(n);
   while (!std::ranges::all_of(times, &Times::is_enough)) {
     for (size_t i = 0; i < n; ++i) {
-      if (times[i].is_enough()) continue;
-      const int64_t ns = run(i);
-      times[i] = {std::min(times[i].least, ns), times[i].spent + ns, times[i].count + 1};
+      if (!times[i].is_enough()) times[i].add(run(i));
     }
   }
   std::vector<int64_t> least;
-  for (const Times& of_one : times) least.push_back(of_one.least);
+  for (const Times& of_one : times) {
+    least.push_back(std::accumulate(of_one.least.begin(), of_one.least.end(), int64_t{0}));
+  }
   return least;
 }
 
-// A step of one sequence: n_rows rows after n_past others, the last n_out with logits.
+enum class Part : uint8_t { kAll, kAttention, kHead };
+
+// A step of one sequence, or a part of it: n_rows rows after n_past others, the last n_out with logits.
 struct StepShape {
+  Part part = Part::kAll;
   int32_t n_rows = 1;
   int32_t n_past = 0;
   int32_t n_out = 1;
   bool operator==(const StepShape&) const = default;
 };
+
+StepShape whole(int32_t n_rows) {
+  return {.n_rows = n_rows};
+}
+StepShape attention(int32_t n_rows, int32_t n_past) {
+  return {.part = Part::kAttention, .n_rows = n_rows, .n_past = n_past, .n_out = 0};
+}
+StepShape head(int32_t n_rows) {
+  return {.part = Part::kHead, .n_rows = n_rows, .n_out = n_rows};
+}
 
 // The tokens are the lowest ids.
 class Trial {
@@ -85,8 +109,9 @@ class Trial {
   }
 
  private:
-  int64_t run(const StepShape& shape) {
-    const auto [n_rows, n_past, n_out] = shape;
+  // Block by block; a part in one.
+  std::span<const int64_t> run(const StepShape& shape) {
+    const auto [part, n_rows, n_past, n_out] = shape;
     std::vector<TokenId> tokens(static_cast<size_t>(n_rows));
     std::vector<int32_t> positions(tokens.size());
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i) % model_.spec().vocab;
@@ -101,15 +126,28 @@ class Trial {
                                    .block_table = std::span(blocks_).first(static_cast<size_t>(n_blocks)),
                                    .max_blocks = n_blocks,
                                    .out_rows = out_rows};
+    const auto n_layers = checked_cast<int32_t>(model_.spec().blocks.size());
+    ns_.clear();
+    if (part == Part::kAttention) time([&] { return model_.launch_attention(batch, kv_); });
+    if (part == Part::kHead) time([&] { return model_.launch_blocks(n_layers, n_layers, batch, kv_); });
+    for (int32_t layer = 0; part == Part::kAll && layer < n_layers; ++layer) {
+      time([&] { return model_.launch_blocks(layer, layer + 1, batch, kv_); });
+    }
+    return ns_;
+  }
+
+  template <class Launch>
+  void time(Launch&& launch) {
     const int64_t began_ns = clock_.now_ns();
-    backend_.wait(model_.launch(batch, kv_));
-    return clock_.now_ns() - began_ns;
+    backend_.wait(launch());
+    ns_.push_back(clock_.now_ns() - began_ns);
   }
 
   backend::Backend& backend_;
   model::Model& model_;
   backend::KvStore& kv_;
   std::vector<BlockId> blocks_;
+  std::vector<int64_t> ns_;  // of the parts of the last run
   obs::SteadyClock clock_;
 };
 
@@ -138,39 +176,41 @@ class DraftTrial {
   }
 
  private:
-  int64_t run(int32_t n_guesses) {
+  std::span<const int64_t> run(int32_t n_guesses) {
     request_.text = text_;
     request_.n_output = text_.size() / 2;
     request_.chain = &chain_;
     request_.n_guesses = n_guesses;
     const int64_t began_ns = clock_.now_ns();
     drafter_.propose(std::span(&request_, 1));
-    return clock_.now_ns() - began_ns;
+    ns_ = clock_.now_ns() - began_ns;
+    return {&ns_, 1};
   }
 
   draft::ModelDrafter drafter_;
   draft::DraftRequest request_;
   sample::ChainParams chain_;
   std::vector<TokenId> text_;
+  int64_t ns_ = 0;  // of the last run
   obs::SteadyClock clock_;
 };
 
-// Sizes in ascending order; where options and context allow it also few rows with logits of all, and one row and few
-// that look far back: these twice, with those that they are compared to, since little is left when one is taken from
-// the other.
+// Sizes in ascending order; between them, where options and context allow it, attention of one row and of few, far back
+// and not, and the head of as many: the same several times, since each takes little.
 std::vector<StepShape> shapes_to_measure(int32_t n_most, int32_t n_past) {
   std::vector<StepShape> shapes;
   for (const int32_t n_rows : kMeasuredRows) {
-    if (n_rows <= n_most) shapes.push_back({.n_rows = n_rows});
+    if (n_rows <= n_most) shapes.push_back(whole(n_rows));
   }
   if (n_most < kFewRows) return shapes;
-  shapes.push_back({.n_rows = kFewRows, .n_out = kFewRows});
-  if (n_past < kFewRows) return shapes;
-  for (int i = 0; i < 2; ++i) {
-    for (const int32_t past : {0, n_past}) {
-      shapes.push_back({.n_past = past});
-      shapes.push_back({.n_rows = kFewRows, .n_past = past});
+  std::vector<StepShape> parts = {head(1), head(kFewRows)};
+  if (n_past >= kFewRows) {
+    for (const int32_t n_rows : {1, kFewRows}) {
+      for (const int32_t past : {0, n_past}) parts.push_back(attention(n_rows, past));
     }
+  }
+  for (size_t place = kStepsBetween; place <= shapes.size(); place += kStepsBetween + parts.size()) {
+    shapes.insert(shapes.begin() + static_cast<std::ptrdiff_t>(place), parts.begin(), parts.end());
   }
   return shapes;
 }
@@ -178,7 +218,7 @@ std::vector<StepShape> shapes_to_measure(int32_t n_most, int32_t n_past) {
 // What a shared machine adds it only adds: a step takes no longer than one that did as much and more.
 void lower_to_larger(std::span<const StepShape> shapes, std::span<int64_t> ns) {
   const auto does_more = [](const StepShape& a, const StepShape& b) {
-    return a.n_rows >= b.n_rows && a.n_past >= b.n_past && a.n_out >= b.n_out;
+    return a.part == b.part && a.n_rows >= b.n_rows && a.n_past >= b.n_past && a.n_out >= b.n_out;
   };
   for (size_t i = 0; i < shapes.size(); ++i) {
     for (size_t j = 0; j < shapes.size(); ++j) {
@@ -237,22 +277,18 @@ StepCosts measure_costs(LoadedModel& loaded) {
   trial.fill(n_past);
   std::vector<int64_t> ns = trial.least_ns(shapes);
   lower_to_larger(shapes, ns);
-  const auto place_of = [&](const StepShape& shape) {
-    return static_cast<size_t>(std::ranges::find(shapes, shape) - shapes.begin());
-  };
-  const auto beyond_ns = [&](size_t place, const StepShape& base) {
-    return static_cast<double>(ns[place] - ns[place_of(base)]);
-  };
-  for (size_t i = 0; i < shapes.size() && shapes[i].n_past == 0 && shapes[i].n_out == 1; ++i) {
-    costs.points.push_back({shapes[i].n_rows, to_ms(ns[i])});
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (shapes[i].part == Part::kAll) costs.points.push_back({shapes[i].n_rows, to_ms(ns[i])});
   }
-  const StepShape few{.n_rows = kFewRows};
-  if (const size_t place = place_of({.n_rows = kFewRows, .n_out = kFewRows}); place < shapes.size()) {
-    costs.out_row_ms = beyond_ns(place, few) * 1e-6 / (kFewRows - 1);
-  }
-  if (shapes.back().n_past > 0) {
-    const double one_ns = beyond_ns(shapes.size() - 2, {}) / n_past;
-    const double few_ns = beyond_ns(shapes.size() - 1, few) / n_past;
+  const auto is_measured = [&](const StepShape& shape) { return std::ranges::find(shapes, shape) != shapes.end(); };
+  const auto beyond_ns = [&](const StepShape& shape, const StepShape& base) {
+    const auto ns_of = [&](const StepShape& one) { return ns[std::ranges::find(shapes, one) - shapes.begin()]; };
+    return static_cast<double>(ns_of(shape) - ns_of(base));
+  };
+  if (is_measured(head(kFewRows))) costs.out_row_ms = beyond_ns(head(kFewRows), head(1)) * 1e-6 / (kFewRows - 1);
+  if (is_measured(attention(1, n_past))) {
+    const double one_ns = beyond_ns(attention(1, n_past), attention(1, 0)) / n_past;
+    const double few_ns = beyond_ns(attention(kFewRows, n_past), attention(kFewRows, 0)) / n_past;
     costs.attend_ns = std::max(0.0, few_ns - one_ns) / (kFewRows - 1);
     costs.look_back_ns = std::max(0.0, one_ns - costs.attend_ns);
   }
