@@ -21,9 +21,9 @@ constexpr size_t kMaxPoints = 64;
 constexpr int32_t kMeasuredRows[] = {1, 2, 4, 8, 12, 16, 18, 20, 24, 32, 36, 48, 64};
 constexpr int32_t kFewRows = 16;         // of those, whose attention and head are measured by themselves
 constexpr int32_t kFarPositions = 2048;  // how far attention looks, where the context has as much
-constexpr size_t kStepsBetween = 3;   // from one time of parts to their next: they push what parts read out of caches
-constexpr int kMostRepetitions = 40;  // the least is taken
-constexpr int kFewRepetitions = 3;    // are enough where they last
+constexpr size_t kStepsBetween = 3;  // from one time of parts to their next: they push what parts read out of caches
+constexpr int kMostRepetitions = 40;
+constexpr int kFewRepetitions = 3;          // are enough where they last
 constexpr int64_t kEnoughNs = 300'000'000;  // of one size
 constexpr int64_t kLastingNs = 8'000'000;
 constexpr int32_t kDraftGuesses = 8;
@@ -33,38 +33,50 @@ double to_ms(int64_t ns) {
   return static_cast<double>(ns) * 1e-6;
 }
 
-// Of several times of each i below n, in turns, the least of every part, summed: what slows a shared machine for a
-// while slows all, and seldom all parts of one every time. run(i) returns the times of the parts, of the same ones each
-// time.
+// Times of something that has parts, the same ones each time.
+class PartTimes {
+ public:
+  bool is_enough() const {
+    return count_ == kMostRepetitions || spent_ >= kEnoughNs || (count_ >= kFewRepetitions && spent_ >= kLastingNs);
+  }
+  void add(std::span<const int64_t> parts) {
+    times_.resize(parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      times_[i].push_back(parts[i]);
+      spent_ += parts[i];
+    }
+    ++count_;
+  }
+  // The medians of all parts, summed.
+  int64_t usual() {
+    int64_t sum = 0;
+    for (std::vector<int64_t>& of_one : times_) {
+      const auto middle = of_one.begin() + (std::ssize(of_one) - 1) / 2;
+      std::ranges::nth_element(of_one, middle);
+      sum += *middle;
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> times_;
+  int64_t spent_ = 0;
+  int count_ = 0;
+};
+
+// What each i below n usually takes, of several times in turns: what slows a shared machine for a while slows all, and
+// seldom the same parts of one most times. run(i) returns the times of its parts.
 template <class Run>
-std::vector<int64_t> least_of_each(size_t n, Run&& run) {
-  struct Times {
-    std::vector<int64_t> least{};
-    int64_t spent = 0;
-    int count = 0;
-    bool is_enough() const {
-      return count == kMostRepetitions || spent >= kEnoughNs || (count >= kFewRepetitions && spent >= kLastingNs);
-    }
-    void add(std::span<const int64_t> parts) {
-      least.resize(parts.size(), INT64_MAX);
-      for (size_t i = 0; i < parts.size(); ++i) {
-        least[i] = std::min(least[i], parts[i]);
-        spent += parts[i];
-      }
-      ++count;
-    }
-  };
-  std::vector<Times> times(n);
-  while (!std::ranges::all_of(times, &Times::is_enough)) {
+std::vector<int64_t> usual_of_each(size_t n, Run&& run) {
+  std::vector<PartTimes> times(n);
+  while (!std::ranges::all_of(times, &PartTimes::is_enough)) {
     for (size_t i = 0; i < n; ++i) {
       if (!times[i].is_enough()) times[i].add(run(i));
     }
   }
-  std::vector<int64_t> least;
-  for (const Times& of_one : times) {
-    least.push_back(std::accumulate(of_one.least.begin(), of_one.least.end(), int64_t{0}));
-  }
-  return least;
+  std::vector<int64_t> usual;
+  for (PartTimes& of_one : times) usual.push_back(of_one.usual());
+  return usual;
 }
 
 enum class Part : uint8_t { kAll, kAttention, kHead };
@@ -96,8 +108,8 @@ class Trial {
     std::iota(blocks_.begin(), blocks_.end(), 0);
   }
 
-  std::vector<int64_t> least_ns(std::span<const StepShape> shapes) {
-    return least_of_each(shapes.size(), [&](size_t i) { return run(shapes[i]); });
+  std::vector<int64_t> usual_ns(std::span<const StepShape> shapes) {
+    return usual_of_each(shapes.size(), [&](size_t i) { return run(shapes[i]); });
   }
 
   // Gives positions below n_past memory of their own: until something is written to it, all may read the same zeros.
@@ -168,9 +180,9 @@ class DraftTrial {
       text_[0] ^= 1;  // another text, of which nothing is known
       return run(1);
     };
-    const int64_t reading_ns = least_of_each(1, reading).front();
-    const int64_t one_ns = least_of_each(1, [&](size_t) { return run(1); }).front();
-    const int64_t all_ns = least_of_each(1, [&](size_t) { return run(kDraftGuesses); }).front();
+    const int64_t reading_ns = usual_of_each(1, reading).front();
+    const int64_t one_ns = usual_of_each(1, [&](size_t) { return run(1); }).front();
+    const int64_t all_ns = usual_of_each(1, [&](size_t) { return run(kDraftGuesses); }).front();
     costs.draft_ms = to_ms(std::max(all_ns / kDraftGuesses, one_ns));
     costs.draft_read_ms = to_ms(std::max<int64_t>(0, reading_ns - one_ns)) / static_cast<double>(text_.size());
   }
@@ -273,9 +285,9 @@ StepCosts measure_costs(LoadedModel& loaded) {
   Trial trial(*loaded.backend, *loaded.model, *loaded.kv);
   const int32_t n_past = std::min(loaded.n_ctx() - kFewRows, kFarPositions);
   const auto shapes = shapes_to_measure(std::min(loaded.options.max_rows, loaded.n_ctx()), n_past);
-  trial.least_ns(std::span(shapes).first(1));
+  trial.usual_ns(std::span(shapes).first(1));
   trial.fill(n_past);
-  std::vector<int64_t> ns = trial.least_ns(shapes);
+  std::vector<int64_t> ns = trial.usual_ns(shapes);
   lower_to_larger(shapes, ns);
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (shapes[i].part == Part::kAll) costs.points.push_back({shapes[i].n_rows, to_ms(ns[i])});
