@@ -87,7 +87,6 @@ struct StepShape {
   int32_t n_rows = 1;
   int32_t n_past = 0;
   int32_t n_out = 1;
-  bool operator==(const StepShape&) const = default;
 };
 
 StepShape whole(int32_t n_rows) {
@@ -100,6 +99,11 @@ StepShape head(int32_t n_rows) {
   return {.part = Part::kHead, .n_rows = n_rows, .n_out = n_rows};
 }
 
+struct StepTimes {
+  std::vector<int64_t> steps{};  // ns
+  std::vector<int64_t> parts{};
+};
+
 // The tokens are the lowest ids.
 class Trial {
  public:
@@ -108,8 +112,19 @@ class Trial {
     std::iota(blocks_.begin(), blocks_.end(), 0);
   }
 
-  std::vector<int64_t> usual_ns(std::span<const StepShape> shapes) {
-    return usual_of_each(shapes.size(), [&](size_t i) { return run(shapes[i]); });
+  // What each step usually takes, in turns; each part runs once after every few steps.
+  StepTimes usual_ns(std::span<const StepShape> steps, std::span<const StepShape> parts) {
+    std::vector<PartTimes> part_times(parts.size());
+    size_t n_runs = 0;
+    StepTimes times;
+    times.steps = usual_of_each(steps.size(), [&](size_t i) {
+      if (n_runs++ % kStepsBetween == 0) {
+        for (size_t j = 0; j < parts.size(); ++j) part_times[j].add(run(parts[j]));
+      }
+      return run(steps[i]);
+    });
+    for (PartTimes& of_one : part_times) times.parts.push_back(of_one.usual());
+    return times;
   }
 
   // Gives positions below n_past memory of their own: until something is written to it, all may read the same zeros.
@@ -120,8 +135,7 @@ class Trial {
     }
   }
 
- private:
-  // Block by block; a part in one.
+  // Times: block by block; of a part, one. Valid until the next run.
   std::span<const int64_t> run(const StepShape& shape) {
     const auto [part, n_rows, n_past, n_out] = shape;
     std::vector<TokenId> tokens(static_cast<size_t>(n_rows));
@@ -148,6 +162,7 @@ class Trial {
     return ns_;
   }
 
+ private:
   template <class Launch>
   void time(Launch&& launch) {
     const int64_t began_ns = clock_.now_ns();
@@ -207,36 +222,12 @@ class DraftTrial {
   obs::SteadyClock clock_;
 };
 
-// Sizes in ascending order; between them, where options and context allow it, attention of one row and of few, far back
-// and not, and the head of as many: the same several times, since each takes little.
-std::vector<StepShape> shapes_to_measure(int32_t n_most, int32_t n_past) {
-  std::vector<StepShape> shapes;
+std::vector<StepShape> steps_to_measure(int32_t n_most) {
+  std::vector<StepShape> steps;
   for (const int32_t n_rows : kMeasuredRows) {
-    if (n_rows <= n_most) shapes.push_back(whole(n_rows));
+    if (n_rows <= n_most) steps.push_back(whole(n_rows));
   }
-  if (n_most < kFewRows) return shapes;
-  std::vector<StepShape> parts = {head(1), head(kFewRows)};
-  if (n_past >= kFewRows) {
-    for (const int32_t n_rows : {1, kFewRows}) {
-      for (const int32_t past : {0, n_past}) parts.push_back(attention(n_rows, past));
-    }
-  }
-  for (size_t place = kStepsBetween; place <= shapes.size(); place += kStepsBetween + parts.size()) {
-    shapes.insert(shapes.begin() + static_cast<std::ptrdiff_t>(place), parts.begin(), parts.end());
-  }
-  return shapes;
-}
-
-// What a shared machine adds it only adds: a step takes no longer than one that did as much and more.
-void lower_to_larger(std::span<const StepShape> shapes, std::span<int64_t> ns) {
-  const auto does_more = [](const StepShape& a, const StepShape& b) {
-    return a.part == b.part && a.n_rows >= b.n_rows && a.n_past >= b.n_past && a.n_out >= b.n_out;
-  };
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    for (size_t j = 0; j < shapes.size(); ++j) {
-      if (does_more(shapes[j], shapes[i])) ns[i] = std::min(ns[i], ns[j]);
-    }
-  }
+  return steps;
 }
 
 }  // namespace
@@ -284,23 +275,29 @@ StepCosts measure_costs(LoadedModel& loaded) {
   if (loaded.draft) DraftTrial(loaded).measure(costs);
   Trial trial(*loaded.backend, *loaded.model, *loaded.kv);
   const int32_t n_past = std::min(loaded.n_ctx() - kFewRows, kFarPositions);
-  const auto shapes = shapes_to_measure(std::min(loaded.options.max_rows, loaded.n_ctx()), n_past);
-  trial.usual_ns(std::span(shapes).first(1));
-  trial.fill(n_past);
-  std::vector<int64_t> ns = trial.usual_ns(shapes);
-  lower_to_larger(shapes, ns);
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (shapes[i].part == Part::kAll) costs.points.push_back({shapes[i].n_rows, to_ms(ns[i])});
+  const int32_t n_most = std::min(loaded.options.max_rows, loaded.n_ctx());
+  std::vector<StepShape> parts;
+  if (n_most >= kFewRows) parts = {head(1), head(kFewRows)};
+  const bool looks_back = n_most >= kFewRows && n_past >= kFewRows;
+  if (looks_back) {
+    parts.insert(parts.end(),
+                 {attention(1, 0), attention(1, n_past), attention(kFewRows, 0), attention(kFewRows, n_past)});
   }
-  const auto is_measured = [&](const StepShape& shape) { return std::ranges::find(shapes, shape) != shapes.end(); };
-  const auto beyond_ns = [&](const StepShape& shape, const StepShape& base) {
-    const auto ns_of = [&](const StepShape& one) { return ns[std::ranges::find(shapes, one) - shapes.begin()]; };
-    return static_cast<double>(ns_of(shape) - ns_of(base));
+  trial.run(whole(1));
+  trial.fill(n_past);
+  const std::vector<StepShape> steps = steps_to_measure(n_most);
+  StepTimes ns = trial.usual_ns(steps, parts);
+  // What a shared machine adds it only adds: a step takes no longer than a larger one.
+  for (size_t i = steps.size() - 1; i > 0; --i) ns.steps[i - 1] = std::min(ns.steps[i - 1], ns.steps[i]);
+  for (size_t i = 0; i < steps.size(); ++i) costs.points.push_back({steps[i].n_rows, to_ms(ns.steps[i])});
+  // Of parts by their places above.
+  const auto beyond_ns = [&](size_t part, size_t base) {
+    return static_cast<double>(std::max<int64_t>(0, ns.parts[part] - ns.parts[base]));
   };
-  if (is_measured(head(kFewRows))) costs.out_row_ms = beyond_ns(head(kFewRows), head(1)) * 1e-6 / (kFewRows - 1);
-  if (is_measured(attention(1, n_past))) {
-    const double one_ns = beyond_ns(attention(1, n_past), attention(1, 0)) / n_past;
-    const double few_ns = beyond_ns(attention(kFewRows, n_past), attention(kFewRows, 0)) / n_past;
+  if (!parts.empty()) costs.out_row_ms = beyond_ns(1, 0) * 1e-6 / (kFewRows - 1);
+  if (looks_back) {
+    const double one_ns = beyond_ns(3, 2) / n_past;
+    const double few_ns = beyond_ns(5, 4) / n_past;
     costs.attend_ns = std::max(0.0, few_ns - one_ns) / (kFewRows - 1);
     costs.look_back_ns = std::max(0.0, one_ns - costs.attend_ns);
   }
