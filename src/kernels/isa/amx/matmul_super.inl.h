@@ -153,12 +153,10 @@ class SuperWalk {
     }
   }
 
-  // The lanes' work beside the tile operations of 64 k, n_loads and n_dots, dealt out by how long these take.
-  template <int n_loads, int n_dots, int n_finished, bool splits>
+  // The lanes' work beside the tile operations of 64 k, in equal shares: where threads share a core, a load takes as
+  // long as a dot.
+  template <int n_operations, int n_finished, bool splits>
   struct Beside {
-    static constexpr int kLoad = 1;
-    static constexpr int kDot = 4;
-    static constexpr int kAll = n_loads * kLoad + n_dots * kDot;
     static constexpr int kGroups = SuperSplit<dtype>::kGroups;
     static constexpr int kFinish = 2;  // rows at once
     static constexpr int kFinishes = n_finished / kFinish;
@@ -166,58 +164,60 @@ class SuperWalk {
     SuperSplit<dtype> split;
     SuperFinish<dtype> finish;
 
-    // After so many loads and dots, the last one a load, or a dot.
-    template <int loads, int dots>
-    inline __attribute__((always_inline)) void after_load() {
-      share<(loads - 1) * kLoad + dots * kDot, loads * kLoad + dots * kDot>();
-    }
-    template <int loads, int dots>
-    inline __attribute__((always_inline)) void after_dot() {
-      share<loads * kLoad + (dots - 1) * kDot, loads * kLoad + dots * kDot>();
-    }
-
-   private:
-    template <int from, int to>
-    inline __attribute__((always_inline)) void share() {
-      if constexpr (splits) split.template groups<from * kGroups / kAll, to * kGroups / kAll>();
+    // After operation i.
+    template <int i>
+    inline __attribute__((always_inline)) void after() {
+      constexpr int kEnd = i + 1;
+      if constexpr (splits) split.template groups<i * kGroups / n_operations, kEnd * kGroups / n_operations>();
 #pragma GCC unroll 8
-      for (int i = from * kFinishes / kAll; i < to * kFinishes / kAll; ++i) finish.template rows<kFinish>();
+      for (int f = i * kFinishes / n_operations; f < kEnd * kFinishes / n_operations; ++f) {
+        finish.template rows<kFinish>();
+      }
     }
   };
 
-  template <int n, class Share, int r = 0>
-  inline __attribute__((always_inline)) void low_dots(const std::array<TileOperand, n>& a, int i, Share& beside) {
-    constexpr int kA = 4 + r % 2;
-    tiles_.template load<kA>(a[r].data + 64 * i, a[r].stride);
-    beside.template after_load<2 + r, r>();
-    tile_dot<Tiles, kLow, r * kN, kA, 6>(tiles_);
-    beside.template after_dot<2 + r, 1 + r>();
-    if constexpr (r + 1 < n) low_dots<n, Share, r + 1>(a, i, beside);
+  // 64 k of the tiles of rows from r on, two at a time: their loads, then their dots.
+  template <int n, int r = 0, class Share>
+  inline __attribute__((always_inline)) void two(const std::array<TileOperand, n>& a, int i, Share& beside) {
+    constexpr int kTwo = n - r > 1 ? 2 : 1;
+    constexpr int kLoad = 1 + 2 * r;  // operations
+    constexpr int kDot = kLoad + kTwo + kN - 1;
+    tiles_.template load<4>(a[r].data + 64 * i, a[r].stride);
+    beside.template after<kLoad>();
+    if constexpr (kTwo == 2) {
+      tiles_.template load<5>(a[r + 1].data + 64 * i, a[r + 1].stride);
+      beside.template after<kLoad + 1>();
+    }
+    if constexpr (kN == 2) {
+      tiles_.template load<7>(planes_->codes[1][16 * i], 64);
+      beside.template after<kLoad + kTwo>();
+    }
+    dots<kLow, r * kN, 6, kTwo, kDot>(beside);
+    if constexpr (kN == 2) dots<kHigh, r * kN + 1, 7, kTwo, kDot + kTwo>(beside);
+    if constexpr (r + 2 < n) two<n, r + 2>(a, i, beside);
   }
-  template <int n, class Share, int r = 0>
-  inline __attribute__((always_inline)) void high_dots(Share& beside) {
-    tile_dot<Tiles, kHigh, r * 2 + 1, 4 + r, 7>(tiles_);
-    beside.template after_dot<2 + n, n + 1 + r>();
-    if constexpr (r + 1 < n) high_dots<n, Share, r + 1>(beside);
+  // Operations from i on: the tiles of rows, one or two, with those of a plane.
+  template <TileDot dot, int sum, int plane, int n, int i, class Share>
+  inline __attribute__((always_inline)) void dots(Share& beside) {
+    tile_dot<Tiles, dot, sum, 4, plane>(tiles_);
+    beside.template after<i>();
+    if constexpr (n == 2) {
+      tile_dot<Tiles, dot, sum + kN, 5, plane>(tiles_);
+      beside.template after<i + 1>();
+    }
   }
 
   template <int n, bool splits>
   __attribute__((noinline)) void block(const SuperSplit<dtype>& split, int64_t u, BlockRows rows, float* acc) {
     std::array<TileOperand, n> a;
     for (int32_t r = 0; r < n; ++r) a[r] = tile_of(u, rows.first + r * kTileRows16);
-    using Share = Beside<kN + n, kN * n, kMostTiles * kTileRows16 / kTileSteps, splits>;
-    Share beside = {split, waiting_};
+    Beside<kN + n + kN * n, kMostTiles * kTileRows16 / kTileSteps, splits> beside = {split, waiting_};
     zero_sums<Tiles, n * kN>(tiles_);
     for (int i = 0; i < kTileSteps; ++i) {
       tiles_.template load<6>(planes_->codes[0][16 * i], 64);
       if constexpr (splits) beside.split.begin(i);
-      beside.template after_load<1, 0>();
-      low_dots<n>(a, i, beside);
-      if constexpr (kN == 2) {
-        tiles_.template load<7>(planes_->codes[1][16 * i], 64);
-        beside.template after_load<2 + n, n>();
-        high_dots<n>(beside);
-      }
+      beside.template after<0>();
+      two<n>(a, i, beside);
     }
     keep_sums<n>(u, rows, acc);
   }
@@ -233,19 +233,21 @@ class SuperWalk {
   inline __attribute__((always_inline)) void few_steps(Share& beside) {
     tiles_.template load<6>(planes_->codes[0][16 * i], 64);
     beside.split.begin(i);
-    beside.template after_load<1, 0>();
-    tile_dot<Tiles, kLow, 0, 2 + i, 6>(tiles_);
-    beside.template after_dot<1, 1>();
+    beside.template after<0>();
     if constexpr (kN == 2) {
       tiles_.template load<7>(planes_->codes[1][16 * i], 64);
-      beside.template after_load<2, 1>();
+      beside.template after<1>();
+    }
+    tile_dot<Tiles, kLow, 0, 2 + i, 6>(tiles_);
+    beside.template after<kN>();
+    if constexpr (kN == 2) {
       tile_dot<Tiles, kHigh, 1, 2 + i, 7>(tiles_);
-      beside.template after_dot<2, 2>();
+      beside.template after<3>();
     }
     if constexpr (i + 1 < kTileSteps) few_steps<Share, i + 1>(beside);
   }
   __attribute__((noinline)) void few(const SuperSplit<dtype>& split, int64_t u, float* acc) {
-    Beside<kN, kN, kTileRows16 / kTileSteps, true> beside = {split, waiting_};
+    Beside<2 * kN, kTileRows16 / kTileSteps, true> beside = {split, waiting_};
     zero_sums<Tiles, kN>(tiles_);
     few_steps(beside);
     keep_sums<1>(u, {0, n_rows_}, acc);
