@@ -34,8 +34,10 @@ class SuperWalk {
     const auto n_last = static_cast<uint8_t>((n_rows - 1) % kTileRows16 + 1);
     if (n_rows <= kTileRows16) {
       for (int t = 0; t < 6; ++t) config.n_rows[t] = n_last;
+    } else if (is_pair(n_rows)) {
+      for (const int t : {1, 6, 7}) config.n_rows[t] = n_last;
     } else {
-      for (int p = 0; p < kN; ++p) config.n_rows[kN + p] = n_last;
+      config.n_rows[1] = n_last;
       config.n_rows[5] = n_last;
     }
     return config;
@@ -108,7 +110,11 @@ class SuperWalk {
   void group(const Group& at) {
     std::memset(s_.acc, 0, static_cast<size_t>(at.n_panels * row_places_) * sizeof s_.acc[0]);
     for (int64_t u = 0; u < n_units_; ++u) {
-      if (n_rows_ <= kTileRows16) load_few(u);
+      if (n_rows_ <= kTileRows16) {
+        load_few(u);
+      } else if (is_pair(n_rows_)) {
+        load_pair(u);
+      }
       for (int64_t i = 0; i < at.n_panels; ++i) unit(u, after(at, i, u), s_.acc[i * row_places_]);
     }
     waiting_.all();
@@ -122,6 +128,8 @@ class SuperWalk {
     const SuperSplit<dtype> next_split = split(next);
     if (n_rows_ <= kTileRows16) {
       few(next_split, u, acc);
+    } else if (is_pair(n_rows_)) {
+      pair(next_split, u, acc);
     } else {
       blocks<kMostTiles, true>(next_split, u, 0, acc);
     }
@@ -153,13 +161,12 @@ class SuperWalk {
     }
   }
 
-  // The lanes' work beside the tile operations of 64 k, in equal shares: where threads share a core, a load takes as
-  // long as a dot.
+  // The lanes' work beside n_operations of tiles: a unit to be split and n_finished rows, in equal shares, as a load
+  // takes as long as a dot where threads share a core.
   template <int n_operations, int n_finished, bool splits>
   struct Beside {
     static constexpr int kGroups = SuperSplit<dtype>::kGroups;
     static constexpr int kFinish = 2;  // rows at once
-    static constexpr int kFinishes = n_finished / kFinish;
 
     SuperSplit<dtype> split;
     SuperFinish<dtype> finish;
@@ -167,20 +174,39 @@ class SuperWalk {
     // After operation i.
     template <int i>
     inline __attribute__((always_inline)) void after() {
-      constexpr int kEnd = i + 1;
-      if constexpr (splits) split.template groups<i * kGroups / n_operations, kEnd * kGroups / n_operations>();
-#pragma GCC unroll 8
-      for (int f = i * kFinishes / n_operations; f < kEnd * kFinishes / n_operations; ++f) {
+      if constexpr (splits) groups<share(i, kTileSteps * kGroups), share(i + 1, kTileSteps * kGroups)>();
+      finishes<share(i + 1, n_finished / kFinish) - share(i, n_finished / kFinish)>();
+    }
+
+   private:
+    static constexpr int share(int i, int n) { return i * n / n_operations; }
+    template <int first, int end>
+    inline __attribute__((always_inline)) void groups() {
+      if constexpr (first < end) {
+        constexpr int kGroup = first % kGroups;
+        if constexpr (kGroup == 0) split.begin(first / kGroups);
+        split.template groups<kGroup, kGroup + 1>();
+        groups<first + 1, end>();
+      }
+    }
+    template <int n>
+    inline __attribute__((always_inline)) void finishes() {
+      if constexpr (n > 0) {
         finish.template rows<kFinish>();
+        finishes<n - 1>();
       }
     }
   };
 
+  // With 64 k of n tiles of rows.
+  template <int n>
+  static constexpr int kStepOperations = kN + n + kN* n;
+
   // 64 k of the tiles of rows from r on, two at a time: their loads, then their dots.
-  template <int n, int r = 0, class Share>
-  inline __attribute__((always_inline)) void two(const std::array<TileOperand, n>& a, int i, Share& beside) {
+  template <int n, int i, int r = 0, class Share>
+  inline __attribute__((always_inline)) void two(const std::array<TileOperand, n>& a, Share& beside) {
     constexpr int kTwo = n - r > 1 ? 2 : 1;
-    constexpr int kLoad = 1 + 2 * r;  // operations
+    constexpr int kLoad = i * kStepOperations<n> + 1 + 2 * r;  // operations
     constexpr int kDot = kLoad + kTwo + kN - 1;
     tiles_.template load<4>(a[r].data + 64 * i, a[r].stride);
     beside.template after<kLoad>();
@@ -194,7 +220,7 @@ class SuperWalk {
     }
     dots<kLow, r * kN, 6, kTwo, kDot>(beside);
     if constexpr (kN == 2) dots<kHigh, r * kN + 1, 7, kTwo, kDot + kTwo>(beside);
-    if constexpr (r + 2 < n) two<n, r + 2>(a, i, beside);
+    if constexpr (r + 2 < n) two<n, i, r + 2>(a, beside);
   }
   // Operations from i on: the tiles of rows, one or two, with those of a plane.
   template <TileDot dot, int sum, int plane, int n, int i, class Share>
@@ -207,18 +233,20 @@ class SuperWalk {
     }
   }
 
+  template <int n, int i, class Share>
+  inline __attribute__((always_inline)) void block_steps(const std::array<TileOperand, n>& a, Share& beside) {
+    tiles_.template load<6>(planes_->codes[0][16 * i], 64);
+    beside.template after<i * kStepOperations<n>>();
+    two<n, i>(a, beside);
+    if constexpr (i + 1 < kTileSteps) block_steps<n, i + 1>(a, beside);
+  }
   template <int n, bool splits>
   __attribute__((noinline)) void block(const SuperSplit<dtype>& split, int64_t u, BlockRows rows, float* acc) {
     std::array<TileOperand, n> a;
     for (int32_t r = 0; r < n; ++r) a[r] = tile_of(u, rows.first + r * kTileRows16);
-    Beside<kN + n + kN * n, kMostTiles * kTileRows16 / kTileSteps, splits> beside = {split, waiting_};
+    Beside<kTileSteps * kStepOperations<n>, kMostTiles * kTileRows16, splits> beside = {split, waiting_};
     zero_sums<Tiles, n * kN>(tiles_);
-    for (int i = 0; i < kTileSteps; ++i) {
-      tiles_.template load<6>(planes_->codes[0][16 * i], 64);
-      if constexpr (splits) beside.split.begin(i);
-      beside.template after<0>();
-      two<n>(a, i, beside);
-    }
+    block_steps<n, 0>(a, beside);
     keep_sums<n>(u, rows, acc);
   }
 
@@ -231,26 +259,83 @@ class SuperWalk {
   }
   template <class Share, int i = 0>
   inline __attribute__((always_inline)) void few_steps(Share& beside) {
+    constexpr int kFirst = 2 * kN * i;  // operation
     tiles_.template load<6>(planes_->codes[0][16 * i], 64);
-    beside.split.begin(i);
-    beside.template after<0>();
+    beside.template after<kFirst>();
     if constexpr (kN == 2) {
       tiles_.template load<7>(planes_->codes[1][16 * i], 64);
-      beside.template after<1>();
+      beside.template after<kFirst + 1>();
     }
     tile_dot<Tiles, kLow, 0, 2 + i, 6>(tiles_);
-    beside.template after<kN>();
+    beside.template after<kFirst + kN>();
     if constexpr (kN == 2) {
       tile_dot<Tiles, kHigh, 1, 2 + i, 7>(tiles_);
-      beside.template after<3>();
+      beside.template after<kFirst + 3>();
     }
     if constexpr (i + 1 < kTileSteps) few_steps<Share, i + 1>(beside);
   }
   __attribute__((noinline)) void few(const SuperSplit<dtype>& split, int64_t u, float* acc) {
-    Beside<2 * kN, kTileRows16 / kTileSteps, true> beside = {split, waiting_};
+    Beside<2 * kN * kTileSteps, kTileRows16, true> beside = {split, waiting_};
     zero_sums<Tiles, kN>(tiles_);
     few_steps(beside);
     keep_sums<1>(u, {0, n_rows_}, acc);
+  }
+
+  // 17 to 32 rows of two planes: sums of one plane at a time in tiles 0 and 1, weights in 2, the first 16 rows in 3 to
+  // 5 and the others in 6 and 7. The high plane's k descend, so that of eight tiles of rows, which do not fit, five
+  // stay from one pass, or panel, to the next.
+  static bool is_pair(int32_t n_rows) { return kN == 2 && n_rows > kTileRows16 && n_rows <= 2 * kTileRows16; }
+  static constexpr int pair_tile(int block, int step) { return block == 0 ? 3 + step % 3 : 6 + step % 2; }
+  template <int block, int step>
+  inline __attribute__((always_inline)) void load_pair_tile() {
+    tiles_.template load<pair_tile(block, step)>(pair_[block].data + 64 * step, pair_[block].stride);
+  }
+  void load_pair(int64_t u) {
+    pair_ = {tile_of(u, 0), tile_of(u, kTileRows16)};
+    load_pair_tile<0, 0>();
+    load_pair_tile<0, 1>();
+    load_pair_tile<0, 2>();
+    load_pair_tile<1, 0>();
+    load_pair_tile<1, 1>();
+  }
+  // Operations from i on: those of 64 k of a plane. Passes load what the one before replaced.
+  template <int plane, int step, int i, class Share>
+  inline __attribute__((always_inline)) void pair_step(Share& beside) {
+    constexpr bool kLoadsFirst = plane == 0 ? step == 3 : step == 0;
+    constexpr bool kLoadsSecond = plane == 0 ? step >= 2 : step < 2;
+    constexpr int kDot = i + 1 + (kLoadsFirst ? 1 : 0) + (kLoadsSecond ? 1 : 0);
+    constexpr TileDot kSign = plane == 0 ? kLow : kHigh;
+    tiles_.template load<2>(planes_->codes[plane][16 * step], 64);
+    beside.template after<i>();
+    if constexpr (kLoadsFirst) {
+      load_pair_tile<0, step>();
+      beside.template after<i + 1>();
+    }
+    if constexpr (kLoadsSecond) {
+      load_pair_tile<1, step>();
+      beside.template after<kDot - 1>();
+    }
+    tile_dot<Tiles, kSign, 0, pair_tile(0, step), 2>(tiles_);
+    beside.template after<kDot>();
+    tile_dot<Tiles, kSign, 1, pair_tile(1, step), 2>(tiles_);
+    beside.template after<kDot + 1>();
+    constexpr int kNext = plane == 0 ? step + 1 : step - 1;
+    if constexpr (kNext >= 0 && kNext < kTileSteps) pair_step<plane, kNext, kDot + 2>(beside);
+  }
+  template <int plane, int i, class Share>
+  inline __attribute__((always_inline)) void pair_plane(Share& beside, TileSums& sums) {
+    zero_sums<Tiles, 2>(tiles_);
+    pair_step<plane, plane == 0 ? 0 : kTileSteps - 1, i>(beside);
+    tiles_.template store<0>(sums.sums[kPlaneRows * plane], 64);
+    tiles_.template store<1>(sums.sums[kPlaneRows * plane + kTileRows16], 64);
+  }
+  __attribute__((noinline)) void pair(const SuperSplit<dtype>& split, int64_t u, float* acc) {
+    constexpr int kPass = kTileSteps * 3 + 3;  // operations
+    Beside<2 * kPass, 2 * kTileRows16, true> beside = {split, waiting_};
+    sums_turn_ = 1 - sums_turn_;
+    pair_plane<0, 0>(beside, s_.sums[sums_turn_]);
+    pair_plane<1, kPass>(beside, s_.sums[sums_turn_]);
+    wait(u, {0, n_rows_}, acc);
   }
 
   template <int n, int r = 0>
@@ -263,6 +348,10 @@ class SuperWalk {
   void keep_sums(int64_t u, BlockRows rows, float* acc) {
     sums_turn_ = 1 - sums_turn_;
     store_planes<n>(s_.sums[sums_turn_]);
+    wait(u, rows, acc);
+  }
+  // For the float operations of what was stored last.
+  void wait(int64_t u, BlockRows rows, float* acc) {
     waiting_ = SuperFinish<dtype>(*floats_, rows_.pairs(u) + SuperRows::kMostPairs * rows.first,
                                   rows_.scales(u) + rows.first, s_.sums[sums_turn_], acc + 16 * rows.first, rows.n);
   }
@@ -284,4 +373,5 @@ class SuperWalk {
   const SuperFloats* floats_ = nullptr;
   SuperFinish<dtype> waiting_;
   int sums_turn_ = 0;
+  std::array<TileOperand, 2> pair_ = {};
 };
