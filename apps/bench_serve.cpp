@@ -181,7 +181,7 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   add_int(*command, "-c,--ctx", o->n_ctx, 1, kMax * 1024, "tokens of context (the model's own)");
   add_int(*command, "-t,--threads", o->n_threads, 1, 1024, "threads (see candor doctor)");
   add_int(*command, "--max-running", o->max_running, 1, 4096, "requests computed at once (16)");
-  add_number(*command, "--step-ms", o->step_ms, 0, 1e6, "time of a step beside decoding (1.8 times decoding alone)");
+  add_number(*command, "--step-ms", o->step_ms, 0, 1e6, "time of a step beside decoding (1.75 times decoding alone)");
   add_choice(*command, "--kv-type", o->kv_type, {"default", "f32", "bf16", "q8_0"}, "of the K/V cache");
   add_choice(*command, "--backend", o->backend, {"cpu", "reference"}, "what computes");
   add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");

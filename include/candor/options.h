@@ -50,7 +50,7 @@ struct EngineOptions {
   std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
   std::int32_t max_running = 16;  // requests computed at once
   std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
-  // While others decode, prompts are read in chunks that let a step take about so long; 0 = 1.8 times what decoding
+  // While others decode, prompts are read in chunks that let a step take about so long; 0 = 1.75 times what decoding
   // alone takes.
   double step_ms = 0;
   std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or guesses are made

@@ -11,7 +11,7 @@ namespace {
 
 // Where the cost of decoding alone is the measure, the step may take this much of it: below twice, so that what the
 // model of costs does not see and other programs add still fits.
-constexpr int64_t kStretchPercent = 180;
+constexpr int64_t kStretchPercent = 175;
 // Rows that a prompt gets in any case: the weights stream for the decoding rows anyway, and nobody starves.
 constexpr int32_t kLeastPromptRows = 4;
 
