@@ -205,6 +205,7 @@ TEST(budget, short_prompts_are_read_beside_a_long_one_and_the_long_one_goes_on) 
     }
   }
   EXPECT_LT(n_steps, 110);
+  EXPECT_EQ(static_cast<SequenceId>(driver.answers.size()), 2 + next - kFirst);
   driver.run(budget);
   driver.expect_all_right();
 }
