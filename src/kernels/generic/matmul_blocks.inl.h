@@ -92,25 +92,31 @@ struct BlockProduct {
     if constexpr (g + 1 < end) load_groups<n, g + 1, end>(weights, b, w + 1);
   }
 
-  // sums[p][r] += the products of group g of eight b.
-  template <int n, int batch>
+  // sums[p][r] += the products of group g of eight b; is_first: sums[p][r] = them.
+  template <int n, int batch, bool is_first = false>
   static inline __attribute__((always_inline)) void add_group(const U8* w, int group, const RowTile<n>& rows, int first,
                                                               I32 (*sums)[batch]) {
 #pragma GCC unroll 16
     for (int r = 0; r < batch; ++r) {
       const auto* x = reinterpret_cast<const int8_t*>(&rows.codes[group][first + r]);
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanelsOf<n>; ++p) sums[p][r] = dot4<Traits::kIsWide, kPanelsOf<n>>(sums[p][r], w[p], x);
+      for (int p = 0; p < kPanelsOf<n>; ++p) {
+        if constexpr (is_first) {
+          sums[p][r] = dot4_in_halves<Traits::kIsWide>(w[p], x);
+        } else {
+          sums[p][r] = dot4<Traits::kIsWide, Traits::kInHalves, kPanelsOf<n>>(sums[p][r], w[p], x);
+        }
+      }
     }
   }
 
   // The same of groups [g, end).
-  template <int n, int g, int end, class Source>
+  template <int n, int g, int end, bool is_first = false, class Source>
   static inline __attribute__((always_inline)) void add_groups(const Source& weights, int b, const RowTile<n>& rows,
                                                                I32 (*sums)[n]) {
     U8 w[1][kPanelsOf<n>];
     load_groups<n, g, g + 1>(weights, b, w);
-    add_group<n, n>(w[0], 8 * b + g, rows, 0, sums);
+    add_group<n, n, is_first>(w[0], 8 * b + g, rows, 0, sums);
     if constexpr (g + 1 < end) add_groups<n, g + 1, end>(weights, b, rows, sums);
   }
 
@@ -123,12 +129,13 @@ struct BlockProduct {
     constexpr int kGroup = d * Plan::kGroups;
     const int j = Plan::kDots / kEights * b + d;
     I32 sums[kPanelsOf<n>][kBatch];
-    start_dots<n, Plan::kOffset, kBatch>(rows, first, j, sums);
+    constexpr bool kIsFirst = Traits::kInHalves && Plan::kOffset == 0;
+    if constexpr (!kIsFirst) start_dots<n, Plan::kOffset, kBatch>(rows, first, j, sums);
     if constexpr (kBatch < n) {
 #pragma GCC unroll 8
       for (int g = 0; g < Plan::kGroups; ++g) add_group<n, kBatch>(w[g], 8 * b + kGroup + g, rows, first, sums);
     } else {
-      add_groups<n, kGroup, kGroup + Plan::kGroups>(weights, b, rows, sums);
+      add_groups<n, kGroup, kGroup + Plan::kGroups, kIsFirst>(weights, b, rows, sums);
     }
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
@@ -214,6 +221,15 @@ struct BlockProduct {
     if constexpr (first + kBatch < n) finish_super<n, Plan, first + kBatch>(unit, rows, total, acc);
   }
 
+  template <int n>
+  static inline __attribute__((always_inline)) void add_halves(I32 (*sums)[n]) {
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) sums[p][r] = madd16(splat_i(0), sums[p][r], splat_i(pair_of(1, 1)));
+    }
+  }
+
   template <int n, class Source, class Ahead>
   static void tile_32(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                       Ahead& ahead) {
@@ -228,6 +244,7 @@ struct BlockProduct {
       I32 sums[kPanelsOf<n>][n];
       start_dots<n, Traits::kOffset, n>(rows, 0, b, sums);
       add_groups<n, 0, 8>(weights, b, rows, sums);
+      if constexpr (Traits::kInHalves) add_halves<n>(sums);
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) {
         const F32 dx = splat(rows.scales[b][r]);

@@ -30,13 +30,13 @@ inline int64_t int8_probe(int64_t n_rounds) {
   for (int i = 0; i < kProbeChains; ++i) sums[i] = splat_i(0);
   for (int64_t n = 0; n < n_rounds; ++n) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kProbeChains; ++i) sums[i] = dot4<false>(sums[i], w, x + 4 * i);
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = dot4<false, kDotHasHalves>(sums[i], w, x + 4 * i);
     __asm__ volatile("" ::: "memory");
   }
   int64_t total = 0;
 #pragma GCC unroll 16
   for (int i = 0; i < kProbeChains; ++i) total += sum_lanes(sums[i]);
-  return total * 2;  // every multiply-add counted one
+  return total == 1 ? 0 : n_rounds * kProbeChains * 128;
 }
 
 inline int64_t fma_probe(int64_t n_rounds) {

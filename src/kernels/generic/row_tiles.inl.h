@@ -160,7 +160,9 @@ struct BlockRowTile {
       return;
     }
     for (int j = 0; j < Dots::kDots; ++j) {
-      if constexpr (Dots::kGroups == 2) {
+      if constexpr (Traits::kInHalves) {
+        store_i(starts[j], start_in_halves<Dots::kGroups>(j));
+      } else if constexpr (Dots::kGroups == 2) {
         store_i(starts[j], mul_i(sum_of_eight(j), splat_i(-kOffset)));
       } else if constexpr (Dots::kGroups == 4) {
         const int32_t pair = j % 2 == 0 ? pair_of(-kOffset, 0) : pair_of(0, -kOffset);
@@ -169,6 +171,17 @@ struct BlockRowTile {
         store_i(starts[j], dot2(splat_i(0), load_i(words[j]), pair_of(-kOffset, -kOffset)));
       }
     }
+  }
+
+  // Of dot j.
+  template <int n_groups>
+  I32 start_in_halves(int j) const {
+    constexpr int8_t kOffsets[4] = {-Traits::kOffset, -Traits::kOffset, -Traits::kOffset, -Traits::kOffset};
+    I32 sum = splat_i(0);
+    for (int g = n_groups * j; g < n_groups * (j + 1); ++g) {
+      sum = dot4<true, true>(sum, load_u(reinterpret_cast<const uint8_t*>(codes[g])), kOffsets);
+    }
+    return sum;
   }
 
   // Of the codes of dot j.
@@ -189,7 +202,13 @@ struct BlockRowTile {
       const auto* from = reinterpret_cast<const int16_t*>(rows[r] + layout.sums) + k / 32;
       for (int b = 0; b < n_blocks; ++b) block_sums[b][r] = from[b];
     }
-    for (int b = 0; b < n_blocks; ++b) store_i(starts[b], mul_i(load_i(block_sums[b]), splat_i(-Traits::kOffset)));
+    for (int b = 0; b < n_blocks; ++b) {
+      if constexpr (Traits::kInHalves) {
+        store_i(starts[b], start_in_halves<8>(b));
+      } else {
+        store_i(starts[b], mul_i(load_i(block_sums[b]), splat_i(-Traits::kOffset)));
+      }
+    }
     if constexpr (kPacked.has_min) {
       for (int b = 0; b < n_blocks; ++b) store(sums[b], to_f32(load_i(block_sums[b])));
     }

@@ -2,11 +2,11 @@
 
 struct alignas(64) BlockUnit {
   uint8_t codes[kUnit / 4][64];  // group of 4 k, then row, then k
-  int32_t scales[16][16];        // sub-scale, row; rebased: a_j for low nibbles, a_j for high ones (rebase)
-  int32_t bias_pairs[4][16];     // sub-scales 2p (low half), 2p + 1, shifted by kBiasShift
-  int32_t min_pairs[8][16];      // rebased: b_j, in every byte
-  float d[8][16];                // super-blocks: [0]
-  float m[8][16];                // 32-blocks
+  int32_t scales[16][16];     // sub-scale (kInHalves: twice), row; rebased: a_j for low nibbles, for high ones (rebase)
+  int32_t bias_pairs[4][16];  // sub-scales 2p (low half), 2p + 1, shifted by kBiasShift
+  int32_t min_pairs[8][16];   // rebased: b_j, in every byte
+  float d[8][16];             // super-blocks: [0]
+  float m[8][16];             // 32-blocks
   float minus_m[16];
 };
 
@@ -19,28 +19,34 @@ struct BlockTraits {
   static constexpr bool kIsRebased = dtype == DType::kQ4_KFast;
   // The range of weights needs all 8 bits: unsigned with an offset of 128, or signed where dot4 wants it so.
   static constexpr bool kIsWide = kIsIq4 || kIsRebased || dtype == DType::kQ8_0;
+  // Dots add up in 16 bits: fewer operations, so that they may be as long as they fit, 16 k of 8 groups on each side.
+  static constexpr bool kInHalves = kDotHasHalves && !kIsWide && dtype != DType::kQ5_1;
   // Added to the weights to make them unsigned; dots start at -kOffset * (sum of x).
   static constexpr int kOffset = kIsWide                  ? (kDotIsSigned ? 0 : 128)
                                  : dtype == DType::kMXFP4 ? 12
-                                 : dtype == DType::kQ4_K  ? 8
+                                 : dtype == DType::kQ4_K  ? (kInHalves ? 0 : 8)
                                  : dtype == DType::kQ5_K  ? 16
                                                           : kPacked.offset;
   // Q4_K and Q5_K: dots of q - 2^kBiasShift fit 16 bits; the sub-scales times the sums of x give the rest.
-  static constexpr int kBiasShift = dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
+  static constexpr int kBiasShift = kOffset == 0 ? 0 : dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
   static constexpr bool kFits16 = kPacked.is_super && dtype != DType::kIQ4_XS;
   // Whether rows without large sums of |x| have a plan of their own.
-  static constexpr bool kHasQuiet = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+  static constexpr bool kHasQuiet =
+      !kInHalves && (dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K);
 };
 
 // The dots that a super-block's products are added by, each times its sub-scale: of kGroups groups of 4 k, of codes
 // less kOffset, 2^kBiasShift of which the sums of x give back. Every |dot| < 2^15 where madd16 multiplies it: 32 k of
-// Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127; 8 k of Q6_K: 8 * 32 * 127.
+// Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127; 8 k of Q6_K: 8 * 32 * 127. In halves twice as many: 32 of Q4_K, as
+// codes without an offset, have 16 * 15 * 127 in each.
 template <DType dtype, bool is_quiet>
 struct DotPlan {
   using Traits = BlockTraits<dtype>;
   static constexpr bool kHasSixteens =
       Traits::kPacked.is_super && !Traits::kIsRebased && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
-  static constexpr int kGroups = dtype == DType::kQ6_K ? 2 : kHasSixteens ? 4 : 8;
+  static constexpr bool kHasEights = dtype == DType::kQ6_K && !Traits::kInHalves;
+  static constexpr bool kHasThirtyTwos = Traits::kInHalves && dtype == DType::kQ5_K;
+  static constexpr int kGroups = kHasEights ? 2 : kHasSixteens && !kHasThirtyTwos ? 4 : 8;
   static constexpr int kOffset = Traits::kOffset;
   static constexpr int kBiasShift = Traits::kBiasShift;
   static constexpr int kDots = kUnit / 4 / kGroups;
@@ -172,25 +178,32 @@ inline I32 min_pair_k45(const uint8_t* s, int p, I32 bytes) {
   return or_i(and_i(shr_i<2>(bytes), splat_i(0x00300030)), low);
 }
 
-template <int bias_shift>
+// scale: in the low half of each lane, above which it has zeros.
+template <bool in_halves>
+inline I32 scale_lanes(I32 scale) {
+  return in_halves ? or_i(scale, shl_i<16>(scale)) : scale;
+}
+
+template <int bias_shift, bool in_halves>
 inline void unpack_scales_k45(const uint8_t* s, BlockUnit& dst) {
   const I32 low_half = splat_i(0xffff);
   const I32 six = splat_i(0x003f003f);
   for (int p = 0; p < 4; ++p) {
     const I32 bytes = widen_u8_pairs(s + 32 * p);
     const I32 scales = and_i(bytes, six);
-    store_i(dst.scales[2 * p], and_i(scales, low_half));
-    store_i(dst.scales[2 * p + 1], shr_i<16>(scales));
+    store_i(dst.scales[2 * p], scale_lanes<in_halves>(and_i(scales, low_half)));
+    store_i(dst.scales[2 * p + 1], scale_lanes<in_halves>(shr_i<16>(scales)));
     store_i(dst.bias_pairs[p], shl_i<bias_shift>(scales));
     store_i(dst.min_pairs[p], min_pair_k45(s, p, bytes));
   }
 }
 
+template <bool in_halves>
 inline void unpack_scales_k2(const uint8_t* s, BlockUnit& dst) {
   int32_t mins[16][16];
   for (int j = 0; j < 16; ++j) {
     const I32 a = widen_u8(s + 16 * j);
-    store_i(dst.scales[j], and_i(a, splat_i(15)));
+    store_i(dst.scales[j], scale_lanes<in_halves>(and_i(a, splat_i(15))));
     store_i(mins[j], shr_i<4>(a));
   }
   for (int p = 0; p < 8; ++p) store_i(dst.min_pairs[p], or_i(load_i(mins[2 * p]), shl_i<16>(load_i(mins[2 * p + 1]))));
@@ -203,6 +216,7 @@ inline I32 six_bit_scale(I32 low, I32 from) {
   return add_i(or_i(low, high), splat_i(-32));
 }
 
+template <bool in_halves>
 inline void unpack_scales_k3(const uint8_t* s, BlockUnit& dst) {
   const I32 four = splat_i(15);
   const I32 low_half = splat_i(0xffff);  // madd16 wants the high half of a scale empty
@@ -210,10 +224,9 @@ inline void unpack_scales_k3(const uint8_t* s, BlockUnit& dst) {
     const I32 a = widen_u8(s + 16 * j);
     const I32 b = widen_u8(s + 16 * (j + 4));
     const I32 high = widen_u8(s + 16 * (j + 8));
-    store_i(dst.scales[j], and_i(low_half, six_bit_scale<0>(and_i(a, four), high)));
-    store_i(dst.scales[j + 4], and_i(low_half, six_bit_scale<1>(and_i(b, four), high)));
-    store_i(dst.scales[j + 8], and_i(low_half, six_bit_scale<2>(shr_i<4>(a), high)));
-    store_i(dst.scales[j + 12], and_i(low_half, six_bit_scale<3>(shr_i<4>(b), high)));
+    const I32 scales[4] = {six_bit_scale<0>(and_i(a, four), high), six_bit_scale<1>(and_i(b, four), high),
+                           six_bit_scale<2>(shr_i<4>(a), high), six_bit_scale<3>(shr_i<4>(b), high)};
+    for (int i = 0; i < 4; ++i) store_i(dst.scales[j + 4 * i], scale_lanes<in_halves>(and_i(low_half, scales[i])));
   }
 }
 
@@ -247,14 +260,17 @@ inline void unpack_rebasing(const uint8_t* s, BlockUnit& dst) {
 template <DType dtype>
 inline void unpack_sub_scales(const uint8_t* s, BlockUnit& dst) {
   if constexpr (BlockTraits<dtype>::kIsRebased) unpack_rebasing<BlockTraits<dtype>::kOffset>(s, dst);
+  constexpr bool kInHalves = BlockTraits<dtype>::kInHalves;
   if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
-    unpack_scales_k45<BlockTraits<dtype>::kBiasShift>(s, dst);
+    unpack_scales_k45<BlockTraits<dtype>::kBiasShift, kInHalves>(s, dst);
   }
-  if constexpr (dtype == DType::kQ2_K) unpack_scales_k2(s, dst);
-  if constexpr (dtype == DType::kQ3_K) unpack_scales_k3(s, dst);
+  if constexpr (dtype == DType::kQ2_K) unpack_scales_k2<kInHalves>(s, dst);
+  if constexpr (dtype == DType::kQ3_K) unpack_scales_k3<kInHalves>(s, dst);
   if constexpr (dtype == DType::kIQ4_XS) unpack_scales_iq4(s, dst);
   if constexpr (dtype == DType::kQ6_K) {
-    for (int j = 0; j < 16; ++j) store_i(dst.scales[j], and_i(splat_i(0xffff), widen_i8(s + 16 * j)));
+    for (int j = 0; j < 16; ++j) {
+      store_i(dst.scales[j], scale_lanes<kInHalves>(and_i(splat_i(0xffff), widen_i8(s + 16 * j))));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // The vocabulary on AVX2 with FMA and F16C: 16 lanes are two registers; meanings as in isa/portable/vocabulary.inl.h.
 
-constexpr bool kDotIsSigned = true;  // vpmaddubsw would saturate on weights above 128: those come signed
+constexpr bool kDotIsSigned = true;   // vpmaddubsw would saturate on weights above 128: those come signed
+constexpr bool kDotHasHalves = true;  // what vpmaddubsw gives is added in 16 bits
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 4;          // 8 registers of dots of 16
 constexpr int kTallRows = kTileRows;  // of one panel
@@ -216,27 +217,51 @@ CANDOR_INLINE float max_tree(F32 x) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+// As instructions: gcc 12 puts the sums of a chain off, holding its products in memory until then, and takes what it
+// broadcasts through general registers.
+CANDOR_INLINE __m256i add_32(__m256i acc, __m256i x) {
+  __asm__("vpaddd %1, %0, %0" : "+x"(acc) : "x"(x));
+  return acc;
+}
+CANDOR_INLINE __m256i add_16(__m256i acc, __m256i x) {
+  __asm__("vpaddw %1, %0, %0" : "+x"(acc) : "x"(x));
+  return acc;
+}
+CANDOR_INLINE __m256i broadcast_four(const int8_t* x) {
+  struct Four {
+    int8_t x[4];
+  };
+  __m256i all;
+  __asm__("vpbroadcastd %1, %0" : "=x"(all) : "m"(*reinterpret_cast<const Four*>(x)));
+  return all;
+}
+
 CANDOR_INLINE I32 madd16(I32 acc, I32 x, I32 scale) {
-  return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(x.a, scale.a)),
-          _mm256_add_epi32(acc.b, _mm256_madd_epi16(x.b, scale.b))};
+  return {add_32(acc.a, _mm256_madd_epi16(x.a, scale.a)), add_32(acc.b, _mm256_madd_epi16(x.b, scale.b))};
 }
 CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
   return madd16(acc, w, splat_i(x));
 }
 // is_wide: w is signed and x is turned by its signs; else w is unsigned, at most 128, so that pairs fit 16 bits.
 template <bool is_wide>
-CANDOR_INLINE __m256i dot4_half(__m256i acc, __m256i w, __m256i x) {
-  const __m256i ones = _mm256_set1_epi16(1);
-  const __m256i pairs =
-      is_wide ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, ones));
+CANDOR_INLINE __m256i add_pairs_of(__m256i w, __m256i x) {
+  return is_wide ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
 }
-template <bool is_wide, int = kDotPanels>
+template <bool is_wide, bool in_halves>
+CANDOR_INLINE __m256i dot4_eight(__m256i acc, __m256i w, __m256i x) {
+  const __m256i pairs = add_pairs_of<is_wide>(w, x);
+  if constexpr (in_halves) return add_16(acc, pairs);
+  return add_32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+template <bool is_wide, bool in_halves = false, int = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
-  int32_t four;
-  __builtin_memcpy(&four, x, 4);
-  const __m256i all = _mm256_set1_epi32(four);
-  return {dot4_half<is_wide>(acc.a, w.a, all), dot4_half<is_wide>(acc.b, w.b, all)};
+  const __m256i all = broadcast_four(x);
+  return {dot4_eight<is_wide, in_halves>(acc.a, w.a, all), dot4_eight<is_wide, in_halves>(acc.b, w.b, all)};
+}
+template <bool is_wide>
+CANDOR_INLINE I32 dot4_in_halves(U8 w, const int8_t* x) {
+  const __m256i all = broadcast_four(x);
+  return {add_pairs_of<is_wide>(w.a, all), add_pairs_of<is_wide>(w.b, all)};
 }
 
 CANDOR_INLINE U8 load_u(const uint8_t* p) {

@@ -1,6 +1,7 @@
 // The vocabulary on AVX-512 F, BW, DQ, VL with VNNI; meanings as in isa/portable/vocabulary.inl.h.
 
 constexpr bool kDotIsSigned = false;
+constexpr bool kDotHasHalves = false;
 constexpr int kDotPanels = 2;
 constexpr int kTileRows = 6;      // of two panels: 12 dots + 12 sums + 2 of weights + scale, activation of 32 registers
 constexpr int kTallRows = 16;     // of one: 8 dots + 16 sums + 4 of weights + scale, mask
@@ -203,7 +204,7 @@ CANDOR_INLINE I32 madd16(I32 acc, I32 a, I32 scale) {
 CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
   return madd16(acc, w, _mm512_set1_epi32(x));
 }
-template <bool is_wide, int n_panels = kDotPanels>
+template <bool is_wide, bool in_halves = false, int n_panels = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
   if constexpr (n_panels == 1) {
     struct Four {
@@ -217,6 +218,8 @@ CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
   }
   return acc;
 }
+template <bool is_wide>
+CANDOR_INLINE I32 dot4_in_halves(U8 w, const int8_t* x);
 
 CANDOR_INLINE U8 load_u(const uint8_t* p) {
   return {_mm512_loadu_si512(p)};

@@ -2,6 +2,7 @@
 // kHasSdot says whether the region that includes this has the dot product instructions.
 
 constexpr bool kDotIsSigned = true;
+constexpr bool kDotHasHalves = false;
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 3;          // 12 dots + 12 sums + 4 of weights + an activation of 32 registers
 constexpr int kTallRows = kTileRows;  // of one panel
@@ -227,13 +228,15 @@ CANDOR_INLINE int32x4_t dot4_quarter(int32x4_t acc, int8x16_t w, int8x16_t x) {
     return vaddq_s32(acc, vpaddq_s32(low, high));
   }
 }
-template <bool is_wide, int = kDotPanels>
+template <bool is_wide, bool in_halves = false, int = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {
   int32_t four;
   __builtin_memcpy(&four, x, 4);
   const int8x16_t all = vreinterpretq_s8_s32(vdupq_n_s32(four));
   CANDOR_QUARTERS(I32, dot4_quarter<kHasSdot>(acc.v[i], vreinterpretq_s8_u8(w.v[i]), all));
 }
+template <bool is_wide>
+CANDOR_INLINE I32 dot4_in_halves(U8 w, const int8_t* x);
 
 CANDOR_INLINE U8 load_u(const uint8_t* p) {
   CANDOR_QUARTERS(U8, vld1q_u8(p + 16 * i));

@@ -1,6 +1,7 @@
 // The vocabulary in plain C++: what every other one must equal bit for bit. No include guard: see isa/README.md.
 
-constexpr bool kDotIsSigned = false;  // dot4 takes unsigned weights up to 255
+constexpr bool kDotIsSigned = false;   // dot4 takes unsigned weights up to 255
+constexpr bool kDotHasHalves = false;  // dot4 can add in 16 bits
 // Panels and activation rows that a micro-kernel of matmul holds.
 constexpr int kDotPanels = 1;
 constexpr int kTileRows = 2;
@@ -182,7 +183,8 @@ inline float max_tree(F32 a) {
   return a.v[0];
 }
 
-// acc + a * scale. REQUIRES: a fits 16 bits signed; scale is 16 bits signed in the low half, 0 in the high one.
+// acc + a * scale. REQUIRES: a fits 16 bits signed; scale is 16 bits signed in the low half, 0 in the high one. Where
+// kDotHasHalves also low(a) * low(scale) + high(a) * high(scale).
 inline I32 madd16(I32 acc, I32 a, I32 scale) {
   CANDOR_LANES(I32, acc.v[i] + a.v[i] * static_cast<int16_t>(scale.v[i]));
 }
@@ -192,12 +194,16 @@ inline I32 dot2(I32 acc, I32 w, int32_t x) {
   const int32_t high = static_cast<int16_t>(x >> 16);
   CANDOR_LANES(I32, acc.v[i] + static_cast<int16_t>(w.v[i]) * low + static_cast<int16_t>(w.v[i] >> 16) * high);
 }
-// acc[r] + sum over i < 4 of w[4 r + i] * x[i]; w unsigned, x signed.
-template <bool is_wide, int = kDotPanels>
+// acc[r] + sum over i < 4 of w[4 r + i] * x[i]; w unsigned, x signed. in_halves, where kDotHasHalves: the 16 low bits
+// take i < 2, the high ones the others, all modulo 2^16.
+template <bool is_wide, bool in_halves = false, int = kDotPanels>
 inline I32 dot4(I32 acc, U8 w, const int8_t* x) {
   CANDOR_LANES(I32,
                acc.v[i] + w.v[4 * i] * x[0] + w.v[4 * i + 1] * x[1] + w.v[4 * i + 2] * x[2] + w.v[4 * i + 3] * x[3]);
 }
+// The same in halves, from 0. REQUIRES: kDotHasHalves.
+template <bool is_wide>
+inline I32 dot4_in_halves(U8 w, const int8_t* x);
 
 inline U8 load_u(const uint8_t* p) {
   U8 out;
