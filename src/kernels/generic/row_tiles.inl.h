@@ -29,7 +29,14 @@ inline int32_t pair_of(int low, int high) {
 template <int n>
 inline void transpose_words(const std::byte* const* rows, int n_words, int32_t (*dst)[n]) {
   int w = 0;
-  if constexpr (n > 2) {
+  if constexpr (n == 4) {
+    for (; w + 16 <= n_words; w += 16) {
+      I32 block[4];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) block[r] = load_i(reinterpret_cast<const int32_t*>(rows[r] + 4 * w));
+      store_interleaved(dst[w], block);
+    }
+  } else if constexpr (n > 2) {
     for (; w + 16 <= n_words; w += 16) {
       I32 block[16];
 #pragma GCC unroll 16

@@ -127,6 +127,24 @@ CANDOR_INLINE void transpose_16(I32* v) {
   }
   for (int i = 0; i < 16; ++i) v[i] = load_i(to[i]);
 }
+CANDOR_INLINE void store_interleaved_eight(int32_t* dst, __m256i v0, __m256i v1, __m256i v2, __m256i v3) {
+  const __m256i low01 = _mm256_unpacklo_epi32(v0, v1);
+  const __m256i low23 = _mm256_unpacklo_epi32(v2, v3);
+  const __m256i high01 = _mm256_unpackhi_epi32(v0, v1);
+  const __m256i high23 = _mm256_unpackhi_epi32(v2, v3);
+  const __m256i lanes04 = _mm256_unpacklo_epi64(low01, low23);
+  const __m256i lanes15 = _mm256_unpackhi_epi64(low01, low23);
+  const __m256i lanes26 = _mm256_unpacklo_epi64(high01, high23);
+  const __m256i lanes37 = _mm256_unpackhi_epi64(high01, high23);
+  store_256(dst, _mm256_permute2x128_si256(lanes04, lanes15, 0x20));
+  store_256(dst + 8, _mm256_permute2x128_si256(lanes26, lanes37, 0x20));
+  store_256(dst + 16, _mm256_permute2x128_si256(lanes04, lanes15, 0x31));
+  store_256(dst + 24, _mm256_permute2x128_si256(lanes26, lanes37, 0x31));
+}
+CANDOR_INLINE void store_interleaved(int32_t* dst, const I32* v) {
+  store_interleaved_eight(dst, v[0].a, v[1].a, v[2].a, v[3].a);
+  store_interleaved_eight(dst + 32, v[0].b, v[1].b, v[2].b, v[3].b);
+}
 CANDOR_INLINE I32 splat_i(int32_t x) {
   return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
 }

@@ -114,6 +114,14 @@ CANDOR_INLINE void transpose_16(__m512i* v) {
     v[i + 8] = _mm512_shuffle_i32x4(a[i], a[i + 8], 0xdd);
   }
 }
+CANDOR_INLINE void store_interleaved(int32_t* dst, const __m512i* v) {
+  __m512i block[16] = {v[0], v[1], v[2], v[3]};
+  transpose_16(block);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 4 * i), _mm512_castsi512_si128(block[i]));
+  }
+}
 CANDOR_INLINE I32 load_i(const int32_t* p) {
   return _mm512_loadu_si512(p);
 }

@@ -115,6 +115,10 @@ CANDOR_INLINE void transpose_16(I32* v) {
   }
   for (int i = 0; i < 16; ++i) v[i] = load_i(to[i]);
 }
+CANDOR_INLINE void store_interleaved(int32_t* dst, const I32* v) {
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) vst4q_s32(dst + 16 * i, {{v[0].v[i], v[1].v[i], v[2].v[i], v[3].v[i]}});
+}
 CANDOR_INLINE I32 splat_i(int32_t x) {
   CANDOR_QUARTERS(I32, vdupq_n_s32(x));
 }

@@ -100,6 +100,12 @@ inline void transpose_16(I32* v) {
     for (int j = 0; j < i; ++j) std::swap(v[i].v[j], v[j].v[i]);
   }
 }
+// dst[4 i + r] = lane i of v[r], r < 4.
+inline void store_interleaved(int32_t* dst, const I32* v) {
+  for (int i = 0; i < 16; ++i) {
+    for (int r = 0; r < 4; ++r) dst[4 * i + r] = v[r].v[i];
+  }
+}
 inline I32 splat_i(int32_t x) {
   CANDOR_LANES(I32, x);
 }
