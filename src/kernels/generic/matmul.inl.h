@@ -6,6 +6,9 @@ constexpr int32_t kSmallRows = 24;
 // Panels that share the prepared rows of a unit: up to kSmallRows few streams of weights, above few preparations.
 constexpr int64_t kSmallPanelGroup = 4;
 constexpr int64_t kPanelGroup = 16;
+// A tile of few rows is done with a unit before memory answers: it asks for this many bytes before their turn.
+constexpr int64_t kAheadBytes = 7168;
+constexpr int64_t kMostUnitsAhead = 3;
 
 // These use what stands above them.
 // clang-format off
@@ -51,8 +54,9 @@ struct MatmulChunk {
   int32_t n_rows;
   int32_t n_tiles;  // of one size: twenty rows are ten and ten, not sixteen and four
   int32_t tile_rows;
-  int64_t n_panels;  // that a tile takes
-  int ahead_turns;   // steps from one that asks for lines to the next
+  int64_t n_panels;      // that a tile takes
+  int64_t panels_ahead;  // from the panel whose turn it is to that whose lines are asked for
+  int ahead_turns;       // steps from one that asks for lines to the next
   size_t bytes_of_tile;
 
   MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n)
@@ -71,9 +75,15 @@ struct MatmulChunk {
     n_tiles = (n + tile_rows - 1) / tile_rows;
     n_panels = Product::panels_of(tile_rows);
     bytes_of_tile = tile_bytes<Product, Product::kRows>(tile_rows);
+    panels_ahead = n_panels * units_ahead();
     ahead_turns = n_tiles + (is_read() ? 0 : static_cast<int>(n_panels));
   }
 
+  int64_t units_ahead() const {
+    const int64_t n = kAheadBytes / (n_panels * static_cast<int64_t>(Product::bytes_of_unit(Product::kDepth)));
+    if (n_tiles > 1 || n < 1) return 1;
+    return n < kMostUnitsAhead ? n : kMostUnitsAhead;
+  }
   bool is_small() const { return n_rows <= kSmallRows; }
   bool is_read() const { return n_tiles <= Product::kReadTiles; }
   int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
@@ -155,14 +165,18 @@ inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, in
   for (int32_t r = 0; r < n_rows; ++r, dst += a.dst_stride) store_part(dst, a.shape.n_out - column, load(acc + 16 * r));
 }
 
-// One unit of n_group panels. src: of the first; next: of the panel whose turn comes after them.
+// One unit of n_group panels. src: of the first; next: of the panel whose turn comes after them. What is asked for
+// ahead may lie past the matrix.
 template <class Product>
 inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src, const uint8_t* next, int n_k,
                           int64_t n_group, const std::byte* tiles) {
   const size_t stride = chunk.panel_stride;
   for (int64_t i = 0; i < n_group; i += chunk.n_panels) {
     const uint8_t* at = src + static_cast<size_t>(i) * stride;
-    const uint8_t* after = i + chunk.n_panels < n_group ? at + static_cast<size_t>(chunk.n_panels) * stride : next;
+    const int64_t panel_after = i + chunk.panels_ahead;
+    const int64_t past_group = panel_after - (n_group + chunk.n_panels - 1) / chunk.n_panels * chunk.n_panels;
+    const uint8_t* after = past_group < 0 ? src + static_cast<size_t>(panel_after) * stride
+                                          : next + static_cast<size_t>(past_group) * stride;
     AheadOf<Product> ahead(after, Product::bytes_of_unit(n_k), chunk.n_panels, stride, chunk.ahead_turns);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;
