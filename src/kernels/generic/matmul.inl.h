@@ -17,8 +17,8 @@ constexpr int64_t kMostUnitsAhead = 3;
 #include "kernels/generic/matmul_floats.inl.h"
 // clang-format on
 
-// Tiles have any size up to the largest, an even one above kMostDots, where their dots come in two halves; rows that
-// the last tile of a chunk lacks repeat its last one.
+// Tiles have any size up to the largest, an even one above kMostDots, where their dots come in two halves. Short tiles
+// of a chunk have two sizes; of others, rows that the last one lacks repeat its last one.
 constexpr int smaller_tile(int n) {
   return n - 1 > kMostDots ? (n - 1) / 2 * 2 : n - 1;
 }
@@ -27,9 +27,9 @@ constexpr int tile_size(int n_rows, int largest) {
   return largest;
 }
 
-// The least tile_rows of a chunk with more tiles than take the weights as they are packed.
+// The least tile of a chunk with more tiles than take the weights as they are packed.
 constexpr int least_of_several(int largest) {
-  return tile_size((largest + 2) / 2, largest);
+  return tile_size((largest + 1) / 2, largest);
 }
 
 template <class Product, int n>
@@ -52,8 +52,9 @@ struct MatmulChunk {
   std::byte* tiles;  // small chunks: of every unit; else of one
   int32_t first_row;
   int32_t n_rows;
-  int32_t n_tiles;  // of one size: twenty rows are ten and ten, not sixteen and four
+  int32_t n_tiles;  // of about one size: twenty rows are ten and ten, not sixteen and four
   int32_t tile_rows;
+  int32_t n_full;        // tiles that have them, the first ones; the others have one less
   int64_t n_panels;      // that a tile takes
   int64_t panels_ahead;  // from the panel whose turn it is to that whose lines are asked for
   int ahead_turns;       // steps from one that asks for lines to the next
@@ -73,6 +74,8 @@ struct MatmulChunk {
     n_tiles = (n + Product::kRows - 1) / Product::kRows;
     tile_rows = tile_size((n + n_tiles - 1) / n_tiles, Product::kRows);
     n_tiles = (n + tile_rows - 1) / tile_rows;
+    const bool is_short = tile_rows <= kTileRows && smaller_tile(tile_rows) == tile_rows - 1;
+    n_full = is_short ? n - n_tiles * (tile_rows - 1) : n_tiles;
     n_panels = Product::panels_of(tile_rows);
     bytes_of_tile = tile_bytes<Product, Product::kRows>(tile_rows);
     panels_ahead = n_panels * units_ahead();
@@ -84,6 +87,8 @@ struct MatmulChunk {
     if (n_tiles > 1 || n < 1) return 1;
     return n < kMostUnitsAhead ? n : kMostUnitsAhead;
   }
+  int32_t rows_of(int32_t tile) const { return tile < n_full ? tile_rows : tile_rows - 1; }
+  int32_t first_row_of(int32_t tile) const { return tile * tile_rows - (tile < n_full ? 0 : tile - n_full); }
   bool is_small() const { return n_rows <= kSmallRows; }
   bool is_read() const { return n_tiles <= Product::kReadTiles; }
   int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
@@ -98,13 +103,13 @@ inline int depth_at(const MatmulArgs& a, int64_t k) {
   return static_cast<int>(a.shape.n_in - k < Product::kDepth ? a.shape.n_in - k : Product::kDepth);
 }
 
-// The tile from first_row on. n: at least chunk.tile_rows.
+// n: at least the tile's rows.
 template <class Product, int n>
-inline void prepare_tile(const MatmulArgs& a, const MatmulChunk<Product>& chunk, int32_t first_row, int64_t k,
-                         std::byte* dst) {
+inline void prepare_tile(const MatmulArgs& a, const MatmulChunk<Product>& chunk, int32_t i, int64_t k, std::byte* dst) {
   if constexpr (n > 1) {
-    if (chunk.tile_rows < n) return prepare_tile<Product, smaller_tile(n)>(a, chunk, first_row, k, dst);
+    if (chunk.rows_of(i) < n) return prepare_tile<Product, smaller_tile(n)>(a, chunk, i, k, dst);
   }
+  const int32_t first_row = chunk.first_row_of(i);
   const int32_t last = chunk.n_rows - 1;
   const std::byte* rows[n];
   for (int32_t r = 0; r < n; ++r) {
@@ -118,18 +123,18 @@ inline void prepare_tile(const MatmulArgs& a, const MatmulChunk<Product>& chunk,
 template <class Product>
 inline void prepare_rows(const MatmulArgs& a, const MatmulChunk<Product>& chunk, int64_t k, std::byte* dst) {
   for (int32_t i = 0; i < chunk.n_tiles; ++i) {
-    prepare_tile<Product, Product::kRows>(a, chunk, i * chunk.tile_rows, k, dst);
+    prepare_tile<Product, Product::kRows>(a, chunk, i, k, dst);
     dst += chunk.bytes_of_tile;
   }
 }
 
-// chunk.tile_rows: from least to n.
+// n_rows: the tile's, from least to n.
 template <class Product, int n, int least, class Source>
-inline void multiply_tile(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tile,
-                          float* acc, AheadOf<Product>& ahead) {
+inline void multiply_tile(const MatmulChunk<Product>& chunk, int32_t n_rows, const Source& weights, int n_k,
+                          const std::byte* tile, float* acc, AheadOf<Product>& ahead) {
   if constexpr (n > least) {
-    if (chunk.tile_rows < n) {
-      return multiply_tile<Product, smaller_tile(n), least>(chunk, weights, n_k, tile, acc, ahead);
+    if (n_rows < n) {
+      return multiply_tile<Product, smaller_tile(n), least>(chunk, n_rows, weights, n_k, tile, acc, ahead);
     }
   }
   const auto& rows = *reinterpret_cast<const typename Product::template RowTile<n>*>(tile);
@@ -140,9 +145,10 @@ template <class Product, int least, class Source>
 inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tiles,
                            float* acc, AheadOf<Product>& ahead) {
   for (int32_t i = 0; i < chunk.n_tiles; ++i) {
-    multiply_tile<Product, Product::kRows, least>(chunk, weights, n_k, tiles, acc, ahead);
+    const int32_t n_rows = chunk.rows_of(i);
+    multiply_tile<Product, Product::kRows, least>(chunk, n_rows, weights, n_k, tiles, acc, ahead);
     tiles += chunk.bytes_of_tile;
-    acc += 16 * chunk.tile_rows;
+    acc += 16 * n_rows;
   }
 }
 
