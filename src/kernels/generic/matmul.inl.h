@@ -177,12 +177,12 @@ template <class Product>
 inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src, const uint8_t* next, int n_k,
                           int64_t n_group, const std::byte* tiles) {
   const size_t stride = chunk.panel_stride;
+  const int64_t group_end = (n_group + chunk.n_panels - 1) / chunk.n_panels * chunk.n_panels;
   for (int64_t i = 0; i < n_group; i += chunk.n_panels) {
     const uint8_t* at = src + static_cast<size_t>(i) * stride;
     const int64_t panel_after = i + chunk.panels_ahead;
-    const int64_t past_group = panel_after - (n_group + chunk.n_panels - 1) / chunk.n_panels * chunk.n_panels;
-    const uint8_t* after = past_group < 0 ? src + static_cast<size_t>(panel_after) * stride
-                                          : next + static_cast<size_t>(past_group) * stride;
+    const uint8_t* after = panel_after < group_end ? src + static_cast<size_t>(panel_after) * stride
+                                                   : next + static_cast<size_t>(panel_after - group_end) * stride;
     AheadOf<Product> ahead(after, Product::bytes_of_unit(n_k), chunk.n_panels, stride, chunk.ahead_turns);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;

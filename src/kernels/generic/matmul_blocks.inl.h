@@ -129,7 +129,7 @@ struct BlockProduct {
     constexpr int kGroup = d * Plan::kGroups;
     const int j = Plan::kDots / kEights * b + d;
     I32 sums[kPanelsOf<n>][kBatch];
-    constexpr bool kIsFirst = Traits::kInHalves && Plan::kOffset == 0;
+    constexpr bool kIsFirst = kBatch == n && Traits::kInHalves && Plan::kOffset == 0;
     if constexpr (!kIsFirst) start_dots<n, Plan::kOffset, kBatch>(rows, first, j, sums);
     if constexpr (kBatch < n) {
 #pragma GCC unroll 8

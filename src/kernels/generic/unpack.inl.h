@@ -44,9 +44,11 @@ struct DotPlan {
   using Traits = BlockTraits<dtype>;
   static constexpr bool kHasSixteens =
       Traits::kPacked.is_super && !Traits::kIsRebased && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
-  static constexpr bool kHasEights = dtype == DType::kQ6_K && !Traits::kInHalves;
-  static constexpr bool kHasThirtyTwos = Traits::kInHalves && dtype == DType::kQ5_K;
-  static constexpr int kGroups = kHasEights ? 2 : kHasSixteens && !kHasThirtyTwos ? 4 : 8;
+  static constexpr bool kHasWholeGroups = Traits::kInHalves && Traits::kPacked.is_super;  // all k of a sub-scale
+  static constexpr int kGroups = kHasWholeGroups         ? kUnit / 4 / Traits::kPacked.n_groups
+                                 : dtype == DType::kQ6_K ? 2
+                                 : kHasSixteens          ? 4
+                                                         : 8;
   static constexpr int kOffset = Traits::kOffset;
   static constexpr int kBiasShift = Traits::kBiasShift;
   static constexpr int kDots = kUnit / 4 / kGroups;
