@@ -1,11 +1,9 @@
-/* Chat templates (minijinja) and constraints on generated text (llguidance) behind a small C interface.
+/* Constraints on generated text (llguidance) behind a small C interface. Chat templates, and trials of constraints, are the
+ * business of a process of its own: candor_helper.h.
  *
  * Contract, for every function:
- * - Input is untrusted: any bytes give a result or an error, within about 2 s (later on an overloaded machine). Nothing is
- *   printed, read from disk, or fetched; a panic inside is CANDOR_INTERNAL.
- * - Templates and compiling run on a short-lived thread with a 1 GiB stack (address space: only touched pages cost memory).
- *   One that is overdue is left to end by its own limits, and while 4 are, new ones are CANDOR_LIMIT. Memory is bounded
- *   only by the limits on size and work, not by a cap of its own.
+ * - Input is untrusted: any bytes give a result or an error. Nothing is printed, read from disk, or fetched; a panic inside
+ *   is CANDOR_INTERNAL. Time and memory are bounded where the function says so.
  * - Borrowed: every candor_bytes and array argument, for the duration of the call only. Text need not end in NUL and may
  *   hold NUL; text that is not UTF-8 is CANDOR_INVALID. `data` may be null where `size` is 0.
  * - Owned by the caller: handles and candor_text that a successful call wrote, and error->message after a failed one; free
@@ -30,7 +28,8 @@ typedef enum candor_status {
   CANDOR_RAISED = 2,      /* the template called raise_exception; the message is its own words */
   CANDOR_LIMIT = 3,       /* a limit on size, depth, work or time was met */
   CANDOR_UNSUPPORTED = 4, /* may be right, but can't be done, and is not silently dropped */
-  CANDOR_INTERNAL = 5     /* a fault of the library */
+  CANDOR_INTERNAL = 5,    /* a fault of the library */
+  CANDOR_BUSY = 6         /* others take what this would need; later it may be done */
 } candor_status;
 
 typedef struct candor_bytes {
@@ -51,23 +50,6 @@ typedef struct candor_error {
 
 void candor_text_free(candor_text* text);    /* also zeroes it */
 void candor_error_clear(candor_error* error); /* frees the message and zeroes the struct */
-
-/* ---- Chat templates: jinja2 as the transformers library sets it up (trim_blocks, lstrip_blocks, loop controls, tojson
- * without HTML escapes, raise_exception, strftime_now, generation blocks, methods of str, list and dict). */
-
-typedef struct candor_template candor_template; /* immutable */
-
-candor_status candor_template_compile(candor_bytes source, candor_template** out, candor_error* error);
-void candor_template_free(candor_template* handle);
-
-/* context_json: an object whose keys are the template's variables; their order is kept. transformers also passes `tools`
- * and `documents` as null when there are none, and the special tokens by name (bos_token, ...).
- * now_seconds: what strftime_now shows, in seconds since 1970-01-01T00:00 of the wall clock to show (the caller adds its
- * offset to UTC); the text depends on nothing but the arguments.
- * Limits: 5 million steps, 2 s, 64 MiB of text. Memory that a template builds up in its own variables is not limited at all,
- * so a template must come from the operator's model file, never from a client. */
-candor_status candor_template_render(const candor_template* handle, candor_bytes context_json, int64_t now_seconds,
-                                     candor_text* out, candor_error* error);
 
 /* ---- Constraints */
 
@@ -96,11 +78,22 @@ typedef enum candor_grammar_kind {
 
 typedef struct candor_constraint candor_constraint;
 
-/* Compiles on a thread of its own, under limits: 1 MiB of source, depth 64 (schema) or 256 (regex, grammar), counts of
- * 100 000, 3000 properties of an object, 8 patterns on one string, 8000 lines of grammar, 2 s. Small ones take milliseconds:
- * keep a compiled one, untouched, per distinct source, and fork it for a request. */
+/* One of those compiled last, at its start; null where there is none, or its constraint. CANDOR_BUSY as below. */
+candor_status candor_constraint_known(const candor_tok_env* env, candor_grammar_kind kind, candor_bytes source,
+                                      candor_constraint** out, candor_error* error);
+
+/* REQUIRES: a helper has tried the same kind and source with the same vocabulary, without an error. The same is done again
+ * here, on a thread with a large stack, which is waited for; only by that trial are its time (2 s) and its memory (256 MiB)
+ * bounded. What is compiled keeps at most 64 MiB. Further limits: 1 MiB of source, depth 64 (schema) or 256 (regex, grammar), counts of
+ * 100 000, 3000 properties of an object, 8 patterns on one string, 8000 lines of grammar. Small ones take milliseconds.
+ * CANDOR_BUSY: the constraints in use take all of 1 GiB, with this one. */
 candor_status candor_constraint_compile(const candor_tok_env* env, candor_grammar_kind kind, candor_bytes source,
                                         candor_constraint** out, candor_error* error);
+
+/* What has no effect in the source of a constraint that compiles: words of a schema that are no keywords, and formats that
+ * are not known. One sentence a line, at most 17, short; empty where there is nothing to say. */
+candor_status candor_constraint_without_effect(candor_grammar_kind kind, candor_bytes source, candor_text* out,
+                                               candor_error* error);
 
 /* A copy in the same state, cheap. Copies share caches under a lock and may live on different threads. Null on failure. */
 candor_constraint* candor_constraint_fork(const candor_constraint* handle);
@@ -108,7 +101,8 @@ void candor_constraint_free(candor_constraint* handle);
 
 /* words: bit i % 32 of words[i / 32] says whether token i may come next; all n_words are written, bits past the vocabulary
  * with 0. n_words >= ceil(n_tokens / 32). End-of-sequence tokens are allowed where the text may end, and only they are
- * once candor_constraint_is_stopped. CANDOR_LIMIT: too much work at this point; the constraint is then stopped for good. */
+ * once candor_constraint_is_stopped. CANDOR_LIMIT: too much work at this point, or 256 MiB of states with those of its
+ * forks; the constraint is then stopped for good. */
 candor_status candor_constraint_mask(candor_constraint* handle, uint32_t* words, size_t n_words, candor_error* error);
 
 /* Advances by one token. CANDOR_INVALID, with nothing changed, when the token is not allowed here. */
@@ -124,7 +118,7 @@ candor_status candor_constraint_rollback(candor_constraint* handle, size_t n_tok
 bool candor_constraint_is_accepting(candor_constraint* handle); /* may the text end here? */
 bool candor_constraint_is_stopped(const candor_constraint* handle); /* must it? (also after a failure) */
 
-/* "candor_bridge 0.1.0, minijinja 3.0.5, llguidance 1.9.1"; static. */
+/* "candor_bridge 0.1.0, llguidance 1.9.1"; static. */
 const char* candor_bridge_version(void);
 
 #ifdef __cplusplus

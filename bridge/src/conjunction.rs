@@ -7,16 +7,27 @@ use serde_json::Value;
 
 /// At 12, the worst found takes under a second; schemas in use have 1 or 2.
 pub const MAX_PATTERNS: usize = 8;
-/// Steps of the search; references that lead back to themselves end by it, and by the depth.
-const MAX_STEPS: usize = 200_000;
+/// Steps of all searches in a schema; references that lead back to themselves end by it, and by the depth. What is beyond
+/// is not looked at: compiling has limits of its own, and this one says more.
+const MAX_STEPS: usize = 400_000;
 const MAX_DEPTH: usize = 128;
 
-struct Search<'a> {
+/// The searches in one schema.
+pub struct Search<'a> {
     root: &'a Value,
     n_steps: usize,
 }
 
 impl<'a> Search<'a> {
+    pub fn of(root: &'a Value) -> Search<'a> {
+        Search { root, n_steps: 0 }
+    }
+
+    /// The most patterns on one string at or below `schema`, a part of the root.
+    pub fn patterns_at_once(&mut self, schema: &'a Value) -> usize {
+        self.most(&[schema], 0)
+    }
+
     /// Adds `schema` and all that holds for the same value together with it; gives the number of patterns on it.
     fn gather(&mut self, schema: &'a Value, depth: usize, parts: &mut Vec<&'a Value>) -> usize {
         self.n_steps += 1;
@@ -66,10 +77,4 @@ impl<'a> Search<'a> {
         }
         most
     }
-}
-
-/// The same for the value at `schema`, a part of `root`.
-pub fn patterns_at_once(root: &Value, schema: &Value) -> usize {
-    let mut search = Search { root, n_steps: 0 };
-    search.most(&[schema], 0)
 }

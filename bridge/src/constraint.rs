@@ -2,25 +2,28 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::TokenId;
 use llguidance::{panic_utils, Matcher, ParserFactory};
 use serde_json::Value;
 
+use crate::charge::Charge;
 use crate::error::{clip, Error, Result, Status};
+use crate::fitting::fitted;
 use crate::grammar_cache::Compiled;
-use crate::guard::run_bounded;
+use crate::guard::on_large_stack;
+use crate::memory::net_bytes;
 use crate::state_masks::StateMasks;
 use crate::tok_env::TokEnvironment;
 use crate::token_trees::TokenTrees;
 use crate::unique_names::{NameTokens, UniqueNames};
-use crate::{rewrite, schema_check, syntax_check, value_check};
+use crate::{keywords, rewrite, schema_check, syntax_check, upgrade, value_check};
 
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 pub const MAX_CHOICES: usize = 10_000;
-const COMPILE_TIME: Duration = Duration::from_millis(1900);
+/// What a compiled grammar may keep.
+pub const MAX_COMPILED_BYTES: usize = 64 << 20;
 
 /// Numbers are part of the C interface (`enum candor_grammar_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +35,20 @@ pub enum Kind {
     Choice = 4,
 }
 
+impl Kind {
+    pub fn of(number: i32) -> Result<Kind> {
+        [Kind::JsonSchema, Kind::JsonObject, Kind::Regex, Kind::Lark, Kind::Choice]
+            .into_iter()
+            .find(|kind| *kind as i32 == number)
+            .ok_or_else(|| Error::internal(format!("grammar kind {number} is not known")))
+    }
+}
+
 pub struct Constraint {
     matcher: Matcher,
     masks: Arc<StateMasks>,
+    /// Shared by all forks.
+    charge: Arc<Charge>,
     eos_tokens: Vec<TokenId>,
     n_tokens: usize,
     /// End-of-sequence tokens accepted after the matcher had stopped by itself; it does not count them.
@@ -127,14 +141,13 @@ fn grammar(kind: Kind, source: &str) -> Result<TopLevelGrammar> {
     }
 }
 
-/// What compiling needs of a vocabulary; on another thread.
-#[derive(Clone)]
-struct Compiler {
-    factory: Arc<ParserFactory>,
-    trees: Arc<TokenTrees>,
+/// What compiling needs of a vocabulary.
+struct Compiler<'a> {
+    factory: &'a ParserFactory,
+    trees: &'a Arc<TokenTrees>,
 }
 
-impl Compiler {
+impl Compiler<'_> {
     fn compile(&self, kind: Kind, source: &str) -> Result<Compiled> {
         match kind {
             Kind::JsonSchema => self.schema(source),
@@ -166,19 +179,32 @@ impl Compiler {
         value_check::unique_keys(source)?;
         schema_check::check(&schema)?;
         let compiled = |schema: &Value| {
-            let grammar = TopLevelGrammar::from_json_schema(schema.clone());
+            let grammar = TopLevelGrammar::from_json_schema(fitted(schema));
             self.parse(Kind::JsonSchema, grammar, |message| schema_check::locate(schema, message))
         };
-        compiled(&schema).or_else(|first| {
-            if first.status == Status::Internal || !rewrite::may_help(&schema) {
+        let is_ahead = upgrade::is_ahead_of_its_draft(&schema);
+        let first = if is_ahead { Err(Error::unsupported("")) } else { compiled(&schema) };
+        first.or_else(|first| {
+            if first.status == Status::Internal || !(is_ahead || rewrite::may_help(&schema)) {
                 return Err(first);
             }
-            let second = rewrite::plain(&schema).and_then(|plain| {
+            let second = rewrite::plain(&upgrade::upgraded(&schema)).and_then(|plain| {
                 schema_check::check(&plain)?;
                 compiled(&plain)
             });
             second.map_err(|error| if first.status == Status::Unsupported { error } else { first })
         })
+    }
+}
+
+/// What has no effect in the source of a constraint that compiles, a sentence each.
+pub fn without_effect(kind: Kind, source: &str) -> Vec<String> {
+    match kind {
+        Kind::JsonSchema if syntax_check::json_depth(source, syntax_check::MAX_SCHEMA_DEPTH, "schema").is_ok() => {
+            serde_json::from_str(source).map_or_else(|_| vec![], |schema| keywords::without_effect(&schema))
+        }
+        Kind::Lark => syntax_check::embedded_schemas(source).iter().flat_map(keywords::without_effect).collect(),
+        _ => vec![],
     }
 }
 
@@ -197,18 +223,43 @@ fn compile_error(message: &str, located: impl Fn(&str) -> Error) -> Error {
     located(&message)
 }
 
-pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constraint> {
+/// With how many bytes it keeps. REQUIRES: the stack of `guard::on_large_stack`.
+fn compiled(env: &TokEnvironment, kind: Kind, source: &str) -> Result<(Compiled, usize)> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::limit(format!("constraint has {} bytes, more than {MAX_SOURCE_BYTES}", source.len())));
     }
-    if let Some(compiled) = env.grammars.get(kind, source) {
-        return Ok(Constraint::of(env, kind, compiled));
+    let before = net_bytes();
+    let compiled = Compiler { factory: &env.factory, trees: &env.trees }.compile(kind, source)?;
+    let n_bytes = usize::try_from(net_bytes() - before).unwrap_or(0);
+    if n_bytes > MAX_COMPILED_BYTES {
+        let (found, most) = (n_bytes >> 20, MAX_COMPILED_BYTES >> 20);
+        return Err(Error::limit(format!("constraint keeps {found} MiB when it is compiled, more than {most} MiB")));
     }
-    let compiler = Compiler { factory: env.factory.clone(), trees: env.trees.clone() };
-    let owned = source.to_string();
-    let compiled = run_bounded("constraint", COMPILE_TIME, move || compiler.compile(kind, &owned))?;
-    env.grammars.put(kind, source, &compiled);
-    Ok(Constraint::of(env, kind, compiled))
+    Ok((compiled, n_bytes))
+}
+
+/// All that `compile` will do, for a process where neither its time nor its memory can hurt. REQUIRES: the stack of
+/// `guard::on_large_stack`.
+pub fn rehearse(env: &TokEnvironment, kind: Kind, source: &str) -> Result<()> {
+    compiled(env, kind, source).map(|_| ())
+}
+
+/// One of those compiled last.
+pub fn known(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Option<Constraint>> {
+    let Some((compiled, n_bytes)) = env.grammars.get(kind, source) else { return Ok(None) };
+    let charge = env.budget.charge(n_bytes)?;
+    Ok(Some(Constraint::of(env, kind, compiled, charge)))
+}
+
+/// Takes as much time and memory as it takes: where the source is not one's own, it was rehearsed.
+pub fn compile(env: &TokEnvironment, kind: Kind, source: &str) -> Result<Constraint> {
+    if let Some(known) = known(env, kind, source)? {
+        return Ok(known);
+    }
+    let (compiled, n_bytes) = on_large_stack(|| compiled(env, kind, source))?;
+    let charge = env.budget.charge(n_bytes)?;
+    env.grammars.put(kind, source, &compiled, n_bytes);
+    Ok(Constraint::of(env, kind, compiled, charge))
 }
 
 fn run_error(error: impl std::fmt::Display) -> Error {
@@ -216,11 +267,12 @@ fn run_error(error: impl std::fmt::Display) -> Error {
 }
 
 impl Constraint {
-    fn of(env: &TokEnvironment, kind: Kind, compiled: Compiled) -> Constraint {
+    fn of(env: &TokEnvironment, kind: Kind, compiled: Compiled, charge: Arc<Charge>) -> Constraint {
         let is_json = matches!(kind, Kind::JsonSchema | Kind::JsonObject);
         Constraint {
             matcher: Matcher::new(Ok(compiled.parser)),
             masks: compiled.masks,
+            charge,
             eos_tokens: env.eos_tokens.clone(),
             n_tokens: env.n_tokens,
             n_late_eos: 0,
@@ -229,17 +281,41 @@ impl Constraint {
     }
 
     pub fn fork(&self) -> Constraint {
-        Constraint {
+        let before = net_bytes();
+        let fork = Constraint {
             matcher: self.matcher.clone(),
             masks: self.masks.clone(),
+            charge: self.charge.clone(),
             eos_tokens: self.eos_tokens.clone(),
             names: self.names.clone(),
             ..*self
-        }
+        };
+        fork.charge.add(net_bytes() - before);
+        fork
+    }
+
+    /// Drops it, and gives back what it was charged with.
+    pub fn release(self) {
+        let charge = self.charge.clone();
+        let before = net_bytes();
+        drop(self);
+        charge.add(net_bytes() - before);
+    }
+
+    /// Runs `f` and charges what it leaves behind; beyond the limit, the constraint's end.
+    fn charged<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = net_bytes();
+        let result = f(self);
+        self.charge.add(net_bytes() - before);
+        self.charge.check().and(result)
     }
 
     /// One bit a token, token 0 the lowest of `words[0]`; bits past the vocabulary are zero.
     pub fn mask(&mut self, words: &mut [u32]) -> Result<()> {
+        self.charged(|constraint| constraint.write_mask(words))
+    }
+
+    fn write_mask(&mut self, words: &mut [u32]) -> Result<()> {
         let needed = self.n_tokens.div_ceil(32);
         if words.len() < needed {
             return Err(Error::invalid(format!("mask of {} words, needs {needed}", words.len())));
@@ -264,6 +340,10 @@ impl Constraint {
 
     /// False, with nothing changed, for a token that the constraint does not allow here.
     pub fn accept(&mut self, token: TokenId) -> Result<bool> {
+        self.charged(|constraint| constraint.advance(token))
+    }
+
+    fn advance(&mut self, token: TokenId) -> Result<bool> {
         if token as usize >= self.n_tokens {
             return Ok(false);
         }
@@ -284,6 +364,10 @@ impl Constraint {
 
     /// How many of `tokens` are allowed, one after another from here. The state stays as it is.
     pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize> {
+        self.charged(|constraint| constraint.count_valid(tokens))
+    }
+
+    fn count_valid(&mut self, tokens: &[TokenId]) -> Result<usize> {
         if self.matcher.is_stopped() && !self.matcher.is_error() {
             return Ok(tokens.iter().take_while(|t| self.eos_tokens.contains(t)).count());
         }

@@ -15,6 +15,8 @@ pub enum Status {
     Unsupported = 4,
     /// A fault of this library or one below it.
     Internal = 5,
+    /// Others take what this would need; later it may be done.
+    Busy = 6,
 }
 
 #[derive(Clone, Debug)]
@@ -27,7 +29,7 @@ pub struct Error {
 
 impl Error {
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Error { status, line: 0, message: message.into() }
+        Error { status, line: 0, message: one_line(message.into()) }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -48,6 +50,14 @@ impl Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Libraries below break their messages over lines.
+fn one_line(text: String) -> String {
+    if !text.contains(['\n', '\r']) {
+        return text;
+    }
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
 
 /// `text` cut to at most `max_bytes` at a character boundary, for messages that quote input.
 pub fn clip(text: &str, max_bytes: usize) -> String {

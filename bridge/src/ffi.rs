@@ -7,7 +7,6 @@ use std::ptr;
 use crate::constraint::{self, Constraint, Kind};
 use crate::error::{Error, Result, Status};
 use crate::guard::catch;
-use crate::template::Template;
 use crate::tok_env::{self, TokEnvironment};
 
 #[repr(C)]
@@ -133,32 +132,6 @@ pub unsafe extern "C" fn candor_error_clear(error: *mut ErrorOut) {
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn candor_template_compile(source: Bytes, out: *mut *mut Template, error: *mut ErrorOut) -> Status {
-    unsafe { answer(out, error, || Template::compile(source.as_text("template")?).map(boxed)) }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn candor_template_free(handle: *mut Template) {
-    unsafe { free(handle) }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn candor_template_render(
-    handle: *const Template,
-    context_json: Bytes,
-    now_seconds: i64,
-    out: *mut Text,
-    error: *mut ErrorOut,
-) -> Status {
-    unsafe {
-        answer(out, error, || {
-            let context = context_json.as_text("template context")?;
-            borrowed(handle)?.render(context, now_seconds).map(Text::owned)
-        })
-    }
-}
-
-#[no_mangle]
 pub unsafe extern "C" fn candor_tok_env_create(
     vocab: *const Vocab,
     out: *mut *mut TokEnvironment,
@@ -184,11 +157,28 @@ pub unsafe extern "C" fn candor_tok_env_free(handle: *mut TokEnvironment) {
     unsafe { free(handle) }
 }
 
-fn kind_of(number: i32) -> Result<Kind> {
-    [Kind::JsonSchema, Kind::JsonObject, Kind::Regex, Kind::Lark, Kind::Choice]
-        .into_iter()
-        .find(|kind| *kind as i32 == number)
-        .ok_or_else(|| Error::internal(format!("grammar kind {number} is not known")))
+unsafe fn source_of<'a>(kind: Kind, source: &Bytes) -> Result<&'a str> {
+    if kind == Kind::JsonObject {
+        return Ok("");
+    }
+    unsafe { source.as_text("constraint") }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn candor_constraint_known(
+    env: *const TokEnvironment,
+    kind: i32,
+    source: Bytes,
+    out: *mut *mut Constraint,
+    error: *mut ErrorOut,
+) -> Status {
+    unsafe {
+        answer(out, error, || {
+            let kind = Kind::of(kind)?;
+            let known = constraint::known(borrowed(env)?, kind, source_of(kind, &source)?)?;
+            Ok(known.map_or(ptr::null_mut(), boxed))
+        })
+    }
 }
 
 #[no_mangle]
@@ -201,9 +191,23 @@ pub unsafe extern "C" fn candor_constraint_compile(
 ) -> Status {
     unsafe {
         answer(out, error, || {
-            let kind = kind_of(kind)?;
-            let source = if kind == Kind::JsonObject { "" } else { source.as_text("constraint")? };
-            constraint::compile(borrowed(env)?, kind, source).map(boxed)
+            let kind = Kind::of(kind)?;
+            constraint::compile(borrowed(env)?, kind, source_of(kind, &source)?).map(boxed)
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn candor_constraint_without_effect(
+    kind: i32,
+    source: Bytes,
+    out: *mut Text,
+    error: *mut ErrorOut,
+) -> Status {
+    unsafe {
+        answer(out, error, || {
+            let found = constraint::without_effect(Kind::of(kind)?, source.as_text("constraint")?);
+            Ok(Text::owned(found.join("\n")))
         })
     }
 }
@@ -215,7 +219,12 @@ pub unsafe extern "C" fn candor_constraint_fork(handle: *const Constraint) -> *m
 
 #[no_mangle]
 pub unsafe extern "C" fn candor_constraint_free(handle: *mut Constraint) {
-    unsafe { free(handle) }
+    if !handle.is_null() {
+        let _ = catch(|| {
+            unsafe { Box::from_raw(handle) }.release();
+            Ok(())
+        });
+    }
 }
 
 #[no_mangle]
@@ -273,5 +282,5 @@ pub unsafe extern "C" fn candor_constraint_is_stopped(handle: *const Constraint)
 
 #[no_mangle]
 pub extern "C" fn candor_bridge_version() -> *const c_char {
-    c"candor_bridge 0.1.0, minijinja 3.0.5, llguidance 1.9.1".as_ptr()
+    c"candor_bridge 0.1.0, llguidance 1.9.1".as_ptr()
 }

@@ -38,7 +38,10 @@ impl Compiled {
 struct Entry {
     kind: Kind,
     source: String,
+    /// Of what is kept here.
     n_bytes: usize,
+    /// Of each copy.
+    n_copy_bytes: usize,
     compiled: Compiled,
 }
 
@@ -50,19 +53,21 @@ pub struct GrammarCache {
 }
 
 impl GrammarCache {
-    pub fn get(&self, kind: Kind, source: &str) -> Option<Compiled> {
+    /// With what the copy takes.
+    pub fn get(&self, kind: Kind, source: &str) -> Option<(Compiled, usize)> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let at = entries.iter().position(|entry| entry.kind == kind && entry.source == source)?;
         entries[at..].rotate_left(1);
-        entries.last().map(|entry| entry.compiled.copy())
+        entries.last().map(|entry| (entry.compiled.copy(), entry.n_copy_bytes))
     }
 
-    pub fn put(&self, kind: Kind, source: &str, compiled: &Compiled) {
+    /// `n_copy_bytes`: what a copy takes.
+    pub fn put(&self, kind: Kind, source: &str, compiled: &Compiled, n_copy_bytes: usize) {
         let n_bytes = compiled.n_bytes() + source.len();
         if n_bytes > MAX_BYTES / 4 {
             return;
         }
-        let entry = Entry { kind, source: source.to_string(), n_bytes, compiled: compiled.copy() };
+        let entry = Entry { kind, source: source.to_string(), n_bytes, n_copy_bytes, compiled: compiled.copy() };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|other| other.kind != kind || other.source != source);
         entries.push(entry);

@@ -17,11 +17,12 @@ const MAX_DEPTH: usize = 128;
 /// `oneOf` needs the square of this many copies.
 const MAX_EXCLUSIVE: usize = 12;
 const COUNTS: [&str; 6] = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
-const REPLACED: [&str; 18] = [
+const REPLACED: [&str; 19] = [
     "$dynamicAnchor",
     "$dynamicRef",
     "$id",
     "contains",
+    "dependencies",
     "dependentRequired",
     "dependentSchemas",
     "else",
@@ -37,11 +38,12 @@ const REPLACED: [&str; 18] = [
     "unevaluatedProperties",
     "uniqueItems",
 ];
-const DRAFTS: [&str; 4] = [
+const DRAFTS: [&str; 5] = [
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
     "http://json-schema.org/draft-07/schema",
     "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
 ];
 
 pub(crate) struct Rewriter<'a> {

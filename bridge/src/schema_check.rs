@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::conjunction;
+use crate::conjunction::{self, Search};
 use crate::error::{clip, Error, Result, Status};
 use crate::keywords;
 use crate::rewrite;
@@ -19,14 +19,14 @@ const MAX_PROPERTIES: usize = 3000;
 const MAX_PATTERN_PROPERTIES: usize = 16;
 
 /// How a keyword's value holds schemas.
-enum Holds {
+pub(crate) enum Holds {
     One,
     Many,  // an array of schemas
     Named, // an object of schemas
     OneOrMany,
 }
 
-fn holds(keyword: &str) -> Option<Holds> {
+pub(crate) fn holds(keyword: &str) -> Option<Holds> {
     Some(match keyword {
         "additionalProperties"
         | "additionalItems"
@@ -143,12 +143,12 @@ fn check_names(map: &Map<String, Value>, pointer: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_conjunction(root: &Value, schema: &Value, pointer: &str) -> Result<()> {
+fn check_conjunction<'a>(search: &mut Search<'a>, schema: &'a Value, pointer: &str) -> Result<()> {
     // Without one of these there is one schema for a value, and so at most a pattern and a format.
     if !["allOf", "anyOf", "oneOf", "$ref"].iter().any(|key| schema.get(key).is_some()) {
         return Ok(());
     }
-    let n = conjunction::patterns_at_once(root, schema);
+    let n = search.patterns_at_once(schema);
     if n > conjunction::MAX_PATTERNS {
         let message =
             format!("schema at {}: {n} patterns for one string, more than {}", place(pointer), conjunction::MAX_PATTERNS);
@@ -282,7 +282,7 @@ fn check_productive(root: &Value) -> Result<()> {
     Ok(())
 }
 
-pub fn check(root: &Value) -> Result<()> {
+pub fn check<'a>(root: &'a Value) -> Result<()> {
     if let Some(pointer) = syntax_check::find_guidance(root) {
         return Err(Error::unsupported(format!("schema at {pointer}: x-guidance is not accepted")));
     }
@@ -299,12 +299,13 @@ pub fn check(root: &Value) -> Result<()> {
         return Err(Error::limit(format!("schema has {n_schemas} parts, more than {MAX_SUBSCHEMAS}")));
     }
     let referred = keywords::referred(root);
-    let mut judge = |schema: &Value, pointer: &str| {
+    let mut search = Search::of(root);
+    let mut judge = |schema: &'a Value, pointer: &str| {
         check_one(schema, pointer, has_ids)?;
         if let Some(map) = schema.as_object() {
-            keywords::check(map, pointer, &referred)?;
+            keywords::check(map, pointer)?;
         }
-        check_conjunction(root, schema, pointer)
+        check_conjunction(&mut search, schema, pointer)
     };
     walk(root, "", &mut judge)?;
     // What stands where no keyword holds schemas is one by being referred to.

@@ -3,9 +3,13 @@
 //! state, for a constraint and all its forks. Tokens that leave the lexeme from the same state with the same byte fare
 //! alike there, so that the parser is asked once for all of them. A new state about which everything holds that was asked
 //! for another one has that one's mask: in the middle of a counted repetition, only the first state is walked for.
+//!
+//! Telling them apart costs as much as walking through the whole vocabulary, which the compiler mostly avoids. So a state's
+//! masks are walked for until that has cost as much; then its tokens are sorted. The bits are the same either way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use llguidance::derivre::StateID;
 use llguidance::earley::{BiasComputer, ParserRecognizer, SlicedBiasComputer};
@@ -23,6 +27,11 @@ const MAX_COMPARED: usize = 8;
 /// Of a string there is one state for each length; where there are more, tokens are looked at one by one.
 const MAX_STATES_OF_LENGTH: usize = 2;
 
+/// What walks for a state may cost together before its tokens are sorted; about the price of that.
+const WALKS_BEFORE_SORTING: Duration = Duration::from_millis(1);
+/// So many times as much, spent on states that were seen once, lets the next one be sorted: others may share its mask.
+const FIRST_WALKS_BEFORE_SORTING: u32 = 4;
+
 pub struct StateMasks {
     trees: Arc<TokenTrees>,
     /// Walks the vocabulary with the parser.
@@ -30,6 +39,7 @@ pub struct StateMasks {
     known: Mutex<Known>,
     /// Where a lexeme ends tells all; not so in grammars that look behind the end of a lexeme.
     ends_alike: bool,
+    walks_before_sorting: Duration,
 }
 
 #[derive(Clone, Default)]
@@ -37,6 +47,10 @@ struct Known {
     by_state: HashMap<StateID, Arc<StateMask>>,
     /// Each once; the one that served a new state last stands last.
     masks: Vec<Arc<StateMask>>,
+    /// What has been spent on walks for states that are not sorted.
+    walks: HashMap<StateID, Duration>,
+    /// What has been spent on states that were seen for the first time, since one was sorted.
+    first_walks: Duration,
 }
 
 /// The tokens of one state, or of several.
@@ -163,20 +177,40 @@ impl StateMask {
 }
 
 impl Known {
-    fn add(&mut self, state: StateID, mask: &Arc<StateMask>) {
+    fn add(&mut self, state: StateID, mask: &Arc<StateMask>, is_new: bool) {
+        if is_new {
+            self.first_walks = Duration::ZERO;
+        }
         self.masks.retain(|other| !Arc::ptr_eq(other, mask));
         if self.masks.len() < MAX_MASKS {
             self.masks.push(mask.clone());
             if self.by_state.len() < MAX_STATES {
                 self.by_state.insert(state, mask.clone());
+                self.walks.remove(&state);
             }
         }
+    }
+
+    fn add_walk(&mut self, state: StateID, time: Duration) {
+        let is_first = !self.walks.contains_key(&state);
+        if is_first {
+            self.first_walks += time;
+        }
+        if !is_first || self.walks.len() < MAX_STATES {
+            *self.walks.entry(state).or_default() += time;
+        }
+    }
+
+    fn pays_for_sorting(&self, state: StateID, price: Duration) -> bool {
+        let has_paid = self.walks.get(&state).is_some_and(|walks| *walks >= price);
+        has_paid || self.first_walks >= price * FIRST_WALKS_BEFORE_SORTING
     }
 }
 
 impl StateMasks {
     pub fn new(trees: Arc<TokenTrees>, plain: Arc<SlicedBiasComputer>, ends_alike: bool) -> StateMasks {
-        StateMasks { trees, plain, known: Mutex::default(), ends_alike }
+        let walks_before_sorting = WALKS_BEFORE_SORTING;
+        StateMasks { trees, plain, known: Mutex::default(), ends_alike, walks_before_sorting }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -190,6 +224,7 @@ impl StateMasks {
             plain: self.plain.clone(),
             known: Mutex::new(self.known().clone()),
             ends_alike: self.ends_alike,
+            walks_before_sorting: self.walks_before_sorting,
         }
     }
 
@@ -202,22 +237,32 @@ impl StateMasks {
         *self.known() = Known::default();
     }
 
-    fn mask_of(&self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> Arc<StateMask> {
+    /// None for a state that does not pay for it yet.
+    fn mask_of(&self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> Option<Arc<StateMask>> {
         let latest: Vec<Arc<StateMask>> = {
             let known = self.known();
             if let Some(mask) = known.by_state.get(&state) {
-                return mask.clone();
+                return Some(mask.clone());
+            }
+            if !known.pays_for_sorting(state, self.walks_before_sorting) {
+                return None;
             }
             known.masks.iter().rev().take(MAX_COMPARED).cloned().collect()
         };
         let mut holds =
             |mask: &Arc<StateMask>| mask.answers.as_ref().is_some_and(|answers| answers.hold_behind(recognizer, state));
-        let mask = match latest.into_iter().find(|mask| holds(mask)) {
-            Some(mask) => mask,
-            None => Arc::new(self.sort(recognizer, state)),
-        };
-        self.known().add(state, &mask);
-        mask
+        let shared = latest.into_iter().find(|mask| holds(mask));
+        let is_new = shared.is_none();
+        let mask = shared.unwrap_or_else(|| Arc::new(self.sort(recognizer, state)));
+        self.known().add(state, &mask, is_new);
+        Some(mask)
+    }
+
+    fn walk(&self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> SimpleVob {
+        let begin = Instant::now();
+        let set = self.plain.compute_bias(recognizer, &[]);
+        self.known().add_walk(state, begin.elapsed());
+        set
     }
 
     fn sort(&self, recognizer: &mut ParserRecognizer<'_>, state: StateID) -> StateMask {
@@ -269,7 +314,7 @@ impl BiasComputer for StateMasks {
         if !start.is_empty() || state.is_dead() || state.has_lowest_match() {
             return self.plain.compute_bias(recognizer, start);
         }
-        let mask = self.mask_of(recognizer, state);
+        let Some(mask) = self.mask_of(recognizer, state) else { return self.walk(recognizer, state) };
         let mut set = mask.inside.clone();
         recognizer.trie_started("crossings");
         mask.crossings.iter().for_each(|crossing| self.cross(recognizer, crossing, &mut set));
@@ -349,7 +394,9 @@ mod tests {
         for (grammar, ends_alike) in grammars() {
             let walked = factory.create_parser(grammar.clone()).unwrap();
             let mut sorted = factory.create_parser(grammar.clone()).unwrap();
-            sorted.bias_computer = Arc::new(StateMasks::new(trees.clone(), factory.slicer(), ends_alike));
+            let mut masks = StateMasks::new(trees.clone(), factory.slicer(), ends_alike);
+            masks.walks_before_sorting = Duration::ZERO;
+            sorted.bias_computer = Arc::new(masks);
             for seed in 0..12 {
                 let mut random = Random(seed);
                 let (mut walked, mut sorted) = (walked.clone(), sorted.clone());
@@ -383,7 +430,9 @@ mod tests {
         let env = vocabulary();
         let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &[]).unwrap();
         factory.quiet();
-        let masks = Arc::new(StateMasks::new(Arc::new(TokenTrees::of(env.tok_trie())), factory.slicer(), true));
+        let mut masks = StateMasks::new(Arc::new(TokenTrees::of(env.tok_trie())), factory.slicer(), true);
+        masks.walks_before_sorting = Duration::ZERO;
+        let masks = Arc::new(masks);
         let mut parser = factory.create_parser(TopLevelGrammar::from_regex("(aa|b){300}")).unwrap();
         parser.bias_computer = masks.clone();
         parser.start_without_prompt();

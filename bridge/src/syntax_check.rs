@@ -114,6 +114,12 @@ pub fn find_guidance(root: &Value) -> Option<String> {
     None
 }
 
+/// Schemas that a grammar carries after `%json`, or what looks like them.
+pub(crate) fn embedded_schemas(source: &str) -> Vec<Value> {
+    let values = source.split("%json").skip(1);
+    values.filter_map(|rest| serde_json::Deserializer::from_str(rest).into_iter().next()?.ok()).collect()
+}
+
 /// JSON values that a grammar carries after `%json` and `%llguidance`. A keyword inside a comment or a string is examined
 /// too: that can only refuse more.
 fn embedded_json(source: &str) -> Result<()> {

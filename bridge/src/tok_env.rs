@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use llguidance::api::ParserLimits;
-use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId};
+use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::ParserFactory;
 
+use crate::charge::Budget;
 use crate::error::{Error, Result};
 use crate::grammar_cache::GrammarCache;
 use crate::token_trees::TokenTrees;
@@ -19,6 +20,7 @@ pub struct TokEnvironment {
     pub(crate) factory: Arc<ParserFactory>,
     pub(crate) trees: Arc<TokenTrees>,
     pub(crate) grammars: GrammarCache,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) name_tokens: Arc<NameTokens>,
     pub(crate) eos_tokens: Vec<TokenId>,
     pub(crate) n_tokens: usize,
@@ -53,8 +55,7 @@ pub fn new(words: &[&[u8]], is_special: &[bool], eos_tokens: &[TokenId]) -> Resu
     let trie = TokTrie::from(&info, &marked).with_eos_tokens(eos_tokens);
     // Not canonical: the bridge does not know the model's tokenizer, so that no tokens are forced and every split is allowed.
     let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-    let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &[])
-        .map_err(|e| Error::internal(format!("vocabulary: {e}")))?;
+    let mut factory = ParserFactory::new_simple(&env).map_err(|e| Error::internal(format!("vocabulary: {e}")))?;
     factory.quiet();
     *factory.limits_mut() = ParserLimits { verbose_errors: false, ..ParserLimits::default() };
     let trees = Arc::new(TokenTrees::of(env.tok_trie()));
@@ -62,6 +63,7 @@ pub fn new(words: &[&[u8]], is_special: &[bool], eos_tokens: &[TokenId]) -> Resu
         factory: Arc::new(factory),
         trees,
         grammars: GrammarCache::default(),
+        budget: Arc::default(),
         name_tokens: Arc::new(NameTokens::of(env, words.len())),
         eos_tokens: eos_tokens.to_vec(),
         n_tokens: words.len(),

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use crate::error::{clip, Error, Result};
 
 const NUMBERS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-/// Whole numbers beyond it are not exact in the arithmetic of most readers of JSON.
-const MAX_WHOLE: f64 = 9007199254740992.0;
+
+/// No number beyond it is written where a bound asks for one.
+const MOST_REACHED: f64 = 9223372036854775808.0;
 
 fn wrong(pointer: &str, key: &str, message: impl fmt::Display) -> Error {
     Error::invalid(format!("schema at {pointer}/{key}: {message}"))
@@ -30,12 +31,16 @@ fn check_number(map: &Map<String, Value>, pointer: &str, key: &str) -> Result<()
         }
         return Err(wrong(pointer, key, format!("must be a number, is {}", shown(value))));
     };
+    let is_out_of_reach = match key {
+        "minimum" | "exclusiveMinimum" => number > MOST_REACHED,
+        "maximum" | "exclusiveMaximum" => number < -MOST_REACHED,
+        _ => false,
+    };
+    if is_out_of_reach {
+        return Err(Error::limit(format!("schema at {pointer}/{key}: {} is beyond the limit of 2^63", shown(value))));
+    }
     if key == "multipleOf" && number <= 0.0 {
         return Err(wrong(pointer, key, format!("must be above 0, is {}", shown(value))));
-    }
-    let is_whole = map.get("type").and_then(Value::as_str) == Some("integer");
-    if is_whole && number.abs() > MAX_WHOLE {
-        return Err(Error::limit(format!("schema at {pointer}/{key}: {} is above the limit of 2^53", shown(value))));
     }
     Ok(())
 }

@@ -1,82 +1,83 @@
-//! Sizes and depths that are meant to break the compiler. In a process of their own: several end by the time limit, and
-//! while they are overdue, other compilations may be refused.
+//! Sizes and depths that are meant to break the compiler, tried in a helper, as whoever serves them does.
 
-use candor_bridge::constraint::{compile, Kind};
-use candor_bridge::tok_env::{self, TokEnvironment};
-use candor_bridge::{Error, Status};
-use std::time::{Duration, Instant};
+mod support;
 
-/// The limit is 2 s; a loaded machine wakes late.
-const PATIENCE: Duration = Duration::from_secs(5);
+use candor_bridge::constraint::Kind;
+use candor_bridge::Status;
+use support::{Answer, Helper};
 
-fn env() -> TokEnvironment {
-    let mut words: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
-    words.push(b"</s>".to_vec());
-    let slices: Vec<&[u8]> = words.iter().map(|w| w.as_slice()).collect();
-    tok_env::new(&slices, &[false; 257], &[256]).unwrap()
-}
+/// A helper with a vocabulary, started again where the last one has ended.
+struct Tries(Option<Helper>);
 
-fn refused(env: &TokEnvironment, kind: Kind, source: &str) -> Error {
-    let start = Instant::now();
-    let shown: String = source.chars().take(80).collect();
-    let Err(error) = compile(env, kind, source) else { panic!("compiled: {shown}") };
-    assert!(start.elapsed() < PATIENCE, "{shown}: {:?}", start.elapsed());
-    error
-}
-
-/// Compiles or is refused; in either case in time and without a fault.
-fn survives(env: &TokEnvironment, kind: Kind, source: &str) {
-    let start = Instant::now();
-    let shown: String = source.chars().take(80).collect();
-    match compile(env, kind, source) {
-        Ok(mut c) => {
-            c.mask(&mut [0; 9]).unwrap();
-            println!("{shown} -> compiled in {:?}", start.elapsed());
+impl Tries {
+    fn ask(&mut self, kind: Kind, source: &str) -> Answer {
+        let mut helper = self.0.take().unwrap_or_else(|| {
+            let mut helper = Helper::start();
+            helper.send_byte_vocabulary();
+            helper
+        });
+        let begin = helper.work_time();
+        let answer = helper.ask(4, kind as u8, source.as_bytes());
+        let shown: String = source.chars().take(80).collect();
+        println!("{shown} -> {answer:?}");
+        if matches!(answer, Answer::Done(_) | Answer::Refused(..)) {
+            println!("    in {:?}", helper.work_time() - begin);
+            self.0 = Some(helper);
         }
-        Err(e) => {
-            assert_ne!(e.status, Status::Internal, "{shown}: {}", e.message);
-            println!("{shown} -> {:?} {} in {:?}", e.status, e.message, start.elapsed());
-        }
+        answer
     }
-    assert!(start.elapsed() < PATIENCE, "{shown}: {:?}", start.elapsed());
+
+    fn refused(&mut self, kind: Kind, source: &str) {
+        let answer = self.ask(kind, source);
+        assert!(matches!(&answer, Answer::Refused(status, _) if *status == Status::Limit as u8), "{answer:?}");
+    }
+
+    /// Compiles, or is refused, or ends by a limit of the process.
+    fn survives(&mut self, kind: Kind, source: &str) {
+        let answer = self.ask(kind, source);
+        let is_fault = matches!(&answer, Answer::Refused(status, _) if *status == Status::Internal as u8);
+        assert!(!is_fault && (matches!(answer, Answer::Done(_) | Answer::Refused(..)) || answer.is_limit()), "{answer:?}");
+    }
+
+    fn passes(&mut self, kind: Kind, source: &str) {
+        let answer = self.ask(kind, source);
+        assert!(matches!(answer, Answer::Done(_)), "{answer:?}");
+    }
 }
 
 #[test]
 fn hostile_sizes_and_depths_end_in_time() {
-    let env = env();
+    let mut tries = Tries(None);
     let nested = |n: usize| format!("{}{}{}", r#"{"properties":{"a":"#.repeat(n), "{}", "}}".repeat(n));
-    assert_eq!(refused(&env, Kind::JsonSchema, &nested(5000)).status, Status::Limit);
-    assert!(compile(&env, Kind::JsonSchema, &nested(31)).is_ok());
-    assert_eq!(refused(&env, Kind::JsonSchema, &"[".repeat(100_000)).status, Status::Limit);
-    assert_eq!(refused(&env, Kind::Regex, &("(".repeat(50_000) + &")".repeat(50_000))).status, Status::Limit);
-    assert_eq!(
-        refused(&env, Kind::Lark, &format!("start: {}{}", "(".repeat(50_000), ")".repeat(50_000))).status,
-        Status::Limit
-    );
-    assert_eq!(refused(&env, Kind::Lark, &"x".repeat((1 << 20) + 1)).status, Status::Limit);
+    tries.refused(Kind::JsonSchema, &nested(5000));
+    tries.passes(Kind::JsonSchema, &nested(31));
+    tries.refused(Kind::JsonSchema, &"[".repeat(100_000));
+    tries.refused(Kind::Regex, &("(".repeat(50_000) + &")".repeat(50_000)));
+    tries.refused(Kind::Lark, &format!("start: {}{}", "(".repeat(50_000), ")".repeat(50_000)));
+    tries.refused(Kind::Lark, &"x".repeat((1 << 20) + 1));
     let many = |n: usize| {
         format!(r#"{{"allOf": [{}]}}"#, (0..n).map(|i| serde_json::json!({"properties": {"a": {"pattern": format!("[a-{}]{{{}}}", char::from(b'b' + (i % 20) as u8), i + 3)}}}).to_string()).collect::<Vec<_>>().join(","))
     };
-    assert_eq!(refused(&env, Kind::JsonSchema, &many(20)).status, Status::Limit);
-    survives(&env, Kind::JsonSchema, &many(8));
+    tries.refused(Kind::JsonSchema, &many(20));
+    tries.survives(Kind::JsonSchema, &many(8));
     let separate = |n: usize| {
         format!(
             r#"{{"allOf": [{}]}}"#,
             (0..n).map(|i| format!(r#"{{"properties": {{"p{i}": {{"pattern": "a"}}}}}}"#)).collect::<Vec<_>>().join(",")
         )
     };
-    assert!(compile(&env, Kind::JsonSchema, &separate(20)).is_ok());
+    tries.passes(Kind::JsonSchema, &separate(20));
     let rules = |n: usize| {
         (0..n).map(|i| format!("r{i}: r{} | \"a\"\n", i + 1)).collect::<String>() + &format!("r{n}: \"b\"\nstart: r0\n")
     };
-    assert_eq!(refused(&env, Kind::Lark, &rules(60_000)).status, Status::Limit);
+    tries.refused(Kind::Lark, &rules(60_000));
     let terminals = |n: usize| {
         (0..n).map(|i| format!("R{i}: R{} \"a\"\n", i + 1)).collect::<String>() + &format!("R{n}: \"b\"\nstart: R0\n")
     };
-    survives(&env, Kind::Lark, &rules(7990));
-    survives(&env, Kind::Lark, &terminals(2000));
-    survives(&env, Kind::Lark, &format!("start: {}", (0..15_000).map(|i| format!("\"k{i}\"")).collect::<Vec<_>>().join(" | ")));
-    survives(&env, Kind::Lark, &format!("start: {}{}", "(".repeat(200), "\"a\"".to_string() + &")*".repeat(200)));
+    tries.survives(Kind::Lark, &rules(7990));
+    tries.survives(Kind::Lark, &terminals(2000));
+    tries.survives(Kind::Lark, &format!("start: {}", (0..15_000).map(|i| format!("\"k{i}\"")).collect::<Vec<_>>().join(" | ")));
+    tries.survives(Kind::Lark, &format!("start: {}{}", "(".repeat(200), "\"a\"".to_string() + &")*".repeat(200)));
     let refs = |n: usize| {
         let defs: Vec<String> = (0..n)
             .map(|i| {
@@ -85,27 +86,21 @@ fn hostile_sizes_and_depths_end_in_time() {
             .collect();
         format!(r##"{{"$ref": "#/$defs/d0", "$defs": {{{}}}}}"##, defs.join(","))
     };
-    survives(&env, Kind::JsonSchema, &refs(1000));
-    survives(&env, Kind::JsonSchema, &refs(10_000));
+    tries.survives(Kind::JsonSchema, &refs(1000));
+    tries.survives(Kind::JsonSchema, &refs(10_000));
     let plain: Vec<String> = (0..10_000).map(|i| format!(r##""d{i}": {{"$ref": "#/$defs/d{}"}}"##, i + 1)).collect();
-    survives(
-        &env,
+    tries.survives(
         Kind::JsonSchema,
         &format!(r##"{{"$ref": "#/$defs/d0", "$defs": {{{}, "d10000": {{}}}}}}"##, plain.join(",")),
     );
     let names: Vec<String> = (0..16).map(|i| format!(r#""[a-{}]{{{}}}": {{}}"#, char::from(b'b' + i), i + 3)).collect();
-    survives(&env, Kind::JsonSchema, &format!(r#"{{"patternProperties": {{{}}}}}"#, names.join(",")));
-    assert_eq!(
-        refused(&env, Kind::Lark, &format!("start: A\nA: {}", ["/(.*)a.{9}(.*)/"; 20].join(" & "))).status,
-        Status::Limit
-    );
-    survives(
-        &env,
+    tries.survives(Kind::JsonSchema, &format!(r#"{{"patternProperties": {{{}}}}}"#, names.join(",")));
+    tries.refused(Kind::Lark, &format!("start: A\nA: {}", ["/(.*)a.{9}(.*)/"; 20].join(" & ")));
+    tries.survives(
         Kind::JsonSchema,
         &format!(r#"{{"properties": {{{}}}}}"#, (0..3000).map(|i| format!("\"p{i}\": {{}}")).collect::<Vec<_>>().join(",")),
     );
-    survives(
-        &env,
+    tries.survives(
         Kind::JsonSchema,
         &format!(r#"{{"enum": [{}]}}"#, (0..60_000).map(|i| format!("\"value {i}\"")).collect::<Vec<_>>().join(",")),
     );
@@ -118,7 +113,7 @@ fn hostile_sizes_and_depths_end_in_time() {
                 .join(",")
         )
     };
-    survives(&env, Kind::JsonSchema, &all_of(30));
+    tries.survives(Kind::JsonSchema, &all_of(30));
     for source in [
         "(a{1000}){1000}",
         "((a{300}){300}){300}",
@@ -129,8 +124,8 @@ fn hostile_sizes_and_depths_end_in_time() {
         "(a|b)*a(a|b){20}",
         "(((((((.*)*)*)*)*)*)*)*",
     ] {
-        survives(&env, Kind::Regex, source);
-        survives(&env, Kind::JsonSchema, &serde_json::json!({"type": "string", "pattern": source}).to_string());
+        tries.survives(Kind::Regex, source);
+        tries.survives(Kind::JsonSchema, &serde_json::json!({"type": "string", "pattern": source}).to_string());
     }
     for schema in [
         r#"{"type": "array", "maxItems": 2000000000}"#,
@@ -146,6 +141,65 @@ fn hostile_sizes_and_depths_end_in_time() {
         r#"{"type": "integer", "minimum": 9223372036854775807, "maximum": 18446744073709551615}"#,
         r#"{"patternProperties": {".*a.*": {}, ".*b.*": {}}}"#,
     ] {
-        survives(&env, Kind::JsonSchema, schema);
+        tries.survives(Kind::JsonSchema, schema);
+    }
+}
+
+#[test]
+fn what_outlives_its_time_or_memory_ends_with_its_process() {
+    let mut tries = Tries(None);
+    for source in [r#"{"type": "integer", "multipleOf": 9999991}"#.to_string(), {
+        let names: Vec<String> = (0..80_000).map(|i| format!("\"p{i}\"")).collect();
+        format!(r#"{{"required": [{}]}}"#, names.join(","))
+    }] {
+        for _ in 0..2 {
+            let answer = tries.ask(Kind::JsonSchema, &source);
+            assert!(answer.is_limit(), "{answer:?}");
+        }
+    }
+    tries.passes(Kind::JsonSchema, r#"{"type": "integer", "multipleOf": 7}"#);
+}
+
+/// The check of what a schema asks of one string at once is counted for the whole schema, not for each part.
+#[test]
+fn a_conjunction_of_many_parts_is_checked_in_little_time() {
+    let parts: Vec<String> = (0..400).map(|i| format!(r##""p{i}": {{"$ref": "#/$defs/x"}}"##)).collect();
+    let defs = r##"{"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}, {"type": "null"}]}}"##;
+    let schema: serde_json::Value =
+        serde_json::from_str(&format!(r#"{{"properties": {{{}}}, "$defs": {defs}}}"#, parts.join(","))).unwrap();
+    let begin = thread_time();
+    let _ = candor_bridge::schema_check::check(&schema);
+    println!("checked in {:?}", thread_time() - begin);
+    assert!(thread_time() - begin < std::time::Duration::from_millis(500));
+}
+
+fn thread_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn a_template_that_allocates_or_runs_ends_with_its_process() {
+    let mut helper = Helper::start();
+    for source in [
+        "{{ 'a\nb' | indent(1000000000000) }}",
+        "{{ \"%1000000000000d\" | format(3) }}",
+        "{{ 'x'.ljust(1000000000000) }}",
+        "{% set ns = namespace(x='abcdefgh') %}{% for i in range(100) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x|length }}",
+        "{% for i in range(99999) %}{% set x = range(99999) | list | tojson %}{% endfor %}",
+    ] {
+        let answer = helper.render(source, "{}");
+        println!("{source} -> {answer:?}");
+        match answer {
+            Answer::Refused(..) => {}
+            Answer::Done(text) => assert!(text.len() < 1 << 20, "{source}"),
+            Answer::WorkedTooLong | Answer::Ended(_) => {
+                assert!(answer.is_limit(), "{source}: {answer:?}");
+                helper = Helper::start();
+            }
+        }
+        assert!(matches!(helper.render("{{ 1 + 1 }}", "{}"), Answer::Done(text) if text == "2"));
     }
 }

@@ -1,12 +1,16 @@
 //! Chat templates: agreement with CPython's jinja2 (recorded cases), limits, errors.
 
+mod support;
+
+use candor_bridge::guard::on_large_stack;
 use candor_bridge::template::Template;
 use candor_bridge::{Error, Status};
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use support::{Answer, Helper};
 
 fn render(source: &str, context: &str) -> Result<String, Error> {
-    Template::compile(source)?.render(context, 0)
+    on_large_stack(|| Template::compile(source)?.render(context, 0))
 }
 
 fn fails(source: &str, context: &str) -> Error {
@@ -19,15 +23,16 @@ fn fails(source: &str, context: &str) -> Error {
 #[test]
 fn recorded_cases_render_as_in_cpython() {
     let cases: Value = serde_json::from_str(include_str!("data/template_cases.json")).unwrap();
-    for case in cases.as_array().unwrap() {
+    for case in cases["cases"].as_array().unwrap() {
+        let context = &cases["contexts"][case["context"].as_u64().unwrap() as usize];
         let name = case["name"].as_str().unwrap();
         let result = Template::compile(case["template"].as_str().unwrap())
-            .and_then(|t| t.render(&case["context"].to_string(), case["now"].as_i64().unwrap()));
+            .and_then(|t| t.render(&context.to_string(), case["now"].as_i64().unwrap()));
         let expected = &case["expected"];
         match (result, expected["text"].as_str(), expected["raised"].as_str()) {
             (Ok(text), Some(want), _) => assert_eq!(text, want, "{name}"),
             (Err(e), None, Some(want)) => assert_eq!((e.status, e.message.as_str()), (Status::Raised, want), "{name}"),
-            (Err(e), None, None) => assert_eq!(e.status, Status::Invalid, "{name}: {e:?}"),
+            (Err(e), None, None) => assert!(matches!(e.status, Status::Invalid | Status::Limit), "{name}: {e:?}"),
             (result, _, _) => panic!("{name}: {result:?}, expected {expected}"),
         }
     }
@@ -52,16 +57,25 @@ fn a_context_that_is_not_an_object_is_refused() {
     assert_eq!(fails("{{ a }}", &deep).status, Status::Invalid);
 }
 
+/// In a helper of its own.
+fn run(source: &str, context: &str) -> Answer {
+    let answer = Helper::start().render(source, context);
+    let is_fault = matches!(&answer, Answer::Refused(status, _) if *status == Status::Internal as u8);
+    let ended = matches!(answer, Answer::WorkedTooLong | Answer::Ended(_));
+    assert!(!is_fault && (!ended || answer.is_limit()), "{answer:?}");
+    answer
+}
+
 #[test]
 fn templates_that_do_not_end_are_stopped() {
     let many = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
-    assert_eq!(fails(many, "{}").status, Status::Limit);
+    assert!(run(many, "{}").is_limit());
     let slow = "{% for a in range(99999) %}{% set x = range(99999) | list %}{% endfor %}";
-    assert_eq!(fails(slow, "{}").status, Status::Limit);
+    assert!(run(slow, "{}").is_limit());
     let large = "{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}";
-    assert_eq!(fails(large, "{}").status, Status::Limit);
+    assert!(run(large, "{}").is_limit());
     let recursive = "{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}";
-    assert_ne!(fails(recursive, "{}").status, Status::Ok);
+    assert!(!matches!(run(recursive, "{}"), Answer::Done(_)));
 }
 
 #[test]
@@ -78,21 +92,21 @@ fn deep_or_broken_templates_are_errors() {
         "{{ debug() }}".into(),
         "x".repeat((1 << 20) + 1),
     ] {
-        fails(&source, "{}");
+        assert!(!matches!(run(&source, "{}"), Answer::Done(_)), "{}", &source[..20]);
     }
-    let _ = render(&("{{ ".to_string() + &"-".repeat(50_000) + "1 }}"), "{}");
+    let _ = run(&("{{ ".to_string() + &"-".repeat(50_000) + "1 }}"), "{}");
     // Long chains are not deep: they may work, and must not crash.
-    let _ = render(&format!("{{{{ {}1 }}}}", "1 + ".repeat(20_000)), "{}");
-    let _ = render(&format!("{{{{ a{} }}}}", "|list".repeat(20_000)), r#"{"a": []}"#);
-    let _ = render(&format!("{{{{ a{} }}}}", "[0]".repeat(20_000)), r#"{"a": []}"#);
-    let _ = render(&("{% if a %}".to_string() + &"{% elif b %}".repeat(20_000) + "{% endif %}"), "{}");
+    let _ = run(&format!("{{{{ {}1 }}}}", "1 + ".repeat(20_000)), "{}");
+    let _ = run(&format!("{{{{ a{} }}}}", "|list".repeat(20_000)), r#"{"a": []}"#);
+    let _ = run(&format!("{{{{ a{} }}}}", "[0]".repeat(20_000)), r#"{"a": []}"#);
+    let _ = run(&("{% if a %}".to_string() + &"{% elif b %}".repeat(20_000) + "{% endif %}"), "{}");
 }
 
 #[test]
 fn self_nested_values_print_within_limits() {
     let nest = "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}";
     for use_of_it in ["{{ ns.x }}", "{{ ns.x | tojson }}", "{{ ns.x | string }}", "{{ ns.x == ns.x }}"] {
-        let _ = render(&format!("{nest}{use_of_it}"), "{}");
+        let _ = run(&format!("{nest}{use_of_it}"), "{}");
     }
 }
 
@@ -110,4 +124,71 @@ fn one_template_renders_on_several_threads() {
             });
         }
     });
+}
+
+/// What each of these asks for is refused before it is there.
+#[test]
+fn a_template_cannot_ask_for_much_memory() {
+    for source in [
+        "{{ 'x' | indent(1000000000000, true) }}",
+        "{{ '%1000000000000d' | format(3) }}",
+        "{{ '%.1000000000000f' % 3 }}",
+        "{{ '%*d' % (1000000000000, 3) }}",
+        "{{ '{:1000000000000}'.format(3) }}",
+        "{{ 'x'.ljust(1000000000000, 'y') }}",
+        "{{ 'x'.center(1000000000000) }}",
+        "{{ 'x' | center(1000000000000) }}",
+        "{{ 'x'.zfill(1000000000000) }}",
+        "{{ 'x' * 1000000000000 }}",
+        "{{ [1] * 1000000000000 }}",
+        "{{ [1] | batch(1000000000000, 0) | list }}",
+        "{{ [1] | slice(1000000000000) | list }}",
+        "{{ [[1]] | tojson(indent=1000000000000) }}",
+        "{% set ns = namespace(s='x') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+        "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
+        "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
+        "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + ['x' * 1000000] %}{% endfor %}",
+        "{% macro m(n) %}{{ 'x' * 1000000 }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
+        "{% set ns = namespace(x=1) %}{% set ns.x = ns %}{{ ns }}",
+    ] {
+        fails(source, "{}");
+    }
+}
+
+/// Limits on brackets and on links do not multiply: the tree of an expression is walked on any stack.
+#[test]
+fn chains_inside_of_chains_are_refused() {
+    let chain = "+a".repeat(900);
+    fails(&format!("{{{{ {}a{} }}}}", "(".repeat(50), format!("{chain})").repeat(50)), "{}");
+    fails(&format!("{{{{ {}a{} }}}}", "(".repeat(50), format!("{}){chain}", "|list".repeat(900)).repeat(50)), "{}");
+}
+
+fn shown(source: &str, context: &str) -> String {
+    let context = format!("{{\"client texts\": {{\"mark\": \"~\", \"own\": [\"bos\"]}}, {context}}}");
+    render(source, &context).unwrap_or_else(|e| panic!("{source}: {e:?}"))
+}
+
+/// Whatever is done to a client's text, its characters are known, and no others are taken for it.
+#[test]
+fn what_a_client_wrote_is_known_in_the_result() {
+    let context = r#""bos": "<s>", "c": " a</t>\n\nb ", "l": ["x", "y"], "d": {"role": "user"}, "messages": [{"role": "user", "k<": "v"}]"#;
+    for (source, expected) in [
+        ("{{ bos }}[{{ c }}]", "<s>[~ a</t>\n\nb ~]"),
+        ("{{ c.split('</t>')[-1].strip() }}!", "~b~!"),
+        ("{{ '</t>' in c }}{{ c.replace('</t>', '</t>') }}", "True~ a~</t>~\n\nb ~"),
+        ("{{ c | trim | upper }}.{{ c[1:3] }}.{{ c | trim | first }}", "~A</T>\n\nB~.~a<~.~a~"),
+        ("{{ l | join('-') }} {{ l }} {{ 'x' in l }}", "~x~-~y~ ['~x~', '~y~'] True"),
+        ("{{ messages | tojson }}", "[{\"~role~\": \"user\", \"~k<~\": \"~v~\"}]"),
+        ("{{ '<|' ~ messages[0].role ~ '|>' }}{{ d.role }}", "<|user|>~user~"),
+        ("{{ '%s|%5s' % (l[0], l[1]) }}{{ '{}{:>3}'.format('z', l[0]) }}", "~x~|    ~y~z  ~x~"),
+        ("{% set ns = namespace(t='') %}{% for x in l %}{% set ns.t = ns.t ~ x ~ ';' %}{% endfor %}{{ ns.t }}", "~x~;~y~;"),
+        (
+            "{% macro m(v) %}<{{ v }}>{% endmacro %}{{ m(l[0]) | upper }}{% filter indent %}{{ l[0] }}\nq{% endfilter %}",
+            "<~X~>~x~\n    q",
+        ),
+        ("{{ c | trim | indent(1) | replace('a', l[0]) }}", "~x</t>~\n\n ~b~"),
+        ("{{ c | tojson(true) }}{{ l[0] * 2 }}{{ l[0] ~ l[1] }}", "\"~ a</t>\\n\\nb ~\"~xxxy~"),
+    ] {
+        assert_eq!(shown(source, context), expected, "{source}");
+    }
 }
