@@ -9,50 +9,22 @@ namespace candor::text {
 StopStrings::StopStrings(std::vector<std::string> strings) {
   for (size_t i = 0; i < strings.size(); ++i) {
     CANDOR_CHECK(!strings[i].empty());
-    const size_t state = static_cast<size_t>(trie_.insert(strings[i]));
-    index_.resize(static_cast<size_t>(trie_.n_nodes()), SIZE_MAX);
+    const size_t state = static_cast<size_t>(automaton_.add(strings[i]));
+    index_.resize(static_cast<size_t>(automaton_.n_states()), SIZE_MAX);
     index_[state] = std::min(index_[state], i);
   }
-  index_.resize(static_cast<size_t>(trie_.n_nodes()), SIZE_MAX);
-  link_states();
-}
-
-// Shorter states first: the links of a state lead to shorter ones.
-void StopStrings::link_states() {
-  const size_t n = static_cast<size_t>(trie_.n_nodes());
-  std::vector<ByteTrie::Node> order(n);
-  for (size_t i = 0; i < n; ++i) order[i] = static_cast<ByteTrie::Node>(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [this](ByteTrie::Node a, ByteTrie::Node b) { return trie_.depth(a) < trie_.depth(b); });
-  fallback_.assign(n, ByteTrie::kRoot);
-  longest_.assign(n, ByteTrie::kNone);
-  for (const ByteTrie::Node node : order) {
-    if (node == ByteTrie::kRoot) continue;
-    const size_t at = static_cast<size_t>(node);
-    const ByteTrie::Node parent = trie_.parent(node);
-    if (parent != ByteTrie::kRoot) fallback_[at] = step(fallback_[static_cast<size_t>(parent)], trie_.byte(node));
-    longest_[at] = index_[at] != SIZE_MAX ? node : longest_[static_cast<size_t>(fallback_[at])];
-  }
-}
-
-ByteTrie::Node StopStrings::step(ByteTrie::Node state, char byte) const {
-  ByteTrie::Node next = trie_.child(state, byte);
-  while (next == ByteTrie::kNone && state != ByteTrie::kRoot) {
-    state = fallback_[static_cast<size_t>(state)];
-    next = trie_.child(state, byte);
-  }
-  return next == ByteTrie::kNone ? ByteTrie::kRoot : next;
+  automaton_.link();
 }
 
 bool StopStrings::advance(char byte) {
   held_ += byte;
   ++n_seen_;
-  state_ = step(state_, byte);
-  if (const ByteTrie::Node end = longest_[static_cast<size_t>(state_)]; end != ByteTrie::kNone) {
-    const uint64_t begin = n_seen_ - static_cast<uint64_t>(trie_.depth(end));
+  state_ = automaton_.step(state_, byte);
+  if (const auto end = automaton_.longest_key(state_); end != StringAutomaton::kNone) {
+    const uint64_t begin = n_seen_ - static_cast<uint64_t>(automaton_.depth(end));
     if (!found_ || begin < found_->begin) found_ = {begin, index_[static_cast<size_t>(end)]};
   }
-  const uint64_t earliest_open = n_seen_ - static_cast<uint64_t>(trie_.depth(state_));
+  const uint64_t earliest_open = n_seen_ - static_cast<uint64_t>(automaton_.depth(state_));
   return found_ && earliest_open >= found_->begin;
 }
 
@@ -77,7 +49,7 @@ StopResult StopStrings::push(std::string_view text) {
     result.hit = found_->index;
     return result;
   }
-  const uint64_t open = n_seen_ - static_cast<uint64_t>(trie_.depth(state_));
+  const uint64_t open = n_seen_ - static_cast<uint64_t>(automaton_.depth(state_));
   result.text = release(found_ ? std::min(open, found_->begin) : open);
   return result;
 }

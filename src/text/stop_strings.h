@@ -1,8 +1,8 @@
 #pragma once
 // Finds stop strings in a stream of text and holds back what could be the beginning of one, so that nothing of a stop
-// string ever leaks. All strings are searched at once (Aho and Corasick, CACM 1975), in time linear in the text. Of
-// several hits the one that starts first wins, and of those the one that is complete first; how the text is cut into
-// pushes changes nothing. One instance per output; not thread-safe.
+// string ever leaks. All strings are searched at once, in time linear in the text. Of several hits the one that starts
+// first wins, and of those the one that is complete first; how the text is cut into pushes changes nothing. One
+// instance per output; not thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/byte_trie.h"
+#include "text/string_automaton.h"
 
 namespace candor::text {
 
@@ -39,19 +39,15 @@ class StopStrings {
     size_t index = 0;
   };
 
-  ByteTrie::Node step(ByteTrie::Node state, char byte) const;
-  void link_states();
   // Appends one byte; is the search over?
   bool advance(char byte);
   std::string release(uint64_t end);
 
-  // Constant after construction, by state.
-  ByteTrie trie_;
-  std::vector<ByteTrie::Node> fallback_;  // the longest proper suffix that is a state too
-  std::vector<ByteTrie::Node> longest_;   // the longest suffix that is a stop string, or kNone
-  std::vector<size_t> index_;             // of the stop string that ends there
+  // Constant after construction.
+  StringAutomaton automaton_;
+  std::vector<size_t> index_;  // by state: of the stop string that it is
 
-  ByteTrie::Node state_ = ByteTrie::kRoot;
+  StringAutomaton::State state_ = StringAutomaton::kStart;
   uint64_t n_seen_ = 0;      // bytes pushed
   uint64_t n_released_ = 0;  // bytes returned; held_ are those behind
   std::optional<Hit> found_;

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "formats/json_text.h"
 #include "formats/safetensors/tokenizer_json.h"
+#include "formats/safetensors/tokenizer_json_writer.h"
 #include "support/memory_model_file.h"
 #include "support/shared_data.h"
 #include "text/detokenizer.h"
@@ -57,7 +58,9 @@ TEST_P(HubTokenizer, gives_the_ids_of_the_library) {
   for (const json& one : cases_) {
     const std::string text = one[0];
     const std::vector<TokenId> expected = one[1];
-    const std::vector<TokenId> ours = tokenizer_->encode(text, {.parse_special = true});
+    const auto encoded = tokenizer_->encode(text, {.parse_special = true});
+    ASSERT_TRUE(encoded) << encoded.error().message;
+    const std::vector<TokenId>& ours = *encoded;
     if (ours == expected) continue;
     if (++n_different > 3) continue;
     EXPECT_EQ(ours, expected) << json(text).dump(-1, ' ', true);
@@ -67,10 +70,15 @@ TEST_P(HubTokenizer, gives_the_ids_of_the_library) {
 
 TEST_P(HubTokenizer, gives_the_text_of_the_library) {
   size_t n_different = 0;
+  const bool unknown_is_text = file_.meta("tokenizer.candor.unknown_is_text") != nullptr;
+  const auto is_unknown = [this](TokenId id) { return tokenizer_->kind(id) == text::TokenKind::kUnknown; };
   for (const json& one : cases_) {
     std::vector<TokenId> ids = one[1];
+    // Half characters, which a byte that became unknown leaves: one mark for each there, for each byte here.
+    if (one[2].get_ref<const std::string&>().find("\uFFFD") != std::string::npos) continue;
+    if (unknown_is_text && std::ranges::any_of(ids, is_unknown)) continue;  // its name there, a mark here
     // A special token there, and left out; a mark that text was lost here.
-    std::erase_if(ids, [&](TokenId id) { return tokenizer_->kind(id) == text::TokenKind::kUnknown; });
+    std::erase_if(ids, is_unknown);
     const std::string ours = to_valid_utf8(text::detokenize(*tokenizer_, ids, true));
     if (ours == one[2] || ++n_different > 3) continue;
     EXPECT_EQ(json(ours).dump(-1, ' ', true), one[2].dump(-1, ' ', true));
@@ -78,11 +86,39 @@ TEST_P(HubTokenizer, gives_the_text_of_the_library) {
   EXPECT_EQ(n_different, 0u) << "of " << cases_.size();
 }
 
+class PlainOrHoles : public HubTokenizer {};
+
+TEST_P(PlainOrHoles, gives_the_same_ids_written_and_read_again) {
+  const auto written = formats::safetensors::write_tokenizer(file_);
+  ASSERT_TRUE(written) << written.error().message;
+  const json again = json::parse(written->tokenizer.dump());
+  formats::MetaList metadata;
+  const auto read = formats::safetensors::read_tokenizer({.name = GetParam(), .tokenizer = &again},
+                                                         tokenizer_->n_vocab(), metadata);
+  ASSERT_TRUE(read) << read.error().message;
+  MemoryModelFile file;
+  for (const formats::MetaEntry& entry : metadata.entries()) file.set(entry.key, entry.value);
+  const auto tokenizer = text::Tokenizer::from_model_file(file);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  for (const json& one : cases_) {
+    const auto ids = (*tokenizer)->encode(one[0].get_ref<const std::string&>(), {.parse_special = true});
+    ASSERT_TRUE(ids) << ids.error().message;
+    EXPECT_EQ(*ids, one[1].get<std::vector<TokenId>>()) << one[0].dump(-1, ' ', true);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(kinds, PlainOrHoles,
+                         ::testing::Values("gpt2_holes", "digits_holes", "gpt2_unknown", "gpt2_fused", "llama2_plain",
+                                           "unigram_plain"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
 INSTANTIATE_TEST_SUITE_P(kinds, HubTokenizer,
                          ::testing::Values("gpt2", "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken",
                                            "bloom", "sentencepiece", "sentencepiece_no_prefix", "metaspace", "strips",
                                            "llama2", "gemma", "bytes_nfkd", "bytes_nfd", "bytes_nfkc", "unigram",
-                                           "unigram_words", "unigram_first", "unigram_bytes"),
+                                           "unigram_words", "unigram_first", "unigram_bytes", "gpt2_holes",
+                                           "digits_holes", "gpt2_unknown", "gpt2_fused", "llama2_plain",
+                                           "unigram_plain"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace

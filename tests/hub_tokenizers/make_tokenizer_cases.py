@@ -83,6 +83,33 @@ def byte_level(split=None, ignore_merges=False, normalizer=None, digits=False):
     return tok
 
 
+# The bytes that UTF-8 never uses, and some that it does, as a training text may lack them.
+HOLES = [0x00, 0x0B, 0x5E, 0xB8, 0xC0, 0xC1, 0xF1, 0xF2, 0xF3] + list(range(0xF5, 0x100))
+
+
+def byte_characters():
+    """By byte, as ByteLevel writes it."""
+    own = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE]
+    others = [b for b in range(256) if b not in own]
+    return {**{b: chr(b) for b in own}, **{b: chr(0x100 + i) for i, b in enumerate(others)}}
+
+
+def with_holes(digits=False, **unknown):
+    """gpt2 without the tokens that hold one of those bytes; `unknown`: of the model."""
+    state = json.loads(byte_level(digits=digits).to_str())
+    absent = {byte_characters()[byte] for byte in HOLES}
+    kept = [piece for piece, _ in sorted(state["model"]["vocab"].items(), key=lambda item: item[1])
+            if not absent & set(piece)]
+    state["model"]["vocab"] = {piece: i for i, piece in enumerate(kept)}
+    state["model"]["merges"] = [pair for pair in state["model"]["merges"] if not absent & set("".join(pair))]
+    state["model"].update(unknown)
+    return state
+
+
+def needs_holes(text):
+    return bool(set(HOLES) & set(text.encode()))
+
+
 def sentence_piece(metaspace, prefix, strips=False):
     """A SentencePiece BPE model, as transformers turns one into a tokenizer.json: every pair that makes a piece."""
     rng = random.Random(2)
@@ -192,6 +219,12 @@ def gemma():
     return json.loads(tok.to_str())
 
 
+def plain_unknown(state):
+    """The same with an unknown token that is no added token."""
+    state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] != "<unk>"]
+    return state
+
+
 def special(text, **flags):
     return AddedToken(text, special=True, normalized=False, **flags)
 
@@ -259,6 +292,13 @@ KINDS = {
     "strips": lambda: sentence_piece(False, True, strips=True),
     "llama2": llama2,
     "gemma": gemma,
+    "gpt2_holes": lambda: with_holes(),
+    "digits_holes": lambda: with_holes(digits=True),
+    "gpt2_unknown": lambda: with_holes(unk_token="<|end|>"),
+    "gpt2_fused": lambda: with_holes(unk_token="<|end|>", fuse_unk=True),
+    "llama2_plain": lambda: plain_unknown(llama2()),
+    "unigram_plain": lambda: plain_unknown(json.loads(unigram(normalizers.Sequence(
+        [normalizers.Strip(), normalizers.NFKC(), SQUEEZE]), pre_tokenizers.Metaspace()).to_str())),
     "bytes_nfkd": lambda: byte_level(normalizer=normalizers.Sequence(
         [normalizers.NFKD(), normalizers.Lowercase()])),
     "bytes_nfd": lambda: byte_level(normalizer=normalizers.Sequence(
@@ -287,8 +327,12 @@ def main():
         (options.out / f"{name}.json").write_text(json.dumps(state, separators=(",", ":")))
         rng = random.Random(name)
         tokens = [token.content for token in tok.get_added_tokens_decoder().values()]
-        text = code_text if name in ("llama2", "gemma") else random_text
-        texts = ["", " ", "  a", "a  "] + [text(rng, tokens) for _ in range(options.cases)]
+        if name.endswith("_plain"):
+            tokens += ["<unk>", "<unk><unk>"]
+        text = code_text if name in ("llama2", "llama2_plain", "gemma") else random_text
+        texts = ["", " ", "  ", "   ", "  a", "a  "] + [text(rng, tokens) for _ in range(options.cases)]
+        if name.endswith("_holes"):
+            texts = [text for text in texts if not needs_holes(text)]
         cases = []
         for text in texts:
             ids = tok.encode(text).ids

@@ -1,12 +1,13 @@
 #include "text/chat/chat_template.h"
 
-#include <candor_bridge.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "text/chat/ordered_json.h"
 
 namespace candor::text {
 namespace {
@@ -14,65 +15,43 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Deeper JSON is refused: writing and destroying it recurse.
-constexpr int kMaxJsonDepth = 128;
+constexpr size_t kMaxJsonDepth = 128;
 
-candor_bytes as_bytes(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
+using sandbox::HelperReply;
+using sandbox::HelperStatus;
 
-// The bridge's error, freed with its owner.
-struct BridgeError : candor_error {
-  BridgeError() : candor_error{} {}
-  BridgeError(const BridgeError&) = delete;
-  BridgeError& operator=(const BridgeError&) = delete;
-  ~BridgeError() { candor_error_clear(this); }
-  std::string_view words() const { return {message.data, message.size}; }
-};
-
-Error to_error(const BridgeError& error) {
-  const std::string place = error.line == 0 ? std::string() : fmt::format(", line {}", error.line);
-  switch (error.status) {
-    case CANDOR_RAISED:
+Error to_error(const HelperReply& reply) {
+  const std::string place = reply.line == 0 ? std::string() : fmt::format(", line {}", reply.line);
+  switch (reply.status) {
+    case HelperStatus::kRaised:
       return {ErrorKind::kInvalidInput,
-              fmt::format("messages: the model's chat template refuses them: {}", error.words())};
-    case CANDOR_LIMIT:
+              fmt::format("messages: the model's chat template refuses them: {}", reply.text)};
+    case HelperStatus::kLimit:
       return {ErrorKind::kInvalidInput,
-              fmt::format("messages: the chat template met a limit{}: {}", place, error.words())};
-    case CANDOR_INTERNAL:
-      return {ErrorKind::kInternal, fmt::format("chat template{}: {}", place, error.words())};
+              fmt::format("messages: the chat template met a limit{}: {}{}", place, reply.is_end ? "it " : "", reply.text)};
+    case HelperStatus::kInternal:
+      return {ErrorKind::kInternal, fmt::format("chat template{}: {}", place, reply.text)};
     default:
-      return {ErrorKind::kUnsupported, fmt::format("chat template{}: {}", place, error.words())};
+      return {ErrorKind::kUnsupported, fmt::format("chat template{}: {}", place, reply.text)};
   }
 }
 
-// Brackets that are open at once, outside strings.
-int json_depth(std::string_view text) {
-  int depth = 0;
-  int deepest = 0;
-  bool in_string = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (in_string && c == '\\') ++at;
-    if (c == '"') in_string = !in_string;
-    if (in_string) continue;
-    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-    if (c == ']' || c == '}') --depth;
-  }
-  return deepest;
+// What a helper answered, or why there is no answer.
+Expected<std::string> text_of(Expected<HelperReply> reply) {
+  if (!reply) return fail(reply.error().kind, "chat template: " + reply.error().message);
+  if (reply->status != HelperStatus::kOk) return fail(to_error(*reply));
+  return std::move(reply->text);
 }
 
 Expected<Json> parse_json(std::string_view text, Json::value_t type, const std::string& name) {
   if (text.empty()) return Json(type);
-  if (json_depth(text) > kMaxJsonDepth) {
-    return fail(ErrorKind::kInvalidInput, fmt::format("{}: nested deeper than {}", name, kMaxJsonDepth));
-  }
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return fail(ErrorKind::kInvalidInput, fmt::format("{}: not valid JSON", name));
-  if (json.type() != type) {
+  auto json = read_ordered_json(text, {.depth = kMaxJsonDepth, .keys_may_repeat = true});
+  if (!json) return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", name, json.error().words));
+  if (json->type() != type) {
     return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: expected a JSON {}, found {}", name, Json(type).type_name(), json.type_name()));
+                fmt::format("{}: expected a JSON {}, found {}", name, Json(type).type_name(), json->type_name()));
   }
-  return json;
+  return std::move(*json);
 }
 
 Expected<void> check_utf8(std::string_view text, const std::string& name) {
@@ -85,9 +64,16 @@ Expected<Json> message_json(const ChatMessage& message, size_t i) {
   const std::string name = fmt::format("messages[{}]", i);
   CANDOR_TRY(check_utf8(message.role, name + ".role"));
   CANDOR_TRY(check_utf8(message.content, name + ".content"));
-  CANDOR_ASSIGN(const Json extra, parse_json(message.extra_json, Json::value_t::object, name));
+  CANDOR_ASSIGN(Json extra, parse_json(message.extra_json, Json::value_t::object, name));
   Json json = {{"role", message.role}, {"content", message.content}};
-  for (const auto& [key, value] : extra.items()) json[key] = value;
+  auto& members = json.get_ref<Json::object_t&>();
+  for (auto& [key, value] : extra.get_ref<Json::object_t&>()) {
+    if (key == "role" || key == "content") {
+      json[key] = std::move(value);
+    } else {
+      members.push_back({key, std::move(value)});
+    }
+  }
   return json;
 }
 
@@ -99,21 +85,6 @@ void collect_strings(const Json& json, std::vector<std::string_view>& out) {
     for (auto it = json.begin(); it != json.end(); ++it) out.push_back(it.key());
   }
   for (const Json& item : json) collect_strings(item, out);
-}
-
-Json with_marks(const Json& json, const ControlGuard& guard, uint32_t mark) {
-  if (json.is_string()) return guard.with_marks(json.get_ref<const std::string&>(), mark);
-  if (json.is_array()) {
-    Json marked = Json::array();
-    for (const Json& item : json) marked.push_back(with_marks(item, guard, mark));
-    return marked;
-  }
-  if (!json.is_object()) return json;
-  Json marked = Json::object();
-  for (auto it = json.begin(); it != json.end(); ++it) {
-    marked[guard.with_marks(it.key(), mark)] = with_marks(it.value(), guard, mark);
-  }
-  return marked;
 }
 
 // What clients wrote: {"messages": ..., "tools": ..., further variables}.
@@ -143,6 +114,20 @@ std::string to_utf8(uint32_t mark) {
   return text;
 }
 
+// All variables, and which of them the engine itself wrote. What is in no template's reach has a name that none can spell.
+Json context_json(const Json& client, const std::vector<std::pair<std::string, std::string>>& own,
+                  const std::string& mark) {
+  Json context = client;
+  Json own_names = Json::array();
+  for (const auto& [name, piece] : own) {
+    if (client.contains(name)) continue;
+    context[name] = piece;
+    own_names.push_back(name);
+  }
+  context["client texts"] = {{"mark", mark}, {"own", std::move(own_names)}};
+  return context;
+}
+
 // The last message's content with a mark behind it, so that its end can be found in the rendered text.
 Expected<void> mark_end(Json& messages, uint32_t mark) {
   Json& content = messages.back()["content"];
@@ -163,12 +148,8 @@ Expected<std::string_view> up_to_end(std::string_view text, uint32_t mark) {
 
 }  // namespace
 
-void ChatTemplate::Free::operator()(candor_template* handle) const {
-  candor_template_free(handle);
-}
-
-ChatTemplate::ChatTemplate(candor_template* handle, std::string_view source, const Tokenizer& tokenizer)
-    : handle_(handle), source_(source), guard_(tokenizer) {
+ChatTemplate::ChatTemplate(sandbox::SharedAsset source, const Tokenizer& tokenizer, sandbox::HelperPool& helpers)
+    : helpers_(&helpers), source_(std::move(source)), guard_(tokenizer) {
   const SpecialTokens& special = tokenizer.special();
   const auto note = [&](const char* name, TokenId id) {
     if (id != kNoToken) special_pieces_.emplace_back(name, to_valid_utf8(tokenizer.piece(id)));
@@ -179,18 +160,20 @@ ChatTemplate::ChatTemplate(candor_template* handle, std::string_view source, con
   note("pad_token", special.pad);
 }
 
-Expected<ChatTemplate> ChatTemplate::compile(std::string_view source, const Tokenizer& tokenizer) {
-  candor_template* handle = nullptr;
-  BridgeError error;
-  if (candor_template_compile(as_bytes(source), &handle, &error) != CANDOR_OK) return fail(to_error(error));
-  return ChatTemplate(handle, source, tokenizer);
+Expected<ChatTemplate> ChatTemplate::compile(std::string_view source, const Tokenizer& tokenizer,
+                                             sandbox::HelperPool& helpers) {
+  const auto asset = std::make_shared<const sandbox::HelperAsset>(
+      sandbox::HelperAsset{.kind = sandbox::HelperAsset::Kind::kTemplate, .bytes = std::string(source)});
+  const auto reply = helpers.compile_template(asset);
+  if (reply && reply->status != HelperStatus::kOk) return fail(to_error(*reply));
+  return ChatTemplate(asset, tokenizer, helpers);
 }
 
 Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messages,
                                               const RenderOptions& options) const {
   if (messages.empty()) return fail(ErrorKind::kInvalidInput, "messages: empty; at least one is needed");
   CANDOR_ASSIGN(const Json client, client_variables(messages, options));
-  std::vector<std::string_view> texts = {source_};
+  std::vector<std::string_view> texts = {source_->bytes};
   for (const auto& [name, piece] : special_pieces_) texts.push_back(piece);
   collect_strings(client, texts);
   const uint32_t mark = choose_mark(texts);
@@ -199,34 +182,29 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
   const uint32_t end = options.continue_final ? choose_mark(texts) : mark;  // of the last message's content
   if (mark == 0 || end == 0)
     return fail(ErrorKind::kInvalidInput, "messages: they hold every private-use character of Unicode");
-  Json context = Json::object();
-  for (const auto& [name, piece] : special_pieces_) context[name] = piece;
-  for (auto it = client.begin(); it != client.end(); ++it) context[it.key()] = with_marks(it.value(), guard_, mark);
+  Json context = context_json(client, special_pieces_, mark_text);
   if (options.continue_final) CANDOR_TRY(mark_end(context["messages"], end));
   context["add_generation_prompt"] = options.add_generation_prompt && !options.continue_final;
   const std::string json = context.dump();
-  candor_text rendered{};
-  BridgeError error;
-  const candor_status status =
-      candor_template_render(handle_.get(), as_bytes(json), options.now_seconds, &rendered, &error);
-  if (status != CANDOR_OK) {
-    Error failure = to_error(error);
-    failure.message = without_marks(without_marks(failure.message, mark).text, end).text;
+  const auto rendered = text_of(helpers_->render(source_, json, options.now_seconds));
+  if (!rendered) {
+    Error failure = rendered.error();
+    failure.message = without_mark(failure.message, end);
     return fail(std::move(failure));
   }
-  const std::string text(rendered.data, rendered.size);
-  candor_text_free(&rendered);
+  const std::string& text = *rendered;
   std::string_view shown = text;
   if (options.continue_final) {
     CANDOR_ASSIGN(shown, up_to_end(text, end));
   }
-  UnmarkedText plain = without_marks(shown, mark);
+  GuardedText plain = guard_.read(options.continue_final ? without_mark(shown, end) : shown, mark);
   return RenderedPrompt{std::move(plain.text), std::move(plain.breaks)};
 }
 
-std::vector<TokenId> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt) {
-  std::vector<TokenId> tokens =
-      tokenizer.encode(prompt.text, {.add_special = false, .parse_special = true, .breaks = prompt.breaks});
+Expected<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt) {
+  CANDOR_ASSIGN(std::vector<TokenId> tokens, tokenizer.encode(prompt.text, {.add_special = false,
+                                                                            .parse_special = true,
+                                                                            .breaks = prompt.breaks}));
   const SpecialTokens& special = tokenizer.special();
   const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
   if (special.add_bos && !has_bos) tokens.insert(tokens.begin(), special.bos);

@@ -2,11 +2,13 @@
 // A model's chat template (Jinja): messages become the prompt that the model was trained on. The text that a client
 // wrote stays text: a control token typed in a message never becomes that token, although the template's own do.
 //
-// How: before rendering, every place in a client's string where a control token begins (or might begin and be completed
-// by what follows) gets a private-use character behind its first character, one that occurs nowhere else. It travels
-// through the template; afterwards it is removed and its places are the prompt's `breaks`. Strings without such places
-// are rendered as they are, and the prompt is then tokenised exactly as encode(text, parse_special) does.
-// Templates are immutable: any thread may render. They come from the model file, never from a client.
+// How: the engine of the templates knows of every character of the prompt whether a client wrote it, whatever the template
+// does with it: a template may search and split a content by its own markers (`content.split('</think>')`), and renders
+// what it would render elsewhere. Where a control token in the prompt has a byte of a client in it, a break keeps it text:
+// also where one begins in the template's words and a client's complete it. Well-known roles ("user") count as the
+// template's words. A prompt without such places is tokenised exactly as encode(text, parse_special) does.
+// Templates are immutable: any thread may render. They come from the model file, never from a client, and run in a helper
+// process: one that takes too much time or memory is an error of the call that it was rendered for.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +20,9 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "sandbox/helper_pool.h"
 #include "text/chat/control_guard.h"
 #include "text/tokenizer/tokenizer.h"
-
-struct candor_template;
 
 namespace candor::text {
 
@@ -49,28 +50,26 @@ struct RenderedPrompt {
 class ChatTemplate {
  public:
   // A template that does not compile is an error of its own: the model stays usable without messages.
-  static Expected<ChatTemplate> compile(std::string_view source, const Tokenizer& tokenizer);
+  // Where no helper can be had, that is left for render() to say. The helpers are borrowed and outlive the template.
+  static Expected<ChatTemplate> compile(std::string_view source, const Tokenizer& tokenizer,
+                                        sandbox::HelperPool& helpers);
 
-  // kInvalidInput: what the messages lack, or the words that the template gives to raise_exception. kUnsupported: a
-  // fault of the template itself, with its line.
+  // kInvalidInput: what the messages lack, the words that the template gives to raise_exception, or a limit on its work.
+  // kUnsupported: a fault of the template itself, with its line. Others: as HelperPool has them.
   Expected<RenderedPrompt> render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
 
  private:
-  struct Free {
-    void operator()(candor_template* handle) const;
-  };
+  ChatTemplate(sandbox::SharedAsset source, const Tokenizer& tokenizer, sandbox::HelperPool& helpers);
 
-  ChatTemplate(candor_template* handle, std::string_view source, const Tokenizer& tokenizer);
-
-  std::unique_ptr<candor_template, Free> handle_;
-  std::string source_;
+  sandbox::HelperPool* helpers_;
+  sandbox::SharedAsset source_;
   ControlGuard guard_;
   std::vector<std::pair<std::string, std::string>>
       special_pieces_;  // "bos_token" and the like, as the template knows them
 };
 
 // The prompt's ids. Where the model's rules add a beginning token, there is exactly one, whether the template writes it
-// or not.
-std::vector<TokenId> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt);
+// or not. Fails where the vocabulary has no token for a byte of it.
+Expected<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt);
 
 }  // namespace candor::text

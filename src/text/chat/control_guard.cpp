@@ -44,6 +44,10 @@ void note_marks(std::string_view text, std::vector<bool>& used) {
   }
 }
 
+void note_break(std::vector<size_t>& breaks, size_t at) {
+  if (breaks.empty() || breaks.back() < at) breaks.push_back(at);
+}
+
 }  // namespace
 
 ControlGuard::ControlGuard(const Tokenizer& tokenizer) {
@@ -54,51 +58,57 @@ ControlGuard::ControlGuard(const Tokenizer& tokenizer) {
     const size_t node = static_cast<size_t>(trie_.insert(piece));
     is_token_.resize(static_cast<size_t>(trie_.n_nodes()), false);
     is_token_[node] = true;
+    longest_ = std::max(longest_, piece.size());
   }
 }
 
-ControlGuard::Place ControlGuard::look(std::string_view text, size_t at) const {
+// Of the control tokens that begin at `at`, those that reach into the range. It is the first one that ends behind `at`.
+void ControlGuard::add_breaks(size_t at, const Range& client, GuardedText& result) const {
+  const std::string_view text = result.text;
   const size_t first = decode_utf8(text, at).length;
-  Place place = Place::kNone;
   ByteTrie::Node node = ByteTrie::kRoot;
   for (size_t end = at; end < text.size();) {
     node = trie_.child(node, text[end]);
-    if (node == ByteTrie::kNone) return place;
+    if (node == ByteTrie::kNone) return;
     ++end;
-    if (!is_token_[static_cast<size_t>(node)]) continue;
-    if (end - at <= first) return Place::kIsWhole;
-    place = Place::kBegins;
+    if (!is_token_[static_cast<size_t>(node)] || end <= client.begin) continue;
+    if (at < client.begin) return note_break(result.breaks, client.begin);
+    if (end - at <= first) note_break(result.breaks, at);
+    return note_break(result.breaks, at + first);
   }
-  return Place::kBegins;  // the text ends inside a control token, or with one
 }
 
-std::string ControlGuard::with_marks(std::string_view text, uint32_t mark) const {
-  std::string marked;
-  for (size_t at = 0; at < text.size();) {
-    const Place place = look(text, at);
-    const size_t n_bytes = decode_utf8(text, at).length;
-    if (place == Place::kIsWhole) append_utf8(marked, mark);
-    marked += text.substr(at, n_bytes);
-    if (place != Place::kNone) append_utf8(marked, mark);
-    at += n_bytes;
+GuardedText ControlGuard::read(std::string_view marked, uint32_t mark) const {
+  std::string sign;
+  append_utf8(sign, mark);
+  GuardedText result;
+  std::vector<Range> ranges;
+  bool is_client = false;
+  for (size_t at = 0; at < marked.size(); is_client = !is_client) {
+    const size_t end = std::min(marked.find(sign, at), marked.size());
+    const size_t begin = result.text.size();
+    result.text += marked.substr(at, end - at);
+    if (is_client && end > at) ranges.push_back({begin, result.text.size()});
+    at = end + (end < marked.size() ? sign.size() : 0);
   }
-  return marked;
+  size_t from = 0;
+  for (const Range& range : ranges) {
+    from = std::max(from, range.begin - std::min(range.begin, longest_));
+    for (; from < range.end; ++from) add_breaks(from, range, result);
+  }
+  return result;
 }
 
-UnmarkedText without_marks(std::string_view text, uint32_t mark) {
+std::string without_mark(std::string_view text, uint32_t mark) {
   std::string plain;
   append_utf8(plain, mark);
   const std::string escape = escape_of(mark);
-  UnmarkedText result;
+  std::string result;
   for (size_t at = 0; at < text.size();) {
     const bool is_plain = text.substr(at, plain.size()) == plain;
-    if (!is_plain && !(text[at] == '\\' && is_escape_of(text, at, escape))) {
-      result.text += text[at++];
-      continue;
-    }
-    at += is_plain ? plain.size() : escape.size();
-    if (result.breaks.empty() || result.breaks.back() != result.text.size())
-      result.breaks.push_back(result.text.size());
+    const bool is_escape = !is_plain && text[at] == '\\' && is_escape_of(text, at, escape);
+    if (!is_plain && !is_escape) result += text[at];
+    at += is_plain ? plain.size() : is_escape ? escape.size() : 1;
   }
   return result;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Finds the places in a client's string where a vocabulary's control tokens begin, marks them, and takes the marks out
-// of the rendered text again. Immutable after construction; methods may be called from any thread.
+// Finds the control tokens of a vocabulary in the parts of a prompt that a client wrote, or that a client's text completes,
+// so that they are tokenised as text. Immutable after construction; methods may be called from any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,29 +13,33 @@
 
 namespace candor::text {
 
+struct GuardedText {
+  std::string text;
+  std::vector<size_t> breaks;  // EncodeOptions::breaks
+};
+
 class ControlGuard {
  public:
   explicit ControlGuard(const Tokenizer& tokenizer);
 
-  // The string with a mark behind the first character of every control token in it, and of every beginning of one that
-  // the end of the string cuts off. A control token of one character gets a mark on both sides.
-  std::string with_marks(std::string_view text, uint32_t mark) const;
+  // In `marked`, what a client wrote stands between two marks (the last one may have no end). The text without them, and
+  // breaks such that no control token is recognised that has a byte of a client in it; all others are.
+  GuardedText read(std::string_view marked, uint32_t mark) const;
 
  private:
-  enum class Place : uint8_t { kNone, kBegins, kIsWhole };
-  Place look(std::string_view text, size_t at) const;
+  struct Range {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  void add_breaks(size_t at, const Range& client, GuardedText& result) const;
 
   ByteTrie trie_;
   std::vector<bool> is_token_;  // by node
+  size_t longest_ = 0;          // bytes of a control token
 };
 
-struct UnmarkedText {
-  std::string text;
-  std::vector<size_t> breaks;  // ascending offsets into `text` where marks stood
-};
-
-// Removes the mark wherever it stands, also as the JSON escape that a template's tojson may have made of it.
-UnmarkedText without_marks(std::string_view text, uint32_t mark);
+// Without the character, wherever it stands, also as the JSON escape that a template's tojson may have made of it.
+std::string without_mark(std::string_view text, uint32_t mark);
 
 // A private-use character that none of the texts holds, escaped or not. 0 if they hold all of them.
 uint32_t choose_mark(const std::vector<std::string_view>& texts);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "text/chat/call_json.h"
+
 namespace candor::text {
 namespace {
 
@@ -42,8 +44,8 @@ std::optional<std::string> arguments_of(const Json& call) {
     if (it == call.end()) continue;
     if (it->is_object()) return it->dump();
     if (!it->is_string()) return std::nullopt;
-    const Json inner = Json::parse(it->get<std::string>(), nullptr, false);
-    return inner.is_object() ? std::optional(inner.dump()) : std::nullopt;
+    const auto inner = read_call_json(it->get_ref<const std::string&>());
+    return inner && inner->is_object() ? std::optional(inner->dump()) : std::nullopt;
   }
   return "{}";
 }
@@ -58,9 +60,10 @@ bool add_call(const Json& call, std::vector<OutputPiece>& calls) {
 }
 
 bool read_json(std::string_view body, std::vector<OutputPiece>& calls) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_array()) return add_call(json, calls);
-  return !json.empty() && std::ranges::all_of(json, [&](const Json& call) { return add_call(call, calls); });
+  const auto json = read_call_json(body);
+  if (!json) return false;
+  if (!json->is_array()) return add_call(*json, calls);
+  return !json->empty() && std::ranges::all_of(*json, [&](const Json& call) { return add_call(call, calls); });
 }
 
 // "function<sep>NAME\n```json\n{...}\n```", or "NAME<sep>{...}" as later models write it.
@@ -70,23 +73,15 @@ bool read_deepseek(std::string_view body, std::vector<OutputPiece>& calls) {
   const size_t begin = body.find('{', separator);
   const size_t end = body.rfind('}');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return false;
-  const Json arguments = Json::parse(body.substr(begin, end - begin + 1), nullptr, false);
+  const auto arguments = read_call_json(body.substr(begin, end - begin + 1));
   std::string_view name = trimmed(body.substr(0, separator));
   if (name == "function") {
     name = body.substr(separator + kDeepSeekSeparator.size());
     name = trimmed(name.substr(0, name.find('\n')));
   }
-  if (!arguments.is_object() || name.empty()) return false;
-  calls.push_back({.kind = OutputPiece::Kind::kCall, .text = arguments.dump(), .name = std::string(name)});
+  if (!arguments || !arguments->is_object() || name.empty()) return false;
+  calls.push_back({.kind = OutputPiece::Kind::kCall, .text = arguments->dump(), .name = std::string(name)});
   return true;
-}
-
-// Length of the longest end of `text` with which `marker` could begin.
-size_t overlap(std::string_view text, std::string_view marker) {
-  for (size_t n = std::min(text.size(), marker.size() - 1); n > 0; --n) {
-    if (text.ends_with(marker.substr(0, n))) return n;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -152,15 +147,28 @@ std::span<const OutputParser::Marker> OutputParser::markers() const {
   return {};  // to the end of the output
 }
 
+void OutputParser::take(size_t n_bytes) {
+  taken_ += n_bytes;
+  searched_ = 0;
+  n_blanks_ = 0;
+}
+
+size_t OutputParser::leading_blanks() {
+  n_blanks_ = std::min(held().find_first_not_of(kBlanks, n_blanks_), held().size());
+  return n_blanks_;
+}
+
 // Llama writes a call without any marker, as the whole answer.
-bool OutputParser::may_be_bare_call() const {
-  return form_.tools == ToolForm::kLlama && is_start_ && mode_ == Mode::kText && trimmed(held_).starts_with('{');
+bool OutputParser::may_be_bare_call() {
+  if (form_.tools != ToolForm::kLlama || !is_start_ || mode_ != Mode::kText) return false;
+  const size_t n_blanks = leading_blanks();
+  return n_blanks < held().size() && held()[n_blanks] == '{';
 }
 
 // Spaces that may turn out to stand before a bare call, or between two calls.
-bool OutputParser::is_undecided(std::string_view text) const {
+bool OutputParser::is_undecided(size_t n_free) {
   const bool may_be_gap = is_after_call_ || (form_.tools == ToolForm::kLlama && is_start_);
-  return mode_ == Mode::kText && may_be_gap && trimmed(text).empty();
+  return mode_ == Mode::kText && may_be_gap && leading_blanks() >= n_free;
 }
 
 std::vector<OutputPiece> OutputParser::push(std::string_view text) {
@@ -168,7 +176,23 @@ std::vector<OutputPiece> OutputParser::push(std::string_view text) {
   held_.append(text);
   while (advance(pieces)) {
   }
+  held_.erase(0, std::exchange(taken_, 0));
   return pieces;
+}
+
+OutputParser::Search OutputParser::search() const {
+  constexpr std::string_view kFirstBytes = "<[";  // of every marker
+  const std::string_view text = held();
+  Search result;
+  for (size_t at = text.find_first_of(kFirstBytes, searched_); at < text.size();
+       at = text.find_first_of(kFirstBytes, at + 1)) {
+    const std::string_view rest = text.substr(at);
+    for (const Marker& marker : markers()) {
+      if (rest.starts_with(marker.text)) return {.marker = &marker, .at = at};
+      if (result.n_open == 0 && marker.text.starts_with(rest)) result.n_open = rest.size();
+    }
+  }
+  return result;
 }
 
 // Passes one marker; false when none is whole.
@@ -177,35 +201,19 @@ bool OutputParser::advance(std::vector<OutputPiece>& pieces) {
     mode_ = Mode::kCall;
     call_opening_.clear();
   }
-  size_t first = std::string::npos;
-  const Marker* found = nullptr;
-  size_t n_kept = 0;
-  for (const Marker& marker : markers()) {
-    const size_t at = held_.find(marker.text, searched_);
-    if (at < first) {
-      first = at;
-      found = &marker;
-    }
-    n_kept = std::max(n_kept, overlap(held_, marker.text));
-  }
-  if (found != nullptr) {
-    const std::string before = held_.substr(0, first);
-    held_.erase(0, first + found->text.size());
-    searched_ = 0;
-    enter(*found, before, pieces);
+  const Search found = search();
+  if (found.marker != nullptr) {
+    const std::string_view before = held().substr(0, found.at);
+    enter(*found.marker, before, pieces);
+    take(found.at + found.marker->text.size());
     return true;
   }
-  const size_t n_free = held_.size() - n_kept;
-  if (mode_ == Mode::kText || mode_ == Mode::kReasoning) {
-    const std::string_view free = std::string_view(held_).substr(0, n_free);
-    searched_ = n_free;
-    if (is_undecided(free)) return false;
-    emit(free, pieces);
-    held_.erase(0, n_free);
-    searched_ = 0;
-  } else {
-    searched_ = n_free;
-  }
+  const size_t n_free = held().size() - found.n_open;
+  searched_ = n_free;
+  if (mode_ != Mode::kText && mode_ != Mode::kReasoning) return false;
+  if (is_undecided(n_free)) return false;
+  emit(held().substr(0, n_free), pieces);
+  take(n_free);
   return false;
 }
 
@@ -250,9 +258,9 @@ void OutputParser::emit(std::string_view text, std::vector<OutputPiece>& pieces)
 bool OutputParser::read_calls(std::string_view body, std::vector<OutputPiece>& pieces) const {
   if (form_.tools == ToolForm::kDeepSeek) return read_deepseek(body, pieces);
   if (form_.tools != ToolForm::kGptOss) return read_json(trimmed(body), pieces);
-  const Json arguments = Json::parse(body, nullptr, false);
-  if (!arguments.is_object() || call_name_.empty()) return false;
-  pieces.push_back({.kind = OutputPiece::Kind::kCall, .text = arguments.dump(), .name = call_name_});
+  const auto arguments = read_call_json(body);
+  if (!arguments || !arguments->is_object() || call_name_.empty()) return false;
+  pieces.push_back({.kind = OutputPiece::Kind::kCall, .text = arguments->dump(), .name = call_name_});
   return true;
 }
 
@@ -271,6 +279,7 @@ void OutputParser::close_call(std::string_view body, std::vector<OutputPiece>& p
 std::vector<OutputPiece> OutputParser::finish() {
   std::vector<OutputPiece> pieces;
   const std::string rest = std::exchange(held_, {});
+  take(0);
   if (mode_ == Mode::kCall) {
     close_call(rest, pieces);
   } else if (mode_ != Mode::kHeader && !(is_after_call_ && trimmed(rest).empty())) {

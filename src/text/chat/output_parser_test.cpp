@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "text/chat/call_json.h"
+
 namespace candor::text {
 namespace {
 
@@ -110,6 +112,51 @@ TEST(output_parser, a_million_beginnings_of_markers_take_linear_time) {
     for (const OutputPiece& piece : parser.push("<")) n_bytes += piece.text.size();
   }
   EXPECT_GE(n_bytes, 999'000u);
+}
+
+TEST(output_parser, calls_nested_deeper_than_the_limit_come_back_as_text) {
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto arguments = [&](size_t depth) { return "{\"a\":" + nested(depth - 1) + "}"; };
+  const auto hermes = [&](const std::string& inner) { return "{\"name\": \"f\", \"arguments\": " + inner + "}"; };
+  const OutputForm form{.tools = ToolForm::kHermes};
+  const std::string shallow = arguments(kMaxCallDepth - 1);
+  EXPECT_EQ(parse("<tool_call>" + hermes(shallow) + "</tool_call>", form, 1000), (Pieces{call("f", shallow)}));
+  for (const size_t depth : {kMaxCallDepth, size_t{120'000}, size_t{1'000'000}}) {
+    const std::string deep = "<tool_call>" + hermes(arguments(depth));
+    EXPECT_EQ(parse(deep + "</tool_call>", form, 4096), (Pieces{content(deep)})) << depth;
+    EXPECT_EQ(parse(arguments(depth), {.tools = ToolForm::kLlama}, 4096), (Pieces{content(arguments(depth))}));
+  }
+  const std::string deep = arguments(1'000'000);
+  const std::string harmony = "<|channel|>commentary to=functions.f<|message|>" + deep;
+  EXPECT_EQ(parse(harmony + "<|call|>", {.tools = ToolForm::kGptOss}, 4096).back().kind, Kind::kContent);
+  EXPECT_EQ(parse("[TOOL_CALLS][" + deep, {.tools = ToolForm::kMistral}, 4096).back().kind, Kind::kContent);
+  const std::string bar = "\xef\xbd\x9c", low = "\xe2\x96\x81";
+  const std::string deepseek = "<" + bar + "tool" + low + "call" + low + "begin" + bar + ">f<" + bar + "tool" + low +
+                               "sep" + bar + ">" + deep;
+  EXPECT_EQ(parse(deepseek, {.tools = ToolForm::kDeepSeek}, 4096).back().kind, Kind::kContent);
+  std::string quoted = hermes("\"");
+  quoted.insert(quoted.size() - 1, "[[[[[[" + std::string(500'000, '[') + "\"");
+  EXPECT_EQ(parse("<tool_call>" + quoted, form, 4096).back().kind, Kind::kContent);
+}
+
+TEST(output_parser, of_a_key_that_stands_twice_the_last_value_counts) {
+  expect_pieces("{\"name\": \"e\", \"parameters\": {\"x\": 1, \"y\": 2, \"x\": 3}, \"name\": \"f\"}",
+                {.tools = ToolForm::kLlama}, {call("f", "{\"x\":3,\"y\":2}")});
+}
+
+// Each of these takes minutes where what is held back is looked at anew for each push, marker or key.
+TEST(output_parser, what_is_held_back_is_looked_at_once) {
+  OutputParser spaces({.tools = ToolForm::kLlama});
+  for (int i = 0; i < 1'000'000; ++i) EXPECT_TRUE(spaces.push(" ").empty());
+  EXPECT_EQ(spaces.finish().front().text.size(), 1'000'000u);
+
+  std::string marks;
+  for (int i = 0; i < 300'000; ++i) marks += "<|end|>";
+  EXPECT_TRUE(parse(marks, {.tools = ToolForm::kGptOss}, marks.size()).empty());
+
+  std::string keys = "{\"name\":\"f\",\"parameters\":{\"k\":0";
+  for (int i = 0; i < 300'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_EQ(parse(keys + "}}", {.tools = ToolForm::kLlama}, 1).front().name, "f");
 }
 
 }  // namespace

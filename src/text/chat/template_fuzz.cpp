@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "fuzz/fuzz_budget.h"
 #include "text/chat/chat_template.h"
 #include "text/small_vocabularies.h"
 
@@ -23,6 +24,11 @@ const Tokenizer& small_tokenizer() {
   return *tokenizer;
 }
 
+candor::sandbox::HelperPool& helpers() {
+  static candor::sandbox::HelperPool pool;
+  return pool;
+}
+
 std::string_view take_field(std::string_view& rest) {
   const size_t end = std::min(rest.find('\0'), rest.size());
   const std::string_view field = rest.substr(0, end);
@@ -34,11 +40,12 @@ std::string_view take_field(std::string_view& rest) {
 void check_typed_text(const ChatMessage& message) {
   static const auto compiled = ChatTemplate::compile(
       "{{ messages[0].content }} {{ messages[0] | tojson }} {% for p in messages[0].content %}{{ p.text }}{% endfor %}",
-      small_tokenizer());
+      small_tokenizer(), helpers());
   CANDOR_CHECK(compiled.has_value());
   const auto prompt = compiled->render({&message, 1}, {});
   if (!prompt) return;
-  for (const candor::TokenId id : candor::text::tokenize_prompt(small_tokenizer(), *prompt)) {
+  const auto encoded = candor::text::tokenize_prompt(small_tokenizer(), *prompt);
+  for (const candor::TokenId id : *encoded) {
     CANDOR_CHECK(small_tokenizer().kind(id) != candor::text::TokenKind::kControl);
   }
 }
@@ -46,14 +53,16 @@ void check_typed_text(const ChatMessage& message) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  small_tokenizer();
+  const candor::testing::FuzzBudget budget(size);
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   const std::string_view source = take_field(rest);
   const std::string content(take_field(rest));
   const ChatMessage message = {"user", content, std::string(rest)};
   check_typed_text(message);
-  const auto compiled = ChatTemplate::compile(source, small_tokenizer());
+  const auto compiled = ChatTemplate::compile(source, small_tokenizer(), helpers());
   if (!compiled) return 0;
   const auto prompt = compiled->render({&message, 1}, {});
-  if (prompt) candor::text::tokenize_prompt(small_tokenizer(), *prompt);
+  if (prompt) CANDOR_CHECK(candor::text::tokenize_prompt(small_tokenizer(), *prompt).has_value());
   return 0;
 }

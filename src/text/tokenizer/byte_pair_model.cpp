@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_piece.h"
@@ -50,25 +52,39 @@ Expected<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile&
   }
   BytePairModel model(*pre, merges->size());
   CANDOR_TRY(model.read_byte_tokens(vocabulary));
+  CANDOR_TRY(model.read_unknown(file, vocabulary));
   CANDOR_TRY(model.read_merges(*merges, vocabulary));
   model.read_bytes(vocabulary);
   return model;
 }
 
 Expected<void> BytePairModel::read_byte_tokens(const Vocabulary& vocabulary) {
+  byte_tokens_.fill(kNoToken);
   for (size_t byte = 0; byte < byte_tokens_.size(); ++byte) {
     std::string name;
     append_utf8(name, byte_alphabet()[byte]);
     const std::optional<TokenId> id = vocabulary.find(name);
-    if (!id || vocabulary.kind(*id) == TokenKind::kControl) {
-      return fail(
-          ErrorKind::kInvalidInput,
-          fmt::format("tokenizer.ggml.tokens: no token \"{}\" for byte 0x{:02X}; a byte-level BPE vocabulary needs "
-                      "all 256",
-                      name, byte));
-    }
-    byte_tokens_[byte] = *id;
+    if (id && vocabulary.kind(*id) != TokenKind::kControl) byte_tokens_[byte] = *id;
   }
+  const bool has_any = std::ranges::any_of(byte_tokens_, [](TokenId id) { return id != kNoToken; });
+  if (has_any) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "tokenizer.ggml.tokens: no token for any of the 256 bytes, so that this is no byte-level BPE vocabulary; "
+              "convert the model again");
+}
+
+Expected<void> BytePairModel::read_unknown(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+  constexpr std::string_view kUnknownKey = "tokenizer.candor.unknown_byte_id";
+  CANDOR_ASSIGN(const std::optional<int64_t> id, formats::meta_int(file, kUnknownKey));
+  CANDOR_ASSIGN(const std::optional<bool> fuses, formats::meta_bool(file, "tokenizer.candor.fuse_unknown"));
+  fuses_unknown_ = fuses.value_or(false);
+  if (!id) return {};
+  if (*id < 0 || *id >= vocabulary.size()) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: {}, expected a token id from 0 to {}; convert the model again", kUnknownKey, *id,
+                            vocabulary.size() - 1));
+  }
+  unknown_ = static_cast<TokenId>(*id);
   return {};
 }
 
@@ -125,7 +141,21 @@ void BytePairModel::read_bytes(const Vocabulary& vocabulary) {
   }
 }
 
-void BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) const {
+Missing BytePairModel::append_bytes(std::string_view bytes, std::vector<TokenId>& word) const {
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const TokenId token = byte_tokens_[static_cast<uint8_t>(bytes[at])];
+    if (token != kNoToken) {
+      word.push_back(token);
+    } else if (unknown_ == kNoToken) {
+      return missing_byte_at(bytes, at);
+    } else if (!fuses_unknown_ || word.empty() || word.back() != unknown_) {
+      word.push_back(unknown_);
+    }
+  }
+  return {};
+}
+
+Missing BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) const {
   std::vector<TokenId> word;
   size_t begin = 0;
   for (const size_t n_bytes : split_words(*pre_->rule, text)) {
@@ -138,10 +168,11 @@ void BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) con
       }
     }
     word.clear();
-    for (const char byte : bytes) word.push_back(byte_tokens_[static_cast<uint8_t>(byte)]);
+    if (Missing missing = append_bytes(bytes, word)) return missing;
     merges_.merge(word);
     out.insert(out.end(), word.begin(), word.end());
   }
+  return {};
 }
 
 }  // namespace candor::text

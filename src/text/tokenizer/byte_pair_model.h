@@ -1,6 +1,9 @@
 #pragma once
 // tokenizer.ggml.model "gpt2": text is cut into words by the vocabulary's rule, a word starts as its bytes, and merges
-// join them. Any bytes are encoded without loss, valid UTF-8 or not. Immutable; methods may be called from any thread.
+// join them. Any bytes that have tokens are encoded without loss, valid UTF-8 or not. Vocabularies learnt from text
+// lack tokens for bytes that it did not hold: a text with one of those is not encoded, unless the file names a token
+// that stands for such bytes ("tokenizer.candor.unknown_byte_id", one for each, or with "tokenizer.candor.fuse_unknown"
+// one for all neighbours in a word). Immutable; methods may be called from any thread.
 //
 // A byte of the alphabet whose only token is marked user-defined (DeepSeek Coder: the thirteen bytes that UTF-8 never
 // uses) is that byte, not the Latin letter that its name looks like.
@@ -14,6 +17,7 @@
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "text/tokenizer/merge_table.h"
+#include "text/tokenizer/missing_byte.h"
 #include "text/tokenizer/split_rule.h"
 #include "text/tokenizer/vocabulary.h"
 
@@ -24,7 +28,7 @@ class BytePairModel {
   static Expected<BytePairModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   const PreTokenizer& pre_tokenizer() const { return *pre_; }
-  void encode(std::string_view text, std::vector<TokenId>& out) const;
+  Missing encode(std::string_view text, std::vector<TokenId>& out) const;
   // The bytes that the token stands for.
   const StringArena& bytes() const { return bytes_; }
   // Does the text hold this token as it is written there?
@@ -33,11 +37,15 @@ class BytePairModel {
  private:
   BytePairModel(const PreTokenizer& pre, size_t n_merges) : pre_(&pre), merges_(n_merges) {}
   Expected<void> read_byte_tokens(const Vocabulary& vocabulary);
+  Expected<void> read_unknown(const formats::ModelFile& file, const Vocabulary& vocabulary);
+  Missing append_bytes(std::string_view bytes, std::vector<TokenId>& word) const;
   Expected<void> read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary);
   void read_bytes(const Vocabulary& vocabulary);
 
   const PreTokenizer* pre_;
-  std::array<TokenId, 256> byte_tokens_{};
+  std::array<TokenId, 256> byte_tokens_{};  // kNoToken: none
+  TokenId unknown_ = kNoToken;              // stands for those bytes
+  bool fuses_unknown_ = false;
   MergeTable merges_;
   StringArena bytes_;     // by id
   StringIndex words_{0};  // ordinary tokens by their bytes; filled where whole pieces come first

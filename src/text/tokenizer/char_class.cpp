@@ -4,13 +4,21 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 
 #include "base/utf8.h"
 #include "text/tokenizer/code_point_ranges.h"
+#include "text/tokenizer/later_categories.h"
 
 namespace candor::text {
 namespace {
+
+uint32_t later_category(uint32_t c) {
+  const auto* after = std::ranges::upper_bound(kLaterCategories, c, {}, &CategoryRange::first);
+  const bool is_known = after != kLaterCategories.begin() && c <= std::prev(after)->last;
+  return is_known ? std::prev(after)->flags : kNoCategory;
+}
 
 uint32_t category_flags(uint32_t code_point) {
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
@@ -49,8 +57,21 @@ uint32_t category_flags(uint32_t code_point) {
     case UTF8PROC_CATEGORY_SO:
       return kSymbol;
     default:
-      return kNoCategory;
+      return later_category(code_point);
   }
+}
+
+// The letters in circles and squares are symbols to which Unicode gives the property Alphabetic; the superscript digits
+// and the fractions of Latin-1 are what Oniguruma's \w has beyond it.
+bool is_word_symbol(uint32_t c) {
+  constexpr std::array<CodePointRange, 7> kRanges = {{{0xB2, 0xB3},
+                                                      {0xB9, 0xB9},
+                                                      {0xBC, 0xBE},
+                                                      {0x24B6, 0x24E9},
+                                                      {0x1F130, 0x1F149},
+                                                      {0x1F150, 0x1F169},
+                                                      {0x1F170, 0x1F189}}};
+  return contains(kRanges, c);
 }
 
 bool is_white_space(uint32_t c) {
@@ -81,6 +102,7 @@ uint32_t basic_flags(uint32_t c) {
   uint32_t flags = category_flags(c) | kAny;
   if (is_white_space(c)) flags |= kSpace;
   if (is_word_stop(c)) flags |= kWordStop;
+  if (c >= 0x80 && is_word_symbol(c)) flags |= kWordChar;
   if (c < 0x80) flags |= ascii_flags(c);
   return flags;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Code points as sets of properties, so that the rules that cut text into words are data: a class of characters is a
-// pair of bit masks. General categories are those of utf8proc (Unicode 15); space is Unicode's White_Space.
+// pair of bit masks. General categories are those of Unicode 16: utf8proc's (Unicode 15) and what came later; space is
+// Unicode's White_Space.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,7 @@ enum CharFlag : uint32_t {
   kMathPunctuation = 1u << 18,   // $ + < = > ^ ~ |
   kBacktick = 1u << 19,
   kWordStop = 1u << 20,  // ( ) | and the commas and full stops that the BLOOM rule lists
-  kWordChar = 1u << 21,  // what \w matches: letters, marks, digits, letter numbers, connectors
+  kWordChar = 1u << 21,  // what Oniguruma's \w matches: letters, marks, digits, connectors, and some symbols
   // Scripts and sets that single vocabularies name: set only when the caller of classify() asks for them.
   kHan = 1u << 22,
   kIdeographKana = 1u << 23,    // U+4E00-9FA5, hiragana, katakana (DeepSeek V3)

@@ -82,38 +82,38 @@ std::optional<std::string_view> Charsmap::replacement(std::string_view key) cons
   return std::nullopt;
 }
 
-void Charsmap::append(std::string_view cluster, std::string& out) const {
+void Charsmap::append(std::string_view cluster, size_t max_bytes, std::string& out) const {
   if (cluster.size() < kShortCluster) {
     if (const auto text = replacement(cluster)) {
       out += *text;
       return;
     }
   }
-  for (size_t at = 0; at < cluster.size();) {
+  for (size_t at = 0; at < cluster.size() && out.size() <= max_bytes;) {
     const std::string_view character = cluster.substr(at, decode_utf8(cluster, at).length);
     out += replacement(character).value_or(character);
     at += character.size();
   }
 }
 
-std::string Charsmap::apply(std::string_view text) const {
+std::string Charsmap::apply(std::string_view text, size_t max_bytes) const {
   std::string out;
   out.reserve(text.size());
   utf8proc_int32_t state = 0;
   size_t begin = 0;
   uint32_t previous = 0;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && out.size() <= max_bytes;) {
     const CodePoint point = decode_utf8(text, at);
     const bool breaks = at != 0 && utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
                                                                     static_cast<utf8proc_int32_t>(point.value), &state);
     if (breaks) {
-      append(text.substr(begin, at - begin), out);
+      append(text.substr(begin, at - begin), max_bytes, out);
       begin = at;
     }
     previous = point.value;
     at += point.length;
   }
-  if (begin < text.size()) append(text.substr(begin), out);
+  if (out.size() <= max_bytes) append(text.substr(begin), max_bytes, out);
   return out;
 }
 

@@ -18,12 +18,12 @@ class Charsmap {
   // Nothing where the bytes are no map, or the text is no base64.
   static std::optional<Charsmap> from_base64(std::string_view text);
 
-  // REQUIRES: valid UTF-8.
-  std::string apply(std::string_view text) const;
+  // A result longer than max_bytes need not be complete. REQUIRES: valid UTF-8.
+  std::string apply(std::string_view text, size_t max_bytes) const;
 
  private:
   std::optional<std::string_view> replacement(std::string_view key) const;
-  void append(std::string_view cluster, std::string& out) const;
+  void append(std::string_view cluster, size_t max_bytes, std::string& out) const;
 
   std::vector<uint32_t> trie_;
   std::string replacements_;

@@ -4,12 +4,10 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
 #include "base/utf8.h"
 #include "text/tokenizer/char_class.h"
-#include "text/tokenizer/code_point_ranges.h"
+#include "text/tokenizer/normal_form.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace candor::text {
@@ -17,32 +15,11 @@ namespace {
 
 constexpr std::string_view kKey = "tokenizer.candor.normalizer";
 
-std::string map_segment(std::string_view text, int form) {
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t n_bytes =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &mapped, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | form));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
-  if (n_bytes < 0) return std::string(text);
-  return {reinterpret_cast<const char*>(mapped), static_cast<size_t>(n_bytes)};
-}
+using Arguments = Normalizer::Arguments;
 
-// By the tables of Unicode 9, which tokenizers are trained with: later characters stay as they are, and part the text.
-template <int form>
-std::string normal_form(std::string_view text, std::string_view, std::string_view) {
-  std::string out;
-  size_t begin = 0;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    const size_t end = at + point.length;
-    if (contains(kNormalizedLaterRanges, point.value)) {
-      out += map_segment(text.substr(begin, at - begin), form);
-      out += text.substr(at, end - at);
-      begin = end;
-    }
-    at = end;
-  }
-  return out += map_segment(text.substr(begin), form);
+template <NormalForm form>
+std::string normal_form(std::string_view text, const Arguments&) {
+  return to_normal_form(text, form);
 }
 
 // map(code point, out): appends what stands for it.
@@ -58,7 +35,7 @@ std::string map_characters(std::string_view text, const Map& map) {
   return out;
 }
 
-std::string lowercase(std::string_view text, std::string_view, std::string_view) {
+std::string lowercase(std::string_view text, const Arguments&) {
   constexpr uint32_t kDottedI = 0x130;  // the one letter whose small form is two characters
   return map_characters(text, [](uint32_t c, std::string& out) {
     if (c == kDottedI) {
@@ -76,40 +53,42 @@ bool is_space_to_nmt(uint32_t c) {
   constexpr uint32_t kSpaces[] = {0x9, 0xA, 0xC, 0xD, 0x1680, 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD};
   return (c >= 0x200B && c <= 0x200F) || std::ranges::find(kSpaces, c) != std::end(kSpaces);
 }
-std::string nmt(std::string_view text, std::string_view, std::string_view) {
+std::string nmt(std::string_view text, const Arguments&) {
   return map_characters(text, [](uint32_t c, std::string& out) {
     if (!is_dropped_by_nmt(c)) append_utf8(out, is_space_to_nmt(c) ? ' ' : c);
   });
 }
 
-std::string strip(std::string_view text, std::string_view side, std::string_view) {
+std::string strip(std::string_view text, const Arguments& arguments) {
+  const std::string_view side = arguments.first;
   if (side != "right") text.remove_prefix(white_space_prefix(text));
   if (side != "left") text.remove_suffix(white_space_suffix(text));
   return std::string(text);
 }
 
-std::string prepend(std::string_view text, std::string_view prefix, std::string_view) {
-  std::string out(text.empty() ? std::string_view() : prefix);
+std::string prepend(std::string_view text, const Arguments& arguments) {
+  std::string out(text.empty() ? std::string_view() : arguments.first);
   return out += text;
 }
 
-std::string replace(std::string_view text, std::string_view what, std::string_view by) {
+std::string replace(std::string_view text, const Arguments& arguments) {
   std::string out;
-  while (true) {
-    const size_t at = text.find(what);
+  while (out.size() <= arguments.max_bytes) {
+    const size_t at = text.find(arguments.first);
     out += text.substr(0, at);
-    if (at == std::string_view::npos) return out;
-    out += by;
-    text.remove_prefix(at + what.size());
+    if (at == std::string_view::npos) break;
+    out += arguments.second;
+    text.remove_prefix(at + arguments.first.size());
   }
+  return out;
 }
 
-std::string squeeze(std::string_view text, std::string_view by, std::string_view) {
+std::string squeeze(std::string_view text, const Arguments& arguments) {
   std::string out;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && out.size() <= arguments.max_bytes;) {
     const size_t end = std::min(text.find_first_not_of(' ', at), text.size());
     if (end >= at + 2) {
-      out += by;
+      out += arguments.first;
       at = end;
     } else {
       out += text[at++];
@@ -120,13 +99,13 @@ std::string squeeze(std::string_view text, std::string_view by, std::string_view
 
 struct NamedStep {
   std::string_view name;
-  std::string (*function)(std::string_view, std::string_view, std::string_view);
+  std::string (*function)(std::string_view, const Arguments&);
 };
 constexpr NamedStep kSteps[] = {
-    {"nfc", &normal_form<UTF8PROC_COMPOSE>},
-    {"nfd", &normal_form<UTF8PROC_DECOMPOSE>},
-    {"nfkc", &normal_form<UTF8PROC_COMPOSE | UTF8PROC_COMPAT>},
-    {"nfkd", &normal_form<UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT>},
+    {"nfc", &normal_form<NormalForm::kNfc>},
+    {"nfd", &normal_form<NormalForm::kNfd>},
+    {"nfkc", &normal_form<NormalForm::kNfkc>},
+    {"nfkd", &normal_form<NormalForm::kNfkd>},
     {"lowercase", &lowercase},
     {"nmt", &nmt},
     {"strip", &strip},
@@ -145,14 +124,18 @@ Expected<Normalizer> Normalizer::from_model_file(const formats::ModelFile& file)
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{}: {} strings, expected three a step; convert the model again", kKey, strings->size()));
   }
+  if (strings->size() > 3 * kMaxSteps) {
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: {} steps, at most {}", kKey, strings->size() / 3, kMaxSteps));
+  }
   for (size_t i = 0; i < strings->size(); i += 3) {
     const std::string_view name = (*strings)[i];
     Step step{nullptr, std::string((*strings)[i + 1]), std::string((*strings)[i + 2]), std::nullopt};
     const auto* known = std::ranges::find(kSteps, name, &NamedStep::name);
     if (known != std::end(kSteps)) step.function = known->function;
     if (name == "charsmap") step.charsmap = Charsmap::from_base64(step.first);
+    const bool is_long = !step.charsmap && std::max(step.first.size(), step.second.size()) > kMaxArgumentBytes;
     const bool is_bad = (step.function == nullptr && !step.charsmap) || (name == "replace" && step.first.empty());
-    if (is_bad) {
+    if (is_bad || is_long) {
       return fail(ErrorKind::kUnsupported, fmt::format("{}[{}]: step {} is not known, or its arguments are no good",
                                                        kKey, i, quoted_piece(name)));
     }
@@ -161,12 +144,21 @@ Expected<Normalizer> Normalizer::from_model_file(const formats::ModelFile& file)
   return normalizer;
 }
 
-std::string Normalizer::apply(std::string_view text) const {
+Expected<std::string> Normalizer::apply(std::string_view text, size_t& budget) const {
   std::string result(text);
-  if (first_invalid_utf8(text) != text.size()) return result;
+  const bool is_utf8 = first_invalid_utf8(text) == text.size();
   for (const Step& step : steps_) {
-    result = step.charsmap ? step.charsmap->apply(result) : step.function(result, step.first, step.second);
+    if (!is_utf8 || result.size() > budget) break;
+    result = step.charsmap ? step.charsmap->apply(result, budget)
+                           : step.function(result, {step.first, step.second, budget});
   }
+  if (result.size() > budget) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: the model's normaliser makes the text more than {} times as long; the model file is "
+                            "at fault",
+                            kKey, kMaxGrowth));
+  }
+  budget -= result.size();
   return result;
 }
 

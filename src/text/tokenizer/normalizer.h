@@ -7,7 +7,8 @@
 //   prepend                 what is put before a text that is not empty
 //   replace                 what, and by what;  squeeze: each run of spaces longer than one, by what
 //   charsmap                SentencePiece's compiled rules in base64
-// Text that is no valid UTF-8 stays as it is. Immutable; any thread.
+// Text that is no valid UTF-8 stays as it is. What the steps make of a text is bounded, so that no file can make memory
+// of a short one: kMaxGrowth times its bytes and kGrowthFloor more. Immutable; any thread.
 
 #include <optional>
 #include <string>
@@ -24,11 +25,26 @@ class Normalizer {
  public:
   static Expected<Normalizer> from_model_file(const formats::ModelFile& file);
 
+  // Bytes that may come of a text with all that stands between its special tokens.
+  static constexpr size_t budget_of(std::string_view text) { return kMaxGrowth * text.size() + kGrowthFloor; }
+  static constexpr size_t kMaxGrowth = 16;  // a compatible decomposition has 11 times the bytes at most
+  static constexpr size_t kGrowthFloor = 65536;
+  static constexpr size_t kMaxSteps = 64;
+  static constexpr size_t kMaxArgumentBytes = 1024;  // not of a charsmap
+
   bool is_empty() const { return steps_.empty(); }
-  std::string apply(std::string_view text) const;
+  // Takes the bytes of the result from the budget.
+  Expected<std::string> apply(std::string_view text, size_t& budget) const;
+
+  // Of a step; max_bytes: a result that is longer need not be complete.
+  struct Arguments {
+    std::string_view first;
+    std::string_view second;
+    size_t max_bytes = 0;
+  };
 
  private:
-  using Function = std::string (*)(std::string_view text, std::string_view first, std::string_view second);
+  using Function = std::string (*)(std::string_view text, const Arguments& arguments);
   struct Step {
     Function function = nullptr;
     std::string first;

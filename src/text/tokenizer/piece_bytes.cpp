@@ -2,13 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "text/tokenizer/byte_piece.h"
 #include "text/tokenizer/space_rules.h"
 
 namespace candor::text {
 
-Expected<PieceBytes> PieceBytes::read(const Vocabulary& vocabulary) {
+Expected<void> check_piece_lengths(const Vocabulary& vocabulary) {
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.kind(id) == TokenKind::kUnused || vocabulary.piece(id).size() <= kMaxPieceBytes) continue;
+    return fail(ErrorKind::kUnsupported, fmt::format("tokenizer.ggml.tokens[{}]: a piece of {} bytes, at most {}", id,
+                                                     vocabulary.piece(id).size(), kMaxPieceBytes));
+  }
+  return {};
+}
+
+Expected<PieceBytes> PieceBytes::read(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+  CANDOR_TRY(check_piece_lengths(vocabulary));
   PieceBytes pieces;
+  CANDOR_ASSIGN(const auto is_text, formats::meta_bool(file, "tokenizer.candor.unknown_is_text"));
+  CANDOR_ASSIGN(const auto fuses, formats::meta_bool(file, "tokenizer.candor.fuse_unknown"));
+  pieces.unknown_is_text_ = is_text.value_or(false);
+  pieces.fuses_unknown_ = fuses.value_or(true);
   CANDOR_TRY(pieces.read_byte_tokens(vocabulary));
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     const std::string_view piece = vocabulary.piece(id);
@@ -32,7 +49,6 @@ Expected<PieceBytes> PieceBytes::read(const Vocabulary& vocabulary) {
 }
 
 Expected<void> PieceBytes::read_byte_tokens(const Vocabulary& vocabulary) {
-  size_t n_found = 0;
   byte_tokens_.fill(kNoToken);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.kind(id) == TokenKind::kUnknown && unknown_ == kNoToken) unknown_ = id;
@@ -43,28 +59,23 @@ Expected<void> PieceBytes::read_byte_tokens(const Vocabulary& vocabulary) {
                   fmt::format("tokenizer.ggml.tokens[{}]: byte token {}, expected <0x00> to <0xFF>", id,
                               quoted_piece(vocabulary.piece(id))));
     }
-    TokenId& slot = byte_tokens_[static_cast<uint8_t>(*byte)];
-    if (slot == kNoToken) ++n_found;
-    slot = id;
-  }
-  has_byte_tokens_ = n_found == byte_tokens_.size();
-  if (n_found != 0 && !has_byte_tokens_) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("tokenizer.ggml.tokens: {} of 256 byte tokens; expected all or none", n_found));
-  }
-  if (n_found == 0 && unknown_ == kNoToken) {
-    return fail(ErrorKind::kInvalidInput,
-                "tokenizer.ggml.tokens: neither byte tokens nor an unknown token, so that some text has no tokens");
+    byte_tokens_[static_cast<uint8_t>(*byte)] = id;
   }
   return {};
 }
 
-void PieceBytes::append_unknown(std::string_view text, std::vector<TokenId>& out) const {
-  if (!has_byte_tokens_) {
-    out.push_back(unknown_);
-    return;
+Missing PieceBytes::append_unknown(std::string_view text, std::vector<TokenId>& out) const {
+  const auto token_of = [this](char byte) { return byte_tokens_[static_cast<uint8_t>(byte)]; };
+  const auto absent = std::ranges::find(text, kNoToken, token_of);
+  if (absent == text.end()) {
+    std::ranges::transform(text, std::back_inserter(out), token_of);
+    return {};
   }
-  for (const char byte : text) out.push_back(byte_tokens_[static_cast<uint8_t>(byte)]);
+  if (unknown_ != kNoToken) {
+    out.push_back(unknown_);
+    return {};
+  }
+  return missing_byte_at(text, static_cast<size_t>(absent - text.begin()));
 }
 
 }  // namespace candor::text

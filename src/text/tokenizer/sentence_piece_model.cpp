@@ -92,21 +92,27 @@ Expected<SentencePieceModel> SentencePieceModel::from_model_file(const formats::
                 "tokenizer.ggml.scores: the key is absent; a SentencePiece vocabulary needs a score for each token");
   }
   CANDOR_ASSIGN(SpaceRules spaces, SpaceRules::from_model_file(file));
-  CANDOR_ASSIGN(PieceBytes pieces, PieceBytes::read(vocabulary));
+  CANDOR_ASSIGN(PieceBytes pieces, PieceBytes::read(file, vocabulary));
   return SentencePieceModel(std::move(spaces), std::move(pieces));
 }
 
-void SentencePieceModel::encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
-                                std::vector<TokenId>& out) const {
-  spaces_.for_each_word(text, place, [&](std::string_view word) {
+Missing SentencePieceModel::encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
+                                   std::vector<TokenId>& out) const {
+  return spaces_.for_each_word(text, place, [&](std::string_view word) -> Missing {
     const std::vector<Symbol> nodes = Merger(word, vocabulary).run();
+    const size_t n_before = out.size();
     for (size_t i = 0; i != kNoSymbol; i = nodes[i].next) {
       if (nodes[i].token != kNoToken) {
         out.push_back(nodes[i].token);
-      } else {
-        pieces_.append_unknown(word.substr(nodes[i].begin, nodes[i].n_bytes), out);
+        continue;
       }
+      const std::string_view piece = word.substr(nodes[i].begin, nodes[i].n_bytes);
+      if (Missing missing = pieces_.append_unknown(piece, out)) return missing;
+      const bool is_second =
+          out.size() >= n_before + 2 && out.back() == pieces_.unknown() && out[out.size() - 2] == out.back();
+      if (is_second && pieces_.fuses_unknown()) out.pop_back();
     }
+    return {};
   });
 }
 

@@ -23,8 +23,9 @@ class SentencePieceModel {
   static Expected<SentencePieceModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   const SpaceRules& spaces() const { return spaces_; }
-  void encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
-              std::vector<TokenId>& out) const;
+  const PieceBytes& pieces() const { return pieces_; }
+  Missing encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
+                 std::vector<TokenId>& out) const;
   // The bytes that the token stands for.
   const StringArena& bytes() const { return pieces_.bytes(); }
 

@@ -80,8 +80,7 @@ bool SpaceRules::needs_prefix(std::string_view escaped, FragmentPlace place) con
   return false;
 }
 
-void SpaceRules::for_each_word(std::string_view text, FragmentPlace place,
-                               const std::function<void(std::string_view)>& use) const {
+Missing SpaceRules::for_each_word(std::string_view text, FragmentPlace place, const Use& use) const {
   if (!splits_at_white_space_) return cut_at_marks(text, place, use);
   for (size_t at = 0; at < text.size();) {
     const size_t n_spaces = white_space_prefix(text.substr(at));
@@ -89,22 +88,24 @@ void SpaceRules::for_each_word(std::string_view text, FragmentPlace place,
     at += n_spaces;
     const size_t begin = at;
     while (at < text.size() && white_space_prefix(text.substr(at, kMaxSpaceBytes)) == 0) ++at;
-    if (at > begin) cut_at_marks(text.substr(begin, at - begin), place, use);
+    if (at > begin) {
+      if (Missing missing = cut_at_marks(text.substr(begin, at - begin), place, use)) return missing;
+    }
     place.opens_text = false;
   }
+  return {};
 }
 
-void SpaceRules::cut_at_marks(std::string_view text, FragmentPlace place,
-                              const std::function<void(std::string_view)>& use) const {
+Missing SpaceRules::cut_at_marks(std::string_view text, FragmentPlace place, const Use& use) const {
   std::string escaped = escape_spaces(text);
   if (needs_prefix(escaped, place)) escaped.insert(0, kSpaceMark);
   std::string_view rest = escaped;
   while (splits_at_marks_ && !rest.empty()) {
     const size_t end = std::min(rest.find(kSpaceMark, 1), rest.size());
-    use(rest.substr(0, end));
+    if (Missing missing = use(rest.substr(0, end))) return missing;
     rest.remove_prefix(end);
   }
-  if (!rest.empty()) use(rest);
+  return rest.empty() ? Missing() : use(rest);
 }
 
 }  // namespace candor::text

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "text/tokenizer/missing_byte.h"
 
 namespace candor::text {
 
@@ -28,9 +29,9 @@ class SpaceRules {
  public:
   static Expected<SpaceRules> from_model_file(const formats::ModelFile& file);
 
-  // Calls use(word) for each word of the text, spaces written as marks.
-  void for_each_word(std::string_view text, FragmentPlace place,
-                     const std::function<void(std::string_view)>& use) const;
+  // Calls use(word) for each word of the text, spaces written as marks, until one is not encoded.
+  using Use = std::function<Missing(std::string_view word)>;
+  Missing for_each_word(std::string_view text, FragmentPlace place, const Use& use) const;
   // Generated text loses the space before its first word.
   bool strips_space() const { return strips_space_; }
   // Marks in a token of the user's stand for marks of the text; else for spaces, as in GGUF files.
@@ -45,7 +46,7 @@ class SpaceRules {
     kFirstOnce,  // the same, at the start of the text alone
   };
   bool needs_prefix(std::string_view escaped, FragmentPlace place) const;
-  void cut_at_marks(std::string_view text, FragmentPlace place, const std::function<void(std::string_view)>& use) const;
+  Missing cut_at_marks(std::string_view text, FragmentPlace place, const Use& use) const;
 
   Prefix prefix_ = Prefix::kAfterControl;
   bool splits_at_marks_ = false;

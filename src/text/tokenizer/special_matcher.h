@@ -1,7 +1,7 @@
 #pragma once
 // Cuts a text at the tokens that are written in it as they stand: user-defined tokens always, control tokens where the
-// caller asks for them. The leftmost match wins, then the longest. Time: text bytes times the longest special piece.
-// Immutable after construction.
+// caller asks for them. The leftmost match wins, then the longest. Time: linear in the text, whatever the tokens.
+// Immutable once linked.
 
 #include <cstddef>
 #include <string>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "text/byte_trie.h"
+#include "text/string_automaton.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
@@ -30,6 +30,8 @@ class SpecialMatcher {
 
   // REQUIRES: !text.empty(). A text that was added before keeps its token.
   void add(std::string_view text, TokenId token, Rules rules);
+  // Once, behind the last token.
+  void link();
   std::vector<Fragment> split(std::string_view text, const EncodeOptions& options) const;
 
  private:
@@ -37,22 +39,20 @@ class SpecialMatcher {
     TokenId token = kNoToken;
     Rules rules;
   };
+  // Tokens of one kind, backwards: read from the end of a text, what is found at an offset begins there.
+  struct Kind {
+    StringAutomaton automaton;
+    std::vector<Entry> entries;  // by state
+    size_t longest = 0;          // bytes
+  };
   struct Match {
-    size_t length = 0;
-    TokenId token = kNoToken;
-    Rules rules = {};
+    size_t length = 0;  // 0: none
+    const Entry* entry = nullptr;
   };
-  // Where control tokens that begin at one offset must end; see EncodeOptions::breaks.
-  struct Limit {
-    bool control_allowed = false;
-    bool begins_at_break = false;
-    std::span<const size_t> breaks_after = {};  // those behind the offset
-  };
-  Match longest_at(std::string_view text, size_t at, const Limit& limit) const;
-  static bool is_allowed(const Entry& entry, size_t end, const Limit& limit);
+  class Window;
 
-  ByteTrie trie_;
-  std::vector<Entry> entries_;  // by node
+  Kind users_;
+  Kind controls_;
 };
 
 }  // namespace candor::text

@@ -2,9 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <string>
+
+#include "formats/json_text.h"
+#include "support/shared_data.h"
+#include "support/small_stack.h"
+#include "support/thread_time.h"
 
 namespace candor::text {
 namespace {
@@ -67,6 +74,24 @@ TEST(split_rule, kimi_keeps_han_apart) {
   EXPECT_EQ(words("kimi-k2", "\u4F60\u597DgetName"), (Strings{"\u4F60\u597D", "get", "Name"}));
 }
 
+// CANDOR_SPLIT_CASES names another file of cases.
+TEST(split_rule, gives_the_words_of_the_library) {
+  const char* other = std::getenv("CANDOR_SPLIT_CASES");
+  const auto path = other != nullptr ? std::filesystem::path(other)
+                                     : candor::testing::project_file("tests/text/split_cases.json");
+  const auto rules = formats::read_json_file(path, size_t{1} << 30);
+  ASSERT_TRUE(rules) << rules.error().message;
+  for (const auto& [name, cases] : rules->items()) {
+    size_t n_different = 0;
+    for (const auto& one : cases) {
+      const Strings ours = words(name, one[0].get<std::string>());
+      if (ours == one[1].get<Strings>() || ++n_different > 2) continue;
+      ADD_FAILURE() << name << ": " << one.dump(-1, ' ', true) << " ours " << nlohmann::json(ours).dump(-1, ' ', true);
+    }
+    EXPECT_EQ(n_different, 0u) << name << " of " << cases.size();
+  }
+}
+
 TEST(split_rule, every_name_covers_every_text_without_gaps) {
   std::mt19937 random(17);
   for (const PreTokenizer& pre : pre_tokenizers()) {
@@ -86,16 +111,21 @@ TEST(split_rule, names_are_sorted_and_single) {
   }
 }
 
-// Quadratic rules would take minutes here.
+// A quadratic rule takes seconds for each of these texts.
 TEST(split_rule, long_runs_of_one_kind_are_cut_in_linear_time) {
-  for (const PreTokenizer& pre : pre_tokenizers()) {
-    for (const char* unit : {" ", "\n", "a", "A", "1", ".", "\u00AA", "  a", "\u4F60"}) {
-      std::string text;
-      while (text.size() < 10000) text += unit;
-      text += "x";
-      EXPECT_FALSE(split_words(*pre.rule, text).empty());
+  candor::testing::run_on_small_stack([] {
+    for (const PreTokenizer& pre : pre_tokenizers()) {
+      if (pre.rule->name != pre.name && pre.name != "llama-bpe") continue;
+      const double begin = candor::testing::thread_seconds();
+      for (const char* unit : {" ", "\n", "a", "A", "1", ".", "\u00AA", "  a", "\u4F60", "'", "\u0301", "\xFF"}) {
+        std::string text;
+        while (text.size() < 150'000) text += unit;
+        text += "x";
+        EXPECT_FALSE(split_words(*pre.rule, text).empty());
+      }
+      EXPECT_LT(candor::testing::thread_seconds() - begin, candor::testing::kSecondsAMegabyte) << pre.name;
     }
-  }
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/utf8.h"
 #include "text/tokenizer/byte_pair_model.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/sentence_piece_model.h"
@@ -24,26 +25,39 @@ bool is_control(TokenKind kind) {
 }
 
 // As text writes a special token of a model over characters; empty where text cannot hold it.
-std::string written_piece(TokenId id, const Vocabulary& vocabulary, const SpaceRules& rules) {
+std::string written_piece(TokenId id, const Vocabulary& vocabulary, const SpaceRules& rules, const PieceBytes& pieces) {
+  if (id == pieces.unknown() && pieces.unknown_is_text()) return {};
   const bool is_text = vocabulary.kind(id) == TokenKind::kUserDefined;
   if (!is_text && !is_control(vocabulary.kind(id))) return {};
   const bool is_literal = !is_text || rules.has_literal_tokens();
   return is_literal ? std::string(vocabulary.piece(id)) : unescape_spaces(vocabulary.piece(id));
 }
 
+// from: of the plain text that holds the byte. Where a normaliser made the character, the text does not hold it.
+Error missing_error(const MissingByte& missing, std::string_view text, size_t from) {
+  const CodePoint point = decode_utf8(missing.character, 0);
+  const std::string of = point.valid ? fmt::format(" of U+{:04X}", point.value) : std::string();
+  const size_t at = text.find(missing.character, from);
+  const std::string place = at == std::string_view::npos ? "" : fmt::format(" at offset {}", at);
+  return {ErrorKind::kInvalidInput,
+          fmt::format("the text{} holds the byte 0x{:02X}{}, for which this model's vocabulary has no token; leave "
+                      "that character out",
+                      place, static_cast<uint8_t>(missing.byte), of)};
+}
+
 class SentencePieceTokenizer final {
  public:
   explicit SentencePieceTokenizer(SentencePieceModel model) : model_(std::move(model)) {}
 
-  void encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
-              std::vector<TokenId>& out) const {
-    model_.encode(text, place, vocabulary, out);
+  Missing encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
+                 std::vector<TokenId>& out) const {
+    return model_.encode(text, place, vocabulary, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "SentencePiece"; }
   bool strips_leading_space() const { return model_.spaces().strips_space(); }
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
-    return written_piece(id, vocabulary, model_.spaces());
+    return written_piece(id, vocabulary, model_.spaces(), model_.pieces());
   }
 
  private:
@@ -54,14 +68,14 @@ class UnigramTokenizer final {
  public:
   explicit UnigramTokenizer(UnigramModel model) : model_(std::move(model)) {}
 
-  void encode(std::string_view text, FragmentPlace place, const Vocabulary&, std::vector<TokenId>& out) const {
-    model_.encode(text, place, out);
+  Missing encode(std::string_view text, FragmentPlace place, const Vocabulary&, std::vector<TokenId>& out) const {
+    return model_.encode(text, place, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "unigram"; }
   bool strips_leading_space() const { return model_.spaces().strips_space(); }
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
-    return written_piece(id, vocabulary, model_.spaces());
+    return written_piece(id, vocabulary, model_.spaces(), model_.pieces());
   }
 
  private:
@@ -72,8 +86,8 @@ class BytePairTokenizer final {
  public:
   explicit BytePairTokenizer(BytePairModel model) : model_(std::move(model)) {}
 
-  void encode(std::string_view text, FragmentPlace, const Vocabulary&, std::vector<TokenId>& out) const {
-    model_.encode(text, out);
+  Missing encode(std::string_view text, FragmentPlace, const Vocabulary&, std::vector<TokenId>& out) const {
+    return model_.encode(text, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return fmt::format("byte-level BPE ({})", model_.pre_tokenizer().name); }
@@ -111,21 +125,29 @@ class ModelTokenizer final : public Tokenizer {
                     .strips_left = std::ranges::binary_search(special_.strips_left, id),
                     .strips_right = std::ranges::binary_search(special_.strips_right, id)});
     }
+    matcher_.link();
   }
 
-  std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const override {
+  Expected<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
     std::vector<TokenId> tokens;
     if (options.add_special && special_.tokens.add_bos) tokens.push_back(special_.tokens.bos);
     FragmentPlace place;
+    size_t budget = Normalizer::budget_of(text);
     for (const Fragment& fragment : matcher_.split(text, options)) {
       if (fragment.token != kNoToken) {
         tokens.push_back(fragment.token);
         place = {.opens_text = false, .follows_control = is_control(vocabulary_.kind(fragment.token))};
         continue;
       }
-      const std::string changed = normalizer_.is_empty() ? std::string() : normalizer_.apply(fragment.text);
+      std::string changed;
+      if (!normalizer_.is_empty()) {
+        CANDOR_ASSIGN(changed, normalizer_.apply(fragment.text, budget));
+      }
       const std::string_view plain = normalizer_.is_empty() ? fragment.text : std::string_view(changed);
-      std::visit([&](const auto& m) { m.encode(plain, place, vocabulary_, tokens); }, model_);
+      const auto add = [&](const auto& m) { return m.encode(plain, place, vocabulary_, tokens); };
+      if (const Missing missing = plain.empty() ? Missing() : std::visit(add, model_)) {
+        return fail(missing_error(*missing, text, static_cast<size_t>(fragment.text.data() - text.data())));
+      }
       place = {.opens_text = false, .follows_control = false};
     }
     if (options.add_special && special_.tokens.add_eos) tokens.push_back(special_.tokens.eos);

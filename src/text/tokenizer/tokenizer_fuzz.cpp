@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "fuzz/fuzz_budget.h"
 #include "text/detokenizer.h"
 #include "text/small_vocabularies.h"
 #include "text/stop_strings.h"
@@ -61,10 +62,11 @@ void check_stream(const Tokenizer& tokenizer, const std::vector<TokenId>& tokens
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const Tokenizer& tokenizer = tokenizer_of(data[0] >> 1);
+  const candor::testing::FuzzBudget budget(size);
   const std::string_view text(reinterpret_cast<const char*>(data + 2), size - 2);
   const std::array<size_t, 1> breaks = {data[1]};
   const bool parse = (data[0] & 1) != 0;
-  const auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = parse, .breaks = breaks});
+  const auto tokens = *tokenizer.encode(text, {.add_special = false, .parse_special = parse, .breaks = breaks});
   check_stream(tokenizer, tokens);
   if (tokenizer.strips_leading_space()) {
     const bool is_exact = !parse && text.find("\u2581") == std::string_view::npos;

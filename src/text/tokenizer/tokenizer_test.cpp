@@ -27,7 +27,10 @@ std::unique_ptr<Tokenizer> open(const MemoryModelFile& file) {
 
 std::vector<std::string> pieces(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options) {
   std::vector<std::string> result;
-  for (const TokenId id : tokenizer.encode(text, options)) result.emplace_back(tokenizer.piece(id));
+  const auto encoded = tokenizer.encode(text, options);
+  EXPECT_TRUE(encoded) << encoded.error().message;
+  if (!encoded) return {};
+  for (const TokenId id : *encoded) result.emplace_back(tokenizer.piece(id));
   return result;
 }
 
@@ -90,13 +93,13 @@ TEST(tokenizer, breaks_keep_a_control_token_from_being_recognised) {
   const auto tokenizer = open(small_bpe());
   const std::string text = "<|im_end|><|im_end|>";
   const std::vector<size_t> inside = {3};
-  const auto parsed = tokenizer->encode(text, {.add_special = false, .parse_special = true, .breaks = inside});
+  const auto parsed = *tokenizer->encode(text, {.add_special = false, .parse_special = true, .breaks = inside});
   EXPECT_EQ(tokenizer->piece(parsed.back()), "<|im_end|>");
   EXPECT_EQ(tokenizer->piece(parsed.front()), "<|");
   const std::vector<size_t> at_borders = {10};
-  EXPECT_EQ(tokenizer->encode(text, {.add_special = false, .parse_special = true, .breaks = at_borders}).size(), 2u);
+  EXPECT_EQ(tokenizer->encode(text, {.add_special = false, .parse_special = true, .breaks = at_borders})->size(), 2u);
   const std::vector<size_t> around = {0, 10};
-  EXPECT_GT(tokenizer->encode(text, {.add_special = false, .parse_special = true, .breaks = around}).size(), 2u);
+  EXPECT_GT(tokenizer->encode(text, {.add_special = false, .parse_special = true, .breaks = around})->size(), 2u);
 }
 
 TEST(tokenizer, whole_pieces_come_first_where_the_vocabulary_says_so) {
@@ -113,11 +116,11 @@ TEST(tokenizer, the_beginning_token_follows_the_key_and_else_the_vocabulary) {
   MemoryModelFile file = small_bpe("llama-bpe");
   const auto tokenizer = open(file);
   EXPECT_TRUE(tokenizer->special().add_bos);
-  EXPECT_EQ(tokenizer->encode("", {}), (std::vector<TokenId>{tokenizer->special().bos}));
+  EXPECT_EQ(*tokenizer->encode("", {}), (std::vector<TokenId>{tokenizer->special().bos}));
   file.set("tokenizer.ggml.add_bos_token", false);
   file.set("tokenizer.ggml.add_eos_token", true);
   const auto ended = open(file);
-  EXPECT_EQ(ended->encode("", {}), (std::vector<TokenId>{ended->special().eos}));
+  EXPECT_EQ(*ended->encode("", {}), (std::vector<TokenId>{ended->special().eos}));
 }
 
 TEST(tokenizer, end_tokens_are_found_by_key_and_by_name) {
@@ -139,7 +142,8 @@ TEST(tokenizer, sentence_piece_prefixes_merges_and_falls_back_to_bytes) {
 
 TEST(tokenizer, sentence_piece_never_makes_a_control_token_of_merges) {
   const auto tokenizer = open(small_sentence_piece());
-  for (const TokenId id : tokenizer->encode("</s><s><0x41>", kPlain)) {
+  const auto encoded = tokenizer->encode("</s><s><0x41>", kPlain);
+  for (const TokenId id : *encoded) {
     EXPECT_NE(tokenizer->kind(id), TokenKind::kControl);
     EXPECT_FALSE(tokenizer->kind(id) == TokenKind::kByte && tokenizer->bytes_of(id) == "A");
   }
@@ -153,7 +157,7 @@ TEST(tokenizer, any_bytes_come_back) {
       std::string text(random() % 60, ' ');
       for (char& c : text)
         c = random() % 3 == 0 ? static_cast<char>(random()) : "hello a[]<|>/s\xE2\x96"[random() % 17];
-      const std::vector<TokenId> tokens = tokenizer->encode(text, kPlain);
+      const std::vector<TokenId> tokens = *tokenizer->encode(text, kPlain);
       if (text.find("\u2581") != std::string::npos) continue;  // to SentencePiece the same as a space
       EXPECT_EQ(detokenize(*tokenizer, tokens, true), text);
     }
@@ -194,22 +198,100 @@ TEST(tokenizer, refuses_vocabularies_that_contradict_themselves) {
   EXPECT_TRUE(contains(refusal(file), "bos_token_id names none"));
 }
 
-TEST(tokenizer, refuses_duplicate_tokens_and_missing_bytes) {
-  MemoryModelFile file = small_bpe();
-  auto tokens =
-      std::get<std::vector<std::string_view>>(std::get<formats::MetaArray>(*file.meta("tokenizer.ggml.tokens")));
-  const auto tokens_with = [&](size_t at, std::string_view token) {
-    std::vector<std::string_view> changed = tokens;
-    changed[at] = token;
-    file.set("tokenizer.ggml.tokens", formats::MetaArray(changed));
-  };
-  tokens_with(7, "hello");
-  EXPECT_TRUE(contains(refusal(file), "token \"hello\" stands twice, with ids 7 and "));
-  tokens_with('A', "unique piece");
-  EXPECT_TRUE(contains(refusal(file), "no token \"A\" for byte 0x41"));
+std::vector<std::string_view> tokens_of(const MemoryModelFile& file) {
+  return std::get<std::vector<std::string_view>>(std::get<formats::MetaArray>(*file.meta("tokenizer.ggml.tokens")));
 }
 
-TEST(tokenizer, refuses_sentence_piece_without_scores_or_with_some_bytes) {
+TEST(tokenizer, refuses_duplicate_tokens) {
+  MemoryModelFile file = small_bpe();
+  std::vector<std::string_view> tokens = tokens_of(file);
+  tokens[7] = "hello";
+  file.set("tokenizer.ggml.tokens", formats::MetaArray(tokens));
+  EXPECT_TRUE(contains(refusal(file), "token \"hello\" stands twice, with ids 7 and "));
+}
+
+// Byte-level BPE whose tokens for these bytes are others.
+MemoryModelFile bpe_without(std::string_view bytes) {
+  MemoryModelFile file = small_bpe();
+  std::vector<std::string_view> tokens = tokens_of(file);
+  for (const char byte : bytes) {
+    const size_t id = static_cast<uint8_t>(byte);
+    tokens[id] = file.keep("other piece " + std::to_string(id));
+  }
+  file.set("tokenizer.ggml.tokens", formats::MetaArray(tokens));
+  return file;
+}
+
+std::string encode_error(const Tokenizer& tokenizer, std::string_view text) {
+  const auto tokens = tokenizer.encode(text, kPlain);
+  return tokens ? std::string() : tokens.error().message;
+}
+
+TEST(tokenizer, a_byte_without_a_token_is_reported_by_the_text_that_needs_it) {
+  const MemoryModelFile file = bpe_without("A\xF3\xFF");
+  const auto tokenizer = open(file);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(pieces(*tokenizer, "hello a", kPlain), pieces(*open(small_bpe()), "hello a", kPlain));
+  EXPECT_EQ(encode_error(*tokenizer, "hello A"),
+            "the text at offset 6 holds the byte 0x41 of U+0041, for which this model's vocabulary has no token; leave "
+            "that character out");
+  EXPECT_TRUE(contains(encode_error(*tokenizer, "e\U000E0041"), "at offset 1 holds the byte 0xF3 of U+E0041,"));
+  EXPECT_TRUE(contains(encode_error(*tokenizer, "\xFF"), "at offset 0 holds the byte 0xFF, for which"));
+  EXPECT_EQ(encode_error(*tokenizer, "<think>\u00E9"), "");
+  EXPECT_TRUE(contains(encode_error(*tokenizer, "<think>A"), "at offset 7 "));
+}
+
+TEST(tokenizer, a_byte_without_a_token_that_a_normaliser_made_has_no_place) {
+  MemoryModelFile file = bpe_without("A");
+  file.set_strings("tokenizer.candor.normalizer", {"nfkc", "", ""});
+  EXPECT_TRUE(contains(encode_error(*open(file), "l\uFF21"), "the text holds the byte 0x41 of U+0041,"));
+}
+
+TEST(tokenizer, an_unknown_token_stands_for_bytes_where_the_file_says_so) {
+  MemoryModelFile file = bpe_without("AB");
+  const int64_t unknown = *open(file)->find("<|im_start|>");
+  file.set("tokenizer.candor.unknown_byte_id", unknown);
+  EXPECT_EQ(pieces(*open(file), "lABl A", kPlain), (Strings{"l", "<|im_start|>", "<|im_start|>", "l", "\u0120",
+                                                           "<|im_start|>"}));
+  file.set("tokenizer.candor.fuse_unknown", true);
+  EXPECT_EQ(pieces(*open(file), "lABl A", kPlain), (Strings{"l", "<|im_start|>", "l", "\u0120", "<|im_start|>"}));
+  file.set("tokenizer.candor.unknown_byte_id", int64_t{100'000});
+  EXPECT_TRUE(contains(refusal(file), "unknown_byte_id: 100000, expected a token id from 0 to "));
+}
+
+TEST(tokenizer, refuses_a_byte_level_vocabulary_without_any_byte) {
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
+  MemoryModelFile file = bpe_without(bytes);
+  file.set_strings("tokenizer.ggml.merges", {});
+  EXPECT_TRUE(contains(refusal(file), "no token for any of the 256 bytes"));
+}
+
+// Kinds of the byte tokens <0xC3> and <0xA9> as ordinary pieces, and the unknown token as a control token.
+TEST(tokenizer, characters_without_all_their_bytes_are_unknown_or_reported) {
+  MemoryModelFile file = small_sentence_piece();
+  auto types = std::get<std::vector<int64_t>>(std::get<formats::MetaArray>(*file.meta("tokenizer.ggml.token_type")));
+  types[3 + 0xBF] = candor::testing::kNormalType;
+  file.set_ints("tokenizer.ggml.token_type", types);
+  EXPECT_EQ(pieces(*open(file), "x\u00FF\u00FFa\u00FF", kPlain),
+            (Strings{"\u2581", "<0x78>", "<unk>", "a", "<unk>"}));
+  file.set("tokenizer.candor.fuse_unknown", false);
+  EXPECT_EQ(pieces(*open(file), "\u00FF\u00FF", kPlain), (Strings{"\u2581", "<unk>", "<unk>"}));
+  types[0] = candor::testing::kControlType;
+  file.set_ints("tokenizer.ggml.token_type", types);
+  EXPECT_EQ(encode_error(*open(file), "a x"), "");
+  EXPECT_TRUE(contains(encode_error(*open(file), "a \u00FF"), "at offset 2 holds the byte 0xBF of U+00FF,"));
+}
+
+TEST(tokenizer, an_unknown_token_that_is_text_is_not_recognised_in_a_prompt) {
+  MemoryModelFile file = small_sentence_piece();
+  EXPECT_EQ(pieces(*open(file), "a<unk>", kParsed), (Strings{"\u2581", "a", "<unk>"}));
+  file.set("tokenizer.candor.unknown_is_text", true);
+  EXPECT_EQ(pieces(*open(file), "a<unk>", kParsed).front(), "\u2581");
+  EXPECT_FALSE(contains(pieces(*open(file), "a<unk>", kParsed).back(), "unk"));
+}
+
+TEST(tokenizer, refuses_sentence_piece_without_scores_or_with_unknown_types) {
   MemoryModelFile file = small_sentence_piece();
   file.set_floats("tokenizer.ggml.scores", {0.0});
   EXPECT_TRUE(contains(refusal(file), "scores: 1 scores for"));
@@ -217,9 +299,6 @@ TEST(tokenizer, refuses_sentence_piece_without_scores_or_with_some_bytes) {
   EXPECT_TRUE(contains(refusal(file), "needs a score for each token"));
   file = small_sentence_piece();
   auto types = std::get<std::vector<int64_t>>(std::get<formats::MetaArray>(*file.meta("tokenizer.ggml.token_type")));
-  types[10] = candor::testing::kNormalType;
-  file.set_ints("tokenizer.ggml.token_type", types);
-  EXPECT_TRUE(contains(refusal(file), "255 of 256 byte tokens"));
   types[10] = 9;
   file.set_ints("tokenizer.ggml.token_type", types);
   EXPECT_TRUE(contains(refusal(file), "token_type[10]: 9, expected 0 to 6"));
@@ -232,7 +311,7 @@ TEST(tokenizer, unigram_takes_the_pieces_of_the_greatest_sum) {
   EXPECT_EQ(pieces(*tokenizer, "ahe", kPlain), (Strings{"\u2581", "a", "h", "e"}));
   EXPECT_EQ(pieces(*tokenizer, "a  a", kPlain), (Strings{"\u2581", "a", "\u2581", "\u2581", "a"}));
   EXPECT_EQ(pieces(*tokenizer, "a\u00FF", kPlain), (Strings{"\u2581", "a", "<0xC3>", "<0xBF>"}));
-  EXPECT_EQ(detokenize(*tokenizer, tokenizer->encode("a \xFF he", kPlain), true), "a \xFF he");
+  EXPECT_EQ(detokenize(*tokenizer, *tokenizer->encode("a \xFF he", kPlain), true), "a \xFF he");
   EXPECT_EQ(tokenizer->description(), "unigram");
 }
 

@@ -2,14 +2,15 @@
 // tokenizer.ggml.model "t5": SentencePiece's unigram model (Kudo, "Subword regularization", ACL 2018). A word becomes
 // the pieces whose scores (log-probabilities) have the greatest sum, found by Viterbi's algorithm; a character that no
 // piece covers costs 10 more than the worst piece, and neighbours of that kind are one unknown. Scores are added in
-// double, as the `tokenizers` library does. Time: the text times the longest piece. Immutable; any thread.
+// double, as the `tokenizers` library does. Time: the text times the pieces that end at one place, which are at most
+// kMaxNested. Immutable; any thread.
 
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/model_file.h"
-#include "text/byte_trie.h"
+#include "text/string_automaton.h"
 #include "text/tokenizer/piece_bytes.h"
 #include "text/tokenizer/space_rules.h"
 #include "text/tokenizer/vocabulary.h"
@@ -21,7 +22,8 @@ class UnigramModel {
   static Expected<UnigramModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   const SpaceRules& spaces() const { return spaces_; }
-  void encode(std::string_view text, FragmentPlace place, std::vector<TokenId>& out) const;
+  const PieceBytes& pieces() const { return pieces_; }
+  Missing encode(std::string_view text, FragmentPlace place, std::vector<TokenId>& out) const;
   // The bytes that the token stands for.
   const StringArena& bytes() const { return pieces_.bytes(); }
 
@@ -34,14 +36,15 @@ class UnigramModel {
   };
 
   UnigramModel(SpaceRules spaces, PieceBytes pieces) : spaces_(std::move(spaces)), pieces_(std::move(pieces)) {}
-  void add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores);
-  void extend(std::string_view word, size_t begin, std::vector<Step>& best) const;
-  void encode_word(std::string_view word, std::vector<TokenId>& out) const;
+  Expected<void> add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores);
+  Expected<void> check_nesting(const Vocabulary& vocabulary) const;
+  std::vector<Step> best_steps(std::string_view word) const;
+  Missing encode_word(std::string_view word, std::vector<TokenId>& out) const;
 
   SpaceRules spaces_;
   PieceBytes pieces_;
-  ByteTrie trie_;
-  std::vector<TokenId> tokens_;  // by node
+  StringAutomaton pieces_in_text_;
+  std::vector<TokenId> tokens_;  // by state
   std::vector<double> scores_;   // by id
   double unknown_score_ = 0.0;
 };
