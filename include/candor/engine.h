@@ -3,9 +3,10 @@
 //
 // Threads: an engine owns one engine thread, which runs the step loop. Every method may be called from any thread.
 // Prompts are turned into tokens, and constraints compiled, on the caller's thread. Callbacks run on the engine thread,
-// in order for each request: they should be short, and must not throw or destroy the engine; they may submit and
-// cancel. submit() may deliver its first event before it has returned its id. Destroying the engine cancels what runs
-// (each request still gets its last event) and joins the thread.
+// in order for each request: they should be short, and must not destroy the engine; they may submit and cancel. One that
+// throws ends its request: its choices get last events with the exception as their error. submit() may deliver its
+// first event before it has returned its id. Destroying the engine cancels what runs (each request still gets its last
+// event) and joins the thread.
 //
 // One answer: the same model, prompt, parameters and seed give the same tokens and logprobs, bit for bit, whatever else
 // runs beside them, at any number of threads, with any chunking, after any preemption.
@@ -139,6 +140,10 @@ class Engine {
   // itself. A request that ends in an error returns that error.
   Result<Completion> generate(const Request& request, const Callback& callback = {});
 
+  // Templates and constraints that other threads have in work end with kCancelled, and no new ones are taken: for a
+  // program that is about to end. Requests that are inside go on.
+  void stop_preparing();
+
   // The prompt that the model's template makes of the messages.
   Result<std::string> apply_template(const ChatPrompt& chat) const;
   // The tokens that submit() would read.
@@ -157,7 +162,7 @@ class Engine {
   Result<void> check_room(std::int32_t n_coming = 0);
   // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
   EngineMetrics metrics() const;
-  // Called on the engine thread after each step; empty = none.
+  // Called on the engine thread after each step; empty = none. What it throws is counted, and that is all.
   void on_step(StepCallback callback);
 
   struct Impl;  // the library's own

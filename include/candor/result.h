@@ -17,8 +17,9 @@ struct EngineError {
     kUnsupported,    // understood, and not offered
     kContextLength,  // the prompt does not fit the context
     kOverloaded,     // the queue is full: try again later
+    kBusy,           // what this needs is in use by others: try again later
     kOutOfMemory,    // memory or K/V blocks can not suffice
-    kIo,             // the system refused a read or a write
+    kIo,             // the system refused a read or a write, or what the model's file holds makes no numbers
     kCancelled,      // the caller withdrew
     kInternal,       // a fault of the library
   };

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "candor/event.h"
-#include "constrain/constraint.h"
+#include "constrain/masked_constraint.h"
 #include "draft/draft_length.h"
 #include "engine/beams.h"
+#include "engine/kept_row.h"
 #include "engine/output_text.h"
 #include "engine/stopwatch.h"
 #include "sample/sampler.h"
@@ -42,12 +43,14 @@ struct Choice {
   explicit Choice(OutputText text) : output(std::move(text)) {}
 
   OutputText output;
-  std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
-  int64_t n_made = 0;                                   // tokens
+  std::shared_ptr<constrain::MaskedConstraint> constraint{};  // nullptr: none
+  KeptRow kept{};
+  int64_t n_made = 0;  // tokens
   int64_t last_token_ns = kNever;
   draft::DraftLength draft_length{};
   TokenId first_token = kNoToken;  // until it has a sequence of its own
   bool is_open = true;
+  bool is_told = false;  // its last event was handed out
 };
 
 struct ActiveRequest {
@@ -64,6 +67,7 @@ struct ActiveRequest {
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
   std::optional<EngineError> fault{};            // met then: every choice ends with it
+  std::optional<EngineError> breakdown{};        // an exception: whoever was not told of an end is told of this
   int64_t deadline_ns = kNever;
   int32_t n_open = 0;       // choices
   bool has_forked = false;  // every open choice has its own sequence
@@ -72,6 +76,7 @@ struct ActiveRequest {
   // Sequences at once, at most.
   int32_t n_sequences() const { return beams ? beams->width() : n_choices(); }
   SequenceId sequence_of(int32_t choice) const { return id + choice; }
+  bool has_sequence(SequenceId sequence) const { return sequence >= id && sequence < id + n_sequences(); }
   Choice& choice(int32_t i) { return choices[static_cast<size_t>(i)]; }
 };
 

@@ -8,7 +8,8 @@
 
 #include "base/ids.h"
 #include "candor/event.h"
-#include "constrain/constraint.h"
+#include "constrain/masked_constraint.h"
+#include "engine/kept_row.h"
 #include "engine/output_text.h"
 #include "sample/beam_search.h"
 
@@ -17,7 +18,8 @@ namespace candor::engine {
 struct Beam {
   SequenceId sequence = 0;
   OutputText text;
-  std::unique_ptr<constrain::Constraint> constraint{};  // nullptr: none
+  std::shared_ptr<constrain::MaskedConstraint> constraint{};  // nullptr: none
+  KeptRow kept{};
 };
 
 // One step, for those who want to see it.

@@ -68,8 +68,10 @@ Expected<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer
   DraftModel draft;
   draft.file = std::move(plan.file);
   draft.slots = plan.slots;
-  CANDOR_ASSIGN(const auto own_tokenizer, text::Tokenizer::from_model_file(*draft.file));
-  CANDOR_TRY(check_vocabulary(tokenizer, *own_tokenizer, name_of(*draft.file)));
+  const auto own_tokenizer = text::Tokenizer::from_model_file(*draft.file);
+  CANDOR_TRY(draft.file->check_intact());
+  if (!own_tokenizer) return fail(own_tokenizer.error());
+  CANDOR_TRY(check_vocabulary(tokenizer, **own_tokenizer, name_of(*draft.file)));
   CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {}));
   draft.file->drop_copies();
   if (draft.model->spec().vocab < tokenizer.n_vocab()) {

@@ -47,13 +47,16 @@ class Collector {
     completion_.more_choices.resize(static_cast<size_t>(std::max(1, n_choices) - 1));
   }
 
+  // What throws here ends the request in an error, and so does a fault in its last event.
   void on_event(const TokenEvent& event) {
-    if (observer_) observer_(event);
-    add(event, event.choice == 0 ? completion_ : completion_.more_choices[static_cast<size_t>(event.choice) - 1]);
-    if (!event.prompt_logprobs.empty()) completion_.prompt_logprobs = event.prompt_logprobs;
-    if (!event.embedding.empty()) completion_.embedding = event.embedding;
-    if (event.error) error_ = event.error;
-    if (event.summary) end(event);
+    try {
+      if (observer_) observer_(event);
+      add(event);
+    } catch (...) {
+      if (!event.summary) throw;
+      if (!error_) error_ = engine::to_public(error_of_exception());
+    }
+    if (event.summary) end();
   }
 
   Result<Completion> wait() {
@@ -64,6 +67,14 @@ class Collector {
   }
 
  private:
+  void add(const TokenEvent& event) {
+    add(event, event.choice == 0 ? completion_ : completion_.more_choices[static_cast<size_t>(event.choice) - 1]);
+    if (!event.prompt_logprobs.empty()) completion_.prompt_logprobs = event.prompt_logprobs;
+    if (!event.embedding.empty()) completion_.embedding = event.embedding;
+    if (event.error) error_ = event.error;
+    completion_.request = event.request;
+    if (event.summary) completion_.summary = *event.summary;
+  }
   static void add(const TokenEvent& event, CompletedChoice& choice) {
     choice.text += event.text;
     if (event.token >= 0) choice.tokens.push_back(event.token);
@@ -76,9 +87,7 @@ class Collector {
     choice.stop_index = event.stop_index;
     choice.score = event.score;
   }
-  void end(const TokenEvent& event) {
-    completion_.request = event.request;
-    completion_.summary = *event.summary;
+  void end() {
     const std::lock_guard lock(mutex_);
     is_done_ = true;
     ended_.notify_one();
@@ -96,7 +105,7 @@ class Collector {
 
 Engine::Impl::Impl(engine::LoadedModel loaded_model)
     : loaded(std::move(loaded_model)),
-      reader(*loaded.file, *loaded.tokenizer),
+      reader(*loaded.file, *loaded.tokenizer, helpers),
       info(engine::describe(loaded)),
       limits{.tokenizer = loaded.tokenizer.get(),
              .n_ctx = loaded.n_ctx(),
@@ -121,6 +130,7 @@ Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
     auto loaded = engine::load_model(options, make_backend, progress);
     if (!loaded) return engine::to_public(std::move(loaded).error());
     auto impl = std::make_unique<Impl>(std::move(*loaded));
+    if (auto whole = impl->loaded.file->check_intact(); !whole) return engine::to_public(std::move(whole).error());
     impl->thread = std::thread([loop = &impl->loop] { loop->run(); });
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   });
@@ -171,7 +181,7 @@ Result<void> Engine::Impl::check_room(int32_t n_coming) {
 Result<const constrain::GrammarCompiler*> Engine::Impl::compiler() {
   const std::lock_guard lock(compiler_mutex);
   if (grammar_compiler == nullptr) {
-    auto created = constrain::GrammarCompiler::create(*loaded.tokenizer);
+    auto created = constrain::GrammarCompiler::create(*loaded.tokenizer, helpers);
     if (!created) return engine::to_public(std::move(created).error(), "constraint");
     grammar_compiler = std::move(*created);
   }
@@ -186,15 +196,24 @@ Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const Const
   return std::move(*constraint);
 }
 
+// With their first masks, which are those of their first tokens or of the first behind their reasoning.
 Result<void> Engine::Impl::constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request) {
-  auto compiled = compile(spec);
+  auto compiled = make_constraint ? make_constraint(spec) : compile(spec);
   if (!compiled) return compiled.error();
+  auto idle = constrain::GrammarCompiler::without_effect(grammar_kind(spec.kind), spec.source);
+  if (!idle) return engine::to_public(std::move(idle).error(), "constraint");
+  for (const std::string& words : *idle) {
+    const std::string message = "constraint: " + words + ", and has no effect";
+    if (spec.is_strict) return EngineError{EngineError::Kind::kUnsupported, message, "constraint"};
+    request.summary.warnings.push_back(message);
+  }
+  const auto first = constrain::MaskedConstraint::start(std::move(*compiled), loaded.n_vocab());
   for (int32_t i = 1; i < request.n_choices(); ++i) {
-    auto forked = (*compiled)->fork();
+    auto forked = first->fork();
     if (!forked) return engine::to_public(std::move(forked).error(), "constraint");
     request.choice(i).constraint = std::move(*forked);
   }
-  request.choice(0).constraint = std::move(*compiled);
+  request.choice(0).constraint = first;
   return {};
 }
 
@@ -222,6 +241,12 @@ Result<std::unique_ptr<Engine>> engine::open_with_backend(const EngineOptions& o
   return Engine::Impl::open(options, make_backend, progress);
 }
 
+Result<std::unique_ptr<Engine>> engine::open_with_constraints(const EngineOptions& options, ConstraintFactory make) {
+  auto opened = Engine::open(options);
+  if (opened) Engine::Impl::of(**opened).make_constraint = std::move(make);
+  return opened;
+}
+
 Result<RequestId> Engine::submit(const Request& request, Callback callback) {
   return engine::guarded([&] { return impl_->submit(request, std::move(callback)); });
 }
@@ -231,8 +256,11 @@ Result<void> Engine::check_room(int32_t n_coming) {
 }
 
 Result<void> Engine::cancel(RequestId request) {
-  if (impl_->inbox.cancel(request)) return {};
-  return EngineError{EngineError::Kind::kNotFound, "request " + std::to_string(request) + " is not in work", "request"};
+  return engine::guarded([&]() -> Result<void> {
+    if (impl_->inbox.cancel(request)) return {};
+    return EngineError{EngineError::Kind::kNotFound, "request " + std::to_string(request) + " is not in work",
+                       "request"};
+  });
 }
 
 Result<Completion> Engine::generate(const Request& request, const Callback& callback) {
@@ -245,6 +273,10 @@ Result<Completion> Engine::generate(const Request& request, const Callback& call
     if (!id) return id.error();
     return collector.wait();
   });
+}
+
+void Engine::stop_preparing() {
+  impl_->helpers.stop();
 }
 
 Result<std::string> Engine::apply_template(const ChatPrompt& chat) const {

@@ -1,6 +1,8 @@
 #pragma once
-// What stands behind the facade, and the way for tests to open an engine on a backend of their own.
+// What stands behind the facade, and the ways for tests to open an engine on a backend of their own and to constrain a
+// request by code of their own.
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,8 +15,15 @@
 #include "engine/request_check.h"
 #include "engine/step_loop.h"
 #include "obs/clock.h"
+#include "sandbox/helper_pool.h"
 
 namespace candor {
+
+namespace engine {
+
+using ConstraintFactory = std::function<Result<std::unique_ptr<constrain::Constraint>>(const ConstraintSpec& spec)>;
+
+}  // namespace engine
 
 struct Engine::Impl {
   explicit Impl(engine::LoadedModel loaded_model);
@@ -22,6 +31,8 @@ struct Engine::Impl {
 
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const engine::BackendFactory& make_backend,
                                               const Progress& progress);
+
+  static Impl& of(Engine& engine) { return *engine.impl_; }
 
   Result<RequestId> submit(const Request& request, Callback callback);
   Result<void> check_room(int32_t n_coming);
@@ -34,9 +45,11 @@ struct Engine::Impl {
   // Constant after construction, but for what the engine thread owns inside `loaded`.
   obs::SteadyClock clock;
   engine::LoadedModel loaded;
+  sandbox::HelperPool helpers;  // has locks of its own
   engine::PromptReader reader;
   ModelInfo info;
   engine::RequestLimits limits;
+  engine::ConstraintFactory make_constraint;  // empty: compile(); set before the first request
 
   // Guarded by compiler_mutex; made when the first constraint is asked for.
   std::mutex compiler_mutex;
@@ -53,6 +66,8 @@ namespace engine {
 // Engine::open with another way to make the backend.
 Result<std::unique_ptr<Engine>> open_with_backend(const EngineOptions& options, const BackendFactory& make_backend,
                                                   const Engine::Progress& progress = {});
+// Engine::open with another way to make constraints.
+Result<std::unique_ptr<Engine>> open_with_constraints(const EngineOptions& options, ConstraintFactory make);
 
 }  // namespace engine
 }  // namespace candor

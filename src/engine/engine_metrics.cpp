@@ -49,6 +49,7 @@ EngineMetrics MetricStore::snapshot() const {
   for (size_t i = 0; i < kFinishReasons; ++i) metrics.n_finished[i] = n_finished[i].value();
   metrics.n_refused = n_refused.value();
   metrics.n_overloaded = n_overloaded.value();
+  metrics.n_faults = n_faults.value();
   return metrics;
 }
 

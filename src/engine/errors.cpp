@@ -15,6 +15,8 @@ EngineError::Kind kind_of(ErrorKind kind) {
       return EngineError::Kind::kContextLength;
     case ErrorKind::kOverloaded:
       return EngineError::Kind::kOverloaded;
+    case ErrorKind::kBusy:
+      return EngineError::Kind::kBusy;
     case ErrorKind::kOutOfMemory:
       return EngineError::Kind::kOutOfMemory;
     case ErrorKind::kIo:

@@ -2,12 +2,11 @@
 // The engine's errors as the public interface shows them, and the one place where exceptions of the standard library
 // (out of memory, above all) become errors.
 
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/fault.h"
 #include "candor/result.h"
 
 namespace candor::engine {
@@ -19,10 +18,8 @@ template <class Body>
 auto guarded(Body&& body) -> decltype(body()) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return EngineError{EngineError::Kind::kOutOfMemory, "memory ran out", {}};
-  } catch (const std::exception& exception) {
-    return EngineError{EngineError::Kind::kInternal, std::string("unexpected: ") + exception.what(), {}};
+  } catch (...) {
+    return to_public(error_of_exception());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "engine/inbox.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -25,10 +26,11 @@ Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
     CANDOR_TRY(room_for(request->n_sequences()));
     id = next_id_;
     request->id = request->spec.id = id;
-    in_work_.insert(id);
-    next_id_ += request->n_sequences();
-    n_choices_ += request->n_sequences();
+    const int32_t n_sequences = request->n_sequences();
+    in_work_.insert(id);  // where memory runs out now, the next request has this id
     arrived_.submitted.push_back(std::move(request));
+    next_id_ += n_sequences;
+    n_choices_ += n_sequences;
   }
   changed_.notify_one();
   return id;
@@ -52,14 +54,24 @@ void Inbox::close() {
   changed_.notify_one();
 }
 
-bool Inbox::wait(InboxBatch& batch, bool has_work) {
+void Inbox::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_woken_ = true;
+  }
+  changed_.notify_one();
+}
+
+bool Inbox::wait(InboxBatch& batch, int64_t most_ns) {
   batch.submitted.clear();
   batch.cancelled.clear();
   std::unique_lock lock(mutex_);
   const auto is_ready = [&] {
-    return has_work || is_closed_ || !arrived_.submitted.empty() || !arrived_.cancelled.empty();
+    return is_woken_ || is_closed_ || !arrived_.submitted.empty() || !arrived_.cancelled.empty();
   };
-  changed_.wait(lock, is_ready);
+  if (most_ns == kNever) changed_.wait(lock, is_ready);
+  if (most_ns > 0) changed_.wait_for(lock, std::chrono::nanoseconds(most_ns), is_ready);
+  is_woken_ = false;
   std::swap(batch, arrived_);
   return !is_closed_;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "engine/active_request.h"
+#include "engine/stopwatch.h"
 
 namespace candor::engine {
 
@@ -45,10 +46,12 @@ class Inbox {
   bool cancel(RequestId id);
   // Nothing may be submitted any more; wakes the engine thread.
   void close();
+  // Something else came that the engine thread may be waiting for.
+  void wake();
 
-  // Moves everything that arrived into `batch`, which is cleared first; blocks until there is something unless
-  // has_work. False once the inbox is closed.
-  bool wait(InboxBatch& batch, bool has_work);
+  // Moves everything that arrived into `batch`, which is cleared first; blocks until there is something or wake() was
+  // called since the last time, but at most so long; kNever: as long as it takes. False once the inbox is closed.
+  bool wait(InboxBatch& batch, int64_t most_ns);
   // The request left the engine.
   void forget(const ActiveRequest& request);
 
@@ -68,6 +71,7 @@ class Inbox {
   int32_t n_choices_ = 0;  // of those in work
   RequestId next_id_ = 1;
   bool is_closed_ = false;
+  bool is_woken_ = false;
 };
 
 }  // namespace candor::engine

@@ -99,11 +99,10 @@ Expected<void> check_options(const EngineOptions& options) {
   return options.costs ? check_costs(*options.costs) : Expected<void>{};
 }
 
-Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
-                                 const Engine::Progress& progress) {
-  CANDOR_TRY(check_options(options));
-  LoadedModel loaded;
-  loaded.options = options;
+namespace {
+
+Expected<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const Engine::Progress& progress) {
+  const EngineOptions options = loaded.options;
   CANDOR_ASSIGN(loaded.file, open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend));
@@ -122,6 +121,19 @@ Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFact
     const platform::ScopedFloatMode float_mode;
     loaded.options.costs = measure_costs(loaded);
   }
+  return {};
+}
+
+}  // namespace
+
+Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
+                                 const Engine::Progress& progress) {
+  CANDOR_TRY(check_options(options));
+  LoadedModel loaded;
+  loaded.options = options;
+  const auto done = load_parts(loaded, make_backend, progress);
+  if (loaded.file) CANDOR_TRY(loaded.file->check_intact());
+  if (!done) return fail(done.error());
   return loaded;
 }
 

@@ -39,7 +39,9 @@ class Outbox {
     return event;
   }
   std::span<Outgoing> events() { return std::span(events_).first(n_events_); }
-  void clear() { n_events_ = 0; }
+  size_t n_events() const { return n_events_; }
+  // Only the first n stay.
+  void truncate(size_t n) { n_events_ = n; }
 
  private:
   std::vector<Outgoing> events_;

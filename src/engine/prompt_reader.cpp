@@ -26,12 +26,14 @@ int64_t wall_clock_seconds() {
 
 }  // namespace
 
-PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer,
+                           sandbox::HelperPool& helpers)
+    : tokenizer_(tokenizer) {
   const auto source = formats::meta_string(file, kTemplateKey);
   if (!source) {
     template_error_ = source.error().message;
   } else if (source->has_value()) {
-    auto compiled = text::ChatTemplate::compile(**source, tokenizer);
+    auto compiled = text::ChatTemplate::compile(**source, tokenizer, helpers);
     if (compiled) {
       template_ = std::move(*compiled);
     } else {
@@ -51,7 +53,9 @@ Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) c
   text::EncodeOptions options;
   options.add_special = prompt.add_special;
   options.parse_special = prompt.parse_special;
-  return tokenizer_.encode(prompt.text, options);
+  auto tokens = tokenizer_.encode(prompt.text, options);
+  if (!tokens) return to_public(std::move(tokens).error(), "prompt");
+  return std::move(*tokens);
 }
 
 Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens) const {
@@ -62,7 +66,9 @@ Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens
 Result<std::vector<TokenId>> PromptReader::read_chat(const ChatPrompt& chat) const {
   const auto rendered = render_marked(chat);
   if (!rendered) return rendered.error();
-  return text::tokenize_prompt(tokenizer_, *rendered);
+  auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
+  if (!tokens) return to_public(std::move(tokens).error(), "messages");
+  return std::move(*tokens);
 }
 
 Result<std::string> PromptReader::render(const ChatPrompt& chat) const {

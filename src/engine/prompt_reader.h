@@ -8,6 +8,7 @@
 
 #include "candor/request.h"
 #include "formats/model_file.h"
+#include "sandbox/helper_pool.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -16,8 +17,8 @@ namespace candor::engine {
 class PromptReader {
  public:
   // A file whose template cannot be used still gives a reader; messages are then refused with the reason. The tokenizer
-  // is borrowed and outlives the reader; the file is only read here.
-  PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer);
+  // and the helpers are borrowed and outlive the reader; the file is only read here.
+  PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers);
 
   Result<std::vector<TokenId>> read(const Prompt& prompt) const;
   // The text of read_chat(), for people.

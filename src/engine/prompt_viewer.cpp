@@ -53,7 +53,9 @@ void PromptViewer::finish(ActiveRequest& request, std::span<const float> hidden,
   event.embedding = unit(request.hidden_sum);
   const auto is_finite = [](float x) { return std::isfinite(x); };
   if (!std::ranges::all_of(event.embedding, is_finite)) {
-    request.fault = EngineError{EngineError::Kind::kInternal, "the hidden states are not finite numbers", "prompt"};
+    request.fault = EngineError{EngineError::Kind::kIo,
+                                "the hidden states are not finite numbers: the weights are damaged or overflow",
+                                "prompt"};
   }
 }
 

@@ -16,6 +16,7 @@ namespace candor::engine {
 struct StepResult {
   backend::LogitsView logits{};
   backend::RowsView hidden{};  // rows as in logits
+  const sched::StepPlan* plan = nullptr;
 };
 
 class PromptViewer {

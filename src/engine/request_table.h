@@ -16,8 +16,8 @@ class RequestTable {
  public:
   using Owned = std::unique_ptr<ActiveRequest>;
 
-  // REQUIRES: an id above all that were added before.
-  ActiveRequest& add(Owned request) {
+  // Takes the request unless memory runs out. REQUIRES: an id above all that were added before.
+  ActiveRequest& add(Owned& request) {
     CANDOR_CHECK(requests_.empty() || requests_.back()->id < request->id);
     return *requests_.emplace_back(std::move(request));
   }
@@ -39,8 +39,11 @@ class RequestTable {
     return taken;
   }
 
+  size_t size() const { return requests_.size(); }
   auto begin() { return requests_.begin(); }
   auto end() { return requests_.end(); }
+  auto begin() const { return requests_.begin(); }
+  auto end() const { return requests_.end(); }
 
  private:
   std::vector<Owned>::iterator first_above(int64_t id) {

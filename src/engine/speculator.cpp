@@ -29,13 +29,14 @@ double draft_attend_ns(const LoadedModel& loaded) {
 
 }  // namespace
 
-Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs)
+Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks)
     : costs_(costs),
       guess_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
       read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
       attend_ns_(draft_attend_ns(loaded)),
       draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
-      max_guesses_(max_guesses(loaded.options)) {
+      max_guesses_(max_guesses(loaded.options)),
+      masks_(masks) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
   if (!loaded.draft) return;
   DraftModel& draft = *loaded.draft;
@@ -97,7 +98,8 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
   const int32_t index = static_cast<int32_t>(sequence.id - request.id);
   Choice& choice = request.choice(index);
   const draft::GuessCosts costs = costs_of(sequence, n_rows_);
-  const int32_t n = choice.draft_length.choose(n_left_, costs);
+  int32_t n = choice.draft_length.choose(n_left_, costs);
+  if (n > 0 && !may_guess(choice)) n = 0;
   int32_t n_guessed = n;
   if (n > 0) {
     draft::DraftRequest& asked = next_ask();
@@ -116,12 +118,23 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
   n_rows_ += n_guessed;
 }
 
+// A draft model guesses under the constraint, so that it must be here.
+bool Speculator::may_guess(const Choice& choice) {
+  if (choice.constraint == nullptr || choice.output.is_reasoning()) return true;
+  if (choice.constraint->is_slow()) return false;
+  return drafter_ == nullptr || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
+}
+
+void Speculator::forget() noexcept {
+  if (drafter_ != nullptr) drafter_->forget();
+}
+
 void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
   if (max_guesses_ == 0) return;
   find_decoding(scheduler);
   ask(scheduler, requests);
   const auto asked = std::span(asks_).first(n_asks_);
-  if (drafter_ != nullptr) drafter_->propose(asked);
+  if (drafter_ != nullptr) drafter_->propose(asked, &masks_);
   for (const draft::DraftRequest& request : asked) {
     if (!request.guesses.empty()) scheduler.set_draft(request.sequence, request.guesses);
   }

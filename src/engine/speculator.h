@@ -2,7 +2,8 @@
 // Proposes guesses for the sequences that decode, before each step is planned: as many as pay by the engine's costs and
 // by how many came true so far. A guess is charged what it adds to the step, for each sequence that waits for the step;
 // of a draft model also the making of it, with what it looks back at, and the reading of what it has not read yet.
-// Masks are not in it: a guess under a constraint takes some 10 us more at 128 000 tokens. Engine thread only.
+// Masks are not in it: a guess under a constraint takes some 10 us more at 128 000 tokens. Where masks are slow nothing
+// is guessed. Engine thread only.
 
 #include <memory>
 #include <vector>
@@ -17,11 +18,13 @@ namespace candor::engine {
 
 class Speculator {
  public:
-  // Borrows the models. Guesses only where the options ask for it.
-  Speculator(LoadedModel& loaded, const sched::CostModel& costs);
+  // Borrows the models and the worker. Guesses only where the options ask for it.
+  Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks);
 
   // Sets the drafts of the coming step.
   void propose(sched::Scheduler& scheduler, RequestTable& requests);
+  // After an exception out of propose(), which is then without consequence.
+  void forget() noexcept;
 
  private:
   void find_decoding(const sched::Scheduler& scheduler);
@@ -29,6 +32,7 @@ class Speculator {
   draft::DraftRequest& next_ask();
   draft::GuessCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
   void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
+  bool may_guess(const Choice& choice);
 
   // Constant after construction.
   const sched::CostModel costs_;
@@ -37,6 +41,7 @@ class Speculator {
   const double attend_ns_;         // and for each position that a guess looks at,
   const int64_t draft_positions_;  // of which there are so many at most
   const int32_t max_guesses_;      // in a step over all sequences; 0 = never any
+  constrain::MaskWorker& masks_;
   // Engine thread only.
   std::unique_ptr<draft::ModelDrafter> drafter_;  // nullptr: by n-grams
   std::vector<SequenceId> decoding_;

@@ -209,7 +209,7 @@ class DraftTrial {
     request_.chain = &chain_;
     request_.n_guesses = n_guesses;
     const int64_t began_ns = clock_.now_ns();
-    drafter_.propose(std::span(&request_, 1));
+    drafter_.propose(std::span(&request_, 1), nullptr);
     ns_ = clock_.now_ns() - began_ns;
     return {&ns_, 1};
   }

@@ -34,6 +34,15 @@ sched::StepBudget step_budget(const EngineOptions& options) {
           .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }
 
+// What a step may wait for masks, all sequences together: a share of what it takes, but what a thread needs to wake up
+// in any case.
+constexpr int64_t kWaitShare = 4;
+constexpr int64_t kLeastWaitNs = 200'000;
+constexpr int64_t kMostWaitNs = 1'000'000;
+constexpr int64_t kLoneWaitNs = 20'000'000;  // where nobody else waits
+// What constraints may take of it to accept tokens: those of usual schemas take some 10 us.
+constexpr int64_t kMostAcceptNs = 1'000'000;
+
 double ms_between(int64_t begin_ns, int64_t end_ns) {
   return static_cast<double>(end_ns - begin_ns) * 1e-6;
 }
@@ -46,11 +55,13 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, cons
       metrics_(metrics),
       clock_(clock),
       budget_(step_budget(loaded.options)),
+      masks_([&inbox] { inbox.wake(); }),
       scheduler_(scheduler_options(loaded)),
-      speculator_(loaded, scheduler_options(loaded).costs),
+      speculator_(loaded, scheduler_options(loaded).costs, masks_),
       picker_(*loaded.tokenizer) {
   picked_.reserve(static_cast<size_t>(budget_.max_out_rows));
   outcomes_.reserve(static_cast<size_t>(budget_.max_out_rows));
+  kept_.reserve(static_cast<size_t>(budget_.max_out_rows));
   stats_.kv_blocks_total = totals_.kv_blocks_total = loaded.options.kv_blocks;
 }
 
@@ -59,18 +70,55 @@ void StepLoop::run() {
   InboxBatch batch;
   bool is_open = true;
   while (is_open) {
-    is_open = inbox_.wait(batch, !scheduler_.is_idle());
-    take_in(batch);
-    if (is_open) step();
+    try {
+      is_open = inbox_.wait(batch, patience_ns());
+      if (needs_new_scheduler_) begin_anew();
+      take_in(batch);
+      if (is_open) step();
+    } catch (...) {
+      break_down(batch);
+    }
   }
   cancel_all();
+}
+
+void StepLoop::begin_anew() {
+  speculator_.forget();
+  scheduler_ = sched::Scheduler(scheduler_options(loaded_));
+  needs_new_scheduler_ = false;
+}
+
+// How long there is nothing to do unless something arrives: until the next deadline, where all wait for masks.
+int64_t StepLoop::patience_ns() const {
+  if (needs_new_scheduler_ || scheduler_.is_idle()) return kNever;
+  if (!is_stuck_) return 0;
+  int64_t until_ns = kNever;
+  for (const auto& request : requests_) {
+    if (request->deadline_ns == kNever) continue;
+    until_ns = until_ns == kNever ? request->deadline_ns : std::min(until_ns, request->deadline_ns);
+  }
+  return until_ns == kNever ? kNever : std::max<int64_t>(0, until_ns - clock_.now_ns());
 }
 
 void StepLoop::step() {
   StepReport report;
   step_began_ns_ = clock_.now_ns();
+  accept_left_ns_ = kMostAcceptNs;
   expire();
-  speculator_.propose(scheduler_, requests_);
+  pick_kept();
+  const int64_t wait_ns = std::clamp(expected_ns_ / kWaitShare, kLeastWaitNs, kMostWaitNs);
+  masks_.allow_waiting(requests_.size() == 1 ? kLoneWaitNs : wait_ns);
+  propose_guesses();
+  is_stuck_ = !compute_step(report) && !kept_.empty() && !masks_.has_unsent();
+  report.n_finished = std::exchange(n_finished_now_, 0);
+  count(report);
+  store_stats();
+  report_step(report);
+  publish();
+}
+
+// False where there was nothing to compute.
+bool StepLoop::compute_step(StepReport& report) {
   const sched::StepPlan& plan = scheduler_.plan(budget_);
   const int64_t planned_ns = clock_.now_ns();
   report.n_rows = plan.batch().n_rows();
@@ -79,42 +127,51 @@ void StepLoop::step() {
   report.n_sequences = static_cast<int32_t>(plan.slices.size());
   report.n_preempted = plan.n_preempted;
   report.expected_ms = static_cast<double>(plan.expected_ns) * 1e-6;
-  if (!plan.is_empty()) {
-    const StepResult result = compute(plan);
-    token_time_ns_ = clock_.now_ns();
-    pick_tokens(plan, result);
-    report.n_sampled = static_cast<int32_t>(plan.out_rows.size()) - plan.n_shown_rows;
-    scheduler_.commit(outcomes_);
-    fork_choices();
-    advance_beams();
-    const int64_t end_ns = clock_.now_ns();
-    report.plan_ms = ms_between(step_began_ns_, planned_ns);
-    report.compute_ms = ms_between(planned_ns, token_time_ns_);
-    report.pick_ms = ms_between(token_time_ns_, end_ns);
-    metrics_.step_ns.record(static_cast<uint64_t>(end_ns - step_began_ns_));
-    metrics_.step_rows.record(static_cast<uint64_t>(report.n_rows));
-  }
-  report.n_finished = std::exchange(n_finished_now_, 0);
-  record(report);
-  publish();
+  expected_ns_ = plan.expected_ns;
+  if (plan.is_empty()) return false;
+  const StepResult result = compute(plan);
+  token_time_ns_ = clock_.now_ns();
+  pick_tokens(plan, result);
+  report.n_sampled = static_cast<int32_t>(plan.out_rows.size()) - plan.n_shown_rows;
+  scheduler_.commit(outcomes_);
+  fork_choices();
+  advance_beams();
+  send_masks();
+  const int64_t end_ns = clock_.now_ns();
+  report.plan_ms = ms_between(step_began_ns_, planned_ns);
+  report.compute_ms = ms_between(planned_ns, token_time_ns_);
+  report.pick_ms = ms_between(token_time_ns_, end_ns);
+  metrics_.step_ns.record(static_cast<uint64_t>(end_ns - step_began_ns_));
+  metrics_.step_rows.record(static_cast<uint64_t>(report.n_rows));
+  return true;
 }
 
 void StepLoop::take_in(InboxBatch& batch) {
-  for (auto& request : batch.submitted) start(std::move(request));
+  for (auto& request : batch.submitted) {
+    ++totals_.n_submitted;
+    try {
+      start(request);
+    } catch (...) {
+      metrics_.n_faults.add();
+      refuse(std::move(request));
+    }
+  }
   for (const RequestId id : batch.cancelled) cancel(id);
 }
 
-void StepLoop::start(std::unique_ptr<ActiveRequest> request) {
-  ++totals_.n_submitted;
-  ActiveRequest& active = requests_.add(std::move(request));
-  if (active.beams) begin_beams(active);
-  if (auto added = scheduler_.add(active.spec); !added) {
-    for (int32_t i = 0; i < active.n_choices(); ++i) {
-      TokenEvent& event = outbox_.add(active, i);
-      event.error = engine::to_public(added.error());
-      end_choice(active, event, FinishReason::kError);
+// Throws only where it left the request to the caller.
+void StepLoop::start(std::unique_ptr<ActiveRequest>& request) {
+  ActiveRequest& active = requests_.add(request);
+  contain(active, [&] {
+    if (active.beams) begin_beams(active);
+    if (auto added = scheduler_.add(active.spec); !added) {
+      for (int32_t i = 0; i < active.n_choices(); ++i) {
+        TokenEvent& event = outbox_.add(active, i);
+        event.error = engine::to_public(added.error());
+        end_choice(active, event, FinishReason::kError);
+      }
     }
-  }
+  });
 }
 
 void StepLoop::cancel(RequestId id) {
@@ -124,6 +181,7 @@ void StepLoop::cancel(RequestId id) {
 
 void StepLoop::cancel_all() {
   for (const auto& request : requests_) end_all(*request, FinishReason::kCancelled);
+  store_stats();
   publish();
 }
 
@@ -135,21 +193,30 @@ void StepLoop::expire() {
 }
 
 void StepLoop::end_all(ActiveRequest& request, FinishReason reason) {
+  if (request.breakdown) return;
+  leave_scheduler(request);
+  contain(request, [&] {
+    for (int32_t i = 0; i < request.n_choices(); ++i) {
+      if (request.choice(i).is_open) end_choice(request, outbox_.add(request, i), reason);
+    }
+  });
+}
+
+void StepLoop::leave_scheduler(ActiveRequest& request) {
   for (int32_t i = 0; i < request.n_sequences(); ++i) {
     if (const sched::Sequence* sequence = scheduler_.find(request.sequence_of(i))) {
       count_usage(request, *sequence, 0);
       scheduler_.remove(sequence->id);
     }
   }
-  for (int32_t i = 0; i < request.n_choices(); ++i) {
-    if (request.choice(i).is_open) end_choice(request, outbox_.add(request, i), reason);
-  }
+  std::erase_if(kept_, [&](SequenceId id) { return request.has_sequence(id); });
 }
 
 StepResult StepLoop::compute(const sched::StepPlan& plan) {
   for (const sched::PlannedSlice& slice : plan.slices) requests_.of(slice.sequence->id).watch.on_rows(step_began_ns_);
   for (const kv::BlockCopy& copy : plan.copies) loaded_.kv->copy_block(copy.src, copy.dst, copy.n_tokens);
-  StepResult result{.logits = loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv))};
+  StepResult result{.plan = &plan};
+  result.logits = loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv));
   if (!plan.out_rows.empty()) result.hidden = loaded_.model->hidden(static_cast<int32_t>(plan.out_rows.size()));
   return result;
 }
@@ -160,15 +227,20 @@ void StepLoop::pick_tokens(const sched::StepPlan& plan, const StepResult& result
   for (const sched::PlannedSlice& slice : plan.slices) {
     if (slice.n_out == 0 && slice.n_shown == 0) continue;
     ActiveRequest& request = requests_.of(slice.sequence->id);
-    viewer_.show(request, slice, result);
-    if (slice.n_out == 0) continue;
-    if (request.beams) {
-      outcomes_.push_back(pick_beam(request, slice, result.logits));
-      continue;
-    }
-    const bool is_first = request.n_choices() > 1 && !request.has_forked;
-    outcomes_.push_back(is_first ? pick_first(request, slice, result) : pick_next(request, slice, result));
+    sched::Outcome outcome{slice.sequence->id, {}, false};
+    contain(request, [&] {
+      viewer_.show(request, slice, result);
+      if (slice.n_out > 0) outcome = pick_token(request, slice, result);
+    });
+    if (slice.n_out > 0) outcomes_.push_back(outcome);
   }
+}
+
+sched::Outcome StepLoop::pick_token(ActiveRequest& request, const sched::PlannedSlice& slice,
+                                    const StepResult& result) {
+  if (request.beams) return pick_beam(request, slice, result);
+  const bool is_first = request.n_choices() > 1 && !request.has_forked;
+  return is_first ? pick_first(request, slice, result) : pick_next(request, slice, result);
 }
 
 // Of each row the token is chosen as if the row stood alone; a guess that equals it makes the next row's logits true.
@@ -177,7 +249,10 @@ sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedS
   const int32_t choice = static_cast<int32_t>(sequence.id - request.id);
   const size_t n_before = picked_.size();
   bool is_finished = false;
+  bool is_late = false;
   const auto pick = [&](int32_t i) {
+    is_late = !can_pick(request, of_choice(request, choice, input_for(slice, i, result.logits)));
+    if (is_late) return kNoToken;
     const Picked picked = pick_for(request, choice, slice, i, result);
     is_finished = picked.reason.has_value();
     picked_.push_back(picked.token);
@@ -187,9 +262,11 @@ sched::Outcome StepLoop::pick_next(ActiveRequest& request, const sched::PlannedS
   if (slice.n_draft > 0) text_.assign(sequence.tokens.begin(), sequence.tokens.end());
   const auto guesses = std::span(sequence.draft).first(static_cast<size_t>(slice.n_draft));
   const int32_t n_right = draft::verify(guesses, pick);
+  const int32_t n_checked = is_late ? n_right : slice.n_draft;
+  if (is_late && n_right == 0) keep(sequence.id, request.choice(choice).kept, input_for(slice, 0, result.logits));
   if (slice.n_draft > 0 || sequence.n_pending() == 1)
-    request.choice(choice).draft_length.record(slice.n_draft, n_right);
-  request.summary.usage.drafted_tokens += slice.n_draft;
+    request.choice(choice).draft_length.record(n_checked, n_right);
+  request.summary.usage.drafted_tokens += n_checked;
   request.summary.usage.accepted_tokens += n_right;
   if (is_finished) count_usage(request, sequence, slice.n_rows);
   return {sequence.id, std::span(picked_).subspan(n_before), is_finished};
@@ -212,25 +289,50 @@ Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::P
   TokenEvent& event = outbox_.add(request, choice);
   const bool is_first = choice == 0 && request.choice(0).n_made == 0;
   if (is_first) viewer_.finish(request, result.hidden.row(slice.out_row), event);
+  if (request.fault && request.fault->kind == EngineError::Kind::kIo) {
+    request.fault->message += broken_place(result);
+  }
   if (request.fault || !request.rules.makes_text) return end_with_prompt(request, event);
-  PickInput input = input_for(slice, n_right, result.logits);
+  const Picked picked = pick_row(request, of_choice(request, choice, input_for(slice, n_right, result.logits)), event);
+  if (event.error && event.error->kind == EngineError::Kind::kIo) event.error->message += broken_place(result);
+  return picked;
+}
+
+PickInput StepLoop::of_choice(ActiveRequest& request, int32_t choice, PickInput input) {
   input.choice = choice;
   input.n_output = static_cast<size_t>(request.choice(choice).n_made);
+  return input;
+}
+
+Picked StepLoop::pick_row(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  const Choice& choice = request.choice(input.choice);
   const Picked picked = picker_.pick(request, input, event);
   if (picked.gap_ns != kNever) metrics_.itl_ns.record(static_cast<uint64_t>(picked.gap_ns));
   if (picked.reason) end_choice(request, event, *picked.reason);
+  if (choice.constraint != nullptr) accept_left_ns_ -= choice.constraint->accept_ns();
+  if (!picked.reason) want_mask(choice.constraint, choice.output);
   return picked;
+}
+
+std::string StepLoop::broken_place(const StepResult& result) {
+  return "; the first such number came out of " + loaded_.model->broken_place(result.plan->batch(), *loaded_.kv);
 }
 
 PickInput StepLoop::input_for(const sched::PlannedSlice& slice, int32_t n_right,
                               const backend::LogitsView& logits) const {
   const sched::Sequence& sequence = *slice.sequence;
+  PickInput input = input_for(sequence, n_right);
+  input.logits = logits.row(slice.out_row + n_right).first(static_cast<size_t>(loaded_.n_vocab()));
+  if (n_right < slice.n_draft) input.guess = sequence.draft[static_cast<size_t>(n_right)];
+  return input;
+}
+
+// Of the token behind n_right guesses, without its logits.
+PickInput StepLoop::input_for(const sched::Sequence& sequence, int32_t n_right) const {
   const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + n_right + 1 < loaded_.n_ctx();
-  return {.logits = logits.row(slice.out_row + n_right).first(static_cast<size_t>(loaded_.n_vocab())),
-          .position = sequence.next_position() + static_cast<uint64_t>(n_right),
+  return {.position = sequence.next_position() + static_cast<uint64_t>(n_right),
           .has_room = has_room,
           .now_ns = token_time_ns_,
-          .guess = n_right < slice.n_draft ? sequence.draft[static_cast<size_t>(n_right)] : kNoToken,
           .text = n_right > 0 ? std::span<const TokenId>(text_) : sequence.tokens};
 }
 
@@ -242,22 +344,24 @@ Picked StepLoop::end_with_prompt(ActiveRequest& request, TokenEvent& event) {
   return {.reason = reason};
 }
 
-// Choices that ended with their first token never get a sequence.
 void StepLoop::fork_choices() {
-  for (ActiveRequest* request : to_fork_) {
-    request->has_forked = true;
-    for (int32_t i = 1; i < request->n_choices(); ++i) {
-      if (!request->choice(i).is_open) continue;
-      scheduler_.fork(request->id, request->sequence_of(i));
-      scheduler_.append(request->sequence_of(i), request->choice(i).first_token);
-    }
-    if (request->choice(0).is_open) {
-      scheduler_.append(request->id, request->choice(0).first_token);
-    } else {
-      scheduler_.remove(request->id);
-    }
-  }
+  for (ActiveRequest* request : to_fork_) contain(*request, [&] { fork_choices(*request); });
   to_fork_.clear();
+}
+
+// Choices that ended with their first token never get a sequence.
+void StepLoop::fork_choices(ActiveRequest& request) {
+  request.has_forked = true;
+  for (int32_t i = 1; i < request.n_choices(); ++i) {
+    if (!request.choice(i).is_open) continue;
+    scheduler_.fork(request.id, request.sequence_of(i));
+    scheduler_.append(request.sequence_of(i), request.choice(i).first_token);
+  }
+  if (request.choice(0).is_open) {
+    scheduler_.append(request.id, request.choice(0).first_token);
+  } else {
+    scheduler_.remove(request.id);
+  }
 }
 
 void StepLoop::end_choice(ActiveRequest& request, TokenEvent& event, FinishReason reason) {
@@ -265,7 +369,6 @@ void StepLoop::end_choice(ActiveRequest& request, TokenEvent& event, FinishReaso
   if (reason != FinishReason::kStopString) event.text += choice.output.finish();
   event.finish = reason;
   choice.is_open = false;
-  metrics_.n_finished[static_cast<size_t>(reason)].add();
   if (--request.n_open > 0) return;
   request.watch.on_end(clock_.now_ns());
   ++totals_.n_finished;
@@ -282,44 +385,22 @@ void StepLoop::count_usage(ActiveRequest& request, const sched::Sequence& sequen
   totals_.cached_tokens += sequence.n_cached;
 }
 
-// A finished request is forgotten before its last event, so that its callback may submit the next one.
-void StepLoop::publish() {
-  for (Outgoing& outgoing : outbox_.events()) {
-    if (!outgoing.event.summary) {
-      outgoing.request->callback(outgoing.event);
-      continue;
-    }
-    const RequestTable::Owned request = requests_.take(*outgoing.request);
-    const Usage& usage = request->summary.usage;
-    request->summary.timings = request->watch.timings(usage.prompt_tokens - usage.cached_tokens);
-    metrics_.record(request->summary);
-    outgoing.event.summary = std::move(request->summary);
-    inbox_.forget(*request);
-    request->callback(outgoing.event);
-  }
-  outbox_.clear();
-}
-
-void StepLoop::record(const StepReport& report) {
-  const kv::BlockPool& pool = scheduler_.blocks().pool();
+void StepLoop::count(const StepReport& report) {
   if (report.n_rows > 0) ++totals_.n_steps;
   totals_.n_rows += report.n_rows;
   totals_.n_sampled += report.n_sampled;
   totals_.n_preemptions += report.n_preempted;
   totals_.token_layers += report.n_rows * static_cast<int64_t>(loaded_.model->spec().blocks.size());
+}
+
+void StepLoop::store_stats() {
+  const kv::BlockPool& pool = scheduler_.blocks().pool();
   totals_.n_waiting = scheduler_.n_waiting();
   totals_.n_running = scheduler_.n_running();
   totals_.kv_blocks_used = pool.n_used();
   totals_.kv_blocks_cached = pool.n_cached();
-  StepReport numbered = report;
-  numbered.step = totals_.n_steps;
-  std::shared_ptr<const Engine::StepCallback> on_step;
-  {
-    const std::lock_guard lock(mutex_);
-    stats_ = totals_;
-    on_step = on_step_;
-  }
-  if (on_step && *on_step && report.n_rows > 0) (*on_step)(numbered);
+  const std::lock_guard lock(mutex_);
+  stats_ = totals_;
 }
 
 EngineStats StepLoop::stats() const {

@@ -49,11 +49,23 @@ void StepLoop::begin_beams(ActiveRequest& request) {
 
 // A text that gave way while it held, and was computed again, gives the same row again.
 sched::Outcome StepLoop::pick_beam(ActiveRequest& request, const sched::PlannedSlice& slice,
-                                   const backend::LogitsView& logits) {
+                                   const StepResult& result) {
   Beams& beams = *request.beams;
   const int32_t live = beams.live_of(slice.sequence->id);
+  Beam& beam = beams.live[static_cast<size_t>(live)];
+  const PickInput input = input_for(slice, 0, result.logits);
+  if (!has_mask(beam.constraint, beam.text)) {
+    keep(beam.sequence, beam.kept, input);
+  } else if (!rank_beam(request, live, input) && beams.error->kind == sample::kBrokenNumbers) {
+    beams.error->message += broken_place(result);
+  }
+  return {slice.sequence->id, {}, false};
+}
+
+// False where it came to a dead end, as the search's error says.
+bool StepLoop::rank_beam(ActiveRequest& request, int32_t live, PickInput input) {
+  Beams& beams = *request.beams;
   const Beam& beam = beams.live[static_cast<size_t>(live)];
-  PickInput input = input_for(slice, 0, logits);
   input.n_output = static_cast<size_t>(beams.search.length());
   auto ranked = picker_.rank(request, input, {beam.constraint.get(), beam.text});
   if (!ranked) beams.error = std::move(ranked).error();
@@ -66,19 +78,24 @@ sched::Outcome StepLoop::pick_beam(ActiveRequest& request, const sched::PlannedS
     rows[static_cast<size_t>(live)] = std::move(row.explanation);
   }
   if (beams.search.has_all_rows()) to_advance_.push_back(&request);
-  return {slice.sequence->id, {}, false};
+  return ranked.has_value();
 }
 
 void StepLoop::advance_beams() {
-  for (ActiveRequest* request : to_advance_) {
-    Beams& beams = *request->beams;
-    request->watch.on_token(token_time_ns_, std::exchange(beams.last_token_ns, token_time_ns_), false);
-    grow_beams(*request);
-    if (!beams.search.is_over()) continue;
-    for (const Beam& beam : std::exchange(beams.live, {})) retire(*request, beam.sequence);
-    end_beams(*request);
-  }
+  for (ActiveRequest* request : to_advance_) contain(*request, [&] { advance_beams(*request); });
   to_advance_.clear();
+}
+
+void StepLoop::advance_beams(ActiveRequest& request) {
+  Beams& beams = *request.beams;
+  request.watch.on_token(token_time_ns_, std::exchange(beams.last_token_ns, token_time_ns_), false);
+  grow_beams(request);
+  if (!beams.search.is_over()) {
+    for (const Beam& beam : beams.live) want_mask(beam.constraint, beam.text);
+    return;
+  }
+  for (const Beam& beam : std::exchange(beams.live, {})) retire(request, beam.sequence);
+  end_beams(request);
 }
 
 void StepLoop::retire(ActiveRequest& request, SequenceId sequence) {

@@ -30,16 +30,19 @@ sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const Pic
   return pick;
 }
 
-// While the model reasons before a constrained answer, only the end of the whole is kept from it.
-Expected<void> TokenPicker::fill_mask(OutputView output) {
-  if (!output.text.is_reasoning()) {
-    CANDOR_TRY(output.constraint->mask(mask_));
-    if (output.text.opening() != kNoToken) mask_.allow(output.text.opening());
-    return {};
+// nullptr: every token is allowed.
+Expected<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
+  if (output.constraint == nullptr) return nullptr;
+  if (output.needs_mask()) {
+    CANDOR_ASSIGN(const constrain::TokenMask* mask, output.constraint->mask());
+    if (output.text.opening() == kNoToken) return mask;
+    mask_ = *mask;
+    mask_.allow(output.text.opening());
+    return &mask_;
   }
   for (TokenId token = 0; token < mask_.n_tokens(); ++token) mask_.allow(token);
   for (const TokenId end : tokenizer_.end_tokens()) mask_.forbid(end);
-  return {};
+  return &mask_;
 }
 
 Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
@@ -54,11 +57,21 @@ Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& inpu
     explainer_.begin(explanation);
     pick.observer = &explainer_;
   }
-  if (choice.constraint != nullptr) {
-    CANDOR_TRY(fill_mask({choice.constraint.get(), choice.output}));
-    pick.mask = &mask_;
-  }
+  CANDOR_ASSIGN(pick.mask, mask_for({choice.constraint.get(), choice.output}));
   return sampler_.pick(pick, pick_);
+}
+
+TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& input) {
+  const Choice& choice = request.choice(input.choice);
+  sample::PickRequest pick = request_for(request.rules, input);
+  pick.n_logprobs = -1;
+  auto mask = mask_for({choice.constraint.get(), choice.output});
+  if (!mask) return kNoToken;
+  pick.mask = *mask;
+  if (!sampler_.pick(pick, pick_) || pick_.token == choice.output.opening()) return kNoToken;
+  std::optional<size_t> stop_index;
+  const bool is_end = end_of(request.rules, pick_.token, choice.output.is_in_scope(), stop_index).has_value();
+  return is_end ? kNoToken : pick_.token;
 }
 
 Expected<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
@@ -68,10 +81,7 @@ Expected<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickIn
     explainer_.begin(row.explanation);
     pick.observer = &explainer_;
   }
-  if (output.constraint != nullptr) {
-    CANDOR_TRY(fill_mask(output));
-    pick.mask = &mask_;
-  }
+  CANDOR_ASSIGN(pick.mask, mask_for(output));
   const int32_t width = request.beams->width();
   int32_t n_wanted = width;
   std::optional<size_t> stop_index;
@@ -89,7 +99,7 @@ Expected<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickIn
 }
 
 Expected<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,
-                                                          constrain::Constraint* constraint,
+                                                          constrain::MaskedConstraint* constraint,
                                                           text::StopResult& shown) const {
   const bool opens_reasoning = token != kNoToken && token == text.opening();
   const bool is_constrained = constraint != nullptr && !text.is_reasoning() && !opens_reasoning;

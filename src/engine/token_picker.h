@@ -26,8 +26,11 @@ struct PickInput {
 
 // What constrains the next token of one output.
 struct OutputView {
-  constrain::Constraint* constraint = nullptr;  // nullptr: none
+  const constrain::MaskedConstraint* constraint = nullptr;  // nullptr: none
   const OutputText& text;
+
+  // While the model reasons before a constrained answer, only the end of the whole is kept from it.
+  bool needs_mask() const { return constraint != nullptr && !text.is_reasoning(); }
 };
 
 // How one text of a beam search may go on.
@@ -53,19 +56,21 @@ class TokenPicker {
   explicit TokenPicker(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer), mask_(tokenizer.n_vocab()) {}
 
   // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
-  // the choice with kError and event.error.
+  // the choice with kError and event.error. REQUIRES, as in rank(): a mask that is needed is there.
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  // The token that pick() would choose, where the choice's constraint would have to accept it; else kNoToken.
+  TokenId token_to_accept(ActiveRequest& request, const PickInput& input);
   // For one text of a beam search.
   Expected<RankedRow> rank(const ActiveRequest& request, const PickInput& input, OutputView output);
   // Advances the output; set where its text is complete with the token.
-  Expected<std::optional<FinishReason>> accept(TokenId token, OutputText& text, constrain::Constraint* constraint,
-                                               text::StopResult& shown) const;
+  Expected<std::optional<FinishReason>> accept(TokenId token, OutputText& text,
+                                               constrain::MaskedConstraint* constraint, text::StopResult& shown) const;
   // Set for a token that itself ends a text, with which of the stop ids it is.
   std::optional<FinishReason> end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,
                                      std::optional<size_t>& stop_index) const;
 
  private:
-  Expected<void> fill_mask(OutputView output);
+  Expected<const constrain::TokenMask*> mask_for(OutputView output);
   sample::PickRequest request_for(const ChoiceRules& rules, const PickInput& input) const;
   Expected<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   Expected<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);

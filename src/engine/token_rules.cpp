@@ -29,9 +29,11 @@ Result<void> check_text(const char* param, const std::string& text) {
 }
 
 // As they stand inside of a text. SentencePiece puts a space before what it encodes, which a text may have already.
-std::vector<TokenId> tokens_of(std::string_view text, const text::Tokenizer& tokenizer) {
+Result<std::vector<TokenId>> tokens_of(const char* param, std::string_view text, const text::Tokenizer& tokenizer) {
   if (tokenizer.strips_leading_space() && text.size() > 1 && text.front() == ' ') text.remove_prefix(1);
-  return tokenizer.encode(text, {.add_special = false, .parse_special = false});
+  auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = false});
+  if (!tokens) return refused(param, ": " + tokens.error().message);
+  return std::move(*tokens);
 }
 
 Result<void> add_biases(const SamplingParams& sampling, const text::Tokenizer& tokenizer, sample::BanParams& bans) {
@@ -43,7 +45,9 @@ Result<void> add_biases(const SamplingParams& sampling, const text::Tokenizer& t
     std::vector<TokenId> tokens = {rule.token};
     if (!rule.text.empty()) {
       if (auto checked = check_text("logit_bias", rule.text); !checked) return checked;
-      tokens = tokens_of(rule.text, tokenizer);
+      auto of_text = tokens_of("logit_bias", rule.text, tokenizer);
+      if (!of_text) return of_text.error();
+      tokens = std::move(*of_text);
     }
     for (const TokenId id : tokens) {
       if (auto checked = check_id("logit_bias", id, tokenizer); !checked) return checked;
@@ -73,8 +77,9 @@ Result<void> add_bad_words(const SamplingParams& sampling, const text::Tokenizer
   for (const std::string& word : sampling.bad_words) {
     if (auto checked = check_text("bad_words", word); !checked) return checked;
     for (const std::string& written : {word, " " + word}) {
-      std::vector<TokenId> tokens = tokens_of(written, tokenizer);
-      if (!tokens.empty()) bans.bad_words.push_back(std::move(tokens));
+      auto tokens = tokens_of("bad_words", written, tokenizer);
+      if (!tokens) return tokens.error();
+      if (!tokens->empty()) bans.bad_words.push_back(std::move(*tokens));
     }
   }
   return {};

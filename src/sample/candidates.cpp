@@ -14,7 +14,7 @@ constexpr size_t kHead = 256;  // sorted at once; most draws end within it
 
 tl::unexpected<Error> broken_logit(std::span<const float> logits) {
   const auto bad = std::ranges::find_if(logits, [](float x) { return !(x < kInfinity); });
-  return fail(ErrorKind::kInternal, "the model gave the logit " + std::to_string(*bad) + " for token " +
+  return fail(kBrokenNumbers, "the model gave the logit " + std::to_string(*bad) + " for token " +
                                         std::to_string(bad - logits.begin()) + ": its weights are damaged or overflow");
 }
 
@@ -36,17 +36,17 @@ RowRange Candidates::scan(std::span<const float> logits) {
 Expected<void> Candidates::load(std::span<const float> logits) {
   n_ = logits.size();
   if (logits_.size() < n_) {
-    logits_.resize(n_);
     shares_.resize(n_);
     tokens_.resize(n_);
     head_.reserve(n_);
     kept_.reserve(n_);
     selection_.reserve(n_);
+    logits_.resize(n_);  // last: where memory runs out before, all is done again
   }
   is_whole_ = true;
   if (!scan(logits).is_valid) return broken_logit(logits);
   if (max_logit_ > -kInfinity) return {};
-  return fail(ErrorKind::kInternal, "the model gave no token of " + std::to_string(n_) + " a finite logit");
+  return fail(kBrokenNumbers, "the model gave no token of " + std::to_string(n_) + " a finite logit");
 }
 
 void Candidates::restrict(const constrain::TokenMask& mask) {
@@ -64,7 +64,9 @@ float* Candidates::find(TokenId wanted) {
 }
 
 Expected<void> Candidates::settle() {
-  if (!scan(logits()).is_valid) return fail(ErrorKind::kInternal, "a logit overflows after penalties and biases");
+  if (!scan(logits()).is_valid) {
+    return fail(ErrorKind::kInvalidInput, "a logit overflows after penalties and biases: lower them");
+  }
   if (max_logit_ > -kInfinity) return {};
   return fail(ErrorKind::kInvalidInput,
               "no token can be chosen here: constraint, bans, bias and allowed ids together leave none");

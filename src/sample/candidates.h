@@ -26,12 +26,15 @@ struct Candidate {
   uint64_t weight = 0;  // 0 before weigh()
 };
 
+// Of logits that are none: as where a disk fails, what the model's file holds is to blame.
+inline constexpr ErrorKind kBrokenNumbers = ErrorKind::kIo;
+
 class Candidates {
  public:
   // Computes with the kernels that this machine runs fastest; all give the same bits.
   Candidates();
 
-  // Every token of `logits`. NaN and +inf are an error.
+  // Every token of `logits`. NaN and +inf are an error of kind kBrokenNumbers.
   Expected<void> load(std::span<const float> logits);
   // Only tokens that the mask allows stay.
   void restrict(const constrain::TokenMask& mask);

@@ -45,7 +45,8 @@ inline void TokenCounts::count(std::span<const TokenId> tokens) {
   for (const TokenId token : tokens) {
     const size_t i = static_cast<size_t>(token);
     if (i >= counts_.size()) counts_.resize(i + 1);
-    if (counts_[i]++ == 0) seen_.push_back(token);
+    if (counts_[i] == 0) seen_.push_back(token);  // first: what is not in it would stay counted
+    ++counts_[i];
   }
 }
 

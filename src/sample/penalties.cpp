@@ -72,10 +72,11 @@ void apply_dry(Candidates& candidates, const History& history, const DryParams& 
   const int32_t needed = static_cast<int32_t>(std::clamp<int64_t>(params.allowed_length, 1, INT32_MAX));
   if (most < needed) return;
   match_suffix(text, most, scratch.lengths);
+  const size_t n_ids = static_cast<size_t>(*std::ranges::max_element(text)) + 1;
+  if (scratch.longest.size() < n_ids) scratch.longest.resize(n_ids);  // from here on nothing takes memory
   for (size_t i = 1; i < text.size(); ++i) {
     const size_t next = static_cast<size_t>(text[text.size() - i]);
     if (scratch.lengths[i] < needed) continue;
-    if (next >= scratch.longest.size()) scratch.longest.resize(next + 1);
     scratch.longest[next] = std::max(scratch.longest[next], scratch.lengths[i]);
   }
   for (size_t i = 1; i < text.size(); ++i) {

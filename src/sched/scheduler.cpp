@@ -9,6 +9,12 @@
 namespace candor::sched {
 namespace {
 
+// For one more; what follows then takes no memory.
+template <class T>
+void make_room(std::vector<T>& items) {
+  if (items.size() == items.capacity()) items.reserve(2 * items.size() + 1);
+}
+
 constexpr size_t kMostTableEntries = size_t{1} << 20;  // reserved for the plan's block table; it may grow beyond
 
 }  // namespace
@@ -50,6 +56,7 @@ Expected<void> Scheduler::add(const SequenceSpec& spec) {
   sequence->share_key = spec.share_key;
   sequence->shown_end = spec.shows_prompt ? sequence->n_tokens() - 1 : 0;
   sequence->n_spare_places = std::clamp(spec.n_places, 1, options_.max_running) - 1;
+  make_room(waiting_);
   shares_.open(spec.share_key);
   waiting_.push_back(std::move(sequence));
   return {};
@@ -119,6 +126,9 @@ void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
   child->share_key = parent->share_key;
   child->was_admitted = parent->was_admitted;
   child->awaits_token = parent->awaits_token;
+  child->table.blocks.reserve(parent->table.blocks.size());
+  make_room(waiting_);
+  make_room(running_);
   shares_.open(child->share_key);
   if (parent->n_spare_places > 0) --parent->n_spare_places;
   if (!parent->is_running || !has_place_for(*child)) {

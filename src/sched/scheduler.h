@@ -53,7 +53,7 @@ class Scheduler {
   explicit Scheduler(const SchedulerOptions& options);
 
   // Queues a sequence. Refuses: a full queue (kOverloaded), no token (kInvalidInput), more tokens than fit
-  // (kContextLength). REQUIRES: an id that is not in work.
+  // (kContextLength). Where memory runs out nothing changes. REQUIRES: an id that is not in work.
   Expected<void> add(const SequenceSpec& spec);
 
   // Builds the next step. Empty only when nothing waits or runs, or all hold.
@@ -65,7 +65,8 @@ class Scheduler {
   // Forgets the sequence and frees its blocks at once. False for an unknown id.
   bool remove(SequenceId id);
   // A second sequence in the same state as `parent`, sharing its blocks until one of them writes. It runs beside its
-  // parent where a place is free, else it waits and computes again. REQUIRES: `child` is not in work.
+  // parent where a place is free, else it waits and computes again. Where memory runs out nothing changes. REQUIRES:
+  // `child` is not in work.
   void fork(SequenceId parent, SequenceId child);
   // The sequence goes on with `token`. REQUIRES: not is_full().
   void append(SequenceId id, TokenId token);

@@ -101,6 +101,20 @@ TEST_F(Choices, obey_a_constraint_each_for_itself) {
   EXPECT_FALSE(texts[0] == texts[1] && texts[1] == texts[2]);
 }
 
+TEST_F(Choices, are_told_which_words_of_a_schema_have_no_effect) {
+  Request request = choices(2, 4, 40, 2);
+  request.constraint = ConstraintSpec{ConstraintSpec::Kind::kJsonSchema, R"({"type": "boolean", "nullable": true})"};
+  const Completion completion = complete(engine(), request);
+  EXPECT_TRUE(completion.text == "true" || completion.text == "false") << completion.text;
+  ASSERT_EQ(completion.summary.warnings.size(), 1u);
+  EXPECT_NE(completion.summary.warnings.front().find("/nullable"), std::string::npos);
+  request.constraint->is_strict = true;
+  const auto refused = engine().generate(request);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().param, "constraint");
+  EXPECT_NE(refused.error().message.find("/nullable"), std::string::npos);
+}
+
 TEST_F(Choices, are_all_cancelled_together) {
   Request request = choices(3, 10, 100, 1);
   request.sampling.ignore_eos = true;

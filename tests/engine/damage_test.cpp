@@ -96,6 +96,13 @@ class BrokenWeights : public testing::TinyModelTest {
   }
 };
 
+// What of the model computes with the tensor.
+std::string place_of(const std::string& name) {
+  if (name == "token_embd.weight") return "the embedding";
+  if (name.starts_with("output")) return "the head";
+  return "block " + name.substr(4, 1) + " (tensors " + name.substr(0, 6) + "*)";
+}
+
 TEST_F(BrokenWeights, weights_that_are_no_numbers_are_refused_or_end_the_request_in_an_error) {
   for (const char* name : {"token_embd.weight", "output.weight", "blk.0.attn_q.weight", "blk.1.ffn_down.weight",
                            "blk.0.attn_norm.weight", "output_norm.weight"}) {
@@ -113,7 +120,10 @@ TEST_F(BrokenWeights, weights_that_are_no_numbers_are_refused_or_end_the_request
         request.sampling.logprobs = 5;
         const auto completion = (*engine)->generate(request);
         if (completion) continue;
-        EXPECT_NE(completion.error().message.find("weights"), std::string::npos) << completion.error().message;
+        const std::string& message = completion.error().message;
+        EXPECT_EQ(completion.error().kind, EngineError::Kind::kIo) << message;
+        EXPECT_NE(message.find("weights"), std::string::npos) << message;
+        EXPECT_NE(message.find("came out of " + place_of(name)), std::string::npos) << name << ": " << message;
       }
     }
   }
