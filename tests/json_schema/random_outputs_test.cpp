@@ -132,7 +132,8 @@ TEST(json_schema, what_random_logits_write_is_valid_by_an_independent_validator)
   const std::string python = validating_python();
   if (python.empty()) GTEST_SKIP() << "no Python with jsonschema (scripts/setup_clients.sh installs one)";
   const ByteTokenizer tokenizer;
-  const auto compiler = GrammarCompiler::create(tokenizer);
+  sandbox::HelperPool helpers;
+  const auto compiler = GrammarCompiler::create(tokenizer, helpers);
   ASSERT_TRUE(compiler.has_value());
   const testing::TempFolder folder;
   std::ofstream cases(folder.path() / "cases.jsonl");

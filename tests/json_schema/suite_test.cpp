@@ -19,20 +19,22 @@ using Json = nlohmann::ordered_json;  // instances keep the order of their keys
 class JsonSchemaSuite : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto compiler = GrammarCompiler::create(tokenizer_);
+    auto compiler = GrammarCompiler::create(tokenizer_, helpers_);
     ASSERT_TRUE(compiler.has_value());
     compiler_ = std::move(*compiler);
   }
   bool accepts(const Constraint& constraint, const std::string& text) const {
     auto fork = constraint.fork();
     if (!fork) return false;
-    for (const TokenId token : tokenizer_.encode(text, {})) {
+    const auto encoded = tokenizer_.encode(text, {});
+    for (const TokenId token : *encoded) {
       if (!(*fork)->accept(token)) return false;
     }
     return (*fork)->may_end();
   }
 
   ByteTokenizer tokenizer_;
+  sandbox::HelperPool helpers_;
   std::unique_ptr<GrammarCompiler> compiler_;
 };
 

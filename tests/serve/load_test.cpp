@@ -300,13 +300,15 @@ TEST(load, those_for_whom_there_is_no_room_are_told_at_once) {
   options.service.max_waiting = 2048;
   options.service.max_per_key = 2048;
   Running running(options);
-  const int64_t n_before = n_descriptors();
   std::map<int, int> statuses;
   std::vector<double> refused_ms;
   const std::string text = user_says("Tell me a story", 60).dump();
   const std::string bytes =
       "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " +
       std::to_string(text.size()) + "\r\n\r\n" + text;
+  ask_at_once(running.port(), bytes, 64);  // helpers are started when they are first needed, and stay
+  EXPECT_TRUE(running.becomes_idle());
+  const int64_t n_before = n_descriptors();
   for (const TimedReply& timed : ask_at_once(running.port(), bytes, static_cast<size_t>(n_clients))) {
     ++statuses[timed.reply.status];
     if (timed.reply.status == 200) continue;

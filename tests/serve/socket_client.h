@@ -10,10 +10,11 @@ namespace candor::testing {
 // A WebSocket client of bytes: masked text frames out, whole frames in.
 class SocketClient {
  public:
-  explicit SocketClient(uint16_t port) : raw_(port) {
-    raw_.send(
-        "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  explicit SocketClient(uint16_t port, const std::string& target = "/v1/stream", const std::string& fields = {})
+      : raw_(port) {
+    raw_.send("GET " + target +
+              " HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + fields +
+              "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
     const std::string head = raw_.read_until("\r\n\r\n");
     const size_t end = head.find("\r\n\r\n");
     is_open = head.starts_with("HTTP/1.1 101") && head.find("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=") != std::string::npos;

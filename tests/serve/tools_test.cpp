@@ -19,6 +19,41 @@ class tools : public ServerTest {
   }
 };
 
+TEST_F(tools, a_prompt_that_is_shown_is_the_one_that_a_chat_would_answer) {
+  Json body = weather();
+  const Json told = {{"role", "developer"}, {"content", "Be kind"}};
+  body["messages"].insert(body["messages"].begin(), told);
+  body["max_tokens"] = 1;
+  body["chat_template_kwargs"] = {{"mood", "gay"}};
+  body["documents"] = Json::array({{{"title", "T"}}});
+  const Json shown = post(port(), "/apply-template", body).json();
+  const Json counted = post(port(), "/tokenize", body).json();
+  const Json answered = post(port(), "/v1/chat/completions", body).json();
+  EXPECT_NE(shown["prompt"].get<std::string>().find("<|system|>\nBe kind<|end|>"), std::string::npos) << shown;
+  EXPECT_EQ(counted["count"], answered["usage"]["prompt_tokens"]) << counted;
+  for (const Json& reply : {shown, counted, answered}) {
+    EXPECT_NE(reply["warnings"].dump().find("does not show tools"), std::string::npos) << reply;
+    EXPECT_NE(reply["warnings"].dump().find("does not know the role developer"), std::string::npos) << reply;
+  }
+}
+
+TEST_F(tools, what_a_chat_refuses_is_refused_where_its_prompt_is_shown) {
+  for (const char* route : {"/apply-template", "/tokenize"}) {
+    Json body = weather();
+    body["nope"] = 1;
+    EXPECT_NE(post(port(), route, body).json()["warnings"].dump().find("nope"), std::string::npos) << route;
+    const Json spoiled = {{"tools", {1}}, {"chat_template_kwargs", 5}, {"documents", "x"}};
+    for (const auto& [name, value] : spoiled.items()) {
+      Json wrong = weather();
+      wrong[name] = value;
+      const ClientReply refused = post(port(), route, wrong);
+      EXPECT_EQ(refused.status, 400) << route << name;
+      EXPECT_EQ(refused.json()["error"]["param"], name) << refused.body;
+    }
+    EXPECT_EQ(post(port(), route, {{"model", "pocket"}}).status, 400) << route;
+  }
+}
+
 TEST_F(tools, a_named_choice_is_enforced) {
   Json body = weather();
   body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "weather"}}}};

@@ -6,19 +6,30 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
+#include "base/utf8.h"
 #include "serve/http/text.h"
 
 namespace candor::http {
 namespace {
 
 constexpr size_t kMaxKeys = 1024;
+constexpr size_t kMaxKeyFileBytes = 1u << 20;
 
-// "127.0.0.1:8080" and "[::1]:8080" without their ports.
-std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
+bool is_name_char(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.' || c == '-' || c == '_';
+}
+
+bool is_address_char(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == ':' || c == '.';
+}
+
+bool is_port(std::string_view text) {
+  constexpr size_t kMostDigits = 5;
+  return !text.empty() && text.size() <= kMostDigits &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 HttpResponse forbidden(std::string message) {
@@ -30,6 +41,40 @@ bool changes_something(const HttpRequest& request) {
 }
 
 }  // namespace
+
+std::optional<std::string> host_name(std::string_view host) {
+  std::string name = lower_case(host);
+  const size_t bracket = name.find(']');
+  const bool is_address = name.starts_with('[') && bracket != std::string::npos;
+  const size_t end = is_address ? bracket + 1 : std::min(name.find(':'), name.size());
+  if (end < name.size() && (name[end] != ':' || !is_port(std::string_view(name).substr(end + 1)))) return std::nullopt;
+  name.resize(end);
+  const std::string_view inner = is_address ? std::string_view(name).substr(1, end - 2) : std::string_view(name);
+  const bool is_well_formed = !inner.empty() && std::ranges::all_of(inner, is_address ? is_address_char : is_name_char);
+  return is_well_formed ? std::optional(std::move(name)) : std::nullopt;
+}
+
+Expected<std::string> parse_origin(std::string_view text) {
+  constexpr std::string_view kMark = "://";
+  const std::string origin = lower_case(text);
+  const size_t at = origin.find(kMark);
+  const std::string_view scheme = std::string_view(origin).substr(0, at == std::string::npos ? 0 : at);
+  const bool has_scheme =
+      !scheme.empty() && std::ranges::all_of(scheme, [](char c) { return c >= 'a' && c <= 'z'; });
+  if (has_scheme && host_name(std::string_view(origin).substr(at + kMark.size()))) return origin;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("\"{}\" is not one web page's origin, such as https://chat.example.com or "
+                          "http://localhost:3000{}",
+                          clipped(text),
+                          text == "*" ? ": any page on the web could ask in its visitors' names; name those that may"
+                                      : " (no path, no wildcard)"));
+}
+
+std::string fault_of_secret(std::string_view secret) {
+  if (trimmed(secret).empty()) return "is blank";
+  const bool is_visible = std::ranges::all_of(secret, [](char c) { return c > ' ' && c < '\x7f'; });
+  return is_visible ? "" : "holds a space, a control character or what is not ASCII, which no client can send";
+}
 
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
@@ -43,10 +88,17 @@ ApiKey make_key(std::string name, std::string_view secret) {
 
 Expected<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path) {
   std::ifstream file(path);
-  if (!file) return fail(ErrorKind::kIo, fmt::format("the key file {} cannot be read", path.string()));
+  std::string content(kMaxKeyFileBytes + 1, '\0');
+  if (file) file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  if (file.bad() || (!file && !file.eof()))
+    return fail(ErrorKind::kIo, fmt::format("the key file {} cannot be read", path.string()));
+  content.resize(static_cast<size_t>(file.gcount()));
+  if (content.size() > kMaxKeyFileBytes)
+    return fail(ErrorKind::kInvalidInput, fmt::format("the key file {} is larger than 1 MiB", path.string()));
+  std::istringstream lines(content);
   std::vector<ApiKey> keys;
   std::string line;
-  while (std::getline(file, line)) {
+  for (int n_line = 1; std::getline(lines, line); ++n_line) {
     while (!line.empty() && line.back() == '\r') line.pop_back();
     const std::string_view text = trimmed(line);
     if (text.empty() || text.front() == '#') continue;
@@ -56,8 +108,17 @@ Expected<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path) {
     }
     const size_t space = text.find_first_of(" \t");
     const bool is_named = space != std::string_view::npos;
-    keys.push_back(make_key(is_named ? std::string(text.substr(0, space)) : fmt::format("key{}", keys.size() + 1),
-                            trimmed(is_named ? text.substr(space) : text)));
+    const std::string_view secret = trimmed(is_named ? text.substr(space) : text);
+    if (const std::string fault = fault_of_secret(secret); !fault.empty()) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("the key file {}, line {}: the key {}", path.string(), n_line, fault));
+    }
+    ApiKey key = make_key(is_named ? std::string(text.substr(0, space)) : fmt::format("key{}", keys.size() + 1), secret);
+    if (std::ranges::find(keys, key.digest, &ApiKey::digest) != keys.end()) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("the key file {}, line {}: this key stands there already", path.string(), n_line));
+    }
+    keys.push_back(std::move(key));
   }
   if (!keys.empty()) return keys;
   return fail(ErrorKind::kInvalidInput,
@@ -102,7 +163,8 @@ const std::string& Access::key_name(int32_t key) const {
 
 bool Access::knows_host(std::string_view host) const {
   if (options_.hosts.empty()) return true;
-  return std::ranges::find(options_.hosts, lower_case(host_name(host))) != options_.hosts.end();
+  const auto name = host_name(host);
+  return name && std::ranges::find(options_.hosts, *name) != options_.hosts.end();
 }
 
 // Absent: not a web page. The server's own pages come from the name that it was asked under.

@@ -23,12 +23,14 @@ struct ApiKey {
 };
 
 ApiKey make_key(std::string name, std::string_view secret);
+// Why no client could ever show it: it is blank, or holds what a header field cannot carry. "" if one can.
+std::string fault_of_secret(std::string_view secret);
 // One key a line: NAME SECRET, or SECRET alone; '#' begins a comment.
 Expected<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path);
 
 struct AccessOptions {
   std::vector<ApiKey> keys{};          // none: no key is asked for
-  std::vector<std::string> hosts{};    // names in Host, without port; empty: any
+  std::vector<std::string> hosts{};    // names in Host, in lower case and without port; empty: any
   std::vector<std::string> origins{};  // "https://chat.example.com": may ask, and get CORS headers
 };
 
@@ -52,6 +54,12 @@ class Access {
 
   AccessOptions options_;
 };
+
+// The name of "NAME" or "NAME:PORT" in lower case; nothing where it is anything else: a name of letters, digits, '.', '-'
+// and '_', or an IPv6 address in brackets.
+std::optional<std::string> host_name(std::string_view host);
+// As Origin shows it: SCHEME://NAME or SCHEME://NAME:PORT in lower case. "*", paths and the like are refused.
+Expected<std::string> parse_origin(std::string_view text);
 
 // Addresses that only this machine can reach.
 bool is_loopback(std::string_view host);

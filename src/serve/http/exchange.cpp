@@ -3,6 +3,23 @@
 #include <utility>
 
 namespace candor::http {
+namespace {
+
+constexpr size_t kPatientBytes = 64 * 1024;  // that a reader may leave waiting whatever the server holds
+
+}  // namespace
+
+void Exchange::drop_body() {
+  const std::lock_guard lock(mutex_);
+  request_.body = std::string();
+  body_bytes_ = 0;
+  count_held();
+}
+
+void Exchange::count_held() {
+  const size_t head = waiting_.head ? waiting_.head->body.size() : 0;
+  held_.resize(body_bytes_ + taken_bytes_ + static_cast<int64_t>(waiting_.bytes.size() + head));
+}
 
 void Exchange::respond(HttpResponse response) {
   {
@@ -11,6 +28,7 @@ void Exchange::respond(HttpResponse response) {
     has_head_ = is_finished_ = true;
     waiting_.head = std::move(response);
     waiting_.is_last = true;
+    count_held();
     on_gone_ = nullptr;
   }
   wake();
@@ -31,8 +49,10 @@ bool Exchange::write(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (is_gone_ || is_cut_ || is_finished_) return false;
-    is_cut_ = waiting_.bytes.size() + bytes.size() > max_waiting_bytes_;
+    const size_t n_waiting = waiting_.bytes.size() + bytes.size();
+    is_cut_ = n_waiting > max_waiting_bytes_ || (n_waiting > kPatientBytes && held_.is_exceeded());
     if (!is_cut_) waiting_.bytes.append(bytes);
+    count_held();
   }
   wake();
   return true;
@@ -45,6 +65,14 @@ void Exchange::finish() {
     is_finished_ = true;
     waiting_.is_last = true;
     on_gone_ = nullptr;
+  }
+  wake();
+}
+
+void Exchange::cut() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_cut_ = true;
   }
   wake();
 }
@@ -65,6 +93,8 @@ Exchange::Output Exchange::take() {
   Output output = std::move(waiting_);
   waiting_ = Output{};
   waiting_.is_stream = output.is_stream;
+  taken_bytes_ = static_cast<int64_t>(output.bytes.size() + (output.head ? output.head->body.size() : 0));
+  count_held();
   return output;
 }
 
@@ -80,7 +110,8 @@ void Exchange::mark_gone() {
     if (is_gone_) return;
     is_gone_ = true;
     callback = std::exchange(on_gone_, nullptr);
-    waiting_.bytes.clear();
+    waiting_.bytes = std::string();
+    count_held();
   }
   if (callback) callback();
 }

@@ -1,26 +1,38 @@
 #pragma once
 // One request and its reply, shared by the network thread that moves the bytes and whoever makes them. Every method may
 // be called from any thread. A handler either responds once, or opens a stream, writes to it and finishes it.
-// Bytes wait here until the socket takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off.
+// Bytes wait here until the socket takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off; less,
+// while the server holds more bytes than it should. What is held is part of the server's bytes in flight.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "serve/http/fair_budget.h"
 #include "serve/http/message.h"
 
 namespace candor::http {
 
 class Exchange {
  public:
-  // wake: called from any thread whenever there is something to take().
-  Exchange(HttpRequest request, size_t max_waiting_bytes, std::function<void()> wake)
-      : request_(std::move(request)), max_waiting_bytes_(max_waiting_bytes), wake_(std::move(wake)) {}
+  // wake: called from any thread whenever there is something to take(). held: of its body.
+  Exchange(HttpRequest request, size_t max_waiting_bytes, std::function<void()> wake, FairBudget::Share held = {})
+      : request_(std::move(request)),
+        max_waiting_bytes_(max_waiting_bytes),
+        wake_(std::move(wake)),
+        body_bytes_(held.amount()),
+        held_(std::move(held)) {}
 
   const HttpRequest& request() const { return request_; }
+  // What the handler keeps for this request.
+  std::shared_ptr<void> state;
+  // REQUIRES: nobody reads request().body at this time, or later.
+  void drop_body();
 
   void respond(HttpResponse response);
   // The status and headers of a reply whose body follows by write().
@@ -28,6 +40,8 @@ class Exchange {
   // False once the client is gone or cut off: nobody will read more.
   bool write(std::string_view bytes);
   void finish();
+  // Ends it, and the connection, without a word.
+  void cut() noexcept;
   // Called once, on the network thread, when the client leaves before the reply is whole; at once if it has left.
   void on_gone(std::function<void()> callback);
 
@@ -44,13 +58,18 @@ class Exchange {
 
  private:
   void wake() const { wake_(); }
+  // REQUIRES: mutex_ is held.
+  void count_held();
 
-  // Constant after construction.
-  const HttpRequest request_;
+  // Constant after construction, but for the body, which may be dropped.
+  HttpRequest request_;
   const size_t max_waiting_bytes_;
   const std::function<void()> wake_;
   // Guarded by mutex_.
   mutable std::mutex mutex_;
+  int64_t body_bytes_;
+  int64_t taken_bytes_ = 0;  // by the network thread, which sends them
+  FairBudget::Share held_;
   Output waiting_;
   bool has_head_ = false;
   bool is_finished_ = false;

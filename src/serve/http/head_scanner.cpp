@@ -1,6 +1,7 @@
 #include "serve/http/head_scanner.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "serve/http/text.h"
@@ -113,11 +114,13 @@ bool HeadScanner::take_framing(std::string_view name, std::string_view value) {
   if (name == "content-length") {
     if (++n_lengths_ > 1) return refuse(400, "the request has two Content-Length fields");
     if (!is_length(value)) return refuse(400, "Content-Length is not a number of bytes");
+    std::from_chars(value.data(), value.data() + value.size(), body_.n_bytes);
   }
   if (name == "transfer-encoding") {
     if (++n_encodings_ > 1 || lower_case(value) != "chunked") {
       return refuse(400, "Transfer-Encoding is not \"chunked\", the only one that is understood");
     }
+    body_.is_chunked = true;
   }
   return true;
 }

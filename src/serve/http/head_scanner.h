@@ -4,6 +4,7 @@
 // given whole at each call. Linear in the bytes.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,14 @@ struct HeadFault {
   std::string message;
 };
 
+// How the bytes behind a head are to be read.
+struct BodyFraming {
+  bool is_chunked = false;
+  uint64_t n_bytes = 0;  // by Content-Length
+
+  bool is_empty() const { return !is_chunked && n_bytes == 0; }
+};
+
 class HeadScanner {
  public:
   enum class State { kMore, kWhole, kBad };
@@ -30,6 +39,7 @@ class HeadScanner {
   State scan(std::string_view bytes);
 
   size_t head_bytes() const { return at_; }
+  const BodyFraming& body() const { return body_; }
   const HeadFault& fault() const { return fault_; }
 
  private:
@@ -50,6 +60,7 @@ class HeadScanner {
   int n_lengths_ = 0;
   int n_encodings_ = 0;
   bool is_http_1_0_ = false;
+  BodyFraming body_;
   HeadFault fault_;
 };
 

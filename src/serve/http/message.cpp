@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+
 namespace candor::http {
 namespace {
 
@@ -41,10 +43,12 @@ std::string_view reason_phrase(int status) {
 }
 
 HttpResponse error_response(const ErrorInfo& error) {
+  constexpr size_t kMostMessage = 4096;  // whatever of a request the words quote
+  constexpr size_t kMostParam = 256;
   Json body = {{"error",
-                {{"message", error.message},
+                {{"message", clipped(error.message, kMostMessage)},
                  {"type", error.type},
-                 {"param", text_or_null(error.param)},
+                 {"param", text_or_null(clipped(error.param, kMostParam))},
                  {"code", text_or_null(error.code)}}}};
   for (const auto& [name, value] : error.figures) body["error"][name] = value;
   HttpResponse response;

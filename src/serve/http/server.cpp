@@ -19,18 +19,30 @@ constexpr std::chrono::milliseconds kDrainPoll{20};
 
 }  // namespace
 
-void WakeQueue::add(uint64_t id) {
+void WakeQueue::add(uint64_t id) noexcept {
   const std::lock_guard lock(mutex_);
   if (io_ == nullptr) return;
-  ids_.push_back(id);
-  if (ids_.size() == 1) net::post(*io_, [this] { deliver(); });
+  try {
+    ids_.push_back(id);
+  } catch (const std::bad_alloc&) {
+    has_lost_ids_ = true;
+  }
+  if (is_posted_) return;
+  try {
+    net::post(*io_, [this] { deliver(); });
+    is_posted_ = true;
+  } catch (const std::bad_alloc&) {  // the next one posts; sessions also look by themselves, each ping_interval
+    is_posted_ = false;
+  }
 }
 
 void WakeQueue::deliver() {
   std::vector<uint64_t> ids;
   {
     const std::lock_guard lock(mutex_);
-    ids.swap(ids_);
+    is_posted_ = false;
+    if (!std::exchange(has_lost_ids_, false)) ids.swap(ids_);
+    ids_.clear();
   }
   deliver_(ids);
 }
@@ -41,13 +53,9 @@ void WakeQueue::close() {
 }
 
 struct Server::Impl {
-  Impl(const ServerOptions& options, Handler& handler, const obs::Log& log)
-      : network(options, handler, log), acceptor(network.io) {
-    network.wakes->on_delivery([this](const std::vector<uint64_t>& ids) {
-      for (const uint64_t id : ids) {
-        if (const auto it = network.sessions.find(id); it != network.sessions.end()) it->second->signal();
-      }
-    });
+  Impl(const ServerOptions& options, Handler& handler)
+      : network(options, handler), acceptor(network.io) {
+    network.wakes->on_delivery([this](const std::vector<uint64_t>& ids) { wake(ids); });
   }
   ~Impl() {
     network.io.stop();
@@ -56,14 +64,48 @@ struct Server::Impl {
   }
 
   Expected<void> listen();
+  void run() noexcept;
+  void wake(const std::vector<uint64_t>& ids);
+  void accept();
   net::awaitable<void> accept_connections();
   void start_session(net::ip::tcp::socket socket);
   void close_idle();
 
   Network network;
   net::ip::tcp::acceptor acceptor;
+  bool is_accepting = false;
   std::thread thread;
 };
+
+// The network thread. A handler that throws is over; all others go on.
+void Server::Impl::run() noexcept {
+  while (true) {
+    try {
+      if (!is_accepting && acceptor.is_open()) accept();
+      network.io.run();
+      return;
+    } catch (...) {
+      network.faults.note(FaultPlace::kNetwork, std::current_exception());
+    }
+  }
+}
+
+// All of them where the numbers were lost.
+void Server::Impl::wake(const std::vector<uint64_t>& ids) {
+  const auto signal = [this](Session& session) {
+    try {
+      session.signal();
+    } catch (...) {
+      network.faults.note(FaultPlace::kConnection, std::current_exception());
+    }
+  };
+  if (ids.empty()) {
+    for (const auto& [id, session] : network.sessions) signal(*session);
+  }
+  for (const uint64_t id : ids) {
+    if (const auto it = network.sessions.find(id); it != network.sessions.end()) signal(*it->second);
+  }
+}
 
 Expected<void> Server::Impl::listen() {
   const ServerOptions& options = network.options;
@@ -86,12 +128,32 @@ Expected<void> Server::Impl::listen() {
   return fail(ErrorKind::kIo, fmt::format("{} cannot be listened on: {}", where, error.message()));
 }
 
+// Until the acceptor is closed: begins anew where it ended otherwise.
+void Server::Impl::accept() {
+  is_accepting = true;
+  const auto on_end = [this](const std::exception_ptr& fault) {
+    is_accepting = false;
+    if (fault) std::rethrow_exception(fault);  // to run(), which begins anew
+  };
+  try {
+    net::co_spawn(network.io, accept_connections(), on_end);
+  } catch (...) {
+    is_accepting = false;
+    throw;
+  }
+}
+
 net::awaitable<void> Server::Impl::accept_connections() {
   while (acceptor.is_open()) {
     auto [error, socket] = co_await acceptor.async_accept(kTuple);
-    if (!error) {
-      start_session(std::move(socket));
-    } else if (acceptor.is_open()) {
+    bool is_started = !error;
+    try {
+      if (!error) start_session(std::move(socket));
+    } catch (...) {
+      is_started = false;
+      network.faults.note(FaultPlace::kAccept, std::current_exception());
+    }
+    if (!is_started && acceptor.is_open()) {
       net::steady_timer pause(network.io, kAcceptPause);
       co_await pause.async_wait(kTuple);
     }
@@ -110,7 +172,7 @@ void Server::Impl::start_session(net::ip::tcp::socket socket) {
   }
   const auto session = std::make_shared<Session>(std::move(socket), network);
   const auto on_end = [session, this](const std::exception_ptr& fault) {
-    if (fault) network.log.error("a connection ended: memory ran out, or a fault of the server");
+    if (fault) network.faults.note(FaultPlace::kConnection, fault);
   };
   net::co_spawn(network.io, session->run(), on_end);
 }
@@ -124,11 +186,11 @@ void Server::Impl::close_idle() {
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-Expected<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Handler& handler, const obs::Log& log) {
-  auto impl = std::make_unique<Impl>(options, handler, log);
+Expected<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Handler& handler) {
+  auto impl = std::make_unique<Impl>(options, handler);
   CANDOR_TRY(impl->listen());
-  net::co_spawn(impl->network.io, impl->accept_connections(), [](const std::exception_ptr&) {});
-  impl->thread = std::thread([&io = impl->network.io] { io.run(); });
+  impl->accept();
+  impl->thread = std::thread([impl = impl.get()] { impl->run(); });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "obs/log.h"
 #include "serve/http/exchange.h"
+#include "serve/http/faults.h"
 #include "serve/http/head_scanner.h"
 #include "serve/http/web_socket.h"
 
@@ -38,24 +38,28 @@ struct ReplyRecord {
   bool was_cut = false;  // the client left, or did not read
 };
 
-// Called on the network thread: no method may block.
+// Called on the network thread: no method may block. What throws ends its connection or its request alone.
 class Handler {
  public:
   virtual ~Handler() = default;
+  // Where what was thrown is noted. Any thread; the same one every time.
+  virtual Faults& faults() = 0;
+  // The bytes in flight: of bodies, messages and replies. The same every time.
+  virtual FairBudget& bytes() = 0;
   // Before the body is read; `request.body` is empty. A response ends the request there. May set request.key.
   virtual std::optional<HttpResponse> refuse(HttpRequest& request) = 0;
   virtual void handle(std::shared_ptr<Exchange> exchange) = 0;
   virtual void on_reply(const HttpRequest& request, const ReplyRecord& record) = 0;
 
   virtual void on_socket(const std::shared_ptr<WebSocket>& socket) = 0;
-  virtual void on_message(const std::shared_ptr<WebSocket>& socket, std::string message) = 0;
+  virtual void on_message(const std::shared_ptr<WebSocket>& socket, SocketMessage message) = 0;
   virtual void on_socket_closed(const std::shared_ptr<WebSocket>& socket) = 0;
 };
 
 class Server {
  public:
-  // Binds, listens, starts the thread. The handler and the log are borrowed and outlive the server.
-  static Expected<std::unique_ptr<Server>> start(const ServerOptions& options, Handler& handler, const obs::Log& log);
+  // Binds, listens, starts the thread. The handler is borrowed and outlives the server.
+  static Expected<std::unique_ptr<Server>> start(const ServerOptions& options, Handler& handler);
   // Closes what is open.
   ~Server();
   Server(const Server&) = delete;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <utility>
 
+#include "base/utf8.h"
 #include "serve/http/session_parser.h"
 #include "serve/http/text.h"
 #include "serve/http/web_socket_session.h"
@@ -19,6 +19,9 @@ namespace {
 namespace beast = boost::beast;
 using boost::system::error_code;
 constexpr size_t kReadBytes = 4096;
+constexpr size_t kBodyReadBytes = 64 * 1024;
+constexpr size_t kLeastBodyBytes = 64 * 1024;  // in each kBodyWindow
+constexpr std::chrono::milliseconds kBodyWindow{15'000};
 constexpr size_t kMaxPipelinedBytes = 64 * 1024;
 constexpr size_t kMaxLingerBytes = 64u << 20;
 constexpr std::chrono::milliseconds kLinger{2000};
@@ -51,6 +54,11 @@ HttpRequest head_of_request(const beast::http::request<beast::http::string_body>
   return request;
 }
 
+// Of the methods that are offered anywhere, and of those that are not.
+bool may_have_body(std::string_view method) {
+  return method != "GET" && method != "HEAD" && method != "OPTIONS" && method != "DELETE" && method != "TRACE";
+}
+
 std::string chunk_of(std::string_view bytes) {
   return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
 }
@@ -67,9 +75,11 @@ Session::Session(net::ip::tcp::socket socket, Network& network)
   ++network_.n_connections;
 }
 
+// Where it ended by an exception, what it was answering has lost its reader.
 Session::~Session() {
   network_.sessions.erase(id_);
   --network_.n_connections;
+  if (exchange_) guarded([this] { exchange_->mark_gone(); });
 }
 
 net::awaitable<void> Session::run() {
@@ -90,27 +100,33 @@ net::awaitable<bool> Session::serve_one() {
     const HttpResponse response = fault_response();
     co_return co_await refuse(request, response);
   }
-  if (auto refusal = network_.handler.refuse(request)) {
+  if (auto refusal = handlers_refusal(request)) {
     parser.take_waiting(buffer_);
     refusal->must_close = refusal->must_close || !parser.is_done() || !parser.keep_alive();
     co_return co_await refuse(request, *refusal);
+  }
+  if (!parser.framing.is_empty() && !may_have_body(request.method)) {
+    fault_ = {400, "a body came with " + clipped(request.method) + ", which takes none"};
+    const HttpResponse response = fault_response();
+    co_return co_await refuse(request, response);
   }
   if (request.is_upgrade) {
     co_await upgrade(request, parser);
     co_return false;
   }
-  const Read body = co_await read_body(parser);
+  const Read body = co_await read_body(parser, request.key);
   if (body == Read::kClosed) co_return false;
   if (body == Read::kRefused) {
     const HttpResponse response = fault_response();
     co_return co_await refuse(request, response);
   }
-  request.body = std::move(parser.message().body());
+  request.body = std::move(parser.body_bytes);
   if (buffer_.size() == 0) buffer_.shrink_to_fit();
   const bool is_http_1_0 = parser.message().version() == 10;
-  exchange_ = std::make_shared<Exchange>(std::move(request), network_.options.waiting_bytes,
-                                         [wakes = network_.wakes, id = id_] { wakes->add(id); });
-  network_.handler.handle(exchange_);
+  const std::function<void()> wake = [wakes = network_.wakes, id = id_] { wakes->add(id); };
+  exchange_ = std::make_shared<Exchange>(std::move(request), network_.options.waiting_bytes, wake,
+                                         std::move(parser.held));
+  hand_over(exchange_);
   const bool goes_on = co_await reply(exchange_, parser.keep_alive(), is_http_1_0);
   exchange_.reset();
   co_return goes_on;
@@ -137,7 +153,7 @@ net::awaitable<Session::Read> Session::read_head(Parser& parser) {
   clear_deadline();
   if (state == HeadScanner::State::kWhole) {
     const std::optional<HeadFault> fault =
-        parser.take_head(bytes_in(buffer_).substr(0, scanner.head_bytes()), network_.options.body_bytes);
+        parser.take_head(bytes_in(buffer_).substr(0, scanner.head_bytes()), scanner.body(), network_.options.body_bytes);
     buffer_.consume(scanner.head_bytes());
     if (!fault) co_return Read::kWhole;
     fault_ = *fault;
@@ -147,28 +163,101 @@ net::awaitable<Session::Read> Session::read_head(Parser& parser) {
   co_return Read::kRefused;
 }
 
-net::awaitable<Session::Read> Session::read_body(Parser& parser) {
+net::awaitable<Session::Read> Session::read_body(Parser& parser, int32_t key) {
+  parser.held = network_.handler.bytes().share_of(key);
   if (parser.is_done()) co_return Read::kWhole;
-  set_deadline(network_.options.body_timeout);
+  if (!begin_body(parser)) co_return Read::kRefused;
+  parser.body_end = std::chrono::steady_clock::now() + network_.options.body_timeout;
+  wait_for_body(parser);
   if (lower_case(std::string(parser.message()[beast::http::field::expect])) == "100-continue") {
     const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!co_await write(go_on)) co_return Read::kClosed;
   }
-  const auto [error, n_read] = co_await beast::http::async_read(socket_, buffer_, parser.parser, kTuple);
-  const bool has_expired = has_expired_;
-  clear_deadline();
-  if (!error) co_return Read::kWhole;
-  if (error == beast::http::error::body_limit) {
-    fault_ = too_large(network_.options.body_bytes);
-  } else if (has_expired) {
-    fault_ = {408, "the request body did not arrive in time"};
-  } else if (is_framing_error(error)) {
-    fault_ = {400, "the request body is framed wrongly: " + error.message()};
-  } else {
-    is_client_gone_ = true;
-    co_return Read::kClosed;
+  while (take_body(parser)) {
+    const auto [error, n_read] = co_await socket_.async_read_some(buffer_.prepare(kBodyReadBytes), kTuple);
+    if (error && has_expired_ && goes_on(parser)) {
+      wait_for_body(parser);
+      continue;
+    }
+    if (error && has_expired_) {
+      fault_ = {408, "the request body did not arrive in time"};
+      co_return Read::kRefused;
+    }
+    if (error) {
+      is_client_gone_ = true;
+      co_return Read::kClosed;
+    }
+    buffer_.commit(n_read);
   }
-  co_return Read::kRefused;
+  clear_deadline();
+  co_return fault_.message.empty() ? Read::kWhole : Read::kRefused;
+}
+
+// A large body holds room that others may want from its head on: it has to come, or to come faster than this.
+void Session::wait_for_body(Parser& parser) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(parser.body_end -
+                                                                          std::chrono::steady_clock::now());
+  const bool is_large = parser.framing.n_bytes > kLeastBodyBytes;
+  parser.n_at_deadline = parser.body_bytes.size();
+  set_deadline(is_large ? std::min(left, kBodyWindow) : left);
+}
+
+bool Session::goes_on(const Parser& parser) {
+  return parser.body_bytes.size() >= parser.n_at_deadline + kLeastBodyBytes &&
+         std::chrono::steady_clock::now() < parser.body_end;
+}
+
+// Room for all of a body whose size is known. False, with the fault, where there is none.
+bool Session::begin_body(Parser& parser) {
+  try {
+    if (!parser.held.try_grow(static_cast<int64_t>(parser.framing.n_bytes))) return refuse_for_bytes();
+    parser.body_bytes.reserve(parser.framing.n_bytes);
+    return true;
+  } catch (const std::bad_alloc&) {
+    fault_ = {503, "memory ran out"};
+    return false;
+  }
+}
+
+bool Session::refuse_for_bytes() {
+  fault_ = {503, "the server holds as many bytes of requests and replies as it may (--max-inflight-mb); try again"};
+  return false;
+}
+
+// What has come of the body goes to the request. False when it is whole, or refused.
+bool Session::take_body(Parser& parser) {
+  try {
+    parser.take_waiting(buffer_);
+  } catch (const std::bad_alloc&) {
+    fault_ = {503, "memory ran out"};
+    return false;
+  }
+  const auto more = static_cast<int64_t>(parser.body_bytes.size()) - parser.held.amount();
+  if (more > 0 && !parser.held.try_grow(more)) return refuse_for_bytes();
+  if (parser.body->state() == BodyScanner::State::kBad) fault_ = parser.body->fault();
+  return parser.body->state() == BodyScanner::State::kMore;
+}
+
+std::optional<HttpResponse> Session::handlers_refusal(HttpRequest& request) {
+  try {
+    return network_.handler.refuse(request);
+  } catch (...) {
+    network_.faults.note(FaultPlace::kHandler, std::current_exception());
+    return response_to(std::current_exception());
+  }
+}
+
+void Session::hand_over(const std::shared_ptr<Exchange>& exchange) {
+  try {
+    network_.handler.handle(exchange);
+  } catch (...) {
+    network_.faults.note(FaultPlace::kHandler, std::current_exception());
+    exchange->respond(response_to(std::current_exception()));
+  }
+}
+
+void Session::report(const HttpRequest& request, const ReplyRecord& record) const {
+  guarded([&] { network_.handler.on_reply(request, record); });
 }
 
 void Session::begin_request(HttpRequest& request) const {
@@ -179,7 +268,9 @@ void Session::begin_request(HttpRequest& request) const {
 }
 
 HttpResponse Session::fault_response() const {
-  return error_response({.status = fault_.status, .message = fault_.message});
+  ErrorInfo error{.status = fault_.status, .message = fault_.message};
+  if (fault_.status >= 500) error.type = "server_error";
+  return error_response(error);
 }
 
 // A reply that needs no handler; false unless the connection is still in step.
@@ -191,7 +282,7 @@ net::awaitable<bool> Session::refuse(const HttpRequest& request, const HttpRespo
   const std::string bytes = head_of(response, false, request) + (request.method == "HEAD" ? "" : response.body);
   record.was_cut = !co_await write(bytes);
   clear_deadline();
-  network_.handler.on_reply(request, record);
+  report(request, record);
   co_return keep_alive_ && !record.was_cut;
 }
 
@@ -210,11 +301,11 @@ net::awaitable<bool> Session::reply(const std::shared_ptr<Exchange>& exchange, b
     socket_.close(ignored);
     is_client_gone_ = true;
   } else {
-    socket_.cancel();
+    stop_waiting();
   }
   const auto now_ns = std::chrono::steady_clock::now().time_since_epoch().count();
   record.ms = static_cast<double>(now_ns - request.arrived_ns) * 1e-6;
-  network_.handler.on_reply(request, record);
+  report(request, record);
   co_return is_whole&& keep_alive_;
 }
 
@@ -279,8 +370,9 @@ net::awaitable<void> Session::linger() {
 }
 
 net::awaitable<void> Session::upgrade(HttpRequest& request, Parser& parser) {
-  web_socket_ = std::make_shared<WebSocket>(std::move(request), network_.options.waiting_bytes,
-                                            [wakes = network_.wakes, id = id_] { wakes->add(id); });
+  FairBudget::Share held = network_.handler.bytes().share_of(request.key);
+  const std::function<void()> wake = [wakes = network_.wakes, id = id_] { wakes->add(id); };
+  web_socket_ = std::make_shared<WebSocket>(std::move(request), network_.options.waiting_bytes, wake, std::move(held));
   WebSocketSession session(*this, web_socket_);
   co_await session.run(parser.message());
   is_client_gone_ = true;
@@ -308,28 +400,34 @@ void Session::watch_for_end() {
   const uint64_t watch = ++n_watches_;
   socket_.async_wait(net::ip::tcp::socket::wait_read, [this, watch, alive = std::weak_ptr(alive_)](error_code error) {
     if (error == net::error::operation_aborted || alive.expired() || watch != n_watches_) return;
-    read_while_busy();
+    if (!guarded([this] { read_while_busy(); })) abort();
   });
 }
 
 void Session::read_while_busy() {
   error_code error;
-  socket_.non_blocking(true);
-  const size_t n_read = socket_.read_some(buffer_.prepare(kReadBytes), error);
+  socket_.non_blocking(true, error);
+  const size_t n_read = error ? 0 : socket_.read_some(buffer_.prepare(kReadBytes), error);
   buffer_.commit(error ? 0 : n_read);
   if (error && error != net::error::would_block) {
     is_client_gone_ = true;
-    socket_.cancel();  // a write that waits for the reader
+    stop_waiting();  // a write that waits for the reader
     signal();
   } else if (buffer_.size() < kMaxPipelinedBytes) {
     watch_for_end();
   }
 }
 
+void Session::stop_waiting() {
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
 void Session::signal() {
   has_event_ = true;
   event_.cancel();
-  if (exchange_ && exchange_->is_cut()) socket_.cancel();
+  if (on_signal_) on_signal_();
+  if (exchange_ && exchange_->is_cut()) stop_waiting();
   if (web_socket_ && web_socket_->is_cut()) abort();
 }
 
@@ -337,7 +435,7 @@ void Session::close_if_idle() {
   if (web_socket_) {
     if (web_socket_->n_busy == 0 && close_web_socket_) close_web_socket_();
   } else if (is_idle_ && !exchange_) {
-    socket_.cancel();
+    stop_waiting();
   }
 }
 
@@ -357,7 +455,7 @@ void Session::set_deadline(std::chrono::milliseconds at_most) {
   deadline_.async_wait([this, deadline, alive = std::weak_ptr(alive_)](error_code error) {
     if (error || alive.expired() || deadline != n_deadlines_) return;
     has_expired_ = true;
-    socket_.cancel();
+    stop_waiting();
   });
 }
 

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "serve/http/faults.h"
 #include "serve/http/server.h"
 
 namespace candor::http {
@@ -33,8 +34,9 @@ class Session;
 class WakeQueue {
  public:
   explicit WakeQueue(net::io_context& io) : io_(&io) {}
-  // Any thread. deliver(ids) runs on the network thread, once for all that came until then.
-  void add(uint64_t id);
+  // Any thread. deliver(ids) runs on the network thread, once for all that came until then; with nothing where memory
+  // for the numbers ran out: any of them may have been woken.
+  void add(uint64_t id) noexcept;
   void on_delivery(std::function<void(const std::vector<uint64_t>&)> deliver) { deliver_ = std::move(deliver); }
   // Nothing is delivered any more.
   void close();
@@ -47,16 +49,18 @@ class WakeQueue {
   std::mutex mutex_;
   net::io_context* io_;
   std::vector<uint64_t> ids_;
+  bool is_posted_ = false;
+  bool has_lost_ids_ = false;
 };
 
 // What every session shares. Network thread only, but for the atomics and the queue.
 struct Network {
-  Network(const ServerOptions& server_options, Handler& server_handler, const obs::Log& server_log)
-      : options(server_options), handler(server_handler), log(server_log) {}
+  Network(const ServerOptions& server_options, Handler& server_handler)
+      : options(server_options), handler(server_handler), faults(server_handler.faults()) {}
 
   const ServerOptions options;
   Handler& handler;
-  const obs::Log& log;
+  Faults& faults;
   std::unordered_map<uint64_t, Session*> sessions{};
   uint64_t n_sessions_ever = 0;
   uint64_t n_requests_ever = 0;
@@ -66,7 +70,7 @@ struct Network {
   const std::shared_ptr<WakeQueue> wakes = std::make_shared<WakeQueue>(io);
 };
 
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(net::ip::tcp::socket socket, Network& network);
   ~Session();
@@ -87,7 +91,15 @@ class Session {
 
   net::awaitable<bool> serve_one();
   net::awaitable<Read> read_head(Parser& parser);
-  net::awaitable<Read> read_body(Parser& parser);
+  net::awaitable<Read> read_body(Parser& parser, int32_t key);
+  bool begin_body(Parser& parser);
+  bool refuse_for_bytes();
+  void wait_for_body(Parser& parser);
+  static bool goes_on(const Parser& parser);
+  bool take_body(Parser& parser);
+  std::optional<HttpResponse> handlers_refusal(HttpRequest& request);
+  void hand_over(const std::shared_ptr<Exchange>& exchange);
+  void report(const HttpRequest& request, const ReplyRecord& record) const;
   net::awaitable<bool> refuse(const HttpRequest& request, const HttpResponse& response);
   HttpResponse fault_response() const;
   net::awaitable<bool> reply(const std::shared_ptr<Exchange>& exchange, bool keep_alive, bool is_http_1_0);
@@ -101,6 +113,18 @@ class Session {
   void begin_request(HttpRequest& request) const;
   void watch_for_end();
   void read_while_busy();
+  void stop_waiting();
+  // False where it threw, which is noted.
+  template <class Action>
+  bool guarded(const Action& action) const noexcept {
+    try {
+      action();
+      return true;
+    } catch (...) {
+      network_.faults.note(FaultPlace::kConnection, std::current_exception());
+      return false;
+    }
+  }
   void set_deadline(std::chrono::milliseconds at_most);
   void clear_deadline();
 
@@ -114,6 +138,7 @@ class Session {
   std::shared_ptr<Exchange> exchange_{};     // being answered
   std::shared_ptr<WebSocket> web_socket_{};  // after an upgrade
   std::function<void()> close_web_socket_{};
+  std::function<void()> on_signal_{};  // after an upgrade
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // for callbacks that may come too late
   uint64_t n_deadlines_ = 0;
   uint64_t n_watches_ = 0;

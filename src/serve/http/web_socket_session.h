@@ -23,7 +23,7 @@ class WebSocketSession {
   struct Stream;
 
   static net::awaitable<void> read_messages(Session& session, std::shared_ptr<Stream> stream);
-  static net::awaitable<void> send_messages(Session& session, std::shared_ptr<Stream> stream);
+  static net::awaitable<void> send_messages(std::shared_ptr<Session> session, std::shared_ptr<Stream> stream);
 
   Session& session_;
   std::shared_ptr<WebSocket> socket_;

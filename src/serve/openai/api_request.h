@@ -2,6 +2,7 @@
 // What a client asks of /v1/completions or /v1/chat/completions, checked, as requests for the engine.
 // Where a field is refused, the error names it; a field without effect here is named in `warnings`.
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,7 +56,9 @@ struct ApiRequest {
   std::vector<std::string> warnings{};
 };
 
-Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits);
+// also: further fields, which the route itself reads.
+Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits,
+                               std::initializer_list<const char*> also = {});
 Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits);
 
 struct EmbeddingRequest {

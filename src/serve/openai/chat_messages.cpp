@@ -51,7 +51,6 @@ class MessageReader {
       return fails(
           fmt::format("{}.role is {}, expected system, developer, user, assistant or tool", where_, shown(*role)));
     }
-    if (message.role == "developer") message.role = "system";
     is_function_ = message.role == "function";
     if (is_function_) message.role = "tool";
     return true;
@@ -180,6 +179,7 @@ std::optional<ChatPrompt> read_chat_prompt(Fields& fields) {
     arguments.emplace("reasoning_effort", *effort);
     if (*effort == "none") arguments.emplace("enable_thinking", false);
   }
+  if (const Json* documents = fields.array("documents")) arguments.emplace("documents", Json(*documents));
   chat.kwargs_json = json_or_nothing(&arguments);
   return chat;
 }

@@ -19,11 +19,7 @@ int32_t read_chat_logprobs(Fields& fields) {
   return is_wanted ? static_cast<int32_t>(n_top.value_or(n_probs.value_or(0))) : -1;
 }
 
-}  // namespace
-
-Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
-  Fields fields(body);
-  ApiRequest result;
+void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result) {
   result.is_chat = true;
   result.names.prompt = "messages";
   read_common(fields, limits, result);
@@ -47,7 +43,17 @@ Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits) {
     result.names.constraint = "tools";
   }
   fields.accept({"verbosity", "prediction", "modalities", "audio", "web_search_options"});
+  if (request.constraint) request.constraint->is_strict = limits.is_strict;
   result.requests.push_back(std::move(request));
+}
+
+}  // namespace
+
+Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also) {
+  Fields fields(body);
+  ApiRequest result;
+  read_chat(fields, limits, result);
+  fields.accept(also);
   settle_unknown(fields, limits, result.warnings);
   if (fields.fault()) return tl::unexpected(*fields.fault());
   return result;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "serve/openai/api_request.h"
 
 namespace candor::openai {
@@ -135,7 +136,8 @@ void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request
 
 ErrorInfo model_not_found(const std::string& model) {
   return {.status = 404,
-          .message = fmt::format("the model \"{}\" does not exist here; GET /v1/models lists those that do", model),
+          .message = fmt::format("the model \"{}\" does not exist here; GET /v1/models lists those that do",
+                                 clipped(model)),
           .param = "model",
           .code = "model_not_found"};
 }
@@ -190,7 +192,7 @@ ErrorInfo to_api_error(const EngineError& error, const FieldNames& names) {
     info.type = "rate_limit_error";
     info.code = "queue_full";
   }
-  if (error.kind == Kind::kOutOfMemory || error.kind == Kind::kCancelled) {
+  if (error.kind == Kind::kBusy || error.kind == Kind::kOutOfMemory || error.kind == Kind::kCancelled) {
     info.status = 503;
     info.type = "server_error";
   }

@@ -91,6 +91,7 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
     fields.refuse("truncate_prompt_tokens", "truncate_prompt_tokens and echo cannot be asked for together");
   }
   base.constraint = read_constraint(fields, result.names.constraint);
+  if (base.constraint) base.constraint->is_strict = limits.is_strict;
   const auto best_of = fields.integer("best_of", 1, limits.max_choices);
   read_beams(fields, best_of, base, result.warnings);
   if (best_of && *best_of != result.n_choices && !base.beams) {

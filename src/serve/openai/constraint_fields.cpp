@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/utf8.h"
 #include "serve/openai/api_request.h"
 
 namespace candor::openai {
@@ -79,7 +80,7 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name)
     Fields inner(*outputs, "structured_outputs");
     for (const OtherName& other : kOtherNames) take(inner, other);
     for (const std::string& other : inner.unknown()) {
-      inner.refuse(other.c_str(), fmt::format("structured_outputs.{} is not offered", other));
+      inner.refuse(other.c_str(), fmt::format("structured_outputs.{} is not offered", clipped(other)));
     }
     if (inner.fault()) fields.refuse_with(*inner.fault());
   }

@@ -2,14 +2,13 @@
 
 #include <bit>
 #include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
 namespace candor::openai {
 namespace {
-
-constexpr size_t kAtOnce = 16;
 
 // Cut, and brought to length 1 again.
 void shorten(std::vector<float>& vector, size_t n_dimensions) {
@@ -41,13 +40,35 @@ ErrorInfo api_error_of(const EngineError& error) {
 }  // namespace
 
 EmbeddingJob::EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request,
-                           std::unique_ptr<Sink> sink, std::shared_ptr<void> ticket)
+                           std::unique_ptr<Sink> sink, std::shared_ptr<Ticket> ticket)
     : ticket_(std::move(ticket)),
       engine_(engine),
       workers_(workers),
       request_(std::move(request)),
       sink_(std::move(sink)),
       vectors_(request_.requests.size()) {}
+
+void EmbeddingJob::go_on() noexcept {
+  for (bool again = true; again;) {
+    try {
+      advance();
+    } catch (...) {
+      end_by(std::current_exception());
+    }
+    const std::lock_guard lock(mutex_);
+    again = std::exchange(state_.goes_again, false);
+    state_.is_scheduled = again;
+  }
+}
+
+void EmbeddingJob::schedule() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    state_.goes_again = state_.is_scheduled;
+    if (std::exchange(state_.is_scheduled, true)) return;
+  }
+  workers_.post_first(shared_from_this());
+}
 
 void EmbeddingJob::advance() {
   for (size_t index = 0; take_next(index);) send(index);
@@ -76,18 +97,22 @@ void EmbeddingJob::send(size_t index) {
   --state_.n_in_work;
 }
 
-void EmbeddingJob::on_event(size_t index, const TokenEvent& event) {
+void EmbeddingJob::on_event(size_t index, const TokenEvent& event) noexcept {
   if (!event.summary) return;
   {
     const std::lock_guard lock(mutex_);
-    if (event.error && !state_.error) state_.error = api_error_of(*event.error);
-    vectors_[index] = event.embedding;
-    shorten(vectors_[index], request_.n_dimensions);
-    n_tokens_ += event.summary->usage.prompt_tokens;
     --state_.n_in_work;
-    ++state_.n_done;
+    try {
+      if (event.error && !state_.error) state_.error = api_error_of(*event.error);
+      vectors_[index] = event.embedding;
+      shorten(vectors_[index], request_.n_dimensions);
+      n_tokens_ += event.summary->usage.prompt_tokens;
+      ++state_.n_done;
+    } catch (const std::bad_alloc&) {
+      state_.has_lost_events = true;
+    }
   }
-  workers_.post_first([self = shared_from_this()] { self->advance(); });
+  schedule();
 }
 
 // The reply, once.
@@ -95,14 +120,33 @@ void EmbeddingJob::settle() {
   std::optional<ErrorInfo> error;
   {
     const std::lock_guard lock(mutex_);
+    if (state_.is_over) return;
+    if (std::exchange(state_.has_lost_events, false)) throw std::bad_alloc();
     const bool is_whole = state_.n_done == vectors_.size();
-    if (state_.is_over || (!state_.error && !is_whole)) return;
-    state_.is_over = true;
+    if (!state_.error && !is_whole) return;
     error = state_.error;
   }
-  if (!error) return sink_->whole(reply());
-  sink_->fail(*error);
+  if (!error) {
+    ticket_->free_places();
+    sink_->whole(reply());
+  } else {
+    sink_->fail(*error);
+  }
   stop(std::nullopt);
+}
+
+void EmbeddingJob::end_by(const std::exception_ptr& fault) noexcept {
+  workers_.faults().note(http::FaultPlace::kReply, fault);
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(state_.is_over, true)) return;
+    }
+    stop(std::nullopt);
+    sink_->fail(http::error_of(fault));
+  } catch (...) {
+    sink_->cut();
+  }
 }
 
 void EmbeddingJob::cancel() {
@@ -111,7 +155,7 @@ void EmbeddingJob::cancel() {
 
 void EmbeddingJob::abort(const ErrorInfo& error) {
   stop(error);
-  workers_.post_first([self = shared_from_this()] { self->settle(); });
+  schedule();
 }
 
 // Nothing more is sent to the engine; with an error, settle() says so.

@@ -2,6 +2,7 @@
 // The vectors of one /v1/embeddings on their way: a few inputs at a time in the engine, the reply when all are there.
 // Events come on the engine thread and are only kept there; workers submit and answer.
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,14 +15,18 @@
 
 namespace candor::openai {
 
-class EmbeddingJob final : public Work, public std::enable_shared_from_this<EmbeddingJob> {
+class EmbeddingJob final : public Work,
+                           public http::Continuation,
+                           public std::enable_shared_from_this<EmbeddingJob> {
  public:
+  static constexpr size_t kAtOnce = 16;  // inputs in the engine
+
   // All borrowed but the request, the sink and the ticket, which is released when the job is over.
   EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request, std::unique_ptr<Sink> sink,
-               std::shared_ptr<void> ticket);
+               std::shared_ptr<Ticket> ticket);
 
-  // On a worker: the first inputs go to the engine, or the reply says why not.
-  void advance();
+  // On a worker: the next inputs go to the engine, or the reply says why not. What throws ends the reply with an error.
+  void go_on() noexcept override;
   void cancel() override;
   void abort(const ErrorInfo& error) override;
 
@@ -31,19 +36,25 @@ class EmbeddingJob final : public Work, public std::enable_shared_from_this<Embe
     size_t n_in_work = 0;
     size_t n_done = 0;
     bool is_over = false;
+    bool is_scheduled = true;  // go_on() is running, or will
+    bool has_lost_events = false;  // there was no memory for them
+    bool goes_again = false;   // something came while it ran
     std::optional<ErrorInfo> error{};
     std::vector<RequestId> ids{};
   };
 
-  void on_event(size_t index, const TokenEvent& event);
+  void on_event(size_t index, const TokenEvent& event) noexcept;
+  void schedule() noexcept;
+  void advance();
   bool take_next(size_t& index);
   void send(size_t index);
   void stop(const std::optional<ErrorInfo>& error);
+  void end_by(const std::exception_ptr& fault) noexcept;
   void settle();
   std::string reply() const;
 
   // Constant after construction.
-  const std::shared_ptr<void> ticket_;
+  const std::shared_ptr<Ticket> ticket_;
   Engine& engine_;
   http::WorkerPool& workers_;
   const EmbeddingRequest request_;

@@ -35,6 +35,7 @@ class HttpSink final : public Sink {
     chunk(response.body);
     exchange_->finish();
   }
+  void cut() noexcept override { exchange_->cut(); }
 
  private:
   std::shared_ptr<http::Exchange> exchange_;
@@ -42,12 +43,8 @@ class HttpSink final : public Sink {
   bool is_open_ = false;
 };
 
-inline ErrorInfo too_many(int32_t limit) {
-  return {
-      .status = 429,
-      .message = "this key has " + std::to_string(limit) + " generations in work, as many as it may; try again later",
-      .type = "rate_limit_error",
-      .code = "rate_limit_exceeded"};
+inline ErrorInfo too_many_waiting() {
+  return {.status = 503, .message = "too many requests wait to be read; try again", .type = "server_error"};
 }
 
 }  // namespace candor::openai

@@ -1,25 +1,36 @@
 #include "serve/openai/job.h"
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 namespace candor::openai {
 
-void Job::start(const ApiRequest& request) {
+void Job::start(const ApiRequest& request) noexcept {
+  try {
+    if (!begin(request)) return cancel_requests();
+  } catch (...) {
+    end_by(std::current_exception());
+  }
+  go_on();
+}
+
+// False when there will be no reply, or it is out already.
+bool Job::begin(const ApiRequest& request) {
   is_stream_ = request.stream;
   names_ = request.names;
   n_per_prompt_ = static_cast<size_t>(request.n_choices);
   n_open_ = request.requests.size();
   for (size_t i = 0; i < request.requests.size() && !is_cancelled_; ++i) {
-    if (!submit(request, i)) return cancel_requests();
+    if (!submit(request, i)) return false;
   }
-  if (is_cancelled_) return cancel_requests();
+  if (is_cancelled_) return false;
   if (is_stream_) {
     sink_->open_stream();
     const auto emit = [this](const Json& chunk) { sink_->chunk(to_text(chunk)); };
     for (size_t i = 0; i < request.requests.size() * n_per_prompt_; ++i) reply_->open(i, emit);
   }
-  drain();
+  return true;
 }
 
 bool Job::submit(const ApiRequest& request, size_t prompt) {
@@ -34,20 +45,34 @@ bool Job::submit(const ApiRequest& request, size_t prompt) {
   return true;
 }
 
-void Job::push(size_t prompt, const TokenEvent& event) {
+void Job::push(size_t prompt, const TokenEvent& event) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    arrived_.push_back({.choice = prompt * n_per_prompt_ + static_cast<size_t>(event.choice), .event = event});
+    try {
+      arrived_.push_back({.choice = prompt * n_per_prompt_ + static_cast<size_t>(event.choice), .event = event});
+    } catch (const std::bad_alloc&) {
+      has_lost_events_ = true;
+    }
   }
   schedule();
 }
 
-void Job::schedule() {
+void Job::schedule() noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(is_scheduled_, true)) return;
   }
-  workers_.post_first([self = shared_from_this()] { self->drain(); });
+  workers_.post_first(shared_from_this());
+}
+
+void Job::go_on() noexcept {
+  while (true) {
+    try {
+      return drain();
+    } catch (...) {
+      end_by(std::current_exception());  // what else has come is dropped
+    }
+  }
 }
 
 void Job::drain() {
@@ -58,6 +83,7 @@ void Job::drain() {
       const std::lock_guard lock(mutex_);
       arrived.swap(arrived_);
       error = std::exchange(abort_error_, std::nullopt);
+      if (std::exchange(has_lost_events_, false)) throw std::bad_alloc();
       if (arrived.empty() && !error) {
         is_scheduled_ = false;
         return;
@@ -83,15 +109,32 @@ void Job::take(const Arrived& arrived) {
 }
 
 void Job::finish() {
+  ticket_->free_places();
+  if (is_stream_) {
+    reply_->close([this](const Json& chunk) { sink_->chunk(to_text(chunk)); });
+    sink_->end_stream();
+  } else {
+    sink_->whole(to_text(reply_->whole()));
+  }
   is_over_ = true;
-  if (!is_stream_) return sink_->whole(to_text(reply_->whole()));
-  reply_->close([this](const Json& chunk) { sink_->chunk(to_text(chunk)); });
-  sink_->end_stream();
 }
 
 void Job::fail(const ErrorInfo& error) {
-  if (std::exchange(is_over_, true)) return;
+  if (is_over_) return;
+  ticket_->free_places();
   sink_->fail(error);
+  is_over_ = true;
+}
+
+void Job::end_by(const std::exception_ptr& fault) noexcept {
+  workers_.faults().note(http::FaultPlace::kReply, fault);
+  cancel_requests();
+  try {
+    fail(http::error_of(fault));
+  } catch (...) {
+    is_over_ = true;
+    sink_->cut();
+  }
 }
 
 void Job::cancel() {
@@ -107,14 +150,18 @@ void Job::abort(const ErrorInfo& error) {
   schedule();
 }
 
-void Job::cancel_requests() {
+void Job::cancel_requests() noexcept {
   std::vector<RequestId> ids;
   {
     const std::lock_guard lock(mutex_);
     ids.swap(ids_);
   }
   for (const RequestId id : ids) {
-    if (const auto cancelled = engine_.cancel(id); !cancelled) continue;  // it has ended
+    try {
+      if (const auto cancelled = engine_.cancel(id); !cancelled) continue;  // it has ended
+    } catch (...) {  // it runs to its end, unread
+      workers_.faults().note(http::FaultPlace::kReply, std::current_exception());
+    }
   }
 }
 

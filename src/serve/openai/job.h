@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,16 @@ class Sink {
   virtual void whole(const std::string& json) = 0;
   // Before or inside the reply; ends it.
   virtual void fail(const ErrorInfo& error) = 0;
+  // Ends it without a word, where there is no memory for one.
+  virtual void cut() noexcept = 0;
+};
+
+// What a reply holds of the server until it is over; then it is let go, and nothing of the reply is left in the engine.
+class Ticket {
+ public:
+  virtual ~Ticket() = default;
+  // The reply ends: another may take its places before the client has read that.
+  virtual void free_places() noexcept = 0;
 };
 
 // What can be ended from outside.
@@ -38,12 +49,11 @@ class Work {
   virtual void abort(const ErrorInfo& error) = 0;
 };
 
-class Job final : public Work, public std::enable_shared_from_this<Job> {
+class Job final : public Work, public http::Continuation, public std::enable_shared_from_this<Job> {
  public:
-  // All borrowed but the sink and the reply.
-  // ticket: released when the job is over, and nothing of it is left in the engine.
+  // All borrowed but the sink, the reply and the ticket.
   Job(Engine& engine, http::WorkerPool& workers, std::unique_ptr<Reply> reply, std::unique_ptr<Sink> sink,
-      std::shared_ptr<void> ticket)
+      std::shared_ptr<Ticket> ticket)
       : ticket_(std::move(ticket)),
         engine_(engine),
         workers_(workers),
@@ -51,9 +61,11 @@ class Job final : public Work, public std::enable_shared_from_this<Job> {
         sink_(std::move(sink)) {}
 
   // On a worker: submits everything, or answers why not.
-  void start(const ApiRequest& request);
+  void start(const ApiRequest& request) noexcept;
   void cancel() override;
   void abort(const ErrorInfo& error) override;
+  // Makes the reply of what has come. What throws ends the reply with an error.
+  void go_on() noexcept override;
 
  private:
   struct Arrived {
@@ -61,17 +73,19 @@ class Job final : public Work, public std::enable_shared_from_this<Job> {
     TokenEvent event{};
   };
 
+  bool begin(const ApiRequest& request);
   bool submit(const ApiRequest& request, size_t prompt);
-  void push(size_t prompt, const TokenEvent& event);
-  void schedule();
+  void push(size_t prompt, const TokenEvent& event) noexcept;
+  void schedule() noexcept;
   void drain();
   void take(const Arrived& arrived);
   void finish();
   void fail(const ErrorInfo& error);
-  void cancel_requests();
+  void end_by(const std::exception_ptr& fault) noexcept;
+  void cancel_requests() noexcept;
 
   // Constant after start().
-  const std::shared_ptr<void> ticket_;
+  const std::shared_ptr<Ticket> ticket_;
   Engine& engine_;
   http::WorkerPool& workers_;
   bool is_stream_ = false;
@@ -90,7 +104,8 @@ class Job final : public Work, public std::enable_shared_from_this<Job> {
   std::vector<Arrived> arrived_;
   std::vector<RequestId> ids_;
   std::optional<ErrorInfo> abort_error_;
-  bool is_scheduled_ = true;  // events wait until start() is through
+  bool has_lost_events_ = false;  // there was no memory for them
+  bool is_scheduled_ = true;      // events wait until start() is through
 };
 
 }  // namespace candor::openai

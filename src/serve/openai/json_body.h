@@ -17,7 +17,7 @@ using http::ErrorInfo;
 template <class T>
 using Checked = tl::expected<T, ErrorInfo>;
 
-inline constexpr int kMaxDepth = 128;
+inline constexpr size_t kMaxDepth = 128;
 inline constexpr size_t kMaxValues = 1'000'000;
 
 Checked<Json> parse_body(std::string_view body);

@@ -95,7 +95,7 @@ void MetricsPage::count_reply(int status) {
   ++replies_[status];
 }
 
-std::string MetricsPage::text(const Engine& engine, int32_t n_jobs, double read_limit) const {
+std::string MetricsPage::text(const Engine& engine, const ServerFigures& server, double read_limit) const {
   Families families;
   const EngineMetrics seen = engine.metrics();
   add_engine(engine.stats(), families);
@@ -106,7 +106,18 @@ std::string MetricsPage::text(const Engine& engine, int32_t n_jobs, double read_
                    "Weights read in steps, a second of them, as a share of what this machine's memory gives",
                    bytes / (seen.step_ms.sum * 1e-3) / read_limit);
   }
-  families.gauge("candor_generations", "Replies being made", n_jobs);
+  for (size_t i = 0; i < http::kFaultPlaces; ++i) {
+    const auto place = static_cast<http::FaultPlace>(i);
+    families.counter("candor_faults_total", "Exceptions that ended a request or a connection, by place",
+                     static_cast<double>(server.faults.count(place)),
+                     {{.name = "place", .value = std::string(http::place_name(place))}});
+  }
+  families.counter("candor_faults_total", "", static_cast<double>(seen.n_faults), {{.name = "place", .value = "engine"}});
+  families.gauge("candor_generations", "Replies being made", server.n_jobs);
+  families.gauge("candor_inflight_bytes", "Bytes of bodies, messages and replies held now",
+                 static_cast<double>(server.bytes.used()));
+  families.gauge("candor_inflight_bytes_limit", "Beyond it requests are refused with 503",
+                 static_cast<double>(server.bytes.limit()));
   const std::lock_guard lock(mutex_);
   for (const auto& [status, count] : replies_) {
     families.counter("candor_http_replies_total", "Replies by status", static_cast<double>(count),

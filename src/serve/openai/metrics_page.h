@@ -8,14 +8,23 @@
 #include <string>
 
 #include "candor/engine.h"
+#include "serve/http/fair_budget.h"
+#include "serve/http/faults.h"
 
 namespace candor::openai {
+
+// What stands in the server now.
+struct ServerFigures {
+  const http::Faults& faults;
+  const http::FairBudget& bytes;  // in flight
+  int32_t n_jobs = 0;             // generations in work
+};
 
 class MetricsPage {
  public:
   void count_reply(int status);
-  // n_jobs: generations in work. read_limit: bytes a second that this machine's memory gives; 0: unknown.
-  std::string text(const Engine& engine, int32_t n_jobs, double read_limit) const;
+  // read_limit: bytes a second that this machine's memory gives; 0: unknown.
+  std::string text(const Engine& engine, const ServerFigures& server, double read_limit) const;
 
  private:
   mutable std::mutex mutex_;

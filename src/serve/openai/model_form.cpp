@@ -1,6 +1,7 @@
 #include "serve/openai/model_form.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace candor::openai {
@@ -21,6 +22,18 @@ bool ends_in_reasoning(const std::string& prompt) {
   return prompt.ends_with("<think>\n") || prompt.ends_with("<think>");
 }
 
+// Does the template treat the role in a way of its own? What it makes of it is held against a role that nobody knows.
+bool knows_role(const Engine& engine, const std::string& role) {
+  constexpr std::string_view kUnknown = "probe_role";
+  const Message user{.role = "user", .content = "hi"};
+  const std::string known = rendered(engine, {{.role = role, .content = "probe_words"}, user}, "");
+  std::string unknown = rendered(engine, {{.role = std::string(kUnknown), .content = "probe_words"}, user}, "");
+  for (size_t at = unknown.find(kUnknown); at != std::string::npos; at = unknown.find(kUnknown, at + role.size())) {
+    unknown.replace(at, kUnknown.size(), role);
+  }
+  return known.find("probe_words") != std::string::npos && known != unknown;
+}
+
 bool holds(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
@@ -35,6 +48,7 @@ bool opens_reasoning(const Engine& engine, const ChatPrompt& chat) {
 ModelForm probe_model_form(const Engine& engine) {
   ModelForm form;
   if (!engine.info().has_chat_template) return form;
+  form.knows_developer = knows_role(engine, "developer");
   const Message user{.role = "user", .content = "hi"};
   const std::string with_tools = rendered(engine, {user}, kTools);
   form.shows_tools = holds(with_tools, "probe_tool");

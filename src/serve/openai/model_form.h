@@ -8,7 +8,8 @@ namespace candor::openai {
 
 struct ModelForm {
   text::OutputForm output{};
-  bool shows_tools = false;  // the template passes the tools on to the model
+  bool shows_tools = false;      // the template passes the tools on to the model
+  bool knows_developer = false;  // the role means something else to the template than any word would
 };
 
 ModelForm probe_model_form(const Engine& engine);

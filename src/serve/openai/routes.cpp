@@ -19,6 +19,39 @@ void answer(http::Exchange& exchange, const ErrorInfo& error) {
   exchange.respond(http::error_response(error));
 }
 
+constexpr size_t kMaxTokensReply = 128u << 20;
+
+ErrorInfo reply_too_large() {
+  return {.message = fmt::format("the reply would be larger than {} bytes; ask for less text at once, or without "
+                                 "with_pieces",
+                                 kMaxTokensReply)};
+}
+
+void answer_with(http::Exchange& exchange, Json json, const std::vector<std::string>& warnings) {
+  if (!warnings.empty()) json["warnings"] = warnings;
+  answer(exchange, json);
+}
+
+// The text of /tokenize.
+Checked<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
+  ApiRequest result;
+  check_model(fields, limits, result.model);
+  result.names.prompt = fields.has("prompt") ? "prompt" : "content";
+  if (!fields.has("prompt") && !fields.has("content"))
+    fields.refuse("content", "content is missing, expected the text");
+  TextPrompt text;
+  text.text = fields.text(result.names.prompt.c_str()).value_or("");
+  const bool adds_special = fields.boolean("add_special_tokens").value_or(false);
+  text.add_special = fields.boolean("add_special").value_or(adds_special);
+  text.parse_special = fields.boolean("parse_special").value_or(false);
+  Request request;
+  request.prompt = std::move(text);
+  result.requests.push_back(std::move(request));
+  settle_unknown(fields, limits, result.warnings);
+  if (fields.fault()) return tl::unexpected(*fields.fault());
+  return result;
+}
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -50,7 +83,7 @@ void Service::ready(Exchange& exchange, const Shared&) {
 
 void Service::metrics(Exchange& exchange, const Shared&) {
   exchange.respond(
-      {.content_type = "text/plain; version=0.0.4", .body = metrics_.text(engine_, n_jobs_, options_.read_limit)});
+      {.content_type = "text/plain; version=0.0.4", .body = metrics_.text(engine_, {faults_, bytes_, n_jobs_}, options_.read_limit)});
 }
 
 Json Service::model_json() const {
@@ -89,37 +122,40 @@ void Service::completions(Exchange&, const Shared& shared) {
   generate(shared, false);
 }
 
+// Whatever /v1/chat/completions takes, read as it reads it: the prompt is the one that it would answer.
+Checked<ApiRequest> Service::read_shown_chat(const Json& body, std::initializer_list<const char*> also) const {
+  auto request = parse_chat(body, options_.limits, also);
+  if (request) settle_for_template(*request);
+  return request;
+}
+
 // {"content": "text"} or {"prompt": "text"} or {"messages": [...]}: {"tokens": [...]}, as vLLM and llama.cpp answer.
 void Service::tokenize(Exchange& exchange, const Shared&) {
   const auto body = parse_body(exchange.request().body);
   if (!body) return answer(exchange, body.error());
   Fields fields(*body);
-  std::string model;
-  check_model(fields, options_.limits, model);
-  Prompt prompt;
-  if (fields.has("messages")) {
-    if (auto chat = read_chat_prompt(fields)) prompt = std::move(*chat);
-  } else {
-    TextPrompt text;
-    text.text = fields.text(fields.has("prompt") ? "prompt" : "content").value_or("");
-    text.add_special = fields.boolean("add_special").value_or(fields.boolean("add_special_tokens").value_or(false));
-    text.parse_special = fields.boolean("parse_special").value_or(false);
-    if (!fields.has("prompt") && !fields.has("content"))
-      fields.refuse("content", "content is missing, expected the text");
-    prompt = std::move(text);
-  }
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);
+  const auto asked = fields.has("messages")
+                         ? read_shown_chat(*body, {"with_pieces", "add_special", "add_special_tokens", "parse_special"})
+                         : parse_text(fields, options_.limits);
   if (fields.fault()) return answer(exchange, *fields.fault());
-  const auto tokens = engine_.tokenize(prompt);
-  if (!tokens) {
-    const FieldNames names{.prompt = fields.has("messages") ? "messages" : fields.has("prompt") ? "prompt" : "content"};
-    return answer(exchange, to_api_error(tokens.error(), names));
+  if (!asked) return answer(exchange, asked.error());
+  const auto tokens = engine_.tokenize(asked->requests.front().prompt);
+  if (!tokens) return answer(exchange, to_api_error(tokens.error(), asked->names));
+  http::FairBudget::Share held = bytes_.share_of(exchange.request().key);
+  std::string reply = "{\"tokens\":[";
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    const TokenId id = (*tokens)[i];
+    if (i > 0) reply += ',';
+    reply += with_pieces ? fmt::format("{{\"id\":{},\"piece\":{}}}", id, to_text(Json(engine_.piece(id))))
+                         : std::to_string(id);
+    if (reply.size() > kMaxTokensReply) return answer(exchange, reply_too_large());
+    if (const auto size = static_cast<int64_t>(reply.capacity()); size > held.amount()) held.resize(size);
   }
-  Json reply = {{"tokens", Json::array()}, {"count", tokens->size()}, {"max_model_len", engine_.info().n_ctx}};
-  for (const TokenId id : *tokens) {
-    reply["tokens"].push_back(with_pieces ? Json{{"id", id}, {"piece", engine_.piece(id)}} : Json(id));
-  }
-  answer(exchange, reply);
+  reply += fmt::format("],\"count\":{},\"max_model_len\":{}", tokens->size(), engine_.info().n_ctx);
+  if (!asked->warnings.empty()) reply += ",\"warnings\":" + to_text(Json(asked->warnings));
+  reply += '}';
+  exchange.respond({.body = std::move(reply)});
 }
 
 void Service::detokenize(Exchange& exchange, const Shared&) {
@@ -132,23 +168,22 @@ void Service::detokenize(Exchange& exchange, const Shared&) {
   if (!fields.fault() && (prompts.size() != 1 || !std::holds_alternative<TokenPrompt>(prompts.front()))) {
     fields.refuse("tokens", "tokens is not one list of token ids");
   }
+  std::vector<std::string> warnings;
+  settle_unknown(fields, options_.limits, warnings);
   if (fields.fault()) return answer(exchange, *fields.fault());
   const auto text = engine_.detokenize(std::get<TokenPrompt>(prompts.front()));
   if (!text) return answer(exchange, to_api_error(text.error(), {.prompt = "tokens"}));
-  answer(exchange, Json{{"content", *text}, {"prompt", *text}});
+  answer_with(exchange, Json{{"content", *text}, {"prompt", *text}}, warnings);
 }
 
 void Service::apply_template(Exchange& exchange, const Shared&) {
   const auto body = parse_body(exchange.request().body);
   if (!body) return answer(exchange, body.error());
-  Fields fields(*body);
-  std::string model;
-  check_model(fields, options_.limits, model);
-  const auto chat = read_chat_prompt(fields);
-  if (fields.fault()) return answer(exchange, *fields.fault());
-  const auto prompt = engine_.apply_template(*chat);
-  if (!prompt) return answer(exchange, to_api_error(prompt.error(), {.prompt = "messages"}));
-  answer(exchange, Json{{"prompt", *prompt}});
+  const auto asked = read_shown_chat(*body, {});
+  if (!asked) return answer(exchange, asked.error());
+  const auto prompt = engine_.apply_template(std::get<ChatPrompt>(asked->requests.front().prompt));
+  if (!prompt) return answer(exchange, to_api_error(prompt.error(), asked->names));
+  answer_with(exchange, Json{{"prompt", *prompt}}, asked->warnings);
 }
 
 }  // namespace candor::openai

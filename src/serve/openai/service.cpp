@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/utf8.h"
 #include "serve/http/text.h"
 #include "serve/openai/embedding_job.h"
 #include "serve/openai/http_sink.h"
@@ -18,6 +19,8 @@ namespace {
 
 using http::HttpRequest;
 using http::HttpResponse;
+
+constexpr size_t kLargeBodyBytes = 256 * 1024;
 
 int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -31,7 +34,7 @@ std::optional<HttpResponse> refuse_body(const HttpRequest& request) {
   const std::string encoding = http::lower_case(request.header("content-encoding"));
   if (!encoding.empty() && encoding != "identity") {
     return http::error_response(
-        {.status = 415, .message = "the body is encoded (" + encoding + "), expected plain JSON"});
+        {.status = 415, .message = "the body is encoded (" + clipped(encoding) + "), expected plain JSON"});
   }
   const bool is_page = !request.header("origin").empty();
   if (request.method != "POST" || !is_page || is_json(request.header("content-type"))) return std::nullopt;
@@ -41,17 +44,37 @@ std::optional<HttpResponse> refuse_body(const HttpRequest& request) {
 
 }  // namespace
 
+// The places of one request, from when it is let in.
+struct Service::Places final : Ticket {
+  Places(http::FairBudget::Share places, std::atomic<int32_t>& n_jobs) : share(std::move(places)), n_in_work(n_jobs) {
+    ++n_in_work;
+  }
+  ~Places() override {
+    free_places();
+    --n_in_work;  // last: the service may end
+  }
+  Places(const Places&) = delete;
+  Places& operator=(const Places&) = delete;
+  void free_places() noexcept override { share.resize(0); }
+
+  http::FairBudget::Share share;
+  std::atomic<int32_t>& n_in_work;
+};
+
 Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
     : engine_(engine),
       options_(std::move(options)),
       log_(log),
+      faults_(log),
       access_(options_.access),
+      places_(options_.n_places, access_.n_keys(), options_.max_per_key),
+      bytes_(options_.inflight_bytes, access_.n_keys()),
       fingerprint_(fingerprint_of(engine.info())),
       created_(unix_seconds()),
       form_(probe_model_form(engine)),
       decode_limit_(options_.read_limit / static_cast<double>(std::max<uint64_t>(1, engine.info().weight_bytes))),
-      jobs_of_key_(access_.n_keys() + 1),
-      workers_(options_.n_workers, options_.max_waiting) {}
+      workers_({.n_threads = options_.n_workers, .max_waiting = options_.max_waiting, .n_keys = access_.n_keys()},
+               faults_) {}
 
 Service::~Service() {
   constexpr std::chrono::milliseconds kPoll{2};
@@ -101,56 +124,74 @@ std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
   if (route == nullptr) {
     const std::string path = shown(Json(request.path));
     if (is_path_known)
-      return http::error_response({.status = 405, .message = request.method + " is not offered at " + path});
+      return http::error_response({.status = 405, .message = clipped(request.method) + " is not offered at " + path});
     return http::error_response({.status = 404, .message = "there is nothing at " + path});
   }
   if (is_draining_ && route->needs_key) {
-    return http::error_response({.status = 503, .message = "the server is shutting down", .type = "server_error"});
+    return shutting_down();
   }
   if (route->is_socket && !request.is_upgrade) {
     return http::error_response({.message = "this is a WebSocket: ask with Upgrade: websocket"});
   }
   if (!route->is_socket && request.is_upgrade) return http::error_response({.message = "there is no WebSocket here"});
   if (auto refusal = refuse_body(request)) return refusal;
-  return route->generates ? refuse_for_room() : std::nullopt;
+  return route->generates ? refuse_for_room(request.key) : std::nullopt;
 }
 
-// Those that wait to be read take room as well: a crowd that is read to the last only to be refused waits for it.
-std::optional<HttpResponse> Service::refuse_for_room() {
-  const auto room = engine_.check_room(n_being_read_);
-  if (room) return std::nullopt;
-  return http::error_response(to_api_error(room.error()));
+HttpResponse Service::shutting_down() const {
+  return http::error_response({.status = 503, .message = "the server is shutting down", .type = "server_error"});
 }
 
+std::optional<HttpResponse> Service::refuse_for_room(int32_t key) const {
+  if (places_.has_room(key, 1)) return std::nullopt;
+  return http::error_response(no_room(key));
+}
+
+ErrorInfo Service::no_room(int32_t key) const {
+  const bool is_full = places_.used() >= places_.limit();
+  const std::string all = fmt::format("{} answers are in work or waiting, at most {}", places_.used(), places_.limit());
+  return {.status = 429,
+          .message = is_full ? "the engine is full: " + all + "; try again later"
+                             : fmt::format("{} has as many answers in work as it may ({} at most, and less while others "
+                                           "ask as well): {}; try again later",
+                                           key < 0 ? "who comes without a key" : "this key", places_.most_per_key(), all),
+          .type = "rate_limit_error",
+          .code = is_full ? "queue_full" : "rate_limit_exceeded"};
+}
+
+// A generation's place is taken before it waits to be read: a crowd that is read to the last only to be refused waits
+// for it.
 void Service::handle(std::shared_ptr<Exchange> exchange) {
   bool is_path_known = false;
   const Route* route = find_route(exchange->request(), is_path_known);
   if (route->is_quick) return run(*route, exchange);
+  const int32_t key = exchange->request().key;
   if (route->generates) {
-    if (auto refusal = refuse_for_room()) return exchange->respond(std::move(*refusal));
+    exchange->state = take_ticket(key);
+    if (!exchange->state) return exchange->respond(http::error_response(no_room(key)));
   }
-  const int32_t n_taken = route->generates ? 1 : 0;
-  n_being_read_ += n_taken;
-  const auto read = [this, route, exchange, n_taken] {
-    n_being_read_ -= n_taken;
-    run(*route, exchange);
+  const auto drop = [this, exchange] {
+    exchange->state.reset();
+    exchange->respond(shutting_down());
   };
-  if (workers_.try_post(read)) return;
-  n_being_read_ -= n_taken;
-  exchange->respond(http::error_response(
-      {.status = 503, .message = "too many requests wait to be read; try again", .type = "server_error"}));
+  const bool is_large = exchange->request().body.size() > kLargeBodyBytes;
+  if (workers_.try_post({[this, route, exchange] { run(*route, exchange); }, drop, key, is_large})) return;
+  exchange->state.reset();
+  exchange->respond(http::error_response(too_many_waiting()));
 }
 
+// What is made of a body takes about three times as much again, until the engine has it.
 void Service::run(const Route& route, const Shared& exchange) {
+  http::FairBudget::Share parsed = bytes_.share_of(exchange->request().key);
+  parsed.grow(3 * static_cast<int64_t>(exchange->request().body.size()));
   try {
     (this->*route.handle)(*exchange, exchange);
-  } catch (const std::bad_alloc&) {
-    exchange->respond(http::error_response({.status = 503, .message = "memory ran out", .type = "server_error"}));
-  } catch (const std::exception& error) {
-    log_.error(fmt::format("{} {}: {}", exchange->request().id, exchange->request().path, error.what()));
-    exchange->respond(
-        http::error_response({.status = 500, .message = "a fault of the server", .type = "server_error"}));
+  } catch (...) {
+    faults_.note(http::FaultPlace::kHandler, std::current_exception());
+    exchange->respond(http::response_to(std::current_exception()));
   }
+  exchange->state.reset();
+  exchange->drop_body();
 }
 
 void Service::on_reply(const HttpRequest& request, const http::ReplyRecord& record) {
@@ -161,21 +202,21 @@ void Service::on_reply(const HttpRequest& request, const http::ReplyRecord& reco
                         record.was_cut ? " cut" : ""));
 }
 
-std::shared_ptr<void> Service::take_ticket(int32_t key) {
-  std::atomic<int32_t>& of_key = key < 0 ? jobs_of_key_.back() : jobs_of_key_[static_cast<size_t>(key)];
-  if (++of_key > options_.max_per_key) {
-    --of_key;
-    return nullptr;
-  }
-  ++n_jobs_;
-  return {this, [this, &of_key](void*) {
-            --of_key;
-            --n_jobs_;
-          }};
+std::shared_ptr<Service::Places> Service::take_ticket(int32_t key) {
+  http::FairBudget::Share places = places_.share_of(key);
+  if (!places.try_grow(1)) return nullptr;
+  return std::make_shared<Places>(std::move(places), n_jobs_);
+}
+
+// The places of all its answers; it has one.
+bool Service::take_places(const ApiRequest& request, Places& ticket) {
+  int64_t n = 0;
+  for (const Request& one : request.requests) n += one.beams ? std::max(one.beams->width, one.n) : one.n;
+  return ticket.share.try_grow(n - ticket.share.amount());
 }
 
 std::shared_ptr<Job> Service::make_job(const ApiRequest& request, std::unique_ptr<Sink> sink,
-                                       std::shared_ptr<void> ticket) {
+                                       std::shared_ptr<Ticket> ticket) {
   static const uint64_t kRun = std::random_device{}();
   const size_t n_choices = request.requests.size() * static_cast<size_t>(request.n_choices);
   const SamplingParams& sampling = request.requests.front().sampling;
@@ -196,9 +237,6 @@ std::shared_ptr<Job> Service::make_job(const ApiRequest& request, std::unique_pt
                  .decode_limit = decode_limit_,
                  .form = form_for(request),
                  .warnings = request.warnings};
-  if (request.has_tools && !form_.shows_tools) {
-    head.warnings.push_back("the model's chat template does not show tools to the model");
-  }
   auto reply = request.is_chat ? make_chat_reply(engine_, std::move(head), n_choices)
                                : make_completion_reply(engine_, std::move(head), n_choices);
   auto job = std::make_shared<Job>(engine_, workers_, std::move(reply), std::move(sink), std::move(ticket));
@@ -210,6 +248,23 @@ void Service::keep(const std::shared_ptr<Work>& work) {
   const std::lock_guard lock(mutex_);
   std::erase_if(jobs_, [](const std::weak_ptr<Work>& old) { return old.expired(); });
   jobs_.push_back(work);
+}
+
+void Service::settle_for_template(ApiRequest& request) const {
+  if (request.has_tools && !form_.shows_tools)
+    request.warnings.push_back("the model's chat template does not show tools to the model");
+  bool was_developer = false;
+  for (Request& one : request.requests) {
+    auto* chat = std::get_if<ChatPrompt>(&one.prompt);
+    if (chat == nullptr || form_.knows_developer) continue;
+    for (Message& message : chat->messages) {
+      if (message.role != "developer") continue;
+      message.role = "system";
+      was_developer = true;
+    }
+  }
+  if (was_developer)
+    request.warnings.push_back("the model's chat template does not know the role developer; it is read as system");
 }
 
 text::OutputForm Service::form_for(const ApiRequest& request) const {
@@ -241,47 +296,62 @@ void Service::add_terms(std::vector<Request>& requests, int32_t key) const {
 }
 
 void Service::abort_all() {
+  workers_.drop_waiting();
+  engine_.stop_preparing();
   std::list<std::weak_ptr<Work>> jobs;
   {
     const std::lock_guard lock(mutex_);
     jobs.swap(jobs_);
   }
   for (const auto& weak : jobs) {
-    if (const auto job = weak.lock()) {
+    const auto job = weak.lock();
+    if (!job) continue;
+    try {
       job->abort({.status = 503, .message = "the server is shutting down", .type = "server_error"});
+    } catch (...) {
+      faults_.note(http::FaultPlace::kReply, std::current_exception());
     }
   }
 }
 
 void Service::generate(const Shared& exchange, bool is_chat) {
+  const auto ticket = std::static_pointer_cast<Places>(std::exchange(exchange->state, nullptr));
+  const auto refuse_with = [&](const ErrorInfo& error) {
+    ticket->free_places();
+    exchange->respond(http::error_response(error));
+  };
   const auto body = parse_body(exchange->request().body);
-  if (!body) return exchange->respond(http::error_response(body.error()));
+  if (!body) return refuse_with(body.error());
   auto request = is_chat ? parse_chat(*body, options_.limits) : parse_completion(*body, options_.limits);
-  if (!request) return exchange->respond(http::error_response(request.error()));
-  if (const auto read = read_echo(engine_, *request); !read)
-    return exchange->respond(http::error_response(read.error()));
-  auto ticket = take_ticket(exchange->request().key);
-  if (!ticket) return exchange->respond(http::error_response(too_many(options_.max_per_key)));
+  if (!request) return refuse_with(request.error());
+  settle_for_template(*request);
+  if (const auto read = read_echo(engine_, *request); !read) return refuse_with(read.error());
+  if (!take_places(*request, *ticket)) return refuse_with(no_room(exchange->request().key));
   add_terms(request->requests, exchange->request().key);
   const auto job = make_job(*request, std::make_unique<HttpSink>(exchange, access_.cors_headers(exchange->request())),
-                            std::move(ticket));
+                            ticket);
   exchange->on_gone([job] { job->cancel(); });
   job->start(*request);
 }
 
 void Service::embeddings(Exchange& exchange, const Shared& shared) {
+  const auto ticket = std::static_pointer_cast<Places>(std::exchange(exchange.state, nullptr));
+  const auto refuse_with = [&](const ErrorInfo& error) {
+    ticket->free_places();
+    exchange.respond(http::error_response(error));
+  };
   const auto body = parse_body(exchange.request().body);
-  if (!body) return exchange.respond(http::error_response(body.error()));
+  if (!body) return refuse_with(body.error());
   auto request = parse_embedding(*body, options_.limits);
-  if (!request) return exchange.respond(http::error_response(request.error()));
-  auto ticket = take_ticket(exchange.request().key);
-  if (!ticket) return exchange.respond(http::error_response(too_many(options_.max_per_key)));
+  if (!request) return refuse_with(request.error());
+  const auto n_at_once = static_cast<int64_t>(std::min(request->requests.size(), EmbeddingJob::kAtOnce));
+  if (!ticket->share.try_grow(n_at_once - 1)) return refuse_with(no_room(exchange.request().key));
   add_terms(request->requests, exchange.request().key);
   auto sink = std::make_unique<HttpSink>(shared, access_.cors_headers(exchange.request()));
   const auto job = std::make_shared<EmbeddingJob>(engine_, workers_, std::move(*request), std::move(sink), ticket);
   keep(job);
   exchange.on_gone([job] { job->cancel(); });
-  job->advance();
+  job->go_on();
 }
 
 }  // namespace candor::openai

@@ -16,6 +16,8 @@
 #include "candor/engine.h"
 #include "obs/log.h"
 #include "serve/http/access.h"
+#include "serve/http/fair_budget.h"
+#include "serve/http/faults.h"
 #include "serve/http/server.h"
 #include "serve/http/worker_pool.h"
 #include "serve/openai/api_request.h"
@@ -30,7 +32,10 @@ struct ServiceOptions {
   http::AccessOptions access{};
   int32_t n_workers = 2;
   size_t max_waiting = 1024;  // requests that no worker has begun
-  int32_t max_per_key = 256;  // generations in work for one key, or for all who come without one
+  // Answers in work: those that the engine computes at once and those that wait for it.
+  int32_t n_places = 144;
+  int32_t max_per_key = 0;  // of them; 0: what is fair to the others (FairBudget)
+  int64_t inflight_bytes = 256 << 20;  // of bodies, messages and replies
   double read_limit = 0;      // bytes a second that this machine's memory gives; 0: unknown
 };
 
@@ -51,20 +56,23 @@ class Service final : public http::Handler {
   };
   static std::span<const Route> routes();
 
+  http::Faults& faults() override { return faults_; }
+  http::FairBudget& bytes() override { return bytes_; }
   std::optional<http::HttpResponse> refuse(http::HttpRequest& request) override;
   void handle(std::shared_ptr<http::Exchange> exchange) override;
   void on_reply(const http::HttpRequest& request, const http::ReplyRecord& record) override;
   void on_socket(const std::shared_ptr<http::WebSocket>& socket) override;
-  void on_message(const std::shared_ptr<http::WebSocket>& socket, std::string message) override;
+  void on_message(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message) override;
   void on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) override;
 
   // New work is refused with 503 from now on.
   void begin_drain() { is_draining_ = true; }
-  // Every reply in work ends with an error that says so.
+  // Every reply in work ends with an error that says so, and so does what no worker has begun.
   void abort_all();
   int32_t n_jobs() const { return n_jobs_; }
 
  private:
+  struct Places;
   using Exchange = http::Exchange;
   using Shared = std::shared_ptr<http::Exchange>;
 
@@ -81,7 +89,9 @@ class Service final : public http::Handler {
   void apply_template(Exchange& exchange, const Shared& shared);
 
   const Route* find_route(const http::HttpRequest& request, bool& is_path_known) const;
-  std::optional<http::HttpResponse> refuse_for_room();
+  std::optional<http::HttpResponse> refuse_for_room(int32_t key) const;
+  ErrorInfo no_room(int32_t key) const;
+  http::HttpResponse shutting_down() const;
   void run(const Route& route, const Shared& exchange);
   void generate(const Shared& exchange, bool is_chat);
   void run_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& message);
@@ -89,17 +99,24 @@ class Service final : public http::Handler {
   void start_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const ApiRequest& request);
   Json model_json() const;
   text::OutputForm form_for(const ApiRequest& request) const;
+  // What the model's template does not know is put in words that it does, and said in the warnings.
+  void settle_for_template(ApiRequest& request) const;
+  Checked<ApiRequest> read_shown_chat(const Json& body, std::initializer_list<const char*> also) const;
   void add_terms(std::vector<Request>& requests, int32_t key) const;
   void keep(const std::shared_ptr<Work>& work);
-  // A place among the generations in work; nullptr when the key has as many as it may.
-  std::shared_ptr<void> take_ticket(int32_t key);
-  std::shared_ptr<Job> make_job(const ApiRequest& request, std::unique_ptr<Sink> sink, std::shared_ptr<void> ticket);
+  // A place among the answers in work; nullptr when there is none for that key.
+  std::shared_ptr<Places> take_ticket(int32_t key);
+  static bool take_places(const ApiRequest& request, Places& ticket);
+  std::shared_ptr<Job> make_job(const ApiRequest& request, std::unique_ptr<Sink> sink, std::shared_ptr<Ticket> ticket);
 
   // Constant after construction.
   Engine& engine_;
   const ServiceOptions options_;
   const obs::Log& log_;
+  http::Faults faults_;
   const http::Access access_;
+  http::FairBudget places_;
+  http::FairBudget bytes_;
   const std::string fingerprint_;
   const int64_t created_;
   const ModelForm form_;
@@ -108,9 +125,7 @@ class Service final : public http::Handler {
   MetricsPage metrics_;
   std::atomic<bool> is_draining_{false};
   std::atomic<int32_t> n_jobs_{0};
-  std::atomic<int32_t> n_being_read_{0};  // to be generated, and not yet begun by a worker
   std::atomic<uint64_t> n_replies_ever_{0};
-  std::vector<std::atomic<int32_t>> jobs_of_key_;  // the last: without a key
   // Guarded by mutex_.
   std::mutex mutex_;
   std::list<std::weak_ptr<Work>> jobs_;

@@ -17,11 +17,20 @@ namespace {
 
 constexpr size_t kMaxIdBytes = 256;
 constexpr size_t kMaxJobs = 256;  // of one socket
+constexpr size_t kLargeMessageBytes = 256 * 1024;
 
-// The generations of one socket, by id.
+// The generations of one socket, by id. An id may be used again once its generation has ended or was cancelled: a
+// number tells one from the next.
 struct SocketJobs {
+  struct Entry {
+    uint64_t number = 0;
+    std::shared_ptr<Job> job{};
+  };
+
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<Job>> by_id;  // guarded by mutex
+  // Guarded by mutex.
+  std::map<std::string, Entry> by_id{};
+  uint64_t n_ever = 0;
 };
 
 std::string frame(const std::string& id, std::string_view event, const std::string& data) {
@@ -30,31 +39,45 @@ std::string frame(const std::string& id, std::string_view event, const std::stri
 
 class SocketSink final : public Sink {
  public:
-  SocketSink(std::shared_ptr<http::WebSocket> socket, std::shared_ptr<SocketJobs> jobs, std::string id)
-      : socket_(std::move(socket)), jobs_(std::move(jobs)), id_(std::move(id)) {
+  SocketSink(std::shared_ptr<http::WebSocket> socket, std::shared_ptr<SocketJobs> jobs, std::string id,
+             uint64_t number)
+      : socket_(std::move(socket)), jobs_(std::move(jobs)), id_(std::move(id)), number_(number) {
     ++socket_->n_busy;
   }
   ~SocketSink() override { --socket_->n_busy; }
 
   void open_stream() override {}
-  void chunk(const std::string& json) override { socket_->send(frame(id_, "chunk", json)); }
+  void chunk(const std::string& json) override {
+    const std::string text = frame(id_, "chunk", json);
+    const std::lock_guard lock(jobs_->mutex);
+    if (find() != jobs_->by_id.end()) socket_->send(text);
+  }
   void end_stream() override { end("done", "null"); }
   void whole(const std::string& json) override { end("whole", json); }
   void fail(const ErrorInfo& error) override { end("error", http::error_response(error).body); }
+  void cut() noexcept override { socket_->cut(); }
 
  private:
+  // This one's entry, not that of a later generation of the same id. REQUIRES: jobs_->mutex is held.
+  std::map<std::string, SocketJobs::Entry>::iterator find() {
+    const auto it = jobs_->by_id.find(id_);
+    return it != jobs_->by_id.end() && it->second.number == number_ ? it : jobs_->by_id.end();
+  }
   void end(std::string_view event, const std::string& data) {
+    std::string text = frame(id_, event, data);
     std::shared_ptr<Job> last;  // outlives the lock, and this call
-    {
-      const std::lock_guard lock(jobs_->mutex);
-      if (const auto node = jobs_->by_id.extract(id_)) last = node.mapped();
-    }
-    socket_->send(frame(id_, event, data));
+    const std::lock_guard lock(jobs_->mutex);
+    const auto it = find();
+    if (it == jobs_->by_id.end()) return;
+    socket_->send(std::move(text));
+    last = std::move(it->second.job);
+    jobs_->by_id.erase(it);
   }
 
   std::shared_ptr<http::WebSocket> socket_;
   std::shared_ptr<SocketJobs> jobs_;
   std::string id_;
+  uint64_t number_;
 };
 
 std::shared_ptr<SocketJobs> jobs_of(http::WebSocket& socket) {
@@ -71,21 +94,29 @@ void Service::on_socket(const std::shared_ptr<http::WebSocket>& socket) {
   socket->state = std::make_shared<SocketJobs>();
 }
 
-void Service::on_message(const std::shared_ptr<http::WebSocket>& socket, std::string message) {
-  const auto task = [this, socket, text = std::move(message)] { run_message(socket, text); };
-  if (workers_.try_post(task)) return;
-  send_error(*socket, {},
-             {.status = 503, .message = "too many requests wait to be read; try again", .type = "server_error"});
+void Service::on_message(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message) {
+  const int32_t key = socket->request().key;
+  const bool is_large = message.text.size() > kLargeMessageBytes;
+  const auto kept = std::make_shared<const http::SocketMessage>(std::move(message));
+  const auto task = [this, socket, kept] {
+    try {
+      run_message(socket, kept->text);
+    } catch (...) {
+      faults_.note(http::FaultPlace::kHandler, std::current_exception());
+      send_error(*socket, {}, http::error_of(std::current_exception()));
+    }
+  };
+  if (!workers_.try_post({task, {}, key, is_large})) send_error(*socket, {}, too_many_waiting());
 }
 
 void Service::on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) {
-  std::map<std::string, std::shared_ptr<Job>> jobs;
+  std::map<std::string, SocketJobs::Entry> jobs;
   const auto held = jobs_of(*socket);
   {
     const std::lock_guard lock(held->mutex);
     jobs.swap(held->by_id);
   }
-  for (const auto& [id, job] : jobs) job->cancel();
+  for (const auto& [id, entry] : jobs) entry.job->cancel();
 }
 
 void Service::run_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& message) {
@@ -106,6 +137,7 @@ void Service::run_message(const std::shared_ptr<http::WebSocket>& socket, const 
   auto request =
       method == "completions" ? parse_completion(*body, options_.limits) : parse_chat(*body, options_.limits);
   if (!request) return send_error(*socket, id, request.error());
+  settle_for_template(*request);
   if (const auto read = read_echo(engine_, *request); !read) return send_error(*socket, id, read.error());
   add_terms(request->requests, socket->request().key);
   start_message(socket, id, *request);
@@ -116,23 +148,29 @@ void Service::cancel_message(http::WebSocket& socket, const std::string& id) {
   const auto held = jobs_of(socket);
   {
     const std::lock_guard lock(held->mutex);
-    if (const auto node = held->by_id.extract(id)) job = node.mapped();
+    if (const auto node = held->by_id.extract(id)) job = node.mapped().job;
+    if (job) socket.send(frame(id, "cancelled", "null"));
   }
   if (!job) return send_error(socket, id, {.status = 404, .message = "nothing of this id is in work", .param = "id"});
   job->cancel();
-  socket.send(frame(id, "cancelled", "null"));
 }
 
 void Service::start_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
                             const ApiRequest& request) {
   auto ticket = take_ticket(socket->request().key);
-  if (!ticket) return send_error(*socket, id, too_many(options_.max_per_key));
+  if (!ticket || !take_places(request, *ticket)) return send_error(*socket, id, no_room(socket->request().key));
   const auto held = jobs_of(*socket);
-  const auto job = make_job(request, std::make_unique<SocketSink>(socket, held, id), std::move(ticket));
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(held->mutex);
+    number = ++held->n_ever;
+  }
+  const auto job =
+      make_job(request, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
   {
     const std::lock_guard lock(held->mutex);
     const bool is_full = held->by_id.size() >= kMaxJobs;
-    if (is_full || !held->by_id.emplace(id, job).second) {
+    if (is_full || !held->by_id.emplace(id, SocketJobs::Entry{number, job}).second) {
       return send_error(*socket, id,
                         {.message = is_full ? "this socket has 256 generations in work" : "this id is in work already",
                          .param = "id"});

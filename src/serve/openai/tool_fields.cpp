@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "serve/openai/api_request.h"
 
@@ -92,13 +94,15 @@ bool keep_allowed(Fields& fields, ToolWishes& wishes) {
     return fails("tool_choice.allowed_tools.mode is not auto or required");
   if (list == allowed.end() || !list->is_array() || list->empty())
     return fails("tool_choice.allowed_tools.tools is not an array of tools");
+  if (list->size() > kMaxTools) return fails("tool_choice.allowed_tools.tools has more elements than tools may have");
+  std::vector<std::string_view> names;
+  for (const Json& tool : *wishes.tools) names.push_back(tool["function"]["name"].get_ref<const std::string&>());
   Json kept = Json::array();
   for (const Json& one : *list) {
     const auto name = named_tool(one);
-    const auto is_it = [&name](const Json& tool) { return name && tool["function"]["name"] == *name; };
-    const auto found = std::ranges::find_if(*wishes.tools, is_it);
-    if (found == wishes.tools->end()) return fails("tool_choice.allowed_tools.tools names a tool that is not in tools");
-    kept.push_back(*found);
+    const auto found = name ? std::ranges::find(names, *name) : names.end();
+    if (found == names.end()) return fails("tool_choice.allowed_tools.tools names a tool that is not in tools");
+    kept.push_back((*wishes.tools)[static_cast<size_t>(found - names.begin())]);
   }
   const Json word = *mode;
   wishes.tools = std::move(kept);

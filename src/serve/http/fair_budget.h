@@ -1,0 +1,78 @@
+#pragma once
+// An amount that many share, fairly by API key: bytes in flight, places in the engine, places in a queue. A key that holds
+// nothing gets what there is. Where there may be several, one that holds more than its even part of a quarter leaves that
+// quarter to the others, and takes no more than its even share of all while others hold something too. What is inside
+// may take more than there is, so that it can end: then nothing new comes in. Any thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace candor::http {
+
+class FairBudget {
+ public:
+  // n_keys: 0 where none is asked for: all are one. most_per_key: 0 for no limit beyond the fair share.
+  FairBudget(int64_t limit, size_t n_keys, int64_t most_per_key = 0);
+  FairBudget(const FairBudget&) = delete;
+  FairBudget& operator=(const FairBudget&) = delete;
+
+  // What is held of it, given back when this is destroyed. Outlived by its budget; not to be shared between threads
+  // that change it at once.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept { *this = std::move(other); }
+    Share& operator=(Share&& other) noexcept {
+      std::swap(budget_, other.budget_);
+      std::swap(key_, other.key_);
+      std::swap(amount_, other.amount_);
+      return *this;
+    }
+    ~Share() { resize(0); }
+
+    int64_t amount() const { return amount_; }
+    // False, and as it was, when there is no room.
+    bool try_grow(int64_t more);
+    // Of what is inside already.
+    void grow(int64_t more) { resize(amount_ + more); }
+    void resize(int64_t amount);
+    // More is held, by all together, than there is.
+    bool is_exceeded() const { return budget_ != nullptr && budget_->used() > budget_->limit(); }
+
+   private:
+    friend class FairBudget;
+    FairBudget* budget_ = nullptr;
+    size_t key_ = 0;
+    int64_t amount_ = 0;
+  };
+
+  // A share of nothing yet. key: -1 without one.
+  Share share_of(int32_t key);
+  // Whether try_grow() of a share of that key would succeed now.
+  bool has_room(int32_t key, int64_t more) const;
+
+  int64_t limit() const { return limit_; }
+  // The most that one key can hold.
+  int64_t most_per_key() const { return most_per_key_; }
+  int64_t used() const;
+
+ private:
+  // REQUIRES: mutex_ is held.
+  bool fits(size_t key, int64_t more) const;
+  void change(size_t key, int64_t by);
+
+  // Constant after construction.
+  const int64_t limit_;
+  const int64_t reserve_;
+  const int64_t most_per_key_;
+  // Guarded by mutex_.
+  mutable std::mutex mutex_;
+  std::vector<int64_t> of_key_;  // [0]: without a key
+  int64_t used_ = 0;
+  int64_t n_active_ = 0;  // keys that hold something
+};
+
+}  // namespace candor::http
