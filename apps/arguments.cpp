@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+#include "config_file.h"
+
 namespace candor::apps {
 namespace {
 
@@ -57,7 +60,7 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
   const std::string where = &command == &app ? "candor" : "candor " + command.get_name();
   if (extra.starts_with("-")) {
     const std::string flag = extra.substr(0, extra.find('='));
-    const std::string guess = nearest(flag, option_names(command));
+    const std::string guess = nearest_option(command, flag);
     return fmt::format("{}: unknown option {}{}; '{} --help' lists them", where, flag,
                        guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess), where);
   }
@@ -72,6 +75,7 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
 }
 
 // What few ask for: shown by --help-all.
+constexpr size_t kMostWords = 1000;
 constexpr const char* kRareGroup = "More options";
 constexpr const char* kRareOptions[] = {
     "dynatemp-range",
@@ -208,14 +212,21 @@ void bind_environment(CLI::App& app) {
   }
 }
 
+std::string nearest_option(const CLI::App& command, const std::string& name) {
+  return nearest(name, option_names(command));
+}
+
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::vector<std::string> extras = app.remaining(true);
     if (!extras.empty()) return describe_extra(app, extras.front());
   }
-  std::string text = error.what();
-  if (const CLI::App& command = chosen_command(app); &command != &app)
-    text = fmt::format("{}: {}", command.get_name(), text);
+  std::string text = clipped(error.what(), kMostWords);
+  std::ranges::replace_if(text, [](char c) { return c >= 0 && c < ' '; }, ' ');  // what was typed may hold lines
+  if (const CLI::App& command = chosen_command(app); &command != &app) {
+    const auto config = std::dynamic_pointer_cast<ConfigFile>(command.get_config_formatter());
+    text = fmt::format("{}: {}{}", command.get_name(), text, config ? config->place_of(text) : std::string());
+  }
   return text;
 }
 

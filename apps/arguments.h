@@ -30,6 +30,9 @@ std::string help_of(CLI::App& command, bool shows_all);
 // Gives every long option its environment variable: --top-k is CANDOR_TOP_K.
 void bind_environment(CLI::App& app);
 
+// The option of the command whose name is most like this one ("--prot"), or "".
+std::string nearest_option(const CLI::App& command, const std::string& name);
+
 // What was wrong with the command line, in one line, with the nearest name that exists.
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error);
 

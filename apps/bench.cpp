@@ -150,6 +150,8 @@ Expected<Measured> measure(GenerateBench& bench, const GenerateCase& run_case, i
 int bench_generate(const BenchOptions& options) {
   auto choice = choose_model(options.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
+  if (!choice->texts.empty())
+    return say_error(fmt::format("bench generate takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
   const std::vector<GenerateCase> cases = cases_of(options);
   auto bench = GenerateBench::open({.model_path = choice->model,
                                     .fast_weights = options.fast_weights,

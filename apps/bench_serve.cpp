@@ -12,6 +12,7 @@
 #include "exit_codes.h"
 #include "generation_options.h"
 #include "http_load.h"
+#include "idle_options.h"
 #include "model_choice.h"
 #include "terminal.h"
 
@@ -126,9 +127,15 @@ Expected<Json> ask_server(const BenchServeOptions& o, std::string& text) {
   return json;
 }
 
-int run_remote(const BenchServeOptions& o) {
+int run_remote(const BenchServeOptions& o, const CLI::App& command) {
   if (o.disturb || o.prefix)
     return say_error("bench serve: --disturb and --prefix look into an engine: add --in-process"), kUserInput;
+  if (o.positionals.size() > 1)
+    return say_error(fmt::format("bench serve takes one server; what is \"{}\"?", o.positionals[1])), kUserInput;
+  note_idle(command,
+            {"--ctx", "--threads", "--max-running", "--step-ms", "--kv-type", "--backend", "--fast-weights",
+             "--no-prefix-cache"},
+            "it is of an engine here (--in-process), not of a server");
   std::string text;
   auto json = ask_server(o, text);
   if (!json) return say_error(json.error().message), kUserInput;
@@ -136,8 +143,22 @@ int run_remote(const BenchServeOptions& o) {
   return kDone;
 }
 
-int run(const BenchServeOptions& o) {
-  if (!o.in_process && !o.positionals.empty() && is_url(o.positionals.front())) return run_remote(o);
+// What the load is made of, where something else decides it.
+void note_idle_load(const BenchServeOptions& o, const CLI::App& command) {
+  if (o.trace) note_idle(command, {"--prompt", "--new", "--burst"}, "--trace says it");
+  if (o.disturb || o.prefix) {
+    note_idle(command,
+              {"--trace", "--requests", "--rate", "--burst", "--in-flight", "--prompt", "--new", "--shared",
+               "--goal-ttft", "--goal-tpot", "--seed"},
+              "--disturb and --prefix make their own requests");
+  }
+  if (o.disturb) note_idle(command, {"--prefix"}, "--disturb is measured instead");
+  if (o.in_process) note_idle(command, {"--api-key"}, "an engine here (--in-process) asks for none");
+}
+
+int run(const BenchServeOptions& o, const CLI::App& command) {
+  note_idle_load(o, command);
+  if (!o.in_process && !o.positionals.empty() && is_url(o.positionals.front())) return run_remote(o, command);
   if (!o.in_process)
     return say_error("bench serve: which server? Give its URL, or add --in-process for an engine here"), kUserInput;
   auto choice = choose_model(o.model, o.positionals);
@@ -188,7 +209,7 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   add_fast_weights(*command, o->fast_weights);
   command->add_flag("--no-prefix-cache", o->no_prefix_cache, "share nothing");
   command->add_flag("--json", o->json, "as JSON");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, command, &action] { action = [o, command] { return run(*o, *command); }; });
 }
 
 }  // namespace candor::apps

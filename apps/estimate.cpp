@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "idle_options.h"
 #include "model/cost.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
@@ -34,6 +35,7 @@ struct Subject {
   double n_parameters = 0;
   double weight_bytes = 0;
   model::KvShape kv = {};
+  std::string assumed = {};  // what of it nobody said, with the options that say it
 };
 
 Expected<Subject> subject_of_file(const EstimateOptions& options) {
@@ -63,11 +65,15 @@ Expected<Subject> subject_of(const EstimateOptions& options) {
   if (options.model || !options.positionals.empty())
     return fail(ErrorKind::kInvalidInput, "a model file and --parameters given: give one");
   const double bits = options.bits.value_or(16);
-  return Subject{fmt::format("{:g} parameters of {:g} bits", *options.parameters, bits),
-                 *options.parameters,
-                 model::weight_bytes_at(*options.parameters, bits),
-                 {static_cast<double>(options.layers.value_or(32)), static_cast<double>(options.kv_heads.value_or(8)),
-                  static_cast<double>(options.head_dim.value_or(128)), 2}};
+  std::string assumed;
+  const auto shape = [&assumed](const std::optional<int64_t>& given, int64_t fallback, const char* name) {
+    if (!given) assumed += fmt::format("{}{} {}", assumed.empty() ? "" : ", ", name, fallback);
+    return static_cast<double>(given.value_or(fallback));
+  };
+  const model::KvShape kv = {shape(options.layers, 32, "--layers"), shape(options.kv_heads, 8, "--kv-heads"),
+                             shape(options.head_dim, 128, "--head-dim"), 2};
+  return Subject{fmt::format("{:g} parameters of {:g} bits", *options.parameters, bits), *options.parameters,
+                 model::weight_bytes_at(*options.parameters, bits), kv, std::move(assumed)};
 }
 
 Expected<model::Hardware> hardware_of(const EstimateOptions& options) {
@@ -117,6 +123,7 @@ nlohmann::ordered_json estimate(const Subject& subject, const model::Hardware& h
                                  {"attended_from", n_prompt},
                                  {"attended_to", n_prompt + n_new - 1},
                                  {"kv_cache_saves", model::projection_savings(n_prompt, n_new)}};
+  if (!subject.assumed.empty()) json["assumed"] = subject.assumed;
   if (options.price) json["price_per_million_tokens"] = 1e6 * model::price_per_token(*options.price, 1e3 / decode_ms);
   return json;
 }
@@ -142,6 +149,8 @@ std::string to_text(const nlohmann::ordered_json& e) {
   out += fmt::format("{:<22} {} a token, {} here, {} at 128 K, {} at 1 M tokens (16 bit)\n", "K/V memory",
                      bytes_text(e.at("kv_bytes_per_token")), bytes_text(e.at("kv_bytes")),
                      bytes_text(e.at("kv_bytes_128k")), bytes_text(e.at("kv_bytes_1m")));
+  if (e.contains("assumed"))
+    out += fmt::format("{:<22} assumed, as nobody said otherwise: {}\n", "", e.at("assumed").get<std::string>());
   out += fmt::format("{:<22} each new token attends over {:g}..{:g}; a K/V cache saves {:.1f} x the projections\n",
                      "attention", number("attended_from"), number("attended_to"), number("kv_cache_saves"));
   out += fmt::format("{:<22} attention O(T^2), feed-forward O(T d^2), once for each of L blocks\n", "growth");
@@ -151,11 +160,14 @@ std::string to_text(const nlohmann::ordered_json& e) {
   return out;
 }
 
-int run(const EstimateOptions& options) {
+int run(const EstimateOptions& options, const CLI::App& command) {
   auto subject = subject_of(options);
   if (!subject) return say_error(subject.error().message), kUserInput;
   auto hardware = hardware_of(options);
   if (!hardware) return say_error(hardware.error().message), kUserInput;
+  if (options.flops && options.bandwidth) {
+    note_idle(command, {"--hardware"}, "--flops and --bandwidth say all that is computed with");
+  }
   const nlohmann::ordered_json result = estimate(*subject, *hardware, options);
   write_out(options.json ? result.dump(2) + "\n" : to_text(result));
   return kDone;
@@ -181,7 +193,7 @@ void add_estimate(CLI::App& app, Action& action) {
   add_int(*command, "--new", options->n_new, 1, int64_t{1} << 32, "tokens decoded (128)");
   add_number(*command, "--price-per-hour", options->price, 0, 1e9, "of the machine");
   command->add_flag("--json", options->json, "as JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }
 
 }  // namespace candor::apps

@@ -52,8 +52,10 @@ Expected<Loaded> load(EngineOptions engine, const EvalOptions& options) {
 // The text as windows that each begin with the beginning token, where the model has one.
 Expected<std::vector<std::vector<TokenId>>> windows_of(const formats::ModelFile& file, const std::string& text,
                                                        size_t window) {
-  CANDOR_ASSIGN(const auto tokenizer, text::Tokenizer::from_model_file(file));
-  const std::vector<TokenId> tokens = tokenizer->encode(text, {.add_special = false});
+  const auto made = text::Tokenizer::from_model_file(file);
+  CANDOR_TRY(file.check_intact());
+  CANDOR_ASSIGN(const text::Tokenizer* tokenizer, made.map([](const auto& one) { return one.get(); }));
+  CANDOR_ASSIGN(const std::vector<TokenId> tokens, tokenizer->encode(text, {.add_special = false}));
   const text::SpecialTokens& special = tokenizer->special();
   const bool adds_bos = special.add_bos && special.bos != kNoToken;
   const size_t room = window - (adds_bos ? 1 : 0);

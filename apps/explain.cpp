@@ -9,6 +9,7 @@
 #include "exit_codes.h"
 #include "explain_page.h"
 #include "generation_options.h"
+#include "idle_options.h"
 #include "prompt_source.h"
 #include "terminal.h"
 
@@ -25,7 +26,7 @@ struct ExplainOptions {
   bool json = false;
 };
 
-int run(const ExplainOptions& options) {
+int run(const ExplainOptions& options, const CLI::App& command) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
   EngineOptions opened = engine_options(options.generation, asked->model);
@@ -41,6 +42,9 @@ int run(const ExplainOptions& options) {
   if (!constraint) return say_error(constraint.error().message), kUserInput;
   request.constraint = std::move(*constraint);
   if (auto beams = ask_for_beams(options.beams, request); !beams) return say_error(beams.error().message), kUserInput;
+  request.on_context_full = context_full_action(options.generation);
+  note_idle_generation(command, request);
+  note_idle(command, {"--system"}, "explain continues the prompt as it is, without the chat template");
   auto trace = (*tracer)->run(request);
   if (!trace) return say_error(trace.error().message), exit_code(trace.error());
   const Engine& engine = (*tracer)->engine();
@@ -58,7 +62,7 @@ void add_explain(CLI::App& app, Action& action) {
   add_beam_options(*command, options->beams);
   add_generation_options(*command, options->generation);
   add_constraint_options(*command, options->constraint);
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }
 
 }  // namespace candor::apps

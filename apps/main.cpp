@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <exception>
+#include <new>
+#include <string>
 
 #include "arguments.h"
 #include "candor/version.h"
@@ -61,19 +64,41 @@ int run(int argc, char** argv) {
     say_error(explain_parse_error(app, error));
     return kUserInput;
   }
-  if (action) return action();
+  if (action) {
+    const int code = action();
+    const auto lost = lost_output();
+    if (!lost) return code;
+    say_error(*lost);
+    return code == kDone ? kUserInput : code;
+  }
   say_error("what to do? 'candor --help' lists the commands");
   return kUserInput;
+}
+
+constexpr const char* kNoMemory = "out of memory; a smaller --ctx-size or model needs less";
+
+// Where an exception may not be thrown, memory can run out too: the JSON library's destructors take some. One line
+// then, not a core dump; any other exception is our fault and ends as ever.
+[[noreturn]] void on_terminate() {
+  try {
+    if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    candor::apps::write_err(std::string("candor: ") + kNoMemory + "\n");
+    std::_Exit(candor::apps::kUserInput);
+  } catch (...) {
+  }
+  std::abort();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   candor::apps::install_signal_handlers();
+  std::set_terminate(on_terminate);
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    candor::apps::say_error("out of memory; a smaller --ctx-size or model needs less");
+    candor::apps::say_error(kNoMemory);
     return candor::apps::kUserInput;
   } catch (const std::exception& error) {
     candor::apps::say_error(fmt::format("internal error: {} (please report this)", error.what()));

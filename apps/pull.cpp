@@ -45,6 +45,8 @@ int run_pull(const std::string& model) {
     say_error(pulled.error().message);
     return pulled.error().kind == ErrorKind::kCancelled ? kInterrupted : kUserInput;
   }
+  for (const std::string& file : pulled->repaired)
+    say_warning(fmt::format("{} was damaged in the cache, and was fetched again", printable(file)));
   write_err(fmt::format("{}: {}\n", model, format_bytes(pulled->n_bytes)));
   write_out(pulled->path.string() + "\n");
   return kDone;

@@ -12,6 +12,7 @@
 #include "constraint_options.h"
 #include "exit_codes.h"
 #include "generation_options.h"
+#include "idle_options.h"
 #include "prompt_source.h"
 #include "stream.h"
 #include "terminal.h"
@@ -104,7 +105,7 @@ int report(const RunOptions& options, const StreamOutcome& outcome, const ModelI
   return outcome.was_interrupted ? kInterrupted : kDone;
 }
 
-int run(const RunOptions& options) {
+int run(const RunOptions& options, const CLI::App& command) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
 
@@ -124,6 +125,7 @@ int run(const RunOptions& options) {
   request.constraint = std::move(*constraint);
   if (auto beams = ask_for_beams(options.beams, request); !beams) return say_error(beams.error().message), kUserInput;
   request.on_context_full = context_full_action(options.generation);
+  note_idle_generation(command, request);
   const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
   auto outcome = stream_request(*engine, request, write);
   if (!outcome) return say_error(outcome.error().message), exit_code(outcome.error());
@@ -141,7 +143,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "one JSON object instead of the stream");
   add_generation_options(*command, options->generation);
   add_constraint_options(*command, options->constraint);
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }
 
 }  // namespace candor::apps

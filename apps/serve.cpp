@@ -11,12 +11,16 @@
 #include <utility>
 
 #include "arguments.h"
+#include "base/utf8.h"
 #include "commands.h"
+#include "config_file.h"
 #include "exit_codes.h"
 #include "generation_options.h"
 #include "machine_limits.h"
 #include "model_choice.h"
 #include "obs/log.h"
+#include "platform/topology.h"
+#include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
 #include "serve/openai/service.h"
 #include "terminal.h"
@@ -29,12 +33,12 @@ constexpr int64_t kMaxInt = 1'000'000'000;
 struct ServeOptions {
   GenerationOptions generation;  // what is guessed, and fast weights
   std::vector<std::string> positionals;
-  std::optional<std::string> model, key_file, model_id;
+  std::optional<std::string> model, key_file, model_id, config;
   std::vector<std::string> keys, hosts, origins, aliases;
   std::string host = "127.0.0.1";
   std::string backend = "cpu", kv_type = "auto", log_level = "info";
   std::optional<int64_t> port, n_ctx, n_threads, parallel, max_queued, n_workers, max_n, max_connections, max_per_key,
-      body_mb, drain_seconds;
+      body_mb, inflight_mb, drain_seconds;
   bool strict = false;
   bool print_config = false;
 };
@@ -44,10 +48,34 @@ bool fails(const std::string& message) {
   return false;
 }
 
+bool read_origins(const ServeOptions& options, http::AccessOptions& access) {
+  for (const std::string& text : options.origins) {
+    auto origin = http::parse_origin(text);
+    if (!origin) return fails("serve: --allow-origin: " + origin.error().message);
+    access.origins.push_back(std::move(*origin));
+  }
+  return true;
+}
+
+// Without hosts: any name.
+bool read_hosts(const ServeOptions& options, bool is_local, http::AccessOptions& access) {
+  if (!is_local && options.hosts.empty()) return true;
+  access.hosts = {"localhost", "127.0.0.1", "[::1]", options.host};
+  for (const std::string& text : options.hosts) {
+    const auto name = http::host_name(text);
+    if (!name || name->size() != text.size())
+      return fails(fmt::format("serve: --allow-host \"{}\" is not a name alone, such as chat.example.com",
+                               clipped(text)));
+    access.hosts.push_back(*name);
+  }
+  return true;
+}
+
 // Keys from the options and the file; a public address without any is refused.
 bool read_access(const ServeOptions& options, http::AccessOptions& access) {
   for (const std::string& key : options.keys) {
-    if (key.empty()) return fails("serve: --api-key is empty");
+    if (const std::string fault = http::fault_of_secret(key); !fault.empty())
+      return fails(fmt::format("serve: --api-key {}", fault));
     access.keys.push_back(http::make_key(fmt::format("key{}", access.keys.size() + 1), key));
   }
   if (options.key_file) {
@@ -62,10 +90,7 @@ bool read_access(const ServeOptions& options, http::AccessOptions& access) {
                     "SECRET), or stay on 127.0.0.1",
                     options.host));
   }
-  access.origins = options.origins;
-  if (is_local || !options.hosts.empty()) access.hosts = {"localhost", "127.0.0.1", "[::1]", options.host};
-  access.hosts.insert(access.hosts.end(), options.hosts.begin(), options.hosts.end());
-  return true;
+  return read_origins(options, access) && read_hosts(options, is_local, access);
 }
 
 EngineOptions engine_options_of(const ServeOptions& options, const std::filesystem::path& path) {
@@ -90,6 +115,22 @@ http::ServerOptions server_options_of(const ServeOptions& options) {
   return server;
 }
 
+// Answers that the engine computes at once, and those that wait for it.
+int32_t places_of(const ServeOptions& options) {
+  return static_cast<int32_t>(options.parallel.value_or(16) + options.max_queued.value_or(128));
+}
+
+// A quarter of what the model leaves of the memory, where nothing else is asked for. K/V that is not yet used is not yet
+// taken.
+int64_t inflight_bytes_of(const ServeOptions& options, const ModelInfo& info) {
+  constexpr int64_t kLeast = 64 << 20;
+  constexpr uint64_t kUnknown = 1u << 30;
+  if (options.inflight_mb) return *options.inflight_mb << 20;
+  const uint64_t available = platform::read_topology().memory_available_bytes;
+  const uint64_t left = available == 0 ? kUnknown : available - std::min(available, info.kv_bytes);
+  return std::max({kLeast, options.body_mb.value_or(16) << 20, static_cast<int64_t>(left / 4)});
+}
+
 openai::ServiceOptions service_options_of(const ServeOptions& options, const std::filesystem::path& path,
                                           const ModelInfo& info) {
   openai::ServiceOptions service;
@@ -101,7 +142,9 @@ openai::ServiceOptions service_options_of(const ServeOptions& options, const std
   service.limits.max_choices = options.max_n.value_or(service.limits.max_choices);
   service.limits.is_strict = options.strict;
   service.n_workers = static_cast<int32_t>(options.n_workers.value_or(service.n_workers));
-  service.max_per_key = static_cast<int32_t>(options.max_per_key.value_or(service.max_per_key));
+  service.n_places = places_of(options);
+  service.max_per_key = static_cast<int32_t>(options.max_per_key.value_or(0));
+  service.inflight_bytes = inflight_bytes_of(options, info);
   return service;
 }
 
@@ -125,6 +168,12 @@ int serve(const ServeOptions& options) {
   if (!level) return say_error(level.error().message), kUserInput;
   http::AccessOptions access;
   if (!read_access(options, access)) return kUserInput;
+  if (options.inflight_mb && *options.inflight_mb < options.body_mb.value_or(16)) {
+    return say_error(fmt::format("serve: --max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or "
+                                 "less of the other",
+                                 *options.inflight_mb, options.body_mb.value_or(16))),
+           kUserInput;
+  }
 
   int code = kDone;
   interrupt_ends_process(true);
@@ -136,7 +185,7 @@ int serve(const ServeOptions& options) {
   auto service_options = service_options_of(options, choice->model, engine->info());
   service_options.access = std::move(access);
   openai::Service service(*engine, std::move(service_options), log);
-  auto server = http::Server::start(server_options_of(options), service, log);
+  auto server = http::Server::start(server_options_of(options), service);
   if (!server) return say_error(server.error().message), kUserInput;
   write_err(fmt::format("candor serves {} at http://{}:{} (context {}, {} at once)\n",
                         choice->model.filename().string(), options.host, (*server)->port(), engine->info().n_ctx,
@@ -164,6 +213,22 @@ std::string without_unset(const std::string& config) {
   return kept;
 }
 
+// What follows from other options, and from the machine, is said as well.
+int print_config(const ServeOptions& options, CLI::App& command) {
+  size_t n_keys = options.keys.size();
+  if (options.key_file) {
+    const auto keys = http::read_key_file(*options.key_file);
+    if (!keys) return say_error(keys.error().message), kUserInput;
+    n_keys += keys->size();
+  }
+  const int64_t per_key = http::FairBudget(places_of(options), n_keys).most_per_key();
+  command.get_option("--max-per-key")->default_str(std::to_string(per_key));
+  std::string config = without_unset(command.config_to_str(true, true));
+  if (!options.inflight_mb) config += "\n# max-inflight-mb: a quarter of the memory that the model leaves, at least 64\n";
+  write_out(config);
+  return kDone;
+}
+
 void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--host", o.host, "address to listen on; other than loopback needs a key (127.0.0.1)")
       ->type_name("ADDRESS")
@@ -175,8 +240,10 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--allow-origin", o.origins, "a web page that may ask: https://chat.example.com")
       ->type_name("ORIGIN");
   add_int(command, "--max-connections", o.max_connections, 1, 100'000, "(4096)")->default_str("4096");
-  add_int(command, "--max-per-key", o.max_per_key, 1, kMaxInt, "generations in work for one key (256)")
-      ->default_str("256");
+  add_int(command, "--max-per-key", o.max_per_key, 1, kMaxInt,
+          "answers in work for one key (--parallel and --max-queued together; of several keys three quarters)");
+  add_int(command, "--max-inflight-mb", o.inflight_mb, 1, 1 << 20,
+          "all requests and replies held at once (a quarter of the memory that the model leaves, at least 64)");
   add_int(command, "--max-body-mb", o.body_mb, 1, 1024, "largest request body (16)")->default_str("16");
   add_int(command, "--max-n", o.max_n, 1, 128, "most answers to one prompt (128)")->default_str("128");
   add_int(command, "--workers", o.n_workers, 1, 64, "threads for JSON, templates, tokens (2)")->default_str("2");
@@ -210,14 +277,18 @@ void add_serve(CLI::App& app, Action& action) {
   add_fast_weights(*command, options->generation.fast_weights);
   add_speculation_options(*command, options->generation);
   add_network_options(*command, *options);
-  command->set_config("--config", "", "a TOML file with the same names")->type_name("FILE");
+  const auto config = std::make_shared<ConfigFile>(*command);
+  command->config_formatter(config);
+  command->add_option("--config", options->config, "a TOML file with the same names")
+      ->type_name("FILE")
+      ->configurable(false);
   command->add_flag("--print-config", options->print_config, "print what is in effect as TOML, and stop")
       ->configurable(false);
-  command->callback([options, command, &action] {
+  command->callback([options, command, config, &action] {
+    if (options->config) config->apply(*options->config);
     action = [options, command] {
       if (!options->print_config) return serve(*options);
-      write_out(without_unset(command->config_to_str(true, true)));
-      return kDone;
+      return print_config(*options, *command);
     };
   });
 }

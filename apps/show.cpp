@@ -16,6 +16,7 @@
 #include "exit_codes.h"
 #include "formats/model_file.h"
 #include "generation_options.h"
+#include "idle_options.h"
 #include "model/arch_text.h"
 #include "model/model.h"
 #include "model_choice.h"
@@ -201,13 +202,14 @@ std::string overview(const formats::ModelFile& file, const Expected<model::ArchS
   return out + describe_tokenizer(file);
 }
 
-int run(const ShowOptions& options) {
+int run(const ShowOptions& options, const CLI::App& command) {
   auto choice = choose_model(options.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("show takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
   auto file = engine::open_model_file({.model_path = choice->model, .fast_weights = options.fast_weights});
   if (!file) return say_error(file.error().message), kUserInput;
+  if (options.json) note_idle(command, {"--tensors", "--metadata", "--template"}, "--json shows everything");
   const auto spec = model::read_arch(**file);
   std::string out;
   if (options.json) {
@@ -225,6 +227,7 @@ int run(const ShowOptions& options) {
   } else {
     out = overview(**file, spec);
   }
+  if (const auto whole = (*file)->check_intact(); !whole) return say_error(whole.error().message), kUserInput;
   write_out(out);
   return kDone;
 }
@@ -236,12 +239,15 @@ void add_show(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ShowOptions>();
   command->add_option("model", options->positionals, "[MODEL]");
   command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
-  command->add_flag("--tensors", options->tensors, "every tensor: name, type, shape, size");
-  command->add_flag("--metadata", options->metadata, "every key of the file");
-  command->add_flag("--template", options->chat_template, "the chat template's source");
+  CLI::Option* tensors = command->add_flag("--tensors", options->tensors, "every tensor: name, type, shape, size");
+  CLI::Option* metadata = command->add_flag("--metadata", options->metadata, "every key of the file");
+  command->add_flag("--template", options->chat_template, "the chat template's source")
+      ->excludes(tensors)
+      ->excludes(metadata);
+  tensors->excludes(metadata);
   add_fast_weights(*command, options->fast_weights);
   command->add_flag("--json", options->json, "everything as JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }
 
 }  // namespace candor::apps

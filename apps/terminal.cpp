@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <system_error>
 
 #include "base/utf8.h"
 #include "exit_codes.h"
@@ -16,6 +17,7 @@ namespace {
 
 std::atomic<bool> interrupt_flag{false};
 std::atomic<bool> interrupt_is_final{false};
+std::atomic<int> output_error{0};
 
 void on_interrupt(int) {
   if (interrupt_is_final.load() || interrupt_flag.exchange(true)) {
@@ -47,7 +49,15 @@ std::string Style::wrap(const char* code, std::string_view text) const {
 }
 
 bool write_out(std::string_view text) {
-  return write_all(STDOUT_FILENO, text);
+  if (write_all(STDOUT_FILENO, text)) return true;
+  if (errno != EPIPE) output_error.store(errno);
+  return false;
+}
+std::optional<std::string> lost_output() {
+  const int cause = output_error.load();
+  if (cause == 0) return std::nullopt;
+  return fmt::format("standard output cannot be written: {}; the output is not complete",
+                     std::generic_category().message(cause));
 }
 void write_err(std::string_view text) {
   write_all(STDERR_FILENO, text);
@@ -61,6 +71,7 @@ void say_warning(std::string_view message) {
 
 void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   sigemptyset(&action.sa_mask);

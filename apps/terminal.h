@@ -28,14 +28,18 @@ class Style {
   bool on_;
 };
 
-// Writes all of it and flushes. False once the reader is gone (EPIPE): the caller should stop quietly.
+// Writes all of it and flushes. False once the reader is gone (EPIPE) or the disk is full: the caller should stop
+// quietly.
 bool write_out(std::string_view text);
+// Why some of it was not written, unless the reader went away.
+std::optional<std::string> lost_output();
 void write_err(std::string_view text);
 // "candor: MESSAGE" on stderr.
 void say_error(std::string_view message);
 void say_warning(std::string_view message);
 
-// Installs the handlers: SIGPIPE is ignored, the first Ctrl-C sets the flag, the second ends the process with 130.
+// Installs the handlers: SIGPIPE and SIGXFSZ are ignored (they are errors of the write), the first Ctrl-C sets the
+// flag, the second ends the process with 130.
 void install_signal_handlers();
 bool interrupted();
 void clear_interrupt();

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 #include "formats/model_file.h"
+#include "idle_options.h"
 #include "model/hub/hub_folder.h"
 #include "model_choice.h"
 #include "prompt_source.h"
@@ -80,7 +81,7 @@ int decode(const TokenizeOptions& options, const text::Tokenizer& tokenizer, std
   return kDone;
 }
 
-int run(const TokenizeOptions& options) {
+int run(const TokenizeOptions& options, const CLI::App& command) {
   auto choice = choose_model(options.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   auto input = input_text(options, choice->texts);
@@ -88,12 +89,15 @@ int run(const TokenizeOptions& options) {
   auto file = model::open_model(choice->model);
   if (!file) return say_error(file.error().message), kUserInput;
   auto tokenizer = text::Tokenizer::from_model_file(**file);
+  if (const auto whole = (*file)->check_intact(); !whole) return say_error(whole.error().message), kUserInput;
   if (!tokenizer) return say_error(tokenizer.error().message), kUserInput;
+  if (options.decode) note_idle(command, {"--no-special", "--parse-special"}, "--decode reads ids");
   if (options.decode) return decode(options, **tokenizer, *input);
   const auto ids =
       (*tokenizer)->encode(*input, {.add_special = !options.no_special, .parse_special = options.parse_special});
-  if (!options.json) return print_pieces(**tokenizer, ids);
-  write_out(nlohmann::json(ids).dump() + "\n");
+  if (!ids) return say_error(ids.error().message), kUserInput;
+  if (!options.json) return print_pieces(**tokenizer, *ids);
+  write_out(nlohmann::json(*ids).dump() + "\n");
   return kDone;
 }
 
@@ -109,7 +113,7 @@ void add_tokenize(CLI::App& app, Action& action) {
   command->add_flag("--parse-special", options->parse_special, "control tokens written in the text become their ids");
   command->add_flag("--decode", options->decode, "the input is ids; print their text");
   command->add_flag("--json", options->json, "a JSON array of ids (or a JSON string)");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }
 
 }  // namespace candor::apps

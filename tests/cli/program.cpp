@@ -33,7 +33,8 @@ struct Pipe {
   } else {
     ::dup2(pipes[0].read_end, STDIN_FILENO);
   }
-  ::dup2(pipes[1].write_end, STDOUT_FILENO);
+  const int file = input.stdout_path.empty() ? -1 : ::open(input.stdout_path.c_str(), O_WRONLY | O_CLOEXEC);
+  ::dup2(file >= 0 ? file : pipes[1].write_end, STDOUT_FILENO);
   ::dup2(pipes[2].write_end, STDERR_FILENO);
   for (const std::string& variable : input.environment) ::putenv(const_cast<char*>(variable.c_str()));
   std::vector<char*> argv = {const_cast<char*>(CANDOR_PROGRAM)};
@@ -64,6 +65,7 @@ bool drain(int fd, std::string& text) {
 void collect(pid_t child, int out, int err, const RunInput& input, RunResult& result) {
   const auto deadline = Clock::now() + kLimit;
   auto interrupt_at = Clock::time_point::max();
+  bool waits_for_text = !input.interrupt_at.empty();
   pollfd fds[2] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
     ::poll(fds, 2, 20);
@@ -84,6 +86,10 @@ void collect(pid_t child, int out, int err, const RunInput& input, RunResult& re
     }
     if ((fds[1].revents & (POLLIN | POLLHUP)) != 0 && !drain(fds[1].fd, result.err)) fds[1].fd = -1;
     fds[0].revents = fds[1].revents = 0;
+    if (waits_for_text && result.err.find(input.interrupt_at) != std::string::npos) {
+      waits_for_text = false;
+      ::kill(child, SIGINT);
+    }
   }
 }
 

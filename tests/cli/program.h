@@ -14,8 +14,10 @@ struct RunResult {
 
 struct RunInput {
   std::string stdin_text = {};
+  std::string stdout_path = {};  // instead of what the result shows
   bool close_stdin = false;
   bool close_stdout_early = false;       // the reader goes away after the first byte
+  std::string interrupt_at = {};         // sends SIGINT once, when stderr holds this
   int interrupt_after_ms = 0;            // sends SIGINT once, this long after the first output
   std::vector<std::string> environment = {};  // "NAME=value", added
 };
