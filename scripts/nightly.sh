@@ -1,0 +1,28 @@
+#!/bin/sh
+# What takes too long for every change. Each part's time is stated and settable; a part that fails does not stop the
+# next. Prints one line a part at the end; the status is 1 if one failed.
+#   sh scripts/nightly.sh [PART ...]
+# fuzz   every target of tests/fuzz for CANDOR_FUZZ_SECONDS (60): some 25 minutes, and as many for a first build
+# tsan   what has threads under ThreadSanitizer: some 20 minutes, and as many for a first build
+# soak   the engine filled and emptied CANDOR_SOAK_ROUNDS times (10 000), the server under load for CANDOR_LOAD_SECONDS
+#        (300): some 40 minutes
+set -u
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- fuzz tsan soak
+summary=""
+status=0
+for part in "$@"; do
+  case "$part" in
+    fuzz) command="sh scripts/fuzz_nightly.sh" ;;
+    tsan) command="sh scripts/test_tsan.sh" ;;
+    soak) command="sh scripts/soak.sh ${CANDOR_SOAK_ROUNDS:-10000}" ;;
+    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak" >&2; exit 2 ;;
+  esac
+  printf '\n== %s\n' "$part"
+  began=$(date +%s)
+  if $command; then result=passed; else result=FAILED; status=1; fi
+  summary="$summary$(printf '%-6s %s %6d s' "$part" "$result" $(($(date +%s) - began)))
+"
+done
+printf '\n%s' "$summary"
+exit "$status"
