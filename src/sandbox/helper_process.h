@@ -1,0 +1,81 @@
+#pragma once
+// One helper process (bridge/include/candor_helper.h): started, asked one request at a time, ended. Its time is counted by
+// its own processor clock, so that a verdict does not depend on what else the machine does. Used by one thread at a time,
+// but for kill(). It is killed and reaped with its owner at the latest.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "sandbox/helper_program.h"
+
+namespace candor::sandbox {
+
+// The numbers of candor_status.
+enum class HelperStatus : uint8_t { kOk, kInvalid, kRaised, kLimit, kUnsupported, kInternal, kBusy };
+
+struct HelperReply {
+  HelperStatus status = HelperStatus::kOk;
+  uint32_t line = 0;    // of a template, where an error has one
+  std::string text{};   // or the error's message
+  bool is_end = false;  // what the job did to its helper, in words that want a subject
+};
+
+struct HelperRequest {
+  uint8_t kind = 0;  // candor_helper_kind
+  uint8_t slot = 0;
+  uint8_t detail = 0;
+  std::string_view bytes{};
+};
+
+struct TimeLimits {
+  std::chrono::milliseconds processor{2'000};  // of the helper
+  std::chrono::milliseconds clock{10'000};     // of the wall
+};
+
+class HelperProcess {
+ public:
+  // kOutOfMemory where the system has no room for a process, kIo where it does not execute the program.
+  static Expected<std::unique_ptr<HelperProcess>> start(const Descriptor& program);
+  ~HelperProcess();
+  HelperProcess(const HelperProcess&) = delete;
+  HelperProcess& operator=(const HelperProcess&) = delete;
+
+  // A helper that takes more processor time or memory than it may, or that breaks, is killed, and the reply says so
+  // (kLimit). Errors: kBusy when it is not done in time although it did not work as long, kOutOfMemory when someone else
+  // killed it.
+  Expected<HelperReply> ask(const HelperRequest& request, const TimeLimits& limits);
+  // False after the end of the process, whoever ended it, and where it is worn: start another one.
+  bool is_usable() const;
+  // From any thread, also while another one asks.
+  void kill();
+
+ private:
+  class Stopwatch;
+  enum class Outcome : uint8_t { kDone, kWorkedTooLong, kTookTooLong, kBroken, kEnded };
+
+  HelperProcess(pid_t pid, Descriptor socket) : pid_(pid), socket_(std::move(socket)) {}
+  Outcome converse(const HelperRequest& request, const Stopwatch& watch, HelperReply& reply);
+  Outcome wait_for(short events, const Stopwatch& watch) const;
+  Outcome send_all(std::string_view bytes, const Stopwatch& watch) const;
+  Outcome receive_all(char* data, size_t size, const Stopwatch& watch) const;
+  Outcome receive(const Stopwatch& watch, HelperReply& reply);
+  // What is to be said of a helper that is none any more; ends it.
+  Expected<HelperReply> conclude(Outcome outcome, const TimeLimits& limits);
+  void wait_for_end();
+  // Its status as waitpid gives it; -1 where another part of this program took that.
+  int reap();
+
+  std::mutex mutex_;  // guards pid_ against kill()
+  pid_t pid_;         // -1 once reaped
+  Descriptor socket_;
+  bool is_usable_ = true;
+};
+
+}  // namespace candor::sandbox
