@@ -88,6 +88,11 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
+std::string clipped(std::string_view text, size_t most_bytes) {
+  if (text.size() <= most_bytes) return std::string(text);
+  return std::string(text.substr(0, complete_utf8_prefix(text.substr(0, most_bytes)))) + "...";
+}
+
 std::string to_valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());

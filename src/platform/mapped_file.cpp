@@ -71,6 +71,7 @@ Expected<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   if (address == MAP_FAILED) return fail(refused(path, "map it into memory", errno));
   file.data_ = static_cast<const std::byte*>(address);
   file.n_bytes_ = n_bytes;
+  file.guard_ = guard_range(file.bytes());
   return file;
 }
 
@@ -85,6 +86,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   descriptor_ = std::exchange(other.descriptor_, -1);
   data_ = std::exchange(other.data_, nullptr);
   n_bytes_ = std::exchange(other.n_bytes_, 0);
+  guard_ = std::move(other.guard_);
   return *this;
 }
 
@@ -93,6 +95,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::release() noexcept {
+  guard_.reset();
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), n_bytes_);
   if (descriptor_ >= 0) ::close(descriptor_);
   data_ = nullptr;
@@ -100,9 +103,18 @@ void MappedFile::release() noexcept {
   descriptor_ = -1;
 }
 
-bool MappedFile::still_intact() const {
+Expected<void> MappedFile::check_intact() const {
   struct stat status {};
-  return ::fstat(descriptor_, &status) == 0 && static_cast<size_t>(status.st_size) >= n_bytes_;
+  if (::fstat(descriptor_, &status) != 0) return fail(refused(path_, "look at it", errno));
+  if (static_cast<size_t>(status.st_size) < n_bytes_) {
+    return fail(ErrorKind::kIo, in_quotes(path_) + ": the file has " + std::to_string(status.st_size) +
+                                    " bytes, and had " + std::to_string(n_bytes_) +
+                                    " when it was opened: another program has cut it; put the whole file there and "
+                                    "try again");
+  }
+  if (!guard_ || !is_lost(*guard_)) return {};
+  return fail(ErrorKind::kIo, in_quotes(path_) + ": bytes of the file could not be read: another program has cut it "
+                                                 "meanwhile, or its disk fails; try again");
 }
 
 }  // namespace candor::platform

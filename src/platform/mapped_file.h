@@ -1,15 +1,15 @@
 #pragma once
 // A regular file mapped read-only into memory. Owns the mapping; movable; views of bytes() live as long as it does.
 // Any thread may read. Folders, devices, pipes and sockets are refused without being opened.
-// A file that another program shortens while it is mapped cannot be protected: reading a page past the new end raises
-// SIGBUS. Callers that read much ask still_intact() before they do, which turns most such cases into an error; copying
-// what is needed (as backends do when they pack weights) ends the exposure.
+// Where another program shortens the file meanwhile, what is gone reads as zeros (lost_pages.h) instead of ending the
+// process: ask check_intact() behind every read, before what was read is used or an error about it is told.
 
 #include <cstddef>
 #include <filesystem>
 #include <span>
 
 #include "base/error.h"
+#include "platform/lost_pages.h"
 
 namespace candor::platform {
 
@@ -27,17 +27,18 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, n_bytes_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // The file still has every byte that is mapped.
-  bool still_intact() const;
+  // An error, naming the file, when it has become shorter since it was opened or bytes of it could not be read.
+  Expected<void> check_intact() const;
 
  private:
   MappedFile() = default;
   void release() noexcept;
 
   std::filesystem::path path_;
-  int descriptor_ = -1;  // kept open, so that still_intact() asks about this file and not about the name
+  int descriptor_ = -1;  // kept open, so that check_intact() asks about this file and not about the name
   const std::byte* data_ = nullptr;
   size_t n_bytes_ = 0;
+  RangeGuard guard_;
 };
 
 }  // namespace candor::platform

@@ -1,11 +1,16 @@
 #include "platform/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "support/temp_folder.h"
 
@@ -37,7 +42,7 @@ TEST(mapped_file, an_empty_file_has_no_bytes) {
   const auto file = MappedFile::open(folder.file("empty", ""));
   ASSERT_TRUE(file);
   EXPECT_TRUE(file->bytes().empty());
-  EXPECT_TRUE(file->still_intact());
+  EXPECT_TRUE(file->check_intact());
 }
 
 TEST(mapped_file, refuses_all_but_regular_files_by_name_and_kind) {
@@ -72,9 +77,98 @@ TEST(mapped_file, notices_that_the_file_has_become_shorter) {
   const auto path = folder.file("shrinking", std::string(10000, 'x'));
   const auto file = MappedFile::open(path);
   ASSERT_TRUE(file);
-  EXPECT_TRUE(file->still_intact());
+  EXPECT_TRUE(file->check_intact());
   std::filesystem::resize_file(path, 5000);
-  EXPECT_FALSE(file->still_intact());
+  EXPECT_FALSE(file->check_intact());
+}
+
+TEST(mapped_file, what_a_cut_took_away_reads_as_zeros_and_is_said) {
+  constexpr size_t kBytes = 1 << 20;
+  const testing::TempFolder folder;
+  const auto path = folder.file("cut", std::string(kBytes, 'x'));
+  auto opened = MappedFile::open(path);
+  ASSERT_TRUE(opened);
+  const MappedFile file = std::move(*opened);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EQ(file.bytes()[kBytes / 2], std::byte{0});
+  EXPECT_EQ(file.bytes()[kBytes - 1], std::byte{0});
+  EXPECT_EQ(file.bytes()[0], std::byte{0});
+  std::filesystem::resize_file(path, kBytes);
+  const auto intact = file.check_intact();
+  ASSERT_FALSE(intact) << "bytes were lost, although the file has its size again";
+  EXPECT_NE(intact.error().message.find("cut': bytes of the file could not be read"), std::string::npos);
+  EXPECT_EQ(intact.error().kind, ErrorKind::kIo);
+}
+
+TEST(mapped_file, threads_that_read_a_cut_file_at_once_all_go_on) {
+  constexpr size_t kBytes = 4 << 20;
+  const testing::TempFolder folder;
+  for (int round = 0; round < 20; ++round) {
+    const auto path = folder.file("cut", std::string(kBytes, 'x'));
+    const auto file = MappedFile::open(path);
+    ASSERT_TRUE(file);
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 4; ++i) {
+      readers.emplace_back([&file] {
+        const volatile std::byte* bytes = file->bytes().data();
+        for (size_t at = 0; at < kBytes; at += 512) static_cast<void>(bytes[at]);
+      });
+    }
+    std::filesystem::resize_file(path, kBytes / 16);
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_FALSE(file->check_intact());
+  }
+}
+
+TEST(mapped_file, ranges_that_come_and_go_stay_told_apart) {
+  const testing::TempFolder folder;
+  const auto whole_path = folder.file("whole", std::string(100000, 'w'));
+  const auto cut_path = folder.file("cut", std::string(100000, 'x'));
+  for (int round = 0; round < 100; ++round) {
+    const auto whole = MappedFile::open(whole_path);
+    const auto cut = MappedFile::open(cut_path);
+    ASSERT_TRUE(whole && cut);
+    std::filesystem::resize_file(cut_path, 10);
+    EXPECT_EQ(cut->bytes()[90000], std::byte{0});
+    std::filesystem::resize_file(cut_path, 100000);
+    EXPECT_TRUE(whole->check_intact());
+    EXPECT_EQ(whole->bytes()[90000], std::byte{'w'});
+    EXPECT_FALSE(cut->check_intact());
+  }
+}
+
+// Reads behind the end of a file that is mapped without a guard.
+void read_behind_the_end(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const auto* bytes =
+      static_cast<const volatile char*>(::mmap(nullptr, 1 << 16, PROT_READ, MAP_PRIVATE, descriptor, 0));
+  static_cast<void>(bytes[1 << 15]);
+}
+
+TEST(lost_pages_death_test, a_bus_error_elsewhere_ends_the_process_as_it_always_did) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const testing::TempFolder folder;
+  const auto path = folder.file("short", "x");
+  const auto guarded = MappedFile::open(path);
+  ASSERT_TRUE(guarded);
+#ifndef CANDOR_SANITIZED
+  EXPECT_EXIT(read_behind_the_end(path), ::testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(::raise(SIGBUS), ::testing::KilledBySignal(SIGBUS), "");
+#endif
+}
+
+TEST(lost_pages_death_test, a_handler_that_was_there_before_gets_what_is_not_ours) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const testing::TempFolder folder;
+  const auto path = folder.file("short", "x");
+  const auto meets_the_other_handler = [&path] {
+    struct sigaction other {};
+    other.sa_handler = [](int) { ::_exit(7); };
+    ::sigaction(SIGBUS, &other, nullptr);
+    const auto guarded = MappedFile::open(path);
+    read_behind_the_end(path);
+  };
+  EXPECT_EXIT(meets_the_other_handler(), ::testing::ExitedWithCode(7), "");
 }
 
 TEST(mapped_file, is_not_fooled_by_another_file_under_the_same_name) {
@@ -83,7 +177,7 @@ TEST(mapped_file, is_not_fooled_by_another_file_under_the_same_name) {
   const auto file = MappedFile::open(path);
   ASSERT_TRUE(file);
   std::filesystem::rename(folder.file("new", "x"), path);
-  EXPECT_TRUE(file->still_intact());
+  EXPECT_TRUE(file->check_intact());
   EXPECT_EQ(text_of(*file), "the old one");
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "base/checked.h"
 #include "platform/float_mode.h"
@@ -69,6 +70,19 @@ void ThreadPool::run_job(Job job, const WorkSize& size) {
   publish(job, size);
   work(0);
   wait_for_grains();
+  if (!has_failed_.load(std::memory_order_relaxed)) return;
+  has_failed_.store(false, std::memory_order_relaxed);
+  std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+// Whatever is thrown, the grains count as done: the caller waits for them, and workers go on.
+void ThreadPool::call(UnitRange range) noexcept {
+  if (has_failed_.load(std::memory_order_relaxed)) return;
+  try {
+    job_.call(job_.body, range);
+  } catch (...) {
+    if (!has_failed_.exchange(true)) failure_ = std::current_exception();
+  }
 }
 
 void ThreadPool::run_alone(Job job, int64_t n_units) const {
@@ -121,7 +135,7 @@ bool ThreadPool::run_some(int32_t owner, int32_t thread) {
   const uint64_t taken = owner == thread ? next : end - count;
   const int64_t begin = (first_grain_[static_cast<size_t>(owner)] + static_cast<int64_t>(taken)) * grain_;
   const auto n_grains = static_cast<int64_t>(count);
-  job_.call(job_.body, {begin, std::min(begin + n_grains * grain_, n_units_), thread});
+  call({begin, std::min(begin + n_grains * grain_, n_units_), thread});
   n_grains_left_.fetch_sub(n_grains, std::memory_order_acq_rel);
   return true;
 }

@@ -5,13 +5,16 @@
 // and two threads are not slower than one on a busy machine. What a unit computes must therefore not depend on which
 // thread computes it.
 //
-// One caller at a time (the engine thread). Every function runs in the float mode of float_mode.h. Functions must not
-// throw and must not call the pool. Workers spin for a while after work (longer inside a Burst), then sleep.
+// One caller at a time (the engine thread). Every function runs in the float mode of float_mode.h and must not call the
+// pool. Functions do not throw; where one does after all, the units that were not begun are left out, and parallel_for()
+// throws the first exception when all threads have left the function. Workers spin for a while after work (longer
+// inside a Burst), then sleep.
 //
 //   pool.parallel_for({.n_units = n, .grain = 1, .unit_cost = flops}, [&](UnitRange r) { ... });
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -84,6 +87,7 @@ class ThreadPool {
   void worker_main(int32_t thread);
   uint32_t wait_for_job(uint32_t seen);
   void wait_for_grains();
+  void call(UnitRange range) noexcept;
 
   // Constant after construction.
   int32_t n_threads_;
@@ -102,6 +106,8 @@ class ThreadPool {
   std::atomic<bool> in_burst_{false};
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<int64_t> n_grains_left_{0};
+  std::atomic<bool> has_failed_{false};  // in this job; whoever sets it writes failure_
+  std::exception_ptr failure_;
 };
 
 }  // namespace candor::platform

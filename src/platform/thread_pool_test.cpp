@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "platform/float_mode.h"
@@ -92,6 +95,26 @@ TEST(thread_pool, every_thread_computes_in_the_float_mode) {
   }
   EXPECT_EQ(n_wrong.load(), 0);
   EXPECT_FALSE(float_mode_is_set());
+}
+
+TEST(thread_pool, an_exception_reaches_the_caller_when_all_threads_are_done_and_the_pool_goes_on) {
+  for (const int32_t n_threads : {1, 2, 8}) {
+    const auto pool = pool_of(n_threads);
+    for (int64_t bad = 0; bad < 1000; bad += 37) {
+      std::atomic<int32_t> n_inside{0};
+      const auto run = [&](int64_t thrown_by) {
+        pool->parallel_for({.n_units = 1000, .grain = 3}, [&](UnitRange range) {
+          ++n_inside;
+          const bool is_bad = range.begin <= thrown_by && thrown_by < range.end;
+          --n_inside;
+          if (is_bad) throw std::runtime_error("unit " + std::to_string(thrown_by));
+        });
+      };
+      EXPECT_THROW(run(bad), std::runtime_error);
+      EXPECT_EQ(n_inside, 0);
+      EXPECT_NO_THROW(run(-1));
+    }
+  }
 }
 
 TEST(thread_pool, counts_out_of_range_are_refused_with_the_range) {

@@ -1,0 +1,11 @@
+#pragma once
+// Exceptions of the standard library as errors, for the places where nothing may throw any further.
+
+#include "base/error.h"
+
+namespace candor {
+
+// The exception in flight; takes no memory where there is none. REQUIRES: inside of a catch block.
+Error error_of_exception() noexcept;
+
+}  // namespace candor
