@@ -21,12 +21,11 @@ ModelDrafter::ModelDrafter(backend::Backend& backend, model::Model& model, backe
       max_rows_(max_rows),
       n_vocab_(static_cast<size_t>(n_vocab)),
       slots_(static_cast<size_t>(slots.n_slots)),
-      work_(static_cast<size_t>(slots.n_slots)),
-      mask_(n_vocab) {
+      work_(static_cast<size_t>(slots.n_slots)) {
   for (Slot& slot : slots_) slot.tokens.reserve(static_cast<size_t>(slot_tokens()) + 1);
 }
 
-void ModelDrafter::propose(std::span<DraftRequest> requests) {
+void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) {
   CANDOR_CHECK(requests.size() <= slots_.size());
   ++n_calls_;
   n_work_ = requests.size();
@@ -35,9 +34,18 @@ void ModelDrafter::propose(std::span<DraftRequest> requests) {
     const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_};
     const backend::LogitsView logits = backend_.wait(model_.launch(batch, kv_));
     for (Work& work : std::span(work_).first(n_work_)) {
-      if (!work.is_done) guess(work, logits.row(work.out_row).first(n_vocab_));
+      if (!work.is_done) guess(work, logits.row(work.out_row).first(n_vocab_), masks);
     }
+    if (masks != nullptr) masks->send();
   }
+}
+
+void ModelDrafter::forget() noexcept {
+  for (Slot& slot : slots_) {
+    slot.owner = -1;
+    slot.n_past = 0;
+  }
+  for (Work& work : work_) work.constraint.reset();
 }
 
 size_t ModelDrafter::n_behind(SequenceId sequence, size_t n_text) const {
@@ -94,6 +102,7 @@ void ModelDrafter::begin(Work& work, DraftRequest& request) {
   work.is_done = false;
   if (request.constraint == nullptr) return;
   if (auto copy = request.constraint->fork()) work.constraint = std::move(*copy);
+  work.is_done = work.constraint == nullptr;
 }
 
 // One row for each request that goes on guessing; in its first step as many as it has to catch up on.
@@ -127,8 +136,10 @@ void ModelDrafter::append_rows(Work& work) {
   out_rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
 }
 
-void ModelDrafter::guess(Work& work, std::span<const float> logits) {
+void ModelDrafter::guess(Work& work, std::span<const float> logits, constrain::MaskWorker* masks) {
   DraftRequest& request = *work.request;
+  work.is_done = work.constraint != nullptr && !masks->has(work.constraint);
+  if (work.is_done) return;
   const auto token = choose(work, logits);
   work.is_done = !token;
   if (!token) return;
@@ -136,6 +147,7 @@ void ModelDrafter::guess(Work& work, std::span<const float> logits) {
   work.is_done = static_cast<int32_t>(request.guesses.size()) == request.n_guesses;
   work.slot->tokens.push_back(*token);
   work.text.push_back(*token);
+  if (work.constraint != nullptr && !work.is_done) masks->want(work.constraint);
 }
 
 // An error ends the guessing and is no one's concern: the model itself will meet it, or not.
@@ -146,8 +158,7 @@ Expected<TokenId> ModelDrafter::choose(Work& work, std::span<const float> logits
   pick.key = request.key;
   pick.key.position += request.guesses.size();
   if (work.constraint != nullptr) {
-    CANDOR_TRY(work.constraint->mask(mask_));
-    pick.mask = &mask_;
+    CANDOR_ASSIGN(pick.mask, work.constraint->mask());
   }
   CANDOR_TRY(sampler_.pick(pick, pick_));
   if (work.constraint != nullptr) CANDOR_TRY(work.constraint->accept(pick_.token));

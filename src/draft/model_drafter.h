@@ -6,7 +6,8 @@
 //
 // Every sequence has a slot of K/V of its own, which holds the newest part of its text; what a slot holds is found by
 // comparing tokens, so that wrong guesses, forks and cropped texts need no word from the caller. A text that outgrows
-// its slot is read anew from its newer half on. Engine thread only.
+// its slot is read anew from its newer half on. Masks of guesses are computed by the engine's MaskWorker, within what
+// it may be waited for; a guess whose mask is not there in time is not made. Engine thread only.
 
 #include <cstdint>
 #include <memory>
@@ -15,8 +16,8 @@
 
 #include "backend/backend.h"
 #include "base/ids.h"
-#include "constrain/constraint.h"
-#include "constrain/token_mask.h"
+#include "constrain/mask_worker.h"
+#include "constrain/masked_constraint.h"
 #include "model/model.h"
 #include "sample/sampler.h"
 
@@ -27,10 +28,11 @@ struct DraftRequest {
   std::span<const TokenId> text{};  // prompt and output, one token or more
   size_t n_output = 0;              // of them, how many are output
   const sample::ChainParams* chain = nullptr;
-  sample::DrawKey key{};                              // of the first guess
-  const constrain::Constraint* constraint = nullptr;  // in the state behind `text`; nullptr: none
-  int32_t n_guesses = 0;                              // wanted, one or more
-  std::vector<TokenId> guesses{};                     // made: fewer, or none, where a slot has to catch up
+  sample::DrawKey key{};  // of the first guess
+  // In the state behind `text`, and here; nullptr: none.
+  const constrain::MaskedConstraint* constraint = nullptr;
+  int32_t n_guesses = 0;           // wanted, one or more
+  std::vector<TokenId> guesses{};  // made: fewer, or none, where a slot has to catch up or a mask is late
 };
 
 struct DraftSlots {
@@ -44,8 +46,11 @@ class ModelDrafter {
   ModelDrafter(backend::Backend& backend, model::Model& model, backend::KvStore& kv, DraftSlots slots, int32_t max_rows,
                int32_t n_vocab);
 
-  // Fills the guesses of all requests, together step by step. REQUIRES: at most n_slots requests, each sequence once.
-  void propose(std::span<DraftRequest> requests);
+  // Fills the guesses of all requests, together step by step. masks: nullptr where none is constrained. REQUIRES: at
+  // most n_slots requests, each sequence once.
+  void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks);
+  // After an exception out of propose(): everything is read anew.
+  void forget() noexcept;
   // How many tokens of a text of n_text it would read before the first guess, one at least; too many rather than too
   // few.
   size_t n_behind(SequenceId sequence, size_t n_text) const;
@@ -61,7 +66,7 @@ class ModelDrafter {
   struct Work {
     DraftRequest* request = nullptr;
     Slot* slot = nullptr;
-    std::unique_ptr<constrain::Constraint> constraint{};
+    std::shared_ptr<constrain::MaskedConstraint> constraint{};
     std::vector<TokenId> text{};  // with the guesses so far
     int32_t out_row = -1;         // of the step in the making
     bool is_done = false;
@@ -73,7 +78,7 @@ class ModelDrafter {
   void begin(Work& work, DraftRequest& request);
   bool build_step();
   void append_rows(Work& work);
-  void guess(Work& work, std::span<const float> logits);
+  void guess(Work& work, std::span<const float> logits, constrain::MaskWorker* masks);
   Expected<TokenId> choose(Work& work, std::span<const float> logits);
 
   // Constant after construction.
@@ -90,7 +95,6 @@ class ModelDrafter {
   int64_t n_calls_ = 0;
   sample::Sampler sampler_;
   sample::Pick pick_;
-  constrain::TokenMask mask_;
   // Of the step in the making.
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;

@@ -11,7 +11,8 @@
 namespace candor::draft {
 
 // Calls pick(i) for the token at position i behind the known text, i = 0, 1, ...; goes on only while the token equals
-// guess i. pick gives the token, and kNoToken where the output ends with it. Returns how many guesses held.
+// guess i. pick gives the token, and kNoToken where the output ends with it or it can not be chosen yet. Returns how
+// many guesses held.
 template <class Pick>
 int32_t verify(std::span<const TokenId> guesses, Pick&& pick) {
   int32_t n_right = 0;

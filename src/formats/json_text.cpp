@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/quote.h"
@@ -15,57 +15,95 @@ namespace {
 
 using nlohmann::json;
 
-// Checks before anything is built: depth and the keys of each open object.
-class Checker final : public nlohmann::json_sax<json> {
+// About what the library takes for each, allocator and growth included.
+constexpr size_t kValueBytes = 32;
+constexpr size_t kMemberBytes = 112;
+constexpr size_t kContainerBytes = 64;
+constexpr size_t kStringBytes = 48;
+constexpr size_t kShortString = 15;  // needs no memory of its own
+
+size_t text_bytes(const std::string& text) {
+  return text.size() > kShortString ? text.size() + 16 : 0;
+}
+
+// Builds the value in one pass, and stops at the first thing that is too deep, too much, or there twice.
+class Builder final : public nlohmann::json_sax<json> {
  public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(size_t) override { return open(); }
+  bool null() override { return place(nullptr, 0); }
+  bool boolean(bool value) override { return place(value, 0); }
+  bool number_integer(number_integer_t value) override { return place(value, 0); }
+  bool number_unsigned(number_unsigned_t value) override { return place(value, 0); }
+  bool number_float(number_float_t value, const string_t&) override { return place(value, 0); }
+  bool string(string_t& text) override {
+    const size_t n_bytes = kStringBytes + text_bytes(text);
+    return place(std::move(text), n_bytes);
+  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open(json::object()); }
   bool end_object() override { return close(); }
-  bool start_array(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(json::array()); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (open_.back().insert(name).second) return true;
-    reason = fmt::format("the key {} stands twice in one object", in_quotes(name));
-    return false;
+    if (!spend(kMemberBytes + text_bytes(name))) return false;
+    const auto [at, is_new] = open_.back()->get_ref<json::object_t&>().try_emplace(name);
+    member_ = &at->second;
+    if (!is_new) reason = fmt::format("the key {} stands twice in one object", in_quotes(name));
+    return is_new;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
     reason = fmt::format("is no valid JSON at byte {}", position);
     return false;
   }
 
+  json result;
   std::string reason;
 
  private:
-  bool open() {
-    open_.emplace_back();
-    if (open_.size() <= kMaxJsonDepth) return true;
-    reason = fmt::format("is nested deeper than {}", kMaxJsonDepth);
+  bool spend(size_t n_bytes) {
+    if (n_bytes <= bytes_left_) return bytes_left_ -= n_bytes, true;
+    reason = fmt::format("takes more than {} MiB of memory when it is read", kMaxJsonMemory >> 20);
     return false;
+  }
+
+  // Where the value that comes next stands. A container's address holds until it is closed: its parent grows only then.
+  json& next_place() {
+    if (open_.empty()) return result;
+    return open_.back()->is_array() ? open_.back()->get_ref<json::array_t&>().emplace_back() : *member_;
+  }
+
+  bool place(json one, size_t n_bytes) {
+    if (!spend(kValueBytes + n_bytes)) return false;
+    next_place() = std::move(one);
+    return true;
+  }
+
+  bool open(json container) {
+    if (open_.size() == kMaxJsonDepth) {
+      reason = fmt::format("is nested deeper than {}", kMaxJsonDepth);
+      return false;
+    }
+    if (!spend(kValueBytes + kContainerBytes)) return false;
+    json& at = next_place();
+    at = std::move(container);
+    open_.push_back(&at);
+    return true;
   }
   bool close() {
     open_.pop_back();
     return true;
   }
 
-  std::vector<std::set<std::string>> open_;
+  std::vector<json*> open_;
+  json* member_ = nullptr;
+  size_t bytes_left_ = kMaxJsonMemory;
 };
 
 }  // namespace
 
 Expected<json> parse_json(std::string_view text, std::string_view name) {
-  Checker checker;
-  if (!json::sax_parse(text, &checker)) {
-    return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}; download it again", name, checker.reason));
-  }
-  json value = json::parse(text, nullptr, false);
-  if (!value.is_discarded()) return value;
-  return fail(ErrorKind::kInvalidInput, fmt::format("{}: is no valid JSON; download it again", name));
+  Builder builder;
+  if (json::sax_parse(text, &builder)) return std::move(builder.result);
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}; download it again", name, builder.reason));
 }
 
 Expected<json> read_json_file(const std::filesystem::path& path, size_t max_bytes) {
@@ -76,7 +114,9 @@ Expected<json> read_json_file(const std::filesystem::path& path, size_t max_byte
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: the file has {} bytes, expected at most {} for its kind",
                                                       name, bytes.size(), max_bytes));
   }
-  return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
+  auto value = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
+  CANDOR_TRY(file.check_intact());
+  return value;
 }
 
 }  // namespace candor::formats

@@ -1,6 +1,6 @@
 #pragma once
-// JSON from a file that nobody vouches for: bounded in size and depth, duplicate keys refused. Errors are one line with
-// the name that the caller gives and the place in the text.
+// JSON from a file that nobody vouches for: bounded in size, depth and memory, duplicate keys refused. Errors are one
+// line with the name that the caller gives and the place in the text.
 
 #include <cstddef>
 #include <filesystem>
@@ -11,7 +11,8 @@
 
 namespace candor::formats {
 
-inline constexpr int kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonMemory = size_t{256} << 20;  // of a value; the largest tokenizers take 170 MB
 
 // name: what the text is called in errors, "'config.json'".
 Expected<nlohmann::json> parse_json(std::string_view text, std::string_view name);

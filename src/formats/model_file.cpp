@@ -186,7 +186,9 @@ Expected<std::unique_ptr<ModelFile>> open_model_file(const std::filesystem::path
                 fmt::format("{}: the file has {} bytes, too few for a model; download it again", name, bytes.size()));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (const auto other = what_else(text)) return fail(ErrorKind::kInvalidInput, name + ": this " + *other);
+  const auto other = what_else(text);
+  CANDOR_TRY(map.check_intact());
+  if (other) return fail(ErrorKind::kInvalidInput, name + ": this " + *other);
   CANDOR_ASSIGN(std::unique_ptr<gguf::GgufFile> file, gguf::GgufFile::open(path));
   return std::unique_ptr<ModelFile>(std::move(file));
 }

@@ -47,8 +47,9 @@ class ModelFile {
   // nullptr when absent; find() gives one of tensors().
   virtual const MetaValue* meta(std::string_view key) const = 0;
   virtual const TensorView* find(std::string_view name) const = 0;
-  // False when a file on disk has become shorter since it was opened; tensors must not be read then.
-  virtual bool still_intact() const { return true; }
+  // An error, naming the file, when one on disk has become shorter since it was opened or could not be read: what was
+  // read of it may be zeros. Asked behind reading, before what was read is used or an error about it is told.
+  virtual Expected<void> check_intact() const { return {}; }
 
   // Copies are tensors whose bytes are not those of the file on disk: in another order, or encoded while loading. Their
   // names, types, shapes and sizes stand from the start, so that memory can be planned; make_copies() fills what is

@@ -18,8 +18,15 @@ std::FILE* create_beside(const std::filesystem::path& path, std::filesystem::pat
   for (int i = 0; i < kTries; ++i) {
     temporary = path.string() + fmt::format(".part{}", i);
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-    if (errno != EEXIST) return nullptr;
+    if (descriptor < 0 && errno == EEXIST) continue;
+    if (descriptor < 0) return nullptr;
+    std::FILE* const file = ::fdopen(descriptor, "wb");
+    if (file != nullptr) return file;
+    const int cause = errno;
+    ::close(descriptor);
+    ::unlink(temporary.c_str());
+    errno = cause;
+    return nullptr;
   }
   return nullptr;
 }

@@ -3,19 +3,17 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <optional>
+#include <span>
 
 namespace candor::hub {
 namespace {
 
-constexpr size_t kMaxTextBytes = size_t{64} << 20;
+constexpr size_t kMaxTextBytes = size_t{16} << 20;
 constexpr long kConnectSeconds = 20;
 constexpr long kSlowestBytesPerSecond = 100;  // below it for kSlowSeconds a transfer counts as dead
 constexpr long kSlowSeconds = 60;
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 struct CloseEasy {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
 };
@@ -23,41 +21,56 @@ struct FreeList {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-size_t append_text(char* data, size_t size, size_t count, void* target) {
-  auto& text = *static_cast<std::string*>(target);
-  if (text.size() + size * count > kMaxTextBytes) return 0;
-  text.append(data, size * count);
+struct TextSink {
+  std::string text;
+  bool is_too_long = false;
+};
+
+// libcurl's callbacks are C: nothing may be thrown through them.
+size_t append_text(char* data, size_t size, size_t count, void* target) noexcept {
+  auto& sink = *static_cast<TextSink*>(target);
+  sink.is_too_long = sink.text.size() + size * count > kMaxTextBytes;
+  if (sink.is_too_long) return 0;
+  sink.text.append(data, size * count);
   return size * count;
 }
 
 // Where a body goes; the first bytes of a fresh 200 replace what a file had.
-struct Sink {
-  CURL* easy = nullptr;
-  std::filesystem::path path;
-  std::unique_ptr<std::FILE, CloseFile> file;
-  uint64_t begin = 0;
-  const TransferProgress* progress = nullptr;
+struct FileSink {
+  CURL* easy;
+  PartialFile& file;
+  uint64_t max_bytes;
+  const TransferProgress& progress;
+  bool has_begun = false;
   bool stopped = false;
+  std::optional<Error> error = {};
 };
 
-size_t append_file(char* data, size_t size, size_t count, void* target) {
-  auto& sink = *static_cast<Sink*>(target);
-  if (sink.file == nullptr) {
+Expected<void> take(FileSink& sink, std::span<const std::byte> bytes) {
+  if (!sink.has_begun) {
     long status = 0;
     curl_easy_getinfo(sink.easy, CURLINFO_RESPONSE_CODE, &status);
-    if (status != 200 && status != 206) return size * count;  // an error's page
-    if (status == 200) sink.begin = 0;
-    sink.file.reset(std::fopen(sink.path.c_str(), status == 200 ? "wb" : "ab"));
-    if (sink.file == nullptr) return 0;
+    if (status != 200 && status != 206) return {};  // an error's page
+    if (status == 200) CANDOR_TRY(sink.file.clear());
+    sink.has_begun = true;
   }
-  return std::fwrite(data, size, count, sink.file.get()) * size;
+  if (bytes.size() <= sink.max_bytes - sink.file.size()) return sink.file.append(bytes);
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("the server sends more than the {} bytes that the hub states", sink.max_bytes));
 }
 
-int report(void* target, curl_off_t total, curl_off_t done, curl_off_t, curl_off_t) {
-  auto& sink = *static_cast<Sink*>(target);
-  if (!*sink.progress || sink.file == nullptr) return 0;
-  const uint64_t all = total > 0 ? sink.begin + static_cast<uint64_t>(total) : 0;
-  sink.stopped = !(*sink.progress)(sink.begin + static_cast<uint64_t>(done), all);
+size_t append_file(char* data, size_t size, size_t count, void* target) noexcept {
+  auto& sink = *static_cast<FileSink*>(target);
+  auto taken = take(sink, std::as_bytes(std::span(data, size * count)));
+  if (taken) return size * count;
+  sink.error = std::move(taken).error();
+  return 0;
+}
+
+int report(void* target, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
+  auto& sink = *static_cast<FileSink*>(target);
+  if (!sink.progress || !sink.has_begun) return 0;
+  sink.stopped = !sink.progress(sink.file.size(), sink.max_bytes);
   return sink.stopped ? 1 : 0;
 }
 
@@ -115,36 +128,38 @@ Expected<HttpClient> HttpClient::make(const std::string& token) {
 }
 
 Expected<std::string> HttpClient::get(const std::string& url) {
-  std::string text;
+  TextSink sink;
   impl_->prepare(url);
   curl_easy_setopt(impl_->easy.get(), CURLOPT_WRITEFUNCTION, append_text);
-  curl_easy_setopt(impl_->easy.get(), CURLOPT_WRITEDATA, &text);
-  CANDOR_ASSIGN(const long status, impl_->perform(url));
-  if (status == 200) return text;
+  curl_easy_setopt(impl_->easy.get(), CURLOPT_WRITEDATA, &sink);
+  const auto answered = impl_->perform(url);
+  if (sink.is_too_long) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("{}: the answer has more than {} bytes", url, kMaxTextBytes));
+  }
+  CANDOR_ASSIGN(const long status, answered);
+  if (status == 200) return std::move(sink.text);
   return fail(ErrorKind::kNotFound, fmt::format("{}: {}", url, explain(status)));
 }
 
-Expected<void> HttpClient::download(const std::string& url, const std::filesystem::path& path,
+Expected<void> HttpClient::download(const std::string& url, PartialFile& file, uint64_t max_bytes,
                                     const TransferProgress& progress) {
-  std::error_code ignored;
-  Sink sink;
-  sink.easy = impl_->easy.get();
-  sink.path = path;
-  sink.progress = &progress;
-  sink.begin = std::filesystem::exists(path, ignored) ? std::filesystem::file_size(path, ignored) : 0;
+  if (file.size() > max_bytes) CANDOR_TRY(file.clear());
+  const uint64_t begin = file.size();
+  FileSink sink{impl_->easy.get(), file, max_bytes, progress};
   impl_->prepare(url);
   curl_easy_setopt(sink.easy, CURLOPT_WRITEFUNCTION, append_file);
   curl_easy_setopt(sink.easy, CURLOPT_WRITEDATA, &sink);
   curl_easy_setopt(sink.easy, CURLOPT_XFERINFOFUNCTION, report);
   curl_easy_setopt(sink.easy, CURLOPT_XFERINFODATA, &sink);
   curl_easy_setopt(sink.easy, CURLOPT_NOPROGRESS, 0L);
-  const std::string range = fmt::format("{}-", sink.begin);
-  if (sink.begin > 0) curl_easy_setopt(sink.easy, CURLOPT_RANGE, range.c_str());
+  const std::string range = fmt::format("{}-", begin);
+  if (begin > 0) curl_easy_setopt(sink.easy, CURLOPT_RANGE, range.c_str());
   const auto status = impl_->perform(url);
+  if (sink.error) return fail(sink.error->kind, fmt::format("{}: {}", url, sink.error->message));
   if (sink.stopped)
     return fail(ErrorKind::kCancelled, "stopped; what has arrived is kept, and pull goes on from there");
   if (!status) return fail(status.error());
-  const bool was_complete = *status == 416 && sink.begin > 0;  // nothing lies behind the last byte
+  const bool was_complete = *status == 416 && begin > 0;  // nothing lies behind the last byte
   if (*status == 200 || *status == 206 || was_complete) return {};
   return fail(ErrorKind::kNotFound, fmt::format("{}: {}", url, explain(*status)));
 }

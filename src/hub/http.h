@@ -3,12 +3,12 @@
 // and https only); credentials never leave the host that they were given for.
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/error.h"
+#include "hub/partial_file.h"
 
 namespace candor::hub {
 
@@ -22,11 +22,12 @@ class HttpClient {
   HttpClient(HttpClient&&) noexcept;
   ~HttpClient();
 
-  // The body of a 200, at most 64 MiB.
+  // The body of a 200, at most 16 MiB.
   Expected<std::string> get(const std::string& url);
-  // Appends to `path` what is missing behind the bytes that it has. A server that cannot resume sends all: the file is
-  // then begun anew.
-  Expected<void> download(const std::string& url, const std::filesystem::path& path, const TransferProgress& progress);
+  // Appends to `file` what is missing behind the bytes that it has. A server that cannot resume sends all: the file is
+  // then begun anew. Not a byte beyond max_bytes is written: a server that sends more is an error.
+  Expected<void> download(const std::string& url, PartialFile& file, uint64_t max_bytes,
+                          const TransferProgress& progress);
 
  private:
   struct Impl;

@@ -1,103 +1,26 @@
 // pull and list against a hub of our own: a server on a local port that speaks as much of the protocol as is used.
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
-#include <atomic>
+#include <csignal>
 #include <fstream>
-#include <map>
+#include <functional>
 #include <sstream>
-#include <thread>
 
 #include "hub/digest.h"
+#include "hub/partial_file.h"
 #include "hub/pull.h"
+#include "support/mock_hub.h"
 #include "support/temp_folder.h"
 
 namespace candor::hub {
 namespace {
 
+using candor::testing::kCommit;
+using candor::testing::MockHub;
 using candor::testing::TempFolder;
-
-constexpr const char* kCommit = "0123456789abcdef0123456789abcdef01234567";
-
-// Answers GET with what stands under the path; understands "Range: bytes=N-". One thread of its own.
-class MockHub {
- public:
-  MockHub() {
-    listener_ = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 8), 0);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~MockHub() {
-    stopping_ = true;
-    shutdown(listener_, SHUT_RDWR);
-    close(listener_);
-    thread_.join();
-  }
-
-  std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  // Set before pulling.
-  std::map<std::string, std::string> pages;
-  size_t cut_after = std::string::npos;  // the connection breaks after so many bytes of a body
-  bool can_resume = true;
-  // Read after pulling.
-  std::vector<std::string> requests;
-
- private:
-  void serve() {
-    while (!stopping_) {
-      const int peer = accept(listener_, nullptr, nullptr);
-      if (peer < 0) return;
-      answer(peer);
-      close(peer);
-    }
-  }
-
-  void answer(int peer) {
-    std::string request;
-    char buffer[4096];
-    while (request.find("\r\n\r\n") == std::string::npos) {
-      const ssize_t n = read(peer, buffer, sizeof(buffer));
-      if (n <= 0) return;
-      request.append(buffer, static_cast<size_t>(n));
-    }
-    requests.push_back(request);
-    const std::string path = request.substr(4, request.find(' ', 4) - 4);
-    const auto page = pages.find(path);
-    if (page == pages.end()) return send(peer, "404 Not Found", "");
-    size_t begin = 0;
-    const size_t range = request.find("Range: bytes=");
-    if (can_resume && range != std::string::npos) begin = std::stoul(request.substr(range + 13));
-    if (begin >= page->second.size() && begin > 0) return send(peer, "416 Range Not Satisfiable", "");
-    send(peer, begin > 0 ? "206 Partial Content" : "200 OK", page->second.substr(begin));
-  }
-
-  void send(int peer, const std::string& status, const std::string& body) {
-    std::string answer =
-        "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n";
-    answer += body.substr(0, body.starts_with("{") ? std::string::npos : cut_after);
-    for (size_t at = 0; at < answer.size();) {
-      const ssize_t n = ::send(peer, answer.data() + at, answer.size() - at, MSG_NOSIGNAL);
-      if (n <= 0) return;
-      at += static_cast<size_t>(n);
-    }
-  }
-
-  int listener_ = -1;
-  uint16_t port_ = 0;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
-};
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -122,6 +45,13 @@ class Hub : public ::testing::Test {
 
   Expected<PulledModel> pull_model(const std::string& name) {
     return pull(*parse_repo_name(name), {hub_.endpoint(), root(), "secret"}, {});
+  }
+  static std::string page_of(const std::string& name) { return std::string("/u/r/resolve/") + kCommit + "/" + name; }
+  std::filesystem::path blobs() const { return root() / "models--u--r" / "blobs"; }
+  static uint64_t bytes_in(const std::filesystem::path& folder) {
+    uint64_t n_bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) n_bytes += entry.file_size();
+    return n_bytes;
   }
   std::filesystem::path root() const { return folder_.path() / "hub"; }
 
@@ -186,6 +116,108 @@ TEST_F(Hub, a_wrong_digest_leaves_nothing_behind) {
   EXPECT_NE(pull_model("u/r").error().message.find("digest"), std::string::npos);
   EXPECT_TRUE(list_models(root()).empty());
   EXPECT_TRUE(std::filesystem::is_empty(root() / "models--u--r" / "blobs"));
+}
+
+TEST_F(Hub, not_a_byte_beyond_the_stated_size_is_written) {
+  publish("m.gguf", "right", true);
+  hub_.pages[page_of("m.gguf")] = std::string(size_t{8} << 20, 'x');
+  const auto pulled = pull_model("u/r");
+  ASSERT_FALSE(pulled);
+  EXPECT_NE(pulled.error().message.find("more than the 5 bytes that the hub states"), std::string::npos)
+      << pulled.error().message;
+  EXPECT_LE(bytes_in(blobs()), 5u);
+}
+
+TEST_F(Hub, a_file_shorter_than_stated_is_no_file) {
+  publish("m.gguf", "right", true);
+  hub_.pages[page_of("m.gguf")] = "rig";
+  const auto pulled = pull_model("u/r");
+  ASSERT_FALSE(pulled);
+  EXPECT_NE(pulled.error().message.find("3 bytes came, the hub states 5"), std::string::npos) << pulled.error().message;
+  EXPECT_TRUE(list_models(root()).empty());
+}
+
+TEST_F(Hub, what_stands_where_a_download_grows_is_neither_followed_nor_written) {
+  publish("m.gguf", "right", true);
+  const auto victim = folder_.file("victim", std::string_view("precious"));
+  const auto partial = blobs() / (*sha256_of_file(folder_.file("content", std::string_view("right"))) + ".incomplete");
+  std::filesystem::create_directories(blobs());
+  const std::function<void()> kTraps[] = {
+      [&] { std::filesystem::create_symlink(victim, partial); },
+      [&] { std::filesystem::create_hard_link(victim, partial); },
+      [&] { std::filesystem::create_symlink(folder_.path() / "absent", partial); },
+      [&] { ASSERT_EQ(::mkfifo(partial.c_str(), 0600), 0); },
+      [&] { folder_.file(std::filesystem::relative(partial, folder_.path()), std::string_view("longer than stated")); },
+  };
+  for (const auto& lay : kTraps) {
+    std::filesystem::remove_all(root());
+    std::filesystem::create_directories(blobs());
+    lay();
+    const auto pulled = pull_model("u/r");
+    ASSERT_TRUE(pulled) << pulled.error().message;
+    EXPECT_EQ(read_text(pulled->path), "right");
+    EXPECT_EQ(read_text(victim), "precious");
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "absent"));
+  }
+}
+
+TEST_F(Hub, a_download_that_another_process_has_open_is_left_to_it) {
+  publish("m.gguf", "right", true);
+  std::filesystem::create_directories(blobs());
+  const auto partial = blobs() / (*sha256_of_file(folder_.file("content", std::string_view("right"))) + ".incomplete");
+  {
+    const auto other = PartialFile::open(partial);
+    ASSERT_TRUE(other);
+    EXPECT_NE(pull_model("u/r").error().message.find("another program is writing it"), std::string::npos);
+  }
+  EXPECT_TRUE(pull_model("u/r"));
+}
+
+TEST_F(Hub, a_damaged_file_of_the_cache_is_noticed_and_fetched_again) {
+  publish("m.gguf", "right", true);
+  publish("config.json", "{}", false);
+  const auto pulled = pull_model("u/r:m");
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  const auto blob = std::filesystem::canonical(pulled->path);
+  for (const char* damage : {"wrong", "", "longer than it was"}) {
+    std::ofstream(blob, std::ios::binary) << damage;
+    const auto again = pull_model("u/r:m");
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->repaired, std::vector<std::string>{"m.gguf"});
+    EXPECT_EQ(read_text(again->path), "right");
+  }
+  const size_t n_requests = hub_.requests.size();
+  EXPECT_TRUE(pull_model("u/r:m")->repaired.empty());
+  EXPECT_EQ(hub_.requests.size(), n_requests + 1) << "a whole file is not fetched again";
+}
+
+TEST_F(Hub, a_disk_that_is_full_is_named_and_what_has_arrived_is_kept) {
+  const std::string content(300000, 'w');
+  publish("m.gguf", content, true);
+  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit low = before;
+  low.rlim_cur = 100000;
+  setrlimit(RLIMIT_FSIZE, &low);
+  const auto pulled = pull_model("u/r");
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_action);
+  ASSERT_FALSE(pulled);
+  EXPECT_NE(pulled.error().message.find(".incomplete': cannot write it: File too large"), std::string::npos)
+      << pulled.error().message;
+  EXPECT_EQ(bytes_in(blobs()), 100000u);
+  EXPECT_TRUE(list_models(root()).empty());
+  const auto again = pull_model("u/r");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(read_text(again->path), content);
+}
+
+TEST_F(Hub, two_models_never_share_a_folder) {
+  for (const char* name : {"a--b/c", "a/b--c", "a-/b", "a/-b", "-a/b", ".a/b", "a/b.", "a/b..c"}) {
+    EXPECT_FALSE(parse_repo_name(name)) << name;
+  }
+  for (const char* name : {"a-b/c_d.e-f", "a/b:Q4--K"}) EXPECT_TRUE(parse_repo_name(name)) << name;
 }
 
 TEST_F(Hub, names_that_leave_the_folder_are_never_asked_for) {

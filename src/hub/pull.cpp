@@ -8,7 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/json_text.h"
+#include "formats/new_file.h"
+#include "formats/quote.h"
 #include "hub/digest.h"
+#include "hub/partial_file.h"
 
 namespace candor::hub {
 namespace {
@@ -16,9 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr uint64_t kMaxUnstatedBytes = uint64_t{64} << 20;  // of a file whose size the hub does not say
+
 struct RemoteFile {
   std::string name;
-  uint64_t n_bytes = 0;
+  std::optional<uint64_t> n_bytes;
   std::string digest;  // SHA-256 of large files, git's SHA-1 of small ones
 };
 
@@ -32,6 +38,14 @@ bool is_name(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.';
   });
+}
+
+// A user's or a repository's name, by the hub's rules.
+bool is_repo_part(std::string_view text) {
+  constexpr size_t kMaxBytes = 96;
+  const auto is_end = [](char c) { return c != '-' && c != '.'; };
+  return is_name(text) && text.size() <= kMaxBytes && is_end(text.front()) && is_end(text.back()) &&
+         text.find("--") == std::string_view::npos && text.find("..") == std::string_view::npos;
 }
 
 bool is_hex(std::string_view text, size_t size) {
@@ -69,14 +83,20 @@ std::string text_at(const json& object, const char* key) {
   return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
+std::optional<uint64_t> size_at(const json& object) {
+  const auto at = object.find("size");
+  return at != object.end() && at->is_number_unsigned() ? std::optional(at->get<uint64_t>()) : std::nullopt;
+}
+
 // Files whose names or digests are not what they should be are left out: nothing of them can be asked for.
 std::optional<RemoteFile> read_file(const json& sibling) {
   if (!sibling.is_object()) return std::nullopt;
   RemoteFile file;
   file.name = text_at(sibling, "rfilename");
-  if (sibling.contains("size") && sibling["size"].is_number_unsigned()) file.n_bytes = sibling["size"].get<uint64_t>();
   const auto lfs = sibling.find("lfs");
   const bool is_large = lfs != sibling.end() && lfs->is_object();
+  file.n_bytes = size_at(sibling);
+  if (!file.n_bytes && is_large) file.n_bytes = size_at(*lfs);
   file.digest = is_large ? text_at(*lfs, "sha256") : text_at(sibling, "blobId");
   if (!is_safe_path(file.name) || !is_hex(file.digest, is_large ? 64 : 40)) return std::nullopt;
   return file;
@@ -85,7 +105,7 @@ std::optional<RemoteFile> read_file(const json& sibling) {
 Expected<Remote> read_remote(HttpClient& http, const RepoName& name, const HubOptions& options) {
   const std::string url = fmt::format("{}/api/models/{}/revision/main?blobs=true", options.endpoint, full_name(name));
   CANDOR_ASSIGN(const std::string text, http.get(url));
-  const json answer = json::parse(text, nullptr, false);
+  CANDOR_ASSIGN(const json answer, formats::parse_json(text, url));
   Remote remote;
   if (answer.is_object()) remote.commit = text_at(answer, "sha");
   if (!is_hex(remote.commit, 40) || !answer.contains("siblings") || !answer["siblings"].is_array()) {
@@ -166,8 +186,9 @@ class Puller {
     for (const RemoteFile& file : files) {
       CANDOR_TRY(fetch(remote.commit, file));
       CANDOR_TRY(link(snapshot / file.name, file.digest));
-      model.n_bytes += file.n_bytes;
+      model.n_bytes += file.n_bytes.value_or(0);
     }
+    model.repaired = std::move(repaired_);
     CANDOR_TRY(write_ref(remote.commit));
     const auto first_gguf = std::ranges::min_element(files, {}, [](const RemoteFile& file) { return file.name; });
     model.path = first_gguf->name.ends_with(".gguf") ? snapshot / first_gguf->name : snapshot;
@@ -179,26 +200,53 @@ class Puller {
     return fail(ErrorKind::kIo, fmt::format("{}: cannot be written: {}", path.string(), why));
   }
 
+  // Of the file as far as it is there; false where the person wants to stop.
+  bool go_on(const RemoteFile& file, uint64_t done) const {
+    return !progress_ || progress_(file.name, done, file.n_bytes.value_or(0));
+  }
+
+  Expected<std::string> digest_of(const fs::path& path, const RemoteFile& file) const {
+    const auto progress = [&](uint64_t done) { return go_on(file, done); };
+    return file.digest.size() == 64 ? sha256_of_file(path, progress) : git_sha1_of_file(path, progress);
+  }
+
+  // Whether the cache has the file, whole. What cannot be read is fetched again too.
+  Expected<bool> has(const fs::path& blob, const RemoteFile& file) {
+    std::error_code error;
+    if (!fs::exists(blob, error)) return false;
+    const uint64_t n_bytes = fs::file_size(blob, error);
+    const bool has_size = !error && (!file.n_bytes || *file.n_bytes == n_bytes);
+    const auto digest = has_size ? digest_of(blob, file) : std::string();
+    if (!digest && digest.error().kind == ErrorKind::kCancelled) return fail(digest.error());
+    if (digest && *digest == file.digest) return true;
+    repaired_.push_back(file.name);
+    return false;
+  }
+
   Expected<void> fetch(const std::string& commit, const RemoteFile& file) {
     const fs::path blob = folder_ / "blobs" / file.digest;
+    CANDOR_ASSIGN(const bool is_there, has(blob, file));
+    if (is_there) return {};
     std::error_code error;
-    if (fs::exists(blob, error)) return {};
     fs::create_directories(blob.parent_path(), error);
     if (error) return cannot(blob.parent_path(), error.message());
-    const fs::path partial = fs::path(blob) += ".incomplete";
     const std::string url = fmt::format("{}/{}/resolve/{}/{}", options_.endpoint, full_name(name_), commit, file.name);
-    CANDOR_TRY(http_.download(
-        url, partial, [&](uint64_t done, uint64_t) { return !progress_ || progress_(file.name, done, file.n_bytes); }));
-    CANDOR_ASSIGN(const std::string digest,
-                  file.digest.size() == 64 ? sha256_of_file(partial) : git_sha1_of_file(partial));
-    if (digest != file.digest) {
-      fs::remove(partial, error);
-      return fail(ErrorKind::kInvalidInput,
-                  fmt::format("{}: the download's digest is {}, expected {}; it was removed, pull again", url, digest,
-                              file.digest));
+    CANDOR_ASSIGN(PartialFile partial, PartialFile::open(fs::path(blob) += ".incomplete"));
+    const auto progress = [&](uint64_t done, uint64_t) { return go_on(file, done); };
+    if (partial.size() != file.n_bytes) {
+      CANDOR_TRY(http_.download(url, partial, file.n_bytes.value_or(kMaxUnstatedBytes), progress));
     }
-    fs::rename(partial, blob, error);
-    return error ? cannot(blob, error.message()) : Expected<void>{};
+    if (file.n_bytes && partial.size() != *file.n_bytes) {
+      return fail(ErrorKind::kIo, fmt::format("{}: {} bytes came, the hub states {}; pull again, what has arrived is "
+                                              "kept",
+                                              url, partial.size(), *file.n_bytes));
+    }
+    CANDOR_ASSIGN(const std::string digest, digest_of(partial.path(), file));
+    if (digest == file.digest) return partial.become(blob);
+    partial.remove();
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: the download's digest is {}, expected {}; it was removed, pull again", url, digest,
+                            file.digest));
   }
 
   Expected<void> link(const fs::path& path, const std::string& digest) const {
@@ -214,11 +262,8 @@ class Puller {
   Expected<void> write_ref(const std::string& commit) const {
     std::error_code error;
     fs::create_directories(folder_ / "refs", error);
-    const fs::path path = folder_ / "refs" / "main";
-    std::ofstream stream(path, std::ios::binary);
-    stream << commit;
-    stream.close();
-    return stream ? Expected<void>{} : cannot(path, "the write failed");
+    if (error) return cannot(folder_ / "refs", error.message());
+    return formats::write_file(folder_ / "refs" / "main", commit);
   }
 
   HttpClient& http_;
@@ -226,6 +271,7 @@ class Puller {
   const HubOptions& options_;
   const PullProgress& progress_;
   fs::path folder_;
+  std::vector<std::string> repaired_;
 };
 
 // Whole files only: a link whose blob is there.
@@ -264,9 +310,11 @@ Expected<RepoName> parse_repo_name(std::string_view text) {
     if (colon != std::string_view::npos) name.quant = text.substr(colon + 1);
   }
   const bool has_quant = colon != std::string_view::npos;
-  if (is_name(name.user) && is_name(name.repo) && (!has_quant || is_name(name.quant))) return name;
+  if (is_repo_part(name.user) && is_repo_part(name.repo) && (!has_quant || is_name(name.quant))) return name;
   return fail(ErrorKind::kInvalidInput,
-              fmt::format("\"{}\" names no model of a hub; expected user/repo or user/repo:quant", text));
+              fmt::format("{} names no model of a hub; expected user/repo or user/repo:quant, without \"--\" "
+                          "or \"..\" in a name",
+                          formats::in_quotes(text)));
 }
 
 Expected<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress) {
@@ -277,16 +325,18 @@ Expected<PulledModel> pull(const RepoName& name, const HubOptions& options, cons
 std::vector<CachedModel> list_models(const fs::path& cache_root) {
   std::vector<CachedModel> models;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(cache_root, ignored)) {
+  for (fs::directory_iterator at(cache_root, ignored), end; at != end; at.increment(ignored)) {
     constexpr std::string_view kPrefix = "models--";
-    const std::string folder = entry.path().filename().string();
-    const size_t split = folder.find("--", kPrefix.size());
+    const std::string folder = at->path().filename().string();
+    const size_t split = folder.find("--", std::min(folder.size(), kPrefix.size()));
     std::string commit;
-    std::ifstream(entry.path() / "refs" / "main") >> commit;
+    std::ifstream(at->path() / "refs" / "main") >> commit;
     if (!folder.starts_with(kPrefix) || split == std::string::npos || !is_hex(commit, 40)) continue;
+    if (!is_repo_part(folder.substr(kPrefix.size(), split - kPrefix.size())) || !is_repo_part(folder.substr(split + 2)))
+      continue;
     const std::string name =
         fmt::format("{}/{}", folder.substr(kPrefix.size(), split - kPrefix.size()), folder.substr(split + 2));
-    add_snapshot(name, entry.path() / "snapshots" / commit, models);
+    add_snapshot(name, at->path() / "snapshots" / commit, models);
   }
   std::ranges::sort(models, {}, [](const CachedModel& model) { return std::pair(model.name, model.path); });
   return models;

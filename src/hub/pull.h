@@ -1,8 +1,9 @@
 #pragma once
 // Models of a hub that speaks the protocol of huggingface.co, in the cache layout that its own tools share:
 //   ROOT/models--USER--REPO/{refs/main, blobs/DIGEST, snapshots/COMMIT/FILE -> ../../blobs/DIGEST}
-// A download grows as blobs/DIGEST.incomplete, resumes where it stopped, and gets its name when its digest is right.
-// Names that the hub sends are checked before they become paths.
+// A download grows as blobs/DIGEST.incomplete, resumes where it stopped, never grows beyond the size that the hub
+// states, and gets its name when its digest is right. A blob that is there already is used when it has its digest, and
+// fetched again when it has not. Names that the hub sends are checked before they become paths.
 
 #include <filesystem>
 #include <functional>
@@ -15,7 +16,8 @@
 
 namespace candor::hub {
 
-// user/repo[:quant]
+// user/repo[:quant]. As on the hub, no part has "--" or ".." in it, or "-" or "." at its ends: two models never share a
+// folder.
 struct RepoName {
   std::string user;
   std::string repo;
@@ -35,6 +37,7 @@ using PullProgress = std::function<bool(std::string_view file, uint64_t done_byt
 struct PulledModel {
   std::filesystem::path path;  // what a command takes as MODEL: a GGUF file, or the folder
   uint64_t n_bytes = 0;
+  std::vector<std::string> repaired = {};  // files that were damaged in the cache
 };
 Expected<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/checked.h"
 #include "model/block.h"
@@ -67,10 +68,11 @@ Expected<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, bac
   CANDOR_ASSIGN(ArchSpec spec, family->read(file));
   std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
-  CANDOR_ASSIGN(model->weights_, upload_weights(bindings, model->spec_, backend, options));
+  CANDOR_ASSIGN(model->weights_, upload_weights(bindings, {file, model->spec_, backend}, options));
   model->weight_bytes_ = model::weight_bytes(*model->weights_);
   model->n_parameters_ = count_parameters(bindings);
   model->hash_ = fingerprint(model->spec_, file);
+  CANDOR_TRY(file.check_intact());
   return model;
 }
 
@@ -146,6 +148,25 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
 
 backend::RowsView Model::hidden(int32_t n_out) const {
   return backend_.rows_of({kLast, n_out, spec_.dim});
+}
+
+std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStore& kv) {
+  const auto is_broken = [&](backend::StepTicket ticket) {
+    backend_.wait(ticket);
+    const backend::RowsView stream = backend_.rows_of({kX, batch.n_rows(), spec_.dim});
+    for (int32_t i = 0; i < batch.n_rows(); ++i) {
+      if (!std::ranges::all_of(stream.row(i), [](float x) { return std::isfinite(x); })) return true;
+    }
+    return false;
+  };
+  if (is_broken(launch_blocks(0, 0, batch, kv))) return "the embedding (tensor token_embd.weight)";
+  for (int32_t layer = 0; layer < checked_cast<int32_t>(spec_.blocks.size()); ++layer) {
+    if (!is_broken(launch_blocks(layer, layer + 1, batch, kv))) continue;
+    const std::string number = std::to_string(layer);
+    return "block " + number + " (tensors blk." + number + ".*)";
+  }
+  return "the head (tensors output_norm.weight and " +
+         std::string(spec_.head.tied ? "token_embd.weight" : "output.weight") + ")";
 }
 
 void Model::run_embedding(Activation x) {

@@ -71,6 +71,10 @@ class Model {
   // with the embedding where first is 0 and the head where end is the number of blocks; the attention of every block.
   backend::StepTicket launch_blocks(int32_t first, int32_t end, const backend::StepBatch& batch, backend::KvStore& kv);
   backend::StepTicket launch_attention(const backend::StepBatch& batch, backend::KvStore& kv);
+  // Where the numbers of the step that was launched last, of this batch, first were not finite: "block 3 (tensors
+  // blk.3.*)". For the message of an error: computes the step again up to there, to the same bits, and leaves logits
+  // and hidden states as they are.
+  std::string broken_place(const backend::StepBatch& batch, backend::KvStore& kv);
   // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
   // logit rows, at least one.
   backend::RowsView hidden(int32_t n_out) const;

@@ -298,6 +298,12 @@ Expected<void> check_finite(const TensorView& tensor) {
                           odd - values.begin(), *odd));
 }
 
+Expected<WeightPtr> upload_one(const TensorView& tensor, WeightRole packing, backend::Backend& backend) {
+  CANDOR_ASSIGN(WeightPtr weight, backend.upload(tensor, packing));
+  if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(tensor));
+  return weight;
+}
+
 WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kEmbedding) return weights.embedding;
   if (binding.role == kPositions) return weights.positions;
@@ -342,8 +348,9 @@ Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, cons
   return bindings;
 }
 
-Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const ArchSpec& spec,
-                                                       backend::Backend& backend, const LoadOptions& options) {
+Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
+                                                       const LoadOptions& options) {
+  const ArchSpec& spec = upload.spec;
   auto weights = std::make_unique<ModelWeights>();
   weights->blocks.resize(spec.blocks.size());
   for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
@@ -354,9 +361,10 @@ Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> 
   uint64_t done_bytes = 0;
   for (const Binding& binding : bindings) {
     const WeightRole packing = packing_of(binding, spec);
-    CANDOR_ASSIGN(WeightPtr weight, backend.upload(binding.view, packing));
-    if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(binding.view));
-    place_of(*weights, binding) = std::move(weight);
+    auto weight = upload_one(binding.view, packing, upload.backend);
+    CANDOR_TRY(upload.file.check_intact());
+    if (!weight) return fail(std::move(weight).error());
+    place_of(*weights, binding) = std::move(*weight);
     done_bytes += binding.view.n_bytes;
     if (options.progress) options.progress(done_bytes, total_bytes);
   }

@@ -75,9 +75,16 @@ struct Binding {
 // Names, shapes and completeness, without reading a weight.
 Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family, const ArchSpec& spec);
 
-// Uploads what was bound, in the file's order. Vectors that hold NaN or infinity are refused.
-Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const ArchSpec& spec,
-                                                       backend::Backend& backend, const LoadOptions& options);
+// Where weights come from, what for and where to.
+struct Upload {
+  const formats::ModelFile& file;
+  const ArchSpec& spec;
+  backend::Backend& backend;
+};
+// Uploads what was bound, in the file's order, and asks behind each tensor whether the file is still whole. Vectors
+// that hold NaN or infinity are refused.
+Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
+                                                       const LoadOptions& options);
 
 // Memory that upload_weights() will take.
 Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec,

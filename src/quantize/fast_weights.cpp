@@ -30,7 +30,7 @@ class FastFile final : public formats::ModelFile {
     const TensorView* tensor = source_->find(name);
     return tensor == nullptr ? nullptr : &tensors_[static_cast<size_t>(tensor - source_->tensors().data())];
   }
-  bool still_intact() const override { return source_->still_intact(); }
+  Expected<void> check_intact() const override { return source_->check_intact(); }
   uint64_t copy_bytes() const override { return source_->copy_bytes(); }
   Expected<void> make_copies() override { return source_->make_copies(); }
   void drop_copies() override { source_->drop_copies(); }

@@ -154,9 +154,16 @@ class Encoder {
 
   // dst: bytes_of(item).
   Expected<void> encode(const Item& item, std::byte* dst) {
-    if (!file_.still_intact()) {
-      return fail(ErrorKind::kIo, "the model's file has become shorter since it was opened; download it again");
-    }
+    const auto done = encode_parts(item, dst);
+    CANDOR_TRY(file_.check_intact());
+    return done;
+  }
+
+ private:
+  Encoder(const formats::ModelFile& file, const QuantizeOptions& options, std::unique_ptr<platform::ThreadPool> pool)
+      : file_(file), options_(options), pool_(std::move(pool)) {}
+
+  Expected<void> encode_parts(const Item& item, std::byte* dst) {
     if (item.dtype == item.view.dtype) {
       for (const TensorView& part : item.parts) {
         std::memcpy(dst, part.data, part.n_bytes);
@@ -171,10 +178,6 @@ class Encoder {
     return {};
   }
 
- private:
-  Encoder(const formats::ModelFile& file, const QuantizeOptions& options, std::unique_ptr<platform::ThreadPool> pool)
-      : file_(file), options_(options), pool_(std::move(pool)) {}
-
   Expected<void> encode_part(const TensorView& part, DType dtype, std::byte* dst) {
     const int64_t row_elements = part.shape.row_elements();
     const DTypeInfo& info = dtype_info(dtype);
@@ -183,9 +186,12 @@ class Encoder {
     const bool is_naive = options_.naive_int8 && dtype == DType::kQ8_0;
     const float scale = is_naive ? largest(part) / 127.0f : 0.0f;
     std::atomic<int64_t> bad_row{-1};
+    // Taken here: what runs in the pool must not throw.
+    std::vector<std::vector<float>> rows(static_cast<size_t>(pool_->n_threads()),
+                                         std::vector<float>(static_cast<size_t>(row_elements)));
     pool_->parallel_for({.n_units = part.shape.n_rows(), .grain = 1, .unit_cost = 100 * row_elements},
                         [&](platform::UnitRange range) {
-                          std::vector<float> row(static_cast<size_t>(row_elements));
+                          std::vector<float>& row = rows[static_cast<size_t>(range.thread)];
                           for (int64_t i = range.begin; i < range.end; ++i) {
                             decode_row(part, i, row.data());
                             if (!is_finite(row)) bad_row = i;
@@ -290,7 +296,7 @@ class QuantizedFile final : public formats::ModelFile {
   const TensorView* find(std::string_view name) const override {
     return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &QuantizedFile::name_of);
   }
-  bool still_intact() const override { return source_->still_intact(); }
+  Expected<void> check_intact() const override { return source_->check_intact(); }
 
   uint64_t copy_bytes() const override { return source_->copy_bytes() + memory_.n_bytes(); }
   Expected<void> make_copies() override {

@@ -225,7 +225,7 @@ TEST_P(FamilyGolden, survives_the_way_to_the_other_format_and_back) {
   const auto tokenizer_again = text::Tokenizer::from_model_file(**again);
   ASSERT_TRUE(tokenizer && tokenizer_again);
   const std::string text = "Once upon a time, 123 little caf\u00e9s.\n";
-  EXPECT_EQ((*tokenizer)->encode(text, {}), (*tokenizer_again)->encode(text, {}));
+  EXPECT_EQ(*(*tokenizer)->encode(text, {}), *(*tokenizer_again)->encode(text, {}));
   EXPECT_EQ((*tokenizer)->special().eos, (*tokenizer_again)->special().eos);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,29 @@ TEST(damaged_model, with_a_bit_flipped_gets_the_same_verdict_every_time) {
   }
   EXPECT_GT(n_refused, 100);
   EXPECT_LT(n_refused, 4900);
+}
+
+TEST(damaged_model, with_odd_numbers_anywhere_in_its_header_gets_a_verdict_in_time_and_memory) {
+  CANDOR_REQUIRE_DATA(story_model());
+  const std::vector<std::byte> whole = testing::read_bytes(story_model());
+  const auto part = gguf::parse_part(whole, "whole.gguf");
+  ASSERT_TRUE(part) << testing::verdict(part);
+  constexpr uint64_t kNumbers[] = {
+      0,       1,        7,          8,          9,          32,         63,         64,        255,
+      65535, 1 << 24, 1u << 31, UINT32_MAX, 1ull << 32, 1ull << 48, 1ull << 63, INT64_MAX, UINT64_MAX};
+  testing::SplitMix random(11);
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<std::byte> bytes = whole;
+    const size_t size = random.below(2) == 0 ? 4 : 8;
+    const uint64_t number = kNumbers[random.below(std::size(kNumbers))];
+    std::memcpy(bytes.data() + random.below(i % 4 == 0 ? 24 : part->data_offset - 8), &number, size);
+    const testing::CpuTimeLimit seconds(2);
+    const testing::MemoryLimit memory(size_t{512} << 20);
+    const auto file = gguf::GgufFile::parse(bytes, "odd.gguf");
+    if (!file) {
+      ASSERT_EQ(file.error().message.find('\n'), std::string::npos) << file.error().message;
+    }
+  }
 }
 
 }  // namespace

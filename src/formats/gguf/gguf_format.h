@@ -28,11 +28,12 @@ inline constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 inline constexpr size_t kMaxKeyBytes = 65535;
 inline constexpr size_t kMaxTensorNameBytes = 63;
 
-// Of ours: they bound the memory that any file can make the reader take to about 350 MB; published models stay two
-// orders of magnitude below.
+// Of ours: they bound the memory that any file can make the reader take to about 250 MB; published models stay an
+// order of magnitude below.
 inline constexpr uint64_t kMaxMetaEntries = uint64_t{1} << 16;
+inline constexpr uint64_t kMaxAllKeyBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kMaxTensors = uint64_t{1} << 18;
-inline constexpr uint64_t kMaxArrayElements = uint64_t{1} << 24;  // of all metadata arrays together
+inline constexpr uint64_t kMaxArrayElements = uint64_t{1} << 23;  // of all metadata arrays together
 
 enum class ValueType : uint32_t {
   kUint8 = 0,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/gguf/gguf_reader.h"
+#include "fuzz/fuzz_budget.h"
 #include "tensor/tensor_view.h"
 
 namespace {
@@ -28,6 +29,7 @@ void check_tensor(const GgufFile& file, const TensorView& view, std::span<const 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const candor::testing::FuzzBudget budget(size);
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   const auto file = GgufFile::parse(bytes, "fuzz.gguf");
   const auto again = GgufFile::parse(bytes, "fuzz.gguf");

@@ -70,6 +70,7 @@ class MetadataParser {
   ByteSource& source_;
   uint32_t alignment_ = kDefaultAlignment;
   uint64_t array_elements_left_ = kMaxArrayElements;
+  uint64_t key_bytes_left_ = kMaxAllKeyBytes;
 };
 
 Expected<ValueType> MetadataParser::value_type(std::string_view what) {
@@ -197,6 +198,11 @@ Expected<MetaEntry> MetadataParser::entry() {
     return fail(source_.invalid_at(
         key_start, fmt::format("the key has {} bytes, at most {} are allowed", key.size(), kMaxKeyBytes)));
   }
+  if (key.size() > key_bytes_left_) {
+    return fail(source_.invalid_at(
+        key_start, fmt::format("the keys pass the limit of {} bytes together", kMaxAllKeyBytes)));
+  }
+  key_bytes_left_ -= key.size();
   const size_t bad = first_invalid_utf8(key);
   if (bad != key.size()) {
     return fail(source_.invalid_at(key_start + 8 + bad, fmt::format("the key {} is not UTF-8", in_quotes(key))));

@@ -48,8 +48,10 @@ Expected<void> check_part(const GgufPart& header, const std::filesystem::path& p
 
 Expected<GgufFile::OpenPart> GgufFile::open_part(const std::filesystem::path& path) {
   CANDOR_ASSIGN(platform::MappedFile map, platform::MappedFile::open(path));
-  CANDOR_ASSIGN(GgufPart header, parse_part(map.bytes(), path.string()));
-  return OpenPart{std::move(map), std::move(header)};
+  auto header = parse_part(map.bytes(), path.string());
+  CANDOR_TRY(map.check_intact());
+  if (!header) return fail(std::move(header).error());
+  return OpenPart{std::move(map), std::move(*header)};
 }
 
 Expected<std::unique_ptr<GgufFile>> GgufFile::open(const std::filesystem::path& path) {
@@ -138,8 +140,9 @@ const TensorView* GgufFile::find(std::string_view name) const {
   return find_by_name<TensorView>(tensors_, tensor_order_, name, kNameOf);
 }
 
-bool GgufFile::still_intact() const {
-  return std::all_of(maps_.begin(), maps_.end(), [](const platform::MappedFile& map) { return map.still_intact(); });
+Expected<void> GgufFile::check_intact() const {
+  for (const platform::MappedFile& map : maps_) CANDOR_TRY(map.check_intact());
+  return {};
 }
 
 }  // namespace candor::formats::gguf

@@ -28,7 +28,7 @@ class GgufFile final : public ModelFile {
   std::span<const TensorView> tensors() const override { return tensors_; }
   const MetaValue* meta(std::string_view key) const override;
   const TensorView* find(std::string_view name) const override;
-  bool still_intact() const override;
+  Expected<void> check_intact() const override;
 
  private:
   struct OpenPart {

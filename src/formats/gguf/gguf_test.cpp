@@ -225,7 +225,7 @@ TEST(split_model, any_part_opens_all_parts) {
     EXPECT_EQ((*file)->tensors()[1].name, "second");
     EXPECT_EQ(std::vector(third.view().data, third.view().data + third.view().n_bytes),
               std::vector((*file)->find("third")->data, (*file)->find("third")->data + third.view().n_bytes));
-    EXPECT_TRUE((*file)->still_intact());
+    EXPECT_TRUE((*file)->check_intact());
   }
   std::filesystem::remove(paths[1]);
   const auto without = open_model_file(paths[0]);
@@ -263,9 +263,9 @@ TEST(gguf, a_file_that_shrinks_after_opening_is_noticed) {
   ASSERT_TRUE(write(path, header, {&tensor}));
   const auto file = open_model_file(path);
   ASSERT_TRUE(file);
-  EXPECT_TRUE((*file)->still_intact());
+  EXPECT_TRUE((*file)->check_intact());
   std::filesystem::resize_file(path, 100);
-  EXPECT_FALSE((*file)->still_intact());
+  EXPECT_FALSE((*file)->check_intact());
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #pragma once
 // One .safetensors file: a 64-bit little-endian header length, a JSON header {name: {dtype, shape, data_offsets}}, and
 // the tensors' bytes behind it (format of the safetensors library, 0.4). Maps the file; tensor data are views into it.
-// Refused: a header longer than the file or than 64 MiB, ranges that overlap, leave gaps or pass the end, a size that
-// differs from shape times element size, unknown element types, duplicate names, more than four dimensions.
-// Immutable; any thread.
+// Refused: a header longer than the file or than 64 MiB, more than 2^18 tensors, ranges that overlap, leave gaps or pass
+// the end, a size that differs from shape times element size, unknown element types, duplicate names, more than four
+// dimensions. Immutable; any thread.
 
 #include <filesystem>
 #include <span>
@@ -24,7 +24,7 @@ class SafetensorsFile {
   std::span<const TensorView> tensors() const { return tensors_; }
   const std::filesystem::path& path() const { return map_.path(); }
   size_t n_bytes() const { return map_.bytes().size(); }
-  bool still_intact() const { return map_.still_intact(); }
+  Expected<void> check_intact() const { return map_.check_intact(); }
 
  private:
   explicit SafetensorsFile(platform::MappedFile map) : map_(std::move(map)) {}

@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "formats/safetensors/safetensors_file.h"
+#include "fuzz/fuzz_budget.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const candor::testing::FuzzBudget budget(size);
   const std::string_view header(reinterpret_cast<const char*>(data), size);
   const std::vector<std::byte> bytes(64);
   std::vector<std::string> names;

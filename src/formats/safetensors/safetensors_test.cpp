@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "formats/json_text.h"
 #include "formats/safetensors/safetensors_file.h"
 #include "formats/safetensors/tokenizer_json.h"
+#include "support/mutate.h"
 #include "support/temp_folder.h"
 
 namespace candor::formats::safetensors {
@@ -58,8 +60,17 @@ TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
       {file_bytes("[]", 0), "no JSON object"},
       {file_bytes("{\"a\":", 0), "no valid JSON"},
       {file_bytes("{\"a\":1}", 0), "expected an object"},
-      {file_bytes(R"({"a":{},"a":{}})", 0), "stands twice"},
-      {file_bytes(std::string(200, '['), 0), "deeper"},
+      {file_bytes(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":1})", 0), "dimension"},
+      {file_bytes(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},)"
+                  R"("a":{"dtype":"I8","shape":[4],"data_offsets":[4,8]}})",
+                  8),
+       "stands twice"},
+      {file_bytes("{\"__metadata__\":" + std::string(200, '['), 0), "deeper"},
+      {file_bytes(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0), "stands twice"},
+      {entry(R"("dtype":"F32","shape":["3"],"data_offsets":[0,12])"), "dimension"},
+      {entry(R"("dtype":"F32","shape":[{"x":3}],"data_offsets":[0,12])"), "dimension"},
+      {entry(R"("dtype":"F32","shape":[3],"data_offsets":[0,12,13])"), "two numbers"},
+      {entry(R"("dtype":"F32","shape":[3],"data_offsets":[0.0,12])"), "two numbers"},
       {"version https://git-lfs.github.com/spec/v1\n", "LFS"},
       {entry(R"("dtype":"F8_E4M3","shape":[12],"data_offsets":[0,12])"), "F8_E4M3"},
       {entry(R"("dtype":"F32","shape":[4],"data_offsets":[0,12])"), "expected those of shape [4]"},
@@ -80,6 +91,37 @@ TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
     const std::string message = refusal(bytes);
     EXPECT_NE(message.find(reason), std::string::npos) << reason << " in: " << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+// A header of about n_bytes that says the same thing over and over.
+std::string long_header(size_t n_bytes, const std::function<std::string(size_t)>& part) {
+  std::string header = "{";
+  for (size_t i = 0; header.size() < n_bytes; ++i) header += (i == 0 ? "" : ",") + part(i);
+  return header + "}";
+}
+
+TEST(safetensors, a_header_of_20_mb_takes_neither_seconds_nor_memory) {
+  constexpr size_t kHeader = size_t{20} << 20;
+  const auto tensor = [](size_t i) {
+    return "\"" + std::to_string(i) + "\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}";
+  };
+  const auto pair = [](size_t i) { return "\"k" + std::to_string(i) + "\":\"v\""; };
+  const std::pair<std::string, const char*> kHeaders[] = {
+      {long_header(kHeader, tensor), "more than 262144 tensors"},
+      {long_header(kHeader, [](size_t) { return std::string("\"__metadata__\":{}"); }), "describes 0 bytes"},
+      {"{\"__metadata__\":" + long_header(kHeader, pair) + "}", "describes 0 bytes"},
+      {"{\"__metadata__\":[" + std::string(kHeader, ' ') + "]}", "describes 0 bytes"},
+      {"{\"a\":{\"shape\":[1" + long_header(kHeader, [](size_t) { return std::string("1"); }).substr(1), "no valid"},
+  };
+  for (const auto& [header, reason] : kHeaders) {
+    const std::vector<std::byte> data(1);
+    std::vector<std::string> names;
+    const candor::testing::CpuTimeLimit seconds(4);  // a tenth of it is enough
+    const candor::testing::MemoryLimit memory(size_t{128} << 20);
+    const auto read = read_header(header, data, "'large'", names);
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().message.find(reason), std::string::npos) << read.error().message.substr(0, 200);
   }
 }
 
@@ -140,14 +182,49 @@ TEST(tokenizer_json, what_cannot_be_kept_exactly_is_refused_by_name) {
   EXPECT_NE(with("/post_processor", {{"type", "BertProcessing"}}).find("BertProcessing"), std::string::npos);
 }
 
+TEST(tokenizer_json, a_token_of_a_megabyte_is_refused_before_every_way_to_cut_it_is_tried) {
+  json tokenizer = byte_level();
+  tokenizer["model"]["byte_fallback"] = true;
+  tokenizer["model"]["vocab"][std::string(size_t{1} << 20, 'a')] = 4u;
+  tokenizer["pre_tokenizer"] = nullptr;
+  tokenizer["normalizer"] = {{"type", "Sequence"},
+                             {"normalizers",
+                              {{{"type", "Prepend"}, {"prepend", "\u2581"}},
+                               {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}}}};
+  tokenizer["decoder"] = {{"type", "Sequence"},
+                          {"decoders",
+                           {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+                            {{"type", "ByteFallback"}},
+                            {{"type", "Fuse"}},
+                            {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
+  const candor::testing::CpuTimeLimit seconds(2);
+  EXPECT_NE(tokenizer_refusal(tokenizer).find("tokens as long as"), std::string::npos) << tokenizer_refusal(tokenizer);
+}
+
 TEST(json_text, depth_duplicates_and_size_are_bounded) {
   EXPECT_TRUE(parse_json(R"({"a":[1,{"b":2}]})", "t"));
   EXPECT_NE(parse_json(std::string(1000, '[') + std::string(1000, ']'), "t").error().message.find("deeper"),
             std::string::npos);
   EXPECT_NE(parse_json(R"({"a":{"b":1,"b":2}})", "t").error().message.find("'b'"), std::string::npos);
+  EXPECT_EQ(parse_json(R"({"a":[1,-2,{"b":null,"c":[[],{}]}],"d":"x"})", "t")->dump(),
+            R"({"a":[1,-2,{"b":null,"c":[[],{}]}],"d":"x"})");
   const TempFolder folder;
   EXPECT_NE(read_json_file(folder.file("x.json", std::string(100, ' ')), 50).error().message.find("at most 50"),
             std::string::npos);
+}
+
+TEST(json_text, small_values_in_great_numbers_are_refused_before_they_fill_the_memory) {
+  constexpr size_t kBytes = size_t{20} << 20;
+  for (const std::string one : {"{},", "[],", "\"\",", "0,", "{\"\":0},"}) {
+    std::string text = "[";
+    while (text.size() < kBytes) text += one;
+    text.back() = ']';
+    const candor::testing::MemoryLimit memory(size_t{512} << 20);
+    const candor::testing::CpuTimeLimit seconds(4);
+    const auto value = parse_json(text, "t");
+    ASSERT_FALSE(value) << one;
+    EXPECT_EQ(value.error().message, "t: takes more than 256 MiB of memory when it is read; download it again");
+  }
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr size_t kMaxPieceBytes = 1024;  // every cut of a piece is looked at
+
 enum class Kind : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 class Reader {
@@ -152,6 +154,10 @@ class Reader {
     add_normalizer(std::move(rules.normalizer));
     metadata_.add_string("tokenizer.ggml.model", "gpt2");
     metadata_.add_string("tokenizer.ggml.pre", std::move(rules.split_name));
+    if (const auto unknown = unknown_token()) {
+      add_id("tokenizer.candor.unknown_byte_id", *unknown);
+      metadata_.add("tokenizer.candor.fuse_unknown", flag_at(tokenizer_["model"], "fuse_unk", false));
+    }
     std::vector<std::string> merges;
     for (const auto& [left, right] : merges_) merges.push_back(left + ' ' + right);
     metadata_.add_strings("tokenizer.ggml.merges", std::move(merges));
@@ -188,9 +194,13 @@ class Reader {
     std::vector<std::string> joined;
     joined.reserve(merges_.size());
     for (const auto& [left, right] : merges_) ++n_listed[joined.emplace_back(left + right)];
+    CANDOR_TRY(check_lengths());
     for (size_t id = 0; id < n_vocab_; ++id) {
       if (kinds_[id] != Kind::kNormal) continue;
       const std::string& piece = pieces_[id];
+      if (piece.size() > kMaxPieceBytes) {
+        return unsupported("a token of", fmt::format("{} bytes", piece.size()), fmt::format("{}", kMaxPieceBytes));
+      }
       size_t n_ways = 0;
       for (size_t cut = 1; cut < piece.size(); ++cut) {
         if ((static_cast<unsigned char>(piece[cut]) & 0xC0) == 0x80) continue;
@@ -204,9 +214,33 @@ class Reader {
     return {};
   }
 
+  // Each way to cut a token is looked up: a token of n bytes costs n squared. Vocabularies stay a hundred times below.
+  Expected<void> check_lengths() const {
+    constexpr size_t kMaxWork = size_t{1} << 29;
+    size_t work = 0;
+    for (const std::string& piece : pieces_) {
+      if (piece.size() > kMaxWork || (work += piece.size() * piece.size()) > kMaxWork) {
+        return unsupported("model BPE with byte_fallback with tokens as long as", piece, "tokens of some characters");
+      }
+    }
+    return {};
+  }
+
   bool is_ordinary(const std::string& piece) const {
     const auto at = ids_.find(piece);
     return at != ids_.end() && (kinds_[at->second] == Kind::kNormal || kinds_[at->second] == Kind::kUserDefined);
+  }
+
+  std::optional<size_t> unknown_token() const {
+    const std::string name = text_at(tokenizer_["model"], "unk_token");
+    const auto at = name.empty() ? ids_.end() : ids_.find(name);
+    return at == ids_.end() ? std::nullopt : std::optional<size_t>(at->second);
+  }
+
+  // One that is not among the added tokens is no token to a text that holds its name.
+  void mark_unknown(size_t id) {
+    if (kinds_[id] == Kind::kNormal) metadata_.add("tokenizer.candor.unknown_is_text", true);
+    kinds_[id] = Kind::kUnknown;
   }
 
   void mark_bytes() {
@@ -220,8 +254,8 @@ class Reader {
     CANDOR_ASSIGN(CharacterRules rules, read_character_rules(tokenizer_, files_.name));
     add_rules(std::move(rules));
     mark_bytes();
-    const std::string unknown = text_at(tokenizer_["model"], "unk_token");
-    if (ids_.contains(unknown)) kinds_[ids_.at(unknown)] = Kind::kUnknown;
+    if (const auto unknown = unknown_token()) mark_unknown(*unknown);
+    metadata_.add("tokenizer.candor.fuse_unknown", flag_at(tokenizer_["model"], "fuse_unk", false));
     CANDOR_TRY(check_merges_are_complete());
     std::vector<double> scores(n_vocab_, -1e6);
     for (size_t rank = merges_.size(); rank-- > 0;) {
@@ -240,7 +274,7 @@ class Reader {
     if (flag_at(model, "byte_fallback", false)) mark_bytes();
     const auto unknown = model.find("unk_id");
     if (unknown != model.end() && unknown->is_number_unsigned() && unknown->get<uint64_t>() < n_vocab_) {
-      kinds_[unknown->get<size_t>()] = Kind::kUnknown;
+      mark_unknown(unknown->get<size_t>());
     }
     std::vector<double> scores(n_vocab_, 0.0);
     for (size_t id = 0; id < model["vocab"].size(); ++id) scores[id] = model["vocab"][id][1].get<double>();

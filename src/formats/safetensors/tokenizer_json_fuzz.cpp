@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "formats/json_text.h"
 #include "formats/safetensors/tokenizer_json.h"
+#include "fuzz/fuzz_budget.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const candor::testing::FuzzBudget budget(size);
   constexpr int64_t kVocab = 300;
   const auto json = candor::formats::parse_json({reinterpret_cast<const char*>(data), size}, "'fuzz'");
   if (!json) {

@@ -24,6 +24,7 @@ constexpr int64_t kUnknown = 2;
 constexpr int64_t kControl = 3;
 constexpr int64_t kUserDefined = 4;
 constexpr int64_t kUnused = 5;
+constexpr int64_t kByte = 6;
 
 Json steps(const char* member, Json list) {
   if (list.empty()) return nullptr;
@@ -70,25 +71,30 @@ class Writer {
     const auto flag = meta_bool(file_, key);
     return flag && *flag ? **flag : fallback;
   }
+  bool fuses_unknown(bool fallback) const { return flag_or("tokenizer.candor.fuse_unknown", fallback); }
   std::optional<size_t> id_at(const char* key) const {
     const auto id = meta_int(file_, key);
     if (!id || !*id || **id < 0 || **id >= static_cast<int64_t>(pieces_.size())) return std::nullopt;
     return static_cast<size_t>(**id);
   }
-  bool lists(const char* key, size_t id) const {
+  std::set<int64_t> ids_at(const char* key) const {
     const auto ids = meta_ints(file_, key);
-    return ids && *ids != nullptr && std::ranges::find(**ids, static_cast<int64_t>(id)) != (*ids)->end();
+    return ids && *ids != nullptr ? std::set<int64_t>((*ids)->begin(), (*ids)->end()) : std::set<int64_t>();
   }
 
   Json added_tokens() const {
     Json list = Json::array();
+    const std::set<int64_t> strips_left = ids_at("tokenizer.candor.lstrip_ids");
+    const std::set<int64_t> strips_right = ids_at("tokenizer.candor.rstrip_ids");
+    const bool names_unknown = !flag_or("tokenizer.candor.unknown_is_text", false);
     for (size_t id = 0; id < pieces_.size(); ++id) {
-      if (kinds_[id] != kControl && kinds_[id] != kUserDefined && kinds_[id] != kUnknown) continue;
+      const bool is_unknown = kinds_[id] == kUnknown && names_unknown;
+      if (kinds_[id] != kControl && kinds_[id] != kUserDefined && !is_unknown) continue;
       list.push_back({{"id", id},
                       {"content", pieces_[id]},
                       {"single_word", false},
-                      {"lstrip", lists("tokenizer.candor.lstrip_ids", id)},
-                      {"rstrip", lists("tokenizer.candor.rstrip_ids", id)},
+                      {"lstrip", strips_left.contains(static_cast<int64_t>(id))},
+                      {"rstrip", strips_right.contains(static_cast<int64_t>(id))},
                       {"normalized", false},
                       {"special", kinds_[id] != kUserDefined}});
     }
@@ -134,7 +140,8 @@ class Writer {
     tokenizer["pre_tokenizer"] = (*words)["pre_tokenizer"];
     tokenizer["post_processor"] = post_processor();
     tokenizer["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
-    Json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", false}};
+    Json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", fuses_unknown(false)}};
+    if (const auto unknown = id_at("tokenizer.candor.unknown_byte_id")) model["unk_token"] = pieces_[*unknown];
     model["byte_fallback"] = false;
     model["ignore_merges"] = (*words)["ignore_merges"];
     model["vocab"] = vocabulary();
@@ -172,7 +179,7 @@ class Writer {
     return {};
   }
 
-  bool has_byte_tokens() const { return std::ranges::find(pieces_, "<0x00>") != pieces_.end(); }
+  bool has_byte_tokens() const { return std::ranges::find(kinds_, kByte) != kinds_.end(); }
 
   Json unigram() const {
     Json vocabulary = Json::array();
@@ -205,7 +212,7 @@ class Writer {
     Json list = Json::array();
     for (const auto& [score, left, right] : merges) list.push_back({pieces_[left], pieces_[right]});
     const auto unknown = std::ranges::find(kinds_, kUnknown);
-    Json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", true}};
+    Json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", fuses_unknown(true)}};
     if (unknown != kinds_.end()) model["unk_token"] = pieces_[static_cast<size_t>(unknown - kinds_.begin())];
     model["byte_fallback"] = has_byte_tokens();
     model["ignore_merges"] = false;

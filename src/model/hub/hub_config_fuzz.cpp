@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "formats/json_text.h"
+#include "fuzz/fuzz_budget.h"
 #include "model/families/families.h"
 #include "model/hub/hub_config.h"
 
@@ -18,6 +19,7 @@ void expect_one_line(const candor::Error& error) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const candor::testing::FuzzBudget budget(size);
   const auto json = candor::formats::parse_json({reinterpret_cast<const char*>(data), size}, "'fuzz'");
   if (!json) {
     expect_one_line(json.error());

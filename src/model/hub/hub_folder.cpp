@@ -28,7 +28,7 @@ using nlohmann::json;
 namespace {
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
-constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
+constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr std::string_view name_of(const TensorView& tensor) {
   return tensor.name;
 }
@@ -63,6 +63,14 @@ class HubReader {
   explicit HubReader(fs::path folder) : folder_(std::move(folder)), file_(new HubFolder()) {}
 
   Expected<std::unique_ptr<HubFolder>> read() {
+    const auto done = read_parts();
+    CANDOR_TRY(file_->check_intact());
+    if (!done) return fail(done.error());
+    return std::move(file_);
+  }
+
+ private:
+  Expected<void> read_parts() {
     CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
     CANDOR_ASSIGN(const FamilyForm chosen, choose_form());
     CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
@@ -76,10 +84,9 @@ class HubReader {
     CANDOR_TRY(read_tokenizer());
     file_->metadata_.add_string("general.name", folder_.filename().string());
     file_->info_.format = "safetensors";
-    return std::move(file_);
+    return {};
   }
 
- private:
   std::string path_name(const char* name) const { return in_quotes((folder_ / name).string()); }
   tl::unexpected<Error> bad(const std::string& what, const std::string& reason) const {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", what, reason));
@@ -102,13 +109,13 @@ class HubReader {
     std::error_code ignored;
     if (fs::exists(folder_ / "model.safetensors.index.json", ignored)) return open_index();
     if (fs::exists(folder_ / "model.safetensors", ignored)) return open_shard("model.safetensors");
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
-      const std::string name = entry.path().filename().string();
+    for (fs::directory_iterator at(folder_, ignored), end; at != end; at.increment(ignored)) {
+      const std::string name = at->path().filename().string();
       if (!name.ends_with(".bin") && !name.ends_with(".pt") && !name.ends_with(".pth")) continue;
       return fail(ErrorKind::kUnsupported,
                   fmt::format("{}: is a Python pickle: unpickling can run code, so it is refused; get the model as "
                               "safetensors",
-                              in_quotes(entry.path().string())));
+                              in_quotes(at->path().string())));
     }
     return fail(ErrorKind::kNotFound, fmt::format("{}: holds neither model.safetensors nor its index: download the "
                                                   "weights",
@@ -364,7 +371,7 @@ class HubReader {
     if (file.bytes().size() > kMaxConfigBytes) return bad(path_name("chat_template.jinja"), "is larger than 16 MiB");
     file_->metadata_.add_string("tokenizer.chat_template",
                                 {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
-    return {};
+    return file.check_intact();
   }
 
   fs::path folder_;
@@ -376,8 +383,9 @@ const TensorView* HubFolder::find(std::string_view name) const {
   return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, name_of);
 }
 
-bool HubFolder::still_intact() const {
-  return std::ranges::all_of(shards_, [](const SafetensorsFile& shard) { return shard.still_intact(); });
+Expected<void> HubFolder::check_intact() const {
+  for (const SafetensorsFile& shard : shards_) CANDOR_TRY(shard.check_intact());
+  return {};
 }
 
 Expected<std::unique_ptr<HubFolder>> HubFolder::open(const fs::path& folder) {

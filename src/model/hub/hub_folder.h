@@ -25,7 +25,7 @@ class HubFolder final : public formats::ModelFile {
   std::span<const TensorView> tensors() const override { return tensors_; }
   const formats::MetaValue* meta(std::string_view key) const override { return metadata_.find(key); }
   const TensorView* find(std::string_view name) const override;
-  bool still_intact() const override;
+  Expected<void> check_intact() const override;
   uint64_t copy_bytes() const override { return copies_.n_bytes(); }
   void drop_copies() override { copies_.drop(); }
 

@@ -217,10 +217,9 @@ class HubWriter {
     for (const Item& item : items) targets.push_back(item.target);
     CANDOR_ASSIGN(auto writer, formats::safetensors::SafetensorsWriter::create(folder_ / shard_name(shard), targets));
     for (const Item& item : items) {
-      if (!file_.still_intact()) {
-        return fail(ErrorKind::kIo, "the model's file has become shorter since it was opened; download it again");
-      }
-      CANDOR_TRY(write_item(item, writer));
+      const auto written = write_item(item, writer);
+      CANDOR_TRY(file_.check_intact());
+      CANDOR_TRY(written);
       report_.written_bytes += item.n_bytes();
       done_bytes_ += item.view.n_bytes;
       if (options_.progress) options_.progress(done_bytes_, report_.source_bytes);

@@ -1,0 +1,43 @@
+#pragma once
+// The file in which a download grows, and in which the next try goes on. It is opened for us alone: what stands under
+// its name and is not a plain file of this user with one name (a link that somebody laid there, say) is removed, not
+// followed, and two downloads of the same file do not mix. One thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "base/error.h"
+
+namespace candor::hub {
+
+class PartialFile {
+ public:
+  // With the bytes that an earlier try left. An error while another process has it open.
+  static Expected<PartialFile> open(const std::filesystem::path& path);
+
+  PartialFile(PartialFile&& other) noexcept;
+  PartialFile& operator=(PartialFile&&) = delete;
+  ~PartialFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size() const { return n_bytes_; }
+
+  Expected<void> append(std::span<const std::byte> bytes);
+  // Begins anew.
+  Expected<void> clear();
+  // Flushes it to the disk and gives it its name; what stood there is replaced.
+  Expected<void> become(const std::filesystem::path& target);
+  void remove();
+
+ private:
+  PartialFile() = default;
+  Error cannot(const char* step, int cause) const;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  uint64_t n_bytes_ = 0;
+};
+
+}  // namespace candor::hub
