@@ -103,7 +103,8 @@ constexpr const char* kPerson =
 int main(int argc, char** argv) {
   using namespace candor::constrain;
   const WideTokenizer tokenizer;
-  const auto compiler = GrammarCompiler::create(tokenizer);
+  candor::sandbox::HelperPool helpers;
+  const auto compiler = GrammarCompiler::create(tokenizer, helpers);
   if (!compiler) return 1;
   const auto add = [&](const char* name, GrammarKind kind, const char* source) {
     benchmark::RegisterBenchmark(name, [&compiler, kind, text = std::string(source)](benchmark::State& s) {

@@ -12,6 +12,8 @@ namespace {
 
 using Kind = GbnfNode::Kind;
 
+constexpr size_t kMaxLarkBytes = 1 << 20;  // what the compiler reads
+
 // A Lark string literal has the syntax of JSON's.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -36,31 +38,33 @@ std::string wrapped(const char* open, const std::string& text, const char* close
 
 class Writer {
  public:
-  explicit Writer(const GbnfGrammar& grammar) : grammar_(grammar) {}
+  explicit Writer(const GbnfGrammar& grammar) : grammar_(grammar), texts_(grammar.nodes.size()) {}
 
-  std::string write() {
+  Expected<std::string> write() {
     find_regular_rules();
     find_regular_nodes();
     out_ = "start: " + name_of(grammar_.root) + "\n";
     for (int32_t rule = 0; rule < static_cast<int32_t>(grammar_.rules.size()); ++rule) {
       const int32_t body = grammar_.rules[static_cast<size_t>(rule)].body;
-      const std::string text = is_regular_[static_cast<size_t>(rule)] ? terminal(body) : rule_text(body);
-      out_ += name_of(rule) + ": " + text + "\n";
+      const int32_t first_node = grammar_.rules[static_cast<size_t>(rule)].first_node;
+      for (int32_t i = first_node; i <= body; ++i) text_of(i) = is_regular_node(i) ? terminal(i) : rule_text(i);
+      out_ += name_of(rule) + ": " + text_of(body) + "\n";
+      for (int32_t i = first_node; i <= body; ++i) text_of(i) = {};
+      if (out_.size() > kMaxLarkBytes) {
+        return fail(ErrorKind::kInvalidInput, "the grammar has more than " + std::to_string(kMaxLarkBytes) +
+                                                  " bytes as the grammar compiler reads it");
+      }
     }
     return std::move(out_);
   }
 
  private:
   const GbnfNode& node(int32_t i) const { return grammar_.nodes[static_cast<size_t>(i)]; }
+  std::string& text_of(int32_t i) { return texts_[static_cast<size_t>(i)]; }
   bool is_regular_node(int32_t i) const { return node_is_regular_[static_cast<size_t>(i)]; }
   std::string name_of(int32_t rule) const {
     std::string name(1, is_regular_[static_cast<size_t>(rule)] ? 'T' : 'r');
     return name += std::to_string(rule);
-  }
-
-  void collect_uses(int32_t index, std::vector<int32_t>& rules) const {
-    if (node(index).kind == Kind::kRule) rules.push_back(node(index).rule);
-    for (const int32_t child : node(index).children) collect_uses(child, rules);
   }
 
   // A rule is regular when all that it uses are: those that lead back to themselves never get there.
@@ -71,11 +75,12 @@ class Writer {
     std::vector<size_t> n_open(n);
     std::vector<int32_t> ready;
     for (size_t rule = 0; rule < n; ++rule) {
-      std::vector<int32_t> uses;
-      collect_uses(grammar_.rules[rule].body, uses);
-      for (const int32_t used : uses) users[static_cast<size_t>(used)].push_back(static_cast<int32_t>(rule));
-      n_open[rule] = uses.size();
-      if (uses.empty()) ready.push_back(static_cast<int32_t>(rule));
+      for (int32_t i = grammar_.rules[rule].first_node; i <= grammar_.rules[rule].body; ++i) {
+        if (node(i).kind != Kind::kRule) continue;
+        users[static_cast<size_t>(node(i).rule)].push_back(static_cast<int32_t>(rule));
+        ++n_open[rule];
+      }
+      if (n_open[rule] == 0) ready.push_back(static_cast<int32_t>(rule));
     }
     while (!ready.empty()) {
       const size_t rule = static_cast<size_t>(ready.back());
@@ -102,20 +107,9 @@ class Writer {
     return wrapped("(", text, "){") + counts + "}";
   }
 
-  template <class Write>
-  std::string joined(const std::vector<int32_t>& children, const char* between, const Write& write) {
-    std::string text;
-    for (const int32_t child : children) {
-      if (!text.empty()) text += between;
-      text += write(child);
-    }
-    return text;
-  }
-
-  // The body of a terminal.
+  // The body of a terminal. Takes the texts of the node's children.
   std::string terminal(int32_t index) {
     const GbnfNode& n = node(index);
-    const auto write = [this](int32_t child) { return terminal(child); };
     switch (n.kind) {
       case Kind::kLiteral:
         return quoted(n.text);
@@ -124,13 +118,22 @@ class Writer {
       case Kind::kRule:
         return name_of(n.rule);
       case Kind::kSequence:
-        return joined(n.children, " ", write);
+        return joined(n.children, " ");
       case Kind::kChoice:
-        return wrapped("(", joined(n.children, " | ", write), ")");
+        return wrapped("(", joined(n.children, " | "), ")");
       case Kind::kRepeat:
-        return repeated(terminal(n.children.front()), n);
+        return repeated(std::exchange(text_of(n.children.front()), {}), n);
     }
     return {};
+  }
+
+  std::string joined(const std::vector<int32_t>& children, const char* between) {
+    std::string text;
+    for (const int32_t child : children) {
+      if (!text.empty()) text += between;
+      text += std::exchange(text_of(child), {});
+    }
+    return text;
   }
 
   std::string new_terminal(const std::string& body) {
@@ -140,15 +143,16 @@ class Writer {
     return name;
   }
 
-  // The body of a rule; what is regular in it becomes terminals of their own.
+  // The body of a rule; what is regular in it becomes terminals of their own. Takes the texts of the node's children.
   std::string rule_text(int32_t index) {
     const GbnfNode& n = node(index);
     if (n.kind == Kind::kRule) return name_of(n.rule);
-    if (is_regular_node(index)) return new_terminal(terminal(index));
-    const auto write = [this](int32_t child) { return rule_text(child); };
-    if (n.kind == Kind::kChoice) return wrapped("(", joined(n.children, " | ", write), ")");
-    if (n.kind == Kind::kRepeat) return repeated(rule_text(n.children.front()), n);
-    return sequence_text(n.children);
+    if (n.kind == Kind::kSequence) return sequence_text(n.children);
+    for (const int32_t child : n.children) {
+      if (is_regular_node(child) && node(child).kind != Kind::kRule) text_of(child) = new_terminal(text_of(child));
+    }
+    if (n.kind == Kind::kRepeat) return repeated(std::exchange(text_of(n.children.front()), {}), n);
+    return wrapped("(", joined(n.children, " | "), ")");
   }
 
   std::string sequence_text(const std::vector<int32_t>& children) {
@@ -160,14 +164,10 @@ class Writer {
       text += new_terminal(std::exchange(run, {}));
     };
     for (const int32_t child : children) {
-      if (is_regular_node(child)) {
-        run += ' ';
-        run += terminal(child);
-      } else {
-        end_run();
-        text += ' ';
-        text += rule_text(child);
-      }
+      if (!is_regular_node(child)) end_run();
+      std::string& to = is_regular_node(child) ? run : text;
+      to += ' ';
+      to += std::exchange(text_of(child), {});
     }
     end_run();
     return text;
@@ -176,6 +176,7 @@ class Writer {
   const GbnfGrammar& grammar_;
   std::vector<bool> is_regular_;       // [rules]
   std::vector<bool> node_is_regular_;  // [nodes]
+  std::vector<std::string> texts_;     // [nodes], until the parent's has them
   std::string out_;
   int32_t n_parts_ = 0;
 };

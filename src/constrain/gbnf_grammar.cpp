@@ -26,6 +26,13 @@ int hex_value(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+// An open parenthesis, or the body of a rule.
+struct Group {
+  size_t offset = 0;
+  std::vector<int32_t> options{};  // that are complete
+  std::vector<int32_t> sequence{};
+};
+
 class Parser {
  public:
   explicit Parser(std::string_view source) : source_(source) {}
@@ -34,13 +41,12 @@ class Parser {
 
  private:
   Expected<void> parse_rule();
-  Expected<int32_t> parse_choice(int32_t depth);
-  Expected<int32_t> parse_sequence(int32_t depth);
-  Expected<int32_t> parse_item(int32_t depth);
+  Expected<int32_t> parse_body();
+  Expected<int32_t> parse_item();
   Expected<int32_t> parse_literal();
   Expected<int32_t> parse_class();
   Expected<int32_t> parse_repeats(int32_t item);
-  Expected<int32_t> parse_braces(int32_t item);
+  Expected<void> parse_braces(GbnfNode& repeat);
   Expected<int32_t> parse_count();
   Expected<uint32_t> parse_char();
   Expected<uint32_t> parse_hex(size_t n_digits);
@@ -55,10 +61,9 @@ class Parser {
     return true;
   }
   void skip_space(bool over_lines);
-  int32_t add(GbnfNode node) {
-    grammar_.nodes.push_back(std::move(node));
-    return static_cast<int32_t>(grammar_.nodes.size()) - 1;
-  }
+  bool at_sequence_end() const { return at_end() || std::string_view("|)\n\r").find(peek()) != std::string_view::npos; }
+  Expected<int32_t> add(GbnfNode node);
+  Expected<int32_t> add_of(GbnfNode::Kind kind, std::vector<int32_t>&& children);
   int32_t rule_of(std::string_view name, size_t offset);
   tl::unexpected<Error> error(const std::string& message, size_t offset) const;
   tl::unexpected<Error> error(const std::string& message) const { return error(message, at_); }
@@ -98,7 +103,7 @@ std::string_view Parser::parse_name() {
 
 int32_t Parser::rule_of(std::string_view name, size_t offset) {
   const auto [it, is_new] = rule_index_.try_emplace(std::string(name), static_cast<int32_t>(grammar_.rules.size()));
-  if (is_new) grammar_.rules.push_back({std::string(name), -1, offset});
+  if (is_new) grammar_.rules.push_back({.name = std::string(name), .offset = offset});
   return it->second;
 }
 
@@ -137,52 +142,70 @@ Expected<void> Parser::parse_rule() {
     return error("the rule \"" + std::string(name.substr(0, 60)) + "\" is defined twice", begin);
   }
   skip_space(true);
-  CANDOR_ASSIGN(const int32_t body, parse_choice(0));
+  const int32_t first_node = static_cast<int32_t>(grammar_.nodes.size());
+  CANDOR_ASSIGN(const int32_t body, parse_body());
   grammar_.rules[static_cast<size_t>(rule)].body = body;
+  grammar_.rules[static_cast<size_t>(rule)].first_node = first_node;
   if (at_end() || peek() == '\n' || peek() == '\r') return {};
   return error("expected the end of the line, is '" + std::string(1, peek()) + "'");
 }
 
-Expected<int32_t> Parser::parse_choice(int32_t depth) {
-  if (depth > kMaxDepth) return error("nested deeper than " + std::to_string(kMaxDepth));
-  GbnfNode choice{.kind = GbnfNode::Kind::kChoice};
+Expected<int32_t> Parser::add(GbnfNode node) {
+  for (const int32_t child : node.children)
+    node.depth = std::max(node.depth, grammar_.nodes[static_cast<size_t>(child)].depth);
+  if (node.kind == GbnfNode::Kind::kChoice || node.kind == GbnfNode::Kind::kRepeat) ++node.depth;
+  if (node.depth > kMaxDepth) return error("nested deeper than " + std::to_string(kMaxDepth));
+  grammar_.nodes.push_back(std::move(node));
+  return static_cast<int32_t>(grammar_.nodes.size()) - 1;
+}
+
+// Of one child, that child; of none, the empty literal.
+Expected<int32_t> Parser::add_of(GbnfNode::Kind kind, std::vector<int32_t>&& children) {
+  if (children.size() == 1) return children.front();
+  if (children.empty()) return add({});
+  return add({.kind = kind, .children = std::move(children)});
+}
+
+Expected<int32_t> Parser::parse_body() {
+  std::vector<Group> open(1);
   while (true) {
-    CANDOR_ASSIGN(const int32_t sequence, parse_sequence(depth));
-    choice.children.push_back(sequence);
-    const size_t line_end = at_;
-    skip_space(true);
-    if (!take("|")) {
-      if (depth == 0) at_ = line_end;
-      break;
+    const bool is_inside = open.size() > 1;
+    skip_space(is_inside);
+    if (take("(")) {
+      if (open.size() > kMaxDepth) return error("nested deeper than " + std::to_string(kMaxDepth));
+      open.push_back({.offset = at_ - 1});
+      continue;
     }
-    skip_space(true);
-  }
-  return choice.children.size() == 1 ? choice.children.front() : add(std::move(choice));
-}
-
-Expected<int32_t> Parser::parse_sequence(int32_t depth) {
-  GbnfNode sequence{.kind = GbnfNode::Kind::kSequence};
-  for (skip_space(depth > 0); !at_end(); skip_space(depth > 0)) {
-    const char c = peek();
-    if (c == '|' || c == ')' || c == '\n' || c == '\r') break;
-    CANDOR_ASSIGN(const int32_t item, parse_item(depth));
+    int32_t item = -1;
+    if (!at_sequence_end()) {
+      CANDOR_ASSIGN(item, parse_item());
+    } else {
+      CANDOR_ASSIGN(const int32_t option, add_of(GbnfNode::Kind::kSequence, std::exchange(open.back().sequence, {})));
+      open.back().options.push_back(option);
+      const size_t line_end = at_;
+      skip_space(true);
+      if (take("|")) {
+        skip_space(true);
+        continue;
+      }
+      CANDOR_ASSIGN(item, add_of(GbnfNode::Kind::kChoice, std::move(open.back().options)));
+      if (!is_inside) {
+        at_ = line_end;
+        return item;
+      }
+      if (!take(")")) return error("expected ) for the ( here", open.back().offset);
+      open.pop_back();
+    }
     CANDOR_ASSIGN(const int32_t repeated, parse_repeats(item));
-    sequence.children.push_back(repeated);
+    open.back().sequence.push_back(repeated);
   }
-  if (sequence.children.empty()) return add({});  // the empty literal
-  return sequence.children.size() == 1 ? sequence.children.front() : add(std::move(sequence));
 }
 
-Expected<int32_t> Parser::parse_item(int32_t depth) {
+Expected<int32_t> Parser::parse_item() {
   const size_t begin = at_;
   if (peek() == '"') return parse_literal();
   if (peek() == '[') return parse_class();
   if (take(".")) return add({.kind = GbnfNode::Kind::kClass, .text = "(?s:.)"});
-  if (take("(")) {
-    CANDOR_ASSIGN(const int32_t inner, parse_choice(depth + 1));
-    if (!take(")")) return error("expected ) for the ( here", begin);
-    return inner;
-  }
   const std::string_view name = parse_name();
   if (name.empty()) return error("expected a literal, a class, a group or a rule, is '" + std::string(1, peek()) + "'");
   return add({.kind = GbnfNode::Kind::kRule, .rule = rule_of(name, begin)});
@@ -252,21 +275,18 @@ Expected<int32_t> Parser::parse_class() {
 }
 
 Expected<int32_t> Parser::parse_repeats(int32_t item) {
-  for (int32_t n = 0;; ++n) {
-    if (n > kMaxDepth) return error("nested deeper than " + std::to_string(kMaxDepth));
+  while (true) {
     GbnfNode repeat{.kind = GbnfNode::Kind::kRepeat, .max = -1, .children = {item}};
     if (take("{")) {
-      CANDOR_ASSIGN(item, parse_braces(item));
-      continue;
-    }
-    if (take("+")) {
+      CANDOR_TRY(parse_braces(repeat));
+    } else if (take("+")) {
       repeat.min = 1;
     } else if (take("?")) {
       repeat.max = 1;
     } else if (!take("*")) {
       return item;
     }
-    item = add(std::move(repeat));
+    CANDOR_ASSIGN(item, add(std::move(repeat)));
   }
 }
 
@@ -282,8 +302,7 @@ Expected<int32_t> Parser::parse_count() {
   return value;
 }
 
-Expected<int32_t> Parser::parse_braces(int32_t item) {
-  GbnfNode repeat{.kind = GbnfNode::Kind::kRepeat, .children = {item}};
+Expected<void> Parser::parse_braces(GbnfNode& repeat) {
   skip_space(false);
   if (peek() != ',') {
     CANDOR_ASSIGN(repeat.min, parse_count());
@@ -298,7 +317,7 @@ Expected<int32_t> Parser::parse_braces(int32_t item) {
   }
   if (!take("}")) return error("expected }");
   if (repeat.max >= 0 && repeat.max < repeat.min) return error("a repetition of more than its own maximum");
-  return add(std::move(repeat));
+  return {};
 }
 
 }  // namespace

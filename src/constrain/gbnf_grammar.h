@@ -1,5 +1,6 @@
 #pragma once
-// A GBNF grammar as a tree, and its parser.
+// A GBNF grammar as a tree, and its parser. Neither recurses: groups that are open stand on a heap, and whoever looks at
+// a tree goes through its nodes in their order, in which children come before their parents.
 
 #include <cstdint>
 #include <string>
@@ -17,13 +18,15 @@ struct GbnfNode {
   int32_t rule = -1;                // kRule
   int32_t min = 0;                  // kRepeat
   int32_t max = 0;                  // kRepeat; -1 = no limit
+  int32_t depth = 0;                // choices and repetitions one inside of another, its own counted
   std::vector<int32_t> children{};  // lower than the node's own index
 };
 
 struct GbnfRule {
   std::string name{};
-  int32_t body = -1;  // index of its node
-  size_t offset = 0;  // of its first mention
+  int32_t body = -1;        // index of its node
+  int32_t first_node = -1;  // its nodes begin there and end with the body
+  size_t offset = 0;        // of its first mention
 };
 
 struct GbnfGrammar {

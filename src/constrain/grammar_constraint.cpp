@@ -1,5 +1,6 @@
 #include "constrain/grammar_constraint.h"
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ ErrorKind kind_of(candor_status status) {
       return ErrorKind::kUnsupported;
     case CANDOR_INTERNAL:
       return ErrorKind::kInternal;
+    case CANDOR_BUSY:
+      return ErrorKind::kBusy;
     default:
       return ErrorKind::kInvalidInput;
   }
@@ -41,6 +44,34 @@ class BridgeError {
 
 candor_bytes bytes_of(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+void append(std::string& bytes, size_t number) {
+  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(number >> shift & 0xff);
+}
+
+// In the form of candor_helper.h.
+sandbox::SharedAsset vocabulary_of(const candor_vocab& vocab) {
+  constexpr size_t kSpecial = size_t{1} << 31;
+  sandbox::HelperAsset asset{.kind = sandbox::HelperAsset::Kind::kVocabulary};
+  append(asset.bytes, vocab.n_tokens);
+  append(asset.bytes, vocab.n_eos_tokens);
+  for (size_t i = 0; i < vocab.n_eos_tokens; ++i) append(asset.bytes, vocab.eos_tokens[i]);
+  for (size_t i = 0; i < vocab.n_tokens; ++i) {
+    const candor_bytes& token = vocab.tokens[i];
+    append(asset.bytes, token.size | (vocab.is_special[i] ? kSpecial : 0));
+    if (token.size > 0) asset.bytes.append(reinterpret_cast<const char*>(token.data), token.size);
+  }
+  return std::make_shared<const sandbox::HelperAsset>(std::move(asset));
+}
+
+// Shows that compiling it hurts nobody.
+Expected<void> try_out(sandbox::HelperPool& helpers, const sandbox::SharedAsset& vocabulary, candor_grammar_kind kind,
+                       std::string_view source) {
+  auto reply = helpers.try_constraint(vocabulary, static_cast<uint8_t>(kind), source);
+  if (!reply) return fail(reply.error().kind, "constraint: " + reply.error().message);
+  if (reply->status == sandbox::HelperStatus::kOk) return {};
+  return fail(kind_of(static_cast<candor_status>(reply->status)), (reply->is_end ? "constraint: it " : "") + reply->text);
 }
 
 candor_grammar_kind bridge_kind(GrammarKind kind) {
@@ -95,7 +126,8 @@ class GrammarConstraint final : public Constraint {
 
 }  // namespace
 
-Expected<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::Tokenizer& tokenizer) {
+Expected<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::Tokenizer& tokenizer,
+                                                                   sandbox::HelperPool& helpers) {
   const size_t n_tokens = static_cast<size_t>(tokenizer.n_vocab());
   std::vector<candor_bytes> tokens(n_tokens);
   const auto is_special = std::make_unique<bool[]>(n_tokens);
@@ -115,7 +147,7 @@ Expected<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::T
   candor_tok_env* env = nullptr;
   const candor_status status = candor_tok_env_create(&vocab, &env, error.out());
   if (status != CANDOR_OK) return fail(error.take(status));
-  return std::unique_ptr<GrammarCompiler>(new GrammarCompiler(env));
+  return std::unique_ptr<GrammarCompiler>(new GrammarCompiler(env, vocabulary_of(vocab), helpers));
 }
 
 GrammarCompiler::~GrammarCompiler() {
@@ -128,12 +160,30 @@ Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile(GrammarKind kind,
     CANDOR_ASSIGN(converted, lark_of_gbnf(source));
     source = converted;
   }
+  const candor_grammar_kind number = bridge_kind(kind);
   BridgeError error;
   candor_constraint* handle = nullptr;
-  const candor_status status =
-      candor_constraint_compile(env_, bridge_kind(kind), bytes_of(source), &handle, error.out());
+  candor_status status = candor_constraint_known(env_, number, bytes_of(source), &handle, error.out());
+  if (status == CANDOR_OK && handle == nullptr) {
+    CANDOR_TRY(try_out(helpers_, vocabulary_, number, source));
+    status = candor_constraint_compile(env_, number, bytes_of(source), &handle, error.out());
+  }
   if (status != CANDOR_OK) return fail(error.take(status));
   return std::make_unique<GrammarConstraint>(handle);
+}
+
+Expected<std::vector<std::string>> GrammarCompiler::without_effect(GrammarKind kind, std::string_view source) {
+  if (kind != GrammarKind::kJsonSchema && kind != GrammarKind::kLark) return std::vector<std::string>{};
+  BridgeError error;
+  candor_text text{};
+  const candor_status status =
+      candor_constraint_without_effect(bridge_kind(kind), bytes_of(source), &text, error.out());
+  if (status != CANDOR_OK) return fail(error.take(status));
+  std::vector<std::string> sentences;
+  std::istringstream lines(std::string(text.data == nullptr ? "" : text.data, text.size));
+  candor_text_free(&text);
+  for (std::string line; std::getline(lines, line);) sentences.push_back(line);
+  return sentences;
 }
 
 }  // namespace candor::constrain

@@ -1,15 +1,19 @@
 #pragma once
 // Constraints that a grammar describes: JSON schema, any JSON object, a regular expression, a Lark or GBNF grammar, a
-// list of texts. Compiled by llguidance through the bridge, within its limits on size, depth, work and time.
+// list of texts. Compiled by llguidance through the bridge, within its limits on size, depth and work, and only after a
+// helper process has shown that this takes neither too much time nor too much memory.
 // In JSON no object has a name twice; of a grammar's own objects (%json) that holds for listed names only.
 // A GrammarCompiler is immutable and may be used by several threads at once; it is not meant for the engine thread.
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "constrain/constraint.h"
+#include "sandbox/helper_pool.h"
 #include "text/tokenizer/tokenizer.h"
 
 struct candor_tok_env;
@@ -21,17 +25,27 @@ enum class GrammarKind : uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kCho
 class GrammarCompiler {
  public:
   // Prepares the vocabulary: some 100 ms for 150 000 tokens. A model without an end token is refused.
-  static Expected<std::unique_ptr<GrammarCompiler>> create(const text::Tokenizer& tokenizer);
+  // The helpers are borrowed and outlive the compiler.
+  static Expected<std::unique_ptr<GrammarCompiler>> create(const text::Tokenizer& tokenizer,
+                                                           sandbox::HelperPool& helpers);
   ~GrammarCompiler();
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
-  // At most about 2 s. What cannot be enforced is refused by name. The constraint may outlive the compiler.
+  // At most about 2 s of processor time, twice. What cannot be enforced is refused by name. kBusy: no helper is free, or
+  // the constraints in use take all the memory that they may. The constraint may outlive the compiler.
   Expected<std::unique_ptr<Constraint>> compile(GrammarKind kind, std::string_view source) const;
+  // What a source that compiles has no effect with: words of a schema that are no keywords of the standard, formats that
+  // it does not define. At most 17 short sentences.
+  static Expected<std::vector<std::string>> without_effect(GrammarKind kind, std::string_view source);
 
  private:
-  explicit GrammarCompiler(candor_tok_env* env) : env_(env) {}
+  GrammarCompiler(candor_tok_env* env, sandbox::SharedAsset vocabulary, sandbox::HelperPool& helpers)
+      : env_(env), vocabulary_(std::move(vocabulary)), helpers_(helpers) {}
+
   candor_tok_env* env_;  // owned
+  sandbox::SharedAsset vocabulary_;
+  sandbox::HelperPool& helpers_;
 };
 
 }  // namespace candor::constrain

@@ -18,7 +18,7 @@ class ToyTokenizer final : public text::Tokenizer {
     end_ = static_cast<TokenId>(pieces_.size()) - 1;
     ends_ = {end_};
   }
-  std::vector<TokenId> encode(std::string_view text, const text::EncodeOptions&) const override {
+  Expected<std::vector<TokenId>> encode(std::string_view text, const text::EncodeOptions&) const override {
     std::vector<TokenId> tokens;
     for (const char c : text) tokens.push_back(static_cast<TokenId>(c));
     return tokens;
@@ -50,7 +50,7 @@ class ToyTokenizer final : public text::Tokenizer {
 class GrammarConstraintTest : public ::testing::Test {
  protected:
   std::unique_ptr<Constraint> compile(GrammarKind kind, std::string_view source) {
-    auto compiler = GrammarCompiler::create(tokenizer_);
+    auto compiler = GrammarCompiler::create(tokenizer_, helpers_);
     EXPECT_TRUE(compiler.has_value());
     auto constraint = (*compiler)->compile(kind, source);
     EXPECT_TRUE(constraint.has_value()) << (constraint ? "" : constraint.error().message);
@@ -68,6 +68,7 @@ class GrammarConstraintTest : public ::testing::Test {
   TokenId token(std::string_view piece) const { return *tokenizer_.find(piece); }
 
   ToyTokenizer tokenizer_;
+  sandbox::HelperPool helpers_;
 };
 
 TEST_F(GrammarConstraintTest, a_choice_allows_every_split_of_its_texts_and_then_only_the_end) {
@@ -77,6 +78,13 @@ TEST_F(GrammarConstraintTest, a_choice_allows_every_split_of_its_texts_and_then_
   ASSERT_TRUE(constraint->accept(token("yes")).has_value());
   EXPECT_TRUE(constraint->may_end());
   EXPECT_EQ(allowed(*constraint), "<end> ");
+}
+
+// The toy vocabulary has no byte above 0x7F.
+TEST_F(GrammarConstraintTest, a_text_that_needs_a_byte_without_a_token_is_never_allowed) {
+  const auto constraint = compile(GrammarKind::kChoice, R"(["\u00e9", "yes"])");
+  ASSERT_NE(constraint, nullptr);
+  EXPECT_EQ(allowed(*constraint), "y yes ");
 }
 
 TEST_F(GrammarConstraintTest, a_token_that_is_not_allowed_is_refused_and_changes_nothing) {
@@ -104,7 +112,7 @@ TEST_F(GrammarConstraintTest, a_schema_holds_and_a_bad_one_is_refused) {
   EXPECT_TRUE(constraint->accept(token("true")).has_value());
   EXPECT_NE(compile(GrammarKind::kJsonObject, ""), nullptr);
 
-  auto compiler = GrammarCompiler::create(tokenizer_);
+  auto compiler = GrammarCompiler::create(tokenizer_, helpers_);
   ASSERT_TRUE(compiler.has_value());
   for (const char* schema : {"123", R"({"type": 5})", R"({"type": "stsring"})", "{"}) {
     const auto refused = (*compiler)->compile(GrammarKind::kJsonSchema, schema);
@@ -148,7 +156,7 @@ TEST_F(GrammarConstraintTest, hostile_schemas_and_patterns_are_refused_with_thei
       {GrammarKind::kJsonSchema, R"({"type": "number", "exclusiveMinimum": 1, "maximum": 1})", "/exclusiveMinimum"},
       {GrammarKind::kJsonSchema, R"({"minLength": 5, "maxLength": 1})", "/minLength"},
       {GrammarKind::kJsonSchema, R"({"type": "integer", "minimum": 1e308})", "/minimum"},
-      {GrammarKind::kJsonSchema, R"({"type": "integer", "maximum": 9223372036854775808})", "/maximum"},
+      {GrammarKind::kJsonSchema, R"({"type": "integer", "maximum": -1e308})", "/maximum"},
       {GrammarKind::kJsonSchema, R"({"type": "integer", "minimum": "5"})", "/minimum: must be a number"},
       {GrammarKind::kJsonSchema, R"({"multipleOf": 0})", "/multipleOf"},
       {GrammarKind::kJsonSchema, R"({"required": "a"})", "/required"},
@@ -161,7 +169,7 @@ TEST_F(GrammarConstraintTest, hostile_schemas_and_patterns_are_refused_with_thei
       {GrammarKind::kJsonSchema, R"({"x-guidance": {}})", "/x-guidance"},
       {GrammarKind::kChoice, "[]", "choice"},
   };
-  const auto compiler = GrammarCompiler::create(tokenizer_);
+  const auto compiler = GrammarCompiler::create(tokenizer_, helpers_);
   ASSERT_TRUE(compiler.has_value());
   for (const auto& [kind, source, named] : kCases) {
     const auto refused = (*compiler)->compile(kind, source);
@@ -187,6 +195,21 @@ TEST_F(GrammarConstraintTest, what_only_looks_hostile_compiles) {
   for (const auto& [kind, source] : kCases) EXPECT_NE(compile(kind, source), nullptr) << source;
 }
 
+TEST_F(GrammarConstraintTest, words_without_an_effect_are_obeyed_around_and_named) {
+  const char* schema = R"({"type": "boolean", "nullable": true, "x-order": 1, "maxlenght": 2})";
+  EXPECT_NE(compile(GrammarKind::kJsonSchema, schema), nullptr);
+  const auto words = GrammarCompiler::without_effect(GrammarKind::kJsonSchema, schema);
+  ASSERT_TRUE(words.has_value());
+  ASSERT_EQ(words->size(), 2u);
+  EXPECT_NE(words->front().find("/nullable"), std::string::npos) << words->front();
+  EXPECT_NE(words->back().find("did you mean maxLength?"), std::string::npos) << words->back();
+  const auto of_lark = GrammarCompiler::without_effect(GrammarKind::kLark, R"(start: %json {"self": {}, "type": "null"})");
+  ASSERT_TRUE(of_lark.has_value());
+  EXPECT_EQ(of_lark->size(), 1u);
+  EXPECT_TRUE(GrammarCompiler::without_effect(GrammarKind::kRegex, "a")->empty());
+  EXPECT_TRUE(GrammarCompiler::without_effect(GrammarKind::kJsonSchema, "{")->empty());
+}
+
 class Gbnf : public GrammarConstraintTest {
  protected:
   bool matches(std::string_view grammar, std::string_view text) {
@@ -198,7 +221,7 @@ class Gbnf : public GrammarConstraintTest {
     return constraint->may_end();
   }
   std::string refused(const std::string& grammar) {
-    auto compiler = GrammarCompiler::create(tokenizer_);
+    auto compiler = GrammarCompiler::create(tokenizer_, helpers_);
     EXPECT_TRUE(compiler.has_value());
     const auto constraint = (*compiler)->compile(GrammarKind::kGbnf, grammar);
     EXPECT_FALSE(constraint.has_value()) << grammar.substr(0, 60);

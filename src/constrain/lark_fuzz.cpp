@@ -1,0 +1,11 @@
+// Any bytes as a Lark grammar.
+#include <cstdint>
+#include <string_view>
+
+#include "fuzz/constraint_walk.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  candor::testing::constraint_walk().run(candor::constrain::GrammarKind::kLark,
+                                         {reinterpret_cast<const char*>(data), size});
+  return 0;
+}
