@@ -19,7 +19,7 @@ if(CMAKE_CROSSCOMPILING)
   add_compile_options(-Wno-maybe-uninitialized)  # gcc 12 for Arm sees it in the standard library's own strings
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options(-Wthread-safety -Wno-unused-command-line-argument)
+  add_compile_options(-Wthread-safety -Wno-unused-command-line-argument -Wno-shadow)  # gcc says what shadows
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
