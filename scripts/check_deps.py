@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every #include "module/..." follows scripts/deps.txt.
 
-A module (a folder of src/, or `apps`, or `include`) may include itself and what its line names; every name stands on an
+A module (a folder of src/ or apps/, or `include`) may include itself and what its line names; every name stands on an
 earlier line. Tests beside the code (X_test.cpp, test_support.h) may include any module that stands before theirs, and tests/support.
 """
 import re
@@ -38,9 +38,9 @@ def module_of(path, rules):
 
 def owner_of(file, rules):
     relative = file.relative_to(ROOT).as_posix()
-    if relative.startswith("src/"):
-        return module_of(relative[len("src/"):], rules)
-    return relative.split("/")[0]
+    if relative.startswith("include/"):
+        return "include"
+    return module_of(relative.removeprefix("src/"), rules)
 
 
 def included_module(target, rules):

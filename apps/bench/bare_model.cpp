@@ -1,0 +1,24 @@
+#include "apps/bench/bare_model.h"
+
+#include "apps/terminal/terminal.h"
+#include "backend/all/make_backend.h"
+#include "engine/loaded_model.h"
+#include "engine/memory_plan.h"
+
+namespace candor::apps {
+
+Expected<BareModel> load_bare_model(const EngineOptions& options) {
+  BareModel loaded;
+  CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
+  CANDOR_ASSIGN(loaded.backend, backend::make_backend(options.backend, {.n_threads = options.n_threads}));
+  CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend));
+  CANDOR_TRY(engine::check_fits(plan));
+  CANDOR_TRY(loaded.file->make_copies());
+  ProgressBar bar("loading");
+  const auto progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  loaded.file->drop_copies();
+  return loaded;
+}
+
+}  // namespace candor::apps

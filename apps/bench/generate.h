@@ -1,0 +1,52 @@
+#pragma once
+// Prefill and decode measured on the model alone, without requests: rows in, logits out, the likeliest token back in.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "apps/bench/bare_model.h"
+#include "kernels/kernels.h"
+
+namespace candor::apps {
+
+struct GenerateCase {
+  int32_t n_prompt = 512;  // tokens of each sequence
+  int32_t n_new = 32;      // tokens decoded in each sequence
+  int32_t n_batch = 1;     // sequences together
+  bool use_kv_cache = true;
+};
+
+struct GenerateTimes {
+  double prefill_s = 0;
+  double decode_s = 0;
+};
+
+class GenerateBench {
+ public:
+  // Loads the model and reserves for the largest of the cases.
+  // Of the options: model_path, quantize, fast_weights, backend, n_threads.
+  static Expected<std::unique_ptr<GenerateBench>> open(EngineOptions options, const std::vector<GenerateCase>& cases);
+
+  Expected<GenerateTimes> run(const GenerateCase& run_case);
+
+  const model::Model& model() const { return *loaded_.model; }
+  const backend::BackendInfo& backend_info() const { return loaded_.backend->info(); }
+
+ private:
+  struct Sequence {
+    int32_t index = 0;  // its blocks are [index * max_blocks_, (index + 1) * max_blocks_)
+    std::vector<TokenId> tokens;
+    int32_t n_past = 0;
+  };
+  void step(std::vector<Sequence*>& sequences, const std::vector<int32_t>& n_rows);
+  void prefill(std::vector<Sequence>& sequences);
+  void decode_step(std::vector<Sequence>& sequences, bool use_kv_cache);
+
+  const kernels::KernelTable* kernels_ = nullptr;
+  BareModel loaded_;
+  std::unique_ptr<backend::KvStore> kv_;
+  int32_t max_blocks_ = 0;  // of a sequence
+};
+
+}  // namespace candor::apps

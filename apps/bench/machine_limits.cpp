@@ -1,0 +1,129 @@
+#include "apps/bench/machine_limits.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "candor/version.h"
+#include "kernels/kernels.h"
+#include "platform/cpu_features.h"
+#include "platform/float_mode.h"
+
+namespace candor::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using kernels::MachineLimits;
+
+MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_threads) {
+  std::vector<MachineLimits> each(static_cast<size_t>(n_threads));
+  std::vector<std::thread> threads;
+  for (MachineLimits& limits : each) {
+    threads.emplace_back([&limits, &table] {
+      const platform::ScopedFloatMode mode;
+      limits = kernels::measure_limits(table);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  MachineLimits sum;
+  for (const MachineLimits& limits : each) {
+    sum.dram_read_bytes += limits.dram_read_bytes;
+    sum.l2_read_bytes += limits.l2_read_bytes;
+    sum.int8_ops += limits.int8_ops;
+    sum.f32_flops += limits.f32_flops;
+  }
+  return sum;
+}
+
+// Empty where no folder is known.
+fs::path cache_file() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && fs::path(cache).is_absolute())
+    return fs::path(cache) / "candor" / "limits.json";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || !fs::path(home).is_absolute()) return {};
+  return fs::path(home) / ".cache" / "candor" / "limits.json";
+}
+
+std::string key_of(const kernels::KernelTable& table, int32_t n_threads) {
+  return fmt::format("{}, {}, {} threads, {}", platform::detect_cpu_features().brand, table.description, n_threads,
+                     kVersion);
+}
+
+nlohmann::json read_cache(const fs::path& path) {
+  std::ifstream file(path);
+  auto json = nlohmann::json::parse(file, nullptr, false);
+  return json.is_object() ? json : nlohmann::json::object();
+}
+
+bool write_cache(const fs::path& path, const nlohmann::json& json) {
+  if (path.empty()) return false;
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const fs::path temporary = path.string() + "." + std::to_string(::getpid());
+  std::ofstream file(temporary);
+  file << json.dump(1) << '\n';
+  file.close();
+  if (file) fs::rename(temporary, path, error);
+  return file && !error;
+}
+
+std::optional<MachineLimits> recall(const nlohmann::json& json, const std::string& key) {
+  const auto entry = json.find(key);
+  if (entry == json.end() || !entry->is_array() || entry->size() != 4) return std::nullopt;
+  std::array<double, 4> values{};
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!(*entry)[i].is_number()) return std::nullopt;
+    values[i] = (*entry)[i].get<double>();
+    if (!(values[i] > 0)) return std::nullopt;
+  }
+  return MachineLimits{values[0], values[1], values[2], values[3]};
+}
+
+// The best of each figure: a busy moment does not lower a limit.
+void remember(const std::string& key, const MachineLimits& limits) {
+  const fs::path path = cache_file();
+  nlohmann::json json = read_cache(path);
+  const MachineLimits known = recall(json, key).value_or(limits);
+  json[key] = {std::max(known.dram_read_bytes, limits.dram_read_bytes),
+               std::max(known.l2_read_bytes, limits.l2_read_bytes), std::max(known.int8_ops, limits.int8_ops),
+               std::max(known.f32_flops, limits.f32_flops)};
+  static_cast<void>(write_cache(path, json));
+}
+
+}  // namespace
+
+Expected<MachineLimits> measure_limits(int32_t n_threads) {
+  CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
+  const MachineLimits limits = measure_together(*table, n_threads);
+  remember(key_of(*table, n_threads), limits);
+  return limits;
+}
+
+std::optional<MachineLimits> known_limits(int32_t n_threads) {
+  const auto table = kernels::select_table_from_environment();
+  if (!table) return std::nullopt;
+  const fs::path path = cache_file();
+  const nlohmann::json json = read_cache(path);
+  if (const auto known = recall(json, key_of(**table, n_threads))) return known;
+  if (!write_cache(path, json)) return std::nullopt;
+  const auto measured = measure_limits(n_threads);
+  return measured ? std::optional(*measured) : std::nullopt;
+}
+
+nlohmann::ordered_json limits_json(const MachineLimits& limits, int32_t n_threads) {
+  return {{"threads", n_threads},
+          {"dram_read_bytes_per_second", limits.dram_read_bytes},
+          {"l2_read_bytes_per_second", limits.l2_read_bytes},
+          {"int8_ops_per_second", limits.int8_ops},
+          {"f32_flops_per_second", limits.f32_flops}};
+}
+
+}  // namespace candor::apps

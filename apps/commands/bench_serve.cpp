@@ -1,0 +1,215 @@
+// candor bench serve: a load on a server, or on an engine in this process.
+
+#include "apps/bench/serve_report.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/bench/http_load.h"
+#include "apps/commands/bench_commands.h"
+#include "apps/options/arguments.h"
+#include "apps/options/generation_options.h"
+#include "apps/options/idle_options.h"
+#include "apps/options/model_choice.h"
+#include "apps/terminal/exit_codes.h"
+#include "apps/terminal/terminal.h"
+
+namespace candor::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct BenchServeOptions {
+  std::optional<std::string> model, trace, key;
+  std::vector<std::string> positionals;
+  std::optional<int64_t> n_requests, n_prompt, n_new, n_shared, max_in_flight, n_ctx, n_threads, max_running, seed,
+      n_burst;
+  std::optional<int64_t> disturb, prefix;
+  std::optional<double> rate, step_ms, ttft_goal, tpot_goal;
+  std::string backend = "cpu", kv_type = "default";
+  bool in_process = false, no_prefix_cache = false, fast_weights = false, json = false;
+};
+
+EngineOptions engine_options(const BenchServeOptions& o, const std::filesystem::path& model) {
+  EngineOptions options;
+  options.model_path = model;
+  options.backend = o.backend;
+  options.fast_weights = o.fast_weights;
+  options.n_ctx = o.n_ctx.value_or(0);
+  options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
+  options.max_running = static_cast<int32_t>(o.max_running.value_or(16));
+  options.max_rows = std::max(options.max_rows, options.max_running);
+  options.max_queued = 1 << 16;
+  options.step_ms = o.step_ms.value_or(0);
+  options.prefix_cache = !o.no_prefix_cache;
+  if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
+  if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
+  if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;
+  return options;
+}
+
+Json describe(const Engine& engine) {
+  const ModelInfo& info = engine.info();
+  Json costs = Json::array();
+  for (const StepCosts::Point& point : info.costs.points) costs.push_back({{"rows", point.n_rows}, {"ms", point.ms}});
+  return {{"model", info.paths.empty() ? std::string() : info.paths.front().filename().string()},
+          {"backend", info.backend_description},
+          {"kv_type", info.kv_type},
+          {"n_ctx", info.n_ctx},
+          {"kv_blocks", info.kv_blocks},
+          {"step_costs", costs},
+          {"look_back_ns", info.costs.look_back_ns},
+          {"attend_ns", info.costs.attend_ns},
+          {"out_row_ms", info.costs.out_row_ms}};
+}
+
+// n_ctx: 0 = unknown.
+LoadSpec load_spec(const BenchServeOptions& o, int32_t n_ctx) {
+  constexpr int32_t kNoLimit = 1 << 24;
+  LoadSpec spec{.n_requests = o.n_requests.value_or(64),
+                .n_prompt = static_cast<int32_t>(o.n_prompt.value_or(256)),
+                .n_new = static_cast<int32_t>(o.n_new.value_or(64)),
+                .n_burst = o.n_burst.value_or(1),
+                .requests_per_s = o.rate.value_or(0),
+                .n_ctx = n_ctx > 0 ? n_ctx : kNoLimit,
+                .seed = static_cast<uint64_t>(o.seed.value_or(1))};
+  if (o.trace) spec.trace = *o.trace;
+  return spec;
+}
+
+LoadRunOptions run_options(const BenchServeOptions& o) {
+  return {.max_in_flight = o.max_in_flight.value_or(0),
+          .n_shared = static_cast<int32_t>(o.n_shared.value_or(0)),
+          .seed = static_cast<uint64_t>(o.seed.value_or(1))};
+}
+
+Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load, std::string& text) {
+  for (const LoadRecord& record : run.records) {
+    if (record.error.empty()) continue;
+    say_warning(record.error);
+    break;
+  }
+  Json report = load_report(run, load, {o.ttft_goal.value_or(0), o.tpot_goal.value_or(0)});
+  if (!o.in_process) {  // what only an engine knows
+    for (const char* name : {"preemptions", "decode_only_tokens_per_second", "queue_ms"}) report.erase(name);
+  }
+  text = load_text(report);
+  return report;
+}
+
+Expected<Json> run_scenario(Engine& engine, const BenchServeOptions& o, std::string& text) {
+  if (o.disturb) {
+    CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
+    text = disturb_text(report);
+    return report;
+  }
+  if (o.prefix) {
+    CANDOR_ASSIGN(Json report, prefix_report(engine, static_cast<int32_t>(*o.prefix)));
+    text = prefix_text(report);
+    return report;
+  }
+  CANDOR_ASSIGN(const Load load, make_load(load_spec(o, engine.info().n_ctx)));
+  return report_of(o, run_load(engine, load, run_options(o)), load, text);
+}
+
+bool is_url(const std::string& text) {
+  return text.starts_with("http://") || text.starts_with("https://");
+}
+
+Expected<Json> ask_server(const BenchServeOptions& o, std::string& text) {
+  CANDOR_ASSIGN(const RemoteServer server,
+                find_server(o.positionals.front(), o.key.value_or(""), o.model.value_or("")));
+  CANDOR_ASSIGN(const Load load, make_load(load_spec(o, server.n_ctx)));
+  Json json = {{"url", server.url}, {"model", server.model}, {"n_ctx", server.n_ctx}};
+  json["results"] = report_of(o, run_http_load(server, load, run_options(o)), load, text);
+  return json;
+}
+
+int run_remote(const BenchServeOptions& o, const CLI::App& command) {
+  if (o.disturb || o.prefix)
+    return say_error("bench serve: --disturb and --prefix look into an engine: add --in-process"), kUserInput;
+  if (o.positionals.size() > 1)
+    return say_error(fmt::format("bench serve takes one server; what is \"{}\"?", o.positionals[1])), kUserInput;
+  note_idle(command,
+            {"--ctx", "--threads", "--max-running", "--step-ms", "--kv-type", "--backend", "--fast-weights",
+             "--no-prefix-cache"},
+            "it is of an engine here (--in-process), not of a server");
+  std::string text;
+  auto json = ask_server(o, text);
+  if (!json) return say_error(json.error().message), kUserInput;
+  write_out(o.json ? json->dump(2) + "\n" : text);
+  return kDone;
+}
+
+// What the load is made of, where something else decides it.
+void note_idle_load(const BenchServeOptions& o, const CLI::App& command) {
+  if (o.trace) note_idle(command, {"--prompt", "--new", "--burst"}, "--trace says it");
+  if (o.disturb || o.prefix) {
+    note_idle(command,
+              {"--trace", "--requests", "--rate", "--burst", "--in-flight", "--prompt", "--new", "--shared",
+               "--goal-ttft", "--goal-tpot", "--seed"},
+              "--disturb and --prefix make their own requests");
+  }
+  if (o.disturb) note_idle(command, {"--prefix"}, "--disturb is measured instead");
+  if (o.in_process) note_idle(command, {"--api-key"}, "an engine here (--in-process) asks for none");
+}
+
+int run(const BenchServeOptions& o, const CLI::App& command) {
+  note_idle_load(o, command);
+  if (!o.in_process && !o.positionals.empty() && is_url(o.positionals.front())) return run_remote(o, command);
+  if (!o.in_process)
+    return say_error("bench serve: which server? Give its URL, or add --in-process for an engine here"), kUserInput;
+  auto choice = choose_model(o.model, o.positionals);
+  if (!choice) return say_error(choice.error().message), kUserInput;
+  if (!choice->texts.empty())
+    return say_error(fmt::format("bench serve takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
+  auto engine = Engine::open(engine_options(o, choice->model));
+  if (!engine) return say_error(engine.error().message), kUserInput;
+  std::string text;
+  auto report = run_scenario(**engine, o, text);
+  if (!report) return say_error(report.error().message), kUserInput;
+  Json json = describe(**engine);
+  json["results"] = *report;
+  write_out(o.json ? json.dump(2) + "\n" : text);
+  return kDone;
+}
+
+}  // namespace
+
+void add_bench_serve(CLI::App& bench, Action& action) {
+  CLI::App* command = bench.add_subcommand("serve", "many requests at once: TTFT, ITL, TPOT, E2E, goodput");
+  const auto o = std::make_shared<BenchServeOptions>();
+  constexpr int64_t kMax = 1 << 20;
+  command->add_option("target", o->positionals, "[URL | MODEL]");
+  command->add_option("-m,--model", o->model, "the model's file; of a server, its name there")->type_name("MODEL");
+  command->add_option("--api-key", o->key, "that the server wants")->type_name("KEY");
+  command->add_flag("--in-process", o->in_process, "load an engine here, without a server");
+  command->add_option("--trace", o->trace, "lengths and times: TIMESTAMP,ContextTokens,GeneratedTokens")
+      ->type_name("CSV");
+  add_int(*command, "--requests", o->n_requests, 1, kMax, "how many (64)");
+  add_number(*command, "--rate", o->rate, 0, 1e6, "requests a second (all at once, or as the trace says)");
+  add_int(*command, "--burst", o->n_burst, 1, kMax, "requests that come at the same time (1)");
+  add_int(*command, "--in-flight", o->max_in_flight, 1, kMax, "wait for an answer before there are more");
+  add_int(*command, "--prompt", o->n_prompt, 1, kMax, "tokens of each prompt (256)");
+  add_int(*command, "--new", o->n_new, 1, kMax, "tokens of each answer (64)");
+  add_int(*command, "--shared", o->n_shared, 0, kMax, "first tokens that all prompts have in common (0)");
+  add_int(*command, "--disturb", o->disturb, 16, kMax, "instead: what reading so long a prompt costs 8 that decode");
+  add_int(*command, "--prefix", o->prefix, 33, kMax, "instead: so long a prompt twice, cold and cached");
+  add_number(*command, "--goal-ttft", o->ttft_goal, 0, 1e9, "ms that a request of the goodput keeps");
+  add_number(*command, "--goal-tpot", o->tpot_goal, 0, 1e9, "ms that a request of the goodput keeps");
+  add_int(*command, "-c,--ctx", o->n_ctx, 1, kMax * 1024, "tokens of context (the model's own)");
+  add_int(*command, "-t,--threads", o->n_threads, 1, 1024, "threads (see candor doctor)");
+  add_int(*command, "--max-running", o->max_running, 1, 4096, "requests computed at once (16)");
+  add_number(*command, "--step-ms", o->step_ms, 0, 1e6, "time of a step beside decoding (1.75 times decoding alone)");
+  add_choice(*command, "--kv-type", o->kv_type, {"default", "f32", "bf16", "q8_0"}, "of the K/V cache");
+  add_choice(*command, "--backend", o->backend, {"cpu", "reference"}, "what computes");
+  add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");
+  add_fast_weights(*command, o->fast_weights);
+  command->add_flag("--no-prefix-cache", o->no_prefix_cache, "share nothing");
+  command->add_flag("--json", o->json, "as JSON");
+  command->callback([o, command, &action] { action = [o, command] { return run(*o, *command); }; });
+}
+
+}  // namespace candor::apps

@@ -1,0 +1,117 @@
+// candor doctor: what this machine has, what will be used, what is wrong.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands/commands.h"
+#include "apps/options/arguments.h"
+#include "apps/options/model_choice.h"
+#include "apps/terminal/exit_codes.h"
+#include "apps/terminal/terminal.h"
+#include "backend/all/make_backend.h"
+#include "candor/version.h"
+#include "formats/model_file.h"
+#include "model/model.h"
+#include "platform/cpu_features.h"
+#include "platform/topology.h"
+
+namespace candor::apps {
+namespace {
+
+struct Finding {
+  std::string name;
+  std::string value;
+  std::string problem;  // empty: fine
+};
+
+std::string huge_page_mode() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
+  const size_t begin = line.find('['), end = line.find(']');
+  return begin == std::string::npos || end == std::string::npos ? "unknown" : line.substr(begin + 1, end - begin - 1);
+}
+
+Finding memory_finding(const platform::Topology& topology) {
+  std::string value = fmt::format("{} in all, {} available", format_bytes(topology.memory_bytes),
+                                  format_bytes(topology.memory_available_bytes));
+  if (topology.memory_limit)
+    value += fmt::format(", limited to {} by the cgroup", format_bytes(*topology.memory_limit));
+  const bool low = topology.memory_available_bytes != 0 && topology.memory_available_bytes < (uint64_t{1} << 30);
+  return {"memory", value, low ? "less than 1 GB is available: close something, or use a small model" : ""};
+}
+
+Finding backend_finding() {
+  auto backend = backend::make_backend("cpu", {});
+  if (!backend) return {"kernels", "", backend.error().message};
+  const char* forced = std::getenv("CANDOR_ISA");
+  return {"kernels",
+          (*backend)->info().description + (forced != nullptr ? fmt::format(" (CANDOR_ISA={})", forced) : ""), ""};
+}
+
+Finding model_finding() {
+  auto path = shipped_model();
+  if (!path) return {"shipped model", "", path.error().message};
+  auto file = formats::open_model_file(*path);
+  if (!file) return {"shipped model", path->string(), file.error().message};
+  auto spec = model::read_arch(**file);
+  if (!spec) return {"shipped model", path->string(), spec.error().message};
+  return {"shipped model",
+          fmt::format("{} ({}, {} layers of {})", path->string(), spec->family, spec->blocks.size(), spec->dim), ""};
+}
+
+std::vector<Finding> examine() {
+  const platform::CpuFeatures cpu = platform::detect_cpu_features();
+  const platform::Topology topology = platform::read_topology();
+  const platform::ThreadAdvice advice = platform::advise_threads(topology);
+  const std::string huge = huge_page_mode();
+  std::vector<Finding> findings;
+  findings.push_back({"candor", fmt::format("{} (numerics {})", kVersion, kNumericsVersion), ""});
+  findings.push_back({"processor", fmt::format("{} ({})", cpu.brand.empty() ? "unnamed" : cpu.brand, cpu.arch), ""});
+  findings.push_back({"instructions", platform::to_string(cpu),
+                      cpu.avx2 || cpu.arch != "x86-64" ? "" : "no AVX2: the portable kernels are slow"});
+  findings.push_back({"threads", advice.reason, ""});
+  findings.push_back({"NUMA nodes", fmt::format("{}", std::max<size_t>(1, topology.numa_nodes.size())), ""});
+  findings.push_back(memory_finding(topology));
+  findings.push_back({"huge pages", huge,
+                      huge == "never"
+                          ? "off: large models read slower (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)"
+                          : ""});
+  findings.push_back(backend_finding());
+  findings.push_back(model_finding());
+  return findings;
+}
+
+int run(bool json) {
+  const std::vector<Finding> findings = examine();
+  bool healthy = true;
+  nlohmann::ordered_json report;
+  std::string text;
+  const Style style(STDOUT_FILENO);
+  for (const Finding& finding : findings) {
+    healthy = healthy && finding.problem.empty();
+    report[finding.name] = {{"value", finding.value}, {"problem", finding.problem}};
+    text += fmt::format("{:<14} {}\n", finding.name, printable(finding.value));
+    if (!finding.problem.empty())
+      text += fmt::format("{:<14} {}\n", "", style.yellow("! " + printable(finding.problem)));
+  }
+  text += healthy ? style.green("nothing is wrong\n") : style.yellow("see the lines marked with !\n");
+  write_out(json ? report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : text);
+  return kDone;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("doctor", "what this machine has, what will be used, what is wrong");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "as JSON");
+  command->callback([json, &action] { action = [json] { return run(*json); }; });
+}
+
+}  // namespace candor::apps

@@ -1,0 +1,201 @@
+// candor eval: perplexity of a text, and how far a model file or backend is from another.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/bench/bare_model.h"
+#include "apps/commands/commands.h"
+#include "apps/options/arguments.h"
+#include "apps/options/generation_options.h"
+#include "apps/options/prompt_source.h"
+#include "apps/terminal/exit_codes.h"
+#include "apps/terminal/terminal.h"
+#include "formats/model_file.h"
+#include "model/model.h"
+#include "model/score.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::apps {
+namespace {
+
+struct EvalOptions {
+  std::optional<std::string> model, against;
+  PromptSource source;
+  std::optional<int64_t> n_window, n_threads;
+  std::string backend = "cpu", against_backend;
+  bool fast_weights = false, json = false;
+};
+
+struct Loaded : BareModel {
+  std::unique_ptr<model::Scorer> scorer;
+};
+
+// engine: the model, the backend and how its weights are read.
+Expected<Loaded> load(EngineOptions engine, const EvalOptions& options) {
+  engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
+  engine.max_running = 1;
+  CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
+  Loaded loaded{std::move(bare), nullptr};
+  const int32_t window =
+      std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(512)));
+  CANDOR_ASSIGN(loaded.scorer,
+                model::Scorer::make(*loaded.model, *loaded.backend,
+                                    {.max_tokens = window, .kv_type = loaded.backend->info().default_kv}));
+  return loaded;
+}
+
+// The text as windows that each begin with the beginning token, where the model has one.
+Expected<std::vector<std::vector<TokenId>>> windows_of(const formats::ModelFile& file, const std::string& text,
+                                                       size_t window) {
+  const auto made = text::Tokenizer::from_model_file(file);
+  CANDOR_TRY(file.check_intact());
+  CANDOR_ASSIGN(const text::Tokenizer* tokenizer, made.map([](const auto& one) { return one.get(); }));
+  CANDOR_ASSIGN(const std::vector<TokenId> tokens, tokenizer->encode(text, {.add_special = false}));
+  const text::SpecialTokens& special = tokenizer->special();
+  const bool adds_bos = special.add_bos && special.bos != kNoToken;
+  const size_t room = window - (adds_bos ? 1 : 0);
+  std::vector<std::vector<TokenId>> windows;
+  for (size_t at = 0; at < tokens.size(); at += room) {
+    std::vector<TokenId> one;
+    if (adds_bos) one.push_back(special.bos);
+    one.insert(one.end(), tokens.begin() + static_cast<ptrdiff_t>(at),
+               tokens.begin() + static_cast<ptrdiff_t>(std::min(at + room, tokens.size())));
+    if (one.size() >= 2) windows.push_back(std::move(one));
+  }
+  if (windows.empty()) return fail(ErrorKind::kInvalidInput, "the text is too short: two tokens at least");
+  return windows;
+}
+
+struct Divergence {
+  double kl_sum = 0;
+  int64_t n = 0, n_decided = 0, n_same = 0;
+};
+
+void compare(std::span<const float> truth, std::span<const float> other, Divergence& sum) {
+  constexpr float kGap = 0.1f;  // below it either choice is as good
+  sum.kl_sum += model::kl_divergence(truth, other);
+  ++sum.n;
+  std::vector<float> top(truth.begin(), truth.end());
+  std::ranges::nth_element(top, top.begin() + 1, std::greater<>());
+  if (top[0] - top[1] <= kGap) return;
+  ++sum.n_decided;
+  const auto best = [](std::span<const float> row) { return std::ranges::max_element(row) - row.begin(); };
+  if (best(truth) == best(other)) ++sum.n_same;
+}
+
+Expected<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<std::vector<TokenId>>& windows) {
+  Divergence sum;
+  if (truth.model->spec().vocab != other.model->spec().vocab)
+    return fail(ErrorKind::kInvalidInput, fmt::format("the vocabularies differ: {} and {} tokens",
+                                                      other.model->spec().vocab, truth.model->spec().vocab));
+  for (const std::vector<TokenId>& window : windows) {
+    std::vector<std::vector<float>> expected;
+    CANDOR_TRY(truth.scorer->visit_logits(
+        window, [&](size_t, std::span<const float> row) { expected.emplace_back(row.begin(), row.end()); }));
+    CANDOR_TRY(other.scorer->visit_logits(
+        window, [&](size_t i, std::span<const float> row) { compare(expected[i], row, sum); }));
+  }
+  return sum;
+}
+
+using Windows = std::vector<std::vector<TokenId>>;
+
+Expected<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
+  std::vector<double> logprobs;
+  for (const auto& tokens : windows) {
+    CANDOR_ASSIGN(const std::vector<double> one, model.scorer->logprobs(tokens));
+    logprobs.insert(logprobs.end(), one.begin(), one.end());
+  }
+  return logprobs;
+}
+
+// With the weights that the file means, for what fast ones cost.
+Expected<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path,
+                                  const Windows& windows) {
+  CANDOR_ASSIGN(Loaded exact, load({.model_path = path, .backend = options.backend}, options));
+  CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(exact, windows));
+  return model::perplexity(logprobs);
+}
+
+Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
+                                          const std::string& text) {
+  CANDOR_ASSIGN(Loaded model,
+                load({.model_path = path, .fast_weights = options.fast_weights, .backend = options.backend}, options));
+  const size_t window =
+      static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(512)));
+  CANDOR_ASSIGN(const auto windows, windows_of(*model.file, text, window));
+  CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(model, windows));
+  nlohmann::ordered_json json = {{"model", path.string()},
+                                 {"backend", options.backend},
+                                 {"tokens", logprobs.size()},
+                                 {"window", window},
+                                 {"perplexity", model::perplexity(logprobs)}};
+  if (options.fast_weights) {
+    CANDOR_ASSIGN(json["exact_perplexity"], exact_perplexity(options, path, windows));
+  }
+  if (!options.against && options.against_backend.empty()) return json;
+  const std::string against = options.against.value_or(path.string());
+  const std::string backend = options.against_backend.empty() ? "reference" : options.against_backend;
+  CANDOR_ASSIGN(Loaded truth, load({.model_path = against, .backend = backend}, options));
+  CANDOR_ASSIGN(const Divergence sum, divergence(truth, model, windows));
+  json["against"] = {{"model", against},
+                     {"backend", backend},
+                     {"mean_kl", sum.kl_sum / static_cast<double>(sum.n)},
+                     {"same_top_share",
+                      sum.n_decided == 0 ? 1.0 : static_cast<double>(sum.n_same) / static_cast<double>(sum.n_decided)},
+                     {"decided_positions", sum.n_decided}};
+  return json;
+}
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  std::string out =
+      fmt::format("perplexity     {:.4f} over {} tokens in windows of {}\n", json["perplexity"].get<double>(),
+                  json["tokens"].get<int64_t>(), json["window"].get<int64_t>());
+  if (json.contains("exact_perplexity")) {
+    const double exact = json["exact_perplexity"].get<double>();
+    out += fmt::format("exact weights  {:.4f}: fast ones cost {:+.3f} %\n", exact,
+                       100 * (json["perplexity"].get<double>() / exact - 1));
+  }
+  if (!json.contains("against")) return out;
+  const auto& against = json["against"];
+  return out + fmt::format(
+                   "against        {} on {}\nmean KL        {:.3g} nats\nsame top token {:.2f} % of {} positions where "
+                   "the gap exceeds 0.1\n",
+                   against["model"].get<std::string>(), against["backend"].get<std::string>(),
+                   against["mean_kl"].get<double>(), 100 * against["same_top_share"].get<double>(),
+                   against["decided_positions"].get<int64_t>());
+}
+
+int run(const EvalOptions& options) {
+  const auto asked = read_model_and_prompt(options.model, options.source);
+  if (!asked) return say_error(asked.error().message), kUserInput;
+  auto json = evaluate(options, asked->model, asked->text);
+  if (!json) return say_error(json.error().message), kUserInput;
+  write_out(options.json ? json->dump(2) + "\n" : text_of(*json));
+  return kDone;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("eval", "perplexity, and divergence from another file or the reference");
+  const auto options = std::make_shared<EvalOptions>();
+  command->add_option("text", options->source.positionals, "[MODEL] TEXT");
+  command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
+  command->add_option("-f,--file", options->source.file, "the text (- = standard input)")->type_name("FILE");
+  command->add_option("--against", options->against, "a model file to compare with (the same)")->type_name("FILE");
+  add_choice(*command, "--against-backend", options->against_backend, {"cpu", "reference"}, "what runs it (reference)");
+  add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what runs the model (cpu)");
+  add_int(*command, "--window", options->n_window, 2, int64_t{1} << 24, "tokens read together (512, or the context)");
+  add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
+  add_fast_weights(*command, options->fast_weights);
+  command->add_flag("--json", options->json, "as JSON");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace candor::apps

@@ -1,0 +1,119 @@
+// candor fit: will it fit? Weights, K/V and activations against the memory available, before a weight is read.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands/commands.h"
+#include "apps/options/arguments.h"
+#include "apps/options/generation_options.h"
+#include "apps/options/model_choice.h"
+#include "apps/terminal/exit_codes.h"
+#include "apps/terminal/terminal.h"
+#include "candor/engine.h"
+
+namespace candor::apps {
+namespace {
+
+struct FitOptions {
+  GenerationOptions generation;
+  std::vector<std::string> positionals;
+  std::optional<int64_t> n_sequences;
+  bool json = false;
+};
+
+constexpr int64_t kDefaultSequences = 1;
+
+// A context length that was asked for is planned for every sequence.
+EngineOptions plan_options(const FitOptions& options, const std::filesystem::path& model) {
+  EngineOptions engine = engine_options(options.generation, model);
+  engine.max_running = static_cast<int32_t>(options.n_sequences.value_or(kDefaultSequences));
+  engine.max_rows = std::max(engine.max_rows, engine.max_running);
+  return engine;
+}
+
+Result<MemoryPlan> plan_for_every_sequence(EngineOptions engine) {
+  auto plan = Engine::plan(engine);
+  if (!plan || engine.n_ctx == 0) return plan;
+  const int64_t blocks = (engine.n_ctx + plan->kv_block_tokens - 1) / plan->kv_block_tokens * engine.max_running;
+  engine.kv_bytes = static_cast<uint64_t>(blocks * plan->kv_block_tokens) * plan->kv_bytes_per_token;
+  return Engine::plan(engine);
+}
+
+nlohmann::ordered_json to_json(const MemoryPlan& plan) {
+  return {{"weight_bytes", plan.weight_bytes},
+          {"kv_bytes", plan.kv_bytes},
+          {"kv_bytes_per_token", plan.kv_bytes_per_token},
+          {"kv_tokens", int64_t{plan.kv_blocks} * plan.kv_block_tokens},
+          {"kv_type", plan.kv_type},
+          {"n_ctx", plan.n_ctx},
+          {"scratch_bytes", plan.scratch_bytes},
+          {"draft_bytes", plan.draft_bytes},
+          {"copy_bytes", plan.copy_bytes},
+          {"total_bytes", plan.total_bytes()},
+          {"available_bytes", plan.available_bytes},
+          {"cgroup_limit_bytes", plan.limit_bytes},
+          {"fits", plan.fits()}};
+}
+
+std::string to_text(const MemoryPlan& plan) {
+  const Style style(STDOUT_FILENO);
+  const std::string room =
+      plan.available_bytes == 0
+          ? "unknown"
+          : format_bytes(plan.available_bytes) +
+                (plan.limit_bytes != 0 ? fmt::format(" (cgroup limit {})", format_bytes(plan.limit_bytes)) : "");
+  const std::string verdict = plan.available_bytes == 0 ? "how much is available is not known here"
+                              : plan.fits()             ? style.green("it fits")
+                                                        : style.yellow(
+                                                              "it does not fit: a smaller model, a shorter -c, or --kv-type "
+                                                                          "q8_0 needs less");
+  const int64_t n_tokens = int64_t{plan.kv_blocks} * plan.kv_block_tokens;
+  return fmt::format("{:<14} {:>10}\n", "weights", format_bytes(plan.weight_bytes)) +
+         fmt::format("{:<14} {:>10}   {} tokens x {} ({}), contexts of at most {}\n", "K/V",
+                     format_bytes(plan.kv_bytes), format_count(n_tokens), format_bytes(plan.kv_bytes_per_token),
+                     plan.kv_type, format_count(plan.n_ctx)) +
+         fmt::format("{:<14} {:>10}\n", "activations", format_bytes(plan.scratch_bytes)) +
+         (plan.draft_bytes > 0 ? fmt::format("{:<14} {:>10}\n", "draft model", format_bytes(plan.draft_bytes)) : "") +
+         (plan.copy_bytes > 0 ? fmt::format("{:<14} {:>10}   while loading, before K/V and activations\n", "copies",
+                                            format_bytes(plan.copy_bytes))
+                              : "") +
+         fmt::format("{:<14} {:>10}\n{:<14} {:>10}\n{}\n", "in all", format_bytes(plan.total_bytes()), "available",
+                     room, verdict);
+}
+
+int run(const FitOptions& options) {
+  auto choice = choose_model(options.generation.model, options.positionals);
+  if (!choice) return say_error(choice.error().message), kUserInput;
+  if (!choice->texts.empty())
+    return say_error(fmt::format("fit takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
+  const auto plan = plan_for_every_sequence(plan_options(options, choice->model));
+  if (!plan) return say_error(plan.error().message), exit_code(plan.error());
+  write_out(options.json ? to_json(*plan).dump(2) + "\n" : to_text(*plan));
+  return plan->fits() ? kDone : kUserInput;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("fit", "will it fit: weights, K/V and activations against this machine");
+  const auto options = std::make_shared<FitOptions>();
+  constexpr int64_t kMaxContext = std::numeric_limits<int32_t>::max();
+  command->add_option("model", options->positionals, "[MODEL]");
+  command->add_option("-m,--model", options->generation.model, "the model's file")->type_name("FILE");
+  add_int(*command, "-c,--ctx-size", options->generation.n_ctx, 1, kMaxContext, "tokens of each context");
+  add_int(*command, "--sequences", options->n_sequences, 1, 4096, "sequences at once (1)");
+  add_choice(*command, "--kv-type", options->generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
+             "numbers in the K/V cache");
+  add_speculation_options(*command, options->generation);
+  command->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, ...")
+      ->type_name("TYPE");
+  add_fast_weights(*command, options->generation.fast_weights);
+  add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");
+  command->add_flag("--json", options->json, "as JSON");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace candor::apps

@@ -1,0 +1,71 @@
+#include "apps/explain/trace.h"
+
+#include <utility>
+
+#include "engine/engine_impl.h"
+
+namespace candor::apps {
+namespace {
+
+constexpr backend::OpKind kKinds[] = {backend::OpKind::kEmbed,  backend::OpKind::kNorm,   backend::OpKind::kLinear,
+                                      backend::OpKind::kRope,   backend::OpKind::kAttend, backend::OpKind::kGate,
+                                      backend::OpKind::kMoe,    backend::OpKind::kAdd,    backend::OpKind::kGather,
+                                      backend::OpKind::kCollect};
+
+void add(backend::OpTimes& sum, const backend::OpTimes& times) {
+  for (const backend::OpKind kind : kKinds) {
+    sum.of(kind).n_calls += times.of(kind).n_calls;
+    sum.of(kind).ns += times.of(kind).ns;
+    sum.of(kind).weight_bytes += times.of(kind).weight_bytes;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tracer>> Tracer::open(const EngineOptions& options) {
+  std::unique_ptr<Tracer> tracer(new Tracer);
+  const auto make = [&](const EngineOptions& o) -> Expected<std::unique_ptr<backend::Backend>> {
+    CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
+    auto timed = std::make_unique<backend::TimedBackend>(std::move(inner), tracer->clock_);
+    tracer->timed_ = timed.get();
+    return timed;
+  };
+  auto engine = engine::open_with_backend(options, make);
+  if (!engine) return engine.error();
+  tracer->engine_ = std::move(*engine);
+  const auto file = formats::open_model_file(options.model_path);
+  if (file) {
+    if (auto spec = model::read_arch(**file)) tracer->spec_ = std::move(*spec);
+  }
+  return tracer;
+}
+
+// Runs on the engine thread, between two steps.
+void Tracer::add_step(const StepReport& report, Trace& trace) {
+  Phase& phase = report.n_prefill_rows > 0 ? trace.prefill : trace.decode;
+  ++phase.n_steps;
+  phase.n_rows += report.n_rows;
+  phase.compute_ms += report.compute_ms;
+  phase.plan_ms += report.plan_ms;
+  phase.pick_ms += report.pick_ms;
+  add(phase.ops, timed_->times());
+  timed_->times().clear();
+}
+
+Result<Trace> Tracer::run(const Request& request) {
+  Trace trace;
+  trace.spec = spec_;
+  auto prompt = engine_->tokenize(request.prompt);
+  if (!prompt) return prompt.error();
+  trace.prompt = std::move(*prompt);
+  timed_->times().clear();
+  engine_->on_step([&](const StepReport& report) { add_step(report, trace); });
+  const auto keep = [&trace](const TokenEvent& event) { trace.events.push_back(event); };
+  auto completion = engine_->generate(request, keep);
+  engine_->on_step({});
+  if (!completion) return completion.error();
+  trace.summary = std::move(completion->summary);
+  return trace;
+}
+
+}  // namespace candor::apps

@@ -1,0 +1,233 @@
+#include "apps/options/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "apps/options/config_file.h"
+#include "base/utf8.h"
+
+namespace candor::apps {
+namespace {
+
+// Levenshtein distance.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0u : 1u)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& names) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& name : names) {
+    const size_t distance = edit_distance(word, name);
+    if (distance < best_distance) {
+      best = name;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+const CLI::App& chosen_command(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : *parsed.front();
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::string describe_extra(const CLI::App& app, const std::string& extra) {
+  const CLI::App& command = chosen_command(app);
+  const std::string where = &command == &app ? "candor" : "candor " + command.get_name();
+  if (extra.starts_with("-")) {
+    const std::string flag = extra.substr(0, extra.find('='));
+    const std::string guess = nearest_option(command, flag);
+    return fmt::format("{}: unknown option {}{}; '{} --help' lists them", where, flag,
+                       guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess), where);
+  }
+  if (&command != &app)
+    return fmt::format("{}: what is \"{}\"? '{} --help' shows what goes where", where, extra, where);
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(sub->get_name());
+  const std::string guess = nearest(extra, commands);
+  return fmt::format("unknown command \"{}\"{}; 'candor --help' lists them", extra,
+                     guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess));
+}
+
+// What few ask for: shown by --help-all.
+constexpr size_t kMostWords = 1000;
+constexpr const char* kRareGroup = "More options";
+constexpr const char* kRareOptions[] = {
+    "dynatemp-range",
+    "dynatemp-exponent",
+    "typical-p",
+    "xtc-probability",
+    "xtc-threshold",
+    "frequency-penalty",
+    "presence-penalty",
+    "dry-multiplier",
+    "dry-base",
+    "dry-allowed-length",
+    "dry-penalty-last-n",
+    "dry-sequence-breaker",
+    "repeat-last-n",
+    "min-tokens",
+    "no-repeat-ngram-size",
+    "logit-bias",
+    "bad-word",
+    "allowed-token-id",
+    "samplers",
+    "stop-token",
+    "stop-scope",
+    "ignore-eos",
+    "on-context-full",
+    "backend",
+    "kv-type",
+    "no-kv-cache",
+    "grammar-syntax",
+    "n-best",
+    "length-penalty",
+    "search-to-the-end",
+};
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(bool shows_all) : shows_all_(shows_all) { column_width(34); }
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group == kRareGroup && !shows_all_)
+      return fmt::format("\n  --help-all lists {} more options\n", options.size());
+    return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+  std::string make_positionals(const CLI::App*) const override { return ""; }
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    if (app->get_parent() == nullptr) return "Usage: candor COMMAND ... (candor COMMAND --help shows its options)\n";
+    std::string path = app->get_name(),
+                rest = app->get_subcommands([](const CLI::App*) { return true; }).empty() ? "" : " WHAT";
+    for (const CLI::App* up = app->get_parent(); up != nullptr; up = up->get_parent())
+      path = up->get_name() + " " + path;
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional()) rest += " " + option->get_description();
+    return fmt::format("Usage: {}{} [options]\n", path, rest);
+  }
+
+ private:
+  bool shows_all_;
+};
+
+[[noreturn]] void refuse(const std::string& names, const std::string& value, const std::string& expected) {
+  throw CLI::ValidationError(fmt::format("{}: \"{}\" is not {}", names, value, expected));
+}
+
+}  // namespace
+
+CLI::Option* add_int(CLI::App& app, const std::string& names, std::optional<int64_t>& target, int64_t min, int64_t max,
+                     const std::string& help) {
+  const auto parse = [names, min, max, &target](const std::string& text) {
+    int64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc() || end != text.data() + text.size() || value < min || value > max)
+      refuse(names, text, fmt::format("a whole number from {} to {}", min, max));
+    target = value;
+  };
+  return app.add_option_function<std::string>(names, parse, help)->type_name("N");
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<double>& target, double min, double max,
+                        const std::string& help) {
+  const auto parse = [names, min, max, &target](const std::string& text) {
+    double value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < min ||
+        value > max)
+      refuse(names, text, fmt::format("a number from {} to {}", min, max));
+    target = value;
+  };
+  return app.add_option_function<std::string>(names, parse, help)->type_name("X");
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
+                        const std::vector<std::string>& choices, const std::string& help) {
+  const auto parse = [names, choices, &target](const std::string& text) {
+    if (std::ranges::find(choices, text) == choices.end())
+      refuse(names, text, fmt::format("one of {}", fmt::join(choices, ", ")));
+    target = text;
+  };
+  return app.add_option_function<std::string>(names, parse, help)
+      ->type_name(fmt::format("{}", fmt::join(choices, "|")));
+}
+
+void group_rare_options(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    for (const char* name : kRareOptions) {
+      CLI::Option* option = command->get_option_no_throw(std::string("--") + name);
+      if (option != nullptr) option->group(kRareGroup);
+    }
+  }
+}
+
+std::string help_of(CLI::App& command, bool shows_all) {
+  const auto formatter = std::make_shared<HelpFormatter>(shows_all);
+  for (CLI::App* at = &command; at != nullptr;) {
+    at->formatter(formatter);
+    const auto chosen = at->get_subcommands();
+    at = chosen.empty() ? nullptr : chosen.front();
+  }
+  return command.help();
+}
+
+void bind_environment(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
+      std::string name = "CANDOR_" + option->get_lnames().front();
+      std::ranges::transform(name, name.begin(),
+                             [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+      option->envname(name);
+    }
+    bind_environment(*command);
+  }
+}
+
+std::string nearest_option(const CLI::App& command, const std::string& name) {
+  return nearest(name, option_names(command));
+}
+
+std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> extras = app.remaining(true);
+    if (!extras.empty()) return describe_extra(app, extras.front());
+  }
+  std::string text = clipped(error.what(), kMostWords);
+  std::ranges::replace_if(text, [](char c) { return c >= 0 && c < ' '; }, ' ');  // what was typed may hold lines
+  if (const CLI::App& command = chosen_command(app); &command != &app) {
+    const auto config = std::dynamic_pointer_cast<ConfigFile>(command.get_config_formatter());
+    text = fmt::format("{}: {}{}", command.get_name(), text, config ? config->place_of(text) : std::string());
+  }
+  return text;
+}
+
+}  // namespace candor::apps

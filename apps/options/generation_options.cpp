@@ -1,0 +1,128 @@
+#include "apps/options/generation_options.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "apps/options/arguments.h"
+#include "apps/terminal/exit_codes.h"
+#include "apps/terminal/terminal.h"
+
+namespace candor::apps {
+namespace {
+
+std::string preset_help() {
+  std::string text = "where the options below start:";
+  for (const SamplingPreset& p : kSamplingPresets) text += fmt::format(" {} ({}, {})", p.name, p.temperature, p.top_p);
+  return text;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const SamplingPreset& preset : kSamplingPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+}  // namespace
+
+void add_speculation_options(CLI::App& command, GenerationOptions& o) {
+  add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
+             "check guesses several at a time; same answer. ngram: what stood in the text before; auto: draft where "
+             "there is one, else off");
+  command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which guesses")->type_name("FILE");
+}
+
+void add_fast_weights(CLI::App& command, bool& fast_weights) {
+  command.add_flag("--fast-weights", fast_weights,
+                   "round Q4_K weights to bytes: prompts are read faster, decoding alone is not; other answers");
+}
+
+void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
+  if (o.draft) options.draft_path = *o.draft;
+  if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
+  if (o.speculate == "draft" || (o.speculate == "auto" && o.draft)) options.speculation = Speculation::kDraft;
+}
+
+void add_generation_options(CLI::App& command, GenerationOptions& o) {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  command.add_option("-m,--model", o.model, "the model's file")->type_name("FILE");
+  add_int(command, "-n,--predict", o.max_tokens, 1, kMax, "at most N tokens (until the end)");
+  add_int(command, "-c,--ctx-size", o.n_ctx, 1, kMax, "context in tokens (the model's own)");
+  add_int(command, "-t,--threads", o.n_threads, 1, 1024, "threads (see candor doctor)");
+  add_int(command, "-s,--seed", o.seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (a new one)");
+  add_choice(command, "--preset", o.preset, preset_names(), preset_help())->type_name("NAME");
+  add_sampling_options(command, o.sampling);
+  command.add_option("--stop", o.stop, "end before this text; may be repeated")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
+  command.add_option("--stop-token", o.stop_ids, "end at this token id; may be repeated")
+      ->type_name("ID")
+      ->expected(1)
+      ->take_all();
+  add_choice(command, "--stop-scope", o.stop_scope, {"both", "content", "reasoning"}, "where these stops count");
+  add_speculation_options(command, o);
+  command.add_flag("--ignore-eos", o.ignore_eos, "go on after the model's end token");
+  add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
+             "crop drops the oldest tokens and goes on");
+  command.add_option("--system", o.system, "what the model is told first")->type_name("TEXT");
+  command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, ...")
+      ->type_name("TYPE");
+  add_fast_weights(command, o.fast_weights);
+  add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "reference: slow f32, the truth");
+  add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
+  command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
+}
+
+EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::path& model) {
+  EngineOptions options;
+  options.model_path = model;
+  options.quantize = o.quantize;
+  options.fast_weights = o.fast_weights;
+  options.backend = o.backend;
+  options.n_ctx = o.n_ctx.value_or(0);
+  options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
+  options.use_kv_cache = !o.no_kv_cache;
+  options.max_running = 1;
+  apply_speculation(o, options);
+  if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
+  if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
+  if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;
+  return options;
+}
+
+SamplingParams sampling_params(const GenerationOptions& o) {
+  SamplingParams params;
+  static_cast<void>(apply_preset(o.preset, params));
+  apply_sampling_options(o.sampling, params);
+  if (o.seed) params.seed = static_cast<uint64_t>(*o.seed);
+  params.max_tokens = o.max_tokens;
+  params.stop = o.stop;
+  for (const int64_t id : o.stop_ids) {
+    const bool fits = id >= std::numeric_limits<int32_t>::min() && id <= std::numeric_limits<int32_t>::max();
+    params.stop_ids.push_back(fits ? static_cast<TokenId>(id) : -1);
+  }
+  if (o.stop_scope == "content") params.stop_scope = StopScope::kContent;
+  if (o.stop_scope == "reasoning") params.stop_scope = StopScope::kReasoning;
+  params.ignore_eos = o.ignore_eos;
+  return params;
+}
+
+OnContextFull context_full_action(const GenerationOptions& o) {
+  return o.on_context_full == "crop" ? OnContextFull::kCrop : OnContextFull::kStop;
+}
+
+std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code) {
+  ProgressBar bar("loading");
+  auto engine = Engine::open(options, [&bar](uint64_t done, uint64_t total) { bar.update(done, total); });
+  bar.finish();
+  if (!engine) {
+    say_error(engine.error().message);
+    code = exit_code(engine.error());
+    return nullptr;
+  }
+  code = kDone;
+  return std::move(*engine);
+}
+
+}  // namespace candor::apps

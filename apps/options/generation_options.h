@@ -1,0 +1,53 @@
+#pragma once
+// The options that `run` and `chat` share: which model, how the engine runs it, how each token is chosen.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/options/sampling_options.h"
+#include "base/error.h"
+#include "candor/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace candor::apps {
+
+struct GenerationOptions {
+  std::optional<std::string> model;
+  std::optional<int64_t> n_ctx, n_threads, max_tokens, seed;
+  SamplingOptions sampling;
+  std::string preset = "chat";
+  std::string quantize;
+  bool fast_weights = false;
+  std::string backend = "cpu";
+  std::string kv_type = "auto";
+  std::string on_context_full = "stop";
+  std::vector<std::string> stop;
+  std::vector<int64_t> stop_ids;
+  std::string stop_scope = "both";
+  std::optional<std::string> system;
+  std::string speculate = "auto";
+  std::optional<std::string> draft;
+  bool ignore_eos = false;
+  bool no_kv_cache = false;
+};
+
+void add_generation_options(CLI::App& command, GenerationOptions& options);
+// Parts of the above.
+void add_speculation_options(CLI::App& command, GenerationOptions& options);
+void add_fast_weights(CLI::App& command, bool& fast_weights);
+
+void apply_speculation(const GenerationOptions& options, EngineOptions& engine);
+EngineOptions engine_options(const GenerationOptions& options, const std::filesystem::path& model);
+SamplingParams sampling_params(const GenerationOptions& options);
+OnContextFull context_full_action(const GenerationOptions& options);
+
+// Opens the engine with a progress bar on stderr; says the error and returns nullptr where that fails, with the exit
+// code in `code`.
+std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code);
+
+}  // namespace candor::apps

@@ -1,0 +1,55 @@
+#include "apps/options/idle_options.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "apps/terminal/terminal.h"
+#include "sample/chain.h"
+
+namespace candor::apps {
+namespace {
+
+bool is_given(const CLI::App& command, const char* name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
+
+}  // namespace
+
+void note_idle(const CLI::App& command, std::initializer_list<const char*> names, std::string_view reason) {
+  for (const char* name : names) {
+    if (is_given(command, name)) say_warning(fmt::format("{} has no effect: {}", name, reason));
+  }
+}
+
+void note_idle_generation(const CLI::App& command, const Request& request) {
+  const SamplingParams& sampling = request.sampling;
+  const bool is_greedy = sampling.temperature < sample::kGreedyBelow;
+  const std::initializer_list<const char*> of_draws = {
+      "--top-k",         "--top-p",          "--min-p",           "--typical-p", "--xtc-probability",
+      "--xtc-threshold", "--dynatemp-range", "--dynatemp-exponent", "--seed"};
+  if (request.beams) {
+    constexpr std::string_view kReason = "--beams searches for the likeliest text, nothing is drawn";
+    note_idle(command, of_draws, kReason);
+    note_idle(command, {"--temperature", "--preset"}, kReason);
+    note_idle(command, {"--speculate", "--draft"}, "with --beams nothing is guessed");
+  } else if (is_greedy) {
+    note_idle(command, of_draws, "at temperature 0 the most likely token is taken, nothing is drawn");
+  } else {
+    if (sampling.dynatemp_range == 0) note_idle(command, {"--dynatemp-exponent"}, "--dynatemp-range is 0");
+    if (sampling.xtc_probability == 0) note_idle(command, {"--xtc-threshold"}, "--xtc-probability is 0");
+  }
+  const bool has_penalty =
+      sampling.repetition_penalty != 1 || sampling.frequency_penalty != 0 || sampling.presence_penalty != 0;
+  if (!has_penalty) note_idle(command, {"--repeat-last-n"}, "no penalty is given");
+  if (sampling.dry_multiplier == 0) {
+    note_idle(command, {"--dry-base", "--dry-allowed-length", "--dry-penalty-last-n", "--dry-sequence-breaker"},
+              "--dry-multiplier is 0");
+  }
+  if (sampling.stop.empty() && sampling.stop_ids.empty()) {
+    note_idle(command, {"--stop-scope"}, "neither --stop nor --stop-token is given");
+  }
+  if (!is_given(command, "--grammar")) note_idle(command, {"--grammar-syntax"}, "no --grammar is given");
+}
+
+}  // namespace candor::apps
