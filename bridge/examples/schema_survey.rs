@@ -11,8 +11,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use candor_bridge::constraint::tok_env::{self, TokEnvironment};
 use candor_bridge::constraint::{compile, Constraint, Kind};
-use candor_bridge::tok_env::{self, TokEnvironment};
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::{Matcher, ParserFactory};

@@ -40,6 +40,10 @@ impl Error {
         Self::new(Status::Limit, message)
     }
 
+    pub fn too_deep(what: &str, limit: usize, at: usize) -> Self {
+        Self::limit(format!("{what} is nested deeper than {limit} (at byte {at})"))
+    }
+
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(Status::Unsupported, message)
     }

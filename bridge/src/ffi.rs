@@ -4,10 +4,10 @@
 use std::ffi::c_char;
 use std::ptr;
 
+use crate::constraint::tok_env::{self, TokEnvironment};
 use crate::constraint::{self, Constraint, Kind};
 use crate::error::{Error, Result, Status};
 use crate::guard::catch;
-use crate::tok_env::{self, TokEnvironment};
 
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -7,12 +7,12 @@ use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 
 use crate::confine;
+use crate::constraint::tok_env::{self, TokEnvironment};
 use crate::constraint::{self, Kind};
 use crate::error::{Error, Result, Status};
 use crate::guard::{catch, STACK_BYTES};
 use crate::memory;
 use crate::template::Template;
-use crate::tok_env::{self, TokEnvironment};
 
 const N_SLOTS: usize = 8;
 const JOB_BYTES: usize = 256 << 20;

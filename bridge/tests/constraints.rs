@@ -1,7 +1,7 @@
 //! Constraints, over a toy vocabulary of single bytes, a few words, and two special tokens.
 
+use candor_bridge::constraint::tok_env::{self, TokEnvironment};
 use candor_bridge::constraint::{compile, Constraint, Kind};
-use candor_bridge::tok_env::{self, TokEnvironment};
 use candor_bridge::{Error, Status};
 use std::time::{Duration, Instant};
 

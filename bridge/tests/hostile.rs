@@ -168,7 +168,7 @@ fn a_conjunction_of_many_parts_is_checked_in_little_time() {
     let schema: serde_json::Value =
         serde_json::from_str(&format!(r#"{{"properties": {{{}}}, "$defs": {defs}}}"#, parts.join(","))).unwrap();
     let begin = thread_time();
-    let _ = candor_bridge::schema_check::check(&schema);
+    let _ = candor_bridge::schema::check::check(&schema);
     println!("checked in {:?}", thread_time() - begin);
     assert!(thread_time() - begin < std::time::Duration::from_millis(500));
 }

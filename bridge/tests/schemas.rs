@@ -1,8 +1,8 @@
 //! Schemas whose keywords are written anew before they are compiled, and names that no object has twice.
 
+use candor_bridge::constraint::tok_env::{self, TokEnvironment};
 use candor_bridge::constraint::{compile, Constraint, Kind};
-use candor_bridge::rewrite;
-use candor_bridge::tok_env::{self, TokEnvironment};
+use candor_bridge::schema::rewrite;
 use candor_bridge::Status;
 
 const END: u32 = 256;

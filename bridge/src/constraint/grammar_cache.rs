@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use llguidance::TokenParser;
 
-use crate::constraint::Kind;
-use crate::state_masks::StateMasks;
+use crate::constraint::kind::Kind;
+use crate::constraint::state_masks::StateMasks;
 
 const MAX_GRAMMARS: usize = 64;
 const MAX_BYTES: usize = 64 << 20;

@@ -8,9 +8,9 @@ use super::arguments::Args;
 use super::budget::{fault, now, Done, Fault, Kind};
 use super::dict::Dict;
 use super::eval::Interp;
+use super::strftime;
 use super::text::Str;
 use super::value::{Function, Range, Value};
-use crate::strftime;
 
 const NAMES: [&str; 7] = ["range", "dict", "namespace", "cycler", "joiner", "raise_exception", "strftime_now"];
 /// jinja2's sandbox has the same limit.

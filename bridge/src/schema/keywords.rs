@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::error::{clip, Error, Result};
-use crate::formats;
-use crate::schema_check::{child, holds, Holds};
+use crate::schema::formats;
+use crate::schema::words::{child, holds, Holds};
 
 /// Enforced, or judged where they are compiled.
 const ASSERTIONS: [&str; 52] = [

@@ -3,29 +3,13 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::complement::{equal, not_one_of};
-use crate::error::{Error, Result};
-use crate::names::absent;
-use crate::rewrite::{all, any, cannot, count, is_true, list, named, Rewriter};
-use crate::schema_check::child;
-
-pub const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
-/// Positions of an array that are told apart.
-pub const MAX_POSITIONS: u64 = 8;
-
-/// The types that are not in `names`. "No integer" is no number at all here.
-pub fn other_types(names: &[&str]) -> Vec<&'static str> {
-    let is_listed = |t: &str| names.contains(&t) || (t == "number" && names.contains(&"integer"));
-    TYPES.into_iter().filter(|t| !is_listed(t)).collect()
-}
-
-pub fn of_types(types: &[&str]) -> Value {
-    match types {
-        [] => Value::Bool(false),
-        [one] => json!({"type": one}),
-        _ => json!({"type": types}),
-    }
-}
+use crate::error::Result;
+use crate::schema::complement::not_one_of;
+use crate::schema::rewriter::Rewriter;
+use crate::schema::words::{
+    absent, all, any, cannot, child, count, equal, is_true, list, named, of_types, other_types, with_item, with_property,
+    MAX_POSITIONS,
+};
 
 fn types_of(schema: &Value) -> Vec<&str> {
     let types = schema.get("type");
@@ -56,17 +40,6 @@ pub fn are_apart(a: &Value, b: &Value) -> bool {
         (Some(one), Some(other)) => are_apart(&one, &other),
         _ => false,
     })
-}
-
-/// An array whose item at `position` is one of `item`.
-fn with_item(position: usize, item: Value) -> Value {
-    let mut items = vec![Value::Bool(true); position];
-    items.push(item);
-    json!({"type": "array", "minItems": position + 1, "prefixItems": items})
-}
-
-fn with_property(name: &str, value: Value) -> Value {
-    json!({"type": "object", "required": [name], "properties": {name: value}})
 }
 
 /// The bound on the other side: what a count or a number below a least or above a greatest one is.
@@ -237,30 +210,4 @@ impl Rewriter<'_> {
             }
         }
     }
-}
-
-/// For values without an order or an alphabet: an array or object that differs from `value`.
-pub fn differing(value: &Value, at: &str) -> Result<Value> {
-    let mut options = Vec::new();
-    match value {
-        Value::Array(items) => {
-            if !items.is_empty() {
-                options.push(json!({"type": "array", "maxItems": items.len() - 1}));
-            }
-            options.push(json!({"type": "array", "minItems": items.len() + 1}));
-            for (i, item) in items.iter().enumerate() {
-                options.push(with_item(i, not_one_of(std::slice::from_ref(item), at)?));
-            }
-        }
-        Value::Object(map) => {
-            let names: Vec<&String> = map.keys().collect();
-            options.push(json!({"type": "object", "required": names, "minProperties": names.len() + 1}));
-            for (name, item) in map {
-                options.push(all(vec![json!({"type": "object"}), absent(name)]));
-                options.push(with_property(name, not_one_of(std::slice::from_ref(item), at)?));
-            }
-        }
-        _ => return Err(Error::internal("a value with an order of its own")),
-    }
-    Ok(any(options))
 }

@@ -23,6 +23,7 @@ mod parser;
 mod print;
 mod sequences;
 mod statements;
+mod strftime;
 mod text;
 mod value;
 

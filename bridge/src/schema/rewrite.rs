@@ -5,15 +5,12 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::error::{clip, Error, Result, Status};
-use crate::negation::are_apart;
-use crate::references::References;
-use crate::schema_check::{child, parts};
-use crate::{arrays, formats, names};
+use crate::error::{Result, Status};
+use crate::schema::negation::are_apart;
+use crate::schema::rewriter::Rewriter;
+use crate::schema::words::{all, any, cannot, child, count, list, named, parts};
+use crate::schema::{arrays, formats, names};
 
-/// Schemas visited, those that are written several times counted so.
-const MAX_PARTS: usize = 20_000;
-const MAX_DEPTH: usize = 128;
 /// `oneOf` needs the square of this many copies.
 const MAX_EXCLUSIVE: usize = 12;
 const COUNTS: [&str; 6] = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
@@ -46,67 +43,6 @@ const DRAFTS: [&str; 5] = [
     "http://json-schema.org/draft-04/schema",
 ];
 
-pub(crate) struct Rewriter<'a> {
-    root: &'a Value,
-    references: References,
-    /// Pointers of what is referred to; the place in it is the name in the result's `$defs`.
-    targets: Vec<String>,
-    n_parts: usize,
-    depth: usize,
-}
-
-pub(crate) fn refused(at: &str, why: impl std::fmt::Display) -> Error {
-    Error::unsupported(format!("schema at {at}: {why}"))
-}
-
-/// The keyword at `at` stands where the schema cannot be written without it.
-pub(crate) fn cannot(at: &str) -> Error {
-    refused(at, "this keyword can't be enforced here, and is not ignored")
-}
-
-pub(crate) fn all(parts: Vec<Value>) -> Value {
-    let mut kept: Vec<Value> = parts.into_iter().filter(|p| !is_true(p)).collect();
-    match kept.len() {
-        _ if kept.contains(&Value::Bool(false)) => Value::Bool(false),
-        0 => Value::Bool(true),
-        1 => kept.remove(0),
-        _ => json!({"allOf": kept}),
-    }
-}
-
-pub(crate) fn any(options: Vec<Value>) -> Value {
-    let mut kept: Vec<Value> = options.into_iter().filter(|o| *o != Value::Bool(false)).collect();
-    match kept.len() {
-        _ if kept.iter().any(is_true) => Value::Bool(true),
-        0 => Value::Bool(false),
-        1 => kept.remove(0),
-        _ => json!({"anyOf": kept}),
-    }
-}
-
-pub(crate) fn is_true(schema: &Value) -> bool {
-    *schema == Value::Bool(true) || schema.as_object().is_some_and(Map::is_empty)
-}
-
-pub(crate) fn list<'v>(value: &'v Value, at: &str) -> Result<&'v Vec<Value>> {
-    value.as_array().ok_or_else(|| Error::invalid(format!("schema at {at}: must be an array, is {}", shown(value))))
-}
-
-pub(crate) fn named<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>> {
-    value.as_object().ok_or_else(|| Error::invalid(format!("schema at {at}: must be an object, is {}", shown(value))))
-}
-
-/// A count; 2.0 is one too.
-pub(crate) fn count(value: &Value, at: &str) -> Result<u64> {
-    let whole = value.as_f64().filter(|x| *x >= 0.0 && x.fract() == 0.0 && *x <= f64::from(u32::MAX)).map(|x| x as u64);
-    let number = value.as_u64().or(whole);
-    number.ok_or_else(|| Error::invalid(format!("schema at {at}: must be a non-negative integer, is {}", shown(value))))
-}
-
-fn shown(value: &Value) -> String {
-    clip(&value.to_string(), 60)
-}
-
 /// Whether the schema uses what is put differently here. REQUIRES: as for `plain`.
 pub fn may_help(root: &Value) -> bool {
     let Some(map) = root.as_object() else { return false };
@@ -115,10 +51,9 @@ pub fn may_help(root: &Value) -> bool {
         || parts(map, "").into_iter().any(|(part, _)| may_help(part))
 }
 
-/// The schema at `root`, written anew. REQUIRES: `schema_check::check` passed it.
+/// The schema at `root`, written anew. REQUIRES: `check::check` passed it.
 pub fn plain(root: &Value) -> Result<Value> {
-    let references = References::of(root)?;
-    let mut rewriter = Rewriter { root, references, targets: Vec::new(), n_parts: 0, depth: 0 };
+    let mut rewriter = Rewriter::of(root)?;
     let mut result = rewriter.schema(root, "")?;
     let mut definitions = Map::new();
     while definitions.len() < rewriter.targets.len() {
@@ -133,51 +68,7 @@ pub fn plain(root: &Value) -> Result<Value> {
     Ok(result)
 }
 
-impl<'a> Rewriter<'a> {
-    pub fn enter(&mut self, at: &str) -> Result<()> {
-        self.n_parts += 1;
-        self.depth += 1;
-        if self.n_parts > MAX_PARTS {
-            return Err(Error::limit(format!("schema at {at}: more than {MAX_PARTS} parts when its branches are written out")));
-        }
-        if self.depth > MAX_DEPTH {
-            return Err(refused(at, "refers to itself where it cannot be written out"));
-        }
-        Ok(())
-    }
-
-    pub fn leave(&mut self) {
-        self.depth -= 1;
-    }
-
-    fn target(&self, pointer: &str) -> Result<&'a Value> {
-        self.root.pointer(pointer).ok_or_else(|| Error::invalid(format!("schema: there is no {pointer}, which a $ref names")))
-    }
-
-    /// The pointer and the schema that the `$ref` or `$dynamicRef` at `at` leads to, from the schema at `schema`.
-    pub fn referred(&self, key: &str, text: &Value, schema: &str) -> Result<(String, &'a Value)> {
-        let at = child(schema, key);
-        let text = text.as_str().ok_or_else(|| Error::invalid(format!("schema at {at}: must be a string")))?;
-        let target = self.references.resolve(text, schema, &at)?;
-        if key == "$dynamicRef" && self.references.is_dynamic(self.root, &target) {
-            return Err(refused(&at, "several schemas have this $dynamicAnchor, and which is meant cannot be told here"));
-        }
-        let found = self.target(&target.pointer)?;
-        Ok((target.pointer, found))
-    }
-
-    fn reference(&mut self, key: &str, text: &Value, schema: &str) -> Result<Value> {
-        let (pointer, _) = self.referred(key, text, schema)?;
-        if pointer.is_empty() {
-            return Ok(json!({"$ref": "#"}));
-        }
-        let place = self.targets.iter().position(|known| *known == pointer).unwrap_or_else(|| {
-            self.targets.push(pointer);
-            self.targets.len() - 1
-        });
-        Ok(json!({"$ref": format!("#/$defs/{place}")}))
-    }
-
+impl Rewriter<'_> {
     pub fn schema(&mut self, source: &Value, at: &str) -> Result<Value> {
         let Some(map) = source.as_object() else { return Ok(source.clone()) };
         self.enter(at)?;

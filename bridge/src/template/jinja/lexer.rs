@@ -1,7 +1,7 @@
 //! Jinja's tokens, with `trim_blocks` and `lstrip_blocks` on and `keep_trailing_newline` off.
 
 use super::budget::{Done, Fault, Kind};
-use crate::jinja::chars::is_space;
+use super::chars::is_space;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token {

@@ -1,9 +1,11 @@
 //! Chat templates, rendered as the `transformers` library renders them (`jinja/`), behind limits on their size.
 
+mod jinja;
+
 use serde_json::Value;
 
+use self::jinja::{Context, Fault, Kind, Program};
 use crate::error::{clip, Error, Result, Status};
-use crate::jinja::{self, Context, Fault, Kind, Program};
 
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 pub const MAX_CONTEXT_BYTES: usize = 64 << 20;

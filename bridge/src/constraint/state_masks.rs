@@ -15,8 +15,8 @@ use llguidance::derivre::StateID;
 use llguidance::earley::{BiasComputer, ParserRecognizer, SlicedBiasComputer};
 use llguidance::toktrie::{Recognizer, SimpleVob, TokTrie};
 
-use crate::lexer_steps::{Answers, Step, Steps};
-use crate::token_trees::{is_plain_byte, TokenTrees};
+use crate::constraint::lexer_steps::{Answers, Step, Steps};
+use crate::constraint::token_trees::{is_plain_byte, TokenTrees};
 
 /// At 128 000 tokens a mask has 16 KB, and what leaves a string about as much.
 const MAX_MASKS: usize = 128;

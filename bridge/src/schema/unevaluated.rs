@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{json, Map, Value};
 
 use crate::error::{Error, Result};
-use crate::names::absent;
-use crate::rewrite::{all, any, cannot, list, named, Rewriter};
-use crate::schema_check::child;
+use crate::schema::rewriter::Rewriter;
+use crate::schema::words::{absent, all, any, cannot, child, list, named};
 
 const MAX_BRANCHES: usize = 200;
 

@@ -2,11 +2,9 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::complement::equal;
 use crate::error::Result;
-use crate::negation::{of_types, other_types, MAX_POSITIONS};
-use crate::rewrite::{all, any, cannot, count, is_true, refused, Rewriter};
-use crate::schema_check::child;
+use crate::schema::rewriter::Rewriter;
+use crate::schema::words::{all, any, cannot, child, count, equal, is_true, of_types, other_types, refused, MAX_POSITIONS};
 
 /// Arrays that are written out one by one for `uniqueItems`.
 const MAX_ARRAYS: usize = 400;

@@ -3,8 +3,8 @@
 
 use serde_json::{json, Map, Number, Value};
 
-use crate::formats;
-use crate::schema_check::{holds, Holds};
+use crate::schema::formats;
+use crate::schema::words::{holds, Holds};
 
 /// Whole numbers up to it are exact in the compiler's arithmetic.
 const EXACT: f64 = 9007199254740992.0;
@@ -14,7 +14,7 @@ const REACH: f64 = 9223372036854774784.0;
 const OPEN_REACH: f64 = 1e18;
 const MOST_DECIMALS: usize = 9;
 
-/// REQUIRES: `schema_check::check` passed it.
+/// REQUIRES: `check::check` passed it.
 pub fn fitted(schema: &Value) -> Value {
     let mut result = schema.clone();
     fit(&mut result);

@@ -3,15 +3,11 @@
 use serde_json::{json, Map, Value};
 
 use crate::error::Result;
-use crate::rewrite::{all, any, cannot, count, is_true, list, named, Rewriter};
-use crate::schema_check::child;
+use crate::schema::rewriter::Rewriter;
+use crate::schema::words::{absent, all, any, cannot, child, count, is_true, list, named};
 
 const ANNOTATIONS: [&str; 8] =
     ["title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"];
-
-pub fn absent(name: &str) -> Value {
-    json!({"properties": {name: false}})
-}
 
 pub fn dependent_required(value: &Value, at: &str) -> Result<Value> {
     let mut parts = Vec::new();

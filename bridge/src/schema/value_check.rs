@@ -2,12 +2,12 @@
 //! that leave nothing, keys written twice. The compiler below would say most of it without the place, and nothing of
 //! the keys.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::error::{clip, Error, Result};
+use crate::error::{Error, Result};
+use crate::schema::words::shown;
 
 const NUMBERS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 
@@ -16,10 +16,6 @@ const MOST_REACHED: f64 = 9223372036854775808.0;
 
 fn wrong(pointer: &str, key: &str, message: impl fmt::Display) -> Error {
     Error::invalid(format!("schema at {pointer}/{key}: {message}"))
-}
-
-fn shown(value: &Value) -> String {
-    clip(&value.to_string(), 60)
 }
 
 fn check_number(map: &Map<String, Value>, pointer: &str, key: &str) -> Result<()> {
@@ -81,54 +77,4 @@ pub fn check(map: &Map<String, Value>, pointer: &str) -> Result<()> {
         check_order(map, pointer, least, most)?;
     }
     check_required(map, pointer)
-}
-
-/// Refuses an object that names a key twice: readers differ in which of the two counts. REQUIRES: `source` is JSON.
-pub fn unique_keys(source: &str) -> Result<()> {
-    let bytes = source.as_bytes();
-    let mut open: Vec<Option<HashSet<String>>> = Vec::new(); // of each bracket: the keys so far, or an array
-    let (mut at, mut is_key) = (0usize, false);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'{' => {
-                open.push(Some(HashSet::new()));
-                is_key = true;
-            }
-            b'[' => {
-                open.push(None);
-                is_key = false;
-            }
-            b'}' | b']' => {
-                open.pop();
-                is_key = false;
-            }
-            b',' => is_key = matches!(open.last(), Some(Some(_))),
-            b'"' => {
-                let end = string_end(bytes, at);
-                if is_key {
-                    let key: String = serde_json::from_str(&source[at..end]).unwrap_or_default();
-                    if let Some(Some(keys)) = open.last_mut() {
-                        if let Some(twice) = keys.replace(key) {
-                            let shown = clip(&twice, 60);
-                            return Err(Error::invalid(format!("schema: the key {shown:?} is written twice (at byte {at})")));
-                        }
-                    }
-                }
-                is_key = false;
-                at = end - 1;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    Ok(())
-}
-
-/// Just behind the string that begins at `at`.
-fn string_end(bytes: &[u8], at: usize) -> usize {
-    let mut end = at + 1;
-    while end < bytes.len() && bytes[end] != b'"' {
-        end += if bytes[end] == b'\\' { 2 } else { 1 };
-    }
-    (end + 1).min(bytes.len())
 }

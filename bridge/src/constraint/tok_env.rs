@@ -6,11 +6,11 @@ use llguidance::api::ParserLimits;
 use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::ParserFactory;
 
-use crate::charge::Budget;
+use crate::constraint::charge::Budget;
+use crate::constraint::grammar_cache::GrammarCache;
+use crate::constraint::token_trees::TokenTrees;
+use crate::constraint::unique_names::NameTokens;
 use crate::error::{Error, Result};
-use crate::grammar_cache::GrammarCache;
-use crate::token_trees::TokenTrees;
-use crate::unique_names::NameTokens;
 
 const MAX_TOKENS: usize = 1 << 22;
 /// The trie's nodes count at most 1024 levels; a longer token is never allowed by a mask, which keeps masks sound.

@@ -3,7 +3,7 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::schema_check::{holds, Holds};
+use crate::schema::words::{holds, Holds};
 
 const OF_2020: [&str; 2] = ["https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2019-09/schema"];
 /// The compiler below passes over these in schemas of drafts that do not define them.
@@ -47,7 +47,7 @@ fn has_later(schema: &Value) -> bool {
     })
 }
 
-/// REQUIRES: `schema_check::check` passed it.
+/// REQUIRES: `check::check` passed it.
 pub fn upgraded(schema: &Value) -> Value {
     let mut result = schema.clone();
     let has_old_ids = schema.get("$schema").and_then(Value::as_str).is_some_and(|draft| draft.contains("draft-04"));

@@ -7,7 +7,7 @@ use referencing::{uri, Uri};
 use serde_json::Value;
 
 use crate::error::{clip, Error, Result};
-use crate::schema_check::{child, parts};
+use crate::schema::words::{child, parts};
 
 const ROOT: &str = "json-schema:///";
 

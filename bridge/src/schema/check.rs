@@ -1,61 +1,21 @@
 //! What can be said about a JSON schema before it is compiled, with the place as a JSON pointer: wrong types of keywords,
 //! counts above the limit, bad patterns, references that would need fetching, schemas that no finite value satisfies.
-//! Callers have bounded the depth (`syntax_check::json_depth`), so that recursion here is bounded too.
+//! Callers have bounded the depth (`json_text::check_depth`), so that recursion here is bounded too.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::conjunction::{self, Search};
 use crate::error::{clip, Error, Result, Status};
-use crate::keywords;
-use crate::rewrite;
-use crate::syntax_check::{self, MAX_REPEAT};
-use crate::value_check;
+use crate::schema::conjunction::{self, Search};
+use crate::schema::pattern::{self, MAX_REPEAT};
+use crate::schema::words::{child, count, find_guidance, holds, parts, place, shown, Holds};
+use crate::schema::{keywords, value_check};
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 const MAX_SUBSCHEMAS: usize = 50_000;
 const MAX_PROPERTIES: usize = 3000;
 const MAX_PATTERN_PROPERTIES: usize = 16;
-
-/// How a keyword's value holds schemas.
-pub(crate) enum Holds {
-    One,
-    Many,  // an array of schemas
-    Named, // an object of schemas
-    OneOrMany,
-}
-
-pub(crate) fn holds(keyword: &str) -> Option<Holds> {
-    Some(match keyword {
-        "additionalProperties"
-        | "additionalItems"
-        | "not"
-        | "if"
-        | "then"
-        | "else"
-        | "contains"
-        | "propertyNames"
-        | "unevaluatedItems"
-        | "unevaluatedProperties" => Holds::One,
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Holds::Many,
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => Holds::Named,
-        "items" => Holds::OneOrMany,
-        _ => return None,
-    })
-}
-
-pub(crate) fn child(pointer: &str, key: &str) -> String {
-    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
-fn place(pointer: &str) -> &str {
-    if pointer.is_empty() {
-        "(root)"
-    } else {
-        pointer
-    }
-}
 
 fn wrong(pointer: &str, message: impl std::fmt::Display) -> Error {
     Error::invalid(format!("schema at {}: {message}", place(pointer)))
@@ -82,29 +42,6 @@ fn walk<'a>(value: &'a Value, pointer: &str, visit: &mut dyn FnMut(&'a Value, &s
     Ok(())
 }
 
-/// The schemas directly below one, with their pointers; what holds none is passed over.
-pub(crate) fn parts<'a>(map: &'a Map<String, Value>, pointer: &str) -> Vec<(&'a Value, String)> {
-    let mut found = Vec::new();
-    for (key, inner) in map {
-        let at = child(pointer, key);
-        match (holds(key), inner) {
-            (Some(Holds::Named), Value::Object(named)) => {
-                found.extend(named.iter().map(|(name, schema)| (schema, child(&at, name))));
-            }
-            (Some(Holds::Many | Holds::OneOrMany), Value::Array(items)) => {
-                found.extend(items.iter().enumerate().map(|(i, schema)| (schema, child(&at, &i.to_string()))));
-            }
-            (Some(Holds::One | Holds::OneOrMany), schema) => found.push((schema, at)),
-            _ => {}
-        }
-    }
-    found
-}
-
-fn shown(value: &Value) -> String {
-    clip(&value.to_string(), 60)
-}
-
 fn check_type(value: &Value, pointer: &str) -> Result<()> {
     let names: Vec<&Value> = value.as_array().map_or_else(|| vec![value], |all| all.iter().collect());
     for name in names {
@@ -118,7 +55,7 @@ fn check_type(value: &Value, pointer: &str) -> Result<()> {
 fn check_count(map: &Map<String, Value>, key: &str, pointer: &str) -> Result<()> {
     let Some(value) = map.get(key) else { return Ok(()) };
     let at = child(pointer, key);
-    let count = rewrite::count(value, &at)?;
+    let count = count(value, &at)?;
     // A maximum above the limit is no burden; a minimum above it is an answer that no context can hold.
     let limit = if key.starts_with("min") { MAX_REPEAT } else { u64::from(u32::MAX / 2) };
     if count > limit {
@@ -129,7 +66,7 @@ fn check_count(map: &Map<String, Value>, key: &str, pointer: &str) -> Result<()>
 
 fn check_pattern(pattern: &Value, pointer: &str) -> Result<()> {
     let text = pattern.as_str().ok_or_else(|| wrong(pointer, format!("must be a string, is {}", shown(pattern))))?;
-    syntax_check::regex(text, &format!("schema at {}", place(pointer)))
+    pattern::check(text, &format!("schema at {}", place(pointer)))
 }
 
 /// The compiler below takes time quadratic in these.
@@ -283,7 +220,7 @@ fn check_productive(root: &Value) -> Result<()> {
 }
 
 pub fn check<'a>(root: &'a Value) -> Result<()> {
-    if let Some(pointer) = syntax_check::find_guidance(root) {
+    if let Some(pointer) = find_guidance(root) {
         return Err(Error::unsupported(format!("schema at {pointer}: x-guidance is not accepted")));
     }
     let mut n_schemas = 0usize;

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{json, Value};
 
-use crate::error::Result;
-use crate::negation::{differing, of_types, other_types};
-use crate::rewrite::{all, any, refused};
+use crate::error::{Error, Result};
+use crate::schema::words::{absent, all, any, of_types, other_types, refused, with_item, with_property};
 
 /// Of the strings together; the pattern for the rest takes the square of it at worst.
 const MAX_BYTES: usize = 512;
@@ -21,18 +20,6 @@ fn type_of(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// As JSON Schema has it: 1 equals 1.0.
-pub fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(name, value)| b.get(name).is_some_and(|other| equal(value, other)))
-        }
-        _ => a == b,
     }
 }
 
@@ -95,4 +82,30 @@ fn other_strings(excluded: &[&Value], at: &str) -> Result<Value> {
         format!("{}(?:{other}(?s:.*)){optional}", regex_syntax::escape(beginning))
     });
     Ok(json!({"type": "string", "pattern": format!("^(?:{})$", alternatives.collect::<Vec<_>>().join("|"))}))
+}
+
+/// For values without an order or an alphabet: an array or object that differs from `value`.
+pub fn differing(value: &Value, at: &str) -> Result<Value> {
+    let mut options = Vec::new();
+    match value {
+        Value::Array(items) => {
+            if !items.is_empty() {
+                options.push(json!({"type": "array", "maxItems": items.len() - 1}));
+            }
+            options.push(json!({"type": "array", "minItems": items.len() + 1}));
+            for (i, item) in items.iter().enumerate() {
+                options.push(with_item(i, not_one_of(std::slice::from_ref(item), at)?));
+            }
+        }
+        Value::Object(map) => {
+            let names: Vec<&String> = map.keys().collect();
+            options.push(json!({"type": "object", "required": names, "minProperties": names.len() + 1}));
+            for (name, item) in map {
+                options.push(all(vec![json!({"type": "object"}), absent(name)]));
+                options.push(with_property(name, not_one_of(std::slice::from_ref(item), at)?));
+            }
+        }
+        _ => return Err(Error::internal("a value with an order of its own")),
+    }
+    Ok(any(options))
 }
