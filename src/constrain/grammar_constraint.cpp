@@ -161,12 +161,20 @@ Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile(GrammarKind kind,
     source = converted;
   }
   const candor_grammar_kind number = bridge_kind(kind);
+  if (auto known = refused_.find(number, source)) return fail(std::move(*known));
+  auto compiled = compile_afresh(number, source);
+  if (!compiled) refused_.add(number, source, compiled.error());
+  return compiled;
+}
+
+Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile_afresh(int32_t number, std::string_view source) const {
+  const auto kind = static_cast<candor_grammar_kind>(number);
   BridgeError error;
   candor_constraint* handle = nullptr;
-  candor_status status = candor_constraint_known(env_, number, bytes_of(source), &handle, error.out());
+  candor_status status = candor_constraint_known(env_, kind, bytes_of(source), &handle, error.out());
   if (status == CANDOR_OK && handle == nullptr) {
-    CANDOR_TRY(try_out(helpers_, vocabulary_, number, source));
-    status = candor_constraint_compile(env_, number, bytes_of(source), &handle, error.out());
+    CANDOR_TRY(try_out(helpers_, vocabulary_, kind, source));
+    status = candor_constraint_compile(env_, kind, bytes_of(source), &handle, error.out());
   }
   if (status != CANDOR_OK) return fail(error.take(status));
   return std::make_unique<GrammarConstraint>(handle);

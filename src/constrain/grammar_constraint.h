@@ -3,7 +3,7 @@
 // list of texts. Compiled by llguidance through the bridge, within its limits on size, depth and work, and only after a
 // helper process has shown that this takes neither too much time nor too much memory.
 // In JSON no object has a name twice; of a grammar's own objects (%json) that holds for listed names only.
-// A GrammarCompiler is immutable and may be used by several threads at once; it is not meant for the engine thread.
+// A GrammarCompiler gives the same answer whenever it is asked, and may be used by several threads at once; it is not meant for the engine thread.
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "constrain/constraint.h"
+#include "constrain/refused_sources.h"
 #include "sandbox/helper_pool.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -32,7 +33,7 @@ class GrammarCompiler {
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
-  // At most about 2 s of processor time, twice. What cannot be enforced is refused by name. kBusy: no helper is free, or
+  // At most about 2 s of processor time, twice; nothing for what was refused before. What cannot be enforced is refused by name. kBusy: no helper is free, or
   // the constraints in use take all the memory that they may. The constraint may outlive the compiler.
   Expected<std::unique_ptr<Constraint>> compile(GrammarKind kind, std::string_view source) const;
   // What a source that compiles has no effect with: words of a schema that are no keywords of the standard, formats that
@@ -43,9 +44,12 @@ class GrammarCompiler {
   GrammarCompiler(candor_tok_env* env, sandbox::SharedAsset vocabulary, sandbox::HelperPool& helpers)
       : env_(env), vocabulary_(std::move(vocabulary)), helpers_(helpers) {}
 
+  Expected<std::unique_ptr<Constraint>> compile_afresh(int32_t number, std::string_view source) const;
+
   candor_tok_env* env_;  // owned
   sandbox::SharedAsset vocabulary_;
   sandbox::HelperPool& helpers_;
+  mutable RefusedSources refused_;
 };
 
 }  // namespace candor::constrain

@@ -71,6 +71,22 @@ class GrammarConstraintTest : public ::testing::Test {
   sandbox::HelperPool helpers_;
 };
 
+TEST_F(GrammarConstraintTest, what_was_refused_is_refused_again_without_any_work) {
+  const auto compiler = GrammarCompiler::create(tokenizer_, helpers_);
+  ASSERT_TRUE(compiler.has_value());
+  const std::string source = R"({"type":"integer","multipleOf":9999991})";
+  const auto refused = (*compiler)->compile(GrammarKind::kJsonSchema, source);
+  ASSERT_FALSE(refused.has_value());
+  helpers_.stop();
+  const auto again = (*compiler)->compile(GrammarKind::kJsonSchema, source);
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().kind, refused.error().kind);
+  EXPECT_EQ(again.error().message, refused.error().message);
+  const auto other = (*compiler)->compile(GrammarKind::kRegex, "[a-z]{3}");
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().kind, ErrorKind::kCancelled);
+}
+
 TEST_F(GrammarConstraintTest, a_choice_allows_every_split_of_its_texts_and_then_only_the_end) {
   const auto constraint = compile(GrammarKind::kChoice, R"(["yes", "no"])");
   ASSERT_NE(constraint, nullptr);
