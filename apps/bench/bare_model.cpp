@@ -8,6 +8,7 @@
 namespace candor::apps {
 
 Expected<BareModel> load_bare_model(const EngineOptions& options) {
+  const EndsOnInterrupt at_once;
   BareModel loaded;
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, backend::make_backend(options.backend, {.n_threads = options.n_threads}));

@@ -34,9 +34,11 @@ std::optional<std::string> read_line(bool interactive) {
     std::string line;
     return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
   }
-  interrupt_ends_process(true);
-  char* raw = ::readline("> ");
-  interrupt_ends_process(false);
+  char* raw = nullptr;
+  {
+    const EndsOnInterrupt at_once;
+    raw = ::readline("> ");
+  }
   if (raw == nullptr) return std::nullopt;
   std::string line(raw);
   std::free(raw);

@@ -62,6 +62,11 @@ Expected<quantize::QuantizeOptions> read_options(const FileOptions& options) {
 
 using Clock = std::chrono::steady_clock;
 
+bool go_on(ProgressBar& bar, uint64_t done, uint64_t total) {
+  bar.update(done, total);
+  return !interrupted();
+}
+
 void say_sizes(const FileOptions& options, const formats::WriteReport& report, Clock::time_point began) {
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
   const double bits = 8.0 * static_cast<double>(report.written_bytes) / static_cast<double>(report.n_weights);
@@ -74,7 +79,7 @@ Expected<void> write_gguf(const FileOptions& options, const char* label) {
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
   ProgressBar bar(label);
-  quantize_options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
+  quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();
   CANDOR_ASSIGN(const formats::WriteReport report, quantize::write_gguf(*file, options.target, quantize_options));
   bar.finish();
@@ -97,7 +102,7 @@ Expected<void> write_folder(const FileOptions& options, const char* label) {
   }
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
   ProgressBar bar(label);
-  write_options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
+  write_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();
   CANDOR_ASSIGN(const formats::WriteReport report, model::write_hub_folder(*file, options.target, write_options));
   bar.finish();
@@ -106,8 +111,9 @@ Expected<void> write_folder(const FileOptions& options, const char* label) {
 }
 
 int finish(const Expected<void>& done) {
-  if (!done) return say_error(done.error().message), kUserInput;
-  return kDone;
+  if (done) return kDone;
+  say_error(done.error().message);
+  return done.error().kind == ErrorKind::kCancelled ? kInterrupted : kUserInput;
 }
 
 int run_quantize(const FileOptions& options) {

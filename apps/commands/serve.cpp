@@ -176,10 +176,8 @@ int serve(const ServeOptions& options) {
   }
 
   int code = kDone;
-  interrupt_ends_process(true);
   const auto engine = open_engine(engine_options_of(options, choice->model), code);
   if (!engine) return code;
-  interrupt_ends_process(false);
   const auto sink = obs::make_stderr_sink();
   const obs::Log log(*sink, *level);
   auto service_options = service_options_of(options, choice->model, engine->info());

@@ -113,6 +113,7 @@ OnContextFull context_full_action(const GenerationOptions& o) {
 }
 
 std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code) {
+  const EndsOnInterrupt at_once;
   ProgressBar bar("loading");
   auto engine = Engine::open(options, [&bar](uint64_t done, uint64_t total) { bar.update(done, total); });
   bar.finish();

@@ -85,8 +85,9 @@ bool interrupted() {
 void clear_interrupt() {
   interrupt_flag.store(false);
 }
-void interrupt_ends_process(bool on) {
-  interrupt_is_final.store(on);
+EndsOnInterrupt::EndsOnInterrupt() : before_(interrupt_is_final.exchange(true)) {}
+EndsOnInterrupt::~EndsOnInterrupt() {
+  interrupt_is_final.store(before_);
 }
 
 ProgressBar::ProgressBar(std::string label)

@@ -43,8 +43,19 @@ void say_warning(std::string_view message);
 void install_signal_handlers();
 bool interrupted();
 void clear_interrupt();
-// While on, Ctrl-C ends the process with 130 at once (a prompt waits for input).
-void interrupt_ends_process(bool on);
+
+// While one lives, Ctrl-C and SIGTERM end the process with 130 at once: there is nothing to lose (a prompt waits for
+// input, a model is loaded).
+class EndsOnInterrupt {
+ public:
+  EndsOnInterrupt();
+  ~EndsOnInterrupt();
+  EndsOnInterrupt(const EndsOnInterrupt&) = delete;
+  EndsOnInterrupt& operator=(const EndsOnInterrupt&) = delete;
+
+ private:
+  bool before_;
+};
 
 // One line on stderr, rewritten in place; shows itself after a second, and only on a terminal.
 class ProgressBar {

@@ -376,7 +376,9 @@ Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const 
     CANDOR_TRY(writer.write_tensor(bytes));
     report.written_bytes += bytes.size();
     for (const TensorView& part : item.parts) done += part.n_bytes;
-    if (options.progress) options.progress(done, report.source_bytes);
+    if (options.progress && !options.progress(done, report.source_bytes)) {
+      return fail(ErrorKind::kCancelled, "interrupted; nothing was written");
+    }
   }
   CANDOR_TRY(writer.finish());
   return report;

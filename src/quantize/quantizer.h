@@ -22,7 +22,7 @@ struct QuantizeOptions {
   // have this scale: the baseline that better formats are compared with. recipe is ignored.
   bool naive_int8 = false;
   int32_t n_threads = 1;
-  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+  std::function<bool(uint64_t done_bytes, uint64_t total_bytes)> progress;  // false: stop, nothing is left
 };
 
 Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,

@@ -1,11 +1,13 @@
-// A system that refuses: no descriptors, no memory, no threads, a full disk, a disk that fails, reads and writes that
-// do half. At every place where it happens the command ends with one line and exit 2, what was there before is untouched,
-// nothing half written has a final name and no temporary file is left; or it goes on and the result is right.
+// A system that refuses: no descriptors, no memory, no threads, a full disk, a disk that fails or is slow, reads and
+// writes that do half, a signal in the middle. At every place where it happens the command ends with one line and exit 2
+// (130 after a signal), what was there before is untouched, nothing half written has a final name and no temporary file
+// is left; or it goes on and the result is right.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct Fault {
   const char* call;  // as in inject.cpp
-  int error;         // 0: half is done
+  int error;         // 0: half is done; -S: signal S
   bool stays = false;
 };
 
@@ -31,6 +33,7 @@ constexpr Fault kNoDescriptors = {"open", EMFILE};
 constexpr Fault kNoMapping = {"mmap", ENOMEM};
 constexpr Fault kNoMemory = {"new", ENOMEM};
 constexpr Fault kNoThread = {"thread", EAGAIN};
+constexpr Fault kStopped = {"write", -SIGTERM};
 constexpr Fault kWriteFails[] = {{"open", EACCES},        {"write", ENOSPC},  {"write", ENOSPC, true},
                                  {"write", 0},            {"fsync", EIO},     {"rename", EACCES},
                                  {"mkdir", ENOSPC, true}, {"symlink", ENOSPC}};
@@ -95,14 +98,30 @@ class Faults : public ::testing::Test {
         EXPECT_TRUE(same_result(files(), after)) << place << result.err;
         continue;
       }
-      EXPECT_EQ(result.exit_code, 2) << place << result.err;
+      EXPECT_EQ(result.exit_code, fault.error < 0 ? 130 : 2) << place << result.err;
       EXPECT_EQ(count_lines(result.err), 1) << place << result.err;
-      const bool has_reason = result.err.find(std::strerror(fault.error)) != std::string::npos ||
-                              result.err.find("memory") != std::string::npos ||
-                              (fault.error == 0 && result.err.find(std::strerror(ENOSPC)) != std::string::npos);
-      EXPECT_TRUE(has_reason) << place << result.err;
+      EXPECT_TRUE(has_reason(result.err, fault)) << place << result.err;
       EXPECT_TRUE(same_result(files(), after) || is_untouched(before)) << place << result.err;
     }
+  }
+
+  static bool has_reason(const std::string& err, const Fault& fault) {
+    const auto has = [&err](const char* text) { return err.find(text) != std::string::npos; };
+    if (fault.error < 0) return has("interrupted");
+    return has(std::strerror(fault.error)) || has("memory") || (fault.error == 0 && has(std::strerror(ENOSPC)));
+  }
+
+  // The result does not depend on how long the disk takes.
+  void expect_no_change_on_a_slow_disk(const std::vector<std::string>& arguments) {
+    prepare();
+    const RunResult quick = run_with(arguments, {"none", 0}, 0);
+    const auto after = files();
+    prepare();
+    environment.push_back("CANDOR_FAULT_DELAY_US=20000");
+    const RunResult slow = run_with(arguments, {"none", 0}, 0);
+    EXPECT_EQ(slow.exit_code, 0) << slow.err;
+    EXPECT_EQ(slow.out, quick.out);
+    EXPECT_TRUE(same_result(files(), after)) << slow.err;
   }
 
   virtual void prepare() {}
@@ -130,6 +149,10 @@ TEST_F(Faults, while_memory_runs_out_on_the_way_to_the_first_token) {
   sweep({"run", model().string(), "-p", "hi", "-n", "1", "-t", "2", "--raw", "--quantize", "q4_0"}, kNoMemory);
 }
 
+TEST_F(Faults, of_a_slow_disk_change_no_answer) {
+  expect_no_change_on_a_slow_disk({"run", model().string(), "-p", "hi", "-n", "4", "-t", "2", "--raw"});
+}
+
 TEST_F(Faults, while_a_server_starts) {
   for (const Fault& fault : {kNoDescriptors, kNoMapping}) {
     sweep({"serve", model().string(), "--port", "0", "--drain-seconds", "0"}, fault);
@@ -148,13 +171,15 @@ TEST_F(WritingFaults, while_a_model_is_quantised) {
   const std::vector<std::string> arguments = {
       "quantize", "--force", "-t", "2", model().string(), (root() / "result.gguf").string(), "q4_0"};
   for (const Fault& fault : kWriteFails) sweep(arguments, fault);
-  for (const Fault& fault : {kNoDescriptors, kNoMapping, kNoMemory, kNoThread}) sweep(arguments, fault);
+  for (const Fault& fault : {kNoDescriptors, kNoMapping, kNoMemory, kNoThread, kStopped}) sweep(arguments, fault);
+  expect_no_change_on_a_slow_disk(arguments);
 }
 
 TEST_F(WritingFaults, while_a_model_is_converted) {
   const std::vector<std::string> arguments = {"convert", "--force", model().string(),
                                               (root() / "result.gguf").string()};
   for (const Fault& fault : kWriteFails) sweep(arguments, fault);
+  sweep(arguments, kStopped);
 }
 
 class FolderFaults : public Faults {
@@ -173,7 +198,8 @@ class FolderFaults : public Faults {
 TEST_F(FolderFaults, while_a_model_becomes_a_folder) {
   const std::vector<std::string> arguments = {"convert", model().string(), (root() / "result").string()};
   for (const Fault& fault : kWriteFails) sweep(arguments, fault);
-  sweep(arguments, kNoMemory);
+  for (const Fault& fault : {kNoMemory, kStopped}) sweep(arguments, fault);
+  expect_no_change_on_a_slow_disk(arguments);
 }
 
 class PullFaults : public Faults {
@@ -200,7 +226,10 @@ class PullFaults : public Faults {
 
 TEST_F(PullFaults, while_a_model_is_fetched) {
   for (const Fault& fault : kWriteFails) sweep({"pull", "u/r"}, fault);
-  for (const Fault& fault : {kNoDescriptors, Fault{"read", EIO}, Fault{"read", 0}}) sweep({"pull", "u/r"}, fault);
+  for (const Fault& fault : {kNoDescriptors, Fault{"read", EIO}, Fault{"read", 0}, kStopped}) {
+    sweep({"pull", "u/r"}, fault);
+  }
+  expect_no_change_on_a_slow_disk({"pull", "u/r"});
 }
 
 }  // namespace

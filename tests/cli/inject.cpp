@@ -1,6 +1,8 @@
 // A library that is loaded before the program's others and lets the n-th call of one kind fail, as a full disk, a
 // process without free descriptors or a machine without memory would:
-//   CANDOR_FAULT=CALL:N:ERRNO[:stays]   the N-th CALL fails (stays: and all that follow); ERRNO 0: it does half of it
+//   CANDOR_FAULT=CALL:N:ERRNO[:stays]   the N-th CALL fails (stays: and all that follow); ERRNO 0: it does half of it;
+//                                       ERRNO -S: signal S comes, and the call goes on
+//   CANDOR_FAULT_DELAY_US=N             a slow disk: each open, read, write and fsync below the root takes so long
 //   CANDOR_FAULT_ROOT=FOLDER            only calls that concern files below it count; allocations count from the first
 //                                       of these on
 //   CANDOR_FAULT_COUNT=FILE             receives how many of these calls there were
@@ -15,6 +17,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -36,10 +39,13 @@ struct Plan {
   bool stays = false;
   const char* root = nullptr;
   size_t root_bytes = 0;
+  useconds_t delay_us = 0;
 
   Plan() {
     root = std::getenv("CANDOR_FAULT_ROOT");
     root_bytes = root == nullptr ? 0 : std::strlen(root);
+    const char* delay = std::getenv("CANDOR_FAULT_DELAY_US");
+    delay_us = delay == nullptr ? 0 : static_cast<useconds_t>(std::atoi(delay));
     const char* text = std::getenv("CANDOR_FAULT");
     char rest[16] = "";
     if (text == nullptr || std::sscanf(text, "%15[a-z]:%ld:%d:%15s", call, &at, &error, rest) < 3) return;
@@ -62,13 +68,22 @@ bool is_below_root(const char* path) {
   return p.root != nullptr && path != nullptr && std::strncmp(path, p.root, p.root_bytes) == 0;
 }
 
+bool is_of_disk(const char* call) {
+  for (const char* one : {"open", "read", "write", "fsync"}) {
+    if (std::strcmp(call, one) == 0) return true;
+  }
+  return false;
+}
+
 // Whether this call is the one; counts it.
 bool hits(const char* call) {
   has_begun.store(true);
   const Plan& p = plan();
+  if (p.delay_us != 0 && is_of_disk(call)) ::usleep(p.delay_us);
   if (std::strcmp(p.call, call) != 0) return false;
   const long n = n_calls.fetch_add(1) + 1;
   if (p.at == 0 || (n != p.at && !(p.stays && n > p.at))) return false;
+  if (p.error < 0) return ::kill(::getpid(), -p.error), false;
   errno = p.error;
   return true;
 }

@@ -25,6 +25,7 @@ class CutFile : public testing::TinyModelTest {
   static auto cut_at_once(const fs::path& path) {
     return [path, is_cut = false](uint64_t, uint64_t) mutable {
       if (!std::exchange(is_cut, true)) fs::resize_file(path, 1);
+      return true;
     };
   }
 

@@ -222,7 +222,9 @@ class HubWriter {
       CANDOR_TRY(written);
       report_.written_bytes += item.n_bytes();
       done_bytes_ += item.view.n_bytes;
-      if (options_.progress) options_.progress(done_bytes_, report_.source_bytes);
+      if (options_.progress && !options_.progress(done_bytes_, report_.source_bytes)) {
+        return fail(ErrorKind::kCancelled, fmt::format("interrupted; {} is not complete", in_quotes(folder_.string())));
+      }
     }
     return writer.finish();
   }

@@ -17,7 +17,7 @@ namespace candor::model {
 struct HubWriteOptions {
   std::optional<DType> dtype;  // of matrices, F32, F16 or BF16; nothing: as they are, and F32 for quantised ones
   uint64_t max_shard_bytes = 5'000'000'000;  // of tensors in one file, as the hub's own tools split; one may be larger
-  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+  std::function<bool(uint64_t done_bytes, uint64_t total_bytes)> progress;  // false: stop
 };
 
 // folder: made if it is not there; old weights in it are replaced at the end.
