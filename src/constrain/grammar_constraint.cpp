@@ -2,6 +2,7 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "candor_bridge.h"
@@ -91,37 +92,41 @@ candor_grammar_kind bridge_kind(GrammarKind kind) {
   return CANDOR_JSON_OBJECT;
 }
 
+struct FreeConstraint {
+  void operator()(candor_constraint* handle) const { candor_constraint_free(handle); }
+};
+using Handle = std::unique_ptr<candor_constraint, FreeConstraint>;
+
 class GrammarConstraint final : public Constraint {
  public:
-  explicit GrammarConstraint(candor_constraint* handle) : handle_(handle) {}
-  ~GrammarConstraint() override { candor_constraint_free(handle_); }
+  explicit GrammarConstraint(Handle handle) : handle_(std::move(handle)) {}
 
   Expected<void> mask(TokenMask& mask) override {
     BridgeError error;
     const auto words = mask.words();
-    const candor_status status = candor_constraint_mask(handle_, words.data(), words.size(), error.out());
+    const candor_status status = candor_constraint_mask(handle_.get(), words.data(), words.size(), error.out());
     if (status != CANDOR_OK) return fail(error.take(status));
     return {};
   }
 
   Expected<void> accept(TokenId token) override {
     BridgeError error;
-    const candor_status status = candor_constraint_accept(handle_, static_cast<uint32_t>(token), error.out());
+    const candor_status status = candor_constraint_accept(handle_.get(), static_cast<uint32_t>(token), error.out());
     if (status != CANDOR_OK) return fail(error.take(status));
     return {};
   }
 
   Expected<std::unique_ptr<Constraint>> fork() const override {
-    candor_constraint* copy = candor_constraint_fork(handle_);
+    Handle copy(candor_constraint_fork(handle_.get()));
     if (copy == nullptr) return fail(ErrorKind::kInternal, "constraint: its state could not be copied");
-    return std::make_unique<GrammarConstraint>(copy);
+    return std::make_unique<GrammarConstraint>(std::move(copy));
   }
 
-  bool may_end() override { return candor_constraint_is_accepting(handle_); }
-  bool must_end() const override { return candor_constraint_is_stopped(handle_); }
+  bool may_end() override { return candor_constraint_is_accepting(handle_.get()); }
+  bool must_end() const override { return candor_constraint_is_stopped(handle_.get()); }
 
  private:
-  candor_constraint* handle_;  // owned
+  Handle handle_;
 };
 
 }  // namespace
@@ -144,14 +149,15 @@ Expected<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::T
   }
   const candor_vocab vocab{tokens.data(), is_special.get(), n_tokens, ends.data(), ends.size()};
   BridgeError error;
-  candor_tok_env* env = nullptr;
-  const candor_status status = candor_tok_env_create(&vocab, &env, error.out());
+  candor_tok_env* made = nullptr;
+  const candor_status status = candor_tok_env_create(&vocab, &made, error.out());
+  TokEnv env(made);
   if (status != CANDOR_OK) return fail(error.take(status));
-  return std::unique_ptr<GrammarCompiler>(new GrammarCompiler(env, vocabulary_of(vocab), helpers));
+  return std::unique_ptr<GrammarCompiler>(new GrammarCompiler(std::move(env), vocabulary_of(vocab), helpers));
 }
 
-GrammarCompiler::~GrammarCompiler() {
-  candor_tok_env_free(env_);
+void GrammarCompiler::FreeTokEnv::operator()(candor_tok_env* env) const {
+  candor_tok_env_free(env);
 }
 
 Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile(GrammarKind kind, std::string_view source) const {
@@ -171,13 +177,13 @@ Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile_afresh(int32_t nu
   const auto kind = static_cast<candor_grammar_kind>(number);
   BridgeError error;
   candor_constraint* handle = nullptr;
-  candor_status status = candor_constraint_known(env_, kind, bytes_of(source), &handle, error.out());
+  candor_status status = candor_constraint_known(env_.get(), kind, bytes_of(source), &handle, error.out());
   if (status == CANDOR_OK && handle == nullptr) {
     CANDOR_TRY(try_out(helpers_, vocabulary_, kind, source));
-    status = candor_constraint_compile(env_, kind, bytes_of(source), &handle, error.out());
+    status = candor_constraint_compile(env_.get(), kind, bytes_of(source), &handle, error.out());
   }
   if (status != CANDOR_OK) return fail(error.take(status));
-  return std::make_unique<GrammarConstraint>(handle);
+  return std::make_unique<GrammarConstraint>(Handle(handle));
 }
 
 Expected<std::vector<std::string>> GrammarCompiler::without_effect(GrammarKind kind, std::string_view source) {

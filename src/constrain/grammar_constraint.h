@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +30,6 @@ class GrammarCompiler {
   // The helpers are borrowed and outlive the compiler.
   static Expected<std::unique_ptr<GrammarCompiler>> create(const text::Tokenizer& tokenizer,
                                                            sandbox::HelperPool& helpers);
-  ~GrammarCompiler();
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
@@ -41,12 +41,17 @@ class GrammarCompiler {
   static Expected<std::vector<std::string>> without_effect(GrammarKind kind, std::string_view source);
 
  private:
-  GrammarCompiler(candor_tok_env* env, sandbox::SharedAsset vocabulary, sandbox::HelperPool& helpers)
-      : env_(env), vocabulary_(std::move(vocabulary)), helpers_(helpers) {}
+  struct FreeTokEnv {
+    void operator()(candor_tok_env* env) const;
+  };
+  using TokEnv = std::unique_ptr<candor_tok_env, FreeTokEnv>;
+
+  GrammarCompiler(TokEnv env, sandbox::SharedAsset vocabulary, sandbox::HelperPool& helpers)
+      : env_(std::move(env)), vocabulary_(std::move(vocabulary)), helpers_(helpers) {}
 
   Expected<std::unique_ptr<Constraint>> compile_afresh(int32_t number, std::string_view source) const;
 
-  candor_tok_env* env_;  // owned
+  TokEnv env_;
   sandbox::SharedAsset vocabulary_;
   sandbox::HelperPool& helpers_;
   mutable RefusedSources refused_;

@@ -159,13 +159,15 @@ TEST_F(inflight, a_socket_whose_message_has_no_room_is_told_to_try_again) {
 
 TEST_F(inflight, tokens_of_a_whole_body_are_answered_within_memory) {
   Running running(narrow(64, 4));
-  const int64_t before = resident_bytes();
+  [[maybe_unused]] const int64_t before = resident_bytes();
   std::string body = R"({"with_pieces":true,"content":")";
   body.append(kMb / 2, 'x');
   const ClientReply reply = ask(running.port(), "POST", "/tokenize", body + "\"}");
   EXPECT_EQ(reply.status, 200);
   EXPECT_GT(reply.json()["count"], 1000);
+#ifndef CANDOR_SANITIZED  // freed memory stays in quarantine there
   EXPECT_LT(resident_bytes(), before + static_cast<int64_t>(128 * kMb));
+#endif
 }
 
 }  // namespace
