@@ -107,7 +107,7 @@ class Faults : public ::testing::Test {
 
   static bool has_reason(const std::string& err, const Fault& fault) {
     const auto has = [&err](const char* text) { return err.find(text) != std::string::npos; };
-    if (fault.error < 0) return has("interrupted");
+    if (fault.error < 0) return has("interrupted") || has("stopped");
     return has(std::strerror(fault.error)) || has("memory") || (fault.error == 0 && has(std::strerror(ENOSPC)));
   }
 
