@@ -7,7 +7,7 @@
 
 namespace candor::apps {
 
-Expected<BareModel> load_bare_model(const EngineOptions& options) {
+Result<BareModel> load_bare_model(const EngineOptions& options) {
   const EndsOnInterrupt at_once;
   BareModel loaded;
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));

@@ -21,6 +21,6 @@ struct BareModel {
 // Loads with a progress bar on stderr. Of the options: model_path, quantize, fast_weights, backend, n_threads, and
 // n_ctx, max_running and max_rows for the memory that the caller will reserve; what does not fit is refused before a
 // weight is read.
-Expected<BareModel> load_bare_model(const EngineOptions& options);
+Result<BareModel> load_bare_model(const EngineOptions& options);
 
 }  // namespace candor::apps

@@ -36,8 +36,8 @@ TokenId likeliest(const kernels::KernelTable& table, std::span<const float> row)
 
 }  // namespace
 
-Expected<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options,
-                                                             const std::vector<GenerateCase>& cases) {
+Result<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options,
+                                                           const std::vector<GenerateCase>& cases) {
   auto bench = std::unique_ptr<GenerateBench>(new GenerateBench);
   int32_t n_positions = 1, n_batch = 1;
   for (const GenerateCase& c : cases) {
@@ -108,7 +108,7 @@ void GenerateBench::decode_step(std::vector<Sequence>& sequences, bool use_kv_ca
   step(all, std::vector<int32_t>(all.size(), 1));
 }
 
-Expected<GenerateTimes> GenerateBench::run(const GenerateCase& c) {
+Result<GenerateTimes> GenerateBench::run(const GenerateCase& c) {
   std::vector<Sequence> sequences(static_cast<size_t>(c.n_batch));
   const uint32_t vocab = static_cast<uint32_t>(model().spec().vocab);
   for (size_t s = 0; s < sequences.size(); ++s) {

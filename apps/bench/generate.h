@@ -26,9 +26,9 @@ class GenerateBench {
  public:
   // Loads the model and reserves for the largest of the cases.
   // Of the options: model_path, quantize, fast_weights, backend, n_threads.
-  static Expected<std::unique_ptr<GenerateBench>> open(EngineOptions options, const std::vector<GenerateCase>& cases);
+  static Result<std::unique_ptr<GenerateBench>> open(EngineOptions options, const std::vector<GenerateCase>& cases);
 
-  Expected<GenerateTimes> run(const GenerateCase& run_case);
+  Result<GenerateTimes> run(const GenerateCase& run_case);
 
   const model::Model& model() const { return *loaded_.model; }
   const backend::BackendInfo& backend_info() const { return loaded_.backend->info(); }

@@ -206,7 +206,7 @@ class HttpRunner {
   LoadRun run_;
 };
 
-Expected<Json> get_json(const RemoteServer& server, const std::string& path) {
+Result<Json> get_json(const RemoteServer& server, const std::string& path) {
   const std::string url = server.url + path;
   const Easy easy(curl_easy_init());
   const HeaderList headers = headers_for(server);
@@ -226,7 +226,7 @@ Expected<Json> get_json(const RemoteServer& server, const std::string& path) {
 
 }  // namespace
 
-Expected<RemoteServer> find_server(const std::string& url, const std::string& key, const std::string& model) {
+Result<RemoteServer> find_server(const std::string& url, const std::string& key, const std::string& model) {
   RemoteServer server{.url = url, .key = key};
   while (server.url.ends_with('/')) server.url.pop_back();
   if (server.url.ends_with("/v1")) server.url.resize(server.url.size() - 3);

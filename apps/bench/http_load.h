@@ -20,7 +20,7 @@ struct RemoteServer {
 };
 
 // Asks the server which models it has. model: "" = its first.
-Expected<RemoteServer> find_server(const std::string& url, const std::string& key, const std::string& model);
+Result<RemoteServer> find_server(const std::string& url, const std::string& key, const std::string& model);
 
 // As run_load(): greedy, to the full length, streamed. One thread.
 LoadRun run_http_load(const RemoteServer& server, const Load& load, const LoadRunOptions& options);

@@ -55,7 +55,7 @@ bool read_line(std::string_view line, LoadRequest& request) {
          request.n_new > 0 && request.n_new < kMaxTokens;
 }
 
-Expected<std::vector<LoadRequest>> read_trace(const LoadSpec& spec) {
+Result<std::vector<LoadRequest>> read_trace(const LoadSpec& spec) {
   std::ifstream file(*spec.trace);
   if (!file) return fail(ErrorKind::kNotFound, fmt::format("{} cannot be read", spec.trace->string()));
   std::vector<LoadRequest> requests;
@@ -93,7 +93,7 @@ std::vector<LoadRequest> make_up(const LoadSpec& spec) {
 
 }  // namespace
 
-Expected<Load> make_load(const LoadSpec& spec) {
+Result<Load> make_load(const LoadSpec& spec) {
   Load load;
   if (spec.trace) {
     CANDOR_ASSIGN(load.requests, read_trace(spec));

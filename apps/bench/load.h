@@ -35,7 +35,7 @@ struct LoadSpec {
   uint64_t seed = 1;
 };
 
-Expected<Load> make_load(const LoadSpec& spec);
+Result<Load> make_load(const LoadSpec& spec);
 
 // Random tokens of request number `index`; the first n_shared are the same for all.
 TokenPrompt make_prompt(int32_t n_tokens, int32_t n_shared, int32_t n_vocab, uint64_t seed, uint32_t index);

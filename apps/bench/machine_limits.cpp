@@ -100,7 +100,7 @@ void remember(const std::string& key, const MachineLimits& limits) {
 
 }  // namespace
 
-Expected<MachineLimits> measure_limits(int32_t n_threads) {
+Result<MachineLimits> measure_limits(int32_t n_threads) {
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
   const MachineLimits limits = measure_together(*table, n_threads);
   remember(key_of(*table, n_threads), limits);

@@ -15,7 +15,7 @@ namespace candor::apps {
 
 // All threads at once, added up; takes about a second. Remembers the result where the cache folder can be written.
 // Refuses what CANDOR_ISA names and this machine lacks.
-Expected<kernels::MachineLimits> measure_limits(int32_t n_threads);
+Result<kernels::MachineLimits> measure_limits(int32_t n_threads);
 
 // As remembered. Measures where nothing is and the result can be kept; else nothing.
 std::optional<kernels::MachineLimits> known_limits(int32_t n_threads);

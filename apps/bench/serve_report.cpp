@@ -51,7 +51,7 @@ LoadRun run_lengths(Engine& engine, const std::vector<LoadRequest>& requests, ui
   return run_load(engine, Load{.requests = requests}, {.seed = seed});
 }
 
-Expected<void> all_done(const LoadRun& run) {
+Result<void> all_done(const LoadRun& run) {
   if (run.was_interrupted) return fail(ErrorKind::kCancelled, "interrupted");
   for (const LoadRecord& record : run.records) {
     if (!record.is_done)
@@ -127,7 +127,7 @@ namespace {
 constexpr int32_t kShortPrompt = 32;
 constexpr int32_t kTokensAlone = 100;  // decoded before the long prompt comes, where the context has room
 
-Expected<double> first_token_s(Engine& engine, int32_t n_prompt, uint64_t seed) {
+Result<double> first_token_s(Engine& engine, int32_t n_prompt, uint64_t seed) {
   const LoadRun run = run_lengths(engine, {{0, n_prompt, 2}}, seed);
   CANDOR_TRY(all_done(run));
   return run.records[0].ttft_ms() / 1e3;
@@ -156,7 +156,7 @@ struct DisturbedGaps {
 
 // The decoding requests are long enough to outlast the reading, were it at a quarter of its pace alone, which is
 // measured before and after.
-Expected<Json> disturb_report(Engine& engine, int32_t n_long, int32_t n_decoding) {
+Result<Json> disturb_report(Engine& engine, int32_t n_long, int32_t n_decoding) {
   CANDOR_ASSIGN(const double before_s, first_token_s(engine, n_long, 1));
   const LoadRun pace =
       run_lengths(engine, std::vector<LoadRequest>(static_cast<size_t>(n_decoding), {0, kShortPrompt, 24}), 2);
@@ -202,7 +202,7 @@ std::string disturb_text(const Json& r) {
       r["p99_over_undisturbed_p50"].get<double>());
 }
 
-Expected<Json> prefix_report(Engine& engine, int32_t n_prompt) {
+Result<Json> prefix_report(Engine& engine, int32_t n_prompt) {
   const LoadRun cold = run_lengths(engine, {{0, n_prompt, 32}}, 5);
   CANDOR_TRY(all_done(cold));
   const LoadRun warm = run_lengths(engine, {{0, n_prompt, 32}}, 5);

@@ -20,11 +20,11 @@ nlohmann::ordered_json load_report(const LoadRun& run, const Load& load, const S
 std::string load_text(const nlohmann::ordered_json& report);
 
 // What reading a prompt of n_long tokens costs those who decode: solo, undisturbed, and both at once.
-Expected<nlohmann::ordered_json> disturb_report(Engine& engine, int32_t n_long, int32_t n_decoding);
+Result<nlohmann::ordered_json> disturb_report(Engine& engine, int32_t n_long, int32_t n_decoding);
 std::string disturb_text(const nlohmann::ordered_json& report);
 
 // The same prompt twice: its first token cold and from the prefix cache, and whether the answers are equal.
-Expected<nlohmann::ordered_json> prefix_report(Engine& engine, int32_t n_prompt);
+Result<nlohmann::ordered_json> prefix_report(Engine& engine, int32_t n_prompt);
 std::string prefix_text(const nlohmann::ordered_json& report);
 
 }  // namespace candor::apps

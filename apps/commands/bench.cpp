@@ -119,7 +119,7 @@ LineChart chart_of(const nlohmann::ordered_json& results, const BenchOptions& op
   return chart;
 }
 
-Expected<void> write_svg(const nlohmann::ordered_json& report, const BenchOptions& options) {
+Result<void> write_svg(const nlohmann::ordered_json& report, const BenchOptions& options) {
   const auto& results = report["results"];
   const std::string heading =
       fmt::format("{}, {}", std::filesystem::path(report["model"].get<std::string>()).filename().string(),
@@ -134,7 +134,7 @@ Expected<void> write_svg(const nlohmann::ordered_json& report, const BenchOption
   return fail(ErrorKind::kIo, fmt::format("can't write {}: is the folder there, and writable?", *options.svg));
 }
 
-Expected<Measured> measure(GenerateBench& bench, const GenerateCase& run_case, int64_t repetitions) {
+Result<Measured> measure(GenerateBench& bench, const GenerateCase& run_case, int64_t repetitions) {
   Measured measured{run_case, {}, {}};
   for (int64_t i = -1; i < repetitions; ++i) {
     CANDOR_ASSIGN(const GenerateTimes times, bench.run(run_case));

@@ -99,7 +99,7 @@ Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load,
   return report;
 }
 
-Expected<Json> run_scenario(Engine& engine, const BenchServeOptions& o, std::string& text) {
+Result<Json> run_scenario(Engine& engine, const BenchServeOptions& o, std::string& text) {
   if (o.disturb) {
     CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
     text = disturb_text(report);
@@ -118,7 +118,7 @@ bool is_url(const std::string& text) {
   return text.starts_with("http://") || text.starts_with("https://");
 }
 
-Expected<Json> ask_server(const BenchServeOptions& o, std::string& text) {
+Result<Json> ask_server(const BenchServeOptions& o, std::string& text) {
   CANDOR_ASSIGN(const RemoteServer server,
                 find_server(o.positionals.front(), o.key.value_or(""), o.model.value_or("")));
   CANDOR_ASSIGN(const Load load, make_load(load_spec(o, server.n_ctx)));

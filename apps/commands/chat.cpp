@@ -56,10 +56,10 @@ bool answer(Engine& engine, ChatState& state, int& code) {
   auto outcome = stream_request(engine, request, write_out);
   if (!outcome) {
     say_error(outcome.error().message);
-    if (outcome.error().kind == EngineError::Kind::kContextLength) say_warning("/clear begins a new conversation");
+    if (outcome.error().kind == ErrorKind::kContextLength) say_warning("/clear begins a new conversation");
     state.messages.pop_back();
     code = exit_code(outcome.error());
-    return outcome.error().kind != EngineError::Kind::kInternal;
+    return outcome.error().kind != ErrorKind::kInternal;
   }
   if (outcome->reader_gone) return false;
   if (!outcome->text.ends_with('\n')) write_out("\n");

@@ -38,7 +38,7 @@ struct Subject {
   std::string assumed = {};  // what of it nobody said, with the options that say it
 };
 
-Expected<Subject> subject_of_file(const EstimateOptions& options) {
+Result<Subject> subject_of_file(const EstimateOptions& options) {
   CANDOR_ASSIGN(const ModelAndTexts choice, choose_model(options.model, options.positionals));
   if (!choice.texts.empty())
     return fail(ErrorKind::kInvalidInput, fmt::format("estimate takes one model; what is \"{}\"?", choice.texts[0]));
@@ -55,7 +55,7 @@ Expected<Subject> subject_of_file(const EstimateOptions& options) {
   return subject;
 }
 
-Expected<Subject> subject_of(const EstimateOptions& options) {
+Result<Subject> subject_of(const EstimateOptions& options) {
   if (!options.parameters) {
     if (options.bits || options.layers || options.kv_heads || options.head_dim)
       return fail(ErrorKind::kInvalidInput,
@@ -76,7 +76,7 @@ Expected<Subject> subject_of(const EstimateOptions& options) {
                  model::weight_bytes_at(*options.parameters, bits), kv, std::move(assumed)};
 }
 
-Expected<model::Hardware> hardware_of(const EstimateOptions& options) {
+Result<model::Hardware> hardware_of(const EstimateOptions& options) {
   const model::Hardware* known = model::find_hardware(options.hardware);
   if (known == nullptr) {
     std::string names;

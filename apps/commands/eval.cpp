@@ -36,7 +36,7 @@ struct Loaded : BareModel {
 };
 
 // engine: the model, the backend and how its weights are read.
-Expected<Loaded> load(EngineOptions engine, const EvalOptions& options) {
+Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   engine.max_running = 1;
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
@@ -50,11 +50,11 @@ Expected<Loaded> load(EngineOptions engine, const EvalOptions& options) {
 }
 
 // The text as windows that each begin with the beginning token, where the model has one.
-Expected<std::vector<std::vector<TokenId>>> windows_of(const formats::ModelFile& file, const std::string& text,
-                                                       size_t window) {
-  const auto made = text::Tokenizer::from_model_file(file);
+Result<std::vector<std::vector<TokenId>>> windows_of(const formats::ModelFile& file, const std::string& text,
+                                                     size_t window) {
+  auto made = text::Tokenizer::from_model_file(file);
   CANDOR_TRY(file.check_intact());
-  CANDOR_ASSIGN(const text::Tokenizer* tokenizer, made.map([](const auto& one) { return one.get(); }));
+  CANDOR_ASSIGN(const auto tokenizer, std::move(made));
   CANDOR_ASSIGN(const std::vector<TokenId> tokens, tokenizer->encode(text, {.add_special = false}));
   const text::SpecialTokens& special = tokenizer->special();
   const bool adds_bos = special.add_bos && special.bos != kNoToken;
@@ -88,7 +88,7 @@ void compare(std::span<const float> truth, std::span<const float> other, Diverge
   if (best(truth) == best(other)) ++sum.n_same;
 }
 
-Expected<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<std::vector<TokenId>>& windows) {
+Result<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<std::vector<TokenId>>& windows) {
   Divergence sum;
   if (truth.model->spec().vocab != other.model->spec().vocab)
     return fail(ErrorKind::kInvalidInput, fmt::format("the vocabularies differ: {} and {} tokens",
@@ -105,7 +105,7 @@ Expected<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<
 
 using Windows = std::vector<std::vector<TokenId>>;
 
-Expected<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
+Result<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
   std::vector<double> logprobs;
   for (const auto& tokens : windows) {
     CANDOR_ASSIGN(const std::vector<double> one, model.scorer->logprobs(tokens));
@@ -115,15 +115,14 @@ Expected<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows)
 }
 
 // With the weights that the file means, for what fast ones cost.
-Expected<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path,
-                                  const Windows& windows) {
+Result<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path, const Windows& windows) {
   CANDOR_ASSIGN(Loaded exact, load({.model_path = path, .backend = options.backend}, options));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(exact, windows));
   return model::perplexity(logprobs);
 }
 
-Expected<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
-                                          const std::string& text) {
+Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
+                                        const std::string& text) {
   CANDOR_ASSIGN(Loaded model,
                 load({.model_path = path, .fast_weights = options.fast_weights, .backend = options.backend}, options));
   const size_t window =

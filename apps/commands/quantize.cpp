@@ -32,7 +32,7 @@ bool is_gguf_name(const std::string& path) {
   return path.ends_with(".gguf");
 }
 
-Expected<void> check_target(const FileOptions& options) {
+Result<void> check_target(const FileOptions& options) {
   std::error_code ignored;
   if (std::filesystem::equivalent(options.source, options.target, ignored)) {
     return fail(ErrorKind::kInvalidInput,
@@ -45,7 +45,7 @@ Expected<void> check_target(const FileOptions& options) {
   return {};
 }
 
-Expected<quantize::QuantizeOptions> read_options(const FileOptions& options) {
+Result<quantize::QuantizeOptions> read_options(const FileOptions& options) {
   quantize::QuantizeOptions result;
   result.naive_int8 = options.naive_int8;
   result.n_threads =
@@ -74,7 +74,7 @@ void say_sizes(const FileOptions& options, const formats::WriteReport& report, C
                         format_bytes(report.source_bytes), format_bytes(report.written_bytes), bits, format_ms(ms)));
 }
 
-Expected<void> write_gguf(const FileOptions& options, const char* label) {
+Result<void> write_gguf(const FileOptions& options, const char* label) {
   CANDOR_TRY(check_target(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
@@ -87,7 +87,7 @@ Expected<void> write_gguf(const FileOptions& options, const char* label) {
   return {};
 }
 
-Expected<void> write_folder(const FileOptions& options, const char* label) {
+Result<void> write_folder(const FileOptions& options, const char* label) {
   CANDOR_TRY(check_target(options));
   model::HubWriteOptions write_options;
   if (!options.type.empty()) {
@@ -110,7 +110,7 @@ Expected<void> write_folder(const FileOptions& options, const char* label) {
   return {};
 }
 
-int finish(const Expected<void>& done) {
+int finish(const Result<void>& done) {
   if (done) return kDone;
   say_error(done.error().message);
   return done.error().kind == ErrorKind::kCancelled ? kInterrupted : kUserInput;

@@ -159,7 +159,7 @@ nlohmann::ordered_json layer_json(const model::BlockSpec& block, const LayerSize
   return json;
 }
 
-nlohmann::ordered_json to_json(const formats::ModelFile& file, const Expected<model::ArchSpec>& spec) {
+nlohmann::ordered_json to_json(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   nlohmann::ordered_json json;
   json["format"] = file.info().format;
   json["bytes"] = file.info().n_bytes;
@@ -190,7 +190,7 @@ nlohmann::ordered_json to_json(const formats::ModelFile& file, const Expected<mo
   return json;
 }
 
-std::string overview(const formats::ModelFile& file, const Expected<model::ArchSpec>& spec) {
+std::string overview(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   std::string out =
       fmt::format("{:<14} {}, {}{}\n", "file", file.info().format, format_bytes(file.info().n_bytes),
                   file.info().paths.size() > 1 ? fmt::format(" in {} parts", file.info().paths.size()) : "");

@@ -28,7 +28,7 @@ struct TokenizeOptions {
   bool json = false, no_special = false, parse_special = false, from_stdin = false, decode = false;
 };
 
-Expected<std::string> input_text(const TokenizeOptions& options, const std::vector<std::string>& texts) {
+Result<std::string> input_text(const TokenizeOptions& options, const std::vector<std::string>& texts) {
   if (options.from_stdin && !texts.empty())
     return fail(ErrorKind::kInvalidInput, "text given both as an argument and by --stdin: give one");
   if (options.from_stdin) return read_stdin(true);
@@ -40,7 +40,7 @@ Expected<std::string> input_text(const TokenizeOptions& options, const std::vect
   return read_stdin(true);
 }
 
-Expected<std::vector<TokenId>> parse_ids(std::string_view text, int32_t n_vocab) {
+Result<std::vector<TokenId>> parse_ids(std::string_view text, int32_t n_vocab) {
   std::vector<TokenId> ids;
   const std::string_view separators = " ,\n\t\r[]";
   for (size_t at = text.find_first_not_of(separators); at != std::string_view::npos;

@@ -24,7 +24,7 @@ void add(backend::OpTimes& sum, const backend::OpTimes& times) {
 
 Result<std::unique_ptr<Tracer>> Tracer::open(const EngineOptions& options) {
   std::unique_ptr<Tracer> tracer(new Tracer);
-  const auto make = [&](const EngineOptions& o) -> Expected<std::unique_ptr<backend::Backend>> {
+  const auto make = [&](const EngineOptions& o) -> Result<std::unique_ptr<backend::Backend>> {
     CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
     auto timed = std::make_unique<backend::TimedBackend>(std::move(inner), tracer->clock_);
     tracer->timed_ = timed.get();

@@ -11,7 +11,7 @@ void add_beam_options(CLI::App& command, BeamOptions& options) {
   command.add_flag("--search-to-the-end", options.search_to_the_end, "beams go on while a better text is possible");
 }
 
-Expected<void> ask_for_beams(const BeamOptions& options, Request& request) {
+Result<void> ask_for_beams(const BeamOptions& options, Request& request) {
   if (!options.beams) {
     if (!options.n_best && !options.length_penalty && !options.search_to_the_end) return {};
     return fail(ErrorKind::kInvalidInput, "--n-best, --length-penalty and --search-to-the-end need --beams N");

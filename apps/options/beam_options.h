@@ -23,6 +23,6 @@ struct BeamOptions {
 
 void add_beam_options(CLI::App& command, BeamOptions& options);
 // Refuses what only beams know where there are none.
-Expected<void> ask_for_beams(const BeamOptions& options, Request& request);
+Result<void> ask_for_beams(const BeamOptions& options, Request& request);
 
 }  // namespace candor::apps

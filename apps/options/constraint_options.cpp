@@ -14,7 +14,7 @@ namespace {
 using Kind = ConstraintSpec::Kind;
 constexpr size_t kMaxBytes = 1 << 20;  // what the compiler accepts
 
-Expected<std::string> text_or_file(const std::string& value) {
+Result<std::string> text_or_file(const std::string& value) {
   if (!value.starts_with('@')) return value;
   const std::string path = value.substr(1);
   std::ifstream file(path, std::ios::binary);
@@ -46,7 +46,7 @@ void add_constraint_options(CLI::App& command, ConstraintOptions& o) {
   add_choice(command, "--grammar-syntax", o.grammar_syntax, {"auto", "lark", "gbnf"}, "what the grammar is written in");
 }
 
-Expected<std::optional<ConstraintSpec>> read_constraint(const ConstraintOptions& o) {
+Result<std::optional<ConstraintSpec>> read_constraint(const ConstraintOptions& o) {
   std::vector<ConstraintSpec> given;
   if (o.json_schema) {
     CANDOR_ASSIGN(std::string text, text_or_file(*o.json_schema));

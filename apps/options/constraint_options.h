@@ -23,6 +23,6 @@ struct ConstraintOptions {
 
 void add_constraint_options(CLI::App& command, ConstraintOptions& options);
 // Absent where none was given; two at once are refused.
-Expected<std::optional<ConstraintSpec>> read_constraint(const ConstraintOptions& options);
+Result<std::optional<ConstraintSpec>> read_constraint(const ConstraintOptions& options);
 
 }  // namespace candor::apps

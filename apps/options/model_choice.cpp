@@ -39,7 +39,7 @@ bool looks_like_model(std::string_view argument) {
          path_exists(argument);
 }
 
-Expected<std::filesystem::path> shipped_model() {
+Result<std::filesystem::path> shipped_model() {
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   const std::filesystem::path name = "pocket/pocket-q8_0.gguf";
@@ -52,7 +52,7 @@ Expected<std::filesystem::path> shipped_model() {
                           name.string(), program.string()));
 }
 
-Expected<ModelAndTexts> choose_model(const std::optional<std::string>& option, std::vector<std::string> positionals) {
+Result<ModelAndTexts> choose_model(const std::optional<std::string>& option, std::vector<std::string> positionals) {
   ModelAndTexts choice;
   std::optional<std::string> model = option;
   if (!positionals.empty() && looks_like_model(positionals.front())) {

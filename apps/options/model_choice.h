@@ -15,7 +15,7 @@ namespace candor::apps {
 bool looks_like_model(std::string_view argument);
 
 // The shipped model's file, beside the program or where an installation puts it; an error says where it was sought.
-Expected<std::filesystem::path> shipped_model();
+Result<std::filesystem::path> shipped_model();
 
 struct ModelAndTexts {
   std::filesystem::path model;
@@ -24,6 +24,6 @@ struct ModelAndTexts {
 };
 
 // option: the value of -m, if given. user/repo[:quant] is sought in the hub cache. Two models are refused.
-Expected<ModelAndTexts> choose_model(const std::optional<std::string>& option, std::vector<std::string> positionals);
+Result<ModelAndTexts> choose_model(const std::optional<std::string>& option, std::vector<std::string> positionals);
 
 }  // namespace candor::apps

@@ -15,7 +15,7 @@
 namespace candor::apps {
 namespace {
 
-Expected<std::string> read_all(int fd, const std::string& name) {
+Result<std::string> read_all(int fd, const std::string& name) {
   std::string text;
   char buffer[65536];
   for (;;) {
@@ -30,7 +30,7 @@ Expected<std::string> read_all(int fd, const std::string& name) {
   }
 }
 
-Expected<std::string> check_text(std::string text, const std::string& name) {
+Result<std::string> check_text(std::string text, const std::string& name) {
   if (const size_t at = text.find('\0'); at != std::string::npos)
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{} is binary: a zero byte at offset {}; give text in UTF-8", name, at));
@@ -41,7 +41,7 @@ Expected<std::string> check_text(std::string text, const std::string& name) {
   return text;
 }
 
-Expected<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path) {
   const std::string name = "the prompt file " + path;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
@@ -61,13 +61,13 @@ Expected<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-Expected<std::string> read_stdin(bool allow_any_bytes) {
+Result<std::string> read_stdin(bool allow_any_bytes) {
   auto text = read_all(STDIN_FILENO, "standard input");
   if (!text || allow_any_bytes) return text;
   return check_text(std::move(*text), "standard input");
 }
 
-Expected<std::string> read_prompt(const PromptSource& source) {
+Result<std::string> read_prompt(const PromptSource& source) {
   if (source.positionals.size() > 1) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{} prompts given (\"{}\", \"{}\"...): put the prompt in quotes", source.positionals.size(),
@@ -90,7 +90,7 @@ void add_prompt_options(CLI::App& command, PromptSource& source, const std::stri
   command.add_option("-f,--file", source.file, "read the prompt from a file (- = standard input)")->type_name("FILE");
 }
 
-Expected<ModelAndPrompt> read_model_and_prompt(const std::optional<std::string>& option, PromptSource source) {
+Result<ModelAndPrompt> read_model_and_prompt(const std::optional<std::string>& option, PromptSource source) {
   CANDOR_ASSIGN(ModelAndTexts choice, choose_model(option, std::move(source.positionals)));
   source.positionals = std::move(choice.texts);
   CANDOR_ASSIGN(std::string text, read_prompt(source));

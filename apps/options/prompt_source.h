@@ -23,7 +23,7 @@ struct PromptSource {
 // Exactly one source may give text; standard input serves when none does and it is no terminal.
 // Refused: several sources, no text, a missing or unreadable or binary or too long file, invalid UTF-8 (with its
 // place).
-Expected<std::string> read_prompt(const PromptSource& source);
+Result<std::string> read_prompt(const PromptSource& source);
 
 // [MODEL] PROMPT, -p and -f; `help` describes -p.
 void add_prompt_options(CLI::App& command, PromptSource& source, const std::string& help);
@@ -34,9 +34,9 @@ struct ModelAndPrompt {
 };
 
 // Tells the model (choose_model; `option` is the value of -m) from the text among the positional arguments.
-Expected<ModelAndPrompt> read_model_and_prompt(const std::optional<std::string>& option, PromptSource source);
+Result<ModelAndPrompt> read_model_and_prompt(const std::optional<std::string>& option, PromptSource source);
 
 // All of standard input. allow_any_bytes: else invalid UTF-8 is refused.
-Expected<std::string> read_stdin(bool allow_any_bytes);
+Result<std::string> read_stdin(bool allow_any_bytes);
 
 }  // namespace candor::apps

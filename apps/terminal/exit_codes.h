@@ -10,8 +10,8 @@ inline constexpr int kOurFault = 1;
 inline constexpr int kUserInput = 2;
 inline constexpr int kInterrupted = 130;
 
-inline int exit_code(const EngineError& error) {
-  return error.kind == EngineError::Kind::kInternal ? kOurFault : kUserInput;
+inline int exit_code(const Error& error) {
+  return error.kind == ErrorKind::kInternal ? kOurFault : kUserInput;
 }
 
 }  // namespace candor::apps

@@ -33,14 +33,14 @@ class ScriptedBackend final : public backend::Backend {
   ScriptedBackend(std::unique_ptr<Backend> inner, const Script& script) : inner_(std::move(inner)), script_(script) {}
 
   const backend::BackendInfo& info() const override { return inner_->info(); }
-  Expected<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
+  Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
     return inner_->upload(tensor, role);
   }
-  Expected<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, int32_t n) override {
+  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, int32_t n) override {
     return inner_->make_kv(layout, n);
   }
-  Expected<void> reserve_arena(const backend::ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
-  Expected<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
+  Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
+  Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
     return inner_->upload_bytes(tensor, role);
   }
   uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
@@ -250,7 +250,7 @@ int run(int argc, char** argv) {
     options.draft_path = argv[2];
   }
   Script script;
-  const auto make = [&](const EngineOptions& o) -> Expected<std::unique_ptr<backend::Backend>> {
+  const auto make = [&](const EngineOptions& o) -> Result<std::unique_ptr<backend::Backend>> {
     CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
     return std::make_unique<ScriptedBackend>(std::move(inner), script);
   };

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "candor/event.h"
+#include "candor/ids.h"
 #include "candor/metrics.h"
 #include "candor/options.h"
 #include "candor/request.h"

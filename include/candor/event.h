@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "candor/ids.h"
 #include "candor/request.h"
+#include "candor/result.h"
 
 namespace candor {
 
@@ -122,7 +124,7 @@ struct TokenEvent {
   std::optional<FinishReason> finish{};           // set in the choice's last event only
   std::optional<std::size_t> stop_index{};        // which of SamplingParams::stop or stop_ids ended it
   std::optional<double> score{};                  // of a beam search's answer, with its last event
-  std::optional<EngineError> error{};             // with FinishReason::kError
+  std::optional<Error> error{};                   // with FinishReason::kError
   std::optional<RequestSummary> summary{};        // set in the request's last event only
 };
 

@@ -9,12 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "candor/ids.h"
 #include "candor/result.h"
 
 namespace candor {
-
-using TokenId = std::int32_t;
-using RequestId = std::int64_t;  // unique within one engine, never reused
 
 // Limits of a request's lists.
 inline constexpr std::size_t kMaxStopStrings = 16;

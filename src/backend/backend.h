@@ -153,13 +153,13 @@ class Backend {
   virtual const BackendInfo& info() const = 0;
   // Packs a copy of the tensor for its role. The view may be unmapped afterwards. kVector weights: [n] of F32, F16,
   // BF16.
-  virtual Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) = 0;
-  virtual Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) = 0;
-  virtual Expected<void> reserve_arena(const ArenaLayout& layout) = 0;
+  virtual Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) = 0;
+  virtual Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) = 0;
+  virtual Result<void> reserve_arena(const ArenaLayout& layout) = 0;
 
   // Bytes that upload() and reserve_arena() would take, without taking them. upload_bytes() refuses what upload() would
   // refuse by type and shape, and reads no weight.
-  virtual Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const = 0;
+  virtual Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const = 0;
   virtual uint64_t arena_bytes(const ArenaLayout& layout) const = 0;
 
   virtual Ops& ops() = 0;

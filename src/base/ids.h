@@ -1,15 +1,15 @@
 #pragma once
-// The integer names that travel between modules.
+// The integer names that travel between modules: those of the interface, and the library's own.
 
 #include <cstdint>
 
+#include "candor/ids.h"  // IWYU pragma: export
+
 namespace candor {
 
-using TokenId = int32_t;     // index into the vocabulary
 using BlockId = int32_t;     // index into the K/V block pool
 using SequenceId = int64_t;  // unique within one engine, never reused
 
-inline constexpr TokenId kNoToken = -1;
 inline constexpr BlockId kNoBlock = -1;
 
 }  // namespace candor

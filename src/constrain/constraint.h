@@ -16,11 +16,11 @@ class Constraint {
   virtual ~Constraint() = default;
 
   // Which tokens may come next; end tokens where the text may end. REQUIRES: mask.n_tokens() is the vocabulary's.
-  virtual Expected<void> mask(TokenMask& mask) = 0;
+  virtual Result<void> mask(TokenMask& mask) = 0;
   // Advances. A token that the mask does not allow is an error that changes nothing.
-  virtual Expected<void> accept(TokenId token) = 0;
+  virtual Result<void> accept(TokenId token) = 0;
   // The same state, independent from here on.
-  virtual Expected<std::unique_ptr<Constraint>> fork() const = 0;
+  virtual Result<std::unique_ptr<Constraint>> fork() const = 0;
   // True where the text may end here.
   virtual bool may_end() = 0;
   // True where nothing but an end token may follow.

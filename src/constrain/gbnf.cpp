@@ -40,7 +40,7 @@ class Writer {
  public:
   explicit Writer(const GbnfGrammar& grammar) : grammar_(grammar), texts_(grammar.nodes.size()) {}
 
-  Expected<std::string> write() {
+  Result<std::string> write() {
     find_regular_rules();
     find_regular_nodes();
     out_ = "start: " + name_of(grammar_.root) + "\n";
@@ -183,7 +183,7 @@ class Writer {
 
 }  // namespace
 
-Expected<std::string> lark_of_gbnf(std::string_view source) {
+Result<std::string> lark_of_gbnf(std::string_view source) {
   CANDOR_ASSIGN(const GbnfGrammar grammar, parse_gbnf(source));
   return Writer(grammar).write();
 }

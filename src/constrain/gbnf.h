@@ -16,6 +16,6 @@ namespace candor::constrain {
 // Errors name line and column. Limits: 1 MiB as it is given and as it is rewritten, 8 000 rules, depth 256 (groups,
 // choices and repetitions, whichever there are more of), counts of 100 000. The stack that it takes does not depend on
 // the grammar, and its time is linear in the grammar's size times its depth.
-Expected<std::string> lark_of_gbnf(std::string_view source);
+Result<std::string> lark_of_gbnf(std::string_view source);
 
 }  // namespace candor::constrain

@@ -37,21 +37,21 @@ class Parser {
  public:
   explicit Parser(std::string_view source) : source_(source) {}
 
-  Expected<GbnfGrammar> parse();
+  Result<GbnfGrammar> parse();
 
  private:
-  Expected<void> parse_rule();
-  Expected<int32_t> parse_body();
-  Expected<int32_t> parse_item();
-  Expected<int32_t> parse_literal();
-  Expected<int32_t> parse_class();
-  Expected<int32_t> parse_repeats(int32_t item);
-  Expected<void> parse_braces(GbnfNode& repeat);
-  Expected<int32_t> parse_count();
-  Expected<uint32_t> parse_char();
-  Expected<uint32_t> parse_hex(size_t n_digits);
+  Result<void> parse_rule();
+  Result<int32_t> parse_body();
+  Result<int32_t> parse_item();
+  Result<int32_t> parse_literal();
+  Result<int32_t> parse_class();
+  Result<int32_t> parse_repeats(int32_t item);
+  Result<void> parse_braces(GbnfNode& repeat);
+  Result<int32_t> parse_count();
+  Result<uint32_t> parse_char();
+  Result<uint32_t> parse_hex(size_t n_digits);
   std::string_view parse_name();
-  Expected<void> check_rules();
+  Result<void> check_rules();
 
   bool at_end() const { return at_ >= source_.size(); }
   char peek() const { return at_end() ? '\0' : source_[at_]; }
@@ -62,11 +62,11 @@ class Parser {
   }
   void skip_space(bool over_lines);
   bool at_sequence_end() const { return at_end() || std::string_view("|)\n\r").find(peek()) != std::string_view::npos; }
-  Expected<int32_t> add(GbnfNode node);
-  Expected<int32_t> add_of(GbnfNode::Kind kind, std::vector<int32_t>&& children);
+  Result<int32_t> add(GbnfNode node);
+  Result<int32_t> add_of(GbnfNode::Kind kind, std::vector<int32_t>&& children);
   int32_t rule_of(std::string_view name, size_t offset);
-  tl::unexpected<Error> error(const std::string& message, size_t offset) const;
-  tl::unexpected<Error> error(const std::string& message) const { return error(message, at_); }
+  Error error(const std::string& message, size_t offset) const;
+  Error error(const std::string& message) const { return error(message, at_); }
 
   std::string_view source_;
   size_t at_ = 0;
@@ -74,7 +74,7 @@ class Parser {
   std::unordered_map<std::string, int32_t> rule_index_;
 };
 
-tl::unexpected<Error> Parser::error(const std::string& message, size_t offset) const {
+Error Parser::error(const std::string& message, size_t offset) const {
   const std::string_view before = source_.substr(0, offset);
   const auto line = std::ranges::count(before, '\n') + 1;
   const size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none
@@ -107,7 +107,7 @@ int32_t Parser::rule_of(std::string_view name, size_t offset) {
   return it->second;
 }
 
-Expected<GbnfGrammar> Parser::parse() {
+Result<GbnfGrammar> Parser::parse() {
   if (source_.size() > kMaxBytes) {
     return fail(ErrorKind::kInvalidInput, "the grammar has " + std::to_string(source_.size()) +
                                               " bytes, expected at most " + std::to_string(kMaxBytes));
@@ -119,7 +119,7 @@ Expected<GbnfGrammar> Parser::parse() {
   return std::move(grammar_);
 }
 
-Expected<void> Parser::check_rules() {
+Result<void> Parser::check_rules() {
   for (const GbnfRule& rule : grammar_.rules) {
     if (rule.body < 0)
       return error("the rule \"" + rule.name.substr(0, 60) + "\" is used and not defined", rule.offset);
@@ -130,7 +130,7 @@ Expected<void> Parser::check_rules() {
   return {};
 }
 
-Expected<void> Parser::parse_rule() {
+Result<void> Parser::parse_rule() {
   const size_t begin = at_;
   const std::string_view name = parse_name();
   if (name.empty()) return error("expected the name of a rule");
@@ -150,7 +150,7 @@ Expected<void> Parser::parse_rule() {
   return error("expected the end of the line, is '" + std::string(1, peek()) + "'");
 }
 
-Expected<int32_t> Parser::add(GbnfNode node) {
+Result<int32_t> Parser::add(GbnfNode node) {
   for (const int32_t child : node.children)
     node.depth = std::max(node.depth, grammar_.nodes[static_cast<size_t>(child)].depth);
   if (node.kind == GbnfNode::Kind::kChoice || node.kind == GbnfNode::Kind::kRepeat) ++node.depth;
@@ -160,13 +160,13 @@ Expected<int32_t> Parser::add(GbnfNode node) {
 }
 
 // Of one child, that child; of none, the empty literal.
-Expected<int32_t> Parser::add_of(GbnfNode::Kind kind, std::vector<int32_t>&& children) {
+Result<int32_t> Parser::add_of(GbnfNode::Kind kind, std::vector<int32_t>&& children) {
   if (children.size() == 1) return children.front();
   if (children.empty()) return add({});
   return add({.kind = kind, .children = std::move(children)});
 }
 
-Expected<int32_t> Parser::parse_body() {
+Result<int32_t> Parser::parse_body() {
   std::vector<Group> open(1);
   while (true) {
     const bool is_inside = open.size() > 1;
@@ -201,7 +201,7 @@ Expected<int32_t> Parser::parse_body() {
   }
 }
 
-Expected<int32_t> Parser::parse_item() {
+Result<int32_t> Parser::parse_item() {
   const size_t begin = at_;
   if (peek() == '"') return parse_literal();
   if (peek() == '[') return parse_class();
@@ -211,7 +211,7 @@ Expected<int32_t> Parser::parse_item() {
   return add({.kind = GbnfNode::Kind::kRule, .rule = rule_of(name, begin)});
 }
 
-Expected<uint32_t> Parser::parse_hex(size_t n_digits) {
+Result<uint32_t> Parser::parse_hex(size_t n_digits) {
   uint32_t value = 0;
   for (size_t i = 0; i < n_digits; ++i, ++at_) {
     const int digit = hex_value(peek());
@@ -223,7 +223,7 @@ Expected<uint32_t> Parser::parse_hex(size_t n_digits) {
 }
 
 // One character of a literal or class, escaped or as it stands.
-Expected<uint32_t> Parser::parse_char() {
+Result<uint32_t> Parser::parse_char() {
   if (take("\\x")) return parse_hex(2);
   if (take("\\u")) return parse_hex(4);
   if (take("\\U")) return parse_hex(8);
@@ -241,7 +241,7 @@ Expected<uint32_t> Parser::parse_char() {
   return decoded.value;
 }
 
-Expected<int32_t> Parser::parse_literal() {
+Result<int32_t> Parser::parse_literal() {
   const size_t begin = at_++;
   GbnfNode literal;
   while (!take("\"")) {
@@ -252,7 +252,7 @@ Expected<int32_t> Parser::parse_literal() {
   return add(std::move(literal));
 }
 
-Expected<int32_t> Parser::parse_class() {
+Result<int32_t> Parser::parse_class() {
   const size_t begin = at_++;
   GbnfNode node{.kind = GbnfNode::Kind::kClass, .text = take("^") ? "[^" : "["};
   const size_t n_opening = node.text.size();
@@ -274,7 +274,7 @@ Expected<int32_t> Parser::parse_class() {
   return add(std::move(node));
 }
 
-Expected<int32_t> Parser::parse_repeats(int32_t item) {
+Result<int32_t> Parser::parse_repeats(int32_t item) {
   while (true) {
     GbnfNode repeat{.kind = GbnfNode::Kind::kRepeat, .max = -1, .children = {item}};
     if (take("{")) {
@@ -290,7 +290,7 @@ Expected<int32_t> Parser::parse_repeats(int32_t item) {
   }
 }
 
-Expected<int32_t> Parser::parse_count() {
+Result<int32_t> Parser::parse_count() {
   int32_t value = 0;
   const size_t begin = at_;
   for (; peek() >= '0' && peek() <= '9'; ++at_) {
@@ -302,7 +302,7 @@ Expected<int32_t> Parser::parse_count() {
   return value;
 }
 
-Expected<void> Parser::parse_braces(GbnfNode& repeat) {
+Result<void> Parser::parse_braces(GbnfNode& repeat) {
   skip_space(false);
   if (peek() != ',') {
     CANDOR_ASSIGN(repeat.min, parse_count());
@@ -322,7 +322,7 @@ Expected<void> Parser::parse_braces(GbnfNode& repeat) {
 
 }  // namespace
 
-Expected<GbnfGrammar> parse_gbnf(std::string_view source) {
+Result<GbnfGrammar> parse_gbnf(std::string_view source) {
   return Parser(source).parse();
 }
 

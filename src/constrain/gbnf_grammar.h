@@ -35,6 +35,6 @@ struct GbnfGrammar {
   int32_t root = -1;
 };
 
-Expected<GbnfGrammar> parse_gbnf(std::string_view source);
+Result<GbnfGrammar> parse_gbnf(std::string_view source);
 
 }  // namespace candor::constrain

@@ -67,12 +67,13 @@ sandbox::SharedAsset vocabulary_of(const candor_vocab& vocab) {
 }
 
 // Shows that compiling it hurts nobody.
-Expected<void> try_out(sandbox::HelperPool& helpers, const sandbox::SharedAsset& vocabulary, candor_grammar_kind kind,
-                       std::string_view source) {
+Result<void> try_out(sandbox::HelperPool& helpers, const sandbox::SharedAsset& vocabulary, candor_grammar_kind kind,
+                     std::string_view source) {
   auto reply = helpers.try_constraint(vocabulary, static_cast<uint8_t>(kind), source);
   if (!reply) return fail(reply.error().kind, "constraint: " + reply.error().message);
   if (reply->status == sandbox::HelperStatus::kOk) return {};
-  return fail(kind_of(static_cast<candor_status>(reply->status)), (reply->is_end ? "constraint: it " : "") + reply->text);
+  return fail(kind_of(static_cast<candor_status>(reply->status)),
+              (reply->is_end ? "constraint: it " : "") + reply->text);
 }
 
 candor_grammar_kind bridge_kind(GrammarKind kind) {
@@ -101,22 +102,22 @@ class GrammarConstraint final : public Constraint {
  public:
   explicit GrammarConstraint(Handle handle) : handle_(std::move(handle)) {}
 
-  Expected<void> mask(TokenMask& mask) override {
+  Result<void> mask(TokenMask& mask) override {
     BridgeError error;
     const auto words = mask.words();
     const candor_status status = candor_constraint_mask(handle_.get(), words.data(), words.size(), error.out());
-    if (status != CANDOR_OK) return fail(error.take(status));
+    if (status != CANDOR_OK) return error.take(status);
     return {};
   }
 
-  Expected<void> accept(TokenId token) override {
+  Result<void> accept(TokenId token) override {
     BridgeError error;
     const candor_status status = candor_constraint_accept(handle_.get(), static_cast<uint32_t>(token), error.out());
-    if (status != CANDOR_OK) return fail(error.take(status));
+    if (status != CANDOR_OK) return error.take(status);
     return {};
   }
 
-  Expected<std::unique_ptr<Constraint>> fork() const override {
+  Result<std::unique_ptr<Constraint>> fork() const override {
     Handle copy(candor_constraint_fork(handle_.get()));
     if (copy == nullptr) return fail(ErrorKind::kInternal, "constraint: its state could not be copied");
     return std::make_unique<GrammarConstraint>(std::move(copy));
@@ -131,8 +132,8 @@ class GrammarConstraint final : public Constraint {
 
 }  // namespace
 
-Expected<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::Tokenizer& tokenizer,
-                                                                   sandbox::HelperPool& helpers) {
+Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::Tokenizer& tokenizer,
+                                                                 sandbox::HelperPool& helpers) {
   const size_t n_tokens = static_cast<size_t>(tokenizer.n_vocab());
   std::vector<candor_bytes> tokens(n_tokens);
   const auto is_special = std::make_unique<bool[]>(n_tokens);
@@ -152,7 +153,7 @@ Expected<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const text::T
   candor_tok_env* made = nullptr;
   const candor_status status = candor_tok_env_create(&vocab, &made, error.out());
   TokEnv env(made);
-  if (status != CANDOR_OK) return fail(error.take(status));
+  if (status != CANDOR_OK) return error.take(status);
   return std::unique_ptr<GrammarCompiler>(new GrammarCompiler(std::move(env), vocabulary_of(vocab), helpers));
 }
 
@@ -160,20 +161,20 @@ void GrammarCompiler::FreeTokEnv::operator()(candor_tok_env* env) const {
   candor_tok_env_free(env);
 }
 
-Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile(GrammarKind kind, std::string_view source) const {
+Result<std::unique_ptr<Constraint>> GrammarCompiler::compile(GrammarKind kind, std::string_view source) const {
   std::string converted;
   if (kind == GrammarKind::kGbnf) {
     CANDOR_ASSIGN(converted, lark_of_gbnf(source));
     source = converted;
   }
   const candor_grammar_kind number = bridge_kind(kind);
-  if (auto known = refused_.find(number, source)) return fail(std::move(*known));
+  if (auto known = refused_.find(number, source)) return std::move(*known);
   auto compiled = compile_afresh(number, source);
   if (!compiled) refused_.add(number, source, compiled.error());
   return compiled;
 }
 
-Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile_afresh(int32_t number, std::string_view source) const {
+Result<std::unique_ptr<Constraint>> GrammarCompiler::compile_afresh(int32_t number, std::string_view source) const {
   const auto kind = static_cast<candor_grammar_kind>(number);
   BridgeError error;
   candor_constraint* handle = nullptr;
@@ -182,17 +183,17 @@ Expected<std::unique_ptr<Constraint>> GrammarCompiler::compile_afresh(int32_t nu
     CANDOR_TRY(try_out(helpers_, vocabulary_, kind, source));
     status = candor_constraint_compile(env_.get(), kind, bytes_of(source), &handle, error.out());
   }
-  if (status != CANDOR_OK) return fail(error.take(status));
+  if (status != CANDOR_OK) return error.take(status);
   return std::make_unique<GrammarConstraint>(Handle(handle));
 }
 
-Expected<std::vector<std::string>> GrammarCompiler::without_effect(GrammarKind kind, std::string_view source) {
+Result<std::vector<std::string>> GrammarCompiler::without_effect(GrammarKind kind, std::string_view source) {
   if (kind != GrammarKind::kJsonSchema && kind != GrammarKind::kLark) return std::vector<std::string>{};
   BridgeError error;
   candor_text text{};
   const candor_status status =
       candor_constraint_without_effect(bridge_kind(kind), bytes_of(source), &text, error.out());
-  if (status != CANDOR_OK) return fail(error.take(status));
+  if (status != CANDOR_OK) return error.take(status);
   std::vector<std::string> sentences;
   std::istringstream lines(std::string(text.data == nullptr ? "" : text.data, text.size));
   candor_text_free(&text);

@@ -18,7 +18,7 @@ class ToyTokenizer final : public text::Tokenizer {
     end_ = static_cast<TokenId>(pieces_.size()) - 1;
     ends_ = {end_};
   }
-  Expected<std::vector<TokenId>> encode(std::string_view text, const text::EncodeOptions&) const override {
+  Result<std::vector<TokenId>> encode(std::string_view text, const text::EncodeOptions&) const override {
     std::vector<TokenId> tokens;
     for (const char c : text) tokens.push_back(static_cast<TokenId>(c));
     return tokens;

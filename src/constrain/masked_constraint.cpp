@@ -29,19 +29,19 @@ std::shared_ptr<MaskedConstraint> MaskedConstraint::start(std::unique_ptr<Constr
   return started;
 }
 
-Expected<const TokenMask*> MaskedConstraint::mask() const {
+Result<const TokenMask*> MaskedConstraint::mask() const {
   CANDOR_CHECK(has_mask_);
-  if (error_) return fail(*error_);
+  if (error_) return *error_;
   return &mask_;
 }
 
-Expected<void> MaskedConstraint::accept(TokenId token) {
+Result<void> MaskedConstraint::accept(TokenId token) {
   accept_ns_ = 0;
   if (std::exchange(is_ahead_, false)) {
     if (token != std::exchange(next_token_, kNoToken)) {
       return fail(ErrorKind::kInternal, "constraint: one row gave two tokens");
     }
-    if (accept_error_) return fail(*accept_error_);
+    if (accept_error_) return *accept_error_;
     std::swap(mask_, next_mask_);
     std::swap(error_, next_error_);
     return {};
@@ -53,7 +53,7 @@ Expected<void> MaskedConstraint::accept(TokenId token) {
   return {};
 }
 
-Expected<std::shared_ptr<MaskedConstraint>> MaskedConstraint::fork() const {
+Result<std::shared_ptr<MaskedConstraint>> MaskedConstraint::fork() const {
   CANDOR_DCHECK(!is_ahead_);
   CANDOR_ASSIGN(auto copy, constraint_->fork());
   std::shared_ptr<MaskedConstraint> forked(new MaskedConstraint(std::move(copy), mask_.n_tokens(), family_));

@@ -37,15 +37,15 @@ class MaskedConstraint {
   // The worker has accepted the token that comes next; mask() is still the one before it.
   bool is_ahead() const noexcept { return is_ahead_; }
   // The tokens that may come next, or why that could not be said. REQUIRES: has_mask(). Holds until accept().
-  Expected<const TokenMask*> mask() const;
+  Result<const TokenMask*> mask() const;
   // Advances; the mask is gone then, or is the next one where the constraint was ahead. A token that is not allowed is an
   // error. REQUIRES, where it is ahead: the token that it accepted.
-  Expected<void> accept(TokenId token);
+  Result<void> accept(TokenId token);
   // What the last accept() took.
   int64_t accept_ns() const { return accept_ns_; }
   bool must_end() const { return constraint_->must_end(); }
   // The same state and mask, in the same family. REQUIRES: it is not ahead.
-  Expected<std::shared_ptr<MaskedConstraint>> fork() const;
+  Result<std::shared_ptr<MaskedConstraint>> fork() const;
 
  private:
   friend class MaskWorker;

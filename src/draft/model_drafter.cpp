@@ -151,7 +151,7 @@ void ModelDrafter::guess(Work& work, std::span<const float> logits, constrain::M
 }
 
 // An error ends the guessing and is no one's concern: the model itself will meet it, or not.
-Expected<TokenId> ModelDrafter::choose(Work& work, std::span<const float> logits) {
+Result<TokenId> ModelDrafter::choose(Work& work, std::span<const float> logits) {
   const DraftRequest& request = *work.request;
   sample::PickRequest pick{.logits = logits, .chain = *request.chain};
   pick.history = {work.text, request.n_output + request.guesses.size()};

@@ -79,7 +79,7 @@ class ModelDrafter {
   bool build_step();
   void append_rows(Work& work);
   void guess(Work& work, std::span<const float> logits, constrain::MaskWorker* masks);
-  Expected<TokenId> choose(Work& work, std::span<const float> logits);
+  Result<TokenId> choose(Work& work, std::span<const float> logits);
 
   // Constant after construction.
   backend::Backend& backend_;

@@ -66,8 +66,8 @@ struct ActiveRequest {
   RequestSummary summary{};
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
-  std::optional<EngineError> fault{};            // met then: every choice ends with it
-  std::optional<EngineError> breakdown{};        // an exception: whoever was not told of an end is told of this
+  std::optional<Error> fault{};                  // met then: every choice ends with it
+  std::optional<Error> breakdown{};              // an exception: whoever was not told of an end is told of this
   int64_t deadline_ns = kNever;
   int32_t n_open = 0;       // choices
   bool has_forked = false;  // every open choice has its own sequence

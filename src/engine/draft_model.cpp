@@ -20,8 +20,7 @@ std::string name_of(const formats::ModelFile& file) {
   return file.info().paths.empty() ? std::string("the draft model") : file.info().paths.front().string();
 }
 
-Expected<void> check_vocabulary(const text::Tokenizer& tokenizer, const text::Tokenizer& draft,
-                                const std::string& name) {
+Result<void> check_vocabulary(const text::Tokenizer& tokenizer, const text::Tokenizer& draft, const std::string& name) {
   const int32_t n_both = std::min(tokenizer.n_vocab(), draft.n_vocab());
   for (TokenId id = 0; id < n_both; ++id) {
     if (tokenizer.piece(id) == draft.piece(id)) continue;
@@ -48,8 +47,8 @@ draft::DraftSlots plan_slots(const EngineOptions& options, const model::ArchSpec
 
 }  // namespace
 
-Expected<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
-                                              int32_t n_ctx) {
+Result<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
+                                            int32_t n_ctx) {
   if (options.speculation != Speculation::kDraft) return std::nullopt;
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
@@ -64,13 +63,13 @@ Expected<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, cons
                           plan.model.spec.max_positions, backend::kBlockTokens));
 }
 
-Expected<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend) {
+Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend) {
   DraftModel draft;
   draft.file = std::move(plan.file);
   draft.slots = plan.slots;
   const auto own_tokenizer = text::Tokenizer::from_model_file(*draft.file);
   CANDOR_TRY(draft.file->check_intact());
-  if (!own_tokenizer) return fail(own_tokenizer.error());
+  if (!own_tokenizer) return own_tokenizer.error();
   CANDOR_TRY(check_vocabulary(tokenizer, **own_tokenizer, name_of(*draft.file)));
   CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {}));
   draft.file->drop_copies();

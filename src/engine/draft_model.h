@@ -25,8 +25,8 @@ struct DraftPlan {
 };
 
 // nullopt where no draft model is asked for.
-Expected<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
-                                              int32_t n_ctx);
+Result<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
+                                            int32_t n_ctx);
 
 struct DraftModel {
   std::unique_ptr<formats::ModelFile> file{};
@@ -36,6 +36,6 @@ struct DraftModel {
 };
 
 // Refuses, with the first token that differs, a model whose vocabulary is not the tokenizer's.
-Expected<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend);
+Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend);
 
 }  // namespace candor::engine

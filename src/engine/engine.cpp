@@ -5,9 +5,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/fault.h"
 #include "candor/version.h"
 #include "engine/engine_impl.h"
-#include "engine/errors.h"
 #include "engine/memory_plan.h"
 #include "text/detokenizer.h"
 
@@ -54,7 +54,7 @@ class Collector {
       add(event);
     } catch (...) {
       if (!event.summary) throw;
-      if (!error_) error_ = engine::to_public(error_of_exception());
+      if (!error_) error_ = error_of_exception();
     }
     if (event.summary) end();
   }
@@ -95,7 +95,7 @@ class Collector {
 
   const Engine::Callback& observer_;
   Completion completion_;
-  std::optional<EngineError> error_;
+  std::optional<Error> error_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool is_done_ = false;  // guarded by mutex_
@@ -126,11 +126,10 @@ Engine::Impl::~Impl() {
 Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
                                                    const engine::BackendFactory& make_backend,
                                                    const Progress& progress) {
-  return engine::guarded([&]() -> Result<std::unique_ptr<Engine>> {
-    auto loaded = engine::load_model(options, make_backend, progress);
-    if (!loaded) return engine::to_public(std::move(loaded).error());
-    auto impl = std::make_unique<Impl>(std::move(*loaded));
-    if (auto whole = impl->loaded.file->check_intact(); !whole) return engine::to_public(std::move(whole).error());
+  return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+    CANDOR_ASSIGN(auto loaded, engine::load_model(options, make_backend, progress));
+    auto impl = std::make_unique<Impl>(std::move(loaded));
+    CANDOR_TRY(impl->loaded.file->check_intact());
     impl->thread = std::thread([loop = &impl->loop] { loop->run(); });
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   });
@@ -140,7 +139,7 @@ Result<RequestId> Engine::Impl::submit(const Request& request, Callback callback
   auto id = submit_checked(request, std::move(callback));
   if (id) return id;
   metrics.n_refused.add();
-  if (id.error().kind == EngineError::Kind::kOverloaded) metrics.n_overloaded.add();
+  if (id.error().kind == ErrorKind::kOverloaded) metrics.n_overloaded.add();
   return id;
 }
 
@@ -148,9 +147,7 @@ Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback 
   auto active = read_request(request);
   if (!active) return active.error();
   (*active)->callback = callback ? std::move(callback) : [](const TokenEvent&) {};
-  auto id = inbox.submit(std::move(*active));
-  if (!id) return engine::to_public(std::move(id).error());
-  return *id;
+  return inbox.submit(std::move(*active));
 }
 
 Result<std::unique_ptr<engine::ActiveRequest>> Engine::Impl::read_request(const Request& request) {
@@ -170,19 +167,19 @@ Result<std::unique_ptr<engine::ActiveRequest>> Engine::Impl::read_request(const 
 }
 
 Result<void> Engine::Impl::check_room(int32_t n_coming) {
-  if (auto room = inbox.check_room(n_coming); !room) {
+  auto room = inbox.check_room(n_coming);
+  if (!room) {
     metrics.n_refused.add();
     metrics.n_overloaded.add();
-    return engine::to_public(std::move(room).error());
   }
-  return {};
+  return room;
 }
 
 Result<const constrain::GrammarCompiler*> Engine::Impl::compiler() {
   const std::lock_guard lock(compiler_mutex);
   if (grammar_compiler == nullptr) {
     auto created = constrain::GrammarCompiler::create(*loaded.tokenizer, helpers);
-    if (!created) return engine::to_public(std::move(created).error(), "constraint");
+    if (!created) return fail(std::move(created).error(), "constraint");
     grammar_compiler = std::move(*created);
   }
   return grammar_compiler.get();
@@ -192,7 +189,7 @@ Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const Const
   const auto grammar = compiler();
   if (!grammar) return grammar.error();
   auto constraint = (*grammar)->compile(grammar_kind(spec.kind), spec.source);
-  if (!constraint) return engine::to_public(std::move(constraint).error(), "constraint");
+  if (!constraint) return fail(std::move(constraint).error(), "constraint");
   return std::move(*constraint);
 }
 
@@ -201,16 +198,16 @@ Result<void> Engine::Impl::constrain_choices(const ConstraintSpec& spec, engine:
   auto compiled = make_constraint ? make_constraint(spec) : compile(spec);
   if (!compiled) return compiled.error();
   auto idle = constrain::GrammarCompiler::without_effect(grammar_kind(spec.kind), spec.source);
-  if (!idle) return engine::to_public(std::move(idle).error(), "constraint");
+  if (!idle) return fail(std::move(idle).error(), "constraint");
   for (const std::string& words : *idle) {
     const std::string message = "constraint: " + words + ", and has no effect";
-    if (spec.is_strict) return EngineError{EngineError::Kind::kUnsupported, message, "constraint"};
+    if (spec.is_strict) return Error{ErrorKind::kUnsupported, message, "constraint"};
     request.summary.warnings.push_back(message);
   }
   const auto first = constrain::MaskedConstraint::start(std::move(*compiled), loaded.n_vocab());
   for (int32_t i = 1; i < request.n_choices(); ++i) {
     auto forked = first->fork();
-    if (!forked) return engine::to_public(std::move(forked).error(), "constraint");
+    if (!forked) return fail(std::move(forked).error(), "constraint");
     request.choice(i).constraint = std::move(*forked);
   }
   request.choice(0).constraint = first;
@@ -221,14 +218,10 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<MemoryPlan> Engine::plan(const EngineOptions& options) {
-  auto plan = [&]() -> Expected<MemoryPlan> {
-    CANDOR_TRY(engine::check_options(options));
-    CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
-    CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
-    return engine::plan_memory(options, *file, *backend);
-  }();
-  if (!plan) return engine::to_public(plan.error());
-  return *plan;
+  CANDOR_TRY(engine::check_options(options));
+  CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
+  CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
+  return engine::plan_memory(options, *file, *backend);
 }
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, const Progress& progress) {
@@ -248,26 +241,25 @@ Result<std::unique_ptr<Engine>> engine::open_with_constraints(const EngineOption
 }
 
 Result<RequestId> Engine::submit(const Request& request, Callback callback) {
-  return engine::guarded([&] { return impl_->submit(request, std::move(callback)); });
+  return guarded([&] { return impl_->submit(request, std::move(callback)); });
 }
 
 Result<void> Engine::check_room(int32_t n_coming) {
-  return engine::guarded([&] { return impl_->check_room(n_coming); });
+  return guarded([&] { return impl_->check_room(n_coming); });
 }
 
 Result<void> Engine::cancel(RequestId request) {
-  return engine::guarded([&]() -> Result<void> {
+  return guarded([&]() -> Result<void> {
     if (impl_->inbox.cancel(request)) return {};
-    return EngineError{EngineError::Kind::kNotFound, "request " + std::to_string(request) + " is not in work",
-                       "request"};
+    return Error{ErrorKind::kNotFound, "request " + std::to_string(request) + " is not in work", "request"};
   });
 }
 
 Result<Completion> Engine::generate(const Request& request, const Callback& callback) {
   if (std::this_thread::get_id() == impl_->thread.get_id()) {
-    return EngineError{EngineError::Kind::kInvalidInput, "generate() called from a callback; use submit()", {}};
+    return Error{ErrorKind::kInvalidInput, "generate() called from a callback; use submit()", {}};
   }
-  return engine::guarded([&]() -> Result<Completion> {
+  return guarded([&]() -> Result<Completion> {
     Collector collector(callback, request.n);
     auto id = submit(request, [&collector](const TokenEvent& event) { collector.on_event(event); });
     if (!id) return id.error();
@@ -280,15 +272,15 @@ void Engine::stop_preparing() {
 }
 
 Result<std::string> Engine::apply_template(const ChatPrompt& chat) const {
-  return engine::guarded([&] { return impl_->reader.render(chat); });
+  return guarded([&] { return impl_->reader.render(chat); });
 }
 
 Result<std::vector<TokenId>> Engine::tokenize(const Prompt& prompt) const {
-  return engine::guarded([&] { return impl_->reader.read(prompt); });
+  return guarded([&] { return impl_->reader.read(prompt); });
 }
 
 Result<std::string> Engine::detokenize(std::span<const TokenId> tokens) const {
-  return engine::guarded([&]() -> Result<std::string> {
+  return guarded([&]() -> Result<std::string> {
     const text::Tokenizer& tokenizer = *impl_->loaded.tokenizer;
     if (auto checked = engine::check_tokens(tokens, tokenizer); !checked) return checked.error();
     return text::detokenize(tokenizer, tokens, true);

@@ -6,19 +6,19 @@
 
 namespace candor::engine {
 
-Expected<void> Inbox::room_for(int32_t n_sequences) const {
+Result<void> Inbox::room_for(int32_t n_sequences) const {
   if (n_sequences <= max_in_work_ - n_choices_) return {};
   return fail(ErrorKind::kOverloaded, "the engine is full: " + std::to_string(n_choices_) +
                                           " answers are in work or waiting, at most " + std::to_string(max_in_work_) +
                                           "; try again later");
 }
 
-Expected<void> Inbox::check_room(int32_t n_coming) const {
+Result<void> Inbox::check_room(int32_t n_coming) const {
   const std::lock_guard lock(mutex_);
   return room_for(n_coming + n_reading_ + 1);
 }
 
-Expected<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
+Result<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
   RequestId id = 0;
   {
     const std::lock_guard lock(mutex_);

@@ -38,10 +38,10 @@ class Inbox {
   };
 
   // kOverloaded when no room is left for one answer more beside n_coming others and what is being read.
-  Expected<void> check_room(int32_t n_coming) const;
+  Result<void> check_room(int32_t n_coming) const;
   // Numbers the request, leaving a number for each of its sequences, and queues it; kOverloaded when as many as are
   // allowed are in work.
-  Expected<RequestId> submit(std::unique_ptr<ActiveRequest> request);
+  Result<RequestId> submit(std::unique_ptr<ActiveRequest> request);
   // False when the request is not in work.
   bool cancel(RequestId id);
   // Nothing may be submitted any more; wakes the engine thread.
@@ -57,7 +57,7 @@ class Inbox {
 
  private:
   // REQUIRES: mutex_ is held.
-  Expected<void> room_for(int32_t n_sequences) const;
+  Result<void> room_for(int32_t n_sequences) const;
 
   // Constant after construction.
   const int32_t max_in_work_;

@@ -33,7 +33,7 @@ int64_t default_blocks(const EngineOptions& options, int64_t n_ctx, int64_t bloc
 
 }  // namespace
 
-Expected<KvBudget> plan_kv(const EngineOptions& options, int32_t model_positions, int64_t block_bytes) {
+Result<KvBudget> plan_kv(const EngineOptions& options, int32_t model_positions, int64_t block_bytes) {
   CANDOR_CHECK(model_positions > 0 && block_bytes > 0);
   if (options.n_ctx > model_positions) {
     return fail(ErrorKind::kInvalidInput, "n_ctx is " + std::to_string(options.n_ctx) +

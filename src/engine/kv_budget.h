@@ -15,6 +15,6 @@ struct KvBudget {
 
 // model_positions: the model's own context limit; block_bytes: of one block over all layers. An n_ctx that was asked
 // for and cannot be held is refused with the numbers; one that was not is cut.
-Expected<KvBudget> plan_kv(const EngineOptions& options, int32_t model_positions, int64_t block_bytes);
+Result<KvBudget> plan_kv(const EngineOptions& options, int32_t model_positions, int64_t block_bytes);
 
 }  // namespace candor::engine

@@ -23,13 +23,13 @@ constexpr int32_t kMaxQueued = 1 << 20;
 constexpr int32_t kMaxThreads = 1024;
 constexpr double kMaxStepMs = 3.6e6;
 
-Expected<void> in_range(const char* name, int64_t value, int64_t min, int64_t max) {
+Result<void> in_range(const char* name, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return {};
   return fail(ErrorKind::kInvalidInput, std::string(name) + " is " + std::to_string(value) + ", expected " +
                                             std::to_string(min) + " to " + std::to_string(max));
 }
 
-Expected<void> check_vocabulary(const LoadedModel& loaded) {
+Result<void> check_vocabulary(const LoadedModel& loaded) {
   const int32_t n_logits = loaded.model->spec().vocab;
   if (loaded.n_vocab() <= n_logits) return {};
   return fail(ErrorKind::kInvalidInput, "the tokenizer has " + std::to_string(loaded.n_vocab()) +
@@ -37,7 +37,7 @@ Expected<void> check_vocabulary(const LoadedModel& loaded) {
                                             " rows: the file contradicts itself");
 }
 
-Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
+Result<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   EngineOptions& options = loaded.options;
   options.n_ctx = plan.n_ctx;
   options.kv_blocks = plan.kv_blocks;
@@ -47,7 +47,7 @@ Expected<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   return loaded.backend->reserve_arena(step_arena(options, loaded.model->spec(), draft, plan.n_ctx));
 }
 
-Expected<std::unique_ptr<formats::ModelFile>> open_quantised(const EngineOptions& options) {
+Result<std::unique_ptr<formats::ModelFile>> open_quantised(const EngineOptions& options) {
   CANDOR_ASSIGN(auto file, model::open_model(options.model_path));
   if (options.quantize.empty()) return file;
   quantize::QuantizeOptions quantize_options;
@@ -68,16 +68,16 @@ int32_t LoadedModel::window_tokens() const {
   return longest;
 }
 
-Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
+Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
   return backend::make_backend(options.backend, {.n_threads = options.n_threads});
 }
 
-Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
+Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
   CANDOR_ASSIGN(auto file, open_quantised(options));
   return options.fast_weights ? quantize::read_fast(std::move(file)) : std::move(file);
 }
 
-Expected<void> check_options(const EngineOptions& options) {
+Result<void> check_options(const EngineOptions& options) {
   CANDOR_TRY(in_range("n_threads", options.n_threads, 0, kMaxThreads));
   CANDOR_TRY(in_range("n_ctx", options.n_ctx, 0, std::numeric_limits<int32_t>::max()));
   CANDOR_TRY(in_range("kv_blocks", options.kv_blocks, 0, std::numeric_limits<int32_t>::max()));
@@ -96,12 +96,12 @@ Expected<void> check_options(const EngineOptions& options) {
     return fail(ErrorKind::kInvalidInput,
                 "step_ms is " + std::to_string(options.step_ms) + ", expected 0 to " + std::to_string(kMaxStepMs));
   }
-  return options.costs ? check_costs(*options.costs) : Expected<void>{};
+  return options.costs ? check_costs(*options.costs) : Result<void>{};
 }
 
 namespace {
 
-Expected<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const Engine::Progress& progress) {
+Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const Engine::Progress& progress) {
   const EngineOptions options = loaded.options;
   CANDOR_ASSIGN(loaded.file, open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
@@ -126,14 +126,14 @@ Expected<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backen
 
 }  // namespace
 
-Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
-                                 const Engine::Progress& progress) {
+Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
+                               const Engine::Progress& progress) {
   CANDOR_TRY(check_options(options));
   LoadedModel loaded;
   loaded.options = options;
   const auto done = load_parts(loaded, make_backend, progress);
   if (loaded.file) CANDOR_TRY(loaded.file->check_intact());
-  if (!done) return fail(done.error());
+  if (!done) return done.error();
   return loaded;
 }
 

@@ -18,8 +18,8 @@
 namespace candor::engine {
 
 // Makes the backend that the options name; tests pass backends of their own.
-using BackendFactory = std::function<Expected<std::unique_ptr<backend::Backend>>(const EngineOptions& options)>;
-Expected<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options);
+using BackendFactory = std::function<Result<std::unique_ptr<backend::Backend>>(const EngineOptions& options)>;
+Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options);
 
 struct LoadedModel {
   EngineOptions options{};  // as given, but n_ctx, kv_blocks and costs are what is in effect
@@ -39,10 +39,10 @@ struct LoadedModel {
 
 // The model that the options name; where they ask for it, quantised by its make_copies(), or with fast
 // weights.
-Expected<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
-Expected<void> check_options(const EngineOptions& options);
-Expected<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
-                                 const Engine::Progress& progress);
+Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
+Result<void> check_options(const EngineOptions& options);
+Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
+                               const Engine::Progress& progress);
 // Without what the chat template decides.
 ModelInfo describe(const LoadedModel& loaded);
 

@@ -60,8 +60,8 @@ backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend&
   return backend.info().default_kv;
 }
 
-Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
-                                 const backend::Backend& backend) {
+Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+                               const backend::Backend& backend) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
   const backend::KvType kv_type = kv_type_of(options, backend);
   const int64_t block_bytes = backend::kv_pool_block_bytes(model::kv_layout(model.spec, kv_type));
@@ -85,7 +85,7 @@ Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mo
   return plan;
 }
 
-Expected<void> check_fits(const MemoryPlan& plan) {
+Result<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
   return fail(ErrorKind::kOutOfMemory,
               fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}), and {} are "

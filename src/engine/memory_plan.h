@@ -11,11 +11,11 @@
 
 namespace candor::engine {
 
-Expected<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
-                                 const backend::Backend& backend);
+Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+                               const backend::Backend& backend);
 
 // kOutOfMemory with the numbers where the plan exceeds what is available.
-Expected<void> check_fits(const MemoryPlan& plan);
+Result<void> check_fits(const MemoryPlan& plan);
 
 // Guesses that one step may check, over all sequences.
 int32_t max_guesses(const EngineOptions& options);

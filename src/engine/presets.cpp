@@ -18,9 +18,8 @@ Result<void> apply_preset(std::string_view name, SamplingParams& params) {
     }
     names += (names.empty() ? "" : ", ") + std::string(preset.name);
   }
-  return EngineError{EngineError::Kind::kInvalidInput,
-                     "there is no preset \"" + std::string(name.substr(0, 40)) + "\", expected one of " + names,
-                     "preset"};
+  return Error{ErrorKind::kInvalidInput,
+               "there is no preset \"" + std::string(name.substr(0, 40)) + "\", expected one of " + names, "preset"};
 }
 
 const char* to_string(FinishReason reason) {

@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "base/utf8.h"
-#include "engine/errors.h"
 #include "engine/request_check.h"
 
 namespace candor::engine {
@@ -14,10 +13,10 @@ constexpr const char* kTemplateKey = "tokenizer.chat_template";
 Result<void> check_text(const std::string& text, const char* what) {
   const size_t bad = first_invalid_utf8(text);
   if (bad == text.size()) return {};
-  return EngineError{EngineError::Kind::kInvalidInput,
-                     std::string(what) + " is not valid UTF-8: byte " +
-                         std::to_string(static_cast<unsigned char>(text[bad])) + " at offset " + std::to_string(bad),
-                     "prompt"};
+  return Error{ErrorKind::kInvalidInput,
+               std::string(what) + " is not valid UTF-8: byte " +
+                   std::to_string(static_cast<unsigned char>(text[bad])) + " at offset " + std::to_string(bad),
+               "prompt"};
 }
 
 int64_t wall_clock_seconds() {
@@ -54,7 +53,7 @@ Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) c
   options.add_special = prompt.add_special;
   options.parse_special = prompt.parse_special;
   auto tokens = tokenizer_.encode(prompt.text, options);
-  if (!tokens) return to_public(std::move(tokens).error(), "prompt");
+  if (!tokens) return fail(std::move(tokens).error(), "prompt");
   return std::move(*tokens);
 }
 
@@ -67,7 +66,7 @@ Result<std::vector<TokenId>> PromptReader::read_chat(const ChatPrompt& chat) con
   const auto rendered = render_marked(chat);
   if (!rendered) return rendered.error();
   auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
-  if (!tokens) return to_public(std::move(tokens).error(), "messages");
+  if (!tokens) return fail(std::move(tokens).error(), "messages");
   return std::move(*tokens);
 }
 
@@ -80,12 +79,12 @@ Result<std::string> PromptReader::render(const ChatPrompt& chat) const {
 Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat) const {
   if (!template_) {
     const std::string reason = template_error_.empty() ? "the file has none" : template_error_;
-    return EngineError{EngineError::Kind::kUnsupported,
-                       "messages need a chat template, which this model lacks: " + reason + "; send text instead",
-                       "messages"};
+    return Error{ErrorKind::kUnsupported,
+                 "messages need a chat template, which this model lacks: " + reason + "; send text instead",
+                 "messages"};
   }
   if (chat.messages.empty()) {
-    return EngineError{EngineError::Kind::kInvalidInput, "there are no messages, expected at least one", "messages"};
+    return Error{ErrorKind::kInvalidInput, "there are no messages, expected at least one", "messages"};
   }
   std::vector<text::ChatMessage> messages;
   for (const Message& message : chat.messages) {
@@ -100,7 +99,7 @@ Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat)
   options.kwargs_json = chat.kwargs_json;
   options.now_seconds = wall_clock_seconds();
   auto rendered = template_->render(messages, options);
-  if (!rendered) return to_public(std::move(rendered).error(), "messages");
+  if (!rendered) return fail(std::move(rendered).error(), "messages");
   return std::move(*rendered);
 }
 

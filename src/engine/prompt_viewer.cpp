@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/errors.h"
-
 namespace candor::engine {
 namespace {
 
@@ -28,7 +26,7 @@ std::vector<float> unit(std::span<const double> sum) {
 
 void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, TokenId token) {
   if (auto scored = sampler_.score(logits, token, request.rules.n_prompt_logprobs, pick_); !scored) {
-    request.fault = to_public(std::move(scored).error());
+    request.fault = std::move(scored).error();
     return;
   }
   PromptLogprob& shown = request.prompt_logprobs.emplace_back();
@@ -53,9 +51,8 @@ void PromptViewer::finish(ActiveRequest& request, std::span<const float> hidden,
   event.embedding = unit(request.hidden_sum);
   const auto is_finite = [](float x) { return std::isfinite(x); };
   if (!std::ranges::all_of(event.embedding, is_finite)) {
-    request.fault = EngineError{EngineError::Kind::kIo,
-                                "the hidden states are not finite numbers: the weights are damaged or overflow",
-                                "prompt"};
+    request.fault = Error{ErrorKind::kIo,
+                          "the hidden states are not finite numbers: the weights are damaged or overflow", "prompt"};
   }
 }
 

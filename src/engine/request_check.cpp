@@ -6,19 +6,14 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "engine/errors.h"
 #include "engine/token_rules.h"
 #include "sample/params.h"
 
 namespace candor::engine {
 namespace {
 
-EngineError invalid(const char* param, std::string message) {
-  return {EngineError::Kind::kInvalidInput, std::move(message), param};
-}
-
-EngineError to_public(const sample::FieldError& error) {
-  return engine::to_public(error.error, std::string(error.field));
+Error invalid(const char* param, std::string message) {
+  return {ErrorKind::kInvalidInput, std::move(message), param};
 }
 
 Result<void> check_stops(const SamplingParams& sampling) {
@@ -62,14 +57,14 @@ sample::RawParams numbers_of(const SamplingParams& s) {
 Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Tokenizer& tokenizer) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   auto chain = sample::make_chain_params(numbers_of(sampling));
-  if (!chain) return to_public(chain.error());
+  if (!chain) return chain.error();
   const auto shown = sample::check_range("prompt_logprobs", sampling.prompt_logprobs, -1, kMaxLogprobs);
-  if (!shown) return to_public(shown.error());
+  if (!shown) return shown.error();
   const int64_t least_tokens = sampling.prompt_logprobs >= 0 ? 0 : 1;
   const auto max_tokens = sample::check_range("max_tokens", sampling.max_tokens.value_or(1), least_tokens, kMax);
-  if (!max_tokens) return to_public(max_tokens.error());
+  if (!max_tokens) return max_tokens.error();
   const auto logprobs = sample::check_range("logprobs", sampling.logprobs, -1, kMaxLogprobs);
-  if (!logprobs) return to_public(logprobs.error());
+  if (!logprobs) return logprobs.error();
   if (auto stops = check_stops(sampling); !stops) return stops.error();
   if (auto ids = check_tokens(sampling.stop_ids, tokenizer); !ids) return invalid("stop_ids", ids.error().message);
   if (sampling.max_tokens && sampling.min_tokens > *sampling.max_tokens) {
@@ -117,7 +112,7 @@ Result<void> schedule(const Scheduling& scheduling, const RequestLimits& limits,
                       ActiveRequest& active) {
   constexpr double kMaxMs = 1e12;
   const auto priority = sample::check_range("priority", scheduling.priority, -kMaxPriority, kMaxPriority);
-  if (!priority) return to_public(priority.error());
+  if (!priority) return priority.error();
   const double deadline_ms = scheduling.deadline_ms;
   if (!(deadline_ms >= 0.0 && deadline_ms <= kMaxMs)) {
     return invalid("deadline_ms", "deadline_ms is " + std::to_string(deadline_ms) + ", expected 0 to 1e12");
@@ -146,11 +141,10 @@ Result<void> fit_context(const Request& request, int32_t n_ctx, ActiveRequest& a
     const size_t n_answer = active.rules.makes_text ? 1 : 0;
     if (tokens.size() + n_answer <= room) return {};
     const std::string answer = active.rules.makes_text ? " with at least one for the answer" : "";
-    return EngineError{.kind = EngineError::Kind::kContextLength,
-                       .message = numbers + answer + "; shorten it, or raise the context limit",
-                       .param = "prompt",
-                       .n_prompt_tokens = std::ssize(tokens),
-                       .n_ctx = n_ctx};
+    return Error{.kind = ErrorKind::kContextLength,
+                 .message = numbers + answer + "; shorten it, or raise the context limit",
+                 .field = "prompt",
+                 .figures = {{"n_prompt_tokens", std::ssize(tokens)}, {"n_ctx", n_ctx}}};
   }
   active.spec.on_full = sched::OnFull::kCrop;
   if (tokens.size() <= room) return {};
@@ -172,8 +166,8 @@ bool opens_text(std::span<const TokenId> tokens, const text::Tokenizer& tokenize
   return std::ranges::all_of(tokens, [&](TokenId id) { return tokenizer.kind(id) == text::TokenKind::kControl; });
 }
 
-EngineError unsupported(const char* param, std::string message) {
-  return {EngineError::Kind::kUnsupported, std::move(message), param};
+Error unsupported(const char* param, std::string message) {
+  return {ErrorKind::kUnsupported, std::move(message), param};
 }
 
 // Of an explained search every row is kept until its end.
@@ -191,7 +185,7 @@ Result<void> check_explained_rows(const Beams& beams, bool explains) {
 Result<void> prepare_beams(const Request& request, const RequestLimits& limits, ActiveRequest& active) {
   const BeamSearch& beams = *request.beams;
   const auto width = sample::check_range("beams", beams.width, 1, std::min(kMaxBeams, limits.max_running));
-  if (!width) return to_public(width.error());
+  if (!width) return width.error();
   if (request.n > beams.width) {
     return invalid("n", "n is " + std::to_string(request.n) + ", expected at most the number of beams, " +
                             std::to_string(beams.width));
@@ -269,7 +263,7 @@ Result<std::int64_t> truncate_prompt(const Request& request, std::vector<TokenId
   if (!request.max_prompt_tokens) return 0;
   const auto kept =
       sample::check_range("max_prompt_tokens", *request.max_prompt_tokens, 1, std::numeric_limits<int64_t>::max());
-  if (!kept) return to_public(kept.error());
+  if (!kept) return kept.error();
   const std::int64_t n_dropped = std::ssize(tokens) - *request.max_prompt_tokens;
   if (n_dropped <= 0) return 0;
   tokens.erase(tokens.begin(), tokens.begin() + n_dropped);
@@ -286,7 +280,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
                                     : "the prompt is empty, and this model has no beginning token to start from");
   }
   const auto n = sample::check_range("n", request.n, 1, limits.max_choices);
-  if (!n) return to_public(n.error());
+  if (!n) return n.error();
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
   if (auto pooled = add_pooling(request, *rules); !pooled) return pooled.error();

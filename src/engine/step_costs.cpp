@@ -232,7 +232,7 @@ std::vector<StepShape> steps_to_measure(int32_t n_most) {
 
 }  // namespace
 
-Expected<void> check_costs(const StepCosts& costs) {
+Result<void> check_costs(const StepCosts& costs) {
   const auto refuse = [](const std::string& why) { return fail(ErrorKind::kInvalidInput, "costs: " + why); };
   if (costs.points.empty() || costs.points.size() > kMaxPoints) {
     return refuse(std::to_string(costs.points.size()) + " points, expected 1 to " + std::to_string(kMaxPoints));

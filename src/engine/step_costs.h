@@ -9,7 +9,7 @@
 namespace candor::engine {
 
 // Refuses points that are not ascending or fall, and numbers that are negative, NaN or beyond an hour.
-Expected<void> check_costs(const StepCosts& costs);
+Result<void> check_costs(const StepCosts& costs);
 sched::CostModel to_model(const StepCosts& costs);
 
 // Runs steps of several sizes; for a large model that is some seconds. Overwrites the first K/V blocks. REQUIRES:

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "draft/verify.h"
-#include "engine/errors.h"
 #include "engine/memory_plan.h"
 #include "engine/step_costs.h"
 #include "platform/float_mode.h"
@@ -167,7 +166,7 @@ void StepLoop::start(std::unique_ptr<ActiveRequest>& request) {
     if (auto added = scheduler_.add(active.spec); !added) {
       for (int32_t i = 0; i < active.n_choices(); ++i) {
         TokenEvent& event = outbox_.add(active, i);
-        event.error = engine::to_public(added.error());
+        event.error = added.error();
         end_choice(active, event, FinishReason::kError);
       }
     }
@@ -289,12 +288,12 @@ Picked StepLoop::pick_for(ActiveRequest& request, int32_t choice, const sched::P
   TokenEvent& event = outbox_.add(request, choice);
   const bool is_first = choice == 0 && request.choice(0).n_made == 0;
   if (is_first) viewer_.finish(request, result.hidden.row(slice.out_row), event);
-  if (request.fault && request.fault->kind == EngineError::Kind::kIo) {
+  if (request.fault && request.fault->kind == ErrorKind::kIo) {
     request.fault->message += broken_place(result);
   }
   if (request.fault || !request.rules.makes_text) return end_with_prompt(request, event);
   const Picked picked = pick_row(request, of_choice(request, choice, input_for(slice, n_right, result.logits)), event);
-  if (event.error && event.error->kind == EngineError::Kind::kIo) event.error->message += broken_place(result);
+  if (event.error && event.error->kind == ErrorKind::kIo) event.error->message += broken_place(result);
   return picked;
 }
 

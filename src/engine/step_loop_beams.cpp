@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/errors.h"
 #include "engine/step_loop.h"
 
 namespace candor::engine {
@@ -162,7 +161,7 @@ void StepLoop::end_beams(ActiveRequest& request) {
         beams.error.value_or(Error{ErrorKind::kInternal, "the beam search came to an end without an answer"});
     for (int32_t i = 0; i < request.n_choices(); ++i) {
       TokenEvent& event = outbox_.add(request, i);
-      event.error = engine::to_public(error);
+      event.error = error;
       end_choice(request, event, FinishReason::kError);
     }
     return;

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/errors.h"
+#include "base/fault.h"
 #include "engine/step_loop.h"
 
 namespace candor::engine {
 namespace {
 
-EngineError copy_of(const EngineError& error) noexcept {
+Error copy_of(const Error& error) noexcept {
   try {
     return error;
   } catch (...) {
-    return engine::to_public(error_of_exception());
+    return error_of_exception();
   }
 }
 
@@ -46,7 +46,7 @@ void StepLoop::propose_guesses() noexcept {
 // REQUIRES: inside of a catch block. The request leaves with end_broken().
 void StepLoop::fail(ActiveRequest& request) noexcept {
   if (request.breakdown) return;
-  request.breakdown = engine::to_public(error_of_exception());
+  request.breakdown = error_of_exception();
   ++n_broken_;
   if (std::exchange(request.n_open, 0) == 0) return;
   request.watch.on_end(clock_.now_ns());
@@ -56,7 +56,7 @@ void StepLoop::fail(ActiveRequest& request) noexcept {
 
 // Ends a request that never came in. REQUIRES: inside of a catch block.
 void StepLoop::refuse(std::unique_ptr<ActiveRequest> request) noexcept {
-  request->breakdown = engine::to_public(error_of_exception());
+  request->breakdown = error_of_exception();
   request->watch.on_end(clock_.now_ns());
   ++totals_.n_finished;
   store_stats();

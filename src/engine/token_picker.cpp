@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/errors.h"
-
 namespace candor::engine {
 Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const auto failed = [&event](Error error) {
     event.token = kNoToken;
-    event.error = engine::to_public(std::move(error));
+    event.error = std::move(error);
     return Picked{.reason = FinishReason::kError};
   };
   if (auto chosen = choose(request, input, event); !chosen) return failed(std::move(chosen).error());
@@ -31,7 +29,7 @@ sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const Pic
 }
 
 // nullptr: every token is allowed.
-Expected<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
+Result<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
   if (output.constraint == nullptr) return nullptr;
   if (output.needs_mask()) {
     CANDOR_ASSIGN(const constrain::TokenMask* mask, output.constraint->mask());
@@ -45,7 +43,7 @@ Expected<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
   return &mask_;
 }
 
-Expected<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const ChoiceRules& rules = request.rules;
   const Choice& choice = request.choice(input.choice);
   sample::PickRequest pick = request_for(rules, input);
@@ -74,7 +72,7 @@ TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& in
   return is_end ? kNoToken : pick_.token;
 }
 
-Expected<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
+Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
   RankedRow row;
   sample::PickRequest pick = request_for(request.rules, input);
   if (request.rules.explains) {
@@ -98,9 +96,9 @@ Expected<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickIn
   return row;
 }
 
-Expected<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,
-                                                          constrain::MaskedConstraint* constraint,
-                                                          text::StopResult& shown) const {
+Result<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,
+                                                        constrain::MaskedConstraint* constraint,
+                                                        text::StopResult& shown) const {
   const bool opens_reasoning = token != kNoToken && token == text.opening();
   const bool is_constrained = constraint != nullptr && !text.is_reasoning() && !opens_reasoning;
   if (is_constrained) CANDOR_TRY(constraint->accept(token));
@@ -110,8 +108,8 @@ Expected<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputT
   return std::nullopt;
 }
 
-Expected<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& request, const PickInput& input,
-                                                             TokenEvent& event) {
+Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& request, const PickInput& input,
+                                                           TokenEvent& event) {
   Choice& choice = request.choice(input.choice);
   event.token = pick_.token;
   if (request.rules.n_logprobs >= 0) {

@@ -61,19 +61,19 @@ class TokenPicker {
   // The token that pick() would choose, where the choice's constraint would have to accept it; else kNoToken.
   TokenId token_to_accept(ActiveRequest& request, const PickInput& input);
   // For one text of a beam search.
-  Expected<RankedRow> rank(const ActiveRequest& request, const PickInput& input, OutputView output);
+  Result<RankedRow> rank(const ActiveRequest& request, const PickInput& input, OutputView output);
   // Advances the output; set where its text is complete with the token.
-  Expected<std::optional<FinishReason>> accept(TokenId token, OutputText& text,
-                                               constrain::MaskedConstraint* constraint, text::StopResult& shown) const;
+  Result<std::optional<FinishReason>> accept(TokenId token, OutputText& text, constrain::MaskedConstraint* constraint,
+                                             text::StopResult& shown) const;
   // Set for a token that itself ends a text, with which of the stop ids it is.
   std::optional<FinishReason> end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,
                                      std::optional<size_t>& stop_index) const;
 
  private:
-  Expected<const constrain::TokenMask*> mask_for(OutputView output);
+  Result<const constrain::TokenMask*> mask_for(OutputView output);
   sample::PickRequest request_for(const ChoiceRules& rules, const PickInput& input) const;
-  Expected<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
-  Expected<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  Result<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  Result<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
 
   const text::Tokenizer& tokenizer_;
   sample::Sampler sampler_;

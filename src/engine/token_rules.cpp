@@ -7,8 +7,8 @@
 namespace candor::engine {
 namespace {
 
-EngineError refused(const char* param, const std::string& what) {
-  return {EngineError::Kind::kInvalidInput, std::string(param) + what, param};
+Error refused(const char* param, const std::string& what) {
+  return {ErrorKind::kInvalidInput, std::string(param) + what, param};
 }
 
 Result<void> check_count(const char* param, size_t n) {

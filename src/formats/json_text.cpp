@@ -100,13 +100,13 @@ class Builder final : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-Expected<json> parse_json(std::string_view text, std::string_view name) {
+Result<json> parse_json(std::string_view text, std::string_view name) {
   Builder builder;
   if (json::sax_parse(text, &builder)) return std::move(builder.result);
   return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}; download it again", name, builder.reason));
 }
 
-Expected<json> read_json_file(const std::filesystem::path& path, size_t max_bytes) {
+Result<json> read_json_file(const std::filesystem::path& path, size_t max_bytes) {
   CANDOR_ASSIGN(const platform::MappedFile file, platform::MappedFile::open(path));
   const std::span<const std::byte> bytes = file.bytes();
   const std::string name = in_quotes(path.string());

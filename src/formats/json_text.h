@@ -15,9 +15,9 @@ inline constexpr size_t kMaxJsonDepth = 64;
 inline constexpr size_t kMaxJsonMemory = size_t{256} << 20;  // of a value; the largest tokenizers take 170 MB
 
 // name: what the text is called in errors, "'config.json'".
-Expected<nlohmann::json> parse_json(std::string_view text, std::string_view name);
+Result<nlohmann::json> parse_json(std::string_view text, std::string_view name);
 
 // The whole file. Larger ones are refused before they are read.
-Expected<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t max_bytes);
+Result<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t max_bytes);
 
 }  // namespace candor::formats

@@ -50,20 +50,20 @@ Error wrong_type(const ModelFile& file, std::string_view key, const MetaValue& v
 
 // The value as T; empty when the key is absent.
 template <class T>
-Expected<std::optional<T>> scalar_of(const ModelFile& file, std::string_view key, std::string_view expected) {
+Result<std::optional<T>> scalar_of(const ModelFile& file, std::string_view key, std::string_view expected) {
   const MetaValue* value = file.meta(key);
   if (value == nullptr) return std::optional<T>();
   if (const T* typed = std::get_if<T>(value)) return std::optional<T>(*typed);
-  return fail(wrong_type(file, key, *value, expected));
+  return wrong_type(file, key, *value, expected);
 }
 
 template <class T>
-Expected<const std::vector<T>*> array_of(const ModelFile& file, std::string_view key, std::string_view expected) {
+Result<const std::vector<T>*> array_of(const ModelFile& file, std::string_view key, std::string_view expected) {
   const MetaValue* value = file.meta(key);
   if (value == nullptr) return nullptr;
   const auto* array = std::get_if<MetaArray>(value);
   const auto* typed = array == nullptr ? nullptr : std::get_if<std::vector<T>>(array);
-  if (typed == nullptr) return fail(wrong_type(file, key, *value, expected));
+  if (typed == nullptr) return wrong_type(file, key, *value, expected);
   return typed;
 }
 
@@ -131,52 +131,52 @@ std::optional<std::string> what_else(std::string_view text) {
 
 }  // namespace
 
-Expected<std::optional<int64_t>> meta_int(const ModelFile& file, std::string_view key) {
+Result<std::optional<int64_t>> meta_int(const ModelFile& file, std::string_view key) {
   const MetaValue* value = file.meta(key);
   if (value == nullptr) return std::optional<int64_t>();
   if (const auto* typed = std::get_if<int64_t>(value)) return std::optional<int64_t>(*typed);
   const auto* typed = std::get_if<uint64_t>(value);
-  if (typed == nullptr) return fail(wrong_type(file, key, *value, "integer"));
+  if (typed == nullptr) return wrong_type(file, key, *value, "integer");
   if (*typed <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     return std::optional<int64_t>(static_cast<int64_t>(*typed));
   }
-  return fail(about_key(file, key, fmt::format("the value is {}, above 2^63 - 1", *typed)));
+  return about_key(file, key, fmt::format("the value is {}, above 2^63 - 1", *typed));
 }
 
-Expected<std::optional<double>> meta_float(const ModelFile& file, std::string_view key) {
+Result<std::optional<double>> meta_float(const ModelFile& file, std::string_view key) {
   return scalar_of<double>(file, key, "float");
 }
 
-Expected<std::optional<bool>> meta_bool(const ModelFile& file, std::string_view key) {
+Result<std::optional<bool>> meta_bool(const ModelFile& file, std::string_view key) {
   return scalar_of<bool>(file, key, "bool");
 }
 
-Expected<std::optional<std::string_view>> meta_string(const ModelFile& file, std::string_view key) {
+Result<std::optional<std::string_view>> meta_string(const ModelFile& file, std::string_view key) {
   return scalar_of<std::string_view>(file, key, "string");
 }
 
-Expected<const std::vector<std::string_view>*> meta_strings(const ModelFile& file, std::string_view key) {
+Result<const std::vector<std::string_view>*> meta_strings(const ModelFile& file, std::string_view key) {
   return array_of<std::string_view>(file, key, "array of strings");
 }
 
-Expected<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string_view key) {
+Result<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string_view key) {
   return array_of<int64_t>(file, key, "array of integers");
 }
 
-Expected<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key) {
+Result<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key) {
   return array_of<double>(file, key, "array of floats");
 }
 
-Expected<int32_t> require_int(const ModelFile& file, std::string_view key, int64_t min, int64_t max) {
+Result<int32_t> require_int(const ModelFile& file, std::string_view key, int64_t min, int64_t max) {
   CANDOR_ASSIGN(const std::optional<int64_t> value, meta_int(file, key));
-  if (!value) return fail(about_key(file, key, "the key is missing; it is needed"));
+  if (!value) return about_key(file, key, "the key is missing; it is needed");
   min = std::max<int64_t>(min, std::numeric_limits<int32_t>::min());
   max = std::min<int64_t>(max, std::numeric_limits<int32_t>::max());
   if (*value >= min && *value <= max) return static_cast<int32_t>(*value);
-  return fail(about_key(file, key, fmt::format("the value is {}, expected {} to {}", *value, min, max)));
+  return about_key(file, key, fmt::format("the value is {}, expected {} to {}", *value, min, max));
 }
 
-Expected<std::unique_ptr<ModelFile>> open_model_file(const std::filesystem::path& path) {
+Result<std::unique_ptr<ModelFile>> open_model_file(const std::filesystem::path& path) {
   CANDOR_ASSIGN(const platform::MappedFile map, platform::MappedFile::open(path));
   const std::span<const std::byte> bytes = map.bytes();
   const std::string name = in_quotes(path.string());

@@ -49,32 +49,32 @@ class ModelFile {
   virtual const TensorView* find(std::string_view name) const = 0;
   // An error, naming the file, when one on disk has become shorter since it was opened or could not be read: what was
   // read of it may be zeros. Asked behind reading, before what was read is used or an error about it is told.
-  virtual Expected<void> check_intact() const { return {}; }
+  virtual Result<void> check_intact() const { return {}; }
 
   // Copies are tensors whose bytes are not those of the file on disk: in another order, or encoded while loading. Their
   // names, types, shapes and sizes stand from the start, so that memory can be planned; make_copies() fills what is
   // not there yet, and after drop_copies() no tensor may be read.
   virtual uint64_t copy_bytes() const { return 0; }
-  virtual Expected<void> make_copies() { return {}; }
+  virtual Result<void> make_copies() { return {}; }
   virtual void drop_copies() {}
 };
 
 // Typed access. Absent keys give nullopt or the fallback; a key of another type, or a number out of range, is an error
 // that names the key, the type found and the type expected.
-Expected<std::optional<int64_t>> meta_int(const ModelFile& file, std::string_view key);
-Expected<std::optional<double>> meta_float(const ModelFile& file, std::string_view key);
-Expected<std::optional<bool>> meta_bool(const ModelFile& file, std::string_view key);
-Expected<std::optional<std::string_view>> meta_string(const ModelFile& file, std::string_view key);
+Result<std::optional<int64_t>> meta_int(const ModelFile& file, std::string_view key);
+Result<std::optional<double>> meta_float(const ModelFile& file, std::string_view key);
+Result<std::optional<bool>> meta_bool(const ModelFile& file, std::string_view key);
+Result<std::optional<std::string_view>> meta_string(const ModelFile& file, std::string_view key);
 // nullptr when absent.
-Expected<const std::vector<std::string_view>*> meta_strings(const ModelFile& file, std::string_view key);
-Expected<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string_view key);
-Expected<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key);
+Result<const std::vector<std::string_view>*> meta_strings(const ModelFile& file, std::string_view key);
+Result<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string_view key);
+Result<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key);
 // An absent key is an error too; the value must lie in [min, max].
-Expected<int32_t> require_int(const ModelFile& file, std::string_view key, int64_t min, int64_t max);
+Result<int32_t> require_int(const ModelFile& file, std::string_view key, int64_t min, int64_t max);
 
 // Opens a model file by looking at what it is (not at its extension). Refuses, in one line each: a missing path, a
 // folder, a device, an unreadable or empty file, an HTML page, a Git-LFS pointer, a pickle, and anything else that is
 // no model file.
-Expected<std::unique_ptr<ModelFile>> open_model_file(const std::filesystem::path& path);
+Result<std::unique_ptr<ModelFile>> open_model_file(const std::filesystem::path& path);
 
 }  // namespace candor::formats

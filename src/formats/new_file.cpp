@@ -33,11 +33,11 @@ std::FILE* create_beside(const std::filesystem::path& path, std::filesystem::pat
 
 }  // namespace
 
-Expected<NewFile> NewFile::create(const std::filesystem::path& path) {
+Result<NewFile> NewFile::create(const std::filesystem::path& path) {
   NewFile file;
   file.path_ = path;
   file.file_.reset(create_beside(path, file.temporary_));
-  if (file.file_ == nullptr) return fail(file.cannot("create a file beside it"));
+  if (file.file_ == nullptr) return file.cannot("create a file beside it");
   return file;
 }
 
@@ -53,21 +53,21 @@ Error NewFile::cannot(const char* step) const {
           fmt::format("{}: cannot {}: {}", in_quotes(path_.string()), step, std::generic_category().message(errno))};
 }
 
-Expected<void> NewFile::put(std::span<const std::byte> bytes) {
+Result<void> NewFile::put(std::span<const std::byte> bytes) {
   if (bytes.empty()) return {};
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return fail(cannot("write"));
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return cannot("write");
   return {};
 }
 
-Expected<void> NewFile::finish() {
-  if (std::fflush(file_.get()) != 0) return fail(cannot("write"));
-  if (::fsync(::fileno(file_.get())) != 0) return fail(cannot("write it to the disk"));
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return fail(cannot("replace it"));
+Result<void> NewFile::finish() {
+  if (std::fflush(file_.get()) != 0) return cannot("write");
+  if (::fsync(::fileno(file_.get())) != 0) return cannot("write it to the disk");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot("replace it");
   file_.reset();
   return {};
 }
 
-Expected<void> write_file(const std::filesystem::path& path, std::string_view text) {
+Result<void> write_file(const std::filesystem::path& path, std::string_view text) {
   CANDOR_ASSIGN(NewFile file, NewFile::create(path));
   CANDOR_TRY(file.put(std::as_bytes(std::span(text))));
   return file.finish();

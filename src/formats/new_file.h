@@ -14,14 +14,14 @@ namespace candor::formats {
 
 class NewFile {
  public:
-  static Expected<NewFile> create(const std::filesystem::path& path);
+  static Result<NewFile> create(const std::filesystem::path& path);
 
   NewFile(NewFile&& other) noexcept = default;
   NewFile& operator=(NewFile&& other) noexcept = delete;
   ~NewFile();
 
-  Expected<void> put(std::span<const std::byte> bytes);
-  Expected<void> finish();
+  Result<void> put(std::span<const std::byte> bytes);
+  Result<void> finish();
   bool is_open() const { return file_ != nullptr; }
 
  private:
@@ -37,6 +37,6 @@ class NewFile {
 };
 
 // The same at once.
-Expected<void> write_file(const std::filesystem::path& path, std::string_view text);
+Result<void> write_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace candor::formats

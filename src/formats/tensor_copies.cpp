@@ -6,7 +6,7 @@
 
 namespace candor::formats {
 
-Expected<std::byte*> TensorCopies::add(size_t n_bytes, std::string_view tensor) {
+Result<std::byte*> TensorCopies::add(size_t n_bytes, std::string_view tensor) {
   CANDOR_ASSIGN(auto buffer, platform::HugeBuffer::allocate(n_bytes, fmt::format("tensor {}", in_quotes(tensor))));
   return buffers_.emplace_back(std::move(buffer)).data();
 }

@@ -15,7 +15,7 @@ namespace candor::formats {
 class TensorCopies {
  public:
   // Zeros. tensor: for the error where the system has no memory.
-  Expected<std::byte*> add(size_t n_bytes, std::string_view tensor);
+  Result<std::byte*> add(size_t n_bytes, std::string_view tensor);
   uint64_t n_bytes() const;
   void drop() { buffers_.clear(); }
 

@@ -36,14 +36,14 @@ class Descriptor {
   int number_;
 };
 
-tl::unexpected<Error> cannot_read(const std::filesystem::path& path, int cause) {
+Error cannot_read(const std::filesystem::path& path, int cause) {
   return fail(ErrorKind::kIo, fmt::format("'{}': cannot be read for its digest: {}", to_valid_utf8(path.string()),
                                           std::generic_category().message(cause)));
 }
 
 // with_size: "blob SIZE\0" comes before the content.
-Expected<std::string> digest(const std::filesystem::path& path, const EVP_MD* kind, bool with_size,
-                             const DigestProgress& progress) {
+Result<std::string> digest(const std::filesystem::path& path, const EVP_MD* kind, bool with_size,
+                           const DigestProgress& progress) {
   const Descriptor file(path);
   struct stat status {};
   if (file.number() < 0 || ::fstat(file.number(), &status) != 0) return cannot_read(path, errno);
@@ -73,11 +73,11 @@ Expected<std::string> digest(const std::filesystem::path& path, const EVP_MD* ki
 
 }  // namespace
 
-Expected<std::string> sha256_of_file(const std::filesystem::path& path, const DigestProgress& progress) {
+Result<std::string> sha256_of_file(const std::filesystem::path& path, const DigestProgress& progress) {
   return digest(path, EVP_sha256(), false, progress);
 }
 
-Expected<std::string> git_sha1_of_file(const std::filesystem::path& path, const DigestProgress& progress) {
+Result<std::string> git_sha1_of_file(const std::filesystem::path& path, const DigestProgress& progress) {
   return digest(path, EVP_sha1(), true, progress);
 }
 

@@ -14,8 +14,8 @@ namespace candor::hub {
 using DigestProgress = std::function<bool(uint64_t done_bytes)>;
 
 // Lower-case hexadecimal.
-Expected<std::string> sha256_of_file(const std::filesystem::path& path, const DigestProgress& progress = {});
+Result<std::string> sha256_of_file(const std::filesystem::path& path, const DigestProgress& progress = {});
 // Of "blob SIZE\0" and the content: what git calls a file.
-Expected<std::string> git_sha1_of_file(const std::filesystem::path& path, const DigestProgress& progress = {});
+Result<std::string> git_sha1_of_file(const std::filesystem::path& path, const DigestProgress& progress = {});
 
 }  // namespace candor::hub

@@ -46,7 +46,7 @@ struct FileSink {
   std::optional<Error> error = {};
 };
 
-Expected<void> take(FileSink& sink, std::span<const std::byte> bytes) {
+Result<void> take(FileSink& sink, std::span<const std::byte> bytes) {
   if (!sink.has_begun) {
     long status = 0;
     curl_easy_getinfo(sink.easy, CURLINFO_RESPONSE_CODE, &status);
@@ -103,7 +103,7 @@ struct HttpClient::Impl {
     if (headers) curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers.get());
   }
 
-  Expected<long> perform(const std::string& url) {
+  Result<long> perform(const std::string& url) {
     const CURLcode code = curl_easy_perform(easy.get());
     long status = 0;
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
@@ -117,7 +117,7 @@ HttpClient::HttpClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient::~HttpClient() = default;
 
-Expected<HttpClient> HttpClient::make(const std::string& token) {
+Result<HttpClient> HttpClient::make(const std::string& token) {
   auto impl = std::make_unique<Impl>();
   impl->easy.reset(curl_easy_init());
   if (impl->easy == nullptr) return fail(ErrorKind::kInternal, "libcurl could not be started");
@@ -127,7 +127,7 @@ Expected<HttpClient> HttpClient::make(const std::string& token) {
   return HttpClient(std::move(impl));
 }
 
-Expected<std::string> HttpClient::get(const std::string& url) {
+Result<std::string> HttpClient::get(const std::string& url) {
   TextSink sink;
   impl_->prepare(url);
   curl_easy_setopt(impl_->easy.get(), CURLOPT_WRITEFUNCTION, append_text);
@@ -141,8 +141,8 @@ Expected<std::string> HttpClient::get(const std::string& url) {
   return fail(ErrorKind::kNotFound, fmt::format("{}: {}", url, explain(status)));
 }
 
-Expected<void> HttpClient::download(const std::string& url, PartialFile& file, uint64_t max_bytes,
-                                    const TransferProgress& progress) {
+Result<void> HttpClient::download(const std::string& url, PartialFile& file, uint64_t max_bytes,
+                                  const TransferProgress& progress) {
   if (file.size() > max_bytes) CANDOR_TRY(file.clear());
   const uint64_t begin = file.size();
   FileSink sink{impl_->easy.get(), file, max_bytes, progress};
@@ -158,7 +158,7 @@ Expected<void> HttpClient::download(const std::string& url, PartialFile& file, u
   if (sink.error) return fail(sink.error->kind, fmt::format("{}: {}", url, sink.error->message));
   if (sink.stopped)
     return fail(ErrorKind::kCancelled, "stopped; what has arrived is kept, and pull goes on from there");
-  if (!status) return fail(status.error());
+  if (!status) return status.error();
   const bool was_complete = *status == 416 && begin > 0;  // nothing lies behind the last byte
   if (*status == 200 || *status == 206 || was_complete) return {};
   return fail(ErrorKind::kNotFound, fmt::format("{}: {}", url, explain(*status)));

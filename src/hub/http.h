@@ -18,16 +18,16 @@ using TransferProgress = std::function<bool(uint64_t done_bytes, uint64_t total_
 class HttpClient {
  public:
   // token: sent as a bearer token; "" for none.
-  static Expected<HttpClient> make(const std::string& token);
+  static Result<HttpClient> make(const std::string& token);
   HttpClient(HttpClient&&) noexcept;
   ~HttpClient();
 
   // The body of a 200, at most 16 MiB.
-  Expected<std::string> get(const std::string& url);
+  Result<std::string> get(const std::string& url);
   // Appends to `file` what is missing behind the bytes that it has. A server that cannot resume sends all: the file is
   // then begun anew. Not a byte beyond max_bytes is written: a server that sends more is an error.
-  Expected<void> download(const std::string& url, PartialFile& file, uint64_t max_bytes,
-                          const TransferProgress& progress);
+  Result<void> download(const std::string& url, PartialFile& file, uint64_t max_bytes,
+                        const TransferProgress& progress);
 
  private:
   struct Impl;

@@ -43,7 +43,7 @@ class Hub : public ::testing::Test {
     hub_.pages[std::string("/u/r/resolve/") + kCommit + "/" + name] = content;
   }
 
-  Expected<PulledModel> pull_model(const std::string& name) {
+  Result<PulledModel> pull_model(const std::string& name) {
     return pull(*parse_repo_name(name), {hub_.endpoint(), root(), "secret"}, {});
   }
   static std::string page_of(const std::string& name) { return std::string("/u/r/resolve/") + kCommit + "/" + name; }

@@ -33,7 +33,7 @@ Error PartialFile::cannot(const char* step, int cause) const {
                                       std::generic_category().message(cause))};
 }
 
-Expected<PartialFile> PartialFile::open(const std::filesystem::path& path) {
+Result<PartialFile> PartialFile::open(const std::filesystem::path& path) {
   constexpr int kTries = 10;
   PartialFile file;
   file.path_ = path;
@@ -48,10 +48,10 @@ Expected<PartialFile> PartialFile::open(const std::filesystem::path& path) {
         cause == ELOOP || cause == ENXIO || cause == EISDIR ||
         (cause == 0 && (::fstat(file.descriptor_, &status) != 0 || !is_ours_alone(status)));
     if (is_foreign) {
-      if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail(file.cannot("remove what stands there", errno));
+      if (::unlink(path.c_str()) != 0 && errno != ENOENT) return file.cannot("remove what stands there", errno);
       continue;
     }
-    if (cause != 0) return fail(file.cannot("write it", cause));
+    if (cause != 0) return file.cannot("write it", cause);
     // Where the file system knows no locks, two downloads at once end in a wrong digest, which is noticed.
     if (::flock(file.descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) break;
     if (!is_named(file.descriptor_, path)) continue;
@@ -71,26 +71,26 @@ PartialFile::~PartialFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Expected<void> PartialFile::append(std::span<const std::byte> bytes) {
+Result<void> PartialFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(cannot("write it", errno));
+    if (n < 0) return cannot("write it", errno);
     n_bytes_ += static_cast<uint64_t>(n);
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
   return {};
 }
 
-Expected<void> PartialFile::clear() {
-  if (::ftruncate(descriptor_, 0) != 0) return fail(cannot("begin it anew", errno));
+Result<void> PartialFile::clear() {
+  if (::ftruncate(descriptor_, 0) != 0) return cannot("begin it anew", errno);
   n_bytes_ = 0;
   return {};
 }
 
-Expected<void> PartialFile::become(const std::filesystem::path& target) {
-  if (::fsync(descriptor_) != 0) return fail(cannot("write it to the disk", errno));
-  if (::rename(path_.c_str(), target.c_str()) != 0) return fail(cannot("give it its name", errno));
+Result<void> PartialFile::become(const std::filesystem::path& target) {
+  if (::fsync(descriptor_) != 0) return cannot("write it to the disk", errno);
+  if (::rename(path_.c_str(), target.c_str()) != 0) return cannot("give it its name", errno);
   return {};
 }
 

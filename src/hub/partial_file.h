@@ -15,7 +15,7 @@ namespace candor::hub {
 class PartialFile {
  public:
   // With the bytes that an earlier try left. An error while another process has it open.
-  static Expected<PartialFile> open(const std::filesystem::path& path);
+  static Result<PartialFile> open(const std::filesystem::path& path);
 
   PartialFile(PartialFile&& other) noexcept;
   PartialFile& operator=(PartialFile&&) = delete;
@@ -24,11 +24,11 @@ class PartialFile {
   const std::filesystem::path& path() const { return path_; }
   uint64_t size() const { return n_bytes_; }
 
-  Expected<void> append(std::span<const std::byte> bytes);
+  Result<void> append(std::span<const std::byte> bytes);
   // Begins anew.
-  Expected<void> clear();
+  Result<void> clear();
   // Flushes it to the disk and gives it its name; what stood there is replaced.
-  Expected<void> become(const std::filesystem::path& target);
+  Result<void> become(const std::filesystem::path& target);
   void remove();
 
  private:

@@ -102,7 +102,7 @@ std::optional<RemoteFile> read_file(const json& sibling) {
   return file;
 }
 
-Expected<Remote> read_remote(HttpClient& http, const RepoName& name, const HubOptions& options) {
+Result<Remote> read_remote(HttpClient& http, const RepoName& name, const HubOptions& options) {
   const std::string url = fmt::format("{}/api/models/{}/revision/main?blobs=true", options.endpoint, full_name(name));
   CANDOR_ASSIGN(const std::string text, http.get(url));
   CANDOR_ASSIGN(const json answer, formats::parse_json(text, url));
@@ -144,7 +144,7 @@ std::string list_names(const std::vector<RemoteFile>& files) {
   return names;
 }
 
-Expected<std::vector<RemoteFile>> choose_files(const Remote& remote, const RepoName& name) {
+Result<std::vector<RemoteFile>> choose_files(const Remote& remote, const RepoName& name) {
   std::vector<RemoteFile> ggufs;
   std::vector<RemoteFile> folder;
   bool has_weights = false;
@@ -178,7 +178,7 @@ class Puller {
         progress_(progress),
         folder_(folder_of(name, options.cache_root)) {}
 
-  Expected<PulledModel> run() {
+  Result<PulledModel> run() {
     CANDOR_ASSIGN(const Remote remote, read_remote(http_, name_, options_));
     CANDOR_ASSIGN(const std::vector<RemoteFile> files, choose_files(remote, name_));
     PulledModel model;
@@ -196,7 +196,7 @@ class Puller {
   }
 
  private:
-  tl::unexpected<Error> cannot(const fs::path& path, const std::string& why) const {
+  Error cannot(const fs::path& path, const std::string& why) const {
     return fail(ErrorKind::kIo, fmt::format("{}: cannot be written: {}", path.string(), why));
   }
 
@@ -205,25 +205,25 @@ class Puller {
     return !progress_ || progress_(file.name, done, file.n_bytes.value_or(0));
   }
 
-  Expected<std::string> digest_of(const fs::path& path, const RemoteFile& file) const {
+  Result<std::string> digest_of(const fs::path& path, const RemoteFile& file) const {
     const auto progress = [&](uint64_t done) { return go_on(file, done); };
     return file.digest.size() == 64 ? sha256_of_file(path, progress) : git_sha1_of_file(path, progress);
   }
 
   // Whether the cache has the file, whole. What cannot be read is fetched again too.
-  Expected<bool> has(const fs::path& blob, const RemoteFile& file) {
+  Result<bool> has(const fs::path& blob, const RemoteFile& file) {
     std::error_code error;
     if (!fs::exists(blob, error)) return false;
     const uint64_t n_bytes = fs::file_size(blob, error);
     const bool has_size = !error && (!file.n_bytes || *file.n_bytes == n_bytes);
     const auto digest = has_size ? digest_of(blob, file) : std::string();
-    if (!digest && digest.error().kind == ErrorKind::kCancelled) return fail(digest.error());
+    if (!digest && digest.error().kind == ErrorKind::kCancelled) return digest.error();
     if (digest && *digest == file.digest) return true;
     repaired_.push_back(file.name);
     return false;
   }
 
-  Expected<void> fetch(const std::string& commit, const RemoteFile& file) {
+  Result<void> fetch(const std::string& commit, const RemoteFile& file) {
     const fs::path blob = folder_ / "blobs" / file.digest;
     CANDOR_ASSIGN(const bool is_there, has(blob, file));
     if (is_there) return {};
@@ -249,17 +249,17 @@ class Puller {
                             file.digest));
   }
 
-  Expected<void> link(const fs::path& path, const std::string& digest) const {
+  Result<void> link(const fs::path& path, const std::string& digest) const {
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     if (error) return cannot(path.parent_path(), error.message());
     const fs::path target = fs::relative(folder_ / "blobs" / digest, path.parent_path(), error);
     fs::remove(path, error);
     fs::create_symlink(target, path, error);
-    return error ? cannot(path, error.message()) : Expected<void>{};
+    return error ? cannot(path, error.message()) : Result<void>{};
   }
 
-  Expected<void> write_ref(const std::string& commit) const {
+  Result<void> write_ref(const std::string& commit) const {
     std::error_code error;
     fs::create_directories(folder_ / "refs", error);
     if (error) return cannot(folder_ / "refs", error.message());
@@ -300,7 +300,7 @@ void add_snapshot(const std::string& name, const fs::path& snapshot, std::vector
 
 }  // namespace
 
-Expected<RepoName> parse_repo_name(std::string_view text) {
+Result<RepoName> parse_repo_name(std::string_view text) {
   RepoName name;
   const size_t slash = text.find('/');
   const size_t colon = text.find(':');
@@ -317,7 +317,7 @@ Expected<RepoName> parse_repo_name(std::string_view text) {
                           formats::in_quotes(text)));
 }
 
-Expected<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress) {
+Result<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress) {
   CANDOR_ASSIGN(HttpClient http, HttpClient::make(options.token));
   return Puller(http, name, options, progress).run();
 }
@@ -342,7 +342,7 @@ std::vector<CachedModel> list_models(const fs::path& cache_root) {
   return models;
 }
 
-Expected<fs::path> find_cached(const RepoName& name, const fs::path& cache_root) {
+Result<fs::path> find_cached(const RepoName& name, const fs::path& cache_root) {
   for (const CachedModel& model : list_models(cache_root)) {
     const bool is_gguf = model.path.extension() == ".gguf";
     if (model.name != full_name(name)) continue;

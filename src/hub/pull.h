@@ -23,7 +23,7 @@ struct RepoName {
   std::string repo;
   std::string quant;  // "" = the safetensors, or Q4_K_M, or the only GGUF file
 };
-Expected<RepoName> parse_repo_name(std::string_view text);
+Result<RepoName> parse_repo_name(std::string_view text);
 
 struct HubOptions {
   std::string endpoint = "https://huggingface.co";
@@ -39,7 +39,7 @@ struct PulledModel {
   uint64_t n_bytes = 0;
   std::vector<std::string> repaired = {};  // files that were damaged in the cache
 };
-Expected<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress);
+Result<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress);
 
 struct CachedModel {
   std::string name;            // "user/repo"
@@ -50,6 +50,6 @@ struct CachedModel {
 std::vector<CachedModel> list_models(const std::filesystem::path& cache_root);
 
 // The complete model of that name in the cache, or why not.
-Expected<std::filesystem::path> find_cached(const RepoName& name, const std::filesystem::path& cache_root);
+Result<std::filesystem::path> find_cached(const RepoName& name, const std::filesystem::path& cache_root);
 
 }  // namespace candor::hub

@@ -39,7 +39,7 @@ std::vector<const KernelTable*> runnable_tables() {
   return tables;
 }
 
-Expected<const KernelTable*> select_table(std::string_view name) {
+Result<const KernelTable*> select_table(std::string_view name) {
   const std::vector<const KernelTable*> tables = runnable_tables();
   if (name.empty()) return tables.back();
   std::string names;
@@ -56,7 +56,7 @@ Expected<const KernelTable*> select_table(std::string_view name) {
                                            ", or leave it unset");
 }
 
-Expected<const KernelTable*> select_table_from_environment() {
+Result<const KernelTable*> select_table_from_environment() {
   const char* name = std::getenv("CANDOR_ISA");
   return select_table(name == nullptr ? "" : name);
 }

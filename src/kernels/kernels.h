@@ -101,9 +101,9 @@ std::vector<const KernelTable*> runnable_tables();
 
 // The table of that name, or the fastest runnable one for "". An unknown or unsupported name is an error that lists
 // what can run here.
-Expected<const KernelTable*> select_table(std::string_view name);
+Result<const KernelTable*> select_table(std::string_view name);
 
 // select_table of the environment's CANDOR_ISA; the only place that reads it.
-Expected<const KernelTable*> select_table_from_environment();
+Result<const KernelTable*> select_table_from_environment();
 
 }  // namespace candor::kernels

@@ -23,7 +23,7 @@ std::unique_ptr<MemoryModelFile> tiny() {
 
 // The message with which the file is refused; "" if it is accepted.
 std::string refusal(const MemoryModelFile& file) {
-  const Expected<ArchSpec> spec = read_arch(file);
+  const Result<ArchSpec> spec = read_arch(file);
   return spec ? "" : spec.error().message;
 }
 

@@ -10,20 +10,20 @@
 namespace candor::model {
 namespace {
 
-tl::unexpected<Error> out_of_range(const std::string& key, int64_t value, Hparams::IntRange range) {
+Error out_of_range(const std::string& key, int64_t value, Hparams::IntRange range) {
   return fail(ErrorKind::kInvalidInput,
               fmt::format("metadata key \"{}\" is {}; expected {} to {}: the file is damaged or "
                           "was converted wrongly",
                           key, value, range.min, range.max));
 }
 
-Expected<double> check_positive(const std::string& key, double value) {
+Result<double> check_positive(const std::string& key, double value) {
   if (std::isfinite(value) && value > 0.0) return value;
   return fail(ErrorKind::kInvalidInput,
               fmt::format("metadata key \"{}\" is {}; expected a finite number above 0", key, value));
 }
 
-Expected<int32_t> read_head_dim(const Hparams& hparams, int32_t dim, int32_t n_heads) {
+Result<int32_t> read_head_dim(const Hparams& hparams, int32_t dim, int32_t n_heads) {
   if (!hparams.has("attention.key_length") && dim % n_heads != 0) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("metadata key \"{}\" is {}, which does not divide the embedding length {}, and \"{}\" is "
@@ -48,20 +48,21 @@ Expected<int32_t> read_head_dim(const Hparams& hparams, int32_t dim, int32_t n_h
 }
 
 // "rope.scaling.factor", or the older "rope.scale_linear", which says the same.
-Expected<double> read_scaling_factor(const Hparams& hparams) {
+Result<double> read_scaling_factor(const Hparams& hparams) {
   if (hparams.has("rope.scaling.factor")) return hparams.positive_or("rope.scaling.factor", 1.0);
   return hparams.positive_or("rope.scale_linear", 1.0);
 }
 
-Expected<void> read_yarn(const Hparams& hparams, backend::RopeSpec& rope) {
+Result<void> read_yarn(const Hparams& hparams, backend::RopeSpec& rope) {
   CANDOR_ASSIGN(rope.beta_fast, hparams.positive_or("rope.scaling.yarn_beta_fast", rope.beta_fast));
   CANDOR_ASSIGN(rope.beta_slow, hparams.positive_or("rope.scaling.yarn_beta_slow", rope.beta_slow));
   CANDOR_ASSIGN(const double factor, hparams.positive_or("rope.scaling.attn_factor", 1.0));
   rope.attention_factor = factor * (1.0 + 0.1 * std::log(rope.factor));
-  return check_positive(hparams.key("rope.scaling.factor"), rope.attention_factor).map([](double) {});
+  CANDOR_TRY(check_positive(hparams.key("rope.scaling.factor"), rope.attention_factor));
+  return {};
 }
 
-Expected<void> read_llama3(const Hparams& hparams, backend::RopeSpec& rope) {
+Result<void> read_llama3(const Hparams& hparams, backend::RopeSpec& rope) {
   CANDOR_ASSIGN(rope.low_freq_factor, hparams.positive_or("rope.scaling.low_freq_factor", rope.low_freq_factor));
   CANDOR_ASSIGN(rope.high_freq_factor, hparams.positive_or("rope.scaling.high_freq_factor", rope.high_freq_factor));
   if (rope.high_freq_factor > rope.low_freq_factor) return {};
@@ -70,10 +71,12 @@ Expected<void> read_llama3(const Hparams& hparams, backend::RopeSpec& rope) {
                                                     hparams.key("rope.scaling.low_freq_factor"), rope.low_freq_factor));
 }
 
-Expected<void> read_scaling(const Hparams& hparams, backend::RopeSpec& rope) {
+Result<void> read_scaling(const Hparams& hparams, backend::RopeSpec& rope) {
   using backend::RopeScaling;
   CANDOR_ASSIGN(rope.factor, read_scaling_factor(hparams));
-  CANDOR_ASSIGN(const std::string type, hparams.string_or("rope.scaling.type", rope.factor == 1.0 ? "none" : "linear"));
+  const auto named = hparams.string_or("rope.scaling.type", rope.factor == 1.0 ? "none" : "linear");
+  if (!named) return named.error();
+  const std::string_view type = *named;
   if (type == "none") {
     rope.factor = 1.0;
     return {};
@@ -100,30 +103,30 @@ bool is_zero(const formats::MetaValue& value) {
 
 }  // namespace
 
-Expected<int32_t> Hparams::require_int(std::string_view suffix, IntRange range) const {
+Result<int32_t> Hparams::require_int(std::string_view suffix, IntRange range) const {
   return formats::require_int(file_, key(suffix), range.min, range.max);
 }
 
-Expected<int32_t> Hparams::int_or(std::string_view suffix, int32_t fallback, IntRange range) const {
+Result<int32_t> Hparams::int_or(std::string_view suffix, int32_t fallback, IntRange range) const {
   return has(suffix) ? require_int(suffix, range) : fallback;
 }
 
-Expected<double> Hparams::positive_or(std::string_view suffix, double fallback) const {
+Result<double> Hparams::positive_or(std::string_view suffix, double fallback) const {
   CANDOR_ASSIGN(const std::optional<double> value, formats::meta_float(file_, key(suffix)));
   return value ? check_positive(key(suffix), *value) : fallback;
 }
 
-Expected<double> Hparams::require_positive(std::string_view suffix) const {
+Result<double> Hparams::require_positive(std::string_view suffix) const {
   if (has(suffix)) return positive_or(suffix, 0.0);
   return fail(ErrorKind::kInvalidInput, fmt::format("metadata key \"{}\" is absent; the model needs it", key(suffix)));
 }
 
-Expected<std::string> Hparams::string_or(std::string_view suffix, std::string_view fallback) const {
+Result<std::string> Hparams::string_or(std::string_view suffix, std::string_view fallback) const {
   CANDOR_ASSIGN(const std::optional<std::string_view> value, formats::meta_string(file_, key(suffix)));
   return std::string(value.value_or(fallback));
 }
 
-Expected<std::vector<int32_t>> Hparams::per_layer(std::string_view suffix, int32_t n_layers, IntRange range) const {
+Result<std::vector<int32_t>> Hparams::per_layer(std::string_view suffix, int32_t n_layers, IntRange range) const {
   const formats::MetaValue* value = file_.meta(key(suffix));
   if (value == nullptr || !std::holds_alternative<formats::MetaArray>(*value)) {
     CANDOR_ASSIGN(const int32_t number, require_int(suffix, range));
@@ -143,7 +146,7 @@ Expected<std::vector<int32_t>> Hparams::per_layer(std::string_view suffix, int32
   return result;
 }
 
-Expected<int32_t> Hparams::uniform(std::string_view suffix, int32_t n_layers, IntRange range) const {
+Result<int32_t> Hparams::uniform(std::string_view suffix, int32_t n_layers, IntRange range) const {
   CANDOR_ASSIGN(const std::vector<int32_t> numbers, per_layer(suffix, n_layers, range));
   const auto other = std::find_if(numbers.begin(), numbers.end(), [&](int32_t n) { return n != numbers.front(); });
   if (other == numbers.end()) return numbers.front();
@@ -153,7 +156,7 @@ Expected<int32_t> Hparams::uniform(std::string_view suffix, int32_t n_layers, In
                           key(suffix), numbers.front(), *other, other - numbers.begin()));
 }
 
-Expected<void> Hparams::refuse_unless_zero(std::initializer_list<std::string_view> suffixes) const {
+Result<void> Hparams::refuse_unless_zero(std::initializer_list<std::string_view> suffixes) const {
   for (const std::string_view suffix : suffixes) {
     const formats::MetaValue* value = file_.meta(key(suffix));
     if (value == nullptr || is_zero(*value)) continue;
@@ -164,7 +167,7 @@ Expected<void> Hparams::refuse_unless_zero(std::initializer_list<std::string_vie
   return {};
 }
 
-Expected<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers) {
+Result<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers) {
   backend::AttnSpec attn;
   CANDOR_ASSIGN(attn.n_heads, hparams.uniform("attention.head_count", n_layers, {1, kMaxWidth / 2}));
   attn.n_kv_heads = attn.n_heads;
@@ -185,7 +188,7 @@ Expected<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, 
   return attn;
 }
 
-Expected<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim) {
+Result<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim) {
   backend::RopeSpec rope;
   CANDOR_ASSIGN(rope.n_dims, hparams.int_or("rope.dimension_count", head_dim, {0, head_dim}));
   if (rope.n_dims % 2 != 0) {
@@ -202,8 +205,8 @@ Expected<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim) 
   return rope;
 }
 
-Expected<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
-                                                    int32_t n_dims) {
+Result<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
+                                                  int32_t n_dims) {
   const TensorView* tensor = file.find(name);
   if (tensor == nullptr) return std::vector<float>{};
   const Shape expected{1, {n_dims / 2}};
@@ -222,7 +225,7 @@ Expected<std::vector<float>> read_frequency_factors(const formats::ModelFile& fi
   return factors;
 }
 
-Expected<int32_t> read_vocab(const Hparams& hparams) {
+Result<int32_t> read_vocab(const Hparams& hparams) {
   const TensorView* embedding = hparams.file().find("token_embd.weight");
   if (embedding == nullptr) {
     return fail(ErrorKind::kInvalidInput,

@@ -35,21 +35,21 @@ class Hparams {
   std::string key(std::string_view suffix) const { return prefix_ + "." + std::string(suffix); }
   bool has(std::string_view suffix) const { return file_.meta(key(suffix)) != nullptr; }
 
-  Expected<int32_t> require_int(std::string_view suffix, IntRange range) const;
-  Expected<int32_t> int_or(std::string_view suffix, int32_t fallback, IntRange range) const;
+  Result<int32_t> require_int(std::string_view suffix, IntRange range) const;
+  Result<int32_t> int_or(std::string_view suffix, int32_t fallback, IntRange range) const;
   // Finite and > 0.
-  Expected<double> positive_or(std::string_view suffix, double fallback) const;
-  Expected<double> require_positive(std::string_view suffix) const;
-  Expected<std::string> string_or(std::string_view suffix, std::string_view fallback) const;
+  Result<double> positive_or(std::string_view suffix, double fallback) const;
+  Result<double> require_positive(std::string_view suffix) const;
+  Result<std::string> string_or(std::string_view suffix, std::string_view fallback) const;
 
   // [n_layers]: from a number, which holds for every layer, or from an array of one number for each layer.
-  Expected<std::vector<int32_t>> per_layer(std::string_view suffix, int32_t n_layers, IntRange range) const;
+  Result<std::vector<int32_t>> per_layer(std::string_view suffix, int32_t n_layers, IntRange range) const;
   // As per_layer, where layers that differ are refused.
-  Expected<int32_t> uniform(std::string_view suffix, int32_t n_layers, IntRange range) const;
+  Result<int32_t> uniform(std::string_view suffix, int32_t n_layers, IntRange range) const;
 
   // Refuses, by name, keys that would change the arithmetic in ways that the family does not offer. Absent, zero and
   // false are fine.
-  Expected<void> refuse_unless_zero(std::initializer_list<std::string_view> suffixes) const;
+  Result<void> refuse_unless_zero(std::initializer_list<std::string_view> suffixes) const;
 
  private:
   const formats::ModelFile& file_;
@@ -57,16 +57,16 @@ class Hparams {
 };
 
 // Head counts, head width, scale, window and rotation, from the keys that most families share. dim: D, already checked.
-Expected<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers);
+Result<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers);
 
 // Rotation of heads of head_dim: base, rotated dimensions, scaling, and the file's "rope_freqs.weight".
-Expected<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim);
+Result<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim);
 
 // The divisors of each pair's frequency that a file keeps as a tensor; empty where it is absent.
-Expected<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
-                                                    int32_t n_dims);
+Result<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
+                                                  int32_t n_dims);
 
 // Rows of "token_embd.weight", which "<prefix>.vocab_size" must repeat where it stands.
-Expected<int32_t> read_vocab(const Hparams& hparams);
+Result<int32_t> read_vocab(const Hparams& hparams);
 
 }  // namespace candor::model

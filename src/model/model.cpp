@@ -62,8 +62,8 @@ int64_t count_parameters(std::span<const Binding> bindings) {
 Model::Model(backend::Backend& backend, ArchSpec spec) : backend_(backend), spec_(std::move(spec)) {}
 Model::~Model() = default;
 
-Expected<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backend::Backend& backend,
-                                             const LoadOptions& options) {
+Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backend::Backend& backend,
+                                           const LoadOptions& options) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   CANDOR_ASSIGN(ArchSpec spec, family->read(file));
   std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
@@ -80,7 +80,7 @@ backend::KvLayout Model::kv_layout(backend::KvType type) const {
   return model::kv_layout(spec_, type);
 }
 
-Expected<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
+Result<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
   return backend_.reserve_arena(arena_layout(spec_, max_rows, max_out_rows, max_positions));
 }
 
@@ -108,7 +108,7 @@ backend::KvLayout kv_layout(const ArchSpec& spec, backend::KvType type) {
   return {checked_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim, type};
 }
 
-Expected<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend) {
+Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   ModelPlan plan;
   CANDOR_ASSIGN(plan.spec, family->read(file));

@@ -23,7 +23,7 @@ struct LoadOptions {
 
 // Reads the architecture without touching a weight. Unknown families, and metadata that contradicts itself or the
 // tensors' shapes, are refused by name.
-Expected<ArchSpec> read_arch(const formats::ModelFile& file);
+Result<ArchSpec> read_arch(const formats::ModelFile& file);
 
 // Names of the families that read_arch() knows: "llama, ...".
 std::string supported_families();
@@ -35,7 +35,7 @@ struct ModelPlan {
 };
 
 // Refuses everything that load() would refuse by metadata, names, shapes and types.
-Expected<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend);
+Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend);
 
 backend::KvLayout kv_layout(const ArchSpec& spec, backend::KvType type);
 
@@ -46,8 +46,8 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
 class Model {
  public:
   // Binds every tensor of the file to its role (or lists it as ignored; an unknown tensor is an error) and uploads it.
-  static Expected<std::unique_ptr<Model>> load(const formats::ModelFile& file, backend::Backend& backend,
-                                               const LoadOptions& options);
+  static Result<std::unique_ptr<Model>> load(const formats::ModelFile& file, backend::Backend& backend,
+                                             const LoadOptions& options);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -61,7 +61,7 @@ class Model {
 
   // Reserves the arena for steps of at most max_rows rows and max_out_rows logit rows, at positions below
   // max_positions (0: the model's own limit, which may be millions).
-  Expected<void> reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions = 0);
+  Result<void> reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions = 0);
 
   // Embeds, runs every block and the head. The logits of batch.out_rows come from backend.wait(ticket); where no row
   // wants logits the head does not run and there is nothing to read.

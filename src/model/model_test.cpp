@@ -19,12 +19,12 @@ using testing::MemoryModelFile;
 
 struct Loaded {
   std::unique_ptr<backend::Backend> backend;
-  Expected<std::unique_ptr<Model>> model;
+  Result<std::unique_ptr<Model>> model;
 };
 
 Loaded load(const MemoryModelFile& file, const LoadOptions& options = {}) {
   std::unique_ptr<backend::Backend> backend = backend::make_reference_backend();
-  Expected<std::unique_ptr<Model>> model = Model::load(file, *backend, options);
+  Result<std::unique_ptr<Model>> model = Model::load(file, *backend, options);
   return {std::move(backend), std::move(model)};
 }
 

@@ -23,7 +23,7 @@ double log_sum_exp(std::span<const float> logits) {
 Scorer::Scorer(Model& model, backend::Backend& backend, const ScorerOptions& options)
     : model_(model), backend_(backend), options_(options) {}
 
-Expected<std::unique_ptr<Scorer>> Scorer::make(Model& model, backend::Backend& backend, const ScorerOptions& options) {
+Result<std::unique_ptr<Scorer>> Scorer::make(Model& model, backend::Backend& backend, const ScorerOptions& options) {
   const int32_t limit = model.spec().max_positions;
   if (options.max_tokens < 1 || options.max_tokens > limit) {
     return fail(ErrorKind::kContextLength,
@@ -41,7 +41,7 @@ Expected<std::unique_ptr<Scorer>> Scorer::make(Model& model, backend::Backend& b
   return scorer;
 }
 
-Expected<void> Scorer::check(std::span<const TokenId> tokens) const {
+Result<void> Scorer::check(std::span<const TokenId> tokens) const {
   if (tokens.size() > static_cast<size_t>(options_.max_tokens)) {
     return fail(ErrorKind::kContextLength,
                 fmt::format("a text of {} tokens; expected at most {}", tokens.size(), options_.max_tokens));
@@ -53,7 +53,7 @@ Expected<void> Scorer::check(std::span<const TokenId> tokens) const {
                                                     odd - tokens.begin(), vocab - 1));
 }
 
-Expected<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& visit) {
+Result<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& visit) {
   CANDOR_TRY(check(tokens));
   std::vector<int32_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), 0);
@@ -74,7 +74,7 @@ Expected<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit
   return {};
 }
 
-Expected<std::vector<double>> Scorer::logprobs(std::span<const TokenId> tokens) {
+Result<std::vector<double>> Scorer::logprobs(std::span<const TokenId> tokens) {
   std::vector<double> result;
   CANDOR_TRY(visit_logits(tokens, [&](size_t i, std::span<const float> logits) {
     if (i + 1 < tokens.size()) result.push_back(logprob_of(logits, tokens[i + 1]));

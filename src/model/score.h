@@ -23,18 +23,18 @@ struct ScorerOptions {
 class Scorer {
  public:
   // Reserves the model's arena and K/V pages for one text. Borrows both.
-  static Expected<std::unique_ptr<Scorer>> make(Model& model, backend::Backend& backend, const ScorerOptions& options);
+  static Result<std::unique_ptr<Scorer>> make(Model& model, backend::Backend& backend, const ScorerOptions& options);
 
   // Calls visit(i, logits) for i = 0 .. n - 1: logits [V] after tokens[0 .. i], valid during the call.
   using Visit = std::function<void(size_t i, std::span<const float> logits)>;
-  Expected<void> visit_logits(std::span<const TokenId> tokens, const Visit& visit);
+  Result<void> visit_logits(std::span<const TokenId> tokens, const Visit& visit);
 
   // [n - 1]: natural logarithm of the probability of tokens[i + 1] after tokens[0 .. i].
-  Expected<std::vector<double>> logprobs(std::span<const TokenId> tokens);
+  Result<std::vector<double>> logprobs(std::span<const TokenId> tokens);
 
  private:
   Scorer(Model& model, backend::Backend& backend, const ScorerOptions& options);
-  Expected<void> check(std::span<const TokenId> tokens) const;
+  Result<void> check(std::span<const TokenId> tokens) const;
 
   // Constant after make().
   Model& model_;

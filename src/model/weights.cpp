@@ -167,13 +167,13 @@ bool is_block_tensor(const TensorName& name) {
   return name.name.find('*') != std::string_view::npos;
 }
 
-tl::unexpected<Error> missing(const std::string& name, const Shape& expected) {
+Error missing(const std::string& name, const Shape& expected) {
   return fail(ErrorKind::kInvalidInput, fmt::format("tensor \"{}\" is missing; expected shape {}: the file is "
                                                     "incomplete, or a part of it is missing",
                                                     name, to_string(expected)));
 }
 
-Expected<void> check_shape(const TensorView& tensor, const Shape& expected) {
+Result<void> check_shape(const TensorView& tensor, const Shape& expected) {
   if (tensor.shape == expected) return {};
   return fail(ErrorKind::kInvalidInput,
               fmt::format("tensor \"{}\": shape {}; expected {}: the file's metadata and its tensors contradict each "
@@ -197,7 +197,7 @@ class Binder {
  public:
   Binder(const formats::ModelFile& file, const ArchSpec& spec) : file_(file), spec_(spec) {}
 
-  Expected<void> bind(const TensorName& row, int32_t layer) {
+  Result<void> bind(const TensorName& row, int32_t layer) {
     if (is_expert(row.role)) return bind_experts(row, layer);
     const std::string name = name_in_block(row.name, layer);
     const Shape expected = expected_shape(spec_, row.role, layer);
@@ -224,7 +224,7 @@ class Binder {
     Extent rows;
   };
 
-  Expected<void> bind_pieces(const TensorView& tensor, int32_t layer, std::initializer_list<Piece> pieces) {
+  Result<void> bind_pieces(const TensorView& tensor, int32_t layer, std::initializer_list<Piece> pieces) {
     if (tensor.shape.n_dims == 1 && dtype_info(tensor.dtype).block_elements != 1) {
       return fail(ErrorKind::kUnsupported, fmt::format("tensor \"{}\": type {} can't hold a vector; expected F32, F16 "
                                                        "or BF16",
@@ -240,7 +240,7 @@ class Binder {
   }
 
   // One tensor for all experts, or "blk.N.ffn_up.E.weight" where that would be "blk.N.ffn_up_exps.weight".
-  Expected<void> bind_experts(const TensorName& row, int32_t layer) {
+  Result<void> bind_experts(const TensorName& row, int32_t layer) {
     const std::string name = name_in_block(row.name, layer);
     const Shape expected = stacked_shape(spec_, row.role, layer);
     const TensorView* tensor = file_.find(name);
@@ -269,8 +269,8 @@ class Binder {
   std::vector<Binding> bindings_;
 };
 
-Expected<void> refuse_unbound(const formats::ModelFile& file, const Family& family, const ArchSpec& spec,
-                              const std::vector<Binding>& bindings) {
+Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family, const ArchSpec& spec,
+                            const std::vector<Binding>& bindings) {
   std::unordered_set<std::string> known;
   for (const Binding& binding : bindings) known.emplace(binding.view.name);
   for (const std::string_view pattern : family.ignored) {
@@ -288,7 +288,7 @@ Expected<void> refuse_unbound(const formats::ModelFile& file, const Family& fami
   return {};
 }
 
-Expected<void> check_finite(const TensorView& tensor) {
+Result<void> check_finite(const TensorView& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.shape.row_elements()));
   decode_row(tensor, 0, values.data());
   const auto odd = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
@@ -298,7 +298,7 @@ Expected<void> check_finite(const TensorView& tensor) {
                           odd - values.begin(), *odd));
 }
 
-Expected<WeightPtr> upload_one(const TensorView& tensor, WeightRole packing, backend::Backend& backend) {
+Result<WeightPtr> upload_one(const TensorView& tensor, WeightRole packing, backend::Backend& backend) {
   CANDOR_ASSIGN(WeightPtr weight, backend.upload(tensor, packing));
   if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(tensor));
   return weight;
@@ -333,8 +333,7 @@ void list_experts(BlockWeights& block) {
 
 }  // namespace
 
-Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family,
-                                            const ArchSpec& spec) {
+Result<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family, const ArchSpec& spec) {
   Binder binder(file, spec);
   for (const TensorName& row : family.tensors) {
     const size_t n_layers = is_block_tensor(row) ? spec.blocks.size() : 1;
@@ -348,8 +347,8 @@ Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, cons
   return bindings;
 }
 
-Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
-                                                       const LoadOptions& options) {
+Result<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
+                                                     const LoadOptions& options) {
   const ArchSpec& spec = upload.spec;
   auto weights = std::make_unique<ModelWeights>();
   weights->blocks.resize(spec.blocks.size());
@@ -363,7 +362,7 @@ Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> 
     const WeightRole packing = packing_of(binding, spec);
     auto weight = upload_one(binding.view, packing, upload.backend);
     CANDOR_TRY(upload.file.check_intact());
-    if (!weight) return fail(std::move(weight).error());
+    if (!weight) return std::move(weight).error();
     place_of(*weights, binding) = std::move(*weight);
     done_bytes += binding.view.n_bytes;
     if (options.progress) options.progress(done_bytes, total_bytes);
@@ -372,8 +371,8 @@ Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> 
   return weights;
 }
 
-Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec,
-                                const backend::Backend& backend) {
+Result<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec,
+                              const backend::Backend& backend) {
   uint64_t total = 0;
   for (const Binding& binding : bindings) {
     CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(binding.view, packing_of(binding, spec)));

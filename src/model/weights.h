@@ -73,7 +73,7 @@ struct Binding {
 };
 
 // Names, shapes and completeness, without reading a weight.
-Expected<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family, const ArchSpec& spec);
+Result<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family, const ArchSpec& spec);
 
 // Where weights come from, what for and where to.
 struct Upload {
@@ -83,12 +83,11 @@ struct Upload {
 };
 // Uploads what was bound, in the file's order, and asks behind each tensor whether the file is still whole. Vectors
 // that hold NaN or infinity are refused.
-Expected<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
-                                                       const LoadOptions& options);
+Result<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
+                                                     const LoadOptions& options);
 
 // Memory that upload_weights() will take.
-Expected<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec,
-                                const backend::Backend& backend);
+Result<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec& spec, const backend::Backend& backend);
 
 // Memory that the weights occupy in the backend.
 size_t weight_bytes(const ModelWeights& weights);

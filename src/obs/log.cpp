@@ -60,17 +60,17 @@ std::string_view level_name(LogLevel level) {
   return kLevels[static_cast<size_t>(level)].name;
 }
 
-Expected<LogLevel> parse_log_level(std::string_view name) {
+Result<LogLevel> parse_log_level(std::string_view name) {
   for (const NamedLevel& row : kLevels)
     if (row.name == name) return row.level;
   return fail(ErrorKind::kInvalidInput,
               fmt::format("log level \"{}\" is unknown; expected debug, info, warning, error or off", printable(name)));
 }
 
-Expected<LogLevel> log_level_from_environment(LogLevel fallback) {
+Result<LogLevel> log_level_from_environment(LogLevel fallback) {
   const char* text = std::getenv("CANDOR_LOG");
   if (text == nullptr || *text == '\0') return fallback;
-  Expected<LogLevel> level = parse_log_level(text);
+  Result<LogLevel> level = parse_log_level(text);
   if (!level) return fail(level.error().kind, "CANDOR_LOG: " + level.error().message);
   return level;
 }

@@ -16,10 +16,10 @@ enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError, kOff };
 
 std::string_view level_name(LogLevel level);
 // "debug", "info", "warning", "error", "off".
-Expected<LogLevel> parse_log_level(std::string_view name);
+Result<LogLevel> parse_log_level(std::string_view name);
 
 // The environment's CANDOR_LOG, or `fallback` when it is not set: the only place that reads it.
-Expected<LogLevel> log_level_from_environment(LogLevel fallback);
+Result<LogLevel> log_level_from_environment(LogLevel fallback);
 
 class LogSink {
  public:

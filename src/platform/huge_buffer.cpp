@@ -34,7 +34,7 @@ std::byte* map_aligned(size_t n_bytes) {
 
 }  // namespace
 
-Expected<HugeBuffer> HugeBuffer::allocate(size_t n_bytes, std::string_view what) {
+Result<HugeBuffer> HugeBuffer::allocate(size_t n_bytes, std::string_view what) {
   HugeBuffer buffer;
   if (n_bytes == 0) return buffer;
   std::byte* data = nullptr;

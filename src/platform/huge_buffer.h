@@ -13,7 +13,7 @@ namespace candor::platform {
 class HugeBuffer {
  public:
   // `what` names the use in the error message ("K/V pages"). 0 bytes gives an empty buffer.
-  static Expected<HugeBuffer> allocate(size_t n_bytes, std::string_view what);
+  static Result<HugeBuffer> allocate(size_t n_bytes, std::string_view what);
 
   HugeBuffer() = default;
   ~HugeBuffer();

@@ -44,7 +44,7 @@ const char* name_of_kind(mode_t mode) {
   }
 }
 
-Expected<size_t> regular_size(const std::filesystem::path& path, const struct stat& status) {
+Result<size_t> regular_size(const std::filesystem::path& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode)) {
     return fail(ErrorKind::kInvalidInput,
                 in_quotes(path) + " is " + name_of_kind(status.st_mode) + "; name a regular file");
@@ -54,21 +54,21 @@ Expected<size_t> regular_size(const std::filesystem::path& path, const struct st
 
 }  // namespace
 
-Expected<MappedFile> MappedFile::open(const std::filesystem::path& path) {
+Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return fail(refused(path, "look at it", errno));
+  if (::stat(path.c_str(), &status) != 0) return refused(path, "look at it", errno);
   CANDOR_TRY(regular_size(path, status));
 
   MappedFile file;
   file.path_ = path;
   // O_NONBLOCK: should the name have become a pipe since, opening it must not wait for a writer.
   file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (file.descriptor_ < 0) return fail(refused(path, "open it for reading", errno));
-  if (::fstat(file.descriptor_, &status) != 0) return fail(refused(path, "look at it", errno));
+  if (file.descriptor_ < 0) return refused(path, "open it for reading", errno);
+  if (::fstat(file.descriptor_, &status) != 0) return refused(path, "look at it", errno);
   CANDOR_ASSIGN(const size_t n_bytes, regular_size(path, status));
   if (n_bytes == 0) return file;
   void* address = ::mmap(nullptr, n_bytes, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);
-  if (address == MAP_FAILED) return fail(refused(path, "map it into memory", errno));
+  if (address == MAP_FAILED) return refused(path, "map it into memory", errno);
   file.data_ = static_cast<const std::byte*>(address);
   file.n_bytes_ = n_bytes;
   file.guard_ = guard_range(file.bytes());
@@ -103,9 +103,9 @@ void MappedFile::release() noexcept {
   descriptor_ = -1;
 }
 
-Expected<void> MappedFile::check_intact() const {
+Result<void> MappedFile::check_intact() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) return fail(refused(path_, "look at it", errno));
+  if (::fstat(descriptor_, &status) != 0) return refused(path_, "look at it", errno);
   if (static_cast<size_t>(status.st_size) < n_bytes_) {
     return fail(ErrorKind::kIo, in_quotes(path_) + ": the file has " + std::to_string(status.st_size) +
                                     " bytes, and had " + std::to_string(n_bytes_) +

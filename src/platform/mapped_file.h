@@ -16,7 +16,7 @@ namespace candor::platform {
 class MappedFile {
  public:
   // Errors name the path and the cause. An empty file gives an empty span.
-  static Expected<MappedFile> open(const std::filesystem::path& path);
+  static Result<MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -28,7 +28,7 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
 
   // An error, naming the file, when it has become shorter since it was opened or bytes of it could not be read.
-  Expected<void> check_intact() const;
+  Result<void> check_intact() const;
 
  private:
   MappedFile() = default;

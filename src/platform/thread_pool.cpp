@@ -30,7 +30,7 @@ constexpr uint64_t pack_share(uint32_t job, uint64_t next, uint64_t end) {
 
 }  // namespace
 
-Expected<std::unique_ptr<ThreadPool>> ThreadPool::start(const ThreadPoolOptions& options) {
+Result<std::unique_ptr<ThreadPool>> ThreadPool::start(const ThreadPoolOptions& options) {
   if (options.n_threads < 1 || options.n_threads > kMaxThreads) {
     return fail(ErrorKind::kInvalidInput, "threads: " + std::to_string(options.n_threads) +
                                               " is out of range, expected 1 to " + std::to_string(kMaxThreads));

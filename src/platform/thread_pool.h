@@ -47,7 +47,7 @@ class ThreadPool {
   static constexpr int64_t kMinParallelNs = 6000;  // about three times a fork and join of hot threads
 
   // Fails when n_threads is out of range or the system refuses a thread.
-  static Expected<std::unique_ptr<ThreadPool>> start(const ThreadPoolOptions& options);
+  static Result<std::unique_ptr<ThreadPool>> start(const ThreadPoolOptions& options);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

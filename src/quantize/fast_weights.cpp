@@ -30,9 +30,9 @@ class FastFile final : public formats::ModelFile {
     const TensorView* tensor = source_->find(name);
     return tensor == nullptr ? nullptr : &tensors_[static_cast<size_t>(tensor - source_->tensors().data())];
   }
-  Expected<void> check_intact() const override { return source_->check_intact(); }
+  Result<void> check_intact() const override { return source_->check_intact(); }
   uint64_t copy_bytes() const override { return source_->copy_bytes(); }
-  Expected<void> make_copies() override { return source_->make_copies(); }
+  Result<void> make_copies() override { return source_->make_copies(); }
   void drop_copies() override { source_->drop_copies(); }
 
  private:
@@ -50,7 +50,7 @@ std::string types_of(const formats::ModelFile& file) {
 
 }  // namespace
 
-Expected<std::unique_ptr<formats::ModelFile>> read_fast(std::unique_ptr<formats::ModelFile> file) {
+Result<std::unique_ptr<formats::ModelFile>> read_fast(std::unique_ptr<formats::ModelFile> file) {
   std::unique_ptr<formats::ModelFile> fast = std::make_unique<FastFile>(std::move(file));
   if (n_fast_matrices(*fast) > 0) return fast;
   const auto& paths = fast->info().paths;

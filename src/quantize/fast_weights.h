@@ -10,7 +10,7 @@
 namespace candor::quantize {
 
 // Refuses a file without any Q4_K matrix.
-Expected<std::unique_ptr<formats::ModelFile>> read_fast(std::unique_ptr<formats::ModelFile> file);
+Result<std::unique_ptr<formats::ModelFile>> read_fast(std::unique_ptr<formats::ModelFile> file);
 
 // Matrices of the file that are read so.
 int32_t n_fast_matrices(const formats::ModelFile& file);

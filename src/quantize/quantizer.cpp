@@ -77,7 +77,7 @@ class Plan {
  public:
   Plan(const formats::ModelFile& file, const QuantizeOptions& options) : file_(file), options_(options) {}
 
-  Expected<void> make() {
+  Result<void> make() {
     std::map<std::string, std::map<size_t, TensorView>> stacks;
     for (const TensorView& tensor : file_.tensors()) {
       if (const auto expert = expert_name(tensor.name)) {
@@ -95,7 +95,7 @@ class Plan {
   const std::vector<Item>& items() const { return items_; }
 
  private:
-  Expected<void> add_stack(const std::string& name, const std::map<size_t, TensorView>& experts) {
+  Result<void> add_stack(const std::string& name, const std::map<size_t, TensorView>& experts) {
     Item item;
     item.view = experts.begin()->second;
     for (const auto& [expert, tensor] : experts) {
@@ -111,7 +111,7 @@ class Plan {
     return {};
   }
 
-  Expected<void> choose_type(Item& item, const ModelShape& shape) const {
+  Result<void> choose_type(Item& item, const ModelShape& shape) const {
     item.dtype = item.view.dtype;
     const bool keeps_type = !options_.recipe && !options_.naive_int8;
     const bool is_vector = item.view.shape.n_dims < 2;
@@ -147,13 +147,13 @@ void encode_naive(std::span<const float> row, float scale, std::byte* dst);
 
 class Encoder {
  public:
-  static Expected<Encoder> make(const formats::ModelFile& file, const QuantizeOptions& options) {
+  static Result<Encoder> make(const formats::ModelFile& file, const QuantizeOptions& options) {
     CANDOR_ASSIGN(auto pool, platform::ThreadPool::start({.n_threads = options.n_threads, .spin = false}));
     return Encoder(file, options, std::move(pool));
   }
 
   // dst: bytes_of(item).
-  Expected<void> encode(const Item& item, std::byte* dst) {
+  Result<void> encode(const Item& item, std::byte* dst) {
     const auto done = encode_parts(item, dst);
     CANDOR_TRY(file_.check_intact());
     return done;
@@ -163,7 +163,7 @@ class Encoder {
   Encoder(const formats::ModelFile& file, const QuantizeOptions& options, std::unique_ptr<platform::ThreadPool> pool)
       : file_(file), options_(options), pool_(std::move(pool)) {}
 
-  Expected<void> encode_parts(const Item& item, std::byte* dst) {
+  Result<void> encode_parts(const Item& item, std::byte* dst) {
     if (item.dtype == item.view.dtype) {
       for (const TensorView& part : item.parts) {
         std::memcpy(dst, part.data, part.n_bytes);
@@ -178,7 +178,7 @@ class Encoder {
     return {};
   }
 
-  Expected<void> encode_part(const TensorView& part, DType dtype, std::byte* dst) {
+  Result<void> encode_part(const TensorView& part, DType dtype, std::byte* dst) {
     const int64_t row_elements = part.shape.row_elements();
     const DTypeInfo& info = dtype_info(dtype);
     const size_t row_bytes =
@@ -272,7 +272,7 @@ GgufValue gguf_value(const formats::MetaValue& value) {
   return array_value(std::get<formats::MetaArray>(value));
 }
 
-Expected<void> add_metadata(const formats::ModelFile& file, const QuantizeOptions& options, GgufHeader& header) {
+Result<void> add_metadata(const formats::ModelFile& file, const QuantizeOptions& options, GgufHeader& header) {
   for (const formats::MetaEntry& entry : file.metadata()) {
     const bool is_ours = entry.key == "general.file_type" || entry.key == "general.quantization_version" ||
                          entry.key == "general.alignment" || entry.key.starts_with("split.");
@@ -296,10 +296,10 @@ class QuantizedFile final : public formats::ModelFile {
   const TensorView* find(std::string_view name) const override {
     return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &QuantizedFile::name_of);
   }
-  Expected<void> check_intact() const override { return source_->check_intact(); }
+  Result<void> check_intact() const override { return source_->check_intact(); }
 
   uint64_t copy_bytes() const override { return source_->copy_bytes() + memory_.n_bytes(); }
-  Expected<void> make_copies() override {
+  Result<void> make_copies() override {
     CANDOR_TRY(source_->make_copies());
     return encode([](const Item& item) { return item.view.shape.n_dims >= 2; });
   }
@@ -309,7 +309,7 @@ class QuantizedFile final : public formats::ModelFile {
   }
 
   // Encodes vectors, which the architecture may be read from; of matrices it takes the memory, untouched.
-  Expected<void> plan() {
+  Result<void> plan() {
     CANDOR_TRY(plan_.make());
     for (const Item& item : plan_.items()) CANDOR_TRY(add(item));
     order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &QuantizedFile::name_of);
@@ -324,7 +324,7 @@ class QuantizedFile final : public formats::ModelFile {
 
   static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
 
-  Expected<void> add(const Item& item) {
+  Result<void> add(const Item& item) {
     TensorView view = item.view;
     if (item.dtype != view.dtype || item.parts.size() > 1) {
       CANDOR_ASSIGN(std::byte * bytes, memory_.add(bytes_of(item), view.name));
@@ -336,7 +336,7 @@ class QuantizedFile final : public formats::ModelFile {
   }
 
   template <class Which>
-  Expected<void> encode(const Which& is_wanted) {
+  Result<void> encode(const Which& is_wanted) {
     CANDOR_ASSIGN(Encoder encoder, Encoder::make(*source_, options_));
     for (const Copy& copy : copies_) {
       if (is_wanted(*copy.item)) CANDOR_TRY(encoder.encode(*copy.item, copy.bytes));
@@ -355,8 +355,8 @@ class QuantizedFile final : public formats::ModelFile {
 
 }  // namespace
 
-Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
-                                          const QuantizeOptions& options) {
+Result<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
+                                        const QuantizeOptions& options) {
   Plan plan(file, options);
   CANDOR_TRY(plan.make());
   GgufHeader header;
@@ -384,8 +384,8 @@ Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const 
   return report;
 }
 
-Expected<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
-                                                               const QuantizeOptions& options) {
+Result<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
+                                                             const QuantizeOptions& options) {
   auto quantized = std::make_unique<QuantizedFile>(std::move(file), options);
   CANDOR_TRY(quantized->plan());
   return std::unique_ptr<formats::ModelFile>(std::move(quantized));

@@ -25,11 +25,11 @@ struct QuantizeOptions {
   std::function<bool(uint64_t done_bytes, uint64_t total_bytes)> progress;  // false: stop, nothing is left
 };
 
-Expected<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
-                                          const QuantizeOptions& options);
+Result<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
+                                        const QuantizeOptions& options);
 
 // The file with its tensors replaced by quantised copies. Matrices are encoded by make_copies(), not here.
-Expected<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
-                                                               const QuantizeOptions& options);
+Result<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
+                                                             const QuantizeOptions& options);
 
 }  // namespace candor::quantize

@@ -124,7 +124,7 @@ std::span<const Recipe> recipes() {
   return kRecipes;
 }
 
-Expected<Recipe> find_recipe(std::string_view name) {
+Result<Recipe> find_recipe(std::string_view name) {
   const auto* found = std::ranges::find(kRecipes, upper(name), &Recipe::name);
   if (found != std::end(kRecipes)) return *found;
   std::string known;
@@ -133,7 +133,7 @@ Expected<Recipe> find_recipe(std::string_view name) {
               fmt::format("quantisation {} is not known; expected one of {}", formats::in_quotes(name), known));
 }
 
-Expected<Override> parse_override(std::string_view text) {
+Result<Override> parse_override(std::string_view text) {
   const size_t equals = text.rfind('=');
   const std::string type = equals == std::string_view::npos ? std::string() : upper(text.substr(equals + 1));
   const DTypeInfo* info = find_dtype(std::string_view(type));

@@ -22,7 +22,7 @@ struct Recipe {
 
 std::span<const Recipe> recipes();
 // Any case; an unknown name is an error that lists the known ones.
-Expected<Recipe> find_recipe(std::string_view name);
+Result<Recipe> find_recipe(std::string_view name);
 
 // Tensors whose name matches the pattern ("*" stands for any text) get the type.
 struct Override {
@@ -30,7 +30,7 @@ struct Override {
   DType dtype;
 };
 // "blk.*.ffn_down.weight=q6_k"
-Expected<Override> parse_override(std::string_view text);
+Result<Override> parse_override(std::string_view text);
 
 // What the rules look at besides the tensor.
 struct ModelShape {

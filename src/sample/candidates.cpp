@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kHead = 256;  // sorted at once; most draws end within it
 
-tl::unexpected<Error> broken_logit(std::span<const float> logits) {
+Error broken_logit(std::span<const float> logits) {
   const auto bad = std::ranges::find_if(logits, [](float x) { return !(x < kInfinity); });
   return fail(kBrokenNumbers, "the model gave the logit " + std::to_string(*bad) + " for token " +
                                         std::to_string(bad - logits.begin()) + ": its weights are damaged or overflow");
@@ -33,7 +33,7 @@ RowRange Candidates::scan(std::span<const float> logits) {
   return range;
 }
 
-Expected<void> Candidates::load(std::span<const float> logits) {
+Result<void> Candidates::load(std::span<const float> logits) {
   n_ = logits.size();
   if (logits_.size() < n_) {
     shares_.resize(n_);
@@ -63,7 +63,7 @@ float* Candidates::find(TokenId wanted) {
   return it != end && *it == wanted ? &logits_[static_cast<size_t>(it - tokens_.begin())] : nullptr;
 }
 
-Expected<void> Candidates::settle() {
+Result<void> Candidates::settle() {
   if (!scan(logits()).is_valid) {
     return fail(ErrorKind::kInvalidInput, "a logit overflows after penalties and biases: lower them");
   }

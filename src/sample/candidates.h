@@ -35,14 +35,14 @@ class Candidates {
   Candidates();
 
   // Every token of `logits`. NaN and +inf are an error of kind kBrokenNumbers.
-  Expected<void> load(std::span<const float> logits);
+  Result<void> load(std::span<const float> logits);
   // Only tokens that the mask allows stay.
   void restrict(const constrain::TokenMask& mask);
 
   // Edits: find() gives a token's logit to be changed (-inf takes it out), nullptr for one that is no candidate. After
   // the last edit, settle(): an error when nothing that can be chosen is left.
   float* find(TokenId token);
-  Expected<void> settle();
+  Result<void> settle();
 
   // How many there are; a pass over all of them.
   size_t count() const;

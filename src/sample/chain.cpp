@@ -8,7 +8,7 @@
 namespace candor::sample {
 namespace {
 
-Expected<void> run_stage(Candidates& candidates, const ChainInput& input, ChainScratch& scratch, Stage stage) {
+Result<void> run_stage(Candidates& candidates, const ChainInput& input, ChainScratch& scratch, Stage stage) {
   const ChainParams& params = input.params;
   switch (stage) {
     case Stage::kPenalties:
@@ -103,7 +103,7 @@ void exclude_top(Candidates& candidates, double threshold) {
   candidates.drop_above(threshold * static_cast<double>(candidates.weigh()));
 }
 
-Expected<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch) {
+Result<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch) {
   const bool is_greedy = input.params.is_greedy();
   for (const Stage stage : input.params.stages) {
     if (!is_on(input.params, stage)) continue;

@@ -86,7 +86,7 @@ struct ChainInput {
 
 // All stages that are on, in the order of the parameters; the greedy ones only penalties and DRY. The bans are the
 // caller's. An error when nothing is left to choose.
-Expected<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch);
+Result<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch);
 
 // Walks the candidates in order until their probabilities exceed unit_float(word).
 TokenId draw(Candidates& candidates, uint32_t word);

@@ -73,17 +73,17 @@ std::string shown(double value) {
   return text;
 }
 
-tl::unexpected<FieldError> invalid(std::string_view field, std::string message) {
-  return tl::unexpected(FieldError{field, Error{ErrorKind::kInvalidInput, std::move(message)}});
+Error invalid(std::string_view field, std::string message) {
+  return fail(ErrorKind::kInvalidInput, std::move(message), std::string(field));
 }
 
-tl::unexpected<FieldError> out_of_range(const NumberRange& range, const std::string& value) {
+Error out_of_range(const NumberRange& range, const std::string& value) {
   return invalid(range.field, std::string(range.field) + " is " + value + ", expected " + shown(range.min) + " to " +
                                   shown(range.max) + std::string(range.note));
 }
 
 // NaN lies in no range.
-tl::expected<void, FieldError> check_numbers(const RawParams& raw) {
+Result<void> check_numbers(const RawParams& raw) {
   for (const RealMember& real : kReals) {
     const NumberRange& range = *find_range(real.field);
     const double value = raw.*real.member;
@@ -112,7 +112,7 @@ std::optional<Stage> find_stage(std::string_view name) {
   return std::nullopt;
 }
 
-tl::expected<void, FieldError> set_order(const std::vector<std::string>& names, ChainParams& params) {
+Result<void> set_order(const std::vector<std::string>& names, ChainParams& params) {
   if (names.empty()) return {};
   params.stages.clear();
   for (const std::string& name : names) {
@@ -144,7 +144,7 @@ const NumberRange* find_range(std::string_view field) {
   return it == std::end(kRanges) ? nullptr : &*it;
 }
 
-tl::expected<void, FieldError> check_range(std::string_view field, int64_t value, int64_t min, int64_t max) {
+Result<void> check_range(std::string_view field, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return {};
   const std::string range = max == std::numeric_limits<int64_t>::max()
                                 ? "at least " + std::to_string(min)
@@ -152,8 +152,8 @@ tl::expected<void, FieldError> check_range(std::string_view field, int64_t value
   return invalid(field, std::string(field) + " is " + std::to_string(value) + ", expected " + range);
 }
 
-tl::expected<ChainParams, FieldError> make_chain_params(const RawParams& raw) {
-  if (auto checked = check_numbers(raw); !checked) return tl::unexpected(std::move(checked).error());
+Result<ChainParams> make_chain_params(const RawParams& raw) {
+  CANDOR_TRY(check_numbers(raw));
   ChainParams params;
   params.temperature = raw.temperature;
   params.temperature_range = raw.dynatemp_range;
@@ -171,7 +171,7 @@ tl::expected<ChainParams, FieldError> make_chain_params(const RawParams& raw) {
   params.dry.window = raw.dry_penalty_last_n;
   params.bans.no_repeat_ngram = raw.no_repeat_ngram_size;
   params.bans.min_tokens = raw.min_tokens;
-  if (auto ordered = set_order(raw.samplers, params); !ordered) return tl::unexpected(std::move(ordered).error());
+  CANDOR_TRY(set_order(raw.samplers, params));
   return params;
 }
 

@@ -46,16 +46,10 @@ struct NumberRange {
 std::span<const NumberRange> number_ranges();
 const NumberRange* find_range(std::string_view field);
 
-// An error that knows which field is wrong.
-struct FieldError {
-  std::string_view field;  // of static storage
-  Error error;
-};
-
 // A stage that is on but missing from `samplers` is refused: it would be ignored.
-tl::expected<ChainParams, FieldError> make_chain_params(const RawParams& raw);
+Result<ChainParams> make_chain_params(const RawParams& raw);
 
 // An error of `field` when value is outside [min, max].
-tl::expected<void, FieldError> check_range(std::string_view field, int64_t value, int64_t min, int64_t max);
+Result<void> check_range(std::string_view field, int64_t value, int64_t min, int64_t max);
 
 }  // namespace candor::sample

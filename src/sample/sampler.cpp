@@ -33,7 +33,7 @@ void Sampler::measure(int32_t n_logprobs, Pick& pick) {
   }
 }
 
-Expected<void> Sampler::edit(const PickRequest& request) {
+Result<void> Sampler::edit(const PickRequest& request) {
   if (request.mask != nullptr) {
     candidates_.restrict(*request.mask);
     CANDOR_TRY(candidates_.settle());
@@ -49,7 +49,7 @@ Expected<void> Sampler::edit(const PickRequest& request) {
   return run_chain(candidates_, input, scratch_);
 }
 
-Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
+Result<void> Sampler::choose(const PickRequest& request, Pick& pick) {
   CANDOR_TRY(edit(request));
   const PhiloxWords words = random_words(request.key.seed, request.key.choice, request.key.position);
   if (request.chain.is_greedy()) candidates_.keep_first(1);
@@ -57,7 +57,7 @@ Expected<void> Sampler::choose(const PickRequest& request, Pick& pick) {
   return {};
 }
 
-Expected<void> Sampler::score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick) {
+Result<void> Sampler::score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick) {
   pick.top.clear();
   CANDOR_TRY(candidates_.load(logits));
   measure(n_logprobs, pick);
@@ -66,7 +66,7 @@ Expected<void> Sampler::score(std::span<const float> logits, TokenId token, int3
   return {};
 }
 
-Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
+Result<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   pick.top.clear();
   pick.logprob = 0.0f;
   CANDOR_TRY(candidates_.load(request.logits));
@@ -82,7 +82,7 @@ Expected<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   return {};
 }
 
-Expected<void> Sampler::prepare(const PickRequest& request, Pick& pick) {
+Result<void> Sampler::prepare(const PickRequest& request, Pick& pick) {
   pick.top.clear();
   CANDOR_TRY(candidates_.load(request.logits));
   observe(request, "logits", candidates_);

@@ -57,12 +57,12 @@ struct Pick {
 class Sampler {
  public:
   // Overwrites `pick`. Broken logits (NaN), and a request that leaves nothing to choose, are errors.
-  Expected<void> pick(const PickRequest& request, Pick& pick);
+  Result<void> pick(const PickRequest& request, Pick& pick);
   // For a search: the best tokens that mask, bans, penalties and DRY leave, in order, as many as `wants_more` asks for;
   // it is called with the token taken last. Each with what it adds to the logarithm of its text's probability, as the
   // model and the penalties see it. Appends to `best`; pick.top is filled as by pick().
   template <class WantsMore>
-  Expected<void> rank(const PickRequest& request, std::vector<Logprob>& best, Pick& pick, WantsMore&& wants_more) {
+  Result<void> rank(const PickRequest& request, std::vector<Logprob>& best, Pick& pick, WantsMore&& wants_more) {
     CANDOR_TRY(prepare(request, pick));
     const size_t n = candidates_.count();
     for (size_t i = 0; i < n; ++i) {
@@ -76,13 +76,13 @@ class Sampler {
   // Of a token of the row that was ranked last.
   float logprob_of(const PickRequest& request, TokenId token);
   // As pick() with LogprobsOf::kModel would report them, of a token that is known. REQUIRES: token < V.
-  Expected<void> score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick);
+  Result<void> score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick);
 
  private:
-  Expected<void> prepare(const PickRequest& request, Pick& pick);
-  Expected<void> edit(const PickRequest& request);
+  Result<void> prepare(const PickRequest& request, Pick& pick);
+  Result<void> edit(const PickRequest& request);
   Logprob scored(size_t rank);
-  Expected<void> choose(const PickRequest& request, Pick& pick);
+  Result<void> choose(const PickRequest& request, Pick& pick);
   void measure(int32_t n_logprobs, Pick& pick);
 
   Candidates candidates_;

@@ -132,8 +132,8 @@ TEST(params, every_number_out_of_its_range_is_refused_with_field_value_and_range
     const auto params = make_chain_params(raw);
     ASSERT_FALSE(params.has_value()) << field;
     EXPECT_EQ(params.error().field, field);
-    EXPECT_EQ(params.error().error.kind, ErrorKind::kInvalidInput);
-    EXPECT_NE(params.error().error.message.find("expected"), std::string::npos);
+    EXPECT_EQ(params.error().kind, ErrorKind::kInvalidInput);
+    EXPECT_NE(params.error().message.find("expected"), std::string::npos);
   };
   const std::pair<std::string_view, double RawParams::*> reals[] = {
       {"temperature", &RawParams::temperature},

@@ -42,12 +42,11 @@ HelperPool::HelperPool() : HelperPool(HelperOptions{}) {}
 HelperPool::HelperPool(const HelperOptions& options) : options_(options) {}
 HelperPool::~HelperPool() = default;
 
-Expected<HelperReply> HelperPool::compile_template(const SharedAsset& source) {
+Result<HelperReply> HelperPool::compile_template(const SharedAsset& source) {
   return run({.asset = source});
 }
 
-Expected<HelperReply> HelperPool::render(const SharedAsset& source, std::string_view context_json,
-                                         int64_t now_seconds) {
+Result<HelperReply> HelperPool::render(const SharedAsset& source, std::string_view context_json, int64_t now_seconds) {
   std::string bytes(sizeof now_seconds, '\0');
   bytes.reserve(bytes.size() + context_json.size());
   for (size_t i = 0; i < sizeof now_seconds; ++i) {
@@ -57,8 +56,7 @@ Expected<HelperReply> HelperPool::render(const SharedAsset& source, std::string_
   return run({.asset = source, .request = {.kind = CANDOR_HELPER_RENDER, .bytes = bytes}});
 }
 
-Expected<HelperReply> HelperPool::try_constraint(const SharedAsset& vocabulary, uint8_t kind,
-                                                 std::string_view source) {
+Result<HelperReply> HelperPool::try_constraint(const SharedAsset& vocabulary, uint8_t kind, std::string_view source) {
   return run({.asset = vocabulary,
               .request = {.kind = CANDOR_HELPER_CONSTRAINT, .detail = kind, .bytes = source},
               .is_trial = true});
@@ -75,16 +73,16 @@ Error HelperPool::stopped() const {
   return {ErrorKind::kCancelled, "the engine is shutting down"};
 }
 
-Expected<HelperReply> HelperPool::run(const Job& job) {
+Result<HelperReply> HelperPool::run(const Job& job) {
   CANDOR_ASSIGN(auto helper, take(job));
   Lease lease(*this, std::move(helper), job.is_trial);
   auto reply = run_on(lease.helper(), job);
   if (reply) return reply;
   const std::lock_guard lock(mutex_);
-  return is_stopped_ ? fail(stopped()) : reply;
+  return is_stopped_ ? stopped() : reply;
 }
 
-Expected<HelperReply> HelperPool::run_on(Helper& helper, const Job& job) {
+Result<HelperReply> HelperPool::run_on(Helper& helper, const Job& job) {
   if (helper.process == nullptr || !helper.process->is_usable()) CANDOR_TRY(start(helper));
   HelperReply refusal;
   CANDOR_ASSIGN(const size_t slot, provide(helper, job.asset, refusal));
@@ -95,7 +93,7 @@ Expected<HelperReply> HelperPool::run_on(Helper& helper, const Job& job) {
 }
 
 // The slot of the asset, or what the helper says against it.
-Expected<size_t> HelperPool::provide(Helper& helper, const SharedAsset& asset, HelperReply& refusal) {
+Result<size_t> HelperPool::provide(Helper& helper, const SharedAsset& asset, HelperReply& refusal) {
   const auto held = std::ranges::find(helper.slots, asset);
   if (held != helper.slots.end()) return static_cast<size_t>(held - helper.slots.begin());
   const size_t slot = std::exchange(helper.next_slot, (helper.next_slot + 1) % helper.slots.size());
@@ -111,26 +109,26 @@ Expected<size_t> HelperPool::provide(Helper& helper, const SharedAsset& asset, H
 }
 
 // In place of one that has ended.
-Expected<void> HelperPool::start(Helper& helper) {
+Result<void> HelperPool::start(Helper& helper) {
   CANDOR_ASSIGN(auto process, start_process());
   helper.slots = {};
   const std::lock_guard lock(mutex_);
   std::erase(busy_, helper.process.get());
   std::swap(helper.process, process);
   busy_.push_back(helper.process.get());
-  if (is_stopped_) return fail(stopped());
+  if (is_stopped_) return stopped();
   return {};
 }
 
 // Some systems execute nothing that is in memory alone, others nothing in a temporary folder.
-Expected<std::unique_ptr<HelperProcess>> HelperPool::start_process() {
+Result<std::unique_ptr<HelperProcess>> HelperPool::start_process() {
   const std::lock_guard lock(program_mutex_);
   if (program_) return HelperProcess::start(program_);
   const auto bytes = options_.program.empty() ? linked_program() : options_.program;
   Error first;
   for (const auto& open : {program_in_memory, program_in_temporary_file}) {
     auto program = open(bytes);
-    auto process = program ? HelperProcess::start(*program) : fail(program.error());
+    auto process = program ? HelperProcess::start(*program) : program.error();
     if (process) {
       program_ = std::move(*program);
       return process;
@@ -138,16 +136,16 @@ Expected<std::unique_ptr<HelperProcess>> HelperPool::start_process() {
     if (process.error().kind != ErrorKind::kIo) return process;
     if (first.message.empty()) first = process.error();
   }
-  return fail(first);
+  return first;
 }
 
-Expected<std::unique_ptr<HelperPool::Helper>> HelperPool::take(const Job& job) {
+Result<std::unique_ptr<HelperPool::Helper>> HelperPool::take(const Job& job) {
   const int32_t most_trials = std::max(1, options_.max_helpers / 2);
   std::unique_lock lock(mutex_);
   const bool is_free = freed_.wait_for(lock, options_.job.clock, [&] {
     return is_stopped_ || (n_jobs_ < options_.max_helpers && (!job.is_trial || n_trials_ < most_trials));
   });
-  if (is_stopped_) return fail(stopped());
+  if (is_stopped_) return stopped();
   if (!is_free) return fail(ErrorKind::kBusy, "all helper processes are busy; try again later");
   ++n_jobs_;
   if (job.is_trial) ++n_trials_;

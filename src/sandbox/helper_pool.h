@@ -45,10 +45,10 @@ class HelperPool {
 
   // A reply whose status is an error is the input's fault. An Error is ours, or the machine's: kBusy when no helper is
   // free, or done, in time; kCancelled after stop(); kOutOfMemory and kIo as HelperProcess has them.
-  Expected<HelperReply> compile_template(const SharedAsset& source);
-  Expected<HelperReply> render(const SharedAsset& source, std::string_view context_json, int64_t now_seconds);
+  Result<HelperReply> compile_template(const SharedAsset& source);
+  Result<HelperReply> render(const SharedAsset& source, std::string_view context_json, int64_t now_seconds);
   // kind: candor_grammar_kind. At most half of the helpers try constraints at the same time: others can always chat.
-  Expected<HelperReply> try_constraint(const SharedAsset& vocabulary, uint8_t kind, std::string_view source);
+  Result<HelperReply> try_constraint(const SharedAsset& vocabulary, uint8_t kind, std::string_view source);
 
   // Ends what is in work, and refuses what comes: kCancelled.
   void stop();
@@ -62,12 +62,12 @@ class HelperPool {
     bool is_trial = false;
   };
 
-  Expected<HelperReply> run(const Job& job);
-  Expected<HelperReply> run_on(Helper& helper, const Job& job);
-  Expected<size_t> provide(Helper& helper, const SharedAsset& asset, HelperReply& refusal);
-  Expected<void> start(Helper& helper);
-  Expected<std::unique_ptr<HelperProcess>> start_process();
-  Expected<std::unique_ptr<Helper>> take(const Job& job);
+  Result<HelperReply> run(const Job& job);
+  Result<HelperReply> run_on(Helper& helper, const Job& job);
+  Result<size_t> provide(Helper& helper, const SharedAsset& asset, HelperReply& refusal);
+  Result<void> start(Helper& helper);
+  Result<std::unique_ptr<HelperProcess>> start_process();
+  Result<std::unique_ptr<Helper>> take(const Job& job);
   void give_back(std::unique_ptr<Helper> helper, bool is_trial);
   Error stopped() const;
 

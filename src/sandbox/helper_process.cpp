@@ -113,16 +113,16 @@ class HelperProcess::Stopwatch {
   SteadyTime end_;
 };
 
-Expected<std::unique_ptr<HelperProcess>> HelperProcess::start(const Descriptor& program) {
+Result<std::unique_ptr<HelperProcess>> HelperProcess::start(const Descriptor& program) {
   std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return fail(cannot_start(errno));
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return cannot_start(errno);
   Descriptor mine(ends[0]);
   Descriptor its(ends[1]);
   mine.raise();
   its.raise();
-  if (!mine || !its) return fail(cannot_start(EMFILE));
+  if (!mine || !its) return cannot_start(EMFILE);
   pid_t pid = -1;
-  if (const int code = spawn(program, its, pid); code != 0) return fail(cannot_start(code));
+  if (const int code = spawn(program, its, pid); code != 0) return cannot_start(code);
   its = Descriptor();
   std::unique_ptr<HelperProcess> helper(new HelperProcess(pid, std::move(mine)));
   HelperReply hello;
@@ -236,7 +236,7 @@ HelperProcess::Outcome HelperProcess::converse(const HelperRequest& request, con
   return outcome == Outcome::kDone ? receive(watch, reply) : outcome;
 }
 
-Expected<HelperReply> HelperProcess::ask(const HelperRequest& request, const TimeLimits& limits) {
+Result<HelperReply> HelperProcess::ask(const HelperRequest& request, const TimeLimits& limits) {
   if (request.bytes.size() > CANDOR_HELPER_MOST_BYTES) {
     return limit_reply(fmt::format("has {} bytes, more than {}", request.bytes.size(), CANDOR_HELPER_MOST_BYTES));
   }
@@ -246,7 +246,7 @@ Expected<HelperReply> HelperProcess::ask(const HelperRequest& request, const Tim
   return reply;
 }
 
-Expected<HelperReply> HelperProcess::conclude(Outcome outcome, const TimeLimits& limits) {
+Result<HelperReply> HelperProcess::conclude(Outcome outcome, const TimeLimits& limits) {
   outcome == Outcome::kEnded ? wait_for_end() : kill();
   const int status = reap();
   if (outcome == Outcome::kWorkedTooLong) {

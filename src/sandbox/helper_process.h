@@ -42,7 +42,7 @@ struct TimeLimits {
 class HelperProcess {
  public:
   // kOutOfMemory where the system has no room for a process, kIo where it does not execute the program.
-  static Expected<std::unique_ptr<HelperProcess>> start(const Descriptor& program);
+  static Result<std::unique_ptr<HelperProcess>> start(const Descriptor& program);
   ~HelperProcess();
   HelperProcess(const HelperProcess&) = delete;
   HelperProcess& operator=(const HelperProcess&) = delete;
@@ -50,7 +50,7 @@ class HelperProcess {
   // A helper that takes more processor time or memory than it may, or that breaks, is killed, and the reply says so
   // (kLimit). Errors: kBusy when it is not done in time although it did not work as long, kOutOfMemory when someone else
   // killed it.
-  Expected<HelperReply> ask(const HelperRequest& request, const TimeLimits& limits);
+  Result<HelperReply> ask(const HelperRequest& request, const TimeLimits& limits);
   // False after the end of the process, whoever ended it, and where it is worn: start another one.
   bool is_usable() const;
   // From any thread, also while another one asks.
@@ -67,7 +67,7 @@ class HelperProcess {
   Outcome receive_all(char* data, size_t size, const Stopwatch& watch) const;
   Outcome receive(const Stopwatch& watch, HelperReply& reply);
   // What is to be said of a helper that is none any more; ends it.
-  Expected<HelperReply> conclude(Outcome outcome, const TimeLimits& limits);
+  Result<HelperReply> conclude(Outcome outcome, const TimeLimits& limits);
   void wait_for_end();
   // Its status as waitpid gives it; -1 where another part of this program took that.
   int reap();

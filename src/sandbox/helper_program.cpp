@@ -37,7 +37,7 @@ int create_in_memory() {
 }
 
 // Written, reopened for reading, and without a name: what is open for writing cannot be executed.
-Expected<Descriptor> temporary_file_in(const std::string& folder, std::span<const std::byte> program) {
+Result<Descriptor> temporary_file_in(const std::string& folder, std::span<const std::byte> program) {
   std::string path = folder + "/candor-helper-XXXXXX";
   const Descriptor written(::mkostemp(path.data(), O_CLOEXEC));
   if (!written) return fail(ErrorKind::kIo, reason(folder));
@@ -75,7 +75,7 @@ void Descriptor::raise() {
   number_ = raised;
 }
 
-Expected<Descriptor> program_in_memory(std::span<const std::byte> program) {
+Result<Descriptor> program_in_memory(std::span<const std::byte> program) {
   Descriptor file(create_in_memory());
   file.raise();
   if (!file || !write_all(file.number(), program)) return fail(ErrorKind::kIo, reason("a file in memory"));
@@ -85,7 +85,7 @@ Expected<Descriptor> program_in_memory(std::span<const std::byte> program) {
   return file;
 }
 
-Expected<Descriptor> program_in_temporary_file(std::span<const std::byte> program) {
+Result<Descriptor> program_in_temporary_file(std::span<const std::byte> program) {
   const char* named = std::getenv("TMPDIR");
   std::string why;
   for (const char* folder : {named, "/tmp", "/var/tmp", "/dev/shm"}) {

@@ -28,7 +28,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-Expected<Descriptor> program_in_memory(std::span<const std::byte> program);
-Expected<Descriptor> program_in_temporary_file(std::span<const std::byte> program);
+Result<Descriptor> program_in_memory(std::span<const std::byte> program);
+Result<Descriptor> program_in_temporary_file(std::span<const std::byte> program);
 
 }  // namespace candor::sandbox

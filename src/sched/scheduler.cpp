@@ -34,7 +34,7 @@ Scheduler::Scheduler(const SchedulerOptions& options)
   plan_.block_table.reserve(std::min(n_places * n_blocks, kMostTableEntries));
 }
 
-Expected<void> Scheduler::add(const SequenceSpec& spec) {
+Result<void> Scheduler::add(const SequenceSpec& spec) {
   if (spec.prompt.empty()) return fail(ErrorKind::kInvalidInput, "the prompt has no token");
   if (spec.prompt.size() > static_cast<size_t>(options_.n_ctx)) {
     return fail(ErrorKind::kContextLength, "the prompt has " + std::to_string(spec.prompt.size()) +

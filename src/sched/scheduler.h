@@ -54,7 +54,7 @@ class Scheduler {
 
   // Queues a sequence. Refuses: a full queue (kOverloaded), no token (kInvalidInput), more tokens than fit
   // (kContextLength). Where memory runs out nothing changes. REQUIRES: an id that is not in work.
-  Expected<void> add(const SequenceSpec& spec);
+  Result<void> add(const SequenceSpec& spec);
 
   // Builds the next step. Empty only when nothing waits or runs, or all hold.
   const StepPlan& plan(const StepBudget& budget);

@@ -38,7 +38,7 @@ class Driver {
   explicit Driver(const SchedulerOptions& options)
       : scheduler(options), options_(options), model_(options.n_blocks, options.block_tokens) {}
 
-  Expected<void> add(SequenceId id, const Job& job, int32_t priority = 0, uint64_t share_key = 0) {
+  Result<void> add(SequenceId id, const Job& job, int32_t priority = 0, uint64_t share_key = 0) {
     SequenceSpec spec{.id = id, .prompt = job.prompt, .key = {}, .on_full = job.on_full};
     spec.priority = priority;
     spec.share_key = share_key;

@@ -272,7 +272,7 @@ TEST_F(Beams, what_they_cannot_do_is_refused_by_its_name) {
     change(request);
     const auto result = engine_->generate(request);
     ASSERT_FALSE(result) << param;
-    EXPECT_EQ(result.error().param, param) << result.error().message;
+    EXPECT_EQ(result.error().field, param) << result.error().message;
   };
   for (const int32_t width : {-1, 0, 17, std::numeric_limits<int32_t>::max()})
     refused("beams", [&](Request& r) { r.beams->width = width; });

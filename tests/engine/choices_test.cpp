@@ -14,7 +14,7 @@ using testing::complete;
 using testing::greedy;
 using testing::sampled;
 using testing::token_prompt;
-using Kind = EngineError::Kind;
+using Kind = ErrorKind;
 
 class Choices : public testing::TinyModelTest {
  protected:
@@ -111,7 +111,7 @@ TEST_F(Choices, are_told_which_words_of_a_schema_have_no_effect) {
   request.constraint->is_strict = true;
   const auto refused = engine().generate(request);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().param, "constraint");
+  EXPECT_EQ(refused.error().field, "constraint");
   EXPECT_NE(refused.error().message.find("/nullable"), std::string::npos);
 }
 
@@ -143,7 +143,7 @@ TEST_F(Choices, and_turns_out_of_range_are_refused_by_name) {
     change(request);
     const auto id = engine().submit(request, {});
     EXPECT_FALSE(id.has_value());
-    return id ? std::string() : id.error().param;
+    return id ? std::string() : id.error().field;
   };
   for (const int32_t n : {0, -1, 129, std::numeric_limits<int32_t>::max()}) {
     EXPECT_EQ(param_of([n](Request& r) { r.n = n; }), "n");
@@ -161,7 +161,7 @@ TEST_F(Choices, and_turns_out_of_range_are_refused_by_name) {
 TEST_F(Choices, count_against_the_queue_one_by_one) {
   options_.max_running = 2;
   options_.max_queued = 2;
-  EXPECT_EQ(engine().submit(choices(5, 3, 3, 1), {}).error().param, "n");
+  EXPECT_EQ(engine().submit(choices(5, 3, 3, 1), {}).error().field, "n");
   std::promise<void> release;
   const auto released = release.get_future().share();
   std::promise<void> ended;

@@ -121,7 +121,7 @@ TEST_F(BrokenWeights, weights_that_are_no_numbers_are_refused_or_end_the_request
         const auto completion = (*engine)->generate(request);
         if (completion) continue;
         const std::string& message = completion.error().message;
-        EXPECT_EQ(completion.error().kind, EngineError::Kind::kIo) << message;
+        EXPECT_EQ(completion.error().kind, ErrorKind::kIo) << message;
         EXPECT_NE(message.find("weights"), std::string::npos) << message;
         EXPECT_NE(message.find("came out of " + place_of(name)), std::string::npos) << name << ": " << message;
       }

@@ -56,7 +56,7 @@ TEST_F(FastWeightsTest, a_model_without_q4_k_is_refused_with_its_types) {
   const auto path = tiny_path(model_of(DType::kQ5_K));
   const auto engine = Engine::open(fast(path));
   ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().kind, EngineError::Kind::kInvalidInput) << engine.error().message;
+  EXPECT_EQ(engine.error().kind, ErrorKind::kInvalidInput) << engine.error().message;
   EXPECT_NE(engine.error().message.find("the types here are F32, Q5_K"), std::string::npos) << engine.error().message;
 }
 

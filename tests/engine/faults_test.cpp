@@ -63,7 +63,7 @@ TEST_F(Faults, of_a_callback_end_its_request_in_an_error_and_no_other) {
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events.back().finish, FinishReason::kError);
   ASSERT_TRUE(events.back().error.has_value());
-  EXPECT_EQ(events.back().error->kind, EngineError::Kind::kInternal);
+  EXPECT_EQ(events.back().error->kind, ErrorKind::kInternal);
   EXPECT_NE(events.back().error->message.find("no more room"), std::string::npos) << events.back().error->message;
   EXPECT_EQ(engine_->metrics().n_faults, 1u);
   expect_nothing_is_held();
@@ -85,7 +85,7 @@ TEST_F(Faults, of_every_event_are_survived) {
   const auto always = [](size_t, const TokenEvent&) { return true; };
   const auto events = events_of(request(4, 3), always, std::bad_alloc());
   EXPECT_TRUE(events.back().summary.has_value());
-  EXPECT_EQ(events.back().error->kind, EngineError::Kind::kOutOfMemory);
+  EXPECT_EQ(events.back().error->kind, ErrorKind::kOutOfMemory);
   Request beams = request(4);
   beams.sampling.temperature = 0.0;
   beams.beams = BeamSearch{.width = 3};

@@ -82,7 +82,7 @@ class Letters final : public constrain::Constraint {
  public:
   Letters(Gate& gate, int32_t n_accepted) : gate_(gate), n_accepted_(n_accepted) {}
 
-  Expected<void> mask(constrain::TokenMask& mask) override {
+  Result<void> mask(constrain::TokenMask& mask) override {
     if (n_accepted_ > 0) gate_.pass();
     for (TokenId token = 0; token < mask.n_tokens(); ++token) {
       if (allows(token)) mask.allow(token);
@@ -90,12 +90,12 @@ class Letters final : public constrain::Constraint {
     }
     return {};
   }
-  Expected<void> accept(TokenId token) override {
+  Result<void> accept(TokenId token) override {
     if (!allows(token)) return fail(ErrorKind::kInternal, "not a letter of this place");
     ++n_accepted_;
     return {};
   }
-  Expected<std::unique_ptr<Constraint>> fork() const override { return std::make_unique<Letters>(gate_, n_accepted_); }
+  Result<std::unique_ptr<Constraint>> fork() const override { return std::make_unique<Letters>(gate_, n_accepted_); }
   bool may_end() override { return false; }
   bool must_end() const override { return false; }
 

@@ -23,9 +23,9 @@ std::unique_ptr<Engine> open_model(const TempFolder& folder) {
   return open_or_fail(options_for(path));
 }
 
-void expect_missing(const EngineError& error, const std::string& param) {
-  EXPECT_EQ(error.kind, EngineError::Kind::kInvalidInput);
-  EXPECT_EQ(error.param, param);
+void expect_missing(const Error& error, const std::string& field) {
+  EXPECT_EQ(error.kind, ErrorKind::kInvalidInput);
+  EXPECT_EQ(error.field, field);
   EXPECT_NE(error.message.find("the byte 0xBF of U+00FF"), std::string::npos) << error.message;
 }
 

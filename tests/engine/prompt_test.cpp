@@ -136,15 +136,15 @@ TEST(prompt_logprobs, fill_the_whole_context) {
 TEST(prompt_logprobs, wrong_wishes_are_refused_by_name) {
   const auto engine = open_or_fail(options_for(pocket_path()));
   Request request = greedy(TextPrompt{.text = "a"}, 0);
-  EXPECT_EQ(engine->generate(request).error().param, "max_tokens");
+  EXPECT_EQ(engine->generate(request).error().field, "max_tokens");
   request.sampling.prompt_logprobs = 21;
-  EXPECT_EQ(engine->generate(request).error().param, "prompt_logprobs");
+  EXPECT_EQ(engine->generate(request).error().field, "prompt_logprobs");
   request.sampling.prompt_logprobs = 1;
   request.on_context_full = OnContextFull::kCrop;
-  EXPECT_EQ(engine->generate(request).error().param, "on_context_full");
+  EXPECT_EQ(engine->generate(request).error().field, "on_context_full");
   request = pooled(TextPrompt{.text = "a"}, Pooling::kMean);
   request.n = 2;
-  EXPECT_EQ(engine->generate(request).error().param, "pooling");
+  EXPECT_EQ(engine->generate(request).error().field, "pooling");
 }
 
 TEST(embeddings, have_length_one_and_the_same_bits_on_every_path) {

@@ -49,7 +49,7 @@ TEST_F(QuantizeOnLoadTest, what_does_not_fit_is_refused_before_a_matrix_is_read)
   options.kv_bytes = uint64_t{500} << 30;
   const auto engine = Engine::open(options);
   ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().kind, EngineError::Kind::kOutOfMemory) << engine.error().message;
+  EXPECT_EQ(engine.error().kind, ErrorKind::kOutOfMemory) << engine.error().message;
 }
 
 TEST_F(QuantizeOnLoadTest, answers_are_those_of_the_quantised_file) {

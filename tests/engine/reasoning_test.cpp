@@ -136,7 +136,7 @@ TEST_F(Reasoning, a_scope_is_refused_where_the_vocabulary_cannot_tell) {
   request.sampling.stop_scope = StopScope::kContent;
   const auto refused = plain->generate(request);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().param, "stop_scope");
+  EXPECT_EQ(refused.error().field, "stop_scope");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using testing::complete;
 using testing::greedy;
 using testing::sampled;
 using testing::token_prompt;
-using Kind = EngineError::Kind;
+using Kind = ErrorKind;
 
 class Requests : public testing::TinyModelTest {
  protected:
@@ -26,7 +26,7 @@ class Requests : public testing::TinyModelTest {
     const auto id = engine().submit(request, [](const TokenEvent&) { ADD_FAILURE() << "an event came"; });
     ASSERT_FALSE(id.has_value()) << param;
     EXPECT_EQ(id.error().kind, kind) << id.error().message;
-    EXPECT_EQ(id.error().param, param) << id.error().message;
+    EXPECT_EQ(id.error().field, param) << id.error().message;
     EXPECT_FALSE(id.error().message.empty());
     EXPECT_EQ(id.error().message.find('\n'), std::string::npos);
   }

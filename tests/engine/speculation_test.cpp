@@ -200,7 +200,7 @@ TEST_F(DraftModelTest, another_vocabulary_is_refused_by_the_first_token_that_dif
   options_.draft_path = tiny_path(wider);
   const auto engine = Engine::open(options_);
   ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().kind, EngineError::Kind::kInvalidInput);
+  EXPECT_EQ(engine.error().kind, ErrorKind::kInvalidInput);
   EXPECT_NE(engine.error().message.find("a vocabulary of 330 tokens, but the model's has 320"), std::string::npos)
       << engine.error().message;
 }

@@ -162,7 +162,7 @@ TEST_F(Stories, a_constraint_holds) {
   ASSERT_EQ(code.size(), 6u);
   EXPECT_TRUE(std::all_of(code.begin(), code.begin() + 3, [](char c) { return c >= '0' && c <= '9'; })) << code;
   request.constraint = ConstraintSpec{ConstraintSpec::Kind::kJsonSchema, R"({"type": 5})"};
-  EXPECT_EQ(engine().submit(request, {}).error().param, "constraint");
+  EXPECT_EQ(engine().submit(request, {}).error().field, "constraint");
 }
 
 TEST_F(Stories, tokens_and_text_go_both_ways) {
@@ -178,8 +178,8 @@ TEST_F(Stories, tokens_and_text_go_both_ways) {
   EXPECT_FALSE(engine().info().has_chat_template);
   ChatPrompt chat;
   chat.messages.push_back({"user", "hi"});
-  EXPECT_EQ(engine().apply_template(chat).error().kind, EngineError::Kind::kUnsupported);
-  EXPECT_EQ(engine().submit(greedy(chat, 1), {}).error().param, "messages");
+  EXPECT_EQ(engine().apply_template(chat).error().kind, ErrorKind::kUnsupported);
+  EXPECT_EQ(engine().submit(greedy(chat, 1), {}).error().field, "messages");
 }
 
 }  // namespace

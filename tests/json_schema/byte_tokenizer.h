@@ -15,7 +15,7 @@ class ByteTokenizer final : public text::Tokenizer {
   ByteTokenizer() {
     for (int i = 0; i < 256; ++i) bytes_.push_back(std::string(1, static_cast<char>(i)));
   }
-  Expected<std::vector<TokenId>> encode(std::string_view text, const text::EncodeOptions&) const override {
+  Result<std::vector<TokenId>> encode(std::string_view text, const text::EncodeOptions&) const override {
     std::vector<TokenId> tokens;
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
     return tokens;

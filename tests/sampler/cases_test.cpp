@@ -70,8 +70,8 @@ RawParams raw_of(const Json& p) {
 
 ChainParams params_of(const Json& p, int32_t n_vocab) {
   auto made = make_chain_params(raw_of(p));
-  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().error.message);
-  ChainParams params = made.value_or(ChainParams{});
+  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+  ChainParams params = made ? *made : ChainParams{};
   params.dry.breakers = p.value("breakers", params.dry.breakers);
   params.bans.banned = p.value("banned", params.bans.banned);
   params.bans.bad_words = p.value("bad_words", params.bans.bad_words);

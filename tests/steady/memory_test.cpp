@@ -58,7 +58,7 @@ class Memory : public testing::TinyModelTest {
       TokenEvent last;
       last.finish = event.finish;
       last.summary.emplace();
-      if (event.error) last.error = EngineError{event.error->kind, {}, {}};
+      if (event.error) last.error = Error{event.error->kind, {}, {}};
       end.set_value(last);
     });
     n_failed_ = testing::stop_failing();
@@ -79,9 +79,9 @@ class Memory : public testing::TinyModelTest {
   }
   static void expect_fault_is_of_memory(const Result<TokenEvent>& end, const std::string& what) {
     if (!end) {
-      EXPECT_EQ(end.error().kind, EngineError::Kind::kOutOfMemory) << what << ": " << end.error().message;
+      EXPECT_EQ(end.error().kind, ErrorKind::kOutOfMemory) << what << ": " << end.error().message;
     } else if (end->error) {
-      EXPECT_EQ(end->error->kind, EngineError::Kind::kOutOfMemory) << what;
+      EXPECT_EQ(end->error->kind, ErrorKind::kOutOfMemory) << what;
     }
   }
 

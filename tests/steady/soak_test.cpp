@@ -65,7 +65,7 @@ class Soak : public testing::TinyModelTest {
         if (event.summary) --n_open_;
       });
       if (!id) {
-        EXPECT_EQ(id.error().kind, EngineError::Kind::kOverloaded) << id.error().message;
+        EXPECT_EQ(id.error().kind, ErrorKind::kOverloaded) << id.error().message;
         continue;
       }
       ++n_open_;

@@ -44,7 +44,7 @@ inline std::vector<uint64_t> bits_to_flip(size_t n, size_t header_bytes, size_t 
 
 // "ok", or the error's kind and message: what must be the same every time.
 template <class T>
-std::string verdict(const Expected<T>& result) {
+std::string verdict(const Result<T>& result) {
   if (result) return "ok";
   return std::to_string(static_cast<int>(result.error().kind)) + " " + result.error().message;
 }

@@ -47,7 +47,7 @@ std::vector<TinyTensor> tiny_tensors(const TinyModelOptions& options);
 std::unique_ptr<MemoryModelFile> make_tiny_model(const TinyModelOptions& options);
 
 // As a GGUF file; a file that stands there is replaced. Numbers that fit are written as u32, i32 and f32.
-Expected<void> write_model(const formats::ModelFile& file, const std::filesystem::path& path);
+Result<void> write_model(const formats::ModelFile& file, const std::filesystem::path& path);
 
 // n_heads of head_dim over `dim` columns of `dtype` for matrices and embedding, 2 layers, tokenizer included: what the
 // invariance and accuracy tests use.

@@ -38,7 +38,7 @@ struct ToGguf {
 
 }  // namespace
 
-Expected<void> write_model(const formats::ModelFile& file, const std::filesystem::path& path) {
+Result<void> write_model(const formats::ModelFile& file, const std::filesystem::path& path) {
   formats::gguf::GgufHeader header;
   for (const formats::MetaEntry& entry : file.metadata()) {
     CANDOR_TRY(header.add_meta(entry.key, std::visit(ToGguf{}, entry.value)));

@@ -14,6 +14,6 @@ struct BackendOptions {
 };
 
 // name: "cpu" or "reference"; an unknown name is refused with the list.
-Expected<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
+Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace candor::backend

@@ -14,7 +14,7 @@ constexpr size_t kAlignment = 128;
 
 }  // namespace
 
-Expected<Arena> Arena::make(const ArenaLayout& layout) {
+Result<Arena> Arena::make(const ArenaLayout& layout) {
   CANDOR_CHECK(layout.slot_cols.size() == layout.slot_is_output.size());
   Arena arena;
   size_t total = 0;
@@ -48,7 +48,7 @@ uint64_t Arena::n_bytes(const ArenaLayout& layout) {
   return total;
 }
 
-Expected<void> ThreadScratch::reserve(size_t bytes_per_thread) {
+Result<void> ThreadScratch::reserve(size_t bytes_per_thread) {
   bytes_per_thread = round_up(bytes_per_thread, kAlignment);
   if (bytes_per_thread <= bytes_per_thread_) return {};
   CANDOR_ASSIGN(memory_, platform::HugeBuffer::allocate(bytes_per_thread * static_cast<size_t>(n_threads_),

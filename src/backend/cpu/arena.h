@@ -10,7 +10,7 @@ namespace candor::backend::cpu {
 
 class Arena {
  public:
-  static Expected<Arena> make(const ArenaLayout& layout);
+  static Result<Arena> make(const ArenaLayout& layout);
   Arena() = default;
 
   // What make() will take; at most the largest number where that is beyond the address space.
@@ -42,7 +42,7 @@ class Arena {
 class ThreadScratch {
  public:
   explicit ThreadScratch(int32_t n_threads) : n_threads_(n_threads) {}
-  Expected<void> reserve(size_t bytes_per_thread);
+  Result<void> reserve(size_t bytes_per_thread);
   std::byte* of(int32_t thread) { return memory_.data() + static_cast<size_t>(thread) * bytes_per_thread_; }
 
  private:

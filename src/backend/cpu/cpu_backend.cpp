@@ -25,20 +25,20 @@ class CpuBackend final : public Backend {
 
   const BackendInfo& info() const override { return info_; }
 
-  Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
+  Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
     CANDOR_ASSIGN(std::unique_ptr<CpuWeight> weight, upload_weight(tensor, role, *pool_));
     CANDOR_TRY(ops_.reserve_for_weight(weight->n_cols()));
     return weight;
   }
 
-  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
     CANDOR_ASSIGN(std::unique_ptr<CpuKv> kv, CpuKv::make(layout, n_blocks));
     CANDOR_TRY(ops_.reserve_for_kv(layout.head_dim));
     return kv;
   }
 
-  Expected<void> reserve_arena(const ArenaLayout& layout) override { return ops_.reserve(layout); }
-  Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
+  Result<void> reserve_arena(const ArenaLayout& layout) override { return ops_.reserve(layout); }
+  Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
     return cpu::upload_bytes(tensor, role);
   }
   uint64_t arena_bytes(const ArenaLayout& layout) const override { return CpuOps::reserve_bytes(layout); }
@@ -73,7 +73,7 @@ bool may_spin(const platform::Topology& topology, int32_t n_threads) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault) {
+Result<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault) {
   CANDOR_ASSIGN(const kernels::KernelTable* table,
                 options.isa.empty() ? kernels::select_table_from_environment() : kernels::select_table(options.isa));
   const platform::Topology topology = platform::read_topology();
@@ -85,7 +85,7 @@ Expected<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& opt
 
 }  // namespace cpu
 
-Expected<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   return cpu::make_faulty_cpu_backend(options, cpu::Fault::kNone);
 }
 

@@ -15,6 +15,6 @@ struct CpuOptions {
 };
 
 // Refuses a thread count out of range and an instruction set that is unknown or can't run here.
-Expected<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
 
 }  // namespace candor::backend

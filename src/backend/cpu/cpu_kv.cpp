@@ -37,7 +37,7 @@ std::string shape_text(const KvLayout& layout) {
 
 }  // namespace
 
-Expected<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_blocks) {
+Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_blocks) {
   if (layout.n_layers < 1 || layout.n_kv_heads < 1 || layout.head_dim < 1 || n_blocks < 1) {
     return fail(ErrorKind::kInvalidInput, "K/V pages: " + std::to_string(n_blocks) + " blocks of " +
                                               shape_text(layout) + ", expected at least 1 of each");

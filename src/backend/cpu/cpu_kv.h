@@ -14,7 +14,7 @@ namespace candor::backend::cpu {
 class CpuKv final : public KvStore {
  public:
   // Refuses an empty layout and a pool that memory can't hold.
-  static Expected<std::unique_ptr<CpuKv>> make(const KvLayout& layout, int32_t n_blocks);
+  static Result<std::unique_ptr<CpuKv>> make(const KvLayout& layout, int32_t n_blocks);
 
   const KvLayout& layout() const override { return layout_; }
   int32_t n_blocks() const override { return n_blocks_; }

@@ -47,7 +47,7 @@ CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fa
       scratch_(pool.n_threads()),
       last_dtypes_(static_cast<size_t>(pool.n_threads())) {}
 
-Expected<void> CpuOps::reserve(const ArenaLayout& layout) {
+Result<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));
   CANDOR_TRY(scratch_.reserve(sizeof(float) * static_cast<size_t>(std::max(1, layout.max_input_cols))));
   CANDOR_ASSIGN(encoded_, platform::HugeBuffer::allocate(encoded_bytes(layout), "a step's encoded activations"));

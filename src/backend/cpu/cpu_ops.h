@@ -26,12 +26,12 @@ class CpuOps final : public Ops {
   // table and pool are borrowed.
   CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fault fault);
 
-  Expected<void> reserve(const ArenaLayout& layout);
+  Result<void> reserve(const ArenaLayout& layout);
   // What reserve() will take.
   static uint64_t reserve_bytes(const ArenaLayout& layout);
   // Working memory for a weight or a K/V layout that steps will use.
-  Expected<void> reserve_for_weight(int64_t n_in) { return scratch_.reserve(kernels::matmul_scratch_bytes(n_in)); }
-  Expected<void> reserve_for_kv(int32_t head_dim) { return scratch_.reserve(kernels::attend_scratch_bytes(head_dim)); }
+  Result<void> reserve_for_weight(int64_t n_in) { return scratch_.reserve(kernels::matmul_scratch_bytes(n_in)); }
+  Result<void> reserve_for_kv(int32_t head_dim) { return scratch_.reserve(kernels::attend_scratch_bytes(head_dim)); }
 
   void begin(const StepBatch& batch, CpuKv& kv);
   LogitsView logits() const { return logits_; }

@@ -28,7 +28,7 @@ bool is_vector_dtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-Expected<void> check_dtype(const TensorView& tensor, WeightRole role) {
+Result<void> check_dtype(const TensorView& tensor, WeightRole role) {
   const DTypeInfo& info = dtype_info(tensor.dtype);
   const std::string seen = place_of(tensor) + ": type " + std::string(info.name) + " ";
   if (!info.is_weight) {
@@ -40,7 +40,7 @@ Expected<void> check_dtype(const TensorView& tensor, WeightRole role) {
   return {};
 }
 
-Expected<WeightShape> check_shape(const TensorView& tensor, WeightRole role) {
+Result<WeightShape> check_shape(const TensorView& tensor, WeightRole role) {
   const DTypeInfo& info = dtype_info(tensor.dtype);
   const bool is_vector = role == WeightRole::kVector;
   const int64_t n_in = is_vector ? tensor.shape.n_elements() : tensor.shape.row_elements();
@@ -72,9 +72,9 @@ class BadRow {
     while (*bad < seen && !row_.compare_exchange_weak(seen, *bad)) {
     }
   }
-  Expected<void> result(const TensorView& tensor) const {
+  Result<void> result(const TensorView& tensor) const {
     if (row_.load() == kNone) return {};
-    return fail(describe_bad_row(tensor, row_.load()));
+    return describe_bad_row(tensor, row_.load());
   }
 
  private:
@@ -86,14 +86,14 @@ int64_t grain_of(size_t unit_bytes) {
   return std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, static_cast<int64_t>(unit_bytes)));
 }
 
-Expected<void> check_packable(const TensorView& tensor, const WeightShape& shape) {
+Result<void> check_packable(const TensorView& tensor, const WeightShape& shape) {
   if (kernels::can_pack(shape)) return {};
   return fail(ErrorKind::kUnsupported, place_of(tensor) + ": no matrix kernel for type " +
                                            std::string(dtype_info(shape.dtype).name) + " with shape " +
                                            to_string(tensor.shape));
 }
 
-Expected<HugeBuffer> pack_matrix(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
+Result<HugeBuffer> pack_matrix(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
   CANDOR_TRY(check_packable(tensor, shape));
   CANDOR_ASSIGN(HugeBuffer packed, HugeBuffer::allocate(kernels::packed_bytes(shape), place_of(tensor)));
   BadRow bad;
@@ -106,7 +106,7 @@ Expected<HugeBuffer> pack_matrix(const TensorView& tensor, const WeightShape& sh
   return packed;
 }
 
-Expected<HugeBuffer> copy_rows(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
+Result<HugeBuffer> copy_rows(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
   const size_t row_bytes = tensor.row_bytes();
   CANDOR_ASSIGN(HugeBuffer rows, HugeBuffer::allocate(static_cast<size_t>(shape.n_out) * row_bytes, place_of(tensor)));
   BadRow bad;
@@ -119,16 +119,16 @@ Expected<HugeBuffer> copy_rows(const TensorView& tensor, const WeightShape& shap
   return rows;
 }
 
-Expected<HugeBuffer> widen_vector(const TensorView& tensor, const WeightShape& shape) {
-  if (const auto bad = first_bad_row(tensor, 0, tensor.shape.n_rows())) return fail(describe_bad_row(tensor, *bad));
+Result<HugeBuffer> widen_vector(const TensorView& tensor, const WeightShape& shape) {
+  if (const auto bad = first_bad_row(tensor, 0, tensor.shape.n_rows())) return describe_bad_row(tensor, *bad);
   const size_t n = static_cast<size_t>(shape.n_in);
   CANDOR_ASSIGN(HugeBuffer values, HugeBuffer::allocate(n * sizeof(float), place_of(tensor)));
   decode_elements(tensor.dtype, tensor.data, shape.n_in, reinterpret_cast<float*>(values.data()));
   return values;
 }
 
-Expected<HugeBuffer> convert(const TensorView& tensor, WeightRole role, const WeightShape& shape,
-                             platform::ThreadPool& pool) {
+Result<HugeBuffer> convert(const TensorView& tensor, WeightRole role, const WeightShape& shape,
+                           platform::ThreadPool& pool) {
   switch (role) {
     case WeightRole::kVector:
       return widen_vector(tensor, shape);
@@ -161,7 +161,7 @@ void CpuWeight::decode_row(int64_t row, float* dst) const {
   decode_elements(shape_.dtype, bytes_.data() + static_cast<size_t>(row) * row_bytes, shape_.n_in, dst);
 }
 
-Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) {
+Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) {
   CANDOR_TRY(check_dtype(tensor, role));
   CANDOR_ASSIGN(const WeightShape shape, check_shape(tensor, role));
   switch (role) {
@@ -177,8 +177,8 @@ Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) {
   return kernels::packed_bytes(shape);
 }
 
-Expected<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role,
-                                                   platform::ThreadPool& pool) {
+Result<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role,
+                                                 platform::ThreadPool& pool) {
   CANDOR_TRY(check_dtype(tensor, role));
   CANDOR_ASSIGN(const WeightShape shape, check_shape(tensor, role));
   CANDOR_ASSIGN(HugeBuffer bytes, convert(tensor, role, shape, pool));

@@ -43,11 +43,10 @@ inline const CpuWeight& own(const Weight& weight) {
 }
 
 // Memory that upload_weight() will take for the tensor; the same refusals by type and shape, without reading a weight.
-Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role);
+Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role);
 
 // Checks, then packs on all threads. Refuses by the tensor's name: a type or shape that can't be used for the role, and
 // values or scales that are not finite.
-Expected<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role,
-                                                   platform::ThreadPool& pool);
+Result<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role, platform::ThreadPool& pool);
 
 }  // namespace candor::backend::cpu

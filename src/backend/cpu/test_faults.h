@@ -15,7 +15,7 @@ enum class Fault : uint8_t {
   kSplitKeysByRows,     // into 1 + (rows of the step mod 5) parts
 };
 
-Expected<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault);
+Result<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault);
 
 // Attention as written on paper, in f32, with the keys in n_parts parts that are combined at the end: the number of
 // parts shows in the last bits. REQUIRES: bf16 pages.

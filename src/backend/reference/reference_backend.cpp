@@ -15,7 +15,7 @@ using reference::ReferenceOps;
 using reference::ReferenceWeight;
 
 // n floats, zeroed, or the reason why not. `what` names the purpose.
-Expected<std::vector<float>> allocate(int64_t n, const std::string& what) {
+Result<std::vector<float>> allocate(int64_t n, const std::string& what) {
   try {
     return std::vector<float>(static_cast<size_t>(n));
   } catch (const std::exception&) {
@@ -30,7 +30,7 @@ bool is_vector_dtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-Expected<void> check_dtype(const TensorView& tensor, WeightRole role) {
+Result<void> check_dtype(const TensorView& tensor, WeightRole role) {
   const DTypeInfo& info = dtype_info(tensor.dtype);
   const std::string place = "tensor \"" + std::string(tensor.name) + "\": dtype " + std::string(info.name);
   if (!info.is_weight) {
@@ -48,10 +48,10 @@ class ReferenceBackend final : public Backend {
   ReferenceBackend() { info_ = {"reference", "f32 scalar, 1 thread", 1, KvType::kF32}; }
 
   const BackendInfo& info() const override { return info_; }
-  Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override;
-  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override;
-  Expected<void> reserve_arena(const ArenaLayout& layout) override;
-  Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override;
+  Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override;
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override;
+  Result<void> reserve_arena(const ArenaLayout& layout) override;
+  Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override;
   uint64_t arena_bytes(const ArenaLayout& layout) const override;
 
   Ops& ops() override { return ops_; }
@@ -69,7 +69,7 @@ class ReferenceBackend final : public Backend {
   int64_t last_ticket_ = 0;
 };
 
-Expected<std::unique_ptr<Weight>> ReferenceBackend::upload(const TensorView& tensor, WeightRole role) {
+Result<std::unique_ptr<Weight>> ReferenceBackend::upload(const TensorView& tensor, WeightRole role) {
   CANDOR_TRY(check_dtype(tensor, role));
   const int64_t n_rows = tensor.shape.n_rows();
   const int64_t n_cols = tensor.shape.row_elements();
@@ -78,7 +78,7 @@ Expected<std::unique_ptr<Weight>> ReferenceBackend::upload(const TensorView& ten
   return std::make_unique<ReferenceWeight>(n_rows, n_cols, std::move(values));
 }
 
-Expected<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& layout, int32_t n_blocks) {
+Result<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& layout, int32_t n_blocks) {
   if (layout.type != KvType::kF32) {
     return fail(ErrorKind::kUnsupported, std::string("the reference backend keeps K and V in f32 only; ") +
                                              (layout.type == KvType::kBf16 ? "bf16" : "q8_0") +
@@ -93,7 +93,7 @@ Expected<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& lay
   return std::make_unique<ReferenceKv>(layout, n_blocks, std::move(values));
 }
 
-Expected<void> ReferenceBackend::reserve_arena(const ArenaLayout& layout) {
+Result<void> ReferenceBackend::reserve_arena(const ArenaLayout& layout) {
   std::vector<std::vector<float>> slots;
   for (size_t i = 0; i < layout.slot_cols.size(); ++i) {
     const int64_t n_rows = layout.slot_is_output[i] ? layout.max_out_rows : layout.max_rows;
@@ -104,7 +104,7 @@ Expected<void> ReferenceBackend::reserve_arena(const ArenaLayout& layout) {
   return {};
 }
 
-Expected<uint64_t> ReferenceBackend::upload_bytes(const TensorView& tensor, WeightRole role) const {
+Result<uint64_t> ReferenceBackend::upload_bytes(const TensorView& tensor, WeightRole role) const {
   CANDOR_TRY(check_dtype(tensor, role));
   return static_cast<uint64_t>(tensor.shape.n_elements()) * sizeof(float);
 }

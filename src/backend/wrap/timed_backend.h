@@ -67,14 +67,14 @@ class TimedBackend final : public Backend {
   OpTimes& times() { return ops_.times(); }
 
   const BackendInfo& info() const override { return inner_->info(); }
-  Expected<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
+  Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
     return inner_->upload(tensor, role);
   }
-  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
     return inner_->make_kv(layout, n_blocks);
   }
-  Expected<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
-  Expected<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
+  Result<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
+  Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
     return inner_->upload_bytes(tensor, role);
   }
   uint64_t arena_bytes(const ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }

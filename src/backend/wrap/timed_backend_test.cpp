@@ -56,12 +56,12 @@ class FakeBackend final : public Backend {
  public:
   explicit FakeBackend(obs::ManualClock& clock) : ops_(clock) {}
   const BackendInfo& info() const override { return info_; }
-  Expected<std::unique_ptr<Weight>> upload(const TensorView&, WeightRole) override {
+  Result<std::unique_ptr<Weight>> upload(const TensorView&, WeightRole) override {
     return std::make_unique<FakeWeight>();
   }
-  Expected<std::unique_ptr<KvStore>> make_kv(const KvLayout&, int32_t) override { return std::make_unique<FakeKv>(); }
-  Expected<void> reserve_arena(const ArenaLayout&) override { return {}; }
-  Expected<uint64_t> upload_bytes(const TensorView&, WeightRole) const override { return 1; }
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout&, int32_t) override { return std::make_unique<FakeKv>(); }
+  Result<void> reserve_arena(const ArenaLayout&) override { return {}; }
+  Result<uint64_t> upload_bytes(const TensorView&, WeightRole) const override { return 1; }
   uint64_t arena_bytes(const ArenaLayout&) const override { return 2; }
   Ops& ops() override { return ops_; }
   void begin_step(const StepBatch&, KvStore&) override {}

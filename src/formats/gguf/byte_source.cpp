@@ -6,12 +6,12 @@
 
 namespace candor::formats::gguf {
 
-Expected<std::string_view> ByteSource::text(std::string_view what) {
+Result<std::string_view> ByteSource::text(std::string_view what) {
   const uint64_t start = offset_;
   CANDOR_ASSIGN(const uint64_t length, number<uint64_t>(what));
   if (length > remaining()) {
-    return fail(invalid_at(start, fmt::format("{} says {} bytes, but {} remain: the file is cut short or damaged", what,
-                                              length, remaining())));
+    return invalid_at(start, fmt::format("{} says {} bytes, but {} remain: the file is cut short or damaged", what,
+                                         length, remaining()));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes_.data() + offset_), length);
   offset_ += length;

@@ -29,8 +29,8 @@ class ByteSource {
 
   // what: names the field in the error when too few bytes remain.
   template <class T>
-  Expected<T> number(std::string_view what) {
-    if (remaining() < sizeof(T)) return fail(cut_short(what, sizeof(T)));
+  Result<T> number(std::string_view what) {
+    if (remaining() < sizeof(T)) return cut_short(what, sizeof(T));
     T value{};
     std::memcpy(&value, bytes_.data() + offset_, sizeof(T));
     offset_ += sizeof(T);
@@ -38,7 +38,7 @@ class ByteSource {
   }
 
   // A u64 length and that many bytes, which stay in the file.
-  Expected<std::string_view> text(std::string_view what);
+  Result<std::string_view> text(std::string_view what);
 
   Error error_at(uint64_t offset, ErrorKind kind, std::string_view reason) const;
   Error invalid_at(uint64_t offset, std::string_view reason) const {

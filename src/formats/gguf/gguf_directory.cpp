@@ -23,27 +23,27 @@ struct Entry {
   uint64_t start = 0;   // of the directory entry in the file
 };
 
-Expected<std::string_view> parse_name(ByteSource& source) {
+Result<std::string_view> parse_name(ByteSource& source) {
   const uint64_t start = source.offset();
   CANDOR_ASSIGN(const std::string_view name, source.text("the name's length"));
-  if (name.empty()) return fail(source.invalid_at(start, "the tensor's name is empty"));
+  if (name.empty()) return source.invalid_at(start, "the tensor's name is empty");
   if (name.size() > kMaxTensorNameBytes) {
-    return fail(source.invalid_at(start, fmt::format("the tensor's name {} has {} bytes, at most {} are allowed",
-                                                     in_quotes(name), name.size(), kMaxTensorNameBytes)));
+    return source.invalid_at(start, fmt::format("the tensor's name {} has {} bytes, at most {} are allowed",
+                                                in_quotes(name), name.size(), kMaxTensorNameBytes));
   }
   if (first_invalid_utf8(name) != name.size()) {
-    return fail(source.invalid_at(start, fmt::format("the tensor's name {} is not UTF-8", in_quotes(name))));
+    return source.invalid_at(start, fmt::format("the tensor's name {} is not UTF-8", in_quotes(name)));
   }
   return name;
 }
 
 // Reads dimensions, innermost first as they stand, into a shape that has them outermost first.
-Expected<Shape> parse_shape(ByteSource& source) {
+Result<Shape> parse_shape(ByteSource& source) {
   const uint64_t start = source.offset();
   CANDOR_ASSIGN(const uint32_t n_dims, source.number<uint32_t>("the number of dimensions"));
   if (n_dims > static_cast<uint32_t>(kMaxDims)) {
-    return fail(source.invalid_at(
-        start, fmt::format("the tensor has {} dimensions, at most {} are allowed", n_dims, kMaxDims)));
+    return source.invalid_at(start,
+                             fmt::format("the tensor has {} dimensions, at most {} are allowed", n_dims, kMaxDims));
   }
   Shape shape;
   shape.n_dims = static_cast<int32_t>(n_dims);
@@ -51,40 +51,38 @@ Expected<Shape> parse_shape(ByteSource& source) {
   for (uint32_t i = 0; i < n_dims; ++i) {
     const uint64_t at = source.offset();
     CANDOR_ASSIGN(const int64_t dim, source.number<int64_t>("a dimension"));
-    if (dim <= 0) return fail(source.invalid_at(at, fmt::format("dimension {} is {}, not positive", i, dim)));
+    if (dim <= 0) return source.invalid_at(at, fmt::format("dimension {} is {}, not positive", i, dim));
     const auto product = checked_mul(n_elements, dim);
-    if (!product)
-      return fail(source.invalid_at(at, fmt::format("dimension {} of {} overflows the element count", i, dim)));
+    if (!product) return source.invalid_at(at, fmt::format("dimension {} of {} overflows the element count", i, dim));
     n_elements = *product;
     shape.dims[n_dims - 1 - i] = dim;
   }
   return shape;
 }
 
-Expected<DType> parse_dtype(ByteSource& source) {
+Result<DType> parse_dtype(ByteSource& source) {
   const uint64_t start = source.offset();
   CANDOR_ASSIGN(const uint32_t number, source.number<uint32_t>("the tensor type"));
   if (const DTypeInfo* info = find_dtype(number)) return info->dtype;
-  return fail(
-      source.error_at(start, ErrorKind::kUnsupported,
-                      fmt::format("tensor type {} is not known; weights may be {}", number, weight_dtype_names())));
+  return source.error_at(start, ErrorKind::kUnsupported,
+                         fmt::format("tensor type {} is not known; weights may be {}", number, weight_dtype_names()));
 }
 
-Expected<size_t> tensor_bytes(const ByteSource& source, uint64_t start, const TensorView& view) {
+Result<size_t> tensor_bytes(const ByteSource& source, uint64_t start, const TensorView& view) {
   const DTypeInfo& info = dtype_info(view.dtype);
   if (view.shape.row_elements() % info.block_elements != 0) {
-    return fail(source.invalid_at(start, fmt::format("a row has {} elements, not a multiple of {}'s block of {}",
-                                                     view.shape.row_elements(), info.name, info.block_elements)));
+    return source.invalid_at(start, fmt::format("a row has {} elements, not a multiple of {}'s block of {}",
+                                                view.shape.row_elements(), info.name, info.block_elements));
   }
   const auto n_bytes = checked_mul<int64_t>(view.shape.n_elements() / info.block_elements, info.block_bytes);
   if (!n_bytes) {
-    return fail(source.invalid_at(
-        start, fmt::format("shape {} of {} overflows the byte count", to_string(view.shape), info.name)));
+    return source.invalid_at(start,
+                             fmt::format("shape {} of {} overflows the byte count", to_string(view.shape), info.name));
   }
   return static_cast<size_t>(*n_bytes);
 }
 
-Expected<Entry> parse_entry(ByteSource& source, uint32_t alignment) {
+Result<Entry> parse_entry(ByteSource& source, uint32_t alignment) {
   Entry entry;
   entry.start = source.offset();
   CANDOR_ASSIGN(entry.view.name, parse_name(source));
@@ -95,8 +93,8 @@ Expected<Entry> parse_entry(ByteSource& source, uint32_t alignment) {
   const uint64_t at = source.offset();
   CANDOR_ASSIGN(entry.offset, source.number<uint64_t>("the data offset"));
   if (entry.offset % alignment != 0) {
-    return fail(source.invalid_at(
-        at, fmt::format("the data offset is {}, not a multiple of the alignment {}", entry.offset, alignment)));
+    return source.invalid_at(
+        at, fmt::format("the data offset is {}, not a multiple of the alignment {}", entry.offset, alignment));
   }
   return entry;
 }
@@ -112,7 +110,7 @@ Error ends_outside(const ByteSource& source, const Entry& entry, uint64_t data_o
 }
 
 // Sets each view's data. Of several tensors that end outside the file, the one that ends last is named.
-Expected<void> place_inside(const ByteSource& source, uint64_t data_offset, std::vector<Entry>& entries) {
+Result<void> place_inside(const ByteSource& source, uint64_t data_offset, std::vector<Entry>& entries) {
   const uint64_t n_data = source.size() > data_offset ? source.size() - data_offset : 0;
   const Entry* outside = nullptr;
   for (Entry& entry : entries) {
@@ -122,12 +120,12 @@ Expected<void> place_inside(const ByteSource& source, uint64_t data_offset, std:
     }
     entry.view.data = source.bytes().data() + data_offset + entry.offset;
   }
-  if (outside != nullptr) return fail(ends_outside(source, *outside, data_offset));
+  if (outside != nullptr) return ends_outside(source, *outside, data_offset);
   return {};
 }
 
 // REQUIRES: every entry is placed inside the file.
-Expected<void> refuse_overlap(const ByteSource& source, std::span<const Entry> entries) {
+Result<void> refuse_overlap(const ByteSource& source, std::span<const Entry> entries) {
   std::vector<uint32_t> order(entries.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return entries[a].offset < entries[b].offset; });
@@ -135,24 +133,24 @@ Expected<void> refuse_overlap(const ByteSource& source, std::span<const Entry> e
     const Entry& before = entries[order[i - 1]];
     const Entry& after = entries[order[i]];
     if (after.offset - before.offset < before.view.n_bytes) {
-      return fail(source.invalid_at(after.start, fmt::format("the data of tensors {} and {} overlaps",
-                                                             in_quotes(before.view.name), in_quotes(after.view.name))));
+      return source.invalid_at(after.start, fmt::format("the data of tensors {} and {} overlaps",
+                                                        in_quotes(before.view.name), in_quotes(after.view.name)));
     }
   }
   return {};
 }
 
-Expected<void> refuse_duplicates(const ByteSource& source, std::span<const Entry> entries) {
+Result<void> refuse_duplicates(const ByteSource& source, std::span<const Entry> entries) {
   const auto name_of = [](const Entry& entry) { return entry.view.name; };
   const auto twice = first_duplicate(entries, order_by_name(entries, name_of), name_of);
   if (!twice) return {};
   const Entry& entry = entries[*twice];
-  return fail(source.invalid_at(entry.start, fmt::format("tensor {} stands twice", in_quotes(entry.view.name))));
+  return source.invalid_at(entry.start, fmt::format("tensor {} stands twice", in_quotes(entry.view.name)));
 }
 
 }  // namespace
 
-Expected<std::vector<TensorView>> parse_directory(ByteSource& source, uint64_t n_tensors, uint32_t alignment) {
+Result<std::vector<TensorView>> parse_directory(ByteSource& source, uint64_t n_tensors, uint32_t alignment) {
   std::vector<Entry> entries;
   entries.reserve(n_tensors);
   for (uint64_t i = 0; i < n_tensors; ++i) {

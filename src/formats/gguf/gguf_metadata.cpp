@@ -52,20 +52,20 @@ class MetadataParser {
  public:
   explicit MetadataParser(ByteSource& source) : source_(source) {}
 
-  Expected<MetaEntry> entry();
+  Result<MetaEntry> entry();
   uint32_t alignment() const { return alignment_; }
 
  private:
-  Expected<ValueType> value_type(std::string_view what);
-  Expected<bool> boolean();
-  Expected<MetaValue> scalar(ValueType type);
-  Expected<MetaArray> array();
-  Expected<uint64_t> array_count(ValueType element);
-  Expected<MetaArray> strings(uint64_t count);
-  Expected<MetaArray> booleans(uint64_t count);
+  Result<ValueType> value_type(std::string_view what);
+  Result<bool> boolean();
+  Result<MetaValue> scalar(ValueType type);
+  Result<MetaArray> array();
+  Result<uint64_t> array_count(ValueType element);
+  Result<MetaArray> strings(uint64_t count);
+  Result<MetaArray> booleans(uint64_t count);
   template <class T>
-  Expected<MetaArray> numbers(uint64_t count);
-  Expected<void> take_alignment(ValueType type, const MetaValue& value, uint64_t start);
+  Result<MetaArray> numbers(uint64_t count);
+  Result<void> take_alignment(ValueType type, const MetaValue& value, uint64_t start);
 
   ByteSource& source_;
   uint32_t alignment_ = kDefaultAlignment;
@@ -73,30 +73,33 @@ class MetadataParser {
   uint64_t key_bytes_left_ = kMaxAllKeyBytes;
 };
 
-Expected<ValueType> MetadataParser::value_type(std::string_view what) {
+Result<ValueType> MetadataParser::value_type(std::string_view what) {
   const uint64_t start = source_.offset();
   CANDOR_ASSIGN(const uint32_t number, source_.number<uint32_t>(what));
   if (number >= kValueTypes.size()) {
-    return fail(
-        source_.error_at(start, ErrorKind::kUnsupported,
-                         fmt::format("{} is {}, but the format has 0 to {}", what, number, kValueTypes.size() - 1)));
+    return source_.error_at(start, ErrorKind::kUnsupported,
+                            fmt::format("{} is {}, but the format has 0 to {}", what, number, kValueTypes.size() - 1));
   }
   return static_cast<ValueType>(number);
 }
 
-Expected<bool> MetadataParser::boolean() {
+Result<bool> MetadataParser::boolean() {
   const uint64_t start = source_.offset();
   CANDOR_ASSIGN(const uint8_t byte, source_.number<uint8_t>("a bool"));
-  if (byte > 1) return fail(source_.invalid_at(start, fmt::format("a bool is {}, not 0 or 1", byte)));
+  if (byte > 1) return source_.invalid_at(start, fmt::format("a bool is {}, not 0 or 1", byte));
   return byte == 1;
 }
 
-Expected<MetaValue> MetadataParser::scalar(ValueType type) {
-  if (type == ValueType::kBool) return boolean().map([](bool value) { return MetaValue(value); });
-  if (type == ValueType::kString) {
-    return source_.text("the string's length").map([](std::string_view text) { return MetaValue(text); });
+Result<MetaValue> MetadataParser::scalar(ValueType type) {
+  if (type == ValueType::kBool) {
+    CANDOR_ASSIGN(const bool value, boolean());
+    return value;
   }
-  return with_number_type(type, [this]<class T>(Type<T>) -> Expected<MetaValue> {
+  if (type == ValueType::kString) {
+    CANDOR_ASSIGN(const std::string_view text, source_.text("the string's length"));
+    return text;
+  }
+  return with_number_type(type, [this]<class T>(Type<T>) -> Result<MetaValue> {
     CANDOR_ASSIGN(const T value, source_.number<T>("the value"));
     if constexpr (std::is_floating_point_v<T>) {
       return MetaValue(static_cast<double>(value));
@@ -108,25 +111,25 @@ Expected<MetaValue> MetadataParser::scalar(ValueType type) {
   });
 }
 
-Expected<uint64_t> MetadataParser::array_count(ValueType element) {
+Result<uint64_t> MetadataParser::array_count(ValueType element) {
   const uint64_t start = source_.offset();
   CANDOR_ASSIGN(const uint64_t count, source_.number<uint64_t>("the array's count"));
   const ValueTypeInfo& info = kValueTypes[static_cast<size_t>(element)];
   if (count > source_.remaining() / info.min_bytes) {
-    return fail(source_.invalid_at(start, fmt::format("the array says {} elements of {}, but {} bytes remain: the file "
-                                                      "is cut short or damaged",
-                                                      count, info.name, source_.remaining())));
+    return source_.invalid_at(start, fmt::format("the array says {} elements of {}, but {} bytes remain: the file "
+                                                 "is cut short or damaged",
+                                                 count, info.name, source_.remaining()));
   }
   if (count > array_elements_left_) {
-    return fail(source_.invalid_at(start, fmt::format("the array has {} elements, which passes the limit of {} in all "
-                                                      "arrays together",
-                                                      count, kMaxArrayElements)));
+    return source_.invalid_at(start, fmt::format("the array has {} elements, which passes the limit of {} in all "
+                                                 "arrays together",
+                                                 count, kMaxArrayElements));
   }
   array_elements_left_ -= count;
   return count;
 }
 
-Expected<MetaArray> MetadataParser::strings(uint64_t count) {
+Result<MetaArray> MetadataParser::strings(uint64_t count) {
   std::vector<std::string_view> values;
   values.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
@@ -136,7 +139,7 @@ Expected<MetaArray> MetadataParser::strings(uint64_t count) {
   return MetaArray(std::move(values));
 }
 
-Expected<MetaArray> MetadataParser::booleans(uint64_t count) {
+Result<MetaArray> MetadataParser::booleans(uint64_t count) {
   std::vector<bool> values;
   values.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
@@ -147,7 +150,7 @@ Expected<MetaArray> MetadataParser::booleans(uint64_t count) {
 }
 
 template <class T>
-Expected<MetaArray> MetadataParser::numbers(uint64_t count) {
+Result<MetaArray> MetadataParser::numbers(uint64_t count) {
   using Wide = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
   std::vector<Wide> values;
   values.reserve(count);
@@ -156,7 +159,7 @@ Expected<MetaArray> MetadataParser::numbers(uint64_t count) {
     CANDOR_ASSIGN(const T value, source_.number<T>("an element"));
     if constexpr (std::is_same_v<T, uint64_t>) {
       if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-        return fail(source_.invalid_at(start, fmt::format("array element {} is {}, above 2^63 - 1", i, value)));
+        return source_.invalid_at(start, fmt::format("array element {} is {}, above 2^63 - 1", i, value));
       }
     }
     values.push_back(static_cast<Wide>(value));
@@ -164,11 +167,11 @@ Expected<MetaArray> MetadataParser::numbers(uint64_t count) {
   return MetaArray(std::move(values));
 }
 
-Expected<MetaArray> MetadataParser::array() {
+Result<MetaArray> MetadataParser::array() {
   const uint64_t start = source_.offset();
   CANDOR_ASSIGN(const ValueType element, value_type("the array's element type"));
   if (element == ValueType::kArray) {
-    return fail(source_.error_at(start, ErrorKind::kUnsupported, "an array of arrays is not supported"));
+    return source_.error_at(start, ErrorKind::kUnsupported, "an array of arrays is not supported");
   }
   CANDOR_ASSIGN(const uint64_t count, array_count(element));
   if (element == ValueType::kString) return strings(count);
@@ -176,36 +179,35 @@ Expected<MetaArray> MetadataParser::array() {
   return with_number_type(element, [this, count]<class T>(Type<T>) { return numbers<T>(count); });
 }
 
-Expected<void> MetadataParser::take_alignment(ValueType type, const MetaValue& value, uint64_t start) {
+Result<void> MetadataParser::take_alignment(ValueType type, const MetaValue& value, uint64_t start) {
   if (type != ValueType::kUint32) {
-    return fail(source_.invalid_at(
-        start, fmt::format("the alignment has type {}, not u32", kValueTypes[static_cast<size_t>(type)].name)));
+    return source_.invalid_at(
+        start, fmt::format("the alignment has type {}, not u32", kValueTypes[static_cast<size_t>(type)].name));
   }
   const uint64_t alignment = std::get<uint64_t>(value);
   if (alignment < kMinAlignment || !std::has_single_bit(alignment)) {
-    return fail(source_.invalid_at(
-        start, fmt::format("the alignment is {}, not a power of two of at least {}", alignment, kMinAlignment)));
+    return source_.invalid_at(
+        start, fmt::format("the alignment is {}, not a power of two of at least {}", alignment, kMinAlignment));
   }
   alignment_ = static_cast<uint32_t>(alignment);
   return {};
 }
 
-Expected<MetaEntry> MetadataParser::entry() {
+Result<MetaEntry> MetadataParser::entry() {
   const uint64_t key_start = source_.offset();
   CANDOR_ASSIGN(const std::string_view key, source_.text("the key's length"));
-  if (key.empty()) return fail(source_.invalid_at(key_start, "the key is empty"));
+  if (key.empty()) return source_.invalid_at(key_start, "the key is empty");
   if (key.size() > kMaxKeyBytes) {
-    return fail(source_.invalid_at(
-        key_start, fmt::format("the key has {} bytes, at most {} are allowed", key.size(), kMaxKeyBytes)));
+    return source_.invalid_at(key_start,
+                              fmt::format("the key has {} bytes, at most {} are allowed", key.size(), kMaxKeyBytes));
   }
   if (key.size() > key_bytes_left_) {
-    return fail(source_.invalid_at(
-        key_start, fmt::format("the keys pass the limit of {} bytes together", kMaxAllKeyBytes)));
+    return source_.invalid_at(key_start, fmt::format("the keys pass the limit of {} bytes together", kMaxAllKeyBytes));
   }
   key_bytes_left_ -= key.size();
   const size_t bad = first_invalid_utf8(key);
   if (bad != key.size()) {
-    return fail(source_.invalid_at(key_start + 8 + bad, fmt::format("the key {} is not UTF-8", in_quotes(key))));
+    return source_.invalid_at(key_start + 8 + bad, fmt::format("the key {} is not UTF-8", in_quotes(key)));
   }
   source_.set_context("key " + in_quotes(key));
   CANDOR_ASSIGN(const ValueType type, value_type("the value's type"));
@@ -222,7 +224,7 @@ Expected<MetaEntry> MetadataParser::entry() {
 
 }  // namespace
 
-Expected<Metadata> parse_metadata(ByteSource& source, uint64_t n_entries) {
+Result<Metadata> parse_metadata(ByteSource& source, uint64_t n_entries) {
   MetadataParser parser(source);
   Metadata metadata;
   std::vector<uint64_t> starts;
@@ -238,7 +240,7 @@ Expected<Metadata> parse_metadata(ByteSource& source, uint64_t n_entries) {
   const std::span<const MetaEntry> entries = metadata.entries;
   const auto key_of = [](const MetaEntry& entry) -> std::string_view { return entry.key; };
   if (const auto twice = first_duplicate(entries, order_by_name(entries, key_of), key_of)) {
-    return fail(source.invalid_at(starts[*twice], fmt::format("key {} stands twice", in_quotes(entries[*twice].key))));
+    return source.invalid_at(starts[*twice], fmt::format("key {} stands twice", in_quotes(entries[*twice].key)));
   }
   metadata.alignment = parser.alignment();
   return metadata;

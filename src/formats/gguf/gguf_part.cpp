@@ -10,7 +10,7 @@
 namespace candor::formats::gguf {
 namespace {
 
-Expected<uint32_t> parse_version(ByteSource& source) {
+Result<uint32_t> parse_version(ByteSource& source) {
   const uint64_t start = source.offset();
   CANDOR_ASSIGN(const uint32_t version, source.number<uint32_t>("the version"));
   if (version >= kMinVersion && version <= kMaxVersion) return version;
@@ -22,27 +22,27 @@ Expected<uint32_t> parse_version(ByteSource& source) {
     reason = fmt::format("GGUF version {} is not supported ({} to {} are); convert the model again", version,
                          kMinVersion, kMaxVersion);
   }
-  return fail(source.error_at(start, ErrorKind::kUnsupported, reason));
+  return source.error_at(start, ErrorKind::kUnsupported, reason);
 }
 
 // A count that the remaining bytes cannot hold, or that is above our limit, is refused before anything is allocated.
-Expected<uint64_t> parse_count(ByteSource& source, std::string_view what, uint64_t min_entry_bytes, uint64_t limit) {
+Result<uint64_t> parse_count(ByteSource& source, std::string_view what, uint64_t min_entry_bytes, uint64_t limit) {
   const uint64_t start = source.offset();
   CANDOR_ASSIGN(const uint64_t count, source.number<uint64_t>(what));
   if (count > source.remaining() / min_entry_bytes) {
-    return fail(source.invalid_at(
+    return source.invalid_at(
         start, fmt::format("{} is {}, but the {} bytes that remain hold at most {}: the file is cut short or damaged",
-                           what, count, source.remaining(), source.remaining() / min_entry_bytes)));
+                           what, count, source.remaining(), source.remaining() / min_entry_bytes));
   }
   if (count > limit) {
-    return fail(source.invalid_at(start, fmt::format("{} is {}, above the limit of {}", what, count, limit)));
+    return source.invalid_at(start, fmt::format("{} is {}, above the limit of {}", what, count, limit));
   }
   return count;
 }
 
 }  // namespace
 
-Expected<GgufPart> parse_part(std::span<const std::byte> bytes, std::string_view file) {
+Result<GgufPart> parse_part(std::span<const std::byte> bytes, std::string_view file) {
   constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 4 + 8;  // name of one byte, no dimension
   constexpr uint64_t kMinMetaBytes = 8 + 1 + 4 + 1;        // key of one byte, value of one byte
   ByteSource source(bytes, file);
@@ -50,7 +50,7 @@ Expected<GgufPart> parse_part(std::span<const std::byte> bytes, std::string_view
   uint32_t expected_magic = 0;
   std::memcpy(&expected_magic, kMagic.data(), sizeof(expected_magic));
   if (magic != expected_magic) {
-    return fail(source.invalid_at(0, fmt::format("the magic is 0x{:08x}, not \"GGUF\": no GGUF file", magic)));
+    return source.invalid_at(0, fmt::format("the magic is 0x{:08x}, not \"GGUF\": no GGUF file", magic));
   }
   GgufPart part;
   CANDOR_ASSIGN(part.version, parse_version(source));

@@ -24,7 +24,7 @@ struct GgufPart {
 };
 
 // file: the name that errors give.
-Expected<GgufPart> parse_part(std::span<const std::byte> bytes, std::string_view file);
+Result<GgufPart> parse_part(std::span<const std::byte> bytes, std::string_view file);
 
 // Steps of parse_part, each leaving the source behind what it read.
 
@@ -32,8 +32,8 @@ struct Metadata {
   std::vector<MetaEntry> entries;
   uint32_t alignment = 0;
 };
-Expected<Metadata> parse_metadata(ByteSource& source, uint64_t n_entries);
+Result<Metadata> parse_metadata(ByteSource& source, uint64_t n_entries);
 
-Expected<std::vector<TensorView>> parse_directory(ByteSource& source, uint64_t n_tensors, uint32_t alignment);
+Result<std::vector<TensorView>> parse_directory(ByteSource& source, uint64_t n_tensors, uint32_t alignment);
 
 }  // namespace candor::formats::gguf

@@ -32,7 +32,7 @@ int64_t parts_of(std::span<const MetaEntry> metadata) {
 }
 
 // Part `part` (from 1) says that it is that one of n_parts.
-Expected<void> check_part(const GgufPart& header, const std::filesystem::path& path, int64_t part, int64_t n_parts) {
+Result<void> check_part(const GgufPart& header, const std::filesystem::path& path, int64_t part, int64_t n_parts) {
   const auto number = split_value(header.metadata, kSplitNumberKey);
   const int64_t count = parts_of(header.metadata);
   if (number == part - 1 && count == n_parts) return {};
@@ -46,15 +46,15 @@ Expected<void> check_part(const GgufPart& header, const std::filesystem::path& p
 
 }  // namespace
 
-Expected<GgufFile::OpenPart> GgufFile::open_part(const std::filesystem::path& path) {
+Result<GgufFile::OpenPart> GgufFile::open_part(const std::filesystem::path& path) {
   CANDOR_ASSIGN(platform::MappedFile map, platform::MappedFile::open(path));
   auto header = parse_part(map.bytes(), path.string());
   CANDOR_TRY(map.check_intact());
-  if (!header) return fail(std::move(header).error());
+  if (!header) return std::move(header).error();
   return OpenPart{std::move(map), std::move(*header)};
 }
 
-Expected<std::unique_ptr<GgufFile>> GgufFile::open(const std::filesystem::path& path) {
+Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::filesystem::path& path) {
   CANDOR_ASSIGN(OpenPart part, open_part(path));
   const int64_t n_parts = parts_of(part.header.metadata);
   if (n_parts > 1) return open_split(path, n_parts);
@@ -65,7 +65,7 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open(const std::filesystem::path& 
   return file;
 }
 
-Expected<std::unique_ptr<GgufFile>> GgufFile::open_split(const std::filesystem::path& path, int64_t n_parts) {
+Result<std::unique_ptr<GgufFile>> GgufFile::open_split(const std::filesystem::path& path, int64_t n_parts) {
   const auto name = parse_split_name(path);
   if (!name || name->n_parts != n_parts) {
     return fail(
@@ -82,7 +82,7 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open_split(const std::filesystem::
       return fail(ErrorKind::kNotFound, fmt::format("{}: part {} of {} is missing; put all parts into one folder",
                                                     in_quotes(part_path.string()), part, n_parts));
     }
-    if (!opened) return fail(std::move(opened).error());
+    if (!opened) return std::move(opened).error();
     CANDOR_TRY(check_part(opened->header, part_path, part, n_parts));
     file->add_part(std::move(opened->header), part_path, opened->map.bytes().size());
     file->maps_.push_back(std::move(opened->map));
@@ -92,14 +92,14 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open_split(const std::filesystem::
   return file;
 }
 
-Expected<void> GgufFile::check_split_total(const std::filesystem::path& path) const {
+Result<void> GgufFile::check_split_total(const std::filesystem::path& path) const {
   const auto expected = split_value(metadata_, kSplitTensorsKey);
   if (!expected || *expected == static_cast<int64_t>(tensors_.size())) return {};
   return fail(ErrorKind::kInvalidInput, fmt::format("{}: split.tensors.count is {}, but the parts hold {} tensors",
                                                     in_quotes(path.string()), *expected, tensors_.size()));
 }
 
-Expected<std::unique_ptr<GgufFile>> GgufFile::parse(std::span<const std::byte> bytes, std::string_view name) {
+Result<std::unique_ptr<GgufFile>> GgufFile::parse(std::span<const std::byte> bytes, std::string_view name) {
   CANDOR_ASSIGN(GgufPart header, parse_part(bytes, name));
   const int64_t n_parts = parts_of(header.metadata);
   if (n_parts > 1) {
@@ -122,7 +122,7 @@ void GgufFile::add_part(GgufPart part, const std::filesystem::path& path, size_t
   tensors_.insert(tensors_.end(), part.tensors.begin(), part.tensors.end());
 }
 
-Expected<void> GgufFile::index_names(std::string_view file) {
+Result<void> GgufFile::index_names(std::string_view file) {
   metadata_order_ = order_by_name<MetaEntry>(metadata_, kKeyOf);
   tensor_order_ = order_by_name<TensorView>(tensors_, kNameOf);
   const auto twice = first_duplicate<TensorView>(tensors_, tensor_order_, kNameOf);
@@ -140,7 +140,7 @@ const TensorView* GgufFile::find(std::string_view name) const {
   return find_by_name<TensorView>(tensors_, tensor_order_, name, kNameOf);
 }
 
-Expected<void> GgufFile::check_intact() const {
+Result<void> GgufFile::check_intact() const {
   for (const platform::MappedFile& map : maps_) CANDOR_TRY(map.check_intact());
   return {};
 }

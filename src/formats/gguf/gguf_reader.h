@@ -18,17 +18,17 @@ namespace candor::formats::gguf {
 class GgufFile final : public ModelFile {
  public:
   // path: the file, or any part of a split model ("name-00001-of-00003.gguf"), whose other parts lie beside it.
-  static Expected<std::unique_ptr<GgufFile>> open(const std::filesystem::path& path);
+  static Result<std::unique_ptr<GgufFile>> open(const std::filesystem::path& path);
 
   // A single file's bytes, which must outlive the result. name: what errors call it.
-  static Expected<std::unique_ptr<GgufFile>> parse(std::span<const std::byte> bytes, std::string_view name);
+  static Result<std::unique_ptr<GgufFile>> parse(std::span<const std::byte> bytes, std::string_view name);
 
   const FileInfo& info() const override { return info_; }
   std::span<const MetaEntry> metadata() const override { return metadata_; }
   std::span<const TensorView> tensors() const override { return tensors_; }
   const MetaValue* meta(std::string_view key) const override;
   const TensorView* find(std::string_view name) const override;
-  Expected<void> check_intact() const override;
+  Result<void> check_intact() const override;
 
  private:
   struct OpenPart {
@@ -37,12 +37,12 @@ class GgufFile final : public ModelFile {
   };
 
   GgufFile() = default;
-  static Expected<OpenPart> open_part(const std::filesystem::path& path);
-  static Expected<std::unique_ptr<GgufFile>> open_split(const std::filesystem::path& path, int64_t n_parts);
-  Expected<void> check_split_total(const std::filesystem::path& path) const;
+  static Result<OpenPart> open_part(const std::filesystem::path& path);
+  static Result<std::unique_ptr<GgufFile>> open_split(const std::filesystem::path& path, int64_t n_parts);
+  Result<void> check_split_total(const std::filesystem::path& path) const;
   // Takes a part's tensors, and its metadata when it is the first.
   void add_part(GgufPart part, const std::filesystem::path& path, size_t n_bytes);
-  Expected<void> index_names(std::string_view file);
+  Result<void> index_names(std::string_view file);
 
   // Constant after construction.
   FileInfo info_;

@@ -36,8 +36,8 @@ std::span<const std::byte> bytes_of(const OwnedTensor& tensor) {
   return {tensor.view().data, tensor.view().n_bytes};
 }
 
-Expected<void> write(const std::filesystem::path& path, const GgufHeader& header,
-                     const std::vector<const OwnedTensor*>& tensors) {
+Result<void> write(const std::filesystem::path& path, const GgufHeader& header,
+                   const std::vector<const OwnedTensor*>& tensors) {
   CANDOR_ASSIGN(GgufWriter writer, GgufWriter::create(path, header));
   for (const OwnedTensor* tensor : tensors) CANDOR_TRY(writer.write_tensor(bytes_of(*tensor)));
   return writer.finish();

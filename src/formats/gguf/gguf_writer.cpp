@@ -53,8 +53,8 @@ void append_value(std::string& out, const GgufArray& array) {
 }
 
 // what: "key" or "tensor name".
-Expected<void> check_name(std::string_view what, std::string_view name, size_t max_bytes,
-                          const GgufHeader::Names& taken) {
+Result<void> check_name(std::string_view what, std::string_view name, size_t max_bytes,
+                        const GgufHeader::Names& taken) {
   std::string reason;
   if (name.empty()) reason = "is empty";
   if (name.size() > max_bytes) reason = fmt::format("has {} bytes, at most {} are allowed", name.size(), max_bytes);
@@ -91,7 +91,7 @@ GgufHeader::GgufHeader(uint32_t alignment) : alignment_(alignment) {
   n_meta_ = 1;
 }
 
-Expected<void> GgufHeader::add_meta(std::string_view key, const GgufValue& value) {
+Result<void> GgufHeader::add_meta(std::string_view key, const GgufValue& value) {
   CANDOR_TRY(check_name("key", key, kMaxKeyBytes, keys_));
   if (key == kAlignmentKey) {
     return fail(ErrorKind::kInvalidInput, "cannot write GGUF: general.alignment is set when the header is made");
@@ -103,7 +103,7 @@ Expected<void> GgufHeader::add_meta(std::string_view key, const GgufValue& value
   return {};
 }
 
-Expected<void> GgufHeader::add_tensor(std::string_view name, DType dtype, const Shape& shape) {
+Result<void> GgufHeader::add_tensor(std::string_view name, DType dtype, const Shape& shape) {
   CANDOR_TRY(check_name("tensor name", name, kMaxTensorNameBytes, names_));
   const std::optional<size_t> n_bytes = bytes_of(dtype, shape);
   if (!n_bytes) {
@@ -133,13 +133,13 @@ std::vector<std::byte> GgufHeader::bytes() const {
   return {view.begin(), view.end()};
 }
 
-Expected<GgufWriter> GgufWriter::create(const std::filesystem::path& path, const GgufHeader& header) {
+Result<GgufWriter> GgufWriter::create(const std::filesystem::path& path, const GgufHeader& header) {
   CANDOR_ASSIGN(NewFile file, NewFile::create(path));
   CANDOR_TRY(file.put(header.bytes()));
   return GgufWriter(std::move(file), header);
 }
 
-Expected<void> GgufWriter::write_tensor(std::span<const std::byte> bytes) {
+Result<void> GgufWriter::write_tensor(std::span<const std::byte> bytes) {
   CANDOR_CHECK(file_.is_open() && n_written_ < tensor_bytes_.size());
   CANDOR_CHECK(bytes.size() == tensor_bytes_[n_written_]);
   CANDOR_TRY(file_.put(bytes));
@@ -148,7 +148,7 @@ Expected<void> GgufWriter::write_tensor(std::span<const std::byte> bytes) {
   return file_.put(padding);
 }
 
-Expected<void> GgufWriter::finish() {
+Result<void> GgufWriter::finish() {
   CANDOR_CHECK(file_.is_open() && n_written_ == tensor_bytes_.size());
   return file_.finish();
 }

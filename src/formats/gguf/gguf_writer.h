@@ -45,8 +45,8 @@ class GgufHeader {
   explicit GgufHeader(uint32_t alignment = kDefaultAlignment);
 
   // Refuses what the reader would refuse: empty, long, repeated or non-UTF-8 keys and names, and bad shapes.
-  Expected<void> add_meta(std::string_view key, const GgufValue& value);
-  Expected<void> add_tensor(std::string_view name, DType dtype, const Shape& shape);
+  Result<void> add_meta(std::string_view key, const GgufValue& value);
+  Result<void> add_tensor(std::string_view name, DType dtype, const Shape& shape);
 
   uint32_t alignment() const { return alignment_; }
   // Bytes of each tensor, in the order of add_tensor().
@@ -67,12 +67,12 @@ class GgufHeader {
 
 class GgufWriter {
  public:
-  static Expected<GgufWriter> create(const std::filesystem::path& path, const GgufHeader& header);
+  static Result<GgufWriter> create(const std::filesystem::path& path, const GgufHeader& header);
 
   // The next tensor in the header's order. bytes: as many as the header says.
-  Expected<void> write_tensor(std::span<const std::byte> bytes);
+  Result<void> write_tensor(std::span<const std::byte> bytes);
   // REQUIRES: every tensor is written. Afterwards the file stands under its name.
-  Expected<void> finish();
+  Result<void> finish();
 
  private:
   GgufWriter(NewFile file, const GgufHeader& header)

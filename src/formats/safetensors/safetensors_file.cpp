@@ -14,7 +14,7 @@ constexpr size_t kLengthBytes = 8;
 
 }  // namespace
 
-Expected<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
   CANDOR_ASSIGN(platform::MappedFile map, platform::MappedFile::open(path));
   SafetensorsFile file(std::move(map));
   const std::span<const std::byte> bytes = file.map_.bytes();
@@ -41,7 +41,7 @@ Expected<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& pat
   auto tensors = read_header(text.substr(kLengthBytes, header_bytes), bytes.subspan(kLengthBytes + header_bytes), name,
                              file.names_);
   CANDOR_TRY(file.check_intact());
-  if (!tensors) return fail(std::move(tensors).error());
+  if (!tensors) return std::move(tensors).error();
   file.tensors_ = std::move(*tensors);
   return file;
 }

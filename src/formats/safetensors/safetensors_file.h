@@ -18,13 +18,13 @@ namespace candor::formats::safetensors {
 
 class SafetensorsFile {
  public:
-  static Expected<SafetensorsFile> open(const std::filesystem::path& path);
+  static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
   // In the order of their data. Names belong to this object.
   std::span<const TensorView> tensors() const { return tensors_; }
   const std::filesystem::path& path() const { return map_.path(); }
   size_t n_bytes() const { return map_.bytes().size(); }
-  Expected<void> check_intact() const { return map_.check_intact(); }
+  Result<void> check_intact() const { return map_.check_intact(); }
 
  private:
   explicit SafetensorsFile(platform::MappedFile map) : map_(std::move(map)) {}
@@ -35,7 +35,7 @@ class SafetensorsFile {
 };
 
 // The directory of a header, `data` being what follows it. names: filled, and borrowed by the result.
-Expected<std::vector<TensorView>> read_header(std::string_view header, std::span<const std::byte> data,
-                                              std::string_view file_name, std::vector<std::string>& names);
+Result<std::vector<TensorView>> read_header(std::string_view header, std::span<const std::byte> data,
+                                            std::string_view file_name, std::vector<std::string>& names);
 
 }  // namespace candor::formats::safetensors

@@ -215,7 +215,7 @@ bool HeaderReader::take_range(Entry& entry) {
   return bad(fmt::format("data at {} to {}, but {} bytes follow the header", entry.begin, entry.end, data_.size()));
 }
 
-Expected<void> refuse_duplicates(std::span<const std::string> names, std::string_view file_name) {
+Result<void> refuse_duplicates(std::span<const std::string> names, std::string_view file_name) {
   const auto name_of = [](const std::string& name) -> std::string_view { return name; };
   const auto twice = first_duplicate(names, order_by_name(names, name_of), name_of);
   if (!twice) return {};
@@ -225,7 +225,7 @@ Expected<void> refuse_duplicates(std::span<const std::string> names, std::string
 }
 
 // Sorted by place: each begins where the one before ended, and the last ends the file.
-Expected<void> check_coverage(std::span<const Entry> entries, size_t n_bytes, std::string_view file_name) {
+Result<void> check_coverage(std::span<const Entry> entries, size_t n_bytes, std::string_view file_name) {
   uint64_t at = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != at) {
@@ -244,10 +244,10 @@ Expected<void> check_coverage(std::span<const Entry> entries, size_t n_bytes, st
 
 }  // namespace
 
-Expected<std::vector<TensorView>> read_header(std::string_view header, std::span<const std::byte> data,
-                                              std::string_view file_name, std::vector<std::string>& names) {
+Result<std::vector<TensorView>> read_header(std::string_view header, std::span<const std::byte> data,
+                                            std::string_view file_name, std::vector<std::string>& names) {
   HeaderReader reader(file_name, data, names);
-  if (!nlohmann::json::sax_parse(header, &reader)) return fail(std::move(reader.error));
+  if (!nlohmann::json::sax_parse(header, &reader)) return std::move(reader.error);
   CANDOR_TRY(refuse_duplicates(names, file_name));
   std::vector<Entry>& entries = reader.entries;
   for (Entry& entry : entries) entry.view.name = names[entry.name];

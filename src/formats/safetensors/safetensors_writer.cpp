@@ -19,8 +19,8 @@ const char* type_name(DType dtype) {
 
 }  // namespace
 
-Expected<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path& path,
-                                                      std::span<const NewTensor> tensors) {
+Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path& path,
+                                                    std::span<const NewTensor> tensors) {
   nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
   std::vector<size_t> tensor_bytes;
   uint64_t at = 0;
@@ -46,14 +46,14 @@ Expected<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::pat
   return SafetensorsWriter(std::move(file), std::move(tensor_bytes));
 }
 
-Expected<void> SafetensorsWriter::write_tensor(std::span<const std::byte> bytes) {
+Result<void> SafetensorsWriter::write_tensor(std::span<const std::byte> bytes) {
   CANDOR_CHECK(file_.is_open() && n_written_ < tensor_bytes_.size());
   CANDOR_CHECK(bytes.size() == tensor_bytes_[n_written_]);
   ++n_written_;
   return file_.put(bytes);
 }
 
-Expected<void> SafetensorsWriter::finish() {
+Result<void> SafetensorsWriter::finish() {
   CANDOR_CHECK(file_.is_open() && n_written_ == tensor_bytes_.size());
   return file_.finish();
 }

@@ -23,12 +23,12 @@ struct NewTensor {
 class SafetensorsWriter {
  public:
   // Refuses names that stand twice.
-  static Expected<SafetensorsWriter> create(const std::filesystem::path& path, std::span<const NewTensor> tensors);
+  static Result<SafetensorsWriter> create(const std::filesystem::path& path, std::span<const NewTensor> tensors);
 
   // The next tensor. REQUIRES: as many bytes as its shape and type say.
-  Expected<void> write_tensor(std::span<const std::byte> bytes);
+  Result<void> write_tensor(std::span<const std::byte> bytes);
   // REQUIRES: every tensor is written.
-  Expected<void> finish();
+  Result<void> finish();
 
  private:
   SafetensorsWriter(NewFile file, std::vector<size_t> tensor_bytes)

@@ -26,7 +26,7 @@ class Reader {
   Reader(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata)
       : files_(files), tokenizer_(*files.tokenizer), n_vocab_(static_cast<size_t>(n_vocab)), metadata_(metadata) {}
 
-  Expected<void> read() {
+  Result<void> read() {
     if (!tokenizer_.is_object() || !tokenizer_.contains("model")) return bad("it has no \"model\"");
     const json& model = tokenizer_["model"];
     const std::string type = type_of(model);
@@ -47,15 +47,15 @@ class Reader {
   }
 
  private:
-  tl::unexpected<Error> bad(const std::string& reason) const {
+  Error bad(const std::string& reason) const {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{}: tokenizer.json: {}; download it again", files_.name, reason));
   }
-  tl::unexpected<Error> unsupported(std::string_view part, std::string_view seen, std::string_view expected) const {
-    return tl::unexpected(unsupported_part(files_.name, part, seen, expected));
+  Error unsupported(std::string_view part, std::string_view seen, std::string_view expected) const {
+    return unsupported_part(files_.name, part, seen, expected);
   }
 
-  Expected<void> place(const std::string& piece, const json& id, Kind kind) {
+  Result<void> place(const std::string& piece, const json& id, Kind kind) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= n_vocab_) {
       return bad(fmt::format("token {} has an id that is not below {}, the rows of the embedding", in_quotes(piece),
                              n_vocab_));
@@ -71,7 +71,7 @@ class Reader {
   }
 
   // BPE has no "type" in files of before 2020.
-  Expected<void> check_byte_pairs(const json& model, const std::string& type) const {
+  Result<void> check_byte_pairs(const json& model, const std::string& type) const {
     if (!type.empty() && type != "BPE") return unsupported("model", type, "BPE, Unigram");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!text_at(model, key).empty()) return unsupported("model", key, "BPE without it");
@@ -80,20 +80,20 @@ class Reader {
     return {};
   }
 
-  Expected<void> start_vocabulary() {
+  Result<void> start_vocabulary() {
     pieces_.resize(n_vocab_);
     kinds_.assign(n_vocab_, Kind::kUnused);
     for (size_t id = 0; id < n_vocab_; ++id) pieces_[id] = fmt::format("[PAD{}]", id);
     return {};
   }
 
-  Expected<void> read_vocabulary(const json& model) {
+  Result<void> read_vocabulary(const json& model) {
     if (!model.contains("vocab") || !model["vocab"].is_object()) return bad("model.vocab is no object");
     for (const auto& [piece, id] : model["vocab"].items()) CANDOR_TRY(place(piece, id, Kind::kNormal));
     return {};
   }
 
-  Expected<void> read_pieces(const json& model) {
+  Result<void> read_pieces(const json& model) {
     if (!model.contains("vocab") || !model["vocab"].is_array()) return bad("model.vocab is no array");
     size_t id = 0;
     for (const json& row : model["vocab"]) {
@@ -106,7 +106,7 @@ class Reader {
     return {};
   }
 
-  Expected<void> read_added() {
+  Result<void> read_added() {
     if (!tokenizer_.contains("added_tokens")) return {};
     std::vector<int64_t> strips_left;
     std::vector<int64_t> strips_right;
@@ -126,7 +126,7 @@ class Reader {
   }
 
   // "a b" or ["a", "b"].
-  Expected<void> read_merges(const json& model) {
+  Result<void> read_merges(const json& model) {
     if (!model.contains("merges") || !model["merges"].is_array()) return bad("model.merges is no array");
     for (const json& merge : model["merges"]) {
       std::string left;
@@ -149,7 +149,7 @@ class Reader {
     return {};
   }
 
-  Expected<void> read_bytes() {
+  Result<void> read_bytes() {
     CANDOR_ASSIGN(ByteRules rules, read_byte_rules(tokenizer_, files_.name));
     add_normalizer(std::move(rules.normalizer));
     metadata_.add_string("tokenizer.ggml.model", "gpt2");
@@ -189,7 +189,7 @@ class Reader {
 
   // SentencePiece merges whatever two neighbours make a token, the best score first; that is the same as the merges
   // only where they list every way to make a token.
-  Expected<void> check_merges_are_complete() const {
+  Result<void> check_merges_are_complete() const {
     std::unordered_map<std::string_view, size_t> n_listed;
     std::vector<std::string> joined;
     joined.reserve(merges_.size());
@@ -215,7 +215,7 @@ class Reader {
   }
 
   // Each way to cut a token is looked up: a token of n bytes costs n squared. Vocabularies stay a hundred times below.
-  Expected<void> check_lengths() const {
+  Result<void> check_lengths() const {
     constexpr size_t kMaxWork = size_t{1} << 29;
     size_t work = 0;
     for (const std::string& piece : pieces_) {
@@ -250,7 +250,7 @@ class Reader {
     }
   }
 
-  Expected<void> read_characters() {
+  Result<void> read_characters() {
     CANDOR_ASSIGN(CharacterRules rules, read_character_rules(tokenizer_, files_.name));
     add_rules(std::move(rules));
     mark_bytes();
@@ -268,7 +268,7 @@ class Reader {
   }
 
   // vocab: [["piece", score], ...], the place being the id.
-  Expected<void> read_unigram(const json& model) {
+  Result<void> read_unigram(const json& model) {
     CANDOR_ASSIGN(CharacterRules rules, read_character_rules(tokenizer_, files_.name));
     add_rules(std::move(rules));
     if (flag_at(model, "byte_fallback", false)) mark_bytes();
@@ -300,7 +300,7 @@ class Reader {
     return id == ids_.end() ? std::nullopt : std::optional<size_t>(id->second);
   }
 
-  Expected<void> read_special() {
+  Result<void> read_special() {
     std::optional<size_t> bos;
     std::optional<size_t> eos;
     if (files_.config != nullptr) {
@@ -326,8 +326,8 @@ class Reader {
   }
 
   // The template of one text: at most one special token before it and one behind.
-  Expected<void> read_template(const json& step, std::optional<size_t>& bos, std::optional<size_t>& eos, bool& adds_bos,
-                               bool& adds_eos) const {
+  Result<void> read_template(const json& step, std::optional<size_t>& bos, std::optional<size_t>& eos, bool& adds_bos,
+                             bool& adds_eos) const {
     bool is_before = true;
     if (!step.contains("single") || !step["single"].is_array()) return bad("post_processor.single is no array");
     for (const json& item : step["single"]) {
@@ -362,7 +362,7 @@ class Reader {
     }
   }
 
-  Expected<void> read_end_tokens() {
+  Result<void> read_end_tokens() {
     if (files_.generation == nullptr || !files_.generation->contains("eos_token_id")) return {};
     const json& ends = (*files_.generation)["eos_token_id"];
     if (ends.is_null()) return {};
@@ -391,7 +391,7 @@ class Reader {
 
 }  // namespace
 
-Expected<void> read_tokenizer(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata) {
+Result<void> read_tokenizer(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata) {
   return Reader(files, n_vocab, metadata).read();
 }
 

@@ -23,6 +23,6 @@ struct TokenizerFiles {
 };
 
 // n_vocab: rows of the embedding; ids without a token become unused ones.
-Expected<void> read_tokenizer(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata);
+Result<void> read_tokenizer(const TokenizerFiles& files, int64_t n_vocab, MetaList& metadata);
 
 }  // namespace candor::formats::safetensors

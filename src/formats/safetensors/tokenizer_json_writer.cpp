@@ -36,7 +36,7 @@ class Writer {
  public:
   explicit Writer(const ModelFile& file) : file_(file) {}
 
-  Expected<TokenizerJson> write() {
+  Result<TokenizerJson> write() {
     CANDOR_TRY(read_vocabulary());
     TokenizerJson result;
     Json& tokenizer = result.tokenizer;
@@ -48,7 +48,7 @@ class Writer {
   }
 
  private:
-  Expected<void> read_vocabulary() {
+  Result<void> read_vocabulary() {
     CANDOR_ASSIGN(const auto* tokens, meta_strings(file_, "tokenizer.ggml.tokens"));
     if (tokens == nullptr || tokens->empty()) {
       return fail(ErrorKind::kInvalidInput, "tokenizer.ggml.tokens: the file has no vocabulary to write");
@@ -101,7 +101,7 @@ class Writer {
     return list;
   }
 
-  Expected<void> write_parts(Json& tokenizer) const {
+  Result<void> write_parts(Json& tokenizer) const {
     const std::string model = text_or("tokenizer.ggml.model", "");
     if (model == "gpt2") return write_bytes(tokenizer);
     if (model == "llama" || model == "t5") return write_characters(tokenizer, model == "t5");
@@ -109,7 +109,7 @@ class Writer {
                 fmt::format("tokenizer.ggml.model: {} can't be written as tokenizer.json", in_quotes(model)));
   }
 
-  Expected<Json> normalizer_steps() const {
+  Result<Json> normalizer_steps() const {
     Json list = Json::array();
     CANDOR_ASSIGN(const auto* strings, meta_strings(file_, "tokenizer.candor.normalizer"));
     for (size_t i = 0; strings != nullptr && i + 2 < strings->size(); i += 3) {
@@ -127,7 +127,7 @@ class Writer {
     return vocabulary;
   }
 
-  Expected<void> write_bytes(Json& tokenizer) const {
+  Result<void> write_bytes(Json& tokenizer) const {
     const std::string name = text_or("tokenizer.ggml.pre", "default");
     const std::optional<Json> words = split_json(name);
     if (!words) {
@@ -150,7 +150,7 @@ class Writer {
     return {};
   }
 
-  Expected<void> write_characters(Json& tokenizer, bool is_unigram) const {
+  Result<void> write_characters(Json& tokenizer, bool is_unigram) const {
     const bool has_prefix = flag_or("tokenizer.ggml.add_space_prefix", true);
     const std::string prefix = has_prefix ? text_or("tokenizer.candor.space_prefix", "each") : "";
     CANDOR_ASSIGN(Json normalizer, normalizer_steps());
@@ -272,7 +272,7 @@ class Writer {
 
 }  // namespace
 
-Expected<TokenizerJson> write_tokenizer(const ModelFile& file) {
+Result<TokenizerJson> write_tokenizer(const ModelFile& file) {
   return Writer(file).write();
 }
 

@@ -16,6 +16,6 @@ struct TokenizerJson {
 };
 
 // Refuses, by name, rules for words that tokenizer.json is not known to have.
-Expected<TokenizerJson> write_tokenizer(const ModelFile& file);
+Result<TokenizerJson> write_tokenizer(const ModelFile& file);
 
 }  // namespace candor::formats::safetensors

@@ -80,7 +80,7 @@ class CharacterReader {
  public:
   CharacterReader(const json& tokenizer, std::string_view name) : tokenizer_(tokenizer), name_(name) {}
 
-  Expected<CharacterRules> read() {
+  Result<CharacterRules> read() {
     CANDOR_TRY(read_normalizer());
     CANDOR_TRY(read_pre_tokenizer());
     if (!marks_) return refuse("normalizer and pre_tokenizer", "without marks for spaces", "Replace, Metaspace");
@@ -89,12 +89,12 @@ class CharacterReader {
   }
 
  private:
-  tl::unexpected<Error> refuse(std::string_view part, std::string_view seen, std::string_view expected) const {
-    return tl::unexpected(unsupported_part(name_, part, seen, expected));
+  Error refuse(std::string_view part, std::string_view seen, std::string_view expected) const {
+    return unsupported_part(name_, part, seen, expected);
   }
 
   // Marks for spaces come last; a mark that is put before the text stands with them.
-  Expected<void> read_normalizer() {
+  Result<void> read_normalizer() {
     const std::vector<json> steps = steps_of(tokenizer_, "normalizer", "normalizers");
     for (const json& step : steps) {
       const bool is_prefix = type_of(step) == "Prepend" && text_at(step, "prepend") == kMark;
@@ -113,7 +113,7 @@ class CharacterReader {
     return {};
   }
 
-  Expected<void> read_pre_tokenizer() {
+  Result<void> read_pre_tokenizer() {
     for (const json& step : steps_of(tokenizer_, "pre_tokenizer", "pretokenizers")) {
       const std::string type = type_of(step);
       const bool has_no_space_left = marks_ && type == "Split" && pattern_at(step, "String") == " ";
@@ -131,7 +131,7 @@ class CharacterReader {
   }
 
   // Files of before 2024 have add_prefix_space instead of prepend_scheme.
-  Expected<void> read_metaspace(const json& step) {
+  Result<void> read_metaspace(const json& step) {
     marks_ = true;
     std::string scheme = text_at(step, "prepend_scheme");
     if (scheme.empty()) scheme = flag_at(step, "add_prefix_space", true) ? "always" : "never";
@@ -146,7 +146,7 @@ class CharacterReader {
     return {};
   }
 
-  Expected<void> read_decoder() {
+  Result<void> read_decoder() {
     for (const json& step : steps_of(tokenizer_, "decoder", "decoders")) {
       const std::string type = type_of(step);
       if (type == "ByteFallback" || type == "Fuse") continue;
@@ -171,9 +171,9 @@ class CharacterReader {
   bool marks_ = false;
 };
 
-Expected<std::string> split_name(const json& tokenizer, std::string_view name) {
+Result<std::string> split_name(const json& tokenizer, std::string_view name) {
   const auto refuse = [&](std::string_view part, std::string_view seen, std::string_view expected) {
-    return tl::unexpected(unsupported_part(name, part, seen, expected));
+    return unsupported_part(name, part, seen, expected);
   };
   const std::vector<json> steps = steps_of(tokenizer, "pre_tokenizer", "pretokenizers");
   const bool is_whole = flag_at(tokenizer["model"], "ignore_merges", false);
@@ -230,23 +230,21 @@ Error unsupported_part(std::string_view name, std::string_view part, std::string
                                                in_quotes(seen), expected)};
 }
 
-Expected<CharacterRules> read_character_rules(const json& tokenizer, std::string_view name) {
+Result<CharacterRules> read_character_rules(const json& tokenizer, std::string_view name) {
   return CharacterReader(tokenizer, name).read();
 }
 
-Expected<ByteRules> read_byte_rules(const json& tokenizer, std::string_view name) {
+Result<ByteRules> read_byte_rules(const json& tokenizer, std::string_view name) {
   ByteRules rules;
   CANDOR_ASSIGN(rules.split_name, split_name(tokenizer, name));
   for (const json& step : steps_of(tokenizer, "normalizer", "normalizers")) {
     const std::vector<std::string> plain = normalizer_step(step);
-    if (plain.empty())
-      return tl::unexpected(unsupported_part(name, "normalizer", step.dump(), "the steps of docs/models.md"));
+    if (plain.empty()) return unsupported_part(name, "normalizer", step.dump(), "the steps of docs/models.md");
     rules.normalizer.insert(rules.normalizer.end(), plain.begin(), plain.end());
   }
   const std::vector<json> decoders = steps_of(tokenizer, "decoder", "decoders");
   if (decoders.size() != 1 || type_of(decoders[0]) != "ByteLevel") {
-    return tl::unexpected(
-        unsupported_part(name, "decoder", decoders.empty() ? "null" : type_of(decoders[0]), "ByteLevel"));
+    return unsupported_part(name, "decoder", decoders.empty() ? "null" : type_of(decoders[0]), "ByteLevel");
   }
   return rules;
 }

@@ -29,14 +29,14 @@ struct CharacterRules {
   bool splits_at_white_space = false;
   bool strips_space = false;
 };
-Expected<CharacterRules> read_character_rules(const nlohmann::json& tokenizer, std::string_view name);
+Result<CharacterRules> read_character_rules(const nlohmann::json& tokenizer, std::string_view name);
 
 // The same of a model over bytes: its normaliser, and the name of its rule for words (tokenizer.ggml.pre).
 struct ByteRules {
   std::vector<std::string> normalizer;
   std::string split_name;
 };
-Expected<ByteRules> read_byte_rules(const nlohmann::json& tokenizer, std::string_view name);
+Result<ByteRules> read_byte_rules(const nlohmann::json& tokenizer, std::string_view name);
 
 // The other direction. A step and its arguments as a normalizer.
 nlohmann::ordered_json normalizer_json(std::string_view step, std::string_view first, std::string_view second);

@@ -41,7 +41,7 @@ constexpr std::array kHubTensors = {
 
 // Published without a length that ALiBi would need; "seq_length" is that of the training.
 constexpr uint64_t kTrainingPositions = 2048;
-Expected<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
   const std::string key = std::string(prefix) + ".context_length";
   if (metadata.find(key) == nullptr) metadata.add(key, kTrainingPositions);
   return {};
@@ -53,7 +53,7 @@ constexpr HubForm kHub[] = {{.model_type = "bloom",
                              .read = read_hub,
                              .has_old_keys = true}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "bloom"), backend::NormKind::kLayer));
   spec.embed.has_norm = true;
   for (BlockSpec& block : spec.blocks) {

@@ -4,7 +4,7 @@
 
 namespace candor::model {
 
-Expected<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
+Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
   ArchSpec spec;
   spec.family = hparams.prefix();
   CANDOR_ASSIGN(spec.dim, hparams.require_int("embedding_length", {1, kMaxWidth}));
@@ -27,7 +27,7 @@ Expected<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) 
   return spec;
 }
 
-Expected<backend::MoeSpec> read_moe(const Hparams& hparams) {
+Result<backend::MoeSpec> read_moe(const Hparams& hparams) {
   constexpr int32_t kMaxExperts = 65536;
   backend::MoeSpec moe;
   CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, kMaxExperts}));
@@ -39,7 +39,7 @@ Expected<backend::MoeSpec> read_moe(const Hparams& hparams) {
   return moe;
 }
 
-Expected<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern) {
+Result<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern) {
   const std::string key = hparams.key("attention.sliding_window_pattern");
   const formats::MetaValue* value = hparams.file().meta(key);
   const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);

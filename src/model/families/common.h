@@ -108,13 +108,13 @@ constexpr auto join(const std::array<Row, n>&... lists) {
 
 // Sizes, norms, attention and a SiLU-gated feed-forward in every block; head tied where the file has no
 // "output.weight". norm decides which epsilon is read.
-Expected<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm);
+Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm);
 
 // Experts in every block, each ffn_dim wide.
-Expected<backend::MoeSpec> read_moe(const Hparams& hparams);
+Result<backend::MoeSpec> read_moe(const Hparams& hparams);
 
 // [n_layers]: whether a block attends to its window only. From "attention.sliding_window_pattern" (one flag for each
 // block, or n: every n-th block sees everything), or the family's own n.
-Expected<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern);
+Result<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern);
 
 }  // namespace candor::model

@@ -23,7 +23,7 @@ const Family* find_family(std::string_view name) {
   return row == families().end() ? nullptr : &*row;
 }
 
-Expected<const Family*> family_of(const formats::ModelFile& file) {
+Result<const Family*> family_of(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, "general.architecture"));
   if (!name) {
     return fail(ErrorKind::kInvalidInput,
@@ -46,7 +46,7 @@ std::string supported_families() {
   return names;
 }
 
-Expected<ArchSpec> read_arch(const formats::ModelFile& file) {
+Result<ArchSpec> read_arch(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   return family->read(file);
 }

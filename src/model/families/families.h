@@ -16,7 +16,7 @@ namespace candor::model {
 
 struct Family {
   std::string_view name;  // value of "general.architecture"
-  Expected<ArchSpec> (*read)(const formats::ModelFile& file);
+  Result<ArchSpec> (*read)(const formats::ModelFile& file);
   std::span<const TensorName> tensors;        // every tensor that the family may have
   std::span<const std::string_view> ignored;  // tensors that may stand in the file and are not uploaded
   std::span<const HubForm> hub;               // how it is published as safetensors
@@ -26,7 +26,7 @@ std::span<const Family> families();
 const Family* find_family(std::string_view name);
 
 // The family that a file names, or why it is refused.
-Expected<const Family*> family_of(const formats::ModelFile& file);
+Result<const Family*> family_of(const formats::ModelFile& file);
 
 Family llama_family();
 Family qwen2_family();

@@ -30,7 +30,7 @@ constexpr auto kHubGemma2 = join(kHubNorms, kHubAttn, kHubGatedFfn);
 constexpr auto kHubGemma3 = join(kHubGemma2, kHubHeadNorms);
 
 // Scores are scaled by a width that config.json names.
-Expected<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> width, hub_number(config, "query_pre_attn_scalar"));
   if (width && *width > 0.0) metadata.add(std::string(prefix) + ".attention.scale", 1.0 / std::sqrt(*width));
   return {};
@@ -59,7 +59,7 @@ void set_scale(const Hparams& hparams, size_t depth_of_27b, ArchSpec& spec) {
   }
 }
 
-Expected<ArchSpec> read_shared(const Hparams& hparams, int32_t window_pattern) {
+Result<ArchSpec> read_shared(const Hparams& hparams, int32_t window_pattern) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   const int32_t n_layers = static_cast<int32_t>(spec.blocks.size());
   CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, window_pattern));
@@ -76,7 +76,7 @@ Expected<ArchSpec> read_shared(const Hparams& hparams, int32_t window_pattern) {
   return spec;
 }
 
-Expected<ArchSpec> read_gemma2(const formats::ModelFile& file) {
+Result<ArchSpec> read_gemma2(const formats::ModelFile& file) {
   const Hparams hparams(file, "gemma2");
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 2));
   CANDOR_ASSIGN(const auto cap, formats::meta_float(file, hparams.key("attn_logit_softcapping")));
@@ -85,7 +85,7 @@ Expected<ArchSpec> read_gemma2(const formats::ModelFile& file) {
   return spec;
 }
 
-Expected<ArchSpec> read_gemma3(const formats::ModelFile& file) {
+Result<ArchSpec> read_gemma3(const formats::ModelFile& file) {
   const Hparams hparams(file, "gemma3");
   CANDOR_TRY(hparams.refuse_unless_zero({"attn_logit_softcapping"}));
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 6));

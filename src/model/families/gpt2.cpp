@@ -43,7 +43,7 @@ constexpr HubForm kHub[] = {{.model_type = "gpt2",
                              .ignored = kHubIgnored,
                              .has_old_keys = true}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "gpt2"), backend::NormKind::kLayer));
   spec.embed.has_positions = true;
   for (BlockSpec& block : spec.blocks) {

@@ -23,7 +23,7 @@ constexpr Multiplier kMultipliers[] = {{"embedding_multiplier", ".embedding_scal
                                        {"attention_multiplier", ".attention.scale"},
                                        {"residual_multiplier", ".residual_scale"},
                                        {"logits_scaling", ".logit_scale"}};
-Expected<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
   for (const Multiplier& row : kMultipliers) {
     CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
     metadata.add(std::string(prefix).append(row.key), value.value_or(1.0));
@@ -39,7 +39,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 }
 constexpr HubForm kHub[] = {{"granite", "GraniteForCausalLM", "silu", kHubTensors, {}, read_hub, write_hub}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "granite");
   CANDOR_TRY(hparams.refuse_unless_zero({"expert_count", "expert_shared_feed_forward_length"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));

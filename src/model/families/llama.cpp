@@ -45,7 +45,7 @@ constexpr HubForm kHub[] = {
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight", "blk.*.attn_rot_embd"};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "llama");
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
                                          "final_logit_softcapping", "use_parallel_residual"}));

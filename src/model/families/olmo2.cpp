@@ -15,7 +15,7 @@ constexpr std::array kHubPostNorm = {
 constexpr auto kHubTensors = join(kHubStem, kHubPostNorm, kHubAttn, kHubQkNorm, kHubGatedFfn);
 constexpr HubForm kHub[] = {{"olmo2", "Olmo2ForCausalLM", "silu", kHubTensors}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "olmo2");
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));

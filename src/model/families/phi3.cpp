@@ -29,7 +29,7 @@ constexpr std::array kHubFused = {
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubFused);
 constexpr HubForm kHub[] = {{"phi3", "Phi3ForCausalLM", "silu", kHubTensors}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "phi3");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   backend::RopeSpec rope = spec.blocks.front().attn.rope;

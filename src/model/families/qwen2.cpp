@@ -23,7 +23,7 @@ constexpr std::array kHubBiases = {
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubBiases);
 constexpr HubForm kHub[] = {{"qwen2", "Qwen2ForCausalLM", "silu", kHubTensors}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "qwen2");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   for (BlockSpec& block : spec.blocks) block.attn.rope.pairs = backend::RopePairs::kHalves;

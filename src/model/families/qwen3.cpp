@@ -23,7 +23,7 @@ constexpr auto kHubMoeTensors = join(kHubShared, kHubExperts);
 constexpr HubForm kDenseHub[] = {{"qwen3", "Qwen3ForCausalLM", "silu", kHubDenseTensors}};
 constexpr HubForm kMoeHub[] = {{"qwen3_moe", "Qwen3MoeForCausalLM", "silu", kHubMoeTensors}};
 
-Expected<ArchSpec> read_shared(const Hparams& hparams) {
+Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   for (BlockSpec& block : spec.blocks) {
     block.attn.rope.pairs = backend::RopePairs::kHalves;
@@ -32,11 +32,11 @@ Expected<ArchSpec> read_shared(const Hparams& hparams) {
   return spec;
 }
 
-Expected<ArchSpec> read_dense(const formats::ModelFile& file) {
+Result<ArchSpec> read_dense(const formats::ModelFile& file) {
   return read_shared(Hparams(file, "qwen3"));
 }
 
-Expected<ArchSpec> read_experts(const formats::ModelFile& file) {
+Result<ArchSpec> read_experts(const formats::ModelFile& file) {
   const Hparams hparams(file, "qwen3moe");
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));

@@ -13,14 +13,14 @@ constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGat
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
 
 // Files of the other format do not say which blocks are unrotated, so the pattern is the family's.
-Expected<void> read_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
+Result<void> read_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
   CANDOR_ASSIGN(const std::optional<double> interval, hub_number(config, "no_rope_layer_interval"));
   if (!interval || *interval == static_cast<double>(kUnrotatedPattern)) return {};
   return fail(ErrorKind::kUnsupported, "config.json: \"no_rope_layer_interval\" is not 4, which is not supported");
 }
 constexpr HubForm kHub[] = {{"smollm3", "SmolLM3ForCausalLM", "silu", kHubTensors, {}, read_hub}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "smollm3"), backend::NormKind::kRms));
   for (size_t layer = kUnrotatedPattern - 1; layer < spec.blocks.size(); layer += kUnrotatedPattern) {
     spec.blocks[layer].attn.rope = {};

@@ -42,7 +42,7 @@ constexpr std::array kHubTensors = {
 };
 
 constexpr double kEpsilon = 1e-5;  // of every published model; config.json does not say it
-Expected<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
   metadata.add(std::string(prefix) + ".attention.layer_norm_epsilon", kEpsilon);
   return {};
 }
@@ -53,7 +53,7 @@ constexpr HubForm kHub[] = {{.model_type = "xglm",
                              .read = read_hub,
                              .has_old_keys = true}};
 
-Expected<ArchSpec> read(const formats::ModelFile& file) {
+Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "xglm"), backend::NormKind::kLayer));
   spec.embed = {.scale = std::sqrt(static_cast<float>(spec.dim)), .has_positions = true};
   for (BlockSpec& block : spec.blocks) {

@@ -55,7 +55,7 @@ class ConfigReader {
   ConfigReader(const json& config, std::string_view prefix, std::string_view name, formats::MetaList& metadata)
       : config_(config), prefix_(prefix), name_(name), metadata_(metadata) {}
 
-  Expected<void> read(const HubForm& form) {
+  Result<void> read(const HubForm& form) {
     metadata_.add_string("general.architecture", std::string(prefix_));
     for (const KeyNames& row : kIntegers) CANDOR_TRY(copy_integer(row));
     for (const KeyNames& row : kFloats) CANDOR_TRY(copy_float(row));
@@ -71,23 +71,23 @@ class ConfigReader {
   void add(std::string_view suffix, formats::MetaValue value) {
     metadata_.add(fmt::format("{}.{}", prefix_, suffix), std::move(value));
   }
-  tl::unexpected<Error> bad(std::string_view key, const json& value, std::string_view expected) const {
+  Error bad(std::string_view key, const json& value, std::string_view expected) const {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{}: \"{}\" is {}, expected {}", name_, key, formats::in_quotes(value.dump()), expected));
   }
-  tl::unexpected<Error> unsupported(std::string_view key, const json& value, std::string_view supported) const {
+  Error unsupported(std::string_view key, const json& value, std::string_view supported) const {
     return fail(ErrorKind::kUnsupported, fmt::format("{}: \"{}\" is {}, which is not supported (supported: {})", name_,
                                                      key, formats::in_quotes(value.dump()), supported));
   }
 
-  Expected<void> copy_integer(const KeyNames& row) {
+  Result<void> copy_integer(const KeyNames& row) {
     const json* value = find_any(config_, row.names);
     if (value == nullptr) return {};
     if (!value->is_number_unsigned()) return bad(*row.names.begin(), *value, "a whole number");
     add(row.key, value->get<uint64_t>());
     return {};
   }
-  Expected<void> copy_float(const KeyNames& row) {
+  Result<void> copy_float(const KeyNames& row) {
     const json* value = find_any(config_, row.names);
     if (value == nullptr) return {};
     if (!value->is_number()) return bad(*row.names.begin(), *value, "a number");
@@ -96,7 +96,7 @@ class ConfigReader {
     return {};
   }
 
-  Expected<void> check_activation(std::string_view expected) const {
+  Result<void> check_activation(std::string_view expected) const {
     const json* value = find_any(config_, {"hidden_act", "hidden_activation", "activation_function"});
     if (value == nullptr || expected.empty()) return {};
     std::string seen = value->is_string() ? value->get<std::string>() : value->dump();
@@ -105,7 +105,7 @@ class ConfigReader {
     return unsupported("hidden_act", *value, expected);
   }
 
-  Expected<void> add_default_ffn() {
+  Result<void> add_default_ffn() {
     const json* dim = find_any(config_, {"hidden_size", "n_embd", "d_model"});
     if (dim == nullptr || !dim->is_number_unsigned() || dim->get<uint64_t>() > UINT32_MAX) return {};
     add("feed_forward_length", 4 * dim->get<uint64_t>());
@@ -113,7 +113,7 @@ class ConfigReader {
   }
 
   // sliding_window, unless use_sliding_window is false; which blocks have it, from layer_types.
-  Expected<void> read_windows() {
+  Result<void> read_windows() {
     const json* window = find_any(config_, {"sliding_window"});
     const json* is_used = find_any(config_, {"use_sliding_window"});
     if (window == nullptr || (is_used != nullptr && is_used->is_boolean() && !is_used->get<bool>())) return {};
@@ -140,7 +140,7 @@ class ConfigReader {
   }
 
   // Today's "rope_parameters" (perhaps one for each kind of block), or "rope_theta" and "rope_scaling".
-  Expected<void> read_rope() {
+  Result<void> read_rope() {
     if (const json* parameters = find_any(config_, {"rope_parameters"})) {
       const auto sliding = parameters->find("sliding_attention");
       if (sliding != parameters->end() && sliding->is_object() && sliding->contains("rope_theta")) {
@@ -163,7 +163,7 @@ class ConfigReader {
     return at != object.end() && at->is_number() ? at->get<double>() : fallback;
   }
 
-  Expected<void> read_rope_of(const json& rope) {
+  Result<void> read_rope_of(const json& rope) {
     if (!rope.is_object()) return bad("rope_parameters", rope, "an object");
     if (rope.contains("rope_theta")) add("rope.freq_base", number(rope, "rope_theta", 0.0));
     CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor", number(config_, "partial_rotary_factor", 1.0))));
@@ -183,7 +183,7 @@ class ConfigReader {
     return read_yarn(rope, factor);
   }
 
-  Expected<void> read_partial(double share) {
+  Result<void> read_partial(double share) {
     if (share == 1.0) return {};
     const double heads = number(config_, "num_attention_heads", 0.0);
     const double per_head = heads >= 1.0 ? std::floor(number(config_, "hidden_size", 0.0) / heads) : 0.0;
@@ -202,7 +202,7 @@ class ConfigReader {
     }
   }
 
-  Expected<void> read_yarn(const json& rope, double factor) {
+  Result<void> read_yarn(const json& rope, double factor) {
     for (const char* key : {"mscale", "mscale_all_dim"}) {
       if (rope.contains(key)) return unsupported(key, rope[key], "yarn without it");
     }
@@ -214,7 +214,7 @@ class ConfigReader {
   }
 
   // The factors themselves become tensors (hub_folder); the attention factor is what the paper's code computes.
-  Expected<void> read_long_rope(const json& rope) {
+  Result<void> read_long_rope(const json& rope) {
     add_original_context(rope);
     const double context = number(config_, "max_position_embeddings", 0.0);
     const double original =
@@ -233,7 +233,7 @@ class ConfigReader {
 
 }  // namespace
 
-Expected<std::optional<double>> hub_number(const json& config, const char* key) {
+Result<std::optional<double>> hub_number(const json& config, const char* key) {
   const json* value = find_any(config, {key});
   if (value == nullptr) return std::optional<double>();
   if (value->is_number()) return std::optional<double>(value->get<double>());
@@ -245,7 +245,7 @@ double shortest_decimal(float value) {
   return std::stod(fmt::format("{}", value));
 }
 
-Expected<std::vector<float>> llama3_factors(const json& config, std::string_view name) {
+Result<std::vector<float>> llama3_factors(const json& config, std::string_view name) {
   const json* rope = find_any(config, {"rope_parameters", "rope_scaling"});
   std::vector<float> factors;
   if (rope == nullptr || !rope->is_object() || rope->value("rope_type", json()) != "llama3") return factors;
@@ -281,10 +281,10 @@ Expected<std::vector<float>> llama3_factors(const json& config, std::string_view
   return factors;
 }
 
-Expected<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
-                               formats::MetaList& metadata) {
+Result<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
+                             formats::MetaList& metadata) {
   CANDOR_TRY(ConfigReader(config, prefix, name, metadata).read(form));
-  return form.read == nullptr ? Expected<void>{} : form.read(config, prefix, metadata);
+  return form.read == nullptr ? Result<void>{} : form.read(config, prefix, metadata);
 }
 
 }  // namespace candor::model

@@ -14,17 +14,17 @@
 namespace candor::model {
 
 // A number of config.json; nothing where it is absent or null.
-Expected<std::optional<double>> hub_number(const nlohmann::json& config, const char* key);
+Result<std::optional<double>> hub_number(const nlohmann::json& config, const char* key);
 
 // The number with the fewest digits that is the same float: what config.json says of it.
 double shortest_decimal(float value);
 
 // prefix: the family's, "llama". name: of the file, for errors.
-Expected<void> read_hub_config(const nlohmann::json& config, std::string_view prefix, std::string_view name,
-                               const HubForm& form, formats::MetaList& metadata);
+Result<void> read_hub_config(const nlohmann::json& config, std::string_view prefix, std::string_view name,
+                             const HubForm& form, formats::MetaList& metadata);
 
 // The divisors of frequencies by Llama 3's rule, as "rope_freqs.weight" holds them; empty where config.json has
 // another.
-Expected<std::vector<float>> llama3_factors(const nlohmann::json& config, std::string_view name);
+Result<std::vector<float>> llama3_factors(const nlohmann::json& config, std::string_view name);
 
 }  // namespace candor::model

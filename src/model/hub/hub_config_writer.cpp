@@ -37,7 +37,7 @@ std::optional<RopeSpec> as_llama3(const RopeSpec& rope) {
   return std::nullopt;
 }
 
-Expected<Json> factors_of(const formats::ModelFile& file, const char* name, int32_t n_dims) {
+Result<Json> factors_of(const formats::ModelFile& file, const char* name, int32_t n_dims) {
   CANDOR_ASSIGN(const std::vector<float> factors, read_frequency_factors(file, name, n_dims));
   Json list = Json::array();
   for (const float factor : factors) list.push_back(shortest_decimal(factor));
@@ -49,7 +49,7 @@ class ConfigWriter {
   ConfigWriter(const ArchSpec& spec, const formats::ModelFile& file, const HubForm& form)
       : spec_(spec), file_(file), form_(form), first_(spec.blocks.front()) {}
 
-  Expected<Json> write() {
+  Result<Json> write() {
     config_["architectures"] = Json::array({form_.architecture});
     config_["model_type"] = form_.model_type;
     write_sizes();
@@ -124,7 +124,7 @@ class ConfigWriter {
   }
 
   // Blocks without a window have the base of the whole text; a windowed one may have its own.
-  Expected<void> write_rope() {
+  Result<void> write_rope() {
     const BlockSpec* full = nullptr;
     const BlockSpec* local = nullptr;
     for (const BlockSpec& block : spec_.blocks) {
@@ -147,7 +147,7 @@ class ConfigWriter {
                 "tensor 'rope_freqs.weight': its factors follow no rule that config.json can name (known: llama3)");
   }
 
-  Expected<void> write_scaling(const RopeSpec& rope) {
+  Result<void> write_scaling(const RopeSpec& rope) {
     if (rope.scaling == RopeScaling::kNone) return {};
     Json scaling = {{"rope_type", "linear"}, {"factor", rope.factor}};
     if (rope.scaling == RopeScaling::kYarn) {
@@ -166,7 +166,7 @@ class ConfigWriter {
     return {};
   }
 
-  Expected<void> write_long_rope(const RopeSpec& rope) {
+  Result<void> write_long_rope(const RopeSpec& rope) {
     const Hparams hparams(file_, spec_.family);
     CANDOR_ASSIGN(const int32_t original,
                   hparams.int_or("rope.scaling.original_context_length", spec_.max_positions, {1, kMaxPositions}));
@@ -188,7 +188,7 @@ class ConfigWriter {
 
 }  // namespace
 
-Expected<Json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file, const HubForm& form) {
+Result<Json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file, const HubForm& form) {
   return ConfigWriter(spec, file, form).write();
 }
 

@@ -11,7 +11,7 @@
 namespace candor::model {
 
 // file: for what the spec does not hold (factors of "long rope"). Refuses rotations that config.json has no words for.
-Expected<nlohmann::ordered_json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file,
-                                                  const HubForm& form);
+Result<nlohmann::ordered_json> write_hub_config(const ArchSpec& spec, const formats::ModelFile& file,
+                                                const HubForm& form);
 
 }  // namespace candor::model

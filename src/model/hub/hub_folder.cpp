@@ -62,15 +62,15 @@ class HubReader {
  public:
   explicit HubReader(fs::path folder) : folder_(std::move(folder)), file_(new HubFolder()) {}
 
-  Expected<std::unique_ptr<HubFolder>> read() {
+  Result<std::unique_ptr<HubFolder>> read() {
     const auto done = read_parts();
     CANDOR_TRY(file_->check_intact());
-    if (!done) return fail(done.error());
+    if (!done) return done.error();
     return std::move(file_);
   }
 
  private:
-  Expected<void> read_parts() {
+  Result<void> read_parts() {
     CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
     CANDOR_ASSIGN(const FamilyForm chosen, choose_form());
     CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
@@ -88,11 +88,11 @@ class HubReader {
   }
 
   std::string path_name(const char* name) const { return in_quotes((folder_ / name).string()); }
-  tl::unexpected<Error> bad(const std::string& what, const std::string& reason) const {
+  Error bad(const std::string& what, const std::string& reason) const {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", what, reason));
   }
 
-  Expected<FamilyForm> choose_form() const {
+  Result<FamilyForm> choose_form() const {
     const std::string type = config_.is_object() && config_.contains("model_type") && config_["model_type"].is_string()
                                  ? config_["model_type"].get<std::string>()
                                  : std::string();
@@ -105,7 +105,7 @@ class HubReader {
                                                      path_name("config.json"), in_quotes(type), supported_types()));
   }
 
-  Expected<void> open_shards() {
+  Result<void> open_shards() {
     std::error_code ignored;
     if (fs::exists(folder_ / "model.safetensors.index.json", ignored)) return open_index();
     if (fs::exists(folder_ / "model.safetensors", ignored)) return open_shard("model.safetensors");
@@ -122,7 +122,7 @@ class HubReader {
                                                   in_quotes(folder_.string())));
   }
 
-  Expected<void> open_shard(const std::string& name) {
+  Result<void> open_shard(const std::string& name) {
     CANDOR_ASSIGN(SafetensorsFile shard, SafetensorsFile::open(folder_ / name));
     file_->info_.paths.push_back(folder_ / name);
     file_->info_.n_bytes += shard.n_bytes();
@@ -130,7 +130,7 @@ class HubReader {
     return {};
   }
 
-  Expected<void> open_index() {
+  Result<void> open_index() {
     const std::string index_name = path_name("model.safetensors.index.json");
     CANDOR_ASSIGN(const json index, formats::read_json_file(folder_ / "model.safetensors.index.json", kMaxConfigBytes));
     if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
@@ -160,14 +160,14 @@ class HubReader {
     return {};
   }
 
-  Expected<void> map_tensors(const HubForm& form) {
+  Result<void> map_tensors(const HubForm& form) {
     for (const SafetensorsFile& shard : file_->shards_) {
       for (const TensorView& tensor : shard.tensors()) CANDOR_TRY(map_tensor(tensor, form));
     }
     return {};
   }
 
-  Expected<void> map_tensor(const TensorView& tensor, const HubForm& form) {
+  Result<void> map_tensor(const TensorView& tensor, const HubForm& form) {
     for (const std::string_view pattern : form.ignored) {
       if (match_name(pattern, tensor.name) || match_name(without_stem(pattern), tensor.name)) return {};
     }
@@ -193,16 +193,16 @@ class HubReader {
   }
 
   // A family takes a file without "output.weight" as tied; one that says it isn't has lost its head.
-  Expected<void> check_tied() const {
+  Result<void> check_tied() const {
     const auto at = config_.find("tie_word_embeddings");
     if (at == config_.end() || !at->is_boolean() || at->get<bool>() || file_->find("output.weight") != nullptr)
       return {};
     return bad(in_quotes(folder_.string()), "\"tie_word_embeddings\" is false, but lm_head.weight is missing");
   }
 
-  Expected<std::byte*> new_copy(const TensorView& view) { return file_->copies_.add(view.n_bytes, view.name); }
+  Result<std::byte*> new_copy(const TensorView& view) { return file_->copies_.add(view.n_bytes, view.name); }
 
-  Expected<void> change(HubChange kind, TensorView& view) {
+  Result<void> change(HubChange kind, TensorView& view) {
     const std::string what = fmt::format("tensor {}", in_quotes(view.name));
     const bool is_matrix = view.shape.n_dims == 2;
     const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
@@ -229,7 +229,7 @@ class HubReader {
     return 0;
   }
 
-  Expected<void> widen(TensorView& view, float added) {
+  Result<void> widen(TensorView& view, float added) {
     TensorView wide = view;
     wide.dtype = DType::kF32;
     wide.n_bytes = static_cast<size_t>(view.shape.n_elements()) * sizeof(float);
@@ -242,7 +242,7 @@ class HubReader {
     return {};
   }
 
-  Expected<void> transpose(TensorView& view) {
+  Result<void> transpose(TensorView& view) {
     const size_t unit = static_cast<size_t>(dtype_info(view.dtype).block_bytes);
     const size_t n_rows = static_cast<size_t>(view.shape[0]);
     const size_t n_cols = static_cast<size_t>(view.shape[1]);
@@ -258,7 +258,7 @@ class HubReader {
   }
 
   // A vector's elements are taken as rows.
-  Expected<void> reorder_rows(HubChange kind, TensorView& view, int64_t heads) {
+  Result<void> reorder_rows(HubChange kind, TensorView& view, int64_t heads) {
     TensorView rows = view;
     if (view.shape.n_dims == 1) rows.shape = {2, {view.shape[0], 1}};
     const int64_t parts = kind == HubChange::kSplitHeads ? 3 : 2;
@@ -281,7 +281,7 @@ class HubReader {
     return {};
   }
 
-  Expected<void> add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
+  Result<void> add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
     TensorView view{file_->names_.emplace_back(std::move(name)), DType::kF32, shape, nullptr,
                     values.size() * sizeof(float)};
     CANDOR_ASSIGN(std::byte * copy, new_copy(view));
@@ -292,7 +292,7 @@ class HubReader {
   }
 
   // "long rope" lists its factors in config.json; those of Llama 3's rule are computed, as GGUF files hold them.
-  Expected<void> add_rope_factors() {
+  Result<void> add_rope_factors() {
     CANDOR_ASSIGN(const std::vector<float> computed, llama3_factors(config_, path_name("config.json")));
     if (!computed.empty()) {
       return add_tensor("rope_freqs.weight", {1, {static_cast<int64_t>(computed.size())}}, computed);
@@ -317,7 +317,7 @@ class HubReader {
   }
 
   // Families with a table of positions that is not published.
-  Expected<void> add_sinusoids(const Family& family) {
+  Result<void> add_sinusoids(const Family& family) {
     const bool wants_table =
         std::ranges::any_of(family.tensors, [](const TensorName& row) { return row.role == TensorRole::kPositions; });
     if (!wants_table || std::ranges::any_of(file_->tensors_, [](const TensorView& tensor) {
@@ -331,7 +331,7 @@ class HubReader {
     return add_tensor("position_embd.weight", {2, {n_positions, dim}}, sinusoids(n_positions, dim));
   }
 
-  Expected<void> refuse_duplicates() const {
+  Result<void> refuse_duplicates() const {
     const std::span<const TensorView> tensors(file_->tensors_);
     const auto twice = formats::first_duplicate(tensors, file_->order_, name_of);
     if (!twice) return {};
@@ -339,7 +339,7 @@ class HubReader {
   }
 
   // A file that may be absent; whatever else is wrong with it is an error.
-  Expected<std::optional<json>> optional_json(const char* name, size_t max_bytes) const {
+  Result<std::optional<json>> optional_json(const char* name, size_t max_bytes) const {
     std::error_code ignored;
     if (!fs::exists(folder_ / name, ignored)) return std::optional<json>();
     CANDOR_ASSIGN(json value, formats::read_json_file(folder_ / name, max_bytes));
@@ -347,7 +347,7 @@ class HubReader {
     return std::optional<json>(std::move(value));
   }
 
-  Expected<void> read_tokenizer() {
+  Result<void> read_tokenizer() {
     CANDOR_ASSIGN(const auto tokenizer, optional_json("tokenizer.json", kMaxTokenizerBytes));
     CANDOR_ASSIGN(const auto config, optional_json("tokenizer_config.json", kMaxConfigBytes));
     CANDOR_ASSIGN(const auto generation, optional_json("generation_config.json", kMaxConfigBytes));
@@ -363,7 +363,7 @@ class HubReader {
   }
 
   // chat_template.jinja, which stands above tokenizer_config.json's.
-  Expected<void> read_template_file() {
+  Result<void> read_template_file() {
     const fs::path path = folder_ / "chat_template.jinja";
     std::error_code ignored;
     if (!fs::exists(path, ignored)) return {};
@@ -383,16 +383,16 @@ const TensorView* HubFolder::find(std::string_view name) const {
   return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, name_of);
 }
 
-Expected<void> HubFolder::check_intact() const {
+Result<void> HubFolder::check_intact() const {
   for (const SafetensorsFile& shard : shards_) CANDOR_TRY(shard.check_intact());
   return {};
 }
 
-Expected<std::unique_ptr<HubFolder>> HubFolder::open(const fs::path& folder) {
+Result<std::unique_ptr<HubFolder>> HubFolder::open(const fs::path& folder) {
   return HubReader(folder).read();
 }
 
-Expected<std::unique_ptr<formats::ModelFile>> open_model(const fs::path& path) {
+Result<std::unique_ptr<formats::ModelFile>> open_model(const fs::path& path) {
   std::error_code ignored;
   fs::path folder;
   if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored)) folder = path;

@@ -18,14 +18,14 @@ namespace candor::model {
 
 class HubFolder final : public formats::ModelFile {
  public:
-  static Expected<std::unique_ptr<HubFolder>> open(const std::filesystem::path& folder);
+  static Result<std::unique_ptr<HubFolder>> open(const std::filesystem::path& folder);
 
   const formats::FileInfo& info() const override { return info_; }
   std::span<const formats::MetaEntry> metadata() const override { return metadata_.entries(); }
   std::span<const TensorView> tensors() const override { return tensors_; }
   const formats::MetaValue* meta(std::string_view key) const override { return metadata_.find(key); }
   const TensorView* find(std::string_view name) const override;
-  Expected<void> check_intact() const override;
+  Result<void> check_intact() const override;
   uint64_t copy_bytes() const override { return copies_.n_bytes(); }
   void drop_copies() override { copies_.drop(); }
 
@@ -43,6 +43,6 @@ class HubFolder final : public formats::ModelFile {
 };
 
 // A GGUF file, or a folder of the hub (or a safetensors or JSON file in one).
-Expected<std::unique_ptr<formats::ModelFile>> open_model(const std::filesystem::path& path);
+Result<std::unique_ptr<formats::ModelFile>> open_model(const std::filesystem::path& path);
 
 }  // namespace candor::model

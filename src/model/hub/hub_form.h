@@ -34,7 +34,7 @@ struct HubForm {
   std::span<const HubTensor> tensors;
   std::span<const std::string_view> ignored = {};  // buffers that can be computed
   // Keys of the family's own, from config.json to "<prefix>." and back; may be nullptr.
-  Expected<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
+  Result<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
   void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
 };

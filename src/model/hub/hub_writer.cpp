@@ -77,7 +77,7 @@ class HubWriter {
   HubWriter(const formats::ModelFile& file, const fs::path& folder, const HubWriteOptions& options)
       : file_(file), folder_(folder), options_(options) {}
 
-  Expected<formats::WriteReport> write() {
+  Result<formats::WriteReport> write() {
     CANDOR_ASSIGN(spec_, read_arch(file_));
     CANDOR_TRY(choose_form());
     CANDOR_ASSIGN(nlohmann::ordered_json config, write_hub_config(spec_, file_, *form_));
@@ -99,13 +99,13 @@ class HubWriter {
   }
 
  private:
-  Expected<void> put(const char* name, const nlohmann::ordered_json& content) const {
+  Result<void> put(const char* name, const nlohmann::ordered_json& content) const {
     return formats::write_file(folder_ / name,
                                content.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
 
   // The form that has a place for every tensor; of several the last, where the model has a window.
-  Expected<void> choose_form() {
+  Result<void> choose_form() {
     const auto family = std::ranges::find(families(), spec_.family, &Family::name);
     if (family == families().end()) return fail(ErrorKind::kUnsupported, "no family of this name");
     family_ = &*family;
@@ -144,7 +144,7 @@ class HubWriter {
     return fill_name(name, {.block = "*", .expert = std::string(expert)});
   }
 
-  Expected<void> plan_tensors() {
+  Result<void> plan_tensors() {
     for (const TensorView& tensor : file_.tensors()) {
       const HubTensor* row = place(tensor, *form_);
       if (row == nullptr) continue;
@@ -200,7 +200,7 @@ class HubWriter {
     return fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, shards_.size());
   }
 
-  Expected<void> write_index() const {
+  Result<void> write_index() const {
     nlohmann::ordered_json places;
     for (size_t shard = 0; shard < shards_.size(); ++shard) {
       for (size_t i = shards_[shard].begin; i < shards_[shard].end; ++i) {
@@ -210,7 +210,7 @@ class HubWriter {
     return put(kIndex, {{"metadata", {{"total_size", report_.written_bytes}}}, {"weight_map", std::move(places)}});
   }
 
-  Expected<void> write_shard(size_t shard) {
+  Result<void> write_shard(size_t shard) {
     const std::span<const Item> items =
         std::span(items_).subspan(shards_[shard].begin, shards_[shard].end - shards_[shard].begin);
     std::vector<formats::safetensors::NewTensor> targets;
@@ -229,7 +229,7 @@ class HubWriter {
     return writer.finish();
   }
 
-  Expected<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
+  Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
     const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden;
     if (keeps_order && item.target.dtype == item.view.dtype) {
       return writer.write_tensor({item.view.data, item.view.n_bytes});
@@ -286,8 +286,8 @@ class HubWriter {
 
 }  // namespace
 
-Expected<formats::WriteReport> write_hub_folder(const formats::ModelFile& file, const fs::path& folder,
-                                                const HubWriteOptions& options) {
+Result<formats::WriteReport> write_hub_folder(const formats::ModelFile& file, const fs::path& folder,
+                                              const HubWriteOptions& options) {
   return HubWriter(file, folder, options).write();
 }
 

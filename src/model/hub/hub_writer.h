@@ -21,7 +21,7 @@ struct HubWriteOptions {
 };
 
 // folder: made if it is not there; old weights in it are replaced at the end.
-Expected<formats::WriteReport> write_hub_folder(const formats::ModelFile& file, const std::filesystem::path& folder,
-                                                const HubWriteOptions& options);
+Result<formats::WriteReport> write_hub_folder(const formats::ModelFile& file, const std::filesystem::path& folder,
+                                              const HubWriteOptions& options);
 
 }  // namespace candor::model

@@ -54,7 +54,7 @@ std::optional<std::string> host_name(std::string_view host) {
   return is_well_formed ? std::optional(std::move(name)) : std::nullopt;
 }
 
-Expected<std::string> parse_origin(std::string_view text) {
+Result<std::string> parse_origin(std::string_view text) {
   constexpr std::string_view kMark = "://";
   const std::string origin = lower_case(text);
   const size_t at = origin.find(kMark);
@@ -86,7 +86,7 @@ ApiKey make_key(std::string name, std::string_view secret) {
   return key;
 }
 
-Expected<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path) {
+Result<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string content(kMaxKeyFileBytes + 1, '\0');
   if (file) file.read(content.data(), static_cast<std::streamsize>(content.size()));

@@ -26,7 +26,7 @@ ApiKey make_key(std::string name, std::string_view secret);
 // Why no client could ever show it: it is blank, or holds what a header field cannot carry. "" if one can.
 std::string fault_of_secret(std::string_view secret);
 // One key a line: NAME SECRET, or SECRET alone; '#' begins a comment.
-Expected<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path);
+Result<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path);
 
 struct AccessOptions {
   std::vector<ApiKey> keys{};          // none: no key is asked for
@@ -59,7 +59,7 @@ class Access {
 // and '_', or an IPv6 address in brackets.
 std::optional<std::string> host_name(std::string_view host);
 // As Origin shows it: SCHEME://NAME or SCHEME://NAME:PORT in lower case. "*", paths and the like are refused.
-Expected<std::string> parse_origin(std::string_view text);
+Result<std::string> parse_origin(std::string_view text);
 
 // Addresses that only this machine can reach.
 bool is_loopback(std::string_view host);

@@ -63,7 +63,7 @@ struct Server::Impl {
     network.wakes->close();
   }
 
-  Expected<void> listen();
+  Result<void> listen();
   void run() noexcept;
   void wake(const std::vector<uint64_t>& ids);
   void accept();
@@ -107,7 +107,7 @@ void Server::Impl::wake(const std::vector<uint64_t>& ids) {
   }
 }
 
-Expected<void> Server::Impl::listen() {
+Result<void> Server::Impl::listen() {
   const ServerOptions& options = network.options;
   const std::string where = fmt::format("{}:{}", options.host, options.port);
   error_code error;
@@ -186,7 +186,7 @@ void Server::Impl::close_idle() {
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-Expected<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Handler& handler) {
+Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Handler& handler) {
   auto impl = std::make_unique<Impl>(options, handler);
   CANDOR_TRY(impl->listen());
   impl->accept();

@@ -59,7 +59,7 @@ class Handler {
 class Server {
  public:
   // Binds, listens, starts the thread. The handler is borrowed and outlives the server.
-  static Expected<std::unique_ptr<Server>> start(const ServerOptions& options, Handler& handler);
+  static Result<std::unique_ptr<Server>> start(const ServerOptions& options, Handler& handler);
   // Closes what is open.
   ~Server();
   Server(const Server&) = delete;

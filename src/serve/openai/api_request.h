@@ -104,6 +104,6 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name)
 // Unknown fields become warnings, or an error.
 void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
 
-ErrorInfo to_api_error(const EngineError& error, const FieldNames& names = {});
+ErrorInfo to_api_error(const Error& error, const FieldNames& names = {});
 
 }  // namespace candor::openai

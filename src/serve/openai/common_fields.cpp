@@ -177,15 +177,12 @@ void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::st
     warnings.push_back(fmt::format("and {} further unknown fields", names.size() - kMostNamed));
 }
 
-ErrorInfo to_api_error(const EngineError& error, const FieldNames& names) {
-  using Kind = EngineError::Kind;
-  ErrorInfo info{.message = error.message, .param = error.param};
-  if (error.param == "prompt") info.param = names.prompt;
-  if (error.param == "constraint") info.param = names.constraint;
-  if (error.kind == Kind::kContextLength) {
-    info.code = "context_length_exceeded";
-    info.figures = {{"n_prompt_tokens", error.n_prompt_tokens}, {"n_ctx", error.n_ctx}};
-  }
+ErrorInfo to_api_error(const Error& error, const FieldNames& names) {
+  using Kind = ErrorKind;
+  ErrorInfo info{.message = error.message, .param = error.field, .figures = error.figures};
+  if (error.field == "prompt") info.param = names.prompt;
+  if (error.field == "constraint") info.param = names.constraint;
+  if (error.kind == Kind::kContextLength) info.code = "context_length_exceeded";
   if (error.kind == Kind::kNotFound) info.status = 404;
   if (error.kind == Kind::kOverloaded) {
     info.status = 429;

@@ -33,7 +33,7 @@ std::string base64(std::span<const std::byte> bytes) {
   return text;
 }
 
-ErrorInfo api_error_of(const EngineError& error) {
+ErrorInfo api_error_of(const Error& error) {
   return to_api_error(error, {.prompt = "input"});
 }
 

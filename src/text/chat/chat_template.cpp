@@ -37,13 +37,13 @@ Error to_error(const HelperReply& reply) {
 }
 
 // What a helper answered, or why there is no answer.
-Expected<std::string> text_of(Expected<HelperReply> reply) {
+Result<std::string> text_of(Result<HelperReply> reply) {
   if (!reply) return fail(reply.error().kind, "chat template: " + reply.error().message);
-  if (reply->status != HelperStatus::kOk) return fail(to_error(*reply));
+  if (reply->status != HelperStatus::kOk) return to_error(*reply);
   return std::move(reply->text);
 }
 
-Expected<Json> parse_json(std::string_view text, Json::value_t type, const std::string& name) {
+Result<Json> parse_json(std::string_view text, Json::value_t type, const std::string& name) {
   if (text.empty()) return Json(type);
   auto json = read_ordered_json(text, {.depth = kMaxJsonDepth, .keys_may_repeat = true});
   if (!json) return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", name, json.error().words));
@@ -54,13 +54,13 @@ Expected<Json> parse_json(std::string_view text, Json::value_t type, const std::
   return std::move(*json);
 }
 
-Expected<void> check_utf8(std::string_view text, const std::string& name) {
+Result<void> check_utf8(std::string_view text, const std::string& name) {
   const size_t at = first_invalid_utf8(text);
   if (at == text.size()) return {};
   return fail(ErrorKind::kInvalidInput, fmt::format("{}: invalid UTF-8 at byte {}", name, at));
 }
 
-Expected<Json> message_json(const ChatMessage& message, size_t i) {
+Result<Json> message_json(const ChatMessage& message, size_t i) {
   const std::string name = fmt::format("messages[{}]", i);
   CANDOR_TRY(check_utf8(message.role, name + ".role"));
   CANDOR_TRY(check_utf8(message.content, name + ".content"));
@@ -88,7 +88,7 @@ void collect_strings(const Json& json, std::vector<std::string_view>& out) {
 }
 
 // What clients wrote: {"messages": ..., "tools": ..., further variables}.
-Expected<Json> client_variables(std::span<const ChatMessage> messages, const RenderOptions& options) {
+Result<Json> client_variables(std::span<const ChatMessage> messages, const RenderOptions& options) {
   CANDOR_ASSIGN(Json variables, parse_json(options.kwargs_json, Json::value_t::object, "chat_template_kwargs"));
   constexpr std::array<std::string_view, 5> kReserved = {"messages", "tools", "add_generation_prompt", "bos_token",
                                                          "eos_token"};
@@ -129,7 +129,7 @@ Json context_json(const Json& client, const std::vector<std::pair<std::string, s
 }
 
 // The last message's content with a mark behind it, so that its end can be found in the rendered text.
-Expected<void> mark_end(Json& messages, uint32_t mark) {
+Result<void> mark_end(Json& messages, uint32_t mark) {
   Json& content = messages.back()["content"];
   if (!content.is_string() || content.get_ref<const std::string&>().empty()) {
     return fail(ErrorKind::kInvalidInput, "messages: the last one has no text that could be continued");
@@ -139,7 +139,7 @@ Expected<void> mark_end(Json& messages, uint32_t mark) {
 }
 
 // The rendered text up to the last such mark.
-Expected<std::string_view> up_to_end(std::string_view text, uint32_t mark) {
+Result<std::string_view> up_to_end(std::string_view text, uint32_t mark) {
   const size_t at = text.rfind(to_utf8(mark));
   if (at != text.npos) return text.substr(0, at);
   return fail(ErrorKind::kUnsupported,
@@ -160,17 +160,16 @@ ChatTemplate::ChatTemplate(sandbox::SharedAsset source, const Tokenizer& tokeniz
   note("pad_token", special.pad);
 }
 
-Expected<ChatTemplate> ChatTemplate::compile(std::string_view source, const Tokenizer& tokenizer,
-                                             sandbox::HelperPool& helpers) {
+Result<ChatTemplate> ChatTemplate::compile(std::string_view source, const Tokenizer& tokenizer,
+                                           sandbox::HelperPool& helpers) {
   const auto asset = std::make_shared<const sandbox::HelperAsset>(
       sandbox::HelperAsset{.kind = sandbox::HelperAsset::Kind::kTemplate, .bytes = std::string(source)});
   const auto reply = helpers.compile_template(asset);
-  if (reply && reply->status != HelperStatus::kOk) return fail(to_error(*reply));
+  if (reply && reply->status != HelperStatus::kOk) return to_error(*reply);
   return ChatTemplate(asset, tokenizer, helpers);
 }
 
-Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messages,
-                                              const RenderOptions& options) const {
+Result<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messages, const RenderOptions& options) const {
   if (messages.empty()) return fail(ErrorKind::kInvalidInput, "messages: empty; at least one is needed");
   CANDOR_ASSIGN(const Json client, client_variables(messages, options));
   std::vector<std::string_view> texts = {source_->bytes};
@@ -190,7 +189,7 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
   if (!rendered) {
     Error failure = rendered.error();
     failure.message = without_mark(failure.message, end);
-    return fail(std::move(failure));
+    return failure;
   }
   const std::string& text = *rendered;
   std::string_view shown = text;
@@ -201,7 +200,7 @@ Expected<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messa
   return RenderedPrompt{std::move(plain.text), std::move(plain.breaks)};
 }
 
-Expected<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt) {
+Result<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt) {
   CANDOR_ASSIGN(std::vector<TokenId> tokens, tokenizer.encode(prompt.text, {.add_special = false,
                                                                             .parse_special = true,
                                                                             .breaks = prompt.breaks}));

@@ -51,12 +51,12 @@ class ChatTemplate {
  public:
   // A template that does not compile is an error of its own: the model stays usable without messages.
   // Where no helper can be had, that is left for render() to say. The helpers are borrowed and outlive the template.
-  static Expected<ChatTemplate> compile(std::string_view source, const Tokenizer& tokenizer,
-                                        sandbox::HelperPool& helpers);
+  static Result<ChatTemplate> compile(std::string_view source, const Tokenizer& tokenizer,
+                                      sandbox::HelperPool& helpers);
 
   // kInvalidInput: what the messages lack, the words that the template gives to raise_exception, or a limit on its work.
   // kUnsupported: a fault of the template itself, with its line. Others: as HelperPool has them.
-  Expected<RenderedPrompt> render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
+  Result<RenderedPrompt> render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
 
  private:
   ChatTemplate(sandbox::SharedAsset source, const Tokenizer& tokenizer, sandbox::HelperPool& helpers);
@@ -70,6 +70,6 @@ class ChatTemplate {
 
 // The prompt's ids. Where the model's rules add a beginning token, there is exactly one, whether the template writes it
 // or not. Fails where the vocabulary has no token for a byte of it.
-Expected<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt);
+Result<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt);
 
 }  // namespace candor::text

@@ -20,7 +20,7 @@ std::string known_names() {
   return names;
 }
 
-Expected<const PreTokenizer*> read_pre_tokenizer(const formats::ModelFile& file) {
+Result<const PreTokenizer*> read_pre_tokenizer(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, kPreKey));
   if (!name) {
     return fail(
@@ -39,7 +39,7 @@ Expected<const PreTokenizer*> read_pre_tokenizer(const formats::ModelFile& file)
 
 }  // namespace
 
-Expected<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+Result<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary) {
   CANDOR_ASSIGN(const PreTokenizer* pre, read_pre_tokenizer(file));
   CANDOR_ASSIGN(const auto* merges, formats::meta_strings(file, kMergesKey));
   if (merges == nullptr) {
@@ -58,7 +58,7 @@ Expected<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile&
   return model;
 }
 
-Expected<void> BytePairModel::read_byte_tokens(const Vocabulary& vocabulary) {
+Result<void> BytePairModel::read_byte_tokens(const Vocabulary& vocabulary) {
   byte_tokens_.fill(kNoToken);
   for (size_t byte = 0; byte < byte_tokens_.size(); ++byte) {
     std::string name;
@@ -73,7 +73,7 @@ Expected<void> BytePairModel::read_byte_tokens(const Vocabulary& vocabulary) {
               "convert the model again");
 }
 
-Expected<void> BytePairModel::read_unknown(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+Result<void> BytePairModel::read_unknown(const formats::ModelFile& file, const Vocabulary& vocabulary) {
   constexpr std::string_view kUnknownKey = "tokenizer.candor.unknown_byte_id";
   CANDOR_ASSIGN(const std::optional<int64_t> id, formats::meta_int(file, kUnknownKey));
   CANDOR_ASSIGN(const std::optional<bool> fuses, formats::meta_bool(file, "tokenizer.candor.fuse_unknown"));
@@ -88,7 +88,7 @@ Expected<void> BytePairModel::read_unknown(const formats::ModelFile& file, const
   return {};
 }
 
-Expected<void> BytePairModel::read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary) {
+Result<void> BytePairModel::read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary) {
   for (size_t i = 0; i < merges.size(); ++i) {
     const std::string_view line = merges[i];
     const size_t space = line.find(' ', 1);

@@ -25,7 +25,7 @@ namespace candor::text {
 
 class BytePairModel {
  public:
-  static Expected<BytePairModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
+  static Result<BytePairModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   const PreTokenizer& pre_tokenizer() const { return *pre_; }
   Missing encode(std::string_view text, std::vector<TokenId>& out) const;
@@ -36,10 +36,10 @@ class BytePairModel {
 
  private:
   BytePairModel(const PreTokenizer& pre, size_t n_merges) : pre_(&pre), merges_(n_merges) {}
-  Expected<void> read_byte_tokens(const Vocabulary& vocabulary);
-  Expected<void> read_unknown(const formats::ModelFile& file, const Vocabulary& vocabulary);
+  Result<void> read_byte_tokens(const Vocabulary& vocabulary);
+  Result<void> read_unknown(const formats::ModelFile& file, const Vocabulary& vocabulary);
   Missing append_bytes(std::string_view bytes, std::vector<TokenId>& word) const;
-  Expected<void> read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary);
+  Result<void> read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary);
   void read_bytes(const Vocabulary& vocabulary);
 
   const PreTokenizer* pre_;

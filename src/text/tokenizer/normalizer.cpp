@@ -116,7 +116,7 @@ constexpr NamedStep kSteps[] = {
 
 }  // namespace
 
-Expected<Normalizer> Normalizer::from_model_file(const formats::ModelFile& file) {
+Result<Normalizer> Normalizer::from_model_file(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const auto* strings, formats::meta_strings(file, kKey));
   Normalizer normalizer;
   if (strings == nullptr) return normalizer;
@@ -144,7 +144,7 @@ Expected<Normalizer> Normalizer::from_model_file(const formats::ModelFile& file)
   return normalizer;
 }
 
-Expected<std::string> Normalizer::apply(std::string_view text, size_t& budget) const {
+Result<std::string> Normalizer::apply(std::string_view text, size_t& budget) const {
   std::string result(text);
   const bool is_utf8 = first_invalid_utf8(text) == text.size();
   for (const Step& step : steps_) {

@@ -23,7 +23,7 @@ namespace candor::text {
 
 class Normalizer {
  public:
-  static Expected<Normalizer> from_model_file(const formats::ModelFile& file);
+  static Result<Normalizer> from_model_file(const formats::ModelFile& file);
 
   // Bytes that may come of a text with all that stands between its special tokens.
   static constexpr size_t budget_of(std::string_view text) { return kMaxGrowth * text.size() + kGrowthFloor; }
@@ -34,7 +34,7 @@ class Normalizer {
 
   bool is_empty() const { return steps_.empty(); }
   // Takes the bytes of the result from the budget.
-  Expected<std::string> apply(std::string_view text, size_t& budget) const;
+  Result<std::string> apply(std::string_view text, size_t& budget) const;
 
   // Of a step; max_bytes: a result that is longer need not be complete.
   struct Arguments {

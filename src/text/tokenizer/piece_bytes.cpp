@@ -10,7 +10,7 @@
 
 namespace candor::text {
 
-Expected<void> check_piece_lengths(const Vocabulary& vocabulary) {
+Result<void> check_piece_lengths(const Vocabulary& vocabulary) {
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.kind(id) == TokenKind::kUnused || vocabulary.piece(id).size() <= kMaxPieceBytes) continue;
     return fail(ErrorKind::kUnsupported, fmt::format("tokenizer.ggml.tokens[{}]: a piece of {} bytes, at most {}", id,
@@ -19,7 +19,7 @@ Expected<void> check_piece_lengths(const Vocabulary& vocabulary) {
   return {};
 }
 
-Expected<PieceBytes> PieceBytes::read(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+Result<PieceBytes> PieceBytes::read(const formats::ModelFile& file, const Vocabulary& vocabulary) {
   CANDOR_TRY(check_piece_lengths(vocabulary));
   PieceBytes pieces;
   CANDOR_ASSIGN(const auto is_text, formats::meta_bool(file, "tokenizer.candor.unknown_is_text"));
@@ -48,7 +48,7 @@ Expected<PieceBytes> PieceBytes::read(const formats::ModelFile& file, const Voca
   return pieces;
 }
 
-Expected<void> PieceBytes::read_byte_tokens(const Vocabulary& vocabulary) {
+Result<void> PieceBytes::read_byte_tokens(const Vocabulary& vocabulary) {
   byte_tokens_.fill(kNoToken);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.kind(id) == TokenKind::kUnknown && unknown_ == kNoToken) unknown_ = id;

@@ -17,11 +17,11 @@ namespace candor::text {
 
 // A longer piece is refused: what text is compared with has a bound.
 inline constexpr size_t kMaxPieceBytes = 1024;
-Expected<void> check_piece_lengths(const Vocabulary& vocabulary);
+Result<void> check_piece_lengths(const Vocabulary& vocabulary);
 
 class PieceBytes {
  public:
-  static Expected<PieceBytes> read(const formats::ModelFile& file, const Vocabulary& vocabulary);
+  static Result<PieceBytes> read(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   // By id.
   const StringArena& bytes() const { return bytes_; }
@@ -32,7 +32,7 @@ class PieceBytes {
   Missing append_unknown(std::string_view text, std::vector<TokenId>& out) const;
 
  private:
-  Expected<void> read_byte_tokens(const Vocabulary& vocabulary);
+  Result<void> read_byte_tokens(const Vocabulary& vocabulary);
 
   TokenId unknown_ = kNoToken;
   bool unknown_is_text_ = false;

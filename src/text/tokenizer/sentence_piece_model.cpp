@@ -85,8 +85,8 @@ class Merger {
 
 }  // namespace
 
-Expected<SentencePieceModel> SentencePieceModel::from_model_file(const formats::ModelFile& file,
-                                                                 const Vocabulary& vocabulary) {
+Result<SentencePieceModel> SentencePieceModel::from_model_file(const formats::ModelFile& file,
+                                                               const Vocabulary& vocabulary) {
   if (!vocabulary.has_scores()) {
     return fail(ErrorKind::kInvalidInput,
                 "tokenizer.ggml.scores: the key is absent; a SentencePiece vocabulary needs a score for each token");

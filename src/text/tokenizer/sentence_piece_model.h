@@ -20,7 +20,7 @@ namespace candor::text {
 
 class SentencePieceModel {
  public:
-  static Expected<SentencePieceModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
+  static Result<SentencePieceModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   const SpaceRules& spaces() const { return spaces_; }
   const PieceBytes& pieces() const { return pieces_; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kPrefixKey = "tokenizer.candor.space_prefix";
 
-Expected<bool> flag_or(const formats::ModelFile& file, std::string_view key, bool fallback) {
+Result<bool> flag_or(const formats::ModelFile& file, std::string_view key, bool fallback) {
   CANDOR_ASSIGN(const std::optional<bool> flag, formats::meta_bool(file, key));
   return flag.value_or(fallback);
 }
@@ -42,7 +42,7 @@ std::string unescape_spaces(std::string_view piece) {
   return text;
 }
 
-Expected<SpaceRules> SpaceRules::from_model_file(const formats::ModelFile& file) {
+Result<SpaceRules> SpaceRules::from_model_file(const formats::ModelFile& file) {
   SpaceRules rules;
   CANDOR_ASSIGN(const bool adds_prefix, flag_or(file, "tokenizer.ggml.add_space_prefix", true));
   CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, kPrefixKey));

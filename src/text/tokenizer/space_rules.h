@@ -27,7 +27,7 @@ struct FragmentPlace {
 
 class SpaceRules {
  public:
-  static Expected<SpaceRules> from_model_file(const formats::ModelFile& file);
+  static Result<SpaceRules> from_model_file(const formats::ModelFile& file);
 
   // Calls use(word) for each word of the text, spaces written as marks, until one is not encoded.
   using Use = std::function<Missing(std::string_view word)>;

@@ -43,8 +43,8 @@ TokenId find_special(const Vocabulary& vocabulary, std::string_view piece) {
   return kind == TokenKind::kControl || kind == TokenKind::kUserDefined ? *id : kNoToken;
 }
 
-Expected<TokenId> read_id(const formats::ModelFile& file, const Vocabulary& vocabulary, std::string_view key,
-                          TokenId fallback) {
+Result<TokenId> read_id(const formats::ModelFile& file, const Vocabulary& vocabulary, std::string_view key,
+                        TokenId fallback) {
   CANDOR_ASSIGN(const std::optional<int64_t> id, formats::meta_int(file, key));
   if (!id) return fallback;
   constexpr int64_t kAbsent = std::numeric_limits<uint32_t>::max();
@@ -57,12 +57,12 @@ Expected<TokenId> read_id(const formats::ModelFile& file, const Vocabulary& voca
   return static_cast<TokenId>(*id);
 }
 
-Expected<bool> read_rule(const formats::ModelFile& file, std::string_view key, bool fallback) {
+Result<bool> read_rule(const formats::ModelFile& file, std::string_view key, bool fallback) {
   CANDOR_ASSIGN(const std::optional<bool> rule, formats::meta_bool(file, key));
   return rule.value_or(fallback);
 }
 
-Expected<void> check_rule(bool adds, TokenId id, std::string_view rule_key, std::string_view id_key) {
+Result<void> check_rule(bool adds, TokenId id, std::string_view rule_key, std::string_view id_key) {
   if (!adds || id != kNoToken) return {};
   return fail(ErrorKind::kInvalidInput,
               fmt::format("{}: the vocabulary adds this token to every text, but {} names none", rule_key, id_key));
@@ -81,8 +81,8 @@ std::vector<TokenId> collect_end_tokens(const Vocabulary& vocabulary, std::vecto
 }
 
 // Ascending ids; those that are none are left out.
-Expected<std::vector<TokenId>> read_ids(const formats::ModelFile& file, const Vocabulary& vocabulary,
-                                        std::string_view key) {
+Result<std::vector<TokenId>> read_ids(const formats::ModelFile& file, const Vocabulary& vocabulary,
+                                      std::string_view key) {
   CANDOR_ASSIGN(const std::vector<int64_t>* listed, formats::meta_ints(file, key));
   std::vector<TokenId> ids;
   if (listed == nullptr) return ids;
@@ -95,8 +95,8 @@ Expected<std::vector<TokenId>> read_ids(const formats::ModelFile& file, const Vo
 
 }  // namespace
 
-Expected<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Vocabulary& vocabulary,
-                                         const SpecialTokens& defaults) {
+Result<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Vocabulary& vocabulary,
+                                       const SpecialTokens& defaults) {
   constexpr std::string_view kBosKey = "tokenizer.ggml.bos_token_id";
   constexpr std::string_view kEosKey = "tokenizer.ggml.eos_token_id";
   constexpr std::string_view kAddBosKey = "tokenizer.ggml.add_bos_token";

@@ -20,7 +20,7 @@ struct SpecialSet {
 };
 
 // `defaults`: ids and rules that hold where the file has no key; ids must lie in the vocabulary or be kNoToken.
-Expected<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Vocabulary& vocabulary,
-                                         const SpecialTokens& defaults);
+Result<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Vocabulary& vocabulary,
+                                       const SpecialTokens& defaults);
 
 }  // namespace candor::text

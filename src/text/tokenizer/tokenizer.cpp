@@ -128,7 +128,7 @@ class ModelTokenizer final : public Tokenizer {
     matcher_.link();
   }
 
-  Expected<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
+  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
     std::vector<TokenId> tokens;
     if (options.add_special && special_.tokens.add_bos) tokens.push_back(special_.tokens.bos);
     FragmentPlace place;
@@ -146,7 +146,7 @@ class ModelTokenizer final : public Tokenizer {
       const std::string_view plain = normalizer_.is_empty() ? fragment.text : std::string_view(changed);
       const auto add = [&](const auto& m) { return m.encode(plain, place, vocabulary_, tokens); };
       if (const Missing missing = plain.empty() ? Missing() : std::visit(add, model_)) {
-        return fail(missing_error(*missing, text, static_cast<size_t>(fragment.text.data() - text.data())));
+        return missing_error(*missing, text, static_cast<size_t>(fragment.text.data() - text.data()));
       }
       place = {.opens_text = false, .follows_control = false};
     }
@@ -192,7 +192,7 @@ SpecialTokens sentence_piece_defaults(const Vocabulary& vocabulary) {
   return defaults;
 }
 
-using TokenizerResult = Expected<std::unique_ptr<Tokenizer>>;
+using TokenizerResult = Result<std::unique_ptr<Tokenizer>>;
 
 TokenizerResult finish(const formats::ModelFile& file, Vocabulary vocabulary, const SpecialTokens& defaults,
                        AnyModel model) {

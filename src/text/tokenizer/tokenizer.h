@@ -44,11 +44,11 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Refuses, by name: an unknown tokenizer model or pre-tokenizer, and vocabularies that contradict themselves.
-  static Expected<std::unique_ptr<Tokenizer>> from_model_file(const formats::ModelFile& file);
+  static Result<std::unique_ptr<Tokenizer>> from_model_file(const formats::ModelFile& file);
 
   // Refuses a text with a byte for which the vocabulary has no token (and no unknown token stands for it), and one that
   // the vocabulary's normaliser makes many times as long; see Normalizer.
-  virtual Expected<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const = 0;
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const = 0;
   // The bytes that a token stands for in generated text. Control tokens stand for nothing (use piece() to show them).
   // REQUIRES: 0 <= id < n_vocab().
   virtual std::string_view bytes_of(TokenId id) const = 0;

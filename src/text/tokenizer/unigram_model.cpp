@@ -19,7 +19,7 @@ bool is_text(TokenKind kind) {
 
 }  // namespace
 
-Expected<UnigramModel> UnigramModel::from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary) {
+Result<UnigramModel> UnigramModel::from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary) {
   CANDOR_ASSIGN(const auto* scores, formats::meta_floats(file, kScoresKey));
   if (scores == nullptr || !vocabulary.has_scores()) {
     return fail(ErrorKind::kInvalidInput,
@@ -38,7 +38,7 @@ Expected<UnigramModel> UnigramModel::from_model_file(const formats::ModelFile& f
   return model;
 }
 
-Expected<void> UnigramModel::add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores) {
+Result<void> UnigramModel::add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores) {
   scores_ = scores;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     const TokenKind kind = vocabulary.kind(id);
@@ -55,7 +55,7 @@ Expected<void> UnigramModel::add_pieces(const Vocabulary& vocabulary, const std:
   return check_nesting(vocabulary);
 }
 
-Expected<void> UnigramModel::check_nesting(const Vocabulary& vocabulary) const {
+Result<void> UnigramModel::check_nesting(const Vocabulary& vocabulary) const {
   std::vector<int32_t> n_nested(tokens_.size(), 0);  // by state: keys that end the one there, with itself
   std::vector<StringAutomaton::State> waiting;
   for (size_t i = 0; i < tokens_.size(); ++i) {

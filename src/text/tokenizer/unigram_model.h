@@ -19,7 +19,7 @@ namespace candor::text {
 
 class UnigramModel {
  public:
-  static Expected<UnigramModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
+  static Result<UnigramModel> from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary);
 
   const SpaceRules& spaces() const { return spaces_; }
   const PieceBytes& pieces() const { return pieces_; }
@@ -36,8 +36,8 @@ class UnigramModel {
   };
 
   UnigramModel(SpaceRules spaces, PieceBytes pieces) : spaces_(std::move(spaces)), pieces_(std::move(pieces)) {}
-  Expected<void> add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores);
-  Expected<void> check_nesting(const Vocabulary& vocabulary) const;
+  Result<void> add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores);
+  Result<void> check_nesting(const Vocabulary& vocabulary) const;
   std::vector<Step> best_steps(std::string_view word) const;
   Missing encode_word(std::string_view word, std::vector<TokenId>& out) const;
 

@@ -98,7 +98,7 @@ std::string quoted_piece(std::string_view piece) {
   return fmt::format("\"{}{}\"", shown, piece.size() > kShown ? "..." : "");
 }
 
-Expected<Vocabulary> Vocabulary::from_model_file(const formats::ModelFile& file) {
+Result<Vocabulary> Vocabulary::from_model_file(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const auto* tokens, formats::meta_strings(file, kTokensKey));
   if (tokens == nullptr || tokens->empty()) {
     return fail(ErrorKind::kInvalidInput,
@@ -122,7 +122,7 @@ Expected<Vocabulary> Vocabulary::from_model_file(const formats::ModelFile& file)
   return vocabulary;
 }
 
-Expected<void> Vocabulary::read_kinds(const formats::ModelFile& file) {
+Result<void> Vocabulary::read_kinds(const formats::ModelFile& file) {
   kinds_.assign(pieces_.size(), TokenKind::kNormal);
   CANDOR_ASSIGN(const auto* numbers, formats::meta_ints(file, kKindsKey));
   if (numbers == nullptr) return {};
@@ -144,7 +144,7 @@ Expected<void> Vocabulary::read_kinds(const formats::ModelFile& file) {
   return {};
 }
 
-Expected<void> Vocabulary::read_scores(const formats::ModelFile& file) {
+Result<void> Vocabulary::read_scores(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const auto* scores, formats::meta_floats(file, kScoresKey));
   if (scores == nullptr) return {};
   if (scores->size() != pieces_.size()) {
@@ -162,7 +162,7 @@ Expected<void> Vocabulary::read_scores(const formats::ModelFile& file) {
   return {};
 }
 
-Expected<void> Vocabulary::index_pieces() {
+Result<void> Vocabulary::index_pieces() {
   index_ = StringIndex(pieces_.size());
   for (TokenId id = 0; id < size(); ++id) {
     if (piece(id).empty()) continue;

@@ -55,7 +55,7 @@ inline constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 
 class Vocabulary {
  public:
-  static Expected<Vocabulary> from_model_file(const formats::ModelFile& file);
+  static Result<Vocabulary> from_model_file(const formats::ModelFile& file);
 
   int32_t size() const { return static_cast<int32_t>(pieces_.size()); }
   bool contains(TokenId id) const { return id >= 0 && id < size(); }
@@ -69,9 +69,9 @@ class Vocabulary {
 
  private:
   Vocabulary() = default;
-  Expected<void> read_kinds(const formats::ModelFile& file);
-  Expected<void> read_scores(const formats::ModelFile& file);
-  Expected<void> index_pieces();
+  Result<void> read_kinds(const formats::ModelFile& file);
+  Result<void> read_scores(const formats::ModelFile& file);
+  Result<void> index_pieces();
 
   StringArena pieces_;
   std::vector<TokenKind> kinds_;
