@@ -31,7 +31,7 @@ void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, 
   }
   PromptLogprob& shown = request.prompt_logprobs.emplace_back();
   shown.logprob = {token, pick_.logprob};
-  for (const sample::Logprob& top : pick_.top) shown.top.push_back({top.token, top.value});
+  shown.top = pick_.top;
 }
 
 void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {

@@ -146,7 +146,7 @@ Result<void> fit_context(const Request& request, int32_t n_ctx, ActiveRequest& a
                  .field = "prompt",
                  .figures = {{"n_prompt_tokens", std::ssize(tokens)}, {"n_ctx", n_ctx}}};
   }
-  active.spec.on_full = sched::OnFull::kCrop;
+  active.spec.on_full = OnContextFull::kCrop;
   if (tokens.size() <= room) return {};
   active.spec.n_cropped = static_cast<int64_t>(tokens.size() - room);
   tokens.erase(tokens.begin(), tokens.end() - n_ctx);
@@ -157,7 +157,7 @@ Result<void> fit_context(const Request& request, int32_t n_ctx, ActiveRequest& a
 void warn_of_limit(const Request& request, int32_t n_ctx, ActiveRequest& active) {
   const int64_t room = int64_t{n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
   const int64_t asked = request.sampling.max_tokens.value_or(0);
-  if (active.spec.on_full == sched::OnFull::kCrop || asked <= room) return;
+  if (active.spec.on_full == OnContextFull::kCrop || asked <= room) return;
   active.summary.warnings.push_back("max_tokens is " + std::to_string(asked) + ", but the context of " +
                                     std::to_string(n_ctx) + " tokens has room for " + std::to_string(room));
 }
@@ -201,7 +201,7 @@ Result<void> prepare_beams(const Request& request, const RequestLimits& limits, 
   active.rules.may_speculate = false;
   const int64_t room = int64_t{limits.n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
   const int64_t asked = active.rules.max_tokens;
-  const bool is_bounded = active.spec.on_full == sched::OnFull::kStop;
+  const bool is_bounded = active.spec.on_full == OnContextFull::kStop;
   active.beams.emplace(sample::BeamParams{.width = beams.width,
                                           .length_penalty = beams.length_penalty,
                                           .early_stopping = beams.early_stopping,

@@ -328,7 +328,7 @@ PickInput StepLoop::input_for(const sched::PlannedSlice& slice, int32_t n_right,
 
 // Of the token behind n_right guesses, without its logits.
 PickInput StepLoop::input_for(const sched::Sequence& sequence, int32_t n_right) const {
-  const bool has_room = sequence.on_full == sched::OnFull::kCrop || sequence.n_tokens() + n_right + 1 < loaded_.n_ctx();
+  const bool has_room = sequence.on_full == OnContextFull::kCrop || sequence.n_tokens() + n_right + 1 < loaded_.n_ctx();
   return {.position = sequence.next_position() + static_cast<uint64_t>(n_right),
           .has_room = has_room,
           .now_ns = token_time_ns_,

@@ -11,18 +11,12 @@ namespace {
 
 constexpr int kDroppedShown = 8;
 
-BeamFate to_public(sample::BeamFate fate) {
-  if (fate == sample::BeamFate::kDropped) return BeamFate::kDropped;
-  return fate == sample::BeamFate::kGrows ? BeamFate::kKept : BeamFate::kComplete;
-}
-
 std::vector<BeamOption> options_of(std::span<const sample::BeamCandidate> candidates) {
   std::vector<BeamOption> options;
   int n_dropped = 0;
   for (const sample::BeamCandidate& candidate : candidates) {
-    const BeamFate fate = to_public(candidate.fate);
-    if (fate == BeamFate::kDropped && ++n_dropped > kDroppedShown) continue;
-    options.push_back({candidate.live, candidate.token, candidate.score, fate});
+    if (candidate.fate == BeamFate::kDropped && ++n_dropped > kDroppedShown) continue;
+    options.push_back({candidate.live, candidate.token, candidate.score, candidate.fate});
   }
   return options;
 }
@@ -190,7 +184,7 @@ void StepLoop::publish_answer(ActiveRequest& request, int32_t choice, const samp
     event.token = path[i]->token;
     if (request.rules.n_logprobs >= 0) {
       event.logprob = TokenLogprob{path[i]->token, path[i]->logprob};
-      for (const sample::Logprob& logprob : path[i]->top) event.top_logprobs.push_back(to_public(logprob));
+      event.top_logprobs = path[i]->top;
     }
     if (request.rules.explains) event.explanation = explain_node(request.beams->traces[i], *path[i]);
     const bool is_in_scope = output.is_in_scope();

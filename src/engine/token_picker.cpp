@@ -89,8 +89,8 @@ Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInpu
   ranked_.clear();
   CANDOR_TRY(sampler_.rank(pick, ranked_, pick_, [&](TokenId token) { return ends(token) || --n_wanted > 0; }));
   if (pick.logprobs_of == sample::LogprobsOf::kChain) sampler_.narrow(pick, width > 1 ? pick.logits.size() : 1, pick_);
-  for (const sample::Logprob& ranked : ranked_) {
-    row.best.push_back({ranked.token, ranked.value, sampler_.logprob_of(pick, ranked.token), ends(ranked.token)});
+  for (const TokenLogprob& ranked : ranked_) {
+    row.best.push_back({ranked.token, ranked.logprob, sampler_.logprob_of(pick, ranked.token), ends(ranked.token)});
   }
   row.top = pick_.top;
   return row;
@@ -114,7 +114,7 @@ Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& reques
   event.token = pick_.token;
   if (request.rules.n_logprobs >= 0) {
     event.logprob = TokenLogprob{pick_.token, pick_.logprob};
-    for (const sample::Logprob& logprob : pick_.top) event.top_logprobs.push_back(to_public(logprob));
+    event.top_logprobs = pick_.top;
   }
   ++request.summary.usage.completion_tokens;
   const int64_t n_made = ++choice.n_made;

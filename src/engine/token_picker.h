@@ -36,7 +36,7 @@ struct OutputView {
 // How one text of a beam search may go on.
 struct RankedRow {
   std::vector<sample::Continuation> best{};  // best first
-  std::vector<sample::Logprob> top{};        // the row's likeliest
+  std::vector<TokenLogprob> top{};           // the row's likeliest
   TokenExplanation explanation{};            // where the rules ask for it
 };
 
@@ -45,10 +45,6 @@ struct Picked {
   std::optional<FinishReason> reason{};  // set where the choice ends with it
   int64_t gap_ns = kNever;               // since the choice's token before
 };
-
-inline TokenLogprob to_public(const sample::Logprob& logprob) {
-  return {logprob.token, logprob.value};
-}
 
 class TokenPicker {
  public:
@@ -79,7 +75,7 @@ class TokenPicker {
   sample::Sampler sampler_;
   Explainer explainer_;
   sample::Pick pick_;
-  std::vector<sample::Logprob> ranked_;
+  std::vector<TokenLogprob> ranked_;
   constrain::TokenMask mask_;
 };
 

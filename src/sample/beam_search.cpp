@@ -16,7 +16,7 @@ bool BeamSearch::has_all_rows() const {
   return std::ranges::all_of(live_, &Live::has_row);
 }
 
-void BeamSearch::set_row(int32_t live, std::vector<Continuation> best, std::vector<Logprob> top) {
+void BeamSearch::set_row(int32_t live, std::vector<Continuation> best, std::vector<TokenLogprob> top) {
   Live& text = live_[static_cast<size_t>(live)];
   text.has_row = true;
   text.next = std::move(best);
@@ -54,10 +54,10 @@ std::span<const Survivor> BeamSearch::select() {
     if (!live_[static_cast<size_t>(candidate.live)].next[candidate.next].ends) {
       grown.push_back(grow(candidate));
       survivors_.push_back({candidate.live, candidate.token, i});
-      candidate.fate = BeamFate::kGrows;
+      candidate.fate = BeamFate::kKept;
     } else if (i < width) {
       complete(grow(candidate), BeamEnd::kByToken);
-      candidate.fate = BeamFate::kIsComplete;
+      candidate.fate = BeamFate::kComplete;
     }
   }
   live_ = std::move(grown);
@@ -65,7 +65,7 @@ std::span<const Survivor> BeamSearch::select() {
 }
 
 void BeamSearch::end_survivor(int32_t live) {
-  end(live, BeamFate::kIsComplete);
+  end(live, BeamFate::kComplete);
   complete(live_[static_cast<size_t>(live)], BeamEnd::kByOwner);
 }
 

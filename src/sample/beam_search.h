@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "candor/event.h"
 #include "sample/sampler.h"
 
 namespace candor::sample {
@@ -39,7 +40,7 @@ struct BeamNode {
   int32_t live = 0;     // which live text of its step it went on from
   TokenId token = kNoToken;
   float logprob = 0.0f;
-  std::vector<Logprob> top{};  // of its row
+  std::vector<TokenLogprob> top{};  // of its row
 };
 
 struct BeamAnswer {
@@ -54,8 +55,6 @@ struct Survivor {
   TokenId token = kNoToken;
   size_t candidate = 0;  // which of candidates() it was
 };
-
-enum class BeamFate : uint8_t { kDropped, kGrows, kIsComplete };
 
 // A continuation among those of all live texts.
 struct BeamCandidate {
@@ -75,7 +74,7 @@ class BeamSearch {
   bool has_row(int32_t live) const { return live_[static_cast<size_t>(live)].has_row; }
   bool has_all_rows() const;
   // The best continuations, in order: until width of them do not end, or there are no more; none: a dead end.
-  void set_row(int32_t live, std::vector<Continuation> best, std::vector<Logprob> top);
+  void set_row(int32_t live, std::vector<Continuation> best, std::vector<TokenLogprob> top);
   // REQUIRES: has_all_rows(). What it returns are the live texts from now on, best first.
   std::span<const Survivor> select();
   // Text `live` is complete with its last token. Directly after select(); the others keep their numbers until
@@ -101,7 +100,7 @@ class BeamSearch {
     bool has_row = false;
     bool has_ended = false;
     std::vector<Continuation> next{};
-    std::vector<Logprob> top{};
+    std::vector<TokenLogprob> top{};
   };
 
   void rank();

@@ -90,7 +90,7 @@ Result<void> Sampler::prepare(const PickRequest& request, Pick& pick) {
   return edit(request);
 }
 
-Logprob Sampler::scored(size_t rank) {
+TokenLogprob Sampler::scored(size_t rank) {
   const Candidate candidate = candidates_.at(rank);
   return {candidate.token, to_logprob(candidate.logit, log_total_)};
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "candor/event.h"
 #include "sample/candidates.h"
 #include "sample/chain.h"
 #include "sample/history.h"
@@ -16,11 +17,6 @@ namespace candor::sample {
 
 // Least logprob that is ever reported.
 inline constexpr float kNoLogprob = -9999.0f;
-
-struct Logprob {
-  TokenId token = kNoToken;
-  float value = 0.0f;
-};
 
 struct DrawKey {
   uint64_t seed = 0;
@@ -51,7 +47,7 @@ struct PickRequest {
 struct Pick {
   TokenId token = kNoToken;
   float logprob = 0.0f;        // of the token
-  std::vector<Logprob> top{};  // the likeliest, in order
+  std::vector<TokenLogprob> top{};  // the likeliest, in order
 };
 
 class Sampler {
@@ -62,7 +58,7 @@ class Sampler {
   // it is called with the token taken last. Each with what it adds to the logarithm of its text's probability, as the
   // model and the penalties see it. Appends to `best`; pick.top is filled as by pick().
   template <class WantsMore>
-  Result<void> rank(const PickRequest& request, std::vector<Logprob>& best, Pick& pick, WantsMore&& wants_more) {
+  Result<void> rank(const PickRequest& request, std::vector<TokenLogprob>& best, Pick& pick, WantsMore&& wants_more) {
     CANDOR_TRY(prepare(request, pick));
     const size_t n = candidates_.count();
     for (size_t i = 0; i < n; ++i) {
@@ -81,7 +77,7 @@ class Sampler {
  private:
   Result<void> prepare(const PickRequest& request, Pick& pick);
   Result<void> edit(const PickRequest& request);
-  Logprob scored(size_t rank);
+  TokenLogprob scored(size_t rank);
   Result<void> choose(const PickRequest& request, Pick& pick);
   void measure(int32_t n_logprobs, Pick& pick);
 

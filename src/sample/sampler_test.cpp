@@ -54,9 +54,9 @@ TEST(sampler, logprobs_are_those_of_the_raw_logits) {
   EXPECT_NEAR(pick.logprob, 4.2 - std::log(total), 1e-6);
   ASSERT_EQ(pick.top.size(), 2u);
   EXPECT_EQ(pick.top[0].token, 3);
-  EXPECT_EQ(pick.top[0].value, pick.logprob);
+  EXPECT_EQ(pick.top[0].logprob, pick.logprob);
   EXPECT_EQ(pick.top[1].token, 0);
-  EXPECT_NEAR(pick.top[1].value, 2.0 - std::log(total), 1e-6);
+  EXPECT_NEAR(pick.top[1].logprob, 2.0 - std::log(total), 1e-6);
 }
 
 TEST(sampler, impossible_tokens_are_not_listed) {
@@ -78,7 +78,7 @@ TEST(sampler, a_mask_leaves_only_what_it_allows_and_does_not_change_logprobs) {
   const Pick pick = picked(request);
   EXPECT_EQ(pick.token, 4);
   EXPECT_EQ(pick.top[0].token, 3);
-  EXPECT_LT(pick.logprob, pick.top[0].value);
+  EXPECT_LT(pick.logprob, pick.top[0].logprob);
 
   const constrain::TokenMask nothing(5);
   request.mask = &nothing;
@@ -94,8 +94,8 @@ TEST(sampler, logprobs_after_the_chain_are_those_of_what_was_drawn_from) {
   request.logprobs_of = LogprobsOf::kChain;
   const Pick pick = picked(request);
   ASSERT_EQ(pick.top.size(), 2u);
-  EXPECT_NEAR(std::exp(static_cast<double>(pick.top[0].value)), 0.900, 0.0005);
-  EXPECT_NEAR(std::exp(static_cast<double>(pick.top[1].value)), 0.100, 0.0005);
+  EXPECT_NEAR(std::exp(static_cast<double>(pick.top[0].logprob)), 0.900, 0.0005);
+  EXPECT_NEAR(std::exp(static_cast<double>(pick.top[1].logprob)), 0.100, 0.0005);
   chain.temperature = 0.0;
   EXPECT_EQ(picked(request).logprob, 0.0f);
 }

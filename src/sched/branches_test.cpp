@@ -219,7 +219,7 @@ TEST(shown_prompts, every_row_is_shown_once_and_in_order_whatever_happens) {
     for (SequenceId id = 1; id <= 10; ++id) {
       Job job = random_job(random, 40, 12);
       job.shows_prompt = random() % 2 == 0;
-      if (job.shows_prompt) job.on_full = OnFull::kStop;
+      if (job.shows_prompt) job.on_full = OnContextFull::kStop;
       ASSERT_TRUE(driver.add(id, job, static_cast<int32_t>(random() % 3)).has_value());
       driver.run({.max_rows = 16, .max_prefill_rows = 16, .max_shown_rows = 3}, static_cast<int>(random() % 4));
     }

@@ -76,7 +76,7 @@ class Scheduler {
 
   // True when a sequence has no room for one more token and does not crop: it must be finished.
   bool is_full(const Sequence& sequence) const {
-    return sequence.on_full == OnFull::kStop && sequence.n_tokens() >= options_.n_ctx;
+    return sequence.on_full == OnContextFull::kStop && sequence.n_tokens() >= options_.n_ctx;
   }
   const Sequence* find(SequenceId id) const;
   bool is_idle() const { return running_.empty() && waiting_.empty(); }

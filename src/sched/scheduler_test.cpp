@@ -66,7 +66,8 @@ TEST(scheduler, a_full_context_is_cropped_to_the_newest_tokens) {
   SchedulerOptions options = small_options();
   options.n_ctx = 10;
   Driver driver(options);
-  ASSERT_TRUE(driver.add(1, {.prompt = {1, 2, 3, 4, 5, 6, 7}, .n_new = 12, .on_full = OnFull::kCrop}).has_value());
+  ASSERT_TRUE(
+      driver.add(1, {.prompt = {1, 2, 3, 4, 5, 6, 7}, .n_new = 12, .on_full = OnContextFull::kCrop}).has_value());
   driver.run({});
   EXPECT_EQ(driver.answers[1].size(), 12u);
   driver.expect_all_right();

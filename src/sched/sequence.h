@@ -9,17 +9,16 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "candor/request.h"
 #include "kv/block_manager.h"
 
 namespace candor::sched {
-
-enum class OnFull : uint8_t { kStop, kCrop };
 
 struct SequenceSpec {
   SequenceId id = 0;
   std::vector<TokenId> prompt{};
   kv::PrefixKey key{};
-  OnFull on_full = OnFull::kStop;
+  OnContextFull on_full = OnContextFull::kStop;
   // Tokens dropped from the front before it came here: position 0 of `prompt` is this position of the whole text.
   int64_t n_cropped = 0;
   int32_t priority = 0;       // higher is sooner
@@ -33,7 +32,7 @@ struct Sequence {
   std::vector<TokenId> tokens{};  // prompt, then what was accepted; without what was cropped
   std::vector<TokenId> draft{};   // guesses of what follows; they live for one step
   kv::PrefixKey key{};
-  OnFull on_full = OnFull::kStop;
+  OnContextFull on_full = OnContextFull::kStop;
   kv::BlockTable table{};
   int32_t n_computed = 0;   // leading tokens whose K/V is in the blocks
   int32_t shown_begin = 0;  // [shown_begin, shown_end): tokens of the prompt whose rows are still to be shown

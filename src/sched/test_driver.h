@@ -15,7 +15,7 @@ namespace candor::sched {
 struct Job {
   std::vector<TokenId> prompt;
   size_t n_new = 0;
-  OnFull on_full = OnFull::kStop;
+  OnContextFull on_full = OnContextFull::kStop;
   bool shows_prompt = false;
 };
 
@@ -23,7 +23,8 @@ struct Job {
 inline std::vector<TokenId> answer_alone(const Job& job, int32_t n_ctx) {
   std::vector<TokenId> text = job.prompt;
   std::vector<TokenId> answer;
-  while (answer.size() < job.n_new && (job.on_full == OnFull::kCrop || text.size() < static_cast<size_t>(n_ctx))) {
+  while (answer.size() < job.n_new &&
+         (job.on_full == OnContextFull::kCrop || text.size() < static_cast<size_t>(n_ctx))) {
     uint64_t state = 0;
     for (size_t i = 0; i < text.size(); ++i) state = FakeModel::push(state, text[i], static_cast<int32_t>(i));
     answer.push_back(FakeModel::next_token(state));
@@ -117,7 +118,7 @@ class Driver {
       accepted.push_back(FakeModel::next_token(states[i]));
       answer.push_back(accepted.back());
       const size_t n_tokens = sequence.tokens.size() + accepted.size();
-      const bool fills_up = sequence.on_full == OnFull::kStop && n_tokens >= static_cast<size_t>(options_.n_ctx);
+      const bool fills_up = sequence.on_full == OnContextFull::kStop && n_tokens >= static_cast<size_t>(options_.n_ctx);
       is_finished = fills_up || answer.size() == jobs_.at(sequence.id).n_new;
       if (i + 1 < states.size() && sequence.draft[i] != accepted.back()) break;
     }
@@ -151,7 +152,7 @@ inline Job random_job(std::mt19937& random, size_t max_prompt, size_t max_new) {
   const size_t n = 1 + random() % max_prompt;
   for (size_t i = 0; i < n; ++i) job.prompt.push_back(random() % 6 == 0 ? 1 : 0);  // beginnings are often equal
   job.n_new = 1 + random() % max_new;
-  job.on_full = random() % 4 == 0 ? OnFull::kCrop : OnFull::kStop;
+  job.on_full = random() % 4 == 0 ? OnContextFull::kCrop : OnContextFull::kStop;
   return job;
 }
 
