@@ -26,25 +26,25 @@ std::vector<float> make_row(bool is_peaked) {
   return row;
 }
 
-RawParams all_stages() {
-  RawParams raw;
-  raw.temperature = 0.8;
-  raw.top_k = 100;
-  raw.top_p = 0.95;
-  raw.min_p = 0.02;
-  raw.typical_p = 0.98;
-  raw.xtc_probability = 0.5;
-  raw.repetition_penalty = 1.1;
-  raw.frequency_penalty = 0.2;
-  raw.presence_penalty = 0.1;
-  raw.dry_multiplier = 0.8;
-  raw.no_repeat_ngram_size = 4;
-  return raw;
+SamplingParams all_stages() {
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  sampling.top_k = 100;
+  sampling.top_p = 0.95;
+  sampling.min_p = 0.02;
+  sampling.typical_p = 0.98;
+  sampling.xtc_probability = 0.5;
+  sampling.repetition_penalty = 1.1;
+  sampling.frequency_penalty = 0.2;
+  sampling.presence_penalty = 0.1;
+  sampling.dry_multiplier = 0.8;
+  sampling.no_repeat_ngram_size = 4;
+  return sampling;
 }
 
 struct Chain {
   const char* name;
-  RawParams raw;
+  SamplingParams sampling;
   int32_t n_logprobs = -1;
 };
 
@@ -61,7 +61,7 @@ std::vector<Chain> chains() {
 
 void pick_tokens(benchmark::State& state, const std::vector<float>& row, const Chain& chain) {
   const platform::ScopedFloatMode float_mode;
-  const auto params = make_chain_params(chain.raw);
+  const auto params = make_chain_params(chain.sampling);
   std::mt19937 random(2);
   std::vector<TokenId> text(2000);
   for (TokenId& token : text) token = static_cast<TokenId>(random() % 5000);

@@ -31,32 +31,9 @@ Result<void> check_stops(const SamplingParams& sampling) {
                                  std::to_string(kMaxStopIds));
 }
 
-sample::RawParams numbers_of(const SamplingParams& s) {
-  return {.temperature = s.temperature,
-          .dynatemp_range = s.dynatemp_range,
-          .dynatemp_exponent = s.dynatemp_exponent,
-          .top_k = s.top_k,
-          .typical_p = s.typical_p,
-          .top_p = s.top_p,
-          .min_p = s.min_p,
-          .xtc_probability = s.xtc_probability,
-          .xtc_threshold = s.xtc_threshold,
-          .repetition_penalty = s.repetition_penalty,
-          .frequency_penalty = s.frequency_penalty,
-          .presence_penalty = s.presence_penalty,
-          .repeat_last_n = s.repeat_last_n,
-          .dry_multiplier = s.dry_multiplier,
-          .dry_base = s.dry_base,
-          .dry_allowed_length = s.dry_allowed_length,
-          .dry_penalty_last_n = s.dry_penalty_last_n,
-          .no_repeat_ngram_size = s.no_repeat_ngram_size,
-          .min_tokens = s.min_tokens,
-          .samplers = s.samplers};
-}
-
 Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Tokenizer& tokenizer) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  auto chain = sample::make_chain_params(numbers_of(sampling));
+  auto chain = sample::make_chain_params(sampling);
   if (!chain) return chain.error();
   const auto shown = sample::check_range("prompt_logprobs", sampling.prompt_logprobs, -1, kMaxLogprobs);
   if (!shown) return shown.error();

@@ -36,35 +36,35 @@ constexpr NumberRange kRanges[] = {
 
 struct RealMember {
   std::string_view field;
-  double RawParams::*member;
+  double SamplingParams::*member;
 };
 constexpr RealMember kReals[] = {
-    {"temperature", &RawParams::temperature},
-    {"dynatemp_range", &RawParams::dynatemp_range},
-    {"dynatemp_exponent", &RawParams::dynatemp_exponent},
-    {"typical_p", &RawParams::typical_p},
-    {"top_p", &RawParams::top_p},
-    {"min_p", &RawParams::min_p},
-    {"xtc_probability", &RawParams::xtc_probability},
-    {"xtc_threshold", &RawParams::xtc_threshold},
-    {"repetition_penalty", &RawParams::repetition_penalty},
-    {"frequency_penalty", &RawParams::frequency_penalty},
-    {"presence_penalty", &RawParams::presence_penalty},
-    {"dry_multiplier", &RawParams::dry_multiplier},
-    {"dry_base", &RawParams::dry_base},
+    {"temperature", &SamplingParams::temperature},
+    {"dynatemp_range", &SamplingParams::dynatemp_range},
+    {"dynatemp_exponent", &SamplingParams::dynatemp_exponent},
+    {"typical_p", &SamplingParams::typical_p},
+    {"top_p", &SamplingParams::top_p},
+    {"min_p", &SamplingParams::min_p},
+    {"xtc_probability", &SamplingParams::xtc_probability},
+    {"xtc_threshold", &SamplingParams::xtc_threshold},
+    {"repetition_penalty", &SamplingParams::repetition_penalty},
+    {"frequency_penalty", &SamplingParams::frequency_penalty},
+    {"presence_penalty", &SamplingParams::presence_penalty},
+    {"dry_multiplier", &SamplingParams::dry_multiplier},
+    {"dry_base", &SamplingParams::dry_base},
 };
 
 struct CountMember {
   std::string_view field;
-  int64_t RawParams::*member;
+  int64_t SamplingParams::*member;
 };
 constexpr CountMember kCounts[] = {
-    {"top_k", &RawParams::top_k},
-    {"repeat_last_n", &RawParams::repeat_last_n},
-    {"dry_allowed_length", &RawParams::dry_allowed_length},
-    {"dry_penalty_last_n", &RawParams::dry_penalty_last_n},
-    {"no_repeat_ngram_size", &RawParams::no_repeat_ngram_size},
-    {"min_tokens", &RawParams::min_tokens},
+    {"top_k", &SamplingParams::top_k},
+    {"repeat_last_n", &SamplingParams::repeat_last_n},
+    {"dry_allowed_length", &SamplingParams::dry_allowed_length},
+    {"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n},
+    {"no_repeat_ngram_size", &SamplingParams::no_repeat_ngram_size},
+    {"min_tokens", &SamplingParams::min_tokens},
 };
 
 std::string shown(double value) {
@@ -83,15 +83,15 @@ Error out_of_range(const NumberRange& range, const std::string& value) {
 }
 
 // NaN lies in no range.
-Result<void> check_numbers(const RawParams& raw) {
+Result<void> check_numbers(const SamplingParams& sampling) {
   for (const RealMember& real : kReals) {
     const NumberRange& range = *find_range(real.field);
-    const double value = raw.*real.member;
+    const double value = sampling.*real.member;
     if (!(value >= range.min && value <= range.max)) return out_of_range(range, shown(value));
   }
   for (const CountMember& count : kCounts) {
     const NumberRange& range = *find_range(count.field);
-    const int64_t value = raw.*count.member;
+    const int64_t value = sampling.*count.member;
     if (value < static_cast<int64_t>(range.min) || value > static_cast<int64_t>(range.max)) {
       return out_of_range(range, std::to_string(value));
     }
@@ -152,26 +152,27 @@ Result<void> check_range(std::string_view field, int64_t value, int64_t min, int
   return invalid(field, std::string(field) + " is " + std::to_string(value) + ", expected " + range);
 }
 
-Result<ChainParams> make_chain_params(const RawParams& raw) {
-  CANDOR_TRY(check_numbers(raw));
+Result<ChainParams> make_chain_params(const SamplingParams& sampling) {
+  CANDOR_TRY(check_numbers(sampling));
   ChainParams params;
-  params.temperature = raw.temperature;
-  params.temperature_range = raw.dynatemp_range;
-  params.temperature_exponent = raw.dynatemp_exponent;
-  params.top_k = static_cast<int32_t>(raw.top_k);
-  params.typical_p = raw.typical_p;
-  params.top_p = raw.top_p;
-  params.min_p = raw.min_p;
-  params.xtc_probability = raw.xtc_probability;
-  params.xtc_threshold = raw.xtc_threshold;
-  params.penalties = {raw.repetition_penalty, raw.frequency_penalty, raw.presence_penalty, raw.repeat_last_n};
-  params.dry.multiplier = raw.dry_multiplier;
-  params.dry.base = raw.dry_base;
-  params.dry.allowed_length = raw.dry_allowed_length;
-  params.dry.window = raw.dry_penalty_last_n;
-  params.bans.no_repeat_ngram = raw.no_repeat_ngram_size;
-  params.bans.min_tokens = raw.min_tokens;
-  CANDOR_TRY(set_order(raw.samplers, params));
+  params.temperature = sampling.temperature;
+  params.temperature_range = sampling.dynatemp_range;
+  params.temperature_exponent = sampling.dynatemp_exponent;
+  params.top_k = static_cast<int32_t>(sampling.top_k);
+  params.typical_p = sampling.typical_p;
+  params.top_p = sampling.top_p;
+  params.min_p = sampling.min_p;
+  params.xtc_probability = sampling.xtc_probability;
+  params.xtc_threshold = sampling.xtc_threshold;
+  params.penalties = {sampling.repetition_penalty, sampling.frequency_penalty, sampling.presence_penalty,
+                      sampling.repeat_last_n};
+  params.dry.multiplier = sampling.dry_multiplier;
+  params.dry.base = sampling.dry_base;
+  params.dry.allowed_length = sampling.dry_allowed_length;
+  params.dry.window = sampling.dry_penalty_last_n;
+  params.bans.no_repeat_ngram = sampling.no_repeat_ngram_size;
+  params.bans.min_tokens = sampling.min_tokens;
+  CANDOR_TRY(set_order(sampling.samplers, params));
   return params;
 }
 

@@ -128,68 +128,69 @@ TEST(sampler, broken_logits_are_an_error_in_every_mode) {
 TEST(params, every_number_out_of_its_range_is_refused_with_field_value_and_range) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  const auto refused = [](std::string_view field, const RawParams& raw) {
-    const auto params = make_chain_params(raw);
+  const auto refused = [](std::string_view field, const SamplingParams& sampling) {
+    const auto params = make_chain_params(sampling);
     ASSERT_FALSE(params.has_value()) << field;
     EXPECT_EQ(params.error().field, field);
     EXPECT_EQ(params.error().kind, ErrorKind::kInvalidInput);
     EXPECT_NE(params.error().message.find("expected"), std::string::npos);
   };
-  const std::pair<std::string_view, double RawParams::*> reals[] = {
-      {"temperature", &RawParams::temperature},
-      {"dynatemp_range", &RawParams::dynatemp_range},
-      {"dynatemp_exponent", &RawParams::dynatemp_exponent},
-      {"typical_p", &RawParams::typical_p},
-      {"top_p", &RawParams::top_p},
-      {"min_p", &RawParams::min_p},
-      {"xtc_probability", &RawParams::xtc_probability},
-      {"xtc_threshold", &RawParams::xtc_threshold},
-      {"repetition_penalty", &RawParams::repetition_penalty},
-      {"frequency_penalty", &RawParams::frequency_penalty},
-      {"presence_penalty", &RawParams::presence_penalty},
-      {"dry_multiplier", &RawParams::dry_multiplier},
-      {"dry_base", &RawParams::dry_base}};
+  const std::pair<std::string_view, double SamplingParams::*> reals[] = {
+      {"temperature", &SamplingParams::temperature},
+      {"dynatemp_range", &SamplingParams::dynatemp_range},
+      {"dynatemp_exponent", &SamplingParams::dynatemp_exponent},
+      {"typical_p", &SamplingParams::typical_p},
+      {"top_p", &SamplingParams::top_p},
+      {"min_p", &SamplingParams::min_p},
+      {"xtc_probability", &SamplingParams::xtc_probability},
+      {"xtc_threshold", &SamplingParams::xtc_threshold},
+      {"repetition_penalty", &SamplingParams::repetition_penalty},
+      {"frequency_penalty", &SamplingParams::frequency_penalty},
+      {"presence_penalty", &SamplingParams::presence_penalty},
+      {"dry_multiplier", &SamplingParams::dry_multiplier},
+      {"dry_base", &SamplingParams::dry_base}};
   for (const auto& [field, member] : reals) {
     const double most = find_range(field)->max;
     for (const double value : {-2.5, most + 0.001, 2147483648.0, 9223372036854775808.0, 1e308, kInf, -kInf, kNan}) {
-      RawParams raw;
-      raw.*member = value;
-      refused(field, raw);
+      SamplingParams sampling;
+      sampling.*member = value;
+      refused(field, sampling);
     }
   }
-  const std::pair<std::string_view, int64_t RawParams::*> counts[] = {
-      {"top_k", &RawParams::top_k},
-      {"repeat_last_n", &RawParams::repeat_last_n},
-      {"dry_allowed_length", &RawParams::dry_allowed_length},
-      {"dry_penalty_last_n", &RawParams::dry_penalty_last_n},
-      {"no_repeat_ngram_size", &RawParams::no_repeat_ngram_size},
-      {"min_tokens", &RawParams::min_tokens}};
+  const std::pair<std::string_view, int64_t SamplingParams::*> counts[] = {
+      {"top_k", &SamplingParams::top_k},
+      {"repeat_last_n", &SamplingParams::repeat_last_n},
+      {"dry_allowed_length", &SamplingParams::dry_allowed_length},
+      {"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n},
+      {"no_repeat_ngram_size", &SamplingParams::no_repeat_ngram_size},
+      {"min_tokens", &SamplingParams::min_tokens}};
   for (const auto& [field, member] : counts) {
     for (const int64_t value :
          {int64_t{-2}, int64_t{1} << 31, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
-      RawParams raw;
-      raw.*member = value;
-      refused(field, raw);
+      SamplingParams sampling;
+      sampling.*member = value;
+      refused(field, sampling);
     }
   }
 }
 
 TEST(params, an_order_of_stages_is_checked) {
-  RawParams raw;
+  SamplingParams sampling;
   for (const auto& order : std::vector<std::vector<std::string>>{{"top_q"}, {"top_p", "top_p"}, {""}}) {
-    raw.samplers = order;
-    EXPECT_FALSE(make_chain_params(raw).has_value());
+    sampling.samplers = order;
+    EXPECT_FALSE(make_chain_params(sampling).has_value());
   }
-  raw.samplers = {"top_p"};
-  EXPECT_TRUE(make_chain_params(raw).has_value());
-  raw.top_k = 3;  // on, but not in the order
-  EXPECT_FALSE(make_chain_params(raw).has_value());
+  sampling.samplers = {"top_p"};
+  EXPECT_TRUE(make_chain_params(sampling).has_value());
+  sampling.top_k = 3;  // on, but not in the order
+  EXPECT_FALSE(make_chain_params(sampling).has_value());
 }
 
 TEST(params, the_ends_of_every_range_are_allowed) {
-  for (const RawParams& raw : {RawParams{.temperature = 0.0}, RawParams{.temperature = 100.0},
-                               RawParams{.top_k = 2147483647}, RawParams{.top_p = 0.0}, RawParams{.min_p = 1.0}}) {
-    EXPECT_TRUE(make_chain_params(raw).has_value());
+  for (const SamplingParams& sampling :
+       {SamplingParams{.temperature = 0.0}, SamplingParams{.temperature = 100.0}, SamplingParams{.top_k = 2147483647},
+        SamplingParams{.top_p = 0.0}, SamplingParams{.min_p = 1.0}}) {
+    EXPECT_TRUE(make_chain_params(sampling).has_value());
   }
   EXPECT_TRUE(check_range("max_tokens", 1, 1, 5).has_value());
   EXPECT_FALSE(check_range("max_tokens", 0, 1, 5).has_value());

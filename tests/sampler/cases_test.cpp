@@ -43,33 +43,33 @@ std::vector<TokenId> text_of(const Json& c) {
   return tokens;
 }
 
-RawParams raw_of(const Json& p) {
-  RawParams raw;
-  raw.temperature = p.value("temperature", raw.temperature);
-  raw.dynatemp_range = p.value("dynatemp_range", raw.dynatemp_range);
-  raw.dynatemp_exponent = p.value("dynatemp_exponent", raw.dynatemp_exponent);
-  raw.top_k = p.value("top_k", raw.top_k);
-  raw.typical_p = p.value("typical_p", raw.typical_p);
-  raw.top_p = p.value("top_p", raw.top_p);
-  raw.min_p = p.value("min_p", raw.min_p);
-  raw.xtc_probability = p.value("xtc_probability", raw.xtc_probability);
-  raw.xtc_threshold = p.value("xtc_threshold", raw.xtc_threshold);
-  raw.repetition_penalty = p.value("repetition_penalty", raw.repetition_penalty);
-  raw.frequency_penalty = p.value("frequency_penalty", raw.frequency_penalty);
-  raw.presence_penalty = p.value("presence_penalty", raw.presence_penalty);
-  raw.repeat_last_n = p.value("repeat_last_n", raw.repeat_last_n);
-  raw.dry_multiplier = p.value("dry_multiplier", raw.dry_multiplier);
-  raw.dry_base = p.value("dry_base", raw.dry_base);
-  raw.dry_allowed_length = p.value("dry_allowed_length", raw.dry_allowed_length);
-  raw.dry_penalty_last_n = p.value("dry_penalty_last_n", raw.dry_penalty_last_n);
-  raw.no_repeat_ngram_size = p.value("no_repeat_ngram_size", raw.no_repeat_ngram_size);
-  raw.min_tokens = p.value("min_tokens", raw.min_tokens);
-  raw.samplers = p.value("samplers", raw.samplers);
-  return raw;
+SamplingParams params_in(const Json& p) {
+  SamplingParams sampling;
+  sampling.temperature = p.value("temperature", sampling.temperature);
+  sampling.dynatemp_range = p.value("dynatemp_range", sampling.dynatemp_range);
+  sampling.dynatemp_exponent = p.value("dynatemp_exponent", sampling.dynatemp_exponent);
+  sampling.top_k = p.value("top_k", sampling.top_k);
+  sampling.typical_p = p.value("typical_p", sampling.typical_p);
+  sampling.top_p = p.value("top_p", sampling.top_p);
+  sampling.min_p = p.value("min_p", sampling.min_p);
+  sampling.xtc_probability = p.value("xtc_probability", sampling.xtc_probability);
+  sampling.xtc_threshold = p.value("xtc_threshold", sampling.xtc_threshold);
+  sampling.repetition_penalty = p.value("repetition_penalty", sampling.repetition_penalty);
+  sampling.frequency_penalty = p.value("frequency_penalty", sampling.frequency_penalty);
+  sampling.presence_penalty = p.value("presence_penalty", sampling.presence_penalty);
+  sampling.repeat_last_n = p.value("repeat_last_n", sampling.repeat_last_n);
+  sampling.dry_multiplier = p.value("dry_multiplier", sampling.dry_multiplier);
+  sampling.dry_base = p.value("dry_base", sampling.dry_base);
+  sampling.dry_allowed_length = p.value("dry_allowed_length", sampling.dry_allowed_length);
+  sampling.dry_penalty_last_n = p.value("dry_penalty_last_n", sampling.dry_penalty_last_n);
+  sampling.no_repeat_ngram_size = p.value("no_repeat_ngram_size", sampling.no_repeat_ngram_size);
+  sampling.min_tokens = p.value("min_tokens", sampling.min_tokens);
+  sampling.samplers = p.value("samplers", sampling.samplers);
+  return sampling;
 }
 
 ChainParams params_of(const Json& p, int32_t n_vocab) {
-  auto made = make_chain_params(raw_of(p));
+  auto made = make_chain_params(params_in(p));
   EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
   ChainParams params = made ? *made : ChainParams{};
   params.dry.breakers = p.value("breakers", params.dry.breakers);
