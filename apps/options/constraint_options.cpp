@@ -11,7 +11,6 @@
 namespace candor::apps {
 namespace {
 
-using Kind = ConstraintSpec::Kind;
 constexpr size_t kMaxBytes = 1 << 20;  // what the compiler accepts
 
 Result<std::string> text_or_file(const std::string& value) {
@@ -27,9 +26,9 @@ Result<std::string> text_or_file(const std::string& value) {
 }
 
 // GBNF defines with ::=, Lark with a colon.
-Kind grammar_kind(const std::string& syntax, const std::string& text) {
-  if (syntax == "auto") return text.find("::=") != std::string::npos ? Kind::kGbnf : Kind::kLark;
-  return syntax == "gbnf" ? Kind::kGbnf : Kind::kLark;
+GrammarKind grammar_kind(const std::string& syntax, const std::string& text) {
+  if (syntax == "auto") return text.find("::=") != std::string::npos ? GrammarKind::kGbnf : GrammarKind::kLark;
+  return syntax == "gbnf" ? GrammarKind::kGbnf : GrammarKind::kLark;
 }
 
 }  // namespace
@@ -50,18 +49,18 @@ Result<std::optional<ConstraintSpec>> read_constraint(const ConstraintOptions& o
   std::vector<ConstraintSpec> given;
   if (o.json_schema) {
     CANDOR_ASSIGN(std::string text, text_or_file(*o.json_schema));
-    given.push_back({Kind::kJsonSchema, std::move(text)});
+    given.push_back({GrammarKind::kJsonSchema, std::move(text)});
   }
-  if (o.json_object) given.push_back({Kind::kJsonObject, {}});
-  if (o.regex) given.push_back({Kind::kRegex, *o.regex});
+  if (o.json_object) given.push_back({GrammarKind::kJsonObject, {}});
+  if (o.regex) given.push_back({GrammarKind::kRegex, *o.regex});
   if (o.grammar) {
     CANDOR_ASSIGN(std::string text, text_or_file(*o.grammar));
-    const Kind kind = grammar_kind(o.grammar_syntax, text);
+    const GrammarKind kind = grammar_kind(o.grammar_syntax, text);
     given.push_back({kind, std::move(text)});
   }
   if (!o.choices.empty()) {
     const auto replace = nlohmann::json::error_handler_t::replace;
-    given.push_back({Kind::kChoice, nlohmann::json(o.choices).dump(-1, ' ', false, replace)});
+    given.push_back({GrammarKind::kChoice, nlohmann::json(o.choices).dump(-1, ' ', false, replace)});
   }
   if (given.empty()) return std::nullopt;
   if (given.size() == 1) return std::move(given.front());

@@ -98,10 +98,12 @@ inline constexpr SamplingPreset kSamplingPresets[] = {
 // Sets temperature, top_p and top_k; an unknown name is refused with the list.
 Result<void> apply_preset(std::string_view name, SamplingParams& params);
 
+// How a constraint is written; kChoice: a JSON array of strings.
+enum class GrammarKind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
+
 // The output obeys it, or the request is refused.
 struct ConstraintSpec {
-  enum class Kind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
-  Kind kind = Kind::kJsonObject;
+  GrammarKind kind = GrammarKind::kJsonObject;
   std::string
       source{};  // the schema, the pattern, the grammar (Lark, GBNF), or a JSON array of strings; unused by kJsonObject
   // A prompt may end inside of a reasoning section (<think>); the constraint begins behind it. With this, the model may

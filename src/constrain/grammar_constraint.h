@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "candor/request.h"
 #include "constrain/constraint.h"
 #include "constrain/refused_sources.h"
 #include "sandbox/helper_pool.h"
@@ -22,8 +23,6 @@
 struct candor_tok_env;
 
 namespace candor::constrain {
-
-enum class GrammarKind : uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
 
 class GrammarCompiler {
  public:

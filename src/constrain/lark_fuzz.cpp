@@ -5,7 +5,6 @@
 #include "fuzz/constraint_walk.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  candor::testing::constraint_walk().run(candor::constrain::GrammarKind::kLark,
-                                         {reinterpret_cast<const char*>(data), size});
+  candor::testing::constraint_walk().run(candor::GrammarKind::kLark, {reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -51,7 +51,7 @@ void expect_value(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  candor::testing::constraint_walk().run(candor::constrain::GrammarKind::kJsonSchema,
-                                         {reinterpret_cast<const char*>(data), size}, expect_value);
+  candor::testing::constraint_walk().run(candor::GrammarKind::kJsonSchema, {reinterpret_cast<const char*>(data), size},
+                                         expect_value);
   return 0;
 }

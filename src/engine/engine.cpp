@@ -14,24 +14,6 @@
 namespace candor {
 namespace {
 
-constrain::GrammarKind grammar_kind(ConstraintSpec::Kind kind) {
-  switch (kind) {
-    case ConstraintSpec::Kind::kJsonSchema:
-      return constrain::GrammarKind::kJsonSchema;
-    case ConstraintSpec::Kind::kJsonObject:
-      return constrain::GrammarKind::kJsonObject;
-    case ConstraintSpec::Kind::kRegex:
-      return constrain::GrammarKind::kRegex;
-    case ConstraintSpec::Kind::kLark:
-      return constrain::GrammarKind::kLark;
-    case ConstraintSpec::Kind::kChoice:
-      return constrain::GrammarKind::kChoice;
-    case ConstraintSpec::Kind::kGbnf:
-      return constrain::GrammarKind::kGbnf;
-  }
-  return constrain::GrammarKind::kJsonObject;
-}
-
 kv::PrefixKey prefix_key(const engine::LoadedModel& loaded) {
   kv::PrefixKey key;
   key.model_hash = loaded.model->hash();
@@ -188,7 +170,7 @@ Result<const constrain::GrammarCompiler*> Engine::Impl::compiler() {
 Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const ConstraintSpec& spec) {
   const auto grammar = compiler();
   if (!grammar) return grammar.error();
-  auto constraint = (*grammar)->compile(grammar_kind(spec.kind), spec.source);
+  auto constraint = (*grammar)->compile(spec.kind, spec.source);
   if (!constraint) return fail(std::move(constraint).error(), "constraint");
   return std::move(*constraint);
 }
@@ -197,7 +179,7 @@ Result<std::unique_ptr<constrain::Constraint>> Engine::Impl::compile(const Const
 Result<void> Engine::Impl::constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request) {
   auto compiled = make_constraint ? make_constraint(spec) : compile(spec);
   if (!compiled) return compiled.error();
-  auto idle = constrain::GrammarCompiler::without_effect(grammar_kind(spec.kind), spec.source);
+  auto idle = constrain::GrammarCompiler::without_effect(spec.kind, spec.source);
   if (!idle) return fail(std::move(idle).error(), "constraint");
   for (const std::string& words : *idle) {
     const std::string message = "constraint: " + words + ", and has no effect";

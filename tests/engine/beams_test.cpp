@@ -84,7 +84,7 @@ TEST_F(Beams, of_width_one_are_greedy_decoding_bit_for_bit) {
     Request plain = with_beams(1, 24, seed);
     if (seed % 3 == 0) plain.sampling.repetition_penalty = 1.3;
     if (seed % 4 == 1) plain.sampling.ignore_eos = true;
-    if (seed == 2) plain.constraint = {ConstraintSpec::Kind::kRegex, "[a-h]{2,9}x"};
+    if (seed == 2) plain.constraint = {GrammarKind::kRegex, "[a-h]{2,9}x"};
     if (seed == 5) plain.sampling.max_tokens.reset();
     plain.sampling.logprobs_after_chain = seed % 2 == 1;
     plain.beams.reset();
@@ -170,7 +170,7 @@ TEST_F(Beams, explained_name_the_parent_of_every_token_of_every_answer) {
   bool is_any_complete = false;
   for (uint64_t seed = 0; seed < 6; ++seed) {
     Request request = with_beams(5, 12, seed, 5);
-    if (seed % 2 == 1) request.constraint = {ConstraintSpec::Kind::kRegex, "(ab?|cd){2,5}"};
+    if (seed % 2 == 1) request.constraint = {GrammarKind::kRegex, "(ab?|cd){2,5}"};
     if (seed == 2) request.sampling.stop = {"a", "e", "o"};
     const auto plain = all_of(complete(*engine_, request));
     request.sampling.explain = true;
@@ -218,7 +218,7 @@ TEST_F(Beams, give_the_same_answers_in_any_company_pool_and_chunking) {
 
 TEST_F(Beams, obey_a_constraint_each_for_itself) {
   Request request = with_beams(4, 20, 11, 4);
-  request.constraint = {ConstraintSpec::Kind::kRegex, "(ab|cd){2,3}"};
+  request.constraint = {GrammarKind::kRegex, "(ab|cd){2,3}"};
   for (const CompletedChoice& answer : all_of(complete(*engine_, request))) {
     ASSERT_EQ(answer.finish, FinishReason::kStopEos);
     ASSERT_TRUE(answer.text.size() == 4 || answer.text.size() == 6) << answer.text;

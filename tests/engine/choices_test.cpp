@@ -93,7 +93,7 @@ TEST_F(Choices, that_end_with_their_first_token_get_their_events) {
 
 TEST_F(Choices, obey_a_constraint_each_for_itself) {
   Request request = choices(3, 4, 40, 2);
-  request.constraint = ConstraintSpec{ConstraintSpec::Kind::kRegex, "[ab]{6}"};
+  request.constraint = ConstraintSpec{GrammarKind::kRegex, "[ab]{6}"};
   const Completion completion = complete(engine(), request);
   std::vector<std::string> texts = {completion.text};
   for (const CompletedChoice& choice : completion.more_choices) texts.push_back(choice.text);
@@ -103,7 +103,7 @@ TEST_F(Choices, obey_a_constraint_each_for_itself) {
 
 TEST_F(Choices, are_told_which_words_of_a_schema_have_no_effect) {
   Request request = choices(2, 4, 40, 2);
-  request.constraint = ConstraintSpec{ConstraintSpec::Kind::kJsonSchema, R"({"type": "boolean", "nullable": true})"};
+  request.constraint = ConstraintSpec{GrammarKind::kJsonSchema, R"({"type": "boolean", "nullable": true})"};
   const Completion completion = complete(engine(), request);
   EXPECT_TRUE(completion.text == "true" || completion.text == "false") << completion.text;
   ASSERT_EQ(completion.summary.warnings.size(), 1u);

@@ -124,7 +124,7 @@ class LateMasks : public testing::TinyModelTest {
   static Request letters(int64_t n_tokens, uint64_t seed) {
     Request request = sampled(token_prompt(12, 320, seed), n_tokens, seed);
     request.sampling.ignore_eos = true;
-    request.constraint = {ConstraintSpec::Kind::kRegex, "anything"};
+    request.constraint = {GrammarKind::kRegex, "anything"};
     return request;
   }
   static Request endless() {
@@ -289,7 +289,7 @@ TEST_F(LateMasks, leave_an_engine_with_nothing_else_to_do_idle_and_wake_it) {
 TEST_F(LateMasks, of_an_ambiguous_grammar_leave_every_step_to_the_others) {
   const auto real = testing::open_or_fail(options_);
   Request request = sampled(token_prompt(12, 320, 1), 24, 1);
-  request.constraint = {ConstraintSpec::Kind::kGbnf, "root ::= s\ns ::= s s | [^x]"};
+  request.constraint = {GrammarKind::kGbnf, "root ::= s\ns ::= s s | [^x]"};
   request.n = 15;
   const Completion alone = complete(*real, request);
   std::vector<Request> crowd;

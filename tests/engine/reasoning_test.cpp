@@ -85,7 +85,7 @@ TEST_F(Reasoning, a_constraint_begins_behind_it) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Request request = sampled(TokenPrompt{1, kOpen}, 120, seed);
     request.sampling.logit_bias = {{.token = kClose, .bias = 5.0}};
-    request.constraint = {ConstraintSpec::Kind::kRegex, "[0-9]{3}"};
+    request.constraint = {GrammarKind::kRegex, "[0-9]{3}"};
     if (seed == 3) request.beams = BeamSearch{.width = 3};
     const Completion found = complete(*engine_, request);
     EXPECT_EQ(found.finish, FinishReason::kStopEos);
@@ -99,14 +99,14 @@ TEST_F(Reasoning, a_constraint_begins_behind_it) {
 
 TEST_F(Reasoning, a_constraint_holds_from_the_first_token_where_the_prompt_does_not_end_inside) {
   Request request = sampled(TokenPrompt{1, kOpen, kClose, 300}, 20, 1);
-  request.constraint = {ConstraintSpec::Kind::kRegex, "[0-9]{3}"};
+  request.constraint = {GrammarKind::kRegex, "[0-9]{3}"};
   EXPECT_EQ(complete(*engine_, request).text.size(), 3u);
 }
 
 TEST_F(Reasoning, a_model_may_open_it_by_its_first_token_where_the_constraint_lets_it) {
   Request request = sampled(TokenPrompt{1, 300}, 120, 1);
   request.sampling.logit_bias = {{.token = kOpen, .bias = 40.0}, {.token = kClose, .bias = 90.0}};
-  request.constraint = {ConstraintSpec::Kind::kRegex, "[0-9]{3}"};
+  request.constraint = {GrammarKind::kRegex, "[0-9]{3}"};
   EXPECT_EQ(complete(*engine_, request).text.size(), 3u);
   request.constraint->may_reason_first = true;
   for (const int32_t width : {0, 3}) {
@@ -124,7 +124,7 @@ TEST_F(Reasoning, a_model_that_does_not_open_it_at_once_is_constrained_from_the_
   for (const TokenPrompt& prompt : {TokenPrompt{1, 300}, TokenPrompt{1, kOpen, kClose}}) {
     Request request = sampled(prompt, 20, 1);
     request.sampling.logit_bias = {{.token = kOpen, .bias = prompt.size() == 2 ? -30.0 : 30.0}};
-    request.constraint = {ConstraintSpec::Kind::kRegex, "[0-9]{3}"};
+    request.constraint = {GrammarKind::kRegex, "[0-9]{3}"};
     request.constraint->may_reason_first = true;
     EXPECT_EQ(complete(*engine_, request).text.size(), 3u);
   }

@@ -126,7 +126,7 @@ class DraftModelTest : public testing::TinyModelTest {
       if (seed % 2 == 0) requests.back().sampling.temperature = 0.0;
       if (seed == 1) requests.back().sampling.frequency_penalty = 0.5;
       if (seed == 3) requests.back().sampling.max_tokens.reset();
-      if (seed == 4) requests.back().constraint = {ConstraintSpec::Kind::kRegex, "[a-z ]{1,60}"};
+      if (seed == 4) requests.back().constraint = {GrammarKind::kRegex, "[a-z ]{1,60}"};
       if (seed == 5) requests.back().n = 3;
     }
     return requests;

@@ -154,14 +154,14 @@ TEST_F(Stories, a_seed_repeats_and_is_reported) {
 
 TEST_F(Stories, a_constraint_holds) {
   Request request = sampled(TextPrompt{kOnce}, 50, 1);
-  request.constraint = ConstraintSpec{ConstraintSpec::Kind::kChoice, R"(["the cat", "the dog"])"};
+  request.constraint = ConstraintSpec{GrammarKind::kChoice, R"(["the cat", "the dog"])"};
   const std::string text = complete(engine(), request).text;
   EXPECT_TRUE(text == "the cat" || text == "the dog") << text;
-  request.constraint = ConstraintSpec{ConstraintSpec::Kind::kRegex, "[0-9]{3}-[a-f]{2}"};
+  request.constraint = ConstraintSpec{GrammarKind::kRegex, "[0-9]{3}-[a-f]{2}"};
   const std::string code = complete(engine(), request).text;
   ASSERT_EQ(code.size(), 6u);
   EXPECT_TRUE(std::all_of(code.begin(), code.begin() + 3, [](char c) { return c >= '0' && c <= '9'; })) << code;
-  request.constraint = ConstraintSpec{ConstraintSpec::Kind::kJsonSchema, R"({"type": 5})"};
+  request.constraint = ConstraintSpec{GrammarKind::kJsonSchema, R"({"type": 5})"};
   EXPECT_EQ(engine().submit(request, {}).error().field, "constraint");
 }
 

@@ -28,11 +28,11 @@ class ConstraintWalk {
     auto compiler = constrain::GrammarCompiler::create(*tokenizer_, helpers_);
     CANDOR_CHECK(compiler.has_value());
     compiler_ = std::move(*compiler);
-    CANDOR_CHECK(compiler_->compile(constrain::GrammarKind::kRegex, "a*").has_value());
+    CANDOR_CHECK(compiler_->compile(GrammarKind::kRegex, "a*").has_value());
   }
 
   // on_end: called with every text that the constraint lets end.
-  void run(constrain::GrammarKind kind, std::string_view source,
+  void run(GrammarKind kind, std::string_view source,
            const std::function<void(std::string_view text)>& on_end = {}) const {
     FuzzBudget budget(source.size(), {.cpu_s = 3});
     auto constraint = compiler_->compile(kind, source);

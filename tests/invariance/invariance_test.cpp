@@ -189,7 +189,7 @@ class Invariance : public testing::TinyModelTest {
     requests.all.push_back(sampled(token_prompt(kShortPrompt, n_vocab, 5), 2 * kNewTokens, seed));
     requests.all.back().beams = BeamSearch{.width = 2};
     requests.all.push_back(sampled(token_prompt(kShortPrompt, n_vocab, 6), 2 * kNewTokens, seed));
-    requests.all.back().constraint = {ConstraintSpec::Kind::kRegex, "[a-z ]{4,40}"};
+    requests.all.back().constraint = {GrammarKind::kRegex, "[a-z ]{4,40}"};
     requests.n_general = requests.all.size();
     for (int i = 0; i < kGrowingRequests; ++i) {
       ++seed;

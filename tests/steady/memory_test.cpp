@@ -33,7 +33,7 @@ class Memory : public testing::TinyModelTest {
   static std::vector<Request> requests() {
     std::vector<Request> requests = {plain(1), plain(2), plain(3), plain(4), plain(5), plain(6)};
     requests[1].n = 3;
-    requests[2].constraint = {ConstraintSpec::Kind::kRegex, "[a-z ]{1,60}"};
+    requests[2].constraint = {GrammarKind::kRegex, "[a-z ]{1,60}"};
     requests[2].n = 2;
     requests[3].sampling.temperature = 0.0;
     requests[3].beams = BeamSearch{.width = 3};

@@ -11,8 +11,6 @@
 namespace candor::openai {
 namespace {
 
-using Kind = ConstraintSpec::Kind;
-
 std::optional<ConstraintSpec> read_schema(Fields& fields, const Json& format) {
   const auto holder = format.find("json_schema");
   const bool is_object = holder != format.end() && holder->is_object();
@@ -20,7 +18,7 @@ std::optional<ConstraintSpec> read_schema(Fields& fields, const Json& format) {
     fields.refuse("response_format", "response_format.json_schema.schema is missing, expected an object");
     return std::nullopt;
   }
-  return ConstraintSpec{.kind = Kind::kJsonSchema, .source = to_text((*holder)["schema"])};
+  return ConstraintSpec{.kind = GrammarKind::kJsonSchema, .source = to_text((*holder)["schema"])};
 }
 
 std::optional<ConstraintSpec> read_format(Fields& fields) {
@@ -28,7 +26,7 @@ std::optional<ConstraintSpec> read_format(Fields& fields) {
   if (format == nullptr) return std::nullopt;
   const auto type = format->find("type");
   if (type != format->end() && *type == "text") return std::nullopt;
-  if (type != format->end() && *type == "json_object") return ConstraintSpec{.kind = Kind::kJsonObject};
+  if (type != format->end() && *type == "json_object") return ConstraintSpec{.kind = GrammarKind::kJsonObject};
   if (type != format->end() && *type == "json_schema") return read_schema(fields, *format);
   fields.refuse("response_format", "response_format.type is not text, json_object or json_schema");
   return std::nullopt;
@@ -36,20 +34,20 @@ std::optional<ConstraintSpec> read_format(Fields& fields) {
 
 struct OtherName {
   const char* name;
-  Kind kind;
+  GrammarKind kind;
 };
 
 constexpr OtherName kOtherNames[] = {
-    {"guided_json", Kind::kJsonSchema},
-    {"json_schema", Kind::kJsonSchema},
-    {"json", Kind::kJsonSchema},
-    {"guided_regex", Kind::kRegex},
-    {"regex", Kind::kRegex},
-    {"guided_grammar", Kind::kGbnf},
-    {"grammar", Kind::kGbnf},
-    {"ebnf", Kind::kGbnf},
-    {"guided_choice", Kind::kChoice},
-    {"choice", Kind::kChoice},
+    {"guided_json", GrammarKind::kJsonSchema},
+    {"json_schema", GrammarKind::kJsonSchema},
+    {"json", GrammarKind::kJsonSchema},
+    {"guided_regex", GrammarKind::kRegex},
+    {"regex", GrammarKind::kRegex},
+    {"guided_grammar", GrammarKind::kGbnf},
+    {"grammar", GrammarKind::kGbnf},
+    {"ebnf", GrammarKind::kGbnf},
+    {"guided_choice", GrammarKind::kChoice},
+    {"choice", GrammarKind::kChoice},
 };
 
 }  // namespace
@@ -65,7 +63,7 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name)
     if (value == nullptr) return;
     if (spec)
       return fields.refuse(other.name, fmt::format("{} comes beside another constraint, expected one", other.name));
-    const bool is_text = other.kind == Kind::kRegex || other.kind == Kind::kGbnf;
+    const bool is_text = other.kind == GrammarKind::kRegex || other.kind == GrammarKind::kGbnf;
     if (is_text && !value->is_string()) {
       return fields.refuse(other.name, fmt::format("{} is {}, expected a string", other.name, shown(*value)));
     }

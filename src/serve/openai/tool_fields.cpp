@@ -131,7 +131,7 @@ void force_call(Fields& fields, const Json& tools, const std::optional<std::stri
   }
   if (schemas.empty()) return fields.refuse("tool_choice", "tool_choice names a tool that is not in tools");
   result.must_call = true;
-  result.forced_call = ConstraintSpec{.kind = ConstraintSpec::Kind::kJsonSchema,
+  result.forced_call = ConstraintSpec{.kind = GrammarKind::kJsonSchema,
                                       .source = to_text(schemas.size() == 1 ? schemas[0] : Json{{"anyOf", schemas}})};
 }
 
