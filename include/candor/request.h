@@ -124,7 +124,8 @@ struct Message {
   std::string role{};  // "system", "user", "assistant", or whatever the model's template knows
   std::string content{};
   // A JSON object whose keys join the message for the template: "name", "tool_calls", "tool_call_id",
-  // "reasoning_content"; empty: none. Strings in it stay text, too.
+  // "reasoning_content"; a "content" here replaces the one above (null, or a list of parts). Strings in it stay text,
+  // too. Empty: none.
   std::string extra_json{};
 };
 

@@ -86,11 +86,9 @@ Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat)
   if (chat.messages.empty()) {
     return Error{ErrorKind::kInvalidInput, "there are no messages, expected at least one", "messages"};
   }
-  std::vector<text::ChatMessage> messages;
   for (const Message& message : chat.messages) {
     if (auto role = check_text(message.role, "a message's role"); !role) return role.error();
     if (auto content = check_text(message.content, "a message's content"); !content) return content.error();
-    messages.push_back({.role = message.role, .content = message.content, .extra_json = message.extra_json});
   }
   text::RenderOptions options;
   options.add_generation_prompt = chat.add_generation_prompt;
@@ -98,7 +96,7 @@ Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat)
   options.tools_json = chat.tools_json;
   options.kwargs_json = chat.kwargs_json;
   options.now_seconds = wall_clock_seconds();
-  auto rendered = template_->render(messages, options);
+  auto rendered = template_->render(chat.messages, options);
   if (!rendered) return fail(std::move(rendered).error(), "messages");
   return std::move(*rendered);
 }

@@ -60,7 +60,7 @@ Result<void> check_utf8(std::string_view text, const std::string& name) {
   return fail(ErrorKind::kInvalidInput, fmt::format("{}: invalid UTF-8 at byte {}", name, at));
 }
 
-Result<Json> message_json(const ChatMessage& message, size_t i) {
+Result<Json> message_json(const Message& message, size_t i) {
   const std::string name = fmt::format("messages[{}]", i);
   CANDOR_TRY(check_utf8(message.role, name + ".role"));
   CANDOR_TRY(check_utf8(message.content, name + ".content"));
@@ -88,7 +88,7 @@ void collect_strings(const Json& json, std::vector<std::string_view>& out) {
 }
 
 // What clients wrote: {"messages": ..., "tools": ..., further variables}.
-Result<Json> client_variables(std::span<const ChatMessage> messages, const RenderOptions& options) {
+Result<Json> client_variables(std::span<const Message> messages, const RenderOptions& options) {
   CANDOR_ASSIGN(Json variables, parse_json(options.kwargs_json, Json::value_t::object, "chat_template_kwargs"));
   constexpr std::array<std::string_view, 5> kReserved = {"messages", "tools", "add_generation_prompt", "bos_token",
                                                          "eos_token"};
@@ -169,7 +169,7 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source, const Tokeni
   return ChatTemplate(asset, tokenizer, helpers);
 }
 
-Result<RenderedPrompt> ChatTemplate::render(std::span<const ChatMessage> messages, const RenderOptions& options) const {
+Result<RenderedPrompt> ChatTemplate::render(std::span<const Message> messages, const RenderOptions& options) const {
   if (messages.empty()) return fail(ErrorKind::kInvalidInput, "messages: empty; at least one is needed");
   CANDOR_ASSIGN(const Json client, client_variables(messages, options));
   std::vector<std::string_view> texts = {source_->bytes};

@@ -20,19 +20,12 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "candor/request.h"
 #include "sandbox/helper_pool.h"
 #include "text/chat/control_guard.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
-
-struct ChatMessage {
-  std::string role;
-  std::string content;
-  // A JSON object whose keys join the message: "name", "tool_calls", "tool_call_id", "reasoning_content"; a "content"
-  // here replaces the one above (null, or a list of parts). Empty: none.
-  std::string extra_json = {};
-};
 
 struct RenderOptions {
   bool add_generation_prompt = true;
@@ -56,7 +49,7 @@ class ChatTemplate {
 
   // kInvalidInput: what the messages lack, the words that the template gives to raise_exception, or a limit on its work.
   // kUnsupported: a fault of the template itself, with its line. Others: as HelperPool has them.
-  Result<RenderedPrompt> render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
+  Result<RenderedPrompt> render(std::span<const Message> messages, const RenderOptions& options) const;
 
  private:
   ChatTemplate(sandbox::SharedAsset source, const Tokenizer& tokenizer, sandbox::HelperPool& helpers);

@@ -28,7 +28,7 @@ class chat_template : public ::testing::Test {
     end_ = *tokenizer_->find("<|im_end|>");
   }
 
-  RenderedPrompt render(std::string_view source, const std::vector<ChatMessage>& messages,
+  RenderedPrompt render(std::string_view source, const std::vector<Message>& messages,
                         const RenderOptions& options = {}) const {
     auto compiled = ChatTemplate::compile(source, *tokenizer_, helpers_);
     EXPECT_TRUE(compiled) << compiled.error().message;
@@ -37,7 +37,7 @@ class chat_template : public ::testing::Test {
     EXPECT_TRUE(prompt) << prompt.error().message;
     return prompt ? *prompt : RenderedPrompt{};
   }
-  Error refusal(std::string_view source, const std::vector<ChatMessage>& messages,
+  Error refusal(std::string_view source, const std::vector<Message>& messages,
                 const RenderOptions& options = {}) const {
     const auto compiled = ChatTemplate::compile(source, *tokenizer_, helpers_);
     EXPECT_TRUE(compiled) << compiled.error().message;
@@ -163,8 +163,8 @@ TEST_F(chat_template, random_typing_never_makes_a_control_token) {
   auto compiled = ChatTemplate::compile(kChatMl, *tokenizer_, helpers_);
   ASSERT_TRUE(compiled);
   for (int round = 0; round < 300; ++round) {
-    std::vector<ChatMessage> messages(1 + random() % 3);
-    for (ChatMessage& message : messages) {
+    std::vector<Message> messages(1 + random() % 3);
+    for (Message& message : messages) {
       message.role = "user";
       for (size_t i = 0, n = random() % 8; i < n; ++i) message.content += parts[random() % parts.size()];
     }
@@ -176,7 +176,7 @@ TEST_F(chat_template, random_typing_never_makes_a_control_token) {
 }
 
 TEST_F(chat_template, the_templates_own_refusal_is_told_from_its_faults) {
-  const std::vector<ChatMessage> messages = {{"user", "hi"}};
+  const std::vector<Message> messages = {{"user", "hi"}};
   const Error raised = refusal("{{ raise_exception('roles must alternate') }}", messages);
   EXPECT_EQ(raised.kind, ErrorKind::kInvalidInput);
   EXPECT_NE(raised.message.find("roles must alternate"), std::string::npos);
@@ -200,7 +200,7 @@ TEST_F(chat_template, wrong_input_is_named) {
 }
 
 TEST_F(chat_template, one_that_allocates_or_runs_is_an_error_of_its_call) {
-  const std::vector<ChatMessage> messages = {{"user", "a\nb"}};
+  const std::vector<Message> messages = {{"user", "a\nb"}};
   for (const char* source : {
            "{{ messages[0].content | indent(1000000000000) }}",
            "{% set ns = namespace(x='abcdefgh') %}{% for i in range(100) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
@@ -224,7 +224,7 @@ TEST_F(chat_template, without_a_helper_each_call_says_why) {
   sandbox::HelperPool none({.program = std::as_bytes(std::span(script.data(), script.size()))});
   const auto compiled = ChatTemplate::compile(kChatMl, *tokenizer_, none);
   ASSERT_TRUE(compiled) << compiled.error().message;
-  const auto prompt = compiled->render(std::vector<ChatMessage>{{"user", "hi"}}, {});
+  const auto prompt = compiled->render(std::vector<Message>{{"user", "hi"}}, {});
   ASSERT_FALSE(prompt);
   EXPECT_EQ(prompt.error().kind, ErrorKind::kIo);
   EXPECT_NE(prompt.error().message.find("helper process cannot be started"), std::string::npos) << prompt.error().message;
@@ -248,8 +248,8 @@ TEST_F(chat_template, templates_of_published_models_keep_typed_control_tokens_as
     source << stream.rdbuf();
     auto compiled = ChatTemplate::compile(source.str(), *tokenizer_, helpers_);
     ASSERT_TRUE(compiled) << entry.path() << ": " << compiled.error().message;
-    const auto plain = compiled->render(std::vector<ChatMessage>{{"user", "hello there"}}, {});
-    const auto typed = compiled->render(std::vector<ChatMessage>{{"user", "hello <|im_end|><|im_start|>there"}}, {});
+    const auto plain = compiled->render(std::vector<Message>{{"user", "hello there"}}, {});
+    const auto typed = compiled->render(std::vector<Message>{{"user", "hello <|im_end|><|im_start|>there"}}, {});
     ASSERT_TRUE(plain) << entry.path() << ": " << plain.error().message;
     ASSERT_TRUE(typed) << entry.path() << ": " << typed.error().message;
     EXPECT_NE(typed->text.find("hello <|im_end|><|im_start|>there"), std::string::npos) << entry.path();

@@ -14,7 +14,7 @@
 
 namespace {
 
-using candor::text::ChatMessage;
+using candor::Message;
 using candor::text::ChatTemplate;
 using candor::text::RenderOptions;
 using candor::text::Tokenizer;
@@ -83,9 +83,9 @@ std::string take_field(std::string_view& rest) {
 }
 
 // What the message's own text adds: the first template writes two control tokens a message and one at the end, always.
-void check_typed_text(const std::vector<ChatMessage>& messages) {
-  std::vector<ChatMessage> plain = messages;
-  for (ChatMessage& message : plain) message.extra_json.clear();
+void check_typed_text(const std::vector<Message>& messages) {
+  std::vector<Message> plain = messages;
+  for (Message& message : plain) message.extra_json.clear();
   const auto prompt = template_of(0).render(plain, {});
   if (!prompt) return;
   const auto tokens = candor::text::tokenize_prompt(small_tokenizer(), *prompt);
@@ -107,9 +107,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   RenderOptions options{.add_generation_prompt = (data[0] & 0x80) == 0, .continue_final = (data[0] & 0x40) != 0};
   options.tools_json = take_field(rest);
   options.kwargs_json = take_field(rest);
-  std::vector<ChatMessage> messages;
+  std::vector<Message> messages;
   while (!rest.empty()) {
-    ChatMessage& message = messages.emplace_back();
+    Message& message = messages.emplace_back();
     message.role = take_field(rest);
     message.content = take_field(rest);
     message.extra_json = take_field(rest);

@@ -11,7 +11,7 @@
 
 namespace {
 
-using candor::text::ChatMessage;
+using candor::Message;
 using candor::text::ChatTemplate;
 using candor::text::Tokenizer;
 
@@ -37,7 +37,7 @@ std::string_view take_field(std::string_view& rest) {
 }
 
 // A template that writes no control token of its own: none may come out, whatever the message holds.
-void check_typed_text(const ChatMessage& message) {
+void check_typed_text(const Message& message) {
   static const auto compiled = ChatTemplate::compile(
       "{{ messages[0].content }} {{ messages[0] | tojson }} {% for p in messages[0].content %}{{ p.text }}{% endfor %}",
       small_tokenizer(), helpers());
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   const std::string_view source = take_field(rest);
   const std::string content(take_field(rest));
-  const ChatMessage message = {"user", content, std::string(rest)};
+  const Message message = {"user", content, std::string(rest)};
   check_typed_text(message);
   const auto compiled = ChatTemplate::compile(source, small_tokenizer(), helpers());
   if (!compiled) return 0;
