@@ -44,9 +44,7 @@ EngineOptions engine_options(const BenchServeOptions& o, const std::filesystem::
   options.max_queued = 1 << 16;
   options.step_ms = o.step_ms.value_or(0);
   options.prefix_cache = !o.no_prefix_cache;
-  if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
-  if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
-  if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;
+  options.kv_type = find_kv_type(o.kv_type);
   return options;
 }
 

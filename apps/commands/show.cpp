@@ -113,7 +113,7 @@ std::string describe_weights(const formats::ModelFile& file) {
 std::string describe_kv(const model::ArchSpec& spec) {
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   const backend::KvLayout layout{static_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim,
-                                 backend::KvType::kBf16};
+                                 KvType::kBf16};
   const int64_t token_bytes = backend::kv_block_bytes(layout) / backend::kBlockTokens;
   return fmt::format("{:<14} {} a token in bf16 (2 x {} layers x {} heads x {} x 2 bytes), {} for the whole context\n",
                      "K/V memory", format_bytes(static_cast<uint64_t>(token_bytes)), layout.n_layers, layout.n_kv_heads,

@@ -85,9 +85,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.use_kv_cache = !o.no_kv_cache;
   options.max_running = 1;
   apply_speculation(o, options);
-  if (o.kv_type == "f32") options.kv_type = KvCacheType::kF32;
-  if (o.kv_type == "bf16") options.kv_type = KvCacheType::kBf16;
-  if (o.kv_type == "q8_0") options.kv_type = KvCacheType::kQ8_0;
+  options.kv_type = find_kv_type(o.kv_type);
   return options;
 }
 

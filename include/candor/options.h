@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace candor {
+#include "candor/kv_type.h"
 
-enum class KvCacheType : std::uint8_t { kBackendDefault, kF32, kBf16, kQ8_0 };
+namespace candor {
 
 // Where guesses of the next tokens come from. They change no answer: only how many tokens a step gives.
 enum class Speculation : std::uint8_t {
@@ -43,7 +43,7 @@ struct EngineOptions {
   std::string backend = "cpu";  // or "reference"
   std::int32_t n_threads = 0;   // 0 = what this machine advises
   std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
-  KvCacheType kv_type = KvCacheType::kBackendDefault;
+  std::optional<KvType> kv_type{};  // of the K/V cache; absent: the backend's own
   std::uint64_t kv_bytes = 0;     // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
   std::int32_t kv_blocks = 0;     // K/V budget in blocks; overrides kv_bytes when not 0
   std::int32_t max_rows = 256;    // tokens computed in one step

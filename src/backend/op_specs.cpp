@@ -58,18 +58,6 @@ std::vector<double> rope_frequencies(const RopeSpec& spec) {
   return frequencies;
 }
 
-const char* name_of(KvType type) {
-  switch (type) {
-    case KvType::kF32:
-      return "f32";
-    case KvType::kBf16:
-      return "bf16";
-    case KvType::kQ8_0:
-      return "q8_0";
-  }
-  return "unknown";
-}
-
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
   const int32_t power = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(std::max(1, n_heads))));
   std::vector<float> slopes;

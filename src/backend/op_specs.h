@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "candor/kv_type.h"
+
 namespace candor::backend {
 
 enum class NormKind : uint8_t { kRms, kLayer };
@@ -77,9 +79,6 @@ struct LogitSpec {
 enum class WeightRole : uint8_t { kEmbedding, kLinear, kEmbeddingAndLinear, kVector };
 
 // K/V storage: one pool for all layers, a block holds `block_tokens` positions of every layer.
-enum class KvType : uint8_t { kF32, kBf16, kQ8_0 };
-// "f32", "bf16", "q8_0".
-const char* name_of(KvType type);
 inline constexpr int32_t kBlockTokens = 32;
 struct KvLayout {
   int32_t n_layers = 0;

@@ -41,7 +41,7 @@ Result<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   EngineOptions& options = loaded.options;
   options.n_ctx = plan.n_ctx;
   options.kv_blocks = plan.kv_blocks;
-  const backend::KvLayout layout = loaded.model->kv_layout(kv_type_of(options, *loaded.backend));
+  const backend::KvLayout layout = loaded.model->kv_layout(options.kv_type.value_or(loaded.backend->info().default_kv));
   CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, plan.kv_blocks));
   const model::ArchSpec* draft = loaded.draft ? &loaded.draft->model->spec() : nullptr;
   return loaded.backend->reserve_arena(step_arena(options, loaded.model->spec(), draft, plan.n_ctx));
@@ -153,7 +153,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.kv_bytes = loaded.kv->n_bytes();
   info.kv_blocks = loaded.kv->n_blocks();
   info.kv_block_tokens = backend::kBlockTokens;
-  info.kv_type = backend::name_of(loaded.kv->layout().type);
+  info.kv_type = name_of(loaded.kv->layout().type);
   info.n_parameters = loaded.model->n_parameters();
   info.n_fast_matrices = quantize::n_fast_matrices(*loaded.file);
   info.n_layers = static_cast<int32_t>(spec.blocks.size());

@@ -46,24 +46,10 @@ backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchS
   return layout;
 }
 
-backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend) {
-  switch (options.kv_type) {
-    case KvCacheType::kF32:
-      return backend::KvType::kF32;
-    case KvCacheType::kBf16:
-      return backend::KvType::kBf16;
-    case KvCacheType::kQ8_0:
-      return backend::KvType::kQ8_0;
-    case KvCacheType::kBackendDefault:
-      break;
-  }
-  return backend.info().default_kv;
-}
-
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
                                const backend::Backend& backend) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
-  const backend::KvType kv_type = kv_type_of(options, backend);
+  const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
   const int64_t block_bytes = backend::kv_pool_block_bytes(model::kv_layout(model.spec, kv_type));
   CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
   const platform::Topology topology = platform::read_topology();
@@ -79,7 +65,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   plan.n_ctx = budget.n_ctx;
   plan.kv_blocks = budget.n_blocks;
   plan.kv_block_tokens = backend::kBlockTokens;
-  plan.kv_type = backend::name_of(kv_type);
+  plan.kv_type = name_of(kv_type);
   plan.available_bytes = topology.memory_available_bytes;
   plan.limit_bytes = topology.memory_limit.value_or(0);
   return plan;

@@ -26,6 +26,4 @@ int32_t max_out_rows(const EngineOptions& options);
 // Of every step of the model, and of the draft model where there is one (nullptr: none).
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
                                 int32_t n_ctx);
-backend::KvType kv_type_of(const EngineOptions& options, const backend::Backend& backend);
-
 }  // namespace candor::engine

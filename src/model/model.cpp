@@ -76,7 +76,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   return model;
 }
 
-backend::KvLayout Model::kv_layout(backend::KvType type) const {
+backend::KvLayout Model::kv_layout(KvType type) const {
   return model::kv_layout(spec_, type);
 }
 
@@ -103,7 +103,7 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
   return layout;
 }
 
-backend::KvLayout kv_layout(const ArchSpec& spec, backend::KvType type) {
+backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   return {checked_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim, type};
 }

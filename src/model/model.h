@@ -37,7 +37,7 @@ struct ModelPlan {
 // Refuses everything that load() would refuse by metadata, names, shapes and types.
 Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend);
 
-backend::KvLayout kv_layout(const ArchSpec& spec, backend::KvType type);
+backend::KvLayout kv_layout(const ArchSpec& spec, KvType type);
 
 // The arena of steps of at most max_rows rows and max_out_rows logit rows, at positions below max_positions (0: the
 // model's own limit).
@@ -57,7 +57,7 @@ class Model {
   int64_t n_parameters() const { return n_parameters_; }
   // Fingerprint of the architecture and of the weights' content; part of every prefix-cache key.
   uint64_t hash() const { return hash_; }
-  backend::KvLayout kv_layout(backend::KvType type) const;
+  backend::KvLayout kv_layout(KvType type) const;
 
   // Reserves the arena for steps of at most max_rows rows and max_out_rows logit rows, at positions below
   // max_positions (0: the model's own limit, which may be millions).

@@ -48,8 +48,8 @@ TEST(model, a_loaded_model_knows_its_size) {
   for (const TensorView& tensor : file->tensors()) n_elements += tensor.shape.n_elements();
   EXPECT_EQ((*loaded.model)->n_parameters(), n_elements);
   EXPECT_EQ((*loaded.model)->weight_bytes(), static_cast<size_t>(n_elements) * 4);
-  const backend::KvLayout layout = (*loaded.model)->kv_layout(backend::KvType::kF32);
-  EXPECT_EQ(layout, (backend::KvLayout{2, 2, 16, backend::KvType::kF32}));
+  const backend::KvLayout layout = (*loaded.model)->kv_layout(KvType::kF32);
+  EXPECT_EQ(layout, (backend::KvLayout{2, 2, 16, KvType::kF32}));
 }
 
 TEST(model, progress_rises_to_the_total) {
@@ -138,7 +138,7 @@ TEST(model, a_step_launched_block_by_block_is_the_step) {
   ASSERT_TRUE(loaded.model);
   Model& model = **loaded.model;
   ASSERT_TRUE(model.reserve(3, 1));
-  const auto kv = loaded.backend->make_kv(model.kv_layout(backend::KvType::kF32), 1);
+  const auto kv = loaded.backend->make_kv(model.kv_layout(KvType::kF32), 1);
   ASSERT_TRUE(kv);
   const std::vector<TokenId> tokens = {5, 90, 17};
   const std::vector<int32_t> positions = {0, 1, 2}, out_rows = {2};
@@ -158,7 +158,7 @@ TEST(model, a_step_launched_block_by_block_is_the_step) {
 TEST(model, the_reference_refuses_other_kv_types_by_name) {
   const Loaded loaded = load(*make_tiny_model({}));
   ASSERT_TRUE(loaded.model);
-  const auto kv = loaded.backend->make_kv((*loaded.model)->kv_layout(backend::KvType::kBf16), 1);
+  const auto kv = loaded.backend->make_kv((*loaded.model)->kv_layout(KvType::kBf16), 1);
   ASSERT_FALSE(kv);
   EXPECT_NE(kv.error().message.find("bf16"), std::string::npos);
 }
@@ -167,7 +167,7 @@ class Score : public ::testing::Test {
  protected:
   std::unique_ptr<Scorer> scorer(int32_t chunk_rows) {
     auto made = Scorer::make(**loaded_.model, *loaded_.backend,
-                             {.max_tokens = 64, .chunk_rows = chunk_rows, .kv_type = backend::KvType::kF32});
+                             {.max_tokens = 64, .chunk_rows = chunk_rows, .kv_type = KvType::kF32});
     EXPECT_TRUE(made) << made.error().message;
     return made ? std::move(*made) : nullptr;
   }

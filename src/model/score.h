@@ -17,7 +17,7 @@ namespace candor::model {
 struct ScorerOptions {
   int32_t max_tokens = 0;  // of one text; at most the model's context
   int32_t chunk_rows = 64;
-  backend::KvType kv_type = backend::KvType::kBf16;
+  KvType kv_type = KvType::kBf16;
 };
 
 class Scorer {

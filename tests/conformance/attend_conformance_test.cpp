@@ -87,7 +87,7 @@ Plan in_chunks(const Workload& w, int32_t chunk) {
 
 // Attention outputs [n_rows, H * Dh] in the order of the workload, whatever the plan.
 std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
-                            std::optional<backend::KvType> kv_type = std::nullopt) {
+                            std::optional<KvType> kv_type = std::nullopt) {
   const size_t n = static_cast<size_t>(w.n_rows);
   const size_t q_cols = static_cast<size_t>(w.q_cols());
   const auto& q = rig.upload_rows(random_values(n * q_cols, 31), w.q_cols());
@@ -167,7 +167,7 @@ TEST(attend, threads_batches_chunks_and_instruction_sets_do_not_change_a_bit) {
 TEST(attend, f32_and_int8_pages_agree_with_the_reference_and_keep_their_bits_under_every_plan) {
   for (const Workload& w : workloads()) {
     const std::vector<float> wanted = run_plan(reference_rig(), w, all_at_once(w));
-    for (const auto& [type, bound] : {std::pair{backend::KvType::kF32, 0.02f}, {backend::KvType::kQ8_0, 0.06f}}) {
+    for (const auto& [type, bound] : {std::pair{KvType::kF32, 0.02f}, {KvType::kQ8_0, 0.06f}}) {
       const std::vector<float> seen = run_plan(cpu_rig(2), w, all_at_once(w), type);
       for (size_t i = 0; i < seen.size(); ++i) ASSERT_NEAR(seen[i], wanted[i], bound) << w.spec.head_dim << " " << i;
       for (const std::string& isa : runnable_isas()) {

@@ -45,7 +45,7 @@ class Rig {
   void reserve(int32_t n_slots, int32_t n_cols, int32_t n_rows);
   // A K/V store of the backend's own type, big enough for every test.
   backend::KvStore& kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks,
-                       std::optional<backend::KvType> type = std::nullopt);
+                       std::optional<KvType> type = std::nullopt);
 
   // One step over n_rows rows of one sequence, whose tokens are 0, 1, 2, ...; body returns what is to be read.
   std::vector<float> run(int32_t n_rows, const std::function<backend::Activation()>& body);
