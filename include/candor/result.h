@@ -28,6 +28,7 @@ enum class ErrorKind : std::uint8_t {
   kUnsupported,    // understood, and not offered: exit 2, HTTP 400
   kContextLength,  // the prompt does not fit the context: exit 2, HTTP 400 context_length_exceeded
   kOverloaded,     // a bounded queue is full, try again later: HTTP 429
+  kRateLimited,    // the caller has as much in work as it may, try again later: HTTP 429
   kBusy,           // what this needs is in use by others, or the machine is too slow for it now: HTTP 503
   kOutOfMemory,    // memory or K/V blocks do not suffice: exit 2, HTTP 503
   kIo,             // the system refused a read or a write, or what a file holds makes no numbers: exit 2

@@ -152,7 +152,7 @@ class TellingSink final : public openai::Sink {
   void chunk(const std::string&) override { tell("chunk"); }
   void end_stream() override { tell("end"); }
   void whole(const std::string&) override { tell("whole"); }
-  void fail(const openai::ErrorInfo& error) override { tell("fail" + std::to_string(error.status)); }
+  void fail(const Error& error) override { tell("fail" + std::to_string(http::words_for(error).status)); }
   void cut() noexcept override { told_.add("cut"); }
 
  private:

@@ -33,7 +33,7 @@ bool is_port(std::string_view text) {
 }
 
 HttpResponse forbidden(std::string message) {
-  return error_response({.status = 403, .message = std::move(message), .type = "permission_error"});
+  return error_response({ErrorKind::kInvalidInput, std::move(message)}, {.status = 403, .type = "permission_error"});
 }
 
 bool changes_something(const HttpRequest& request) {
@@ -138,11 +138,10 @@ std::optional<HttpResponse> Access::refuse(HttpRequest& request, bool needs_key)
   const bool is_bearer = lower_case(field.substr(0, kScheme.size())) == kScheme;
   request.key = find_key(is_bearer ? trimmed(field.substr(kScheme.size())) : std::string_view{});
   if (request.key >= 0) return std::nullopt;
-  HttpResponse response = error_response(
-      {.status = 401,
-       .message = field.empty() ? "an API key is needed: Authorization: Bearer KEY" : "the API key is not valid here",
-       .type = "authentication_error",
-       .code = "invalid_api_key"});
+  HttpResponse response =
+      error_response({ErrorKind::kInvalidInput, field.empty() ? "an API key is needed: Authorization: Bearer KEY"
+                                                              : "the API key is not valid here"},
+                     {.status = 401, .type = "authentication_error", .code = "invalid_api_key"});
   response.headers.emplace_back("www-authenticate", "Bearer");
   return response;
 }

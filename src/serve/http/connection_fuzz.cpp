@@ -40,7 +40,8 @@ class KeepingHandler final : public candor::http::Handler {
   candor::http::Faults& faults() override { return faults_; }
   candor::http::FairBudget& bytes() override { return bytes_; }
   std::optional<HttpResponse> refuse(HttpRequest& request) override {
-    if (request.is_upgrade || request.path == "/no") return candor::http::error_response({.status = 404, .message = "no"});
+    if (request.is_upgrade || request.path == "/no")
+      return candor::http::error_response({candor::ErrorKind::kNotFound, "no"});
     return std::nullopt;
   }
   void handle(std::shared_ptr<Exchange> exchange) override {

@@ -48,11 +48,10 @@ void Faults::note(FaultPlace place, const std::exception_ptr& fault) noexcept {
   }
 }
 
-ErrorInfo error_of(const std::exception_ptr& fault) {
+Error error_of(const std::exception_ptr& fault) {
   const bool is_memory = is_out_of_memory(fault);
-  return {.status = is_memory ? 503 : 500,
-          .message = is_memory ? "memory ran out" : "a fault of the server",
-          .type = "server_error"};
+  return is_memory ? fail(ErrorKind::kOutOfMemory, "memory ran out")
+                   : fail(ErrorKind::kInternal, "a fault of the server");
 }
 
 HttpResponse response_to(const std::exception_ptr& fault) noexcept {

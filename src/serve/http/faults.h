@@ -34,7 +34,7 @@ class Faults {
 };
 
 // What the client is told: 503 where memory ran out, else 500.
-ErrorInfo error_of(const std::exception_ptr& fault);
+Error error_of(const std::exception_ptr& fault);
 // Without words where there is no memory for them.
 HttpResponse response_to(const std::exception_ptr& fault) noexcept;
 

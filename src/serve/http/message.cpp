@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json text_or_null(const std::string& text) {
+Json text_or_null(std::string_view text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
@@ -42,19 +42,43 @@ std::string_view reason_phrase(int status) {
   return "Status";
 }
 
-HttpResponse error_response(const ErrorInfo& error) {
+ErrorWords words_for(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kInvalidInput:
+    case ErrorKind::kUnsupported:
+      break;
+    case ErrorKind::kContextLength:
+      return {.code = "context_length_exceeded"};
+    case ErrorKind::kNotFound:
+      return {.status = 404, .code = error.field == "model" ? "model_not_found" : ""};
+    case ErrorKind::kOverloaded:
+      return {.status = 429, .type = "rate_limit_error", .code = "queue_full"};
+    case ErrorKind::kRateLimited:
+      return {.status = 429, .type = "rate_limit_error", .code = "rate_limit_exceeded"};
+    case ErrorKind::kBusy:
+    case ErrorKind::kOutOfMemory:
+    case ErrorKind::kCancelled:
+      return {.status = 503, .type = "server_error"};
+    case ErrorKind::kIo:
+    case ErrorKind::kInternal:
+      return {.status = 500, .type = "server_error"};
+  }
+  return {};
+}
+
+HttpResponse error_response(const Error& error, const ErrorWords& words) {
   constexpr size_t kMostMessage = 4096;  // whatever of a request the words quote
   constexpr size_t kMostParam = 256;
   Json body = {{"error",
                 {{"message", clipped(error.message, kMostMessage)},
-                 {"type", error.type},
-                 {"param", text_or_null(clipped(error.param, kMostParam))},
-                 {"code", text_or_null(error.code)}}}};
+                 {"type", words.type},
+                 {"param", text_or_null(clipped(error.field, kMostParam))},
+                 {"code", text_or_null(words.code)}}}};
   for (const auto& [name, value] : error.figures) body["error"][name] = value;
   HttpResponse response;
-  response.status = error.status;
+  response.status = words.status;
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (error.status == 429 || error.status == 503) response.headers.emplace_back("retry-after", "1");
+  if (words.status == 429 || words.status == 503) response.headers.emplace_back("retry-after", "1");
   return response;
 }
 

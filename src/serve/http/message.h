@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+
 namespace candor::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -43,15 +45,20 @@ struct HttpResponse {
 // "Not Found" for 404; "Status" for what has no name here.
 std::string_view reason_phrase(int status);
 
-// {"error": {...}} as OpenAI's clients read it; param and code are null where empty.
-struct ErrorInfo {
+// What HTTP says beside an Error: a status, and OpenAI's words for it.
+struct ErrorWords {
   int status = 400;
-  std::string message;
-  std::string type = "invalid_request_error";
-  std::string param = {};
-  std::string code = {};
-  std::vector<std::pair<std::string, int64_t>> figures = {};  // further members: {"n_ctx", 512}
+  std::string_view type = "invalid_request_error";
+  std::string_view code = {};
 };
-HttpResponse error_response(const ErrorInfo& error);
+// By the error's kind.
+ErrorWords words_for(const Error& error);
+
+// {"error": {...}} as OpenAI's clients read it: the field is their param, null where empty, as the code is; figures are
+// further members. One with a status that no kind of error has brings its own words.
+HttpResponse error_response(const Error& error, const ErrorWords& words);
+inline HttpResponse error_response(const Error& error) {
+  return error_response(error, words_for(error));
+}
 
 }  // namespace candor::http

@@ -268,9 +268,9 @@ void Session::begin_request(HttpRequest& request) const {
 }
 
 HttpResponse Session::fault_response() const {
-  ErrorInfo error{.status = fault_.status, .message = fault_.message};
-  if (fault_.status >= 500) error.type = "server_error";
-  return error_response(error);
+  const bool is_ours = fault_.status >= 500;
+  return error_response({is_ours ? ErrorKind::kInternal : ErrorKind::kInvalidInput, fault_.message},
+                        {.status = fault_.status, .type = is_ours ? "server_error" : "invalid_request_error"});
 }
 
 // A reply that needs no handler; false unless the connection is still in step.

@@ -57,9 +57,8 @@ struct ApiRequest {
 };
 
 // also: further fields, which the route itself reads.
-Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits,
-                               std::initializer_list<const char*> also = {});
-Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits);
+Result<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also = {});
+Result<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits);
 
 struct EmbeddingRequest {
   std::string model;
@@ -69,14 +68,14 @@ struct EmbeddingRequest {
   std::vector<std::string> warnings{};
 };
 
-Checked<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits);
+Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits);
 
 // Reads every prompt, once and for all.
-Checked<void> read_echo(const Engine& engine, ApiRequest& request);
+Result<void> read_echo(const Engine& engine, ApiRequest& request);
 
 // The model's name, where given, is one that is served: else 404.
 void check_model(Fields& fields, const ApiLimits& limits, std::string& model);
-ErrorInfo model_not_found(const std::string& model);
+Error model_not_found(const std::string& model);
 
 // messages, tools and template arguments.
 std::optional<ChatPrompt> read_chat_prompt(Fields& fields);
@@ -104,6 +103,7 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name)
 // Unknown fields become warnings, or an error.
 void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
 
-ErrorInfo to_api_error(const Error& error, const FieldNames& names = {});
+// The error with the field's name in this API.
+Error with_api_field(Error error, const FieldNames& names = {});
 
 }  // namespace candor::openai

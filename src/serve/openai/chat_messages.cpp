@@ -120,7 +120,7 @@ class MessageReader {
     const auto arguments = function->find("arguments");
     if (arguments != function->end() && arguments->is_string()) {
       const auto text = arguments->get<std::string>();
-      auto parsed = text.empty() ? Checked<Json>(Json::object()) : parse_body(text);
+      auto parsed = text.empty() ? Result<Json>(Json::object()) : parse_body(text);
       if (!parsed) {
         return fails(fmt::format("{}.tool_calls: function.arguments is not a JSON object in a string: {}", where_,
                                  parsed.error().message));

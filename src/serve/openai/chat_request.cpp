@@ -49,13 +49,13 @@ void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result) {
 
 }  // namespace
 
-Checked<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also) {
+Result<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also) {
   Fields fields(body);
   ApiRequest result;
   read_chat(fields, limits, result);
   fields.accept(also);
   settle_unknown(fields, limits, result.warnings);
-  if (fields.fault()) return tl::unexpected(*fields.fault());
+  if (fields.fault()) return *fields.fault();
   return result;
 }
 

@@ -134,12 +134,11 @@ void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request
   beams.early_stopping = stops_early.value_or(false);
 }
 
-ErrorInfo model_not_found(const std::string& model) {
-  return {.status = 404,
-          .message = fmt::format("the model \"{}\" does not exist here; GET /v1/models lists those that do",
-                                 clipped(model)),
-          .param = "model",
-          .code = "model_not_found"};
+Error model_not_found(const std::string& model) {
+  return {.kind = ErrorKind::kNotFound,
+          .message =
+              fmt::format("the model \"{}\" does not exist here; GET /v1/models lists those that do", clipped(model)),
+          .field = "model"};
 }
 
 void check_model(Fields& fields, const ApiLimits& limits, std::string& model) {
@@ -177,27 +176,10 @@ void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::st
     warnings.push_back(fmt::format("and {} further unknown fields", names.size() - kMostNamed));
 }
 
-ErrorInfo to_api_error(const Error& error, const FieldNames& names) {
-  using Kind = ErrorKind;
-  ErrorInfo info{.message = error.message, .param = error.field, .figures = error.figures};
-  if (error.field == "prompt") info.param = names.prompt;
-  if (error.field == "constraint") info.param = names.constraint;
-  if (error.kind == Kind::kContextLength) info.code = "context_length_exceeded";
-  if (error.kind == Kind::kNotFound) info.status = 404;
-  if (error.kind == Kind::kOverloaded) {
-    info.status = 429;
-    info.type = "rate_limit_error";
-    info.code = "queue_full";
-  }
-  if (error.kind == Kind::kBusy || error.kind == Kind::kOutOfMemory || error.kind == Kind::kCancelled) {
-    info.status = 503;
-    info.type = "server_error";
-  }
-  if (error.kind == Kind::kInternal || error.kind == Kind::kIo) {
-    info.status = 500;
-    info.type = "server_error";
-  }
-  return info;
+Error with_api_field(Error error, const FieldNames& names) {
+  if (error.field == "prompt") error.field = names.prompt;
+  if (error.field == "constraint") error.field = names.constraint;
+  return error;
 }
 
 }  // namespace candor::openai

@@ -71,7 +71,7 @@ std::vector<Prompt> read_prompts(Fields& fields, const char* name, size_t at_mos
   return prompts;
 }
 
-Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) {
+Result<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) {
   Fields fields(body);
   ApiRequest result;
   read_common(fields, limits, result);
@@ -106,7 +106,7 @@ Checked<ApiRequest> parse_completion(const Json& body, const ApiLimits& limits) 
     result.requests.push_back(base);
   }
   settle_unknown(fields, limits, result.warnings);
-  if (fields.fault()) return tl::unexpected(*fields.fault());
+  if (fields.fault()) return *fields.fault();
   return result;
 }
 

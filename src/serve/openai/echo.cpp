@@ -8,17 +8,17 @@
 
 namespace candor::openai {
 
-Checked<void> read_echo(const Engine& engine, ApiRequest& request) {
+Result<void> read_echo(const Engine& engine, ApiRequest& request) {
   if (!request.echo) return {};
   for (Request& one : request.requests) {
     auto tokens = engine.tokenize(one.prompt);
-    if (!tokens) return tl::unexpected(to_api_error(tokens.error(), request.names));
+    if (!tokens) return with_api_field(tokens.error(), request.names);
     EchoedPrompt echoed{.tokens = std::move(*tokens)};
     if (const auto* text = std::get_if<TextPrompt>(&one.prompt)) {
       echoed.text = text->text;
     } else {
       auto detokenized = engine.detokenize(echoed.tokens);
-      if (!detokenized) return tl::unexpected(to_api_error(detokenized.error(), request.names));
+      if (!detokenized) return with_api_field(detokenized.error(), request.names);
       echoed.text = std::move(*detokenized);
     }
     one.prompt = echoed.tokens;

@@ -33,8 +33,8 @@ std::string base64(std::span<const std::byte> bytes) {
   return text;
 }
 
-ErrorInfo api_error_of(const Error& error) {
-  return to_api_error(error, {.prompt = "input"});
+Error api_error_of(const Error& error) {
+  return with_api_field(error, {.prompt = "input"});
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ void EmbeddingJob::on_event(size_t index, const TokenEvent& event) noexcept {
 
 // The reply, once.
 void EmbeddingJob::settle() {
-  std::optional<ErrorInfo> error;
+  std::optional<Error> error;
   {
     const std::lock_guard lock(mutex_);
     if (state_.is_over) return;
@@ -153,13 +153,13 @@ void EmbeddingJob::cancel() {
   stop(std::nullopt);
 }
 
-void EmbeddingJob::abort(const ErrorInfo& error) {
+void EmbeddingJob::abort(const Error& error) {
   stop(error);
   schedule();
 }
 
 // Nothing more is sent to the engine; with an error, settle() says so.
-void EmbeddingJob::stop(const std::optional<ErrorInfo>& error) {
+void EmbeddingJob::stop(const std::optional<Error>& error) {
   std::vector<RequestId> ids;
   {
     const std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ class EmbeddingJob final : public Work,
   // On a worker: the next inputs go to the engine, or the reply says why not. What throws ends the reply with an error.
   void go_on() noexcept override;
   void cancel() override;
-  void abort(const ErrorInfo& error) override;
+  void abort(const Error& error) override;
 
  private:
   struct State {
@@ -39,7 +39,7 @@ class EmbeddingJob final : public Work,
     bool is_scheduled = true;  // go_on() is running, or will
     bool has_lost_events = false;  // there was no memory for them
     bool goes_again = false;   // something came while it ran
-    std::optional<ErrorInfo> error{};
+    std::optional<Error> error{};
     std::vector<RequestId> ids{};
   };
 
@@ -48,7 +48,7 @@ class EmbeddingJob final : public Work,
   void advance();
   bool take_next(size_t& index);
   void send(size_t index);
-  void stop(const std::optional<ErrorInfo>& error);
+  void stop(const std::optional<Error>& error);
   void end_by(const std::exception_ptr& fault) noexcept;
   void settle();
   std::string reply() const;

@@ -29,7 +29,7 @@ Pooling read_pooling(Fields& fields) {
 
 }  // namespace
 
-Checked<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits) {
+Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits) {
   Fields fields(body);
   EmbeddingRequest result;
   check_model(fields, limits, result.model);
@@ -44,7 +44,7 @@ Checked<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& lim
   }
   fields.accept({"user"});
   settle_unknown(fields, limits, result.warnings);
-  if (fields.fault()) return tl::unexpected(*fields.fault());
+  if (fields.fault()) return *fields.fault();
   return result;
 }
 

@@ -96,9 +96,9 @@ void Fields::accept(std::initializer_list<const char*> names) {
   for (const char* name : names) asked_.emplace(name);
 }
 
-void Fields::refuse(const char* name, std::string message, std::string code) {
+void Fields::refuse(const char* name, std::string message) {
   if (fault_) return;
-  fault_ = ErrorInfo{.message = std::move(message), .param = path_of(name), .code = std::move(code)};
+  fault_ = fail(ErrorKind::kInvalidInput, std::move(message), path_of(name));
 }
 
 void Fields::refuse_type(const char* name, const Json& value, const std::string& expected) {

@@ -36,11 +36,11 @@ class Fields {
   bool has(const char* name) const;
   // As messages name it: "structured_outputs.regex".
   std::string path_of(const char* name) const { return path_.empty() ? name : path_ + "." + name; }
-  void refuse(const char* name, std::string message, std::string code = {});
-  void refuse_with(ErrorInfo error) {
+  void refuse(const char* name, std::string message);
+  void refuse_with(Error error) {
     if (!fault_) fault_ = std::move(error);
   }
-  const std::optional<ErrorInfo>& fault() const { return fault_; }
+  const std::optional<Error>& fault() const { return fault_; }
   std::vector<std::string> unknown() const;
 
  private:
@@ -49,7 +49,7 @@ class Fields {
   const Json& object_;
   std::string path_;
   std::set<std::string, std::less<>> asked_;
-  std::optional<ErrorInfo> fault_;
+  std::optional<Error> fault_;
 };
 
 // A value as a message shows it: at most some 40 bytes.

@@ -28,7 +28,7 @@ class HttpSink final : public Sink {
     exchange_->finish();
   }
   void whole(const std::string& json) override { exchange_->respond({.body = json, .headers = headers_}); }
-  void fail(const ErrorInfo& error) override {
+  void fail(const Error& error) override {
     http::HttpResponse response = http::error_response(error);
     response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
     if (!is_open_) return exchange_->respond(std::move(response));
@@ -43,8 +43,8 @@ class HttpSink final : public Sink {
   bool is_open_ = false;
 };
 
-inline ErrorInfo too_many_waiting() {
-  return {.status = 503, .message = "too many requests wait to be read; try again", .type = "server_error"};
+inline Error too_many_waiting() {
+  return {ErrorKind::kBusy, "too many requests wait to be read; try again"};
 }
 
 }  // namespace candor::openai

@@ -37,7 +37,7 @@ bool Job::submit(const ApiRequest& request, size_t prompt) {
   const auto on_event = [self = shared_from_this(), prompt](const TokenEvent& event) { self->push(prompt, event); };
   const auto id = engine_.submit(request.requests[prompt], on_event);
   if (!id) {
-    fail(to_api_error(id.error(), names_));
+    fail(with_api_field(id.error(), names_));
     return false;
   }
   const std::lock_guard lock(mutex_);
@@ -78,7 +78,7 @@ void Job::go_on() noexcept {
 void Job::drain() {
   while (true) {
     std::vector<Arrived> arrived;
-    std::optional<ErrorInfo> error;
+    std::optional<Error> error;
     {
       const std::lock_guard lock(mutex_);
       arrived.swap(arrived_);
@@ -100,7 +100,7 @@ void Job::drain() {
 void Job::take(const Arrived& arrived) {
   if (is_over_ || is_cancelled_) return;
   if (arrived.event.error) {
-    fail(to_api_error(*arrived.event.error, names_));
+    fail(with_api_field(*arrived.event.error, names_));
     return cancel_requests();
   }
   const auto emit = [this](const Json& chunk) { sink_->chunk(to_text(chunk)); };
@@ -119,7 +119,7 @@ void Job::finish() {
   is_over_ = true;
 }
 
-void Job::fail(const ErrorInfo& error) {
+void Job::fail(const Error& error) {
   if (is_over_) return;
   ticket_->free_places();
   sink_->fail(error);
@@ -142,7 +142,7 @@ void Job::cancel() {
   cancel_requests();
 }
 
-void Job::abort(const ErrorInfo& error) {
+void Job::abort(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     abort_error_ = error;

@@ -26,7 +26,7 @@ class Sink {
   virtual void end_stream() = 0;
   virtual void whole(const std::string& json) = 0;
   // Before or inside the reply; ends it.
-  virtual void fail(const ErrorInfo& error) = 0;
+  virtual void fail(const Error& error) = 0;
   // Ends it without a word, where there is no memory for one.
   virtual void cut() noexcept = 0;
 };
@@ -46,7 +46,7 @@ class Work {
   // Any thread: the client left. Nothing more is sent.
   virtual void cancel() = 0;
   // Any thread: the reply ends with this error.
-  virtual void abort(const ErrorInfo& error) = 0;
+  virtual void abort(const Error& error) = 0;
 };
 
 class Job final : public Work, public http::Continuation, public std::enable_shared_from_this<Job> {
@@ -63,7 +63,7 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   // On a worker: submits everything, or answers why not.
   void start(const ApiRequest& request) noexcept;
   void cancel() override;
-  void abort(const ErrorInfo& error) override;
+  void abort(const Error& error) override;
   // Makes the reply of what has come. What throws ends the reply with an error.
   void go_on() noexcept override;
 
@@ -80,7 +80,7 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   void drain();
   void take(const Arrived& arrived);
   void finish();
-  void fail(const ErrorInfo& error);
+  void fail(const Error& error);
   void end_by(const std::exception_ptr& fault) noexcept;
   void cancel_requests() noexcept;
 
@@ -103,7 +103,7 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   std::mutex mutex_;
   std::vector<Arrived> arrived_;
   std::vector<RequestId> ids_;
-  std::optional<ErrorInfo> abort_error_;
+  std::optional<Error> abort_error_;
   bool has_lost_events_ = false;  // there was no memory for them
   bool is_scheduled_ = true;      // events wait until start() is through
 };

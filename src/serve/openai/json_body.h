@@ -5,22 +5,17 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
-#include <tl/expected.hpp>
 
-#include "serve/http/message.h"
+#include "base/error.h"
 
 namespace candor::openai {
 
 using Json = nlohmann::ordered_json;
-using http::ErrorInfo;
-// A value, or the reply that the client gets instead.
-template <class T>
-using Checked = tl::expected<T, ErrorInfo>;
 
 inline constexpr size_t kMaxDepth = 128;
 inline constexpr size_t kMaxValues = 1'000'000;
 
-Checked<Json> parse_body(std::string_view body);
+Result<Json> parse_body(std::string_view body);
 
 // As text for a reply; invalid UTF-8 becomes U+FFFD.
 std::string to_text(const Json& json);

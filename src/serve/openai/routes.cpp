@@ -15,16 +15,17 @@ void answer(http::Exchange& exchange, const Json& json) {
   exchange.respond({.body = to_text(json)});
 }
 
-void answer(http::Exchange& exchange, const ErrorInfo& error) {
+void answer(http::Exchange& exchange, const Error& error) {
   exchange.respond(http::error_response(error));
 }
 
 constexpr size_t kMaxTokensReply = 128u << 20;
 
-ErrorInfo reply_too_large() {
-  return {.message = fmt::format("the reply would be larger than {} bytes; ask for less text at once, or without "
-                                 "with_pieces",
-                                 kMaxTokensReply)};
+Error reply_too_large() {
+  return {ErrorKind::kInvalidInput,
+          fmt::format("the reply would be larger than {} bytes; ask for less text at once, or "
+                      "without with_pieces",
+                      kMaxTokensReply)};
 }
 
 void answer_with(http::Exchange& exchange, Json json, const std::vector<std::string>& warnings) {
@@ -33,7 +34,7 @@ void answer_with(http::Exchange& exchange, Json json, const std::vector<std::str
 }
 
 // The text of /tokenize.
-Checked<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
+Result<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
   ApiRequest result;
   check_model(fields, limits, result.model);
   result.names.prompt = fields.has("prompt") ? "prompt" : "content";
@@ -48,7 +49,7 @@ Checked<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
   request.prompt = std::move(text);
   result.requests.push_back(std::move(request));
   settle_unknown(fields, limits, result.warnings);
-  if (fields.fault()) return tl::unexpected(*fields.fault());
+  if (fields.fault()) return *fields.fault();
   return result;
 }
 
@@ -123,7 +124,7 @@ void Service::completions(Exchange&, const Shared& shared) {
 }
 
 // Whatever /v1/chat/completions takes, read as it reads it: the prompt is the one that it would answer.
-Checked<ApiRequest> Service::read_shown_chat(const Json& body, std::initializer_list<const char*> also) const {
+Result<ApiRequest> Service::read_shown_chat(const Json& body, std::initializer_list<const char*> also) const {
   auto request = parse_chat(body, options_.limits, also);
   if (request) settle_for_template(*request);
   return request;
@@ -141,7 +142,7 @@ void Service::tokenize(Exchange& exchange, const Shared&) {
   if (fields.fault()) return answer(exchange, *fields.fault());
   if (!asked) return answer(exchange, asked.error());
   const auto tokens = engine_.tokenize(asked->requests.front().prompt);
-  if (!tokens) return answer(exchange, to_api_error(tokens.error(), asked->names));
+  if (!tokens) return answer(exchange, with_api_field(tokens.error(), asked->names));
   http::FairBudget::Share held = bytes_.share_of(exchange.request().key);
   std::string reply = "{\"tokens\":[";
   for (size_t i = 0; i < tokens->size(); ++i) {
@@ -172,7 +173,7 @@ void Service::detokenize(Exchange& exchange, const Shared&) {
   settle_unknown(fields, options_.limits, warnings);
   if (fields.fault()) return answer(exchange, *fields.fault());
   const auto text = engine_.detokenize(std::get<TokenPrompt>(prompts.front()));
-  if (!text) return answer(exchange, to_api_error(text.error(), {.prompt = "tokens"}));
+  if (!text) return answer(exchange, with_api_field(text.error(), {.prompt = "tokens"}));
   answer_with(exchange, Json{{"content", *text}, {"prompt", *text}}, warnings);
 }
 
@@ -182,7 +183,7 @@ void Service::apply_template(Exchange& exchange, const Shared&) {
   const auto asked = read_shown_chat(*body, {});
   if (!asked) return answer(exchange, asked.error());
   const auto prompt = engine_.apply_template(std::get<ChatPrompt>(asked->requests.front().prompt));
-  if (!prompt) return answer(exchange, to_api_error(prompt.error(), asked->names));
+  if (!prompt) return answer(exchange, with_api_field(prompt.error(), asked->names));
   answer_with(exchange, Json{{"prompt", *prompt}}, asked->warnings);
 }
 

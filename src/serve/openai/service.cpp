@@ -34,12 +34,13 @@ std::optional<HttpResponse> refuse_body(const HttpRequest& request) {
   const std::string encoding = http::lower_case(request.header("content-encoding"));
   if (!encoding.empty() && encoding != "identity") {
     return http::error_response(
-        {.status = 415, .message = "the body is encoded (" + clipped(encoding) + "), expected plain JSON"});
+        {ErrorKind::kUnsupported, "the body is encoded (" + clipped(encoding) + "), expected plain JSON"},
+        {.status = 415});
   }
   const bool is_page = !request.header("origin").empty();
   if (request.method != "POST" || !is_page || is_json(request.header("content-type"))) return std::nullopt;
   return http::error_response(
-      {.status = 415, .message = "the content type of a web page's request must be application/json"});
+      {ErrorKind::kUnsupported, "the content type of a web page's request must be application/json"}, {.status = 415});
 }
 
 }  // namespace
@@ -124,22 +125,24 @@ std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
   if (route == nullptr) {
     const std::string path = shown(Json(request.path));
     if (is_path_known)
-      return http::error_response({.status = 405, .message = clipped(request.method) + " is not offered at " + path});
-    return http::error_response({.status = 404, .message = "there is nothing at " + path});
+      return http::error_response({ErrorKind::kUnsupported, clipped(request.method) + " is not offered at " + path},
+                                  {.status = 405});
+    return http::error_response({ErrorKind::kNotFound, "there is nothing at " + path});
   }
   if (is_draining_ && route->needs_key) {
     return shutting_down();
   }
   if (route->is_socket && !request.is_upgrade) {
-    return http::error_response({.message = "this is a WebSocket: ask with Upgrade: websocket"});
+    return http::error_response({ErrorKind::kInvalidInput, "this is a WebSocket: ask with Upgrade: websocket"});
   }
-  if (!route->is_socket && request.is_upgrade) return http::error_response({.message = "there is no WebSocket here"});
+  if (!route->is_socket && request.is_upgrade)
+    return http::error_response({ErrorKind::kInvalidInput, "there is no WebSocket here"});
   if (auto refusal = refuse_body(request)) return refusal;
   return route->generates ? refuse_for_room(request.key) : std::nullopt;
 }
 
 HttpResponse Service::shutting_down() const {
-  return http::error_response({.status = 503, .message = "the server is shutting down", .type = "server_error"});
+  return http::error_response({ErrorKind::kCancelled, "the server is shutting down"});
 }
 
 std::optional<HttpResponse> Service::refuse_for_room(int32_t key) const {
@@ -147,16 +150,15 @@ std::optional<HttpResponse> Service::refuse_for_room(int32_t key) const {
   return http::error_response(no_room(key));
 }
 
-ErrorInfo Service::no_room(int32_t key) const {
+Error Service::no_room(int32_t key) const {
   const bool is_full = places_.used() >= places_.limit();
   const std::string all = fmt::format("{} answers are in work or waiting, at most {}", places_.used(), places_.limit());
-  return {.status = 429,
-          .message = is_full ? "the engine is full: " + all + "; try again later"
-                             : fmt::format("{} has as many answers in work as it may ({} at most, and less while others "
-                                           "ask as well): {}; try again later",
-                                           key < 0 ? "who comes without a key" : "this key", places_.most_per_key(), all),
-          .type = "rate_limit_error",
-          .code = is_full ? "queue_full" : "rate_limit_exceeded"};
+  return {.kind = is_full ? ErrorKind::kOverloaded : ErrorKind::kRateLimited,
+          .message = is_full
+                         ? "the engine is full: " + all + "; try again later"
+                         : fmt::format("{} has as many answers in work as it may ({} at most, and less while others "
+                                       "ask as well): {}; try again later",
+                                       key < 0 ? "who comes without a key" : "this key", places_.most_per_key(), all)};
 }
 
 // A generation's place is taken before it waits to be read: a crowd that is read to the last only to be refused waits
@@ -307,7 +309,7 @@ void Service::abort_all() {
     const auto job = weak.lock();
     if (!job) continue;
     try {
-      job->abort({.status = 503, .message = "the server is shutting down", .type = "server_error"});
+      job->abort({ErrorKind::kCancelled, "the server is shutting down"});
     } catch (...) {
       faults_.note(http::FaultPlace::kReply, std::current_exception());
     }
@@ -316,7 +318,7 @@ void Service::abort_all() {
 
 void Service::generate(const Shared& exchange, bool is_chat) {
   const auto ticket = std::static_pointer_cast<Places>(std::exchange(exchange->state, nullptr));
-  const auto refuse_with = [&](const ErrorInfo& error) {
+  const auto refuse_with = [&](const Error& error) {
     ticket->free_places();
     exchange->respond(http::error_response(error));
   };
@@ -336,7 +338,7 @@ void Service::generate(const Shared& exchange, bool is_chat) {
 
 void Service::embeddings(Exchange& exchange, const Shared& shared) {
   const auto ticket = std::static_pointer_cast<Places>(std::exchange(exchange.state, nullptr));
-  const auto refuse_with = [&](const ErrorInfo& error) {
+  const auto refuse_with = [&](const Error& error) {
     ticket->free_places();
     exchange.respond(http::error_response(error));
   };

@@ -90,7 +90,7 @@ class Service final : public http::Handler {
 
   const Route* find_route(const http::HttpRequest& request, bool& is_path_known) const;
   std::optional<http::HttpResponse> refuse_for_room(int32_t key) const;
-  ErrorInfo no_room(int32_t key) const;
+  Error no_room(int32_t key) const;
   http::HttpResponse shutting_down() const;
   void run(const Route& route, const Shared& exchange);
   void generate(const Shared& exchange, bool is_chat);
@@ -101,7 +101,7 @@ class Service final : public http::Handler {
   text::OutputForm form_for(const ApiRequest& request) const;
   // What the model's template does not know is put in words that it does, and said in the warnings.
   void settle_for_template(ApiRequest& request) const;
-  Checked<ApiRequest> read_shown_chat(const Json& body, std::initializer_list<const char*> also) const;
+  Result<ApiRequest> read_shown_chat(const Json& body, std::initializer_list<const char*> also) const;
   void add_terms(std::vector<Request>& requests, int32_t key) const;
   void keep(const std::shared_ptr<Work>& work);
   // A place among the answers in work; nullptr when there is none for that key.

@@ -54,7 +54,7 @@ class SocketSink final : public Sink {
   }
   void end_stream() override { end("done", "null"); }
   void whole(const std::string& json) override { end("whole", json); }
-  void fail(const ErrorInfo& error) override { end("error", http::error_response(error).body); }
+  void fail(const Error& error) override { end("error", http::error_response(error).body); }
   void cut() noexcept override { socket_->cut(); }
 
  private:
@@ -84,7 +84,7 @@ std::shared_ptr<SocketJobs> jobs_of(http::WebSocket& socket) {
   return std::static_pointer_cast<SocketJobs>(socket.state);
 }
 
-void send_error(http::WebSocket& socket, const std::string& id, const ErrorInfo& error) {
+void send_error(http::WebSocket& socket, const std::string& id, const Error& error) {
   socket.send(frame(id, "error", http::error_response(error).body));
 }
 
@@ -151,7 +151,7 @@ void Service::cancel_message(http::WebSocket& socket, const std::string& id) {
     if (const auto node = held->by_id.extract(id)) job = node.mapped().job;
     if (job) socket.send(frame(id, "cancelled", "null"));
   }
-  if (!job) return send_error(socket, id, {.status = 404, .message = "nothing of this id is in work", .param = "id"});
+  if (!job) return send_error(socket, id, {ErrorKind::kNotFound, "nothing of this id is in work", "id"});
   job->cancel();
 }
 
@@ -172,8 +172,8 @@ void Service::start_message(const std::shared_ptr<http::WebSocket>& socket, cons
     const bool is_full = held->by_id.size() >= kMaxJobs;
     if (is_full || !held->by_id.emplace(id, SocketJobs::Entry{number, job}).second) {
       return send_error(*socket, id,
-                        {.message = is_full ? "this socket has 256 generations in work" : "this id is in work already",
-                         .param = "id"});
+                        {ErrorKind::kInvalidInput,
+                         is_full ? "this socket has 256 generations in work" : "this id is in work already", "id"});
     }
   }
   if (!socket->is_gone()) return job->start(request);

@@ -46,7 +46,7 @@ Result<std::string> text_of(Result<HelperReply> reply) {
 Result<Json> parse_json(std::string_view text, Json::value_t type, const std::string& name) {
   if (text.empty()) return Json(type);
   auto json = read_ordered_json(text, {.depth = kMaxJsonDepth, .keys_may_repeat = true});
-  if (!json) return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", name, json.error().words));
+  if (!json) return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", name, json.error().message));
   if (json->type() != type) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{}: expected a JSON {}, found {}", name, Json(type).type_name(), json->type_name()));

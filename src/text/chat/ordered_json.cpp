@@ -52,13 +52,12 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     const size_t detail = words.rfind("; last read");
     constexpr size_t kMostRead = 100;  // what the parser read last may be megabytes
     const std::string last = detail == std::string::npos ? "" : clipped(words.substr(detail), kMostRead);
-    fault_.is_syntax = true;
-    fault_.words = fmt::format("is not valid JSON at byte {}{}", position == 0 ? 0 : position - 1, last);
+    fault_ = fmt::format("is not valid JSON at byte {}{}", position == 0 ? 0 : position - 1, last);
     return false;
   }
 
   Json take() { return std::move(root_); }
-  const JsonFault& fault() const { return fault_; }
+  const std::string& fault() const { return fault_; }
 
  private:
   struct Level {
@@ -69,7 +68,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   };
 
   bool refuse(std::string what) {
-    if (fault_.words.empty()) fault_.words = "holds " + std::move(what);
+    if (fault_.empty()) fault_ = "holds " + std::move(what);
     return false;
   }
 
@@ -115,14 +114,14 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   Json root_;
   std::vector<Level> levels_;
   size_t n_values_ = 0;
-  JsonFault fault_;
+  std::string fault_;
 };
 
 }  // namespace
 
-tl::expected<Json, JsonFault> read_ordered_json(std::string_view text, const JsonLimits& limits) {
+Result<Json> read_ordered_json(std::string_view text, const JsonLimits& limits) {
   TreeBuilder builder(limits);
-  if (!Json::sax_parse(text, &builder)) return tl::unexpected(builder.fault());
+  if (!Json::sax_parse(text, &builder)) return fail(ErrorKind::kInvalidInput, builder.fault());
   return builder.take();
 }
 

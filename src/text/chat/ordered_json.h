@@ -7,7 +7,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
+
+#include "base/error.h"
 
 namespace candor::text {
 
@@ -17,11 +18,8 @@ struct JsonLimits {
   bool keys_may_repeat = false;  // the last one counts, where the first stood
 };
 
-struct JsonFault {
-  bool is_syntax = false;  // no JSON at all; else JSON that is refused
-  std::string words;       // "is not valid JSON at byte 5", "holds values nested deeper than 128"
-};
-
-tl::expected<nlohmann::ordered_json, JsonFault> read_ordered_json(std::string_view text, const JsonLimits& limits);
+// An error's message continues the name of the text: "is not valid JSON at byte 5", "holds values nested deeper than
+// 128".
+Result<nlohmann::ordered_json> read_ordered_json(std::string_view text, const JsonLimits& limits);
 
 }  // namespace candor::text
