@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FACADE = "candor/engine.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -38,12 +39,16 @@ def module_of(path, rules):
 
 def owner_of(file, rules):
     relative = file.relative_to(ROOT).as_posix()
+    if relative == "include/" + FACADE:
+        return "engine"
     if relative.startswith("include/"):
         return "include"
     return module_of(relative.removeprefix("src/"), rules)
 
 
 def included_module(target, rules):
+    if target == FACADE:
+        return "engine"
     return "include" if target.startswith("candor/") else module_of(target, rules)
 
 

@@ -38,7 +38,7 @@ def table(title, rows):
 def main():
     text = HEAD
     text += table("Debian packages that the build uses (linked into the program: fmt, spdlog, nlohmann-json, CLI11, "
-                  "expected, utf8proc, libedit, Boost, OpenSSL, curl, prometheus-cpp)", debian_rows())
+                  "utf8proc, libedit, Boost, OpenSSL, curl, prometheus-cpp)", debian_rows())
     text += table("Rust crates linked into the program through bridge/", crate_rows())
     path = ROOT / "NOTICE"
     if "--check" in sys.argv[1:]:

@@ -11,7 +11,7 @@ has() {
 
 if has setup; then
   missing=""
-  for package in g++-aarch64-linux-gnu qemu-user googletest libexpected-dev libfmt-dev; do
+  for package in g++-aarch64-linux-gnu qemu-user googletest libfmt-dev; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
   done
   # shellcheck disable=SC2086

@@ -11,12 +11,9 @@
 // One answer: the same model, prompt, parameters and seed give the same tokens and logprobs, bit for bit, whatever else
 // runs beside them, at any number of threads, with any chunking, after any preemption.
 
-#include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,99 +21,13 @@
 
 #include "candor/event.h"
 #include "candor/ids.h"
+#include "candor/info.h"
 #include "candor/metrics.h"
 #include "candor/options.h"
 #include "candor/request.h"
 #include "candor/result.h"
 
 namespace candor {
-
-// What an engine takes of the machine's memory, known before a weight is read.
-struct MemoryPlan {
-  std::uint64_t weight_bytes = 0;
-  std::uint64_t kv_bytes = 0;
-  std::uint64_t scratch_bytes = 0;       // activations of the largest step
-  std::uint64_t draft_bytes = 0;         // weights and K/V of the draft model
-  std::uint64_t copy_bytes = 0;          // weights in another type or order than the file's, until they are packed
-  std::uint64_t kv_bytes_per_token = 0;  // over all layers
-  std::int32_t n_ctx = 0;                // longest context
-  std::int32_t kv_blocks = 0;
-  std::int32_t kv_block_tokens = 0;
-  std::string kv_type{};
-  std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
-  std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
-
-  // At the worst moment: copies are gone before anything but weights takes memory.
-  std::uint64_t total_bytes() const {
-    return weight_bytes + std::max(copy_bytes, kv_bytes + scratch_bytes + draft_bytes);
-  }
-  bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
-};
-
-struct ModelInfo {
-  std::vector<std::filesystem::path> paths{};
-  std::string format{};               // "GGUF v3"
-  std::string family{};               // "llama"
-  std::string tokenizer{};            // "SentencePiece"
-  std::string backend{};              // "cpu"
-  std::string backend_description{};  // "avx512-vnni, 2 threads"
-  std::uint64_t file_bytes = 0;
-  std::uint64_t weight_bytes = 0;      // as packed by the backend
-  std::uint64_t kv_bytes = 0;          // allocated for K/V
-  std::filesystem::path draft_path{};  // of the draft model, where there is one
-  std::int64_t draft_parameters = 0;
-  std::int64_t n_parameters = 0;
-  std::int32_t n_fast_matrices = 0;  // read as EngineOptions::fast_weights asks
-  std::int32_t n_layers = 0;
-  std::int32_t dim = 0;
-  std::int32_t n_vocab = 0;
-  std::int32_t n_ctx_train = 0;
-  std::int32_t n_ctx = 0;
-  std::int32_t n_threads = 0;
-  std::int32_t kv_blocks = 0;
-  std::int32_t kv_block_tokens = 0;
-  std::string kv_type{};  // "bf16"
-  TokenId bos = -1;       // -1 where the model has none
-  std::vector<TokenId> end_tokens{};
-  bool adds_bos = false;
-  bool has_chat_template = false;
-  std::string chat_template_error{};  // why messages are refused although the file has a template
-  std::uint64_t hash = 0;             // of the architecture and the weights
-  StepCosts costs{};                  // in effect
-};
-
-// One pass of the step loop.
-struct StepReport {
-  std::int64_t step = 0;
-  std::int32_t n_rows = 0;
-  std::int32_t n_prefill_rows = 0;  // of them, rows whose token was known before
-  std::int32_t n_draft_rows = 0;    // of them, guesses
-  std::int32_t n_sequences = 0;
-  std::int32_t n_sampled = 0;
-  std::int32_t n_finished = 0;
-  std::int32_t n_preempted = 0;
-  double expected_ms = 0;  // of compute_ms, by the costs in effect
-  double plan_ms = 0;
-  double compute_ms = 0;
-  double pick_ms = 0;
-};
-
-// Totals since open(), and what stands now.
-struct EngineStats {
-  std::int64_t n_steps = 0;
-  std::int64_t n_rows = 0;
-  std::int64_t n_sampled = 0;
-  std::int64_t token_layers = 0;
-  std::int64_t n_submitted = 0;
-  std::int64_t n_finished = 0;
-  std::int64_t n_preemptions = 0;
-  std::int64_t cached_tokens = 0;
-  std::int32_t n_waiting = 0;
-  std::int32_t n_running = 0;
-  std::int32_t kv_blocks_used = 0;    // held by requests
-  std::int32_t kv_blocks_cached = 0;  // held by the prefix cache alone, free to take
-  std::int32_t kv_blocks_total = 0;
-};
 
 class Engine {
  public:

@@ -2,7 +2,8 @@
 // What comes back. A request gets one event per token of each of its choices; exactly one event of each choice, its
 // last, has `finish` set: that of the token that ended it, or one without a token (cancelled, failed). The request's
 // last event has `summary` set, and no other has. Nothing of a stop string and no half of a code point ever
-// stands in `text`: such bytes are held back until they are decided.
+// stands in `text`: such bytes are held back until they are decided. Plain values: any thread; an event that a callback
+// gets is the callback's for as long as it runs. Times are in milliseconds.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
 #pragma once
 // How long things took since an engine was opened, over all requests, as distributions. Buckets are log-spaced, eight
-// to a power of two, so that a quantile is at most 12.5 % above the true one.
+// to a power of two, so that a quantile is at most 12.5 % above the true one. Plain values, copied at one moment: any
+// thread. Milliseconds where the name ends in _ms, else counts.
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // How an engine is opened. Plain data; checked by Engine::open, which names the field and its range when a value is out
 // of it. Nothing here changes an answer but the model, what its weights are read as, the backend and the type of the
-// K/V cache.
+// K/V cache. Any thread. Sizes are in tokens, or in what their name ends in (kv_bytes, step_ms).
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,7 @@
 #pragma once
 // What a caller asks for: a prompt, how each token is chosen, and when to stop. Plain data; checked by Engine::submit,
-// which names the field and its range when a value is out of it.
+// which names the field and its range when a value is out of it. Any thread; an engine keeps its own copy. Numbers of
+// tokens, unless a name says otherwise (deadline_ms).
 
 #include <cstdint>
 #include <optional>

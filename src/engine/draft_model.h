@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "candor/engine.h"
+#include "candor/info.h"
 #include "draft/model_drafter.h"
 #include "formats/model_file.h"
 #include "model/model.h"

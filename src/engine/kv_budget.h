@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "candor/engine.h"
+#include "candor/info.h"
 
 namespace candor::engine {
 

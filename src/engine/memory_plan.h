@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "candor/engine.h"
+#include "candor/info.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
 

@@ -2,7 +2,7 @@
 // The costs that plans are made with: measured on the loaded model, or given by the caller and checked.
 
 #include "base/error.h"
-#include "candor/engine.h"
+#include "candor/info.h"
 #include "engine/loaded_model.h"
 #include "sched/cost_model.h"
 
