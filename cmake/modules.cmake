@@ -15,8 +15,8 @@ set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads crypto)
 set(CANDOR_EXTERNAL_serve/openai fmt prometheus-cpp-core)
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
-set(CANDOR_CORE_MODULES base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap backend/all
-                        formats model)
+set(CANDOR_CORE_MODULES include base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap
+                        backend/all formats model)
 if(CANDOR_CORE_ONLY)
   foreach(module IN ITEMS base obs formats)
     set(CANDOR_EXTERNAL_${module} "")
