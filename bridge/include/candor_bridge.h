@@ -108,18 +108,8 @@ candor_status candor_constraint_mask(candor_constraint* handle, uint32_t* words,
 /* Advances by one token. CANDOR_INVALID, with nothing changed, when the token is not allowed here. */
 candor_status candor_constraint_accept(candor_constraint* handle, uint32_t token, candor_error* error);
 
-/* *n_valid: how many of the tokens are allowed one after another from here. The state does not change. */
-candor_status candor_constraint_validate(candor_constraint* handle, const uint32_t* tokens, size_t n_tokens,
-                                         size_t* n_valid, candor_error* error);
-
-/* Takes back the last n accepted tokens. CANDOR_LIMIT, and stopped for good, if fewer were accepted. */
-candor_status candor_constraint_rollback(candor_constraint* handle, size_t n_tokens, candor_error* error);
-
 bool candor_constraint_is_accepting(candor_constraint* handle); /* may the text end here? */
 bool candor_constraint_is_stopped(const candor_constraint* handle); /* must it? (also after a failure) */
-
-/* "candor_bridge 0.1.0, llguidance 1.9.1"; static. */
-const char* candor_bridge_version(void);
 
 #ifdef __cplusplus
 }

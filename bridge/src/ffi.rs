@@ -255,22 +255,6 @@ pub unsafe extern "C" fn candor_constraint_accept(handle: *mut Constraint, token
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn candor_constraint_validate(
-    handle: *mut Constraint,
-    tokens: *const u32,
-    n_tokens: usize,
-    n_valid: *mut usize,
-    error: *mut ErrorOut,
-) -> Status {
-    unsafe { answer(n_valid, error, || borrowed_mut(handle)?.validate(slice(tokens, n_tokens))) }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn candor_constraint_rollback(handle: *mut Constraint, n_tokens: usize, error: *mut ErrorOut) -> Status {
-    unsafe { answer(ptr::null_mut(), error, || borrowed_mut(handle)?.rollback(n_tokens)) }
-}
-
-#[no_mangle]
 pub unsafe extern "C" fn candor_constraint_is_accepting(handle: *mut Constraint) -> bool {
     catch(|| Ok(unsafe { borrowed_mut(handle) }?.is_accepting())).unwrap_or(false)
 }
@@ -278,9 +262,4 @@ pub unsafe extern "C" fn candor_constraint_is_accepting(handle: *mut Constraint)
 #[no_mangle]
 pub unsafe extern "C" fn candor_constraint_is_stopped(handle: *const Constraint) -> bool {
     catch(|| Ok(unsafe { borrowed(handle) }?.is_stopped())).unwrap_or(true)
-}
-
-#[no_mangle]
-pub extern "C" fn candor_bridge_version() -> *const c_char {
-    c"candor_bridge 0.1.0, llguidance 1.9.1".as_ptr()
 }

@@ -506,10 +506,9 @@ fn tokens_that_hold_several_names_are_looked_into() {
 }
 
 #[test]
-fn masks_forks_and_rollbacks_know_the_names() {
+fn masks_and_forks_know_the_names() {
     let env = env();
     let mut c = compile(&env, Kind::JsonObject, "").unwrap();
-    let mut state = 7u32;
     let text = r#"{"a":{"a":1,"b":["x"]},"b":1,"ab":2,"a"#;
     for byte in text.bytes() {
         let mut words = [0u32; 10];
@@ -517,19 +516,11 @@ fn masks_forks_and_rollbacks_know_the_names() {
         for token in 0..FIRST_WORD + WORDS.len() as u32 {
             let is_set = words[token as usize / 32] >> (token % 32) & 1 == 1;
             assert_eq!(c.fork().accept(token).unwrap(), is_set, "token {token} before {byte} of {text}");
-            assert_eq!(c.validate(&[token]).unwrap() == 1, is_set, "token {token} before {byte} of {text}");
-        }
-        state = state.wrapping_mul(1_664_525).wrapping_add(1);
-        if state >> 30 == 0 && c.accept(u32::from(byte)).unwrap() {
-            c.rollback(1).unwrap();
         }
         assert!(c.accept(u32::from(byte)).unwrap());
     }
     assert!(!c.accept(u32::from(b'"')).unwrap());
+    assert!(is_taken(&mut c.fork(), "c\":1}"));
     let mut copy = c.fork();
-    copy.rollback(3).unwrap();
-    assert!(is_taken(&mut copy, ",\"ac\":1}"));
-    assert_eq!(c.validate(&"c\":1,\"ac\"".bytes().map(u32::from).collect::<Vec<_>>()).unwrap(), 8);
-    c.rollback(text.len()).unwrap();
-    assert!(is_taken(&mut c, "{\"a\":1}"));
+    assert_eq!("c\":1,\"ac\"".bytes().take_while(|b| copy.accept(u32::from(*b)).unwrap()).count(), 8);
 }

@@ -21,23 +21,20 @@ pub struct Constraint {
     charge: Arc<Charge>,
     eos_tokens: Vec<TokenId>,
     n_tokens: usize,
-    /// End-of-sequence tokens accepted after the matcher had stopped by itself; it does not count them.
-    n_late_eos: usize,
     /// Of JSON.
     names: Option<Names>,
 }
 
-/// The text so far, and its tokens to go back by.
+/// The names of the text so far.
 #[derive(Clone)]
 struct Names {
     tokens: Arc<NameTokens>,
-    accepted: Vec<TokenId>,
     text: UniqueNames,
 }
 
 impl Names {
     fn of(tokens: Arc<NameTokens>) -> Names {
-        Names { tokens, accepted: Vec::new(), text: UniqueNames::default() }
+        Names { tokens, text: UniqueNames::default() }
     }
 
     fn allows(&self, token: TokenId) -> bool {
@@ -46,14 +43,6 @@ impl Names {
 
     fn advance(&mut self, token: TokenId) {
         self.text.advance(self.tokens.text(token));
-        self.accepted.push(token);
-    }
-
-    fn rollback(&mut self, n: usize) {
-        let kept = self.accepted.len().saturating_sub(n);
-        let mut back = Names::of(self.tokens.clone());
-        self.accepted[..kept].iter().for_each(|token| back.advance(*token));
-        *self = back;
     }
 }
 
@@ -80,7 +69,6 @@ impl Constraint {
             charge,
             eos_tokens: env.eos_tokens.clone(),
             n_tokens: env.n_tokens,
-            n_late_eos: 0,
             names: is_json.then(|| Names::of(env.name_tokens.clone())),
         }
     }
@@ -153,9 +141,7 @@ impl Constraint {
             return Ok(false);
         }
         if self.matcher.is_stopped() && !self.matcher.is_error() {
-            let is_eos = self.eos_tokens.contains(&token);
-            self.n_late_eos += usize::from(is_eos);
-            return Ok(is_eos);
+            return Ok(self.eos_tokens.contains(&token));
         }
         if self.names.as_ref().is_some_and(|names| !names.allows(token)) {
             return Ok(false);
@@ -165,39 +151,6 @@ impl Constraint {
             names.advance(token);
         }
         Ok(is_accepted)
-    }
-
-    /// How many of `tokens` are allowed, one after another from here. The state stays as it is.
-    pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize> {
-        self.charged(|constraint| constraint.count_valid(tokens))
-    }
-
-    fn count_valid(&mut self, tokens: &[TokenId]) -> Result<usize> {
-        if self.matcher.is_stopped() && !self.matcher.is_error() {
-            return Ok(tokens.iter().take_while(|t| self.eos_tokens.contains(t)).count());
-        }
-        let known = tokens.iter().take_while(|t| (**t as usize) < self.n_tokens).count();
-        let n = self.matcher.validate_tokens(&tokens[..known]).map_err(run_error)?;
-        let Some(mut names) = self.names.clone() else { return Ok(n) };
-        let unique = tokens[..n].iter().take_while(|token| {
-            let is_allowed = names.allows(**token);
-            if is_allowed {
-                names.advance(**token);
-            }
-            is_allowed
-        });
-        Ok(unique.count())
-    }
-
-    /// Takes back the last `n` accepted tokens.
-    pub fn rollback(&mut self, n: usize) -> Result<()> {
-        let late = n.min(self.n_late_eos);
-        self.matcher.rollback(n - late).map_err(run_error)?;
-        self.n_late_eos -= late;
-        if let Some(names) = &mut self.names {
-            names.rollback(n - late);
-        }
-        Ok(())
     }
 
     pub fn is_accepting(&mut self) -> bool {
