@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 
 namespace candor::obs {
@@ -65,14 +64,6 @@ Result<LogLevel> parse_log_level(std::string_view name) {
     if (row.name == name) return row.level;
   return fail(ErrorKind::kInvalidInput,
               fmt::format("log level \"{}\" is unknown; expected debug, info, warning, error or off", printable(name)));
-}
-
-Result<LogLevel> log_level_from_environment(LogLevel fallback) {
-  const char* text = std::getenv("CANDOR_LOG");
-  if (text == nullptr || *text == '\0') return fallback;
-  Result<LogLevel> level = parse_log_level(text);
-  if (!level) return fail(level.error().kind, "CANDOR_LOG: " + level.error().message);
-  return level;
 }
 
 std::unique_ptr<LogSink> make_stderr_sink() {

@@ -18,9 +18,6 @@ std::string_view level_name(LogLevel level);
 // "debug", "info", "warning", "error", "off".
 Result<LogLevel> parse_log_level(std::string_view name);
 
-// The environment's CANDOR_LOG, or `fallback` when it is not set: the only place that reads it.
-Result<LogLevel> log_level_from_environment(LogLevel fallback);
-
 class LogSink {
  public:
   virtual ~LogSink() = default;

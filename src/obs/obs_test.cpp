@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,17 +39,12 @@ TEST(log, a_message_can_not_forge_another_line) {
   EXPECT_EQ(sink.lines[0], "info:a\\x0aerror: b\\x1b[2J\\x09\xc3\xa9");
 }
 
-TEST(log, the_environment_sets_the_level_and_nonsense_is_refused) {
-  ::unsetenv("CANDOR_LOG");
-  EXPECT_EQ(log_level_from_environment(LogLevel::kWarning).value(), LogLevel::kWarning);
-  ::setenv("CANDOR_LOG", "debug", 1);
-  EXPECT_EQ(log_level_from_environment(LogLevel::kWarning).value(), LogLevel::kDebug);
-  ::setenv("CANDOR_LOG", "lots", 1);
-  const auto refused = log_level_from_environment(LogLevel::kWarning);
+TEST(log, a_level_is_read_by_name_and_nonsense_is_refused) {
+  EXPECT_EQ(parse_log_level("debug").value(), LogLevel::kDebug);
+  const auto refused = parse_log_level("lots");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "CANDOR_LOG: log level \"lots\" is unknown; expected debug, info, warning, error or off");
-  ::unsetenv("CANDOR_LOG");
+            "log level \"lots\" is unknown; expected debug, info, warning, error or off");
 }
 
 TEST(histogram, every_value_lies_in_its_bucket_and_buckets_do_not_overlap) {
