@@ -47,12 +47,11 @@ TEST(block_manager, every_part_of_the_key_separates) {
   BlockManager manager(16, kTokensPerBlock, constant_hash);
   const auto tokens = iota(4);
   BlockTable table = filled(manager, {}, tokens);
-  std::vector<PrefixKey> others(5);
+  std::vector<PrefixKey> others(4);
   others[0].model_hash = 1;
-  others[1].adapter_hash = 1;
-  others[2].numerics_version = 1;
-  others[3].kv_type = 1;
-  others[4].scope = "someone else";
+  others[1].numerics_version = 1;
+  others[2].kv_type = 1;
+  others[3].scope = "someone else";
   for (const PrefixKey& other : others) {
     BlockTable none;
     EXPECT_EQ(manager.match(other, tokens, none), 0);

@@ -21,8 +21,7 @@ PrefixIndex::PrefixIndex(int32_t n_blocks, int32_t block_tokens, PrefixHash hash
       buckets_(std::bit_ceil(entries_.size() + 1), kNoBlock) {}
 
 size_t PrefixIndex::bucket_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const {
-  uint64_t seed = hash_mix(key.model_hash, key.adapter_hash);
-  seed = hash_mix(seed, static_cast<uint64_t>(parent));
+  uint64_t seed = hash_mix(key.model_hash, static_cast<uint64_t>(parent));
   const uint64_t hash = hash_(hash_bytes(std::as_bytes(std::span(key.scope)), seed), tokens);
   return static_cast<size_t>(hash) & (buckets_.size() - 1);
 }
