@@ -4,7 +4,7 @@
 # What modules use from outside the project.
 set(CANDOR_EXTERNAL_platform Threads::Threads)
 set(CANDOR_EXTERNAL_sandbox candor_helper_image fmt Threads::Threads)
-set(CANDOR_EXTERNAL_text utf8proc)
+set(CANDOR_EXTERNAL_text crypto utf8proc)
 set(CANDOR_EXTERNAL_constrain candor_bridge)
 set(CANDOR_EXTERNAL_obs fmt)
 set(CANDOR_EXTERNAL_formats fmt)
@@ -12,7 +12,7 @@ set(CANDOR_EXTERNAL_quantize fmt)
 set(CANDOR_EXTERNAL_hub fmt curl crypto)
 set(CANDOR_EXTERNAL_base fmt)
 set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads crypto)
-set(CANDOR_EXTERNAL_serve/openai fmt prometheus-cpp-core)
+set(CANDOR_EXTERNAL_serve/openai candor_engine fmt prometheus-cpp-core)  # engine: what the public facade does
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
 set(CANDOR_CORE_MODULES include base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap

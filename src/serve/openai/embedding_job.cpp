@@ -1,5 +1,7 @@
 #include "serve/openai/embedding_job.h"
 
+#include <openssl/evp.h>
+
 #include <bit>
 #include <cmath>
 #include <new>
@@ -20,16 +22,13 @@ void shorten(std::vector<float>& vector, size_t n_dimensions) {
   for (float& x : vector) x = static_cast<float>(static_cast<double>(x) * scale);
 }
 
-std::string base64(std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t n = std::min<size_t>(3, bytes.size() - i);
-    uint32_t word = 0;
-    for (size_t j = 0; j < 3; ++j) word = word << 8 | (j < n ? static_cast<uint32_t>(bytes[i + j]) : 0);
-    for (size_t j = 0; j < 4; ++j) text += j <= n ? kDigits[word >> (18 - 6 * j) & 63] : '=';
-  }
+std::string base64(std::span<const float> vector) {
+  static_assert(std::endian::native == std::endian::little, "base64 carries little-endian floats");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(vector.data());
+  const size_t n_digits = (vector.size_bytes() + 2) / 3 * 4;
+  std::string text(n_digits + 1, '\0');  // ends with a zero byte
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes, static_cast<int>(vector.size_bytes()));
+  text.resize(n_digits);
   return text;
 }
 
@@ -173,10 +172,9 @@ void EmbeddingJob::stop(const std::optional<Error>& error) {
 }
 
 std::string EmbeddingJob::reply() const {
-  static_assert(std::endian::native == std::endian::little, "base64 carries little-endian floats");
   Json data = Json::array();
   for (size_t i = 0; i < vectors_.size(); ++i) {
-    Json shown = request_.as_base64 ? Json(base64(std::as_bytes(std::span(vectors_[i])))) : Json(vectors_[i]);
+    Json shown = request_.as_base64 ? Json(base64(vectors_[i])) : Json(vectors_[i]);
     data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(shown)}});
   }
   Json json = {{"object", "list"},
