@@ -23,7 +23,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override {
-    if (value == 0) return refuse("the number -0");
+    if (value == 0 && !limits_.allows_minus_zero) return refuse("the number -0");
     return add(value);
   }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }

@@ -16,6 +16,7 @@ struct JsonLimits {
   size_t depth = 128;  // writing and destroying what was read recurse
   size_t n_values = 1'000'000;
   bool keys_may_repeat = false;  // the last one counts, where the first stood
+  bool allows_minus_zero = false;  // as 0
 };
 
 // An error's message continues the name of the text: "is not valid JSON at byte 5", "holds values nested deeper than
