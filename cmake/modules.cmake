@@ -12,7 +12,7 @@ set(CANDOR_EXTERNAL_quantize fmt)
 set(CANDOR_EXTERNAL_hub fmt curl crypto)
 set(CANDOR_EXTERNAL_base fmt)
 set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads crypto)
-set(CANDOR_EXTERNAL_serve/openai candor_engine fmt prometheus-cpp-core)  # engine: what the public facade does
+set(CANDOR_EXTERNAL_serve/openai fmt prometheus-cpp-core)
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
 set(CANDOR_CORE_MODULES include base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap

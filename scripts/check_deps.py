@@ -2,7 +2,8 @@
 """Checks that every #include "module/..." follows scripts/deps.txt.
 
 A module (a folder of src/ or apps/, or `include`) may include itself and what its line names; every name stands on an
-earlier line. Tests beside the code (X_test.cpp, test_support.h) may include any module that stands before theirs, and tests/support.
+earlier line, and some file of the module includes it. Tests beside the code (X_test.cpp, test_support.h) may include any
+module that stands before theirs, and tests/support.
 """
 import re
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FACADE = "candor/engine.h"
+TEST_FILE = re.compile(r"(_(test|bench|fuzz)\.cpp|test_support\.h)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -58,7 +60,7 @@ def check_file(file, rules):
         return [f"{file.relative_to(ROOT)}: its folder has no line in scripts/deps.txt"]
     order = list(rules)
     allowed = set(rules[owner]) | {owner}
-    if re.search(r"(_(test|bench|fuzz)\.cpp|test_support\.h)$", file.name):
+    if TEST_FILE.search(file.name):
         allowed |= set(order[:order.index(owner)]) | {"support"}  # of tests/: support and fuzz
     errors = []
     for match in INCLUDE.finditer(file.read_text()):
@@ -72,11 +74,23 @@ def check_file(file, rules):
     return errors
 
 
+def unused_names(files, rules):
+    """Names that no file of the line's module includes, but for tests."""
+    used = {name: set() for name in rules}
+    for file in files:
+        owner = owner_of(file, rules)
+        if owner in rules and not TEST_FILE.search(file.name):
+            used[owner] |= {included_module(target, rules) for target in INCLUDE.findall(file.read_text())}
+    return [f"deps.txt: {name} names {dep}, which none of its files includes"
+            for name, deps in rules.items() for dep in deps if dep not in used[name]]
+
+
 def main():
     rules, errors = read_rules(ROOT / "scripts" / "deps.txt")
     files = [f for top in ("src", "apps", "include") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cpp")]
     for file in files:
         errors += check_file(file, rules)
+    errors += unused_names(files, rules)
     print("\n".join(errors) or f"deps: {len(files)} files follow scripts/deps.txt")
     return 1 if errors else 0
 
