@@ -32,7 +32,7 @@ uint64_t add_to_hash(uint64_t hash, const Logits& logits) {
 }
 
 Answer answer_of(const formats::ModelFile& file, std::string_view isa) {
-  auto backend = backend::make_cpu_backend({.n_threads = 1, .isa = std::string(isa)});
+  auto backend = backend::make_cpu_backend({.n_threads = 1, .table = kernels::select_table(isa).value()});
   EXPECT_TRUE(backend) << backend.error().message;
   const auto runner = ModelRunner::make(file, std::move(*backend), {});
   Answer answer;

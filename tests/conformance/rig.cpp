@@ -96,7 +96,8 @@ Rig reference_rig() {
 }
 
 Rig cpu_rig(int32_t n_threads, const std::string& isa) {
-  auto made = backend::make_cpu_backend({.n_threads = n_threads, .isa = isa});
+  const kernels::KernelTable* table = isa.empty() ? nullptr : kernels::select_table(isa).value();
+  auto made = backend::make_cpu_backend({.n_threads = n_threads, .table = table});
   if (!made) throw std::runtime_error(made.error().message);
   return Rig(std::move(*made));
 }

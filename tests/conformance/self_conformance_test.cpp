@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/cpu/test_faults.h"
 #include "conformance/mini_model.h"
+#include "support/broken_backend.h"
 
 namespace candor::testing {
 namespace {
@@ -80,8 +80,8 @@ TEST_P(self_conformance, logits_stay_near_the_reference) {
 INSTANTIATE_TEST_SUITE_P(types, self_conformance, ::testing::ValuesIn(weight_dtypes()),
                          [](const auto& type) { return std::string(dtype_info(type.param).name); });
 
-Rig faulty_rig(backend::cpu::Fault fault, int32_t n_threads) {
-  auto made = backend::cpu::make_faulty_cpu_backend({.n_threads = n_threads, .isa = {}}, fault);
+Rig broken_rig(BrokenRule rule, int32_t n_threads) {
+  auto made = make_broken_backend(n_threads, rule);
   if (!made) throw std::runtime_error(made.error().message);
   return Rig(std::move(*made));
 }
@@ -89,16 +89,16 @@ Rig faulty_rig(backend::cpu::Fault fault, int32_t n_threads) {
 TEST(broken_rules, keys_split_by_the_number_of_threads_are_noticed) {
   const MiniShape shape{.dtype = DType::kQ8_0};
   const auto prompts = prompts_of({45}, shape.vocab);
-  const auto fault = backend::cpu::Fault::kSplitKeysByThreads;
-  const Logits one = MiniModel(faulty_rig(fault, 1), shape).logits(prompts, {});
-  const Logits two = MiniModel(faulty_rig(fault, 2), shape).logits(prompts, {});
+  const auto rule = BrokenRule::kSplitKeysByThreads;
+  const Logits one = MiniModel(broken_rig(rule, 1), shape).logits(prompts, {});
+  const Logits two = MiniModel(broken_rig(rule, 2), shape).logits(prompts, {});
   EXPECT_FALSE(same_bits(one, two));
 }
 
 TEST(broken_rules, keys_split_by_the_rows_of_the_step_are_noticed) {
   const MiniShape shape{.dtype = DType::kQ8_0};
   const auto prompts = prompts_of({45, 22}, shape.vocab);
-  MiniModel model(faulty_rig(backend::cpu::Fault::kSplitKeysByRows, 2), shape);
+  MiniModel model(broken_rig(BrokenRule::kSplitKeysByRows, 2), shape);
   const Logits whole = model.logits(prompts, {});
   EXPECT_TRUE(same_bits(model.logits(prompts, {}), whole));
   EXPECT_FALSE(same_bits(model.logits(prompts, {.chunk_rows = 1 << 20, .together = false}), whole));
@@ -109,8 +109,8 @@ TEST(broken_rules, keys_split_by_the_rows_of_the_step_are_noticed) {
 TEST(broken_rules, the_broken_backend_is_right_otherwise) {
   const MiniShape shape{.dtype = DType::kF32};
   const auto prompts = prompts_of({45}, shape.vocab);
-  const auto fault = backend::cpu::Fault::kSplitKeysByThreads;
-  const std::vector<float> broken = MiniModel(faulty_rig(fault, 2), shape).logits(prompts, {})[0];
+  const auto rule = BrokenRule::kSplitKeysByThreads;
+  const std::vector<float> broken = MiniModel(broken_rig(rule, 2), shape).logits(prompts, {})[0];
   const std::vector<float> sound = MiniModel(cpu_rig(2), shape).logits(prompts, {})[0];
   double error = 0;
   double size = 0;

@@ -7,10 +7,11 @@
 #include <map>
 #include <numeric>
 
-#include "backend/cpu/test_faults.h"
+#include "backend/cpu/cpu_backend.h"
 #include "engine/engine_impl.h"
 #include "engine_fixture.h"
 #include "kernels/kernels.h"
+#include "support/broken_backend.h"
 #include "tensor/dtype.h"
 
 namespace candor {
@@ -151,13 +152,13 @@ bool is_same(const Completion& a, const Completion& b) {
 
 engine::BackendFactory backend_of(const std::string& isa) {
   return [isa](const EngineOptions& options) {
-    return backend::make_cpu_backend({.n_threads = options.n_threads, .isa = isa});
+    return backend::make_cpu_backend({.n_threads = options.n_threads, .table = kernels::select_table(isa).value()});
   };
 }
 
-engine::BackendFactory faulty_backend(backend::cpu::Fault fault) {
-  return [fault](const EngineOptions& options) {
-    return backend::cpu::make_faulty_cpu_backend({.n_threads = options.n_threads, .isa = {}}, fault);
+engine::BackendFactory broken_backend(testing::BrokenRule rule) {
+  return [rule](const EngineOptions& options) {
+    return testing::make_broken_backend(options.n_threads, rule);
   };
 }
 
@@ -291,11 +292,11 @@ TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught)
   const auto path = tiny_path(testing::tiny_model_of(DType::kF32, 64, 256));
   n_ctx_ = 512;
   const std::vector<Condition> under = {{"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16}};
-  for (const auto fault : {backend::cpu::Fault::kSplitKeysByThreads, backend::cpu::Fault::kSplitKeysByRows}) {
-    const Counts counts = compare(path, faulty_backend(fault), under);
+  for (const auto rule : {testing::BrokenRule::kSplitKeysByThreads, testing::BrokenRule::kSplitKeysByRows}) {
+    const Counts counts = compare(path, broken_backend(rule), under);
     EXPECT_GT(counts.n_different, 0) << "of " << counts.n_compared;
   }
-  EXPECT_EQ(compare(path, faulty_backend(backend::cpu::Fault::kNone), under).n_different, 0);
+  EXPECT_EQ(compare(path, engine::make_named_backend, under).n_different, 0);
 }
 
 TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {

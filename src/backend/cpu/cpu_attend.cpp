@@ -158,13 +158,6 @@ void CpuOps::attend(Activation dst, Activation q, Activation k, Activation v, in
   if (batch_.n_rows() == 0) return;
   const Attention a{dst, q, k, v, layer, &spec, slopes_of(spec)};
   make_row_groups(group_heads(spec));
-  if (fault_ != Fault::kNone) {
-    store_all(a);
-    const int32_t n_parts = fault_ == Fault::kSplitKeysByThreads ? pool_.n_threads() : 1 + batch_.n_rows() % 5;
-    const int64_t n_units = static_cast<int64_t>(groups_.size()) * spec.n_kv_heads;
-    for (int64_t unit = 0; unit < n_units; ++unit) attend_in_parts(unit_args(a, unit), n_parts);
-    return;
-  }
   if (plan_splits(a)) {
     store_all(a);
     return attend_in_splits(a);

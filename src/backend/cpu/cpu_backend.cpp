@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/test_faults.h"
 #include "platform/topology.h"
 
 namespace candor::backend {
@@ -13,8 +12,8 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const kernels::KernelTable& table, std::unique_ptr<platform::ThreadPool> pool, Fault fault)
-      : pool_(std::move(pool)), ops_(table, *pool_, fault) {
+  CpuBackend(const kernels::KernelTable& table, std::unique_ptr<platform::ThreadPool> pool)
+      : pool_(std::move(pool)), ops_(table, *pool_) {
     const int32_t n_threads = pool_->n_threads();
     info_ = {.name = "cpu",
              .description = std::string(table.description) + ", " + std::to_string(n_threads) +
@@ -73,20 +72,18 @@ bool may_spin(const platform::Topology& topology, int32_t n_threads) {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> make_faulty_cpu_backend(const CpuOptions& options, Fault fault) {
-  CANDOR_ASSIGN(const kernels::KernelTable* table,
-                options.isa.empty() ? kernels::select_table_from_environment() : kernels::select_table(options.isa));
-  const platform::Topology topology = platform::read_topology();
-  const int32_t n_threads = options.n_threads == 0 ? platform::advise_threads(topology).n_threads : options.n_threads;
-  CANDOR_ASSIGN(auto pool,
-                platform::ThreadPool::start({.n_threads = n_threads, .spin = may_spin(topology, n_threads)}));
-  return std::make_unique<CpuBackend>(*table, std::move(pool), fault);
-}
-
 }  // namespace cpu
 
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
-  return cpu::make_faulty_cpu_backend(options, cpu::Fault::kNone);
+  const kernels::KernelTable* table = options.table;
+  if (table == nullptr) {
+    CANDOR_ASSIGN(table, kernels::select_table_from_environment());
+  }
+  const platform::Topology topology = platform::read_topology();
+  const int32_t n_threads = options.n_threads == 0 ? platform::advise_threads(topology).n_threads : options.n_threads;
+  CANDOR_ASSIGN(auto pool,
+                platform::ThreadPool::start({.n_threads = n_threads, .spin = cpu::may_spin(topology, n_threads)}));
+  return std::make_unique<cpu::CpuBackend>(*table, std::move(pool));
 }
 
 }  // namespace candor::backend

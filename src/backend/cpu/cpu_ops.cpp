@@ -40,10 +40,9 @@ void CpuOps::for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn) {
   });
 }
 
-CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fault fault)
+CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool)
     : table_(table),
       pool_(pool),
-      fault_(fault),
       scratch_(pool.n_threads()),
       last_dtypes_(static_cast<size_t>(pool.n_threads())) {}
 

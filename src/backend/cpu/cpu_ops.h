@@ -11,7 +11,6 @@
 #include "backend/cpu/cpu_kv.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/rope_tables.h"
-#include "backend/cpu/test_faults.h"
 #include "backend/routing.h"
 #include "kernels/kernels.h"
 #include "platform/thread_pool.h"
@@ -24,7 +23,7 @@ inline constexpr int64_t kGrainNs = 3000;
 class CpuOps final : public Ops {
  public:
   // table and pool are borrowed.
-  CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool, Fault fault);
+  CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool);
 
   Result<void> reserve(const ArenaLayout& layout);
   // What reserve() will take.
@@ -103,7 +102,6 @@ class CpuOps final : public Ops {
   // Constant after construction.
   const kernels::KernelTable& table_;
   platform::ThreadPool& pool_;
-  Fault fault_;
 
   Arena arena_;
   ThreadScratch scratch_;

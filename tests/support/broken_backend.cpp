@@ -1,15 +1,19 @@
-#include "backend/cpu/test_faults.h"
+#include "support/broken_backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "backend/cpu/cpu_backend.h"
 #include "base/exact_math.h"
 #include "base/half.h"
+#include "kernels/kernels.h"
 
-namespace candor::backend::cpu {
+namespace candor::testing {
 namespace {
 
 using kernels::AttendArgs;
@@ -89,13 +93,61 @@ void attend_row(const AttendArgs& a, int32_t row, int32_t head, int32_t n_parts)
   for (int32_t d = 0; d < a.head_dim; ++d) dst[d] /= sum;
 }
 
-}  // namespace
+// Of the step that is computed.
+std::atomic<int32_t> parts_of_step{1};
 
-void attend_in_parts(const AttendArgs& args, int32_t n_parts) {
+void attend_in_parts(const AttendArgs& args) {
   CANDOR_CHECK(args.pages.format == kernels::KvFormat::kBf16);
   for (int32_t row = 0; row < args.n_rows; ++row) {
-    for (int32_t head = 0; head < args.n_group_heads; ++head) attend_row(args, row, head, n_parts);
+    for (int32_t head = 0; head < args.n_group_heads; ++head) attend_row(args, row, head, parts_of_step);
   }
 }
 
-}  // namespace candor::backend::cpu
+const kernels::KernelTable& broken_table(const kernels::KernelTable& sound) {
+  static kernels::KernelTable table;
+  table = sound;
+  table.attend = [](const AttendArgs& args, std::byte*) { attend_in_parts(args); };
+  table.attend_split = [](const AttendArgs&, int32_t, std::byte*, std::byte*) {};
+  table.attend_combine = [](const AttendArgs& args, const std::byte*, std::byte*) { attend_in_parts(args); };
+  return table;
+}
+
+class BrokenBackend final : public backend::Backend {
+ public:
+  BrokenBackend(std::unique_ptr<backend::Backend> cpu, BrokenRule rule) : cpu_(std::move(cpu)), rule_(rule) {}
+
+  const backend::BackendInfo& info() const override { return cpu_->info(); }
+  Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
+    return cpu_->upload(tensor, role);
+  }
+  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, int32_t n_blocks) override {
+    return cpu_->make_kv(layout, n_blocks);
+  }
+  Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return cpu_->reserve_arena(layout); }
+  Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
+    return cpu_->upload_bytes(tensor, role);
+  }
+  uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return cpu_->arena_bytes(layout); }
+  backend::Ops& ops() override { return cpu_->ops(); }
+  void begin_step(const backend::StepBatch& batch, backend::KvStore& kv) override {
+    parts_of_step = rule_ == BrokenRule::kSplitKeysByThreads ? info().n_threads : 1 + batch.n_rows() % 5;
+    cpu_->begin_step(batch, kv);
+  }
+  backend::StepTicket end_step() override { return cpu_->end_step(); }
+  backend::LogitsView wait(backend::StepTicket ticket) override { return cpu_->wait(ticket); }
+  backend::RowsView rows_of(backend::Activation x) override { return cpu_->rows_of(x); }
+
+ private:
+  std::unique_ptr<backend::Backend> cpu_;
+  BrokenRule rule_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Backend>> make_broken_backend(int32_t n_threads, BrokenRule rule) {
+  CANDOR_ASSIGN(const kernels::KernelTable* sound, kernels::select_table_from_environment());
+  CANDOR_ASSIGN(auto cpu, backend::make_cpu_backend({.n_threads = n_threads, .table = &broken_table(*sound)}));
+  return std::make_unique<BrokenBackend>(std::move(cpu), rule);
+}
+
+}  // namespace candor::testing
