@@ -1,51 +1,22 @@
 #include "apps/options/sampling_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
 #include "apps/options/arguments.h"
-#include "sample/params.h"
+#include "candor/sampling_table.h"
 
 namespace candor::apps {
 namespace {
 
-struct RealOption {
-  const char* field;
-  const char* flags;
-  double SamplingParams::*member;
-  const char* help;
-};
-struct CountOption {
-  const char* field;
-  const char* flags;
-  std::int64_t SamplingParams::*member;
-  const char* help;
-};
-
-using P = SamplingParams;
-constexpr RealOption kReals[] = {
-    {"temperature", "--temperature,--temp", &P::temperature, "0 = the most likely token"},
-    {"dynatemp_range", "--dynatemp-range", &P::dynatemp_range, "the temperature varies by X with certainty"},
-    {"dynatemp_exponent", "--dynatemp-exponent", &P::dynatemp_exponent, "how it varies"},
-    {"top_p", "--top-p", &P::top_p, "draw from the share P (1 = all)"},
-    {"min_p", "--min-p", &P::min_p, "drop what is below P x the top (0 = none)"},
-    {"typical_p", "--typical-p", &P::typical_p, "draw from the share nearest to the entropy"},
-    {"xtc_probability", "--xtc-probability", &P::xtc_probability, "chance to drop the top choices"},
-    {"xtc_threshold", "--xtc-threshold", &P::xtc_threshold, "probability of a top choice"},
-    {"repetition_penalty", "--repetition-penalty,--repeat-penalty", &P::repetition_penalty, "divide what stands there"},
-    {"frequency_penalty", "--frequency-penalty", &P::frequency_penalty, "subtract X for each time said"},
-    {"presence_penalty", "--presence-penalty", &P::presence_penalty, "subtract X for what was said"},
-    {"dry_multiplier", "--dry-multiplier", &P::dry_multiplier, "lower what goes on with a repetition"},
-    {"dry_base", "--dry-base", &P::dry_base, "times X for each token repeated"},
-};
-constexpr CountOption kCounts[] = {
-    {"top_k", "--top-k", &P::top_k, "draw from the K most likely (0 = all)"},
-    {"repeat_last_n", "--repeat-last-n", &P::repeat_last_n, "penalties see the last N tokens (-1 = all)"},
-    {"dry_allowed_length", "--dry-allowed-length", &P::dry_allowed_length, "repeated tokens that are free"},
-    {"dry_penalty_last_n", "--dry-penalty-last-n", &P::dry_penalty_last_n, "DRY sees the last N tokens"},
-    {"no_repeat_ngram_size", "--no-repeat-ngram-size", &P::no_repeat_ngram_size, "no N tokens twice"},
-    {"min_tokens", "--min-tokens", &P::min_tokens, "no end before N tokens"},
-};
+// "--dry-base"; with the second spelling, where there is one, behind a comma.
+std::string flags_of(const SamplingNumber& number) {
+  std::string flags = "--" + std::string(number.name);
+  std::ranges::replace(flags, '_', '-');
+  if (!number.other_option.empty()) flags += "," + std::string(number.other_option);
+  return flags;
+}
 
 void add_list(CLI::App& command, const char* flag, std::vector<std::string>& target, const char* type,
               const char* help) {
@@ -83,16 +54,16 @@ std::vector<std::string> split_names(const std::string& names) {
 }  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingOptions& o) {
-  for (const RealOption& option : kReals) {
-    const sample::NumberRange& range = *sample::find_range(option.field);
-    auto& slot = o.reals.emplace_back(option.member, std::nullopt);
-    add_number(command, option.flags, slot.second, range.min, range.max, option.help);
-  }
-  for (const CountOption& option : kCounts) {
-    const sample::NumberRange& range = *sample::find_range(option.field);
-    auto& slot = o.counts.emplace_back(option.member, std::nullopt);
-    add_int(command, option.flags, slot.second, static_cast<int64_t>(range.min), static_cast<int64_t>(range.max),
-            option.help);
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    const std::string help(number.help);
+    if (const auto* count = std::get_if<std::int64_t SamplingParams::*>(&number.member)) {
+      auto& slot = o.counts.emplace_back(*count, std::nullopt);
+      add_int(command, flags_of(number), slot.second, static_cast<int64_t>(number.least),
+              static_cast<int64_t>(number.most), help);
+    } else {
+      auto& slot = o.reals.emplace_back(std::get<double SamplingParams::*>(number.member), std::nullopt);
+      add_number(command, flags_of(number), slot.second, number.least, number.most, help);
+    }
   }
   add_list(command, "--logit-bias", o.logit_bias, "ID=X", "ID or TEXT, = a number added or ban; may be repeated");
   add_list(command, "--bad-word", o.bad_words, "TEXT", "never written; may be repeated");

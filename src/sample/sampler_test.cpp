@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "candor/sampling_table.h"
 #include "sample/params.h"
 
 namespace candor::sample {
@@ -135,41 +136,20 @@ TEST(params, every_number_out_of_its_range_is_refused_with_field_value_and_range
     EXPECT_EQ(params.error().kind, ErrorKind::kInvalidInput);
     EXPECT_NE(params.error().message.find("expected"), std::string::npos);
   };
-  const std::pair<std::string_view, double SamplingParams::*> reals[] = {
-      {"temperature", &SamplingParams::temperature},
-      {"dynatemp_range", &SamplingParams::dynatemp_range},
-      {"dynatemp_exponent", &SamplingParams::dynatemp_exponent},
-      {"typical_p", &SamplingParams::typical_p},
-      {"top_p", &SamplingParams::top_p},
-      {"min_p", &SamplingParams::min_p},
-      {"xtc_probability", &SamplingParams::xtc_probability},
-      {"xtc_threshold", &SamplingParams::xtc_threshold},
-      {"repetition_penalty", &SamplingParams::repetition_penalty},
-      {"frequency_penalty", &SamplingParams::frequency_penalty},
-      {"presence_penalty", &SamplingParams::presence_penalty},
-      {"dry_multiplier", &SamplingParams::dry_multiplier},
-      {"dry_base", &SamplingParams::dry_base}};
-  for (const auto& [field, member] : reals) {
-    const double most = find_range(field)->max;
-    for (const double value : {-2.5, most + 0.001, 2147483648.0, 9223372036854775808.0, 1e308, kInf, -kInf, kNan}) {
-      SamplingParams sampling;
-      sampling.*member = value;
-      refused(field, sampling);
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    SamplingParams sampling;
+    if (const auto* count = std::get_if<int64_t SamplingParams::*>(&number.member)) {
+      for (const int64_t value :
+           {int64_t{-2}, int64_t{1} << 31, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+        sampling.**count = value;
+        refused(number.name, sampling);
+      }
+      continue;
     }
-  }
-  const std::pair<std::string_view, int64_t SamplingParams::*> counts[] = {
-      {"top_k", &SamplingParams::top_k},
-      {"repeat_last_n", &SamplingParams::repeat_last_n},
-      {"dry_allowed_length", &SamplingParams::dry_allowed_length},
-      {"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n},
-      {"no_repeat_ngram_size", &SamplingParams::no_repeat_ngram_size},
-      {"min_tokens", &SamplingParams::min_tokens}};
-  for (const auto& [field, member] : counts) {
-    for (const int64_t value :
-         {int64_t{-2}, int64_t{1} << 31, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
-      SamplingParams sampling;
-      sampling.*member = value;
-      refused(field, sampling);
+    for (const double value :
+         {-2.5, number.most + 0.001, 2147483648.0, 9223372036854775808.0, 1e308, kInf, -kInf, kNan}) {
+      sampling.*std::get<double SamplingParams::*>(number.member) = value;
+      refused(number.name, sampling);
     }
   }
 }
@@ -187,10 +167,16 @@ TEST(params, an_order_of_stages_is_checked) {
 }
 
 TEST(params, the_ends_of_every_range_are_allowed) {
-  for (const SamplingParams& sampling :
-       {SamplingParams{.temperature = 0.0}, SamplingParams{.temperature = 100.0}, SamplingParams{.top_k = 2147483647},
-        SamplingParams{.top_p = 0.0}, SamplingParams{.min_p = 1.0}}) {
-    EXPECT_TRUE(make_chain_params(sampling).has_value());
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    for (const double end : {number.least, number.most}) {
+      SamplingParams sampling;
+      if (const auto* count = std::get_if<int64_t SamplingParams::*>(&number.member)) {
+        sampling.**count = static_cast<int64_t>(end);
+      } else {
+        sampling.*std::get<double SamplingParams::*>(number.member) = end;
+      }
+      EXPECT_TRUE(make_chain_params(sampling).has_value()) << number.name << " " << end;
+    }
   }
   EXPECT_TRUE(check_range("max_tokens", 1, 1, 5).has_value());
   EXPECT_FALSE(check_range("max_tokens", 0, 1, 5).has_value());

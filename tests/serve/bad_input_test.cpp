@@ -1,6 +1,9 @@
 // Everything that a client can get wrong in a body, and the reply that it must get: the right status, a message, and
 // the field to blame; nothing enters the queue.
 
+#include <fmt/format.h>
+
+#include "candor/sampling_table.h"
 #include "serve/client.h"
 
 namespace candor::testing {
@@ -72,6 +75,17 @@ TEST_F(bad_input, messages_of_every_wrong_form_are_refused) {
     expect_refused("/v1/chat/completions", R"({"messages":)" + std::string(messages) + "}", 400, "messages");
   }
   expect_refused("/v1/chat/completions", "{}", 400, "messages");
+}
+
+TEST_F(bad_input, every_number_of_sampling_is_refused_beyond_its_range_under_each_of_its_names) {
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    for (const std::string_view name : {number.name, number.other_field}) {
+      if (name.empty()) continue;
+      for (const double value : {number.api_least - 1, number.api_most + 1}) {
+        expect_chat_refused(fmt::format(R"("{}":{:.10g})", name, value), std::string(name));
+      }
+    }
+  }
 }
 
 TEST_F(bad_input, numbers_out_of_range_are_refused_by_name) {

@@ -68,10 +68,6 @@ void read_max_tokens(Fields& fields, std::optional<int64_t> fallback, int64_t le
 
 SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_tokens, int64_t least_max_tokens) {
   SamplingParams sampling;
-  sampling.temperature = fields.number("temperature", 0, 2).value_or(1.0);
-  sampling.top_p = fields.number("top_p", 0, 1).value_or(1.0);
-  sampling.min_p = fields.number("min_p", 0, 1).value_or(0.0);
-  sampling.top_k = std::max<int64_t>(0, fields.integer("top_k", -1, kMaxInt).value_or(0));
   if (const auto seed = fields.integer("seed", std::numeric_limits<int64_t>::min(), kMaxSeed)) {
     sampling.seed = static_cast<uint64_t>(*seed);
   }

@@ -1,12 +1,14 @@
-// The further parameters of sampling, under the names that llama.cpp's and vLLM's clients send. Ranges that depend on
+// The parameters of sampling, under the names that llama.cpp's and vLLM's clients send. Ranges that depend on
 // each other are the engine's to check.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "candor/sampling_table.h"
 #include "serve/openai/api_request.h"
 
 namespace candor::openai {
@@ -14,41 +16,25 @@ namespace {
 
 constexpr int64_t kMaxField = std::numeric_limits<int32_t>::max();
 
-struct NumberField {
-  const char* name;
-  double SamplingParams::*target;
-  double least;
-  double most;
-};
+// A count below what the sampler takes is one more way to write its least: top_k -1 is 0, off.
+void read_number(Fields& fields, const SamplingNumber& number, std::string_view name, SamplingParams& sampling) {
+  const std::string field(name);
+  if (const auto* count = std::get_if<int64_t SamplingParams::*>(&number.member)) {
+    const auto value = fields.integer(field.c_str(), static_cast<int64_t>(number.api_least),
+                                      static_cast<int64_t>(number.api_most));
+    if (value) sampling.**count = std::max(*value, static_cast<int64_t>(number.least));
+  } else if (const auto value = fields.number(field.c_str(), number.api_least, number.api_most)) {
+    sampling.*std::get<double SamplingParams::*>(number.member) = *value;
+  }
+}
 
-constexpr NumberField kNumbers[] = {
-    {"dynatemp_range", &SamplingParams::dynatemp_range, 0, 100},
-    {"dynatemp_exponent", &SamplingParams::dynatemp_exponent, 0.01, 100},
-    {"typical_p", &SamplingParams::typical_p, 0, 1},
-    {"xtc_probability", &SamplingParams::xtc_probability, 0, 1},
-    {"xtc_threshold", &SamplingParams::xtc_threshold, 0, 1},
-    {"repeat_penalty", &SamplingParams::repetition_penalty, 0.01, 100},
-    {"repetition_penalty", &SamplingParams::repetition_penalty, 0.01, 100},
-    {"frequency_penalty", &SamplingParams::frequency_penalty, -2, 2},
-    {"presence_penalty", &SamplingParams::presence_penalty, -2, 2},
-    {"dry_multiplier", &SamplingParams::dry_multiplier, 0, 100},
-    {"dry_base", &SamplingParams::dry_base, 1, 10},
-};
-
-struct IntegerField {
-  const char* name;
-  int64_t SamplingParams::*target;
-  int64_t least;
-};
-
-constexpr IntegerField kIntegers[] = {
-    {"repeat_last_n", &SamplingParams::repeat_last_n, -1},
-    {"dry_allowed_length", &SamplingParams::dry_allowed_length, 0},
-    {"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n, -1},
-    {"no_repeat_ngram_size", &SamplingParams::no_repeat_ngram_size, 0},
-    {"min_tokens", &SamplingParams::min_tokens, 0},
-    {"min_new_tokens", &SamplingParams::min_tokens, 0},
-};
+// Of two spellings the name itself counts.
+void read_numbers(Fields& fields, SamplingParams& sampling) {
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    if (!number.other_field.empty()) read_number(fields, number, number.other_field, sampling);
+    read_number(fields, number, number.name, sampling);
+  }
+}
 
 bool read_texts(Fields& fields, const char* name, std::vector<std::string>& texts) {
   const Json* list = fields.array(name);
@@ -130,12 +116,7 @@ void read_allowed_ids(Fields& fields, SamplingParams& sampling) {
 }  // namespace
 
 void read_sampler(Fields& fields, SamplingParams& sampling) {
-  for (const NumberField& field : kNumbers) {
-    if (const auto value = fields.number(field.name, field.least, field.most)) sampling.*field.target = *value;
-  }
-  for (const IntegerField& field : kIntegers) {
-    if (const auto value = fields.integer(field.name, field.least, kMaxField)) sampling.*field.target = *value;
-  }
+  read_numbers(fields, sampling);
   read_texts(fields, "samplers", sampling.samplers);
   read_texts(fields, "bad_words", sampling.bad_words);
   read_texts(fields, "dry_sequence_breakers", sampling.dry_sequence_breakers);
