@@ -56,6 +56,17 @@ constexpr const PackedFormat* find_packed_format(DType dtype) {
   return nullptr;
 }
 
+// Formats that the same code multiplies, compiled together: symmetric ones have scales, affine ones minima too.
+enum class KernelFamily : uint8_t { kFloats, kBlocks, kAffineSuperBlocks, kSymmetricSuperBlocks };
+
+// REQUIRES: a float type, or one with a packed format.
+constexpr KernelFamily family_of(DType dtype) {
+  const PackedFormat* format = find_packed_format(dtype);
+  if (format == nullptr) return KernelFamily::kFloats;
+  if (!format->is_super) return KernelFamily::kBlocks;
+  return format->has_min ? KernelFamily::kAffineSuperBlocks : KernelFamily::kSymmetricSuperBlocks;
+}
+
 // Bytes before a super-block's sub-scales.
 constexpr int scales_offset(const PackedFormat& f) {
   return kPanelRows * (f.d_bytes + (f.has_min ? 2 : 0));

@@ -230,43 +230,25 @@ inline void multiply(const MatmulArgs& a) {
   }
 }
 
-inline void matmul(const MatmulArgs& a) {
-  switch (a.shape.dtype) {
-    case DType::kF32:
-      return multiply<FloatProduct<DType::kF32>>(a);
-    case DType::kF16:
-      return multiply<FloatProduct<DType::kF16>>(a);
-    case DType::kBF16:
-      return multiply<FloatProduct<DType::kBF16>>(a);
-    case DType::kQ8_0:
-      return multiply<BlockProduct<DType::kQ8_0>>(a);
-    case DType::kQ4_0:
-      return multiply<BlockProduct<DType::kQ4_0>>(a);
-    case DType::kQ4_1:
-      return multiply<BlockProduct<DType::kQ4_1>>(a);
-    case DType::kQ5_0:
-      return multiply<BlockProduct<DType::kQ5_0>>(a);
-    case DType::kQ5_1:
-      return multiply<BlockProduct<DType::kQ5_1>>(a);
-    case DType::kIQ4_NL:
-      return multiply<BlockProduct<DType::kIQ4_NL>>(a);
-    case DType::kMXFP4:
-      return multiply<BlockProduct<DType::kMXFP4>>(a);
-    case DType::kQ2_K:
-      return multiply<BlockProduct<DType::kQ2_K>>(a);
-    case DType::kQ3_K:
-      return multiply<BlockProduct<DType::kQ3_K>>(a);
-    case DType::kQ4_K:
-      return multiply<BlockProduct<DType::kQ4_K>>(a);
-    case DType::kQ4_KFast:
-      return multiply<BlockProduct<DType::kQ4_KFast>>(a);
-    case DType::kQ5_K:
-      return multiply<BlockProduct<DType::kQ5_K>>(a);
-    case DType::kQ6_K:
-      return multiply<BlockProduct<DType::kQ6_K>>(a);
-    case DType::kIQ4_XS:
-      return multiply<BlockProduct<DType::kIQ4_XS>>(a);
-    default:
-      return;
-  }
+template <DType dtype>
+struct ProductOf {
+  using Type = BlockProduct<dtype>;
+};
+template <>
+struct ProductOf<DType::kF32> {
+  using Type = FloatProduct<DType::kF32>;
+};
+template <>
+struct ProductOf<DType::kF16> {
+  using Type = FloatProduct<DType::kF16>;
+};
+template <>
+struct ProductOf<DType::kBF16> {
+  using Type = FloatProduct<DType::kBF16>;
+};
+
+// REQUIRES: the weights have one of these types.
+template <DType... dtypes>
+inline void multiply_one_of(const MatmulArgs& a) {
+  static_cast<void>(((a.shape.dtype == dtypes && (multiply<typename ProductOf<dtypes>::Type>(a), true)) || ...));
 }

@@ -74,8 +74,7 @@ struct BlockProduct {
 
   // Of the rows of a batch, from `first` on.
   template <int n, int offset, int batch>
-  static inline __attribute__((always_inline)) void start_dots(const RowTile<n>& rows, int first, int dot,
-                                                               I32 (*sums)[batch]) {
+  static CANDOR_INLINE void start_dots(const RowTile<n>& rows, int first, int dot, I32 (*sums)[batch]) {
 #pragma GCC unroll 16
     for (int r = 0; r < batch; ++r) {
       sums[0][r] = splat_i(offset == 0 ? 0 : rows.starts[dot][first + r]);
@@ -86,7 +85,7 @@ struct BlockProduct {
 
   // w[i][p] = groups [g, end) of eight b.
   template <int n, int g, int end, class Source>
-  static inline __attribute__((always_inline)) void load_groups(const Source& weights, int b, U8 (*w)[kPanelsOf<n>]) {
+  static CANDOR_INLINE void load_groups(const Source& weights, int b, U8 (*w)[kPanelsOf<n>]) {
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) w[0][p] = weights.template group<g>(p, b);
     if constexpr (g + 1 < end) load_groups<n, g + 1, end>(weights, b, w + 1);
@@ -94,8 +93,7 @@ struct BlockProduct {
 
   // sums[p][r] += the products of group g of eight b; is_first: sums[p][r] = them.
   template <int n, int batch, bool is_first = false>
-  static inline __attribute__((always_inline)) void add_group(const U8* w, int group, const RowTile<n>& rows, int first,
-                                                              I32 (*sums)[batch]) {
+  static CANDOR_INLINE void add_group(const U8* w, int group, const RowTile<n>& rows, int first, I32 (*sums)[batch]) {
 #pragma GCC unroll 16
     for (int r = 0; r < batch; ++r) {
       const auto* x = reinterpret_cast<const int8_t*>(&rows.codes[group][first + r]);
@@ -112,8 +110,7 @@ struct BlockProduct {
 
   // The same of groups [g, end).
   template <int n, int g, int end, bool is_first = false, class Source>
-  static inline __attribute__((always_inline)) void add_groups(const Source& weights, int b, const RowTile<n>& rows,
-                                                               I32 (*sums)[n]) {
+  static CANDOR_INLINE void add_groups(const Source& weights, int b, const RowTile<n>& rows, I32 (*sums)[n]) {
     U8 w[1][kPanelsOf<n>];
     load_groups<n, g, g + 1>(weights, b, w);
     add_group<n, n, is_first>(w[0], 8 * b + g, rows, 0, sums);
@@ -123,8 +120,8 @@ struct BlockProduct {
   // total += dot d of eight b times its scale, for the rows from `first` on. w: its groups, where they are loaded
   // before.
   template <int n, class Plan, int d, int first, class Source>
-  static inline __attribute__((always_inline)) void add_batch(const Source& weights, int b, const RowTile<n>& rows,
-                                                              const U8 (*w)[kPanelsOf<n>], I32 (*total)[n]) {
+  static CANDOR_INLINE void add_batch(const Source& weights, int b, const RowTile<n>& rows, const U8 (*w)[kPanelsOf<n>],
+                                      I32 (*total)[n]) {
     constexpr int kBatch = batch_of(n);
     constexpr int kGroup = d * Plan::kGroups;
     const int j = Plan::kDots / kEights * b + d;
@@ -151,8 +148,7 @@ struct BlockProduct {
 
   // The dots of eight b from its d-th on.
   template <int n, class Plan, int d, class Source>
-  static inline __attribute__((always_inline)) void add_dots(const Source& weights, int b, const RowTile<n>& rows,
-                                                             I32 (*total)[n]) {
+  static CANDOR_INLINE void add_dots(const Source& weights, int b, const RowTile<n>& rows, I32 (*total)[n]) {
     U8 w[Plan::kGroups][kPanelsOf<n>];
     if constexpr (batch_of(n) < n) load_groups<n, d * Plan::kGroups, (d + 1) * Plan::kGroups>(weights, b, w);
     add_batch<n, Plan, d, 0>(weights, b, rows, w, total);
@@ -183,8 +179,7 @@ struct BlockProduct {
 
   // sums[r] += pairs[i] * the sums of x of row first + r, over all pairs.
   template <int n>
-  static inline __attribute__((always_inline)) void add_pairs(const int32_t (*pairs)[16], const RowTile<n>& rows,
-                                                              int first, I32* sums) {
+  static CANDOR_INLINE void add_pairs(const int32_t (*pairs)[16], const RowTile<n>& rows, int first, I32* sums) {
     constexpr int kBatch = batch_of(n);
 #pragma GCC unroll 16
     for (int i = 0; i < kPairs; ++i) {
@@ -196,8 +191,7 @@ struct BlockProduct {
 
   // acc: of row 0. From row `first` on.
   template <int n, class Plan, int first>
-  static inline __attribute__((always_inline)) void finish_super(const Unit& unit, const RowTile<n>& rows, I32* total,
-                                                                 float* acc) {
+  static CANDOR_INLINE void finish_super(const Unit& unit, const RowTile<n>& rows, I32* total, float* acc) {
     constexpr int kBatch = batch_of(n);
     if constexpr (Plan::kBiasShift != 0) add_pairs<n>(unit.bias_pairs, rows, first, total + first);
     I32 mins[kBatch];
@@ -222,7 +216,7 @@ struct BlockProduct {
   }
 
   template <int n>
-  static inline __attribute__((always_inline)) void add_halves(I32 (*sums)[n]) {
+  static CANDOR_INLINE void add_halves(I32 (*sums)[n]) {
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16

@@ -95,7 +95,7 @@ struct FloatProduct {
   }
 
   template <int n>
-  static inline __attribute__((always_inline)) void load_sums(const float* acc, int64_t acc_stride, F32 (*total)[n]) {
+  static CANDOR_INLINE void load_sums(const float* acc, int64_t acc_stride, F32 (*total)[n]) {
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 16
@@ -103,7 +103,7 @@ struct FloatProduct {
     }
   }
   template <int n>
-  static inline __attribute__((always_inline)) void store_sums(float* acc, int64_t acc_stride, F32 (*total)[n]) {
+  static CANDOR_INLINE void store_sums(float* acc, int64_t acc_stride, F32 (*total)[n]) {
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 16
@@ -113,8 +113,7 @@ struct FloatProduct {
 
   // chains[p][r] += x[r][k] * w[p][k].
   template <int n, bool odd, class Source>
-  static inline __attribute__((always_inline)) void add_k(const Source& weights, const RowTile<n>& rows, int k,
-                                                          F32 (*chains)[n]) {
+  static CANDOR_INLINE void add_k(const Source& weights, const RowTile<n>& rows, int k, F32 (*chains)[n]) {
     F32 w[kPanels];
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) w[p] = weights.template value<odd>(p, k);
@@ -131,8 +130,8 @@ struct FloatProduct {
   };
   // The even k onto one chain, the odd ones onto another (or the same).
   template <int n, class Source>
-  static inline __attribute__((always_inline)) void add_range(const Source& weights, const RowTile<n>& rows,
-                                                              KRange range, F32 (*even)[n], F32 (*odd)[n]) {
+  static CANDOR_INLINE void add_range(const Source& weights, const RowTile<n>& rows, KRange range, F32 (*even)[n],
+                                      F32 (*odd)[n]) {
     int k = range.begin;
     for (; k + 1 < range.end; k += 2) {
       add_k<n, false>(weights, rows, k, even);
@@ -143,8 +142,8 @@ struct FloatProduct {
 
   // The order of TDPBF16PS: two chains from zero, then their sum onto the total.
   template <int n, class Source>
-  static inline __attribute__((always_inline)) void add_chains(const Source& weights, const RowTile<n>& rows,
-                                                               KRange range, float* acc, int64_t acc_stride) {
+  static CANDOR_INLINE void add_chains(const Source& weights, const RowTile<n>& rows, KRange range, float* acc,
+                                       int64_t acc_stride) {
     F32 even[kPanels][n];
     F32 odd[kPanels][n];
 #pragma GCC unroll 2

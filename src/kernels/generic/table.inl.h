@@ -1,15 +1,27 @@
-// Every body, written once against the vocabulary, and the table of this instruction set.
+// The table of an instruction set, and every body but those of products, which its families bring (families.inl.h).
 // Each of these uses the ones above it.
 // clang-format off
 #include "kernels/generic/elementary.inl.h"
 #include "kernels/generic/rows.inl.h"
 #include "kernels/generic/encode.inl.h"
 #include "kernels/generic/unpack.inl.h"
-#include "kernels/generic/matmul.inl.h"
 #include "kernels/generic/attend_pages.inl.h"
 #include "kernels/generic/attend.inl.h"
 #include "kernels/generic/probes.inl.h"
 // clang-format on
+
+inline void matmul(const MatmulArgs& a) {
+  switch (family_of(a.shape.dtype)) {
+    case KernelFamily::kFloats:
+      return multiply_floats(a);
+    case KernelFamily::kBlocks:
+      return multiply_blocks(a);
+    case KernelFamily::kAffineSuperBlocks:
+      return multiply_affine_super_blocks(a);
+    case KernelFamily::kSymmetricSuperBlocks:
+      return multiply_symmetric_super_blocks(a);
+  }
+}
 
 inline KernelTable make_table(std::string_view name, std::string_view description) {
   KernelTable table{};

@@ -89,7 +89,7 @@ class LinesAhead {
   LinesAhead(const uint8_t* src, size_t n_bytes, int64_t n_panels, size_t stride, int n_turns)
       : at_(src), end_(src + n_bytes), apart_(n_panels > 1 ? stride : 0), n_turns_(n_turns), turns_left_(n_turns) {}
 
-  inline __attribute__((always_inline)) void step() {
+  CANDOR_INLINE void step() {
     if (--turns_left_ > 0 || at_ >= end_) return;
     turns_left_ = n_turns_;
     ask(at_);
@@ -98,7 +98,7 @@ class LinesAhead {
   }
 
  private:
-  static inline __attribute__((always_inline)) void ask(const uint8_t* at) {
+  static CANDOR_INLINE void ask(const uint8_t* at) {
 #pragma GCC unroll 32
     for (int i = 0; i < n_lines; ++i) {
       prefetch(at + kLineBytes * static_cast<size_t>(i));

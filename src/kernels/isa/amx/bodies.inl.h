@@ -1,4 +1,4 @@
-// Everything that the table on tile registers is made of, inside avx512vnni's target region.
+// Everything that products and attention on tile registers are made of, inside avx512vnni's target region.
 // Each of these uses the ones above it.
 // clang-format off
 #include "kernels/isa/avx512vnni/vocabulary.inl.h"
@@ -13,5 +13,4 @@
 #include "kernels/isa/amx/matmul_super.inl.h"
 #include "kernels/isa/amx/matmul_bf16.inl.h"
 #include "kernels/isa/amx/attend.inl.h"
-#include "kernels/isa/amx/table.inl.h"
 // clang-format on

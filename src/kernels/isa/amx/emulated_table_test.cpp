@@ -13,8 +13,12 @@
 
 #include "kernels/isa/avx512vnni/begin.h"
 namespace candor::kernels::amx_emulated {
+#include "kernels/generic/families.inl.h"
 namespace {
+// clang-format off
 #include "kernels/isa/amx/bodies.inl.h"
+#include "kernels/isa/amx/table.inl.h"
+// clang-format on
 // Uses the vocabulary.
 #include "kernels/isa/amx/emulated_tiles.inl.h"
 }  // namespace

@@ -173,7 +173,7 @@ class SuperWalk {
 
     // After operation i.
     template <int i>
-    inline __attribute__((always_inline)) void after() {
+    CANDOR_INLINE void after() {
       if constexpr (splits) groups<share(i, kTileSteps * kGroups), share(i + 1, kTileSteps * kGroups)>();
       finishes<share(i + 1, n_finished / kFinish) - share(i, n_finished / kFinish)>();
     }
@@ -181,7 +181,7 @@ class SuperWalk {
    private:
     static constexpr int share(int i, int n) { return i * n / n_operations; }
     template <int first, int end>
-    inline __attribute__((always_inline)) void groups() {
+    CANDOR_INLINE void groups() {
       if constexpr (first < end) {
         constexpr int kGroup = first % kGroups;
         if constexpr (kGroup == 0) split.begin(first / kGroups);
@@ -190,7 +190,7 @@ class SuperWalk {
       }
     }
     template <int n>
-    inline __attribute__((always_inline)) void finishes() {
+    CANDOR_INLINE void finishes() {
       if constexpr (n > 0) {
         finish.template rows<kFinish>();
         finishes<n - 1>();
@@ -204,7 +204,7 @@ class SuperWalk {
 
   // 64 k of the tiles of rows from r on, two at a time: their loads, then their dots.
   template <int n, int i, int r = 0, class Share>
-  inline __attribute__((always_inline)) void two(const std::array<TileOperand, n>& a, Share& beside) {
+  CANDOR_INLINE void two(const std::array<TileOperand, n>& a, Share& beside) {
     constexpr int kTwo = n - r > 1 ? 2 : 1;
     constexpr int kLoad = i * kStepOperations<n> + 1 + 2 * r;  // operations
     constexpr int kDot = kLoad + kTwo + kN - 1;
@@ -224,7 +224,7 @@ class SuperWalk {
   }
   // Operations from i on: the tiles of rows, one or two, with those of a plane.
   template <TileDot dot, int sum, int plane, int n, int i, class Share>
-  inline __attribute__((always_inline)) void dots(Share& beside) {
+  CANDOR_INLINE void dots(Share& beside) {
     tile_dot<Tiles, dot, sum, 4, plane>(tiles_);
     beside.template after<i>();
     if constexpr (n == 2) {
@@ -234,7 +234,7 @@ class SuperWalk {
   }
 
   template <int n, int i, class Share>
-  inline __attribute__((always_inline)) void block_steps(const std::array<TileOperand, n>& a, Share& beside) {
+  CANDOR_INLINE void block_steps(const std::array<TileOperand, n>& a, Share& beside) {
     tiles_.template load<6>(planes_->codes[0][16 * i], 64);
     beside.template after<i * kStepOperations<n>>();
     two<n, i>(a, beside);
@@ -258,7 +258,7 @@ class SuperWalk {
     if constexpr (i + 1 < kTileSteps) load_few<i + 1>(u);
   }
   template <class Share, int i = 0>
-  inline __attribute__((always_inline)) void few_steps(Share& beside) {
+  CANDOR_INLINE void few_steps(Share& beside) {
     constexpr int kFirst = 2 * kN * i;  // operation
     tiles_.template load<6>(planes_->codes[0][16 * i], 64);
     beside.template after<kFirst>();
@@ -287,7 +287,7 @@ class SuperWalk {
   static bool is_pair(int32_t n_rows) { return kN == 2 && n_rows > kTileRows16 && n_rows <= 2 * kTileRows16; }
   static constexpr int pair_tile(int block, int step) { return block == 0 ? 3 + step % 3 : 6 + step % 2; }
   template <int block, int step>
-  inline __attribute__((always_inline)) void load_pair_tile() {
+  CANDOR_INLINE void load_pair_tile() {
     tiles_.template load<pair_tile(block, step)>(pair_[block].data + 64 * step, pair_[block].stride);
   }
   void load_pair(int64_t u) {
@@ -300,7 +300,7 @@ class SuperWalk {
   }
   // Operations from i on: those of 64 k of a plane. Passes load what the one before replaced.
   template <int plane, int step, int i, class Share>
-  inline __attribute__((always_inline)) void pair_step(Share& beside) {
+  CANDOR_INLINE void pair_step(Share& beside) {
     constexpr bool kLoadsFirst = plane == 0 ? step == 3 : step == 0;
     constexpr bool kLoadsSecond = plane == 0 ? step >= 2 : step < 2;
     constexpr int kDot = i + 1 + (kLoadsFirst ? 1 : 0) + (kLoadsSecond ? 1 : 0);
@@ -323,7 +323,7 @@ class SuperWalk {
     if constexpr (kNext >= 0 && kNext < kTileSteps) pair_step<plane, kNext, kDot + 2>(beside);
   }
   template <int plane, int i, class Share>
-  inline __attribute__((always_inline)) void pair_plane(Share& beside, TileSums& sums) {
+  CANDOR_INLINE void pair_plane(Share& beside, TileSums& sums) {
     zero_sums<Tiles, 2>(tiles_);
     pair_step<plane, plane == 0 ? 0 : kTileSteps - 1, i>(beside);
     tiles_.template store<0>(sums.sums[kPlaneRows * plane], 64);
@@ -375,3 +375,9 @@ class SuperWalk {
   int sums_turn_ = 0;
   std::array<TileOperand, 2> pair_ = {};
 };
+
+// REQUIRES: the weights have one of these types.
+template <class Tiles, DType... dtypes>
+inline void multiply_super_blocks(const MatmulArgs& m) {
+  static_cast<void>(((m.shape.dtype == dtypes && (multiply_chunks<Tiles, SuperWalk<Tiles, dtypes>>(m), true)) || ...));
+}

@@ -39,7 +39,7 @@ struct SplitScale {
 
 // both: a sub-scale twice in each lane, with the sign of the plane.
 template <DType dtype>
-inline __attribute__((always_inline)) SplitScale split_scale(__m512i both) {
+CANDOR_INLINE SplitScale split_scale(__m512i both) {
   using Split = SplitTraits<dtype>;
   if constexpr (Split::kIsPaired) {
     if constexpr (Split::kPlanes == 1) return {both, both, both};
@@ -52,7 +52,7 @@ inline __attribute__((always_inline)) SplitScale split_scale(__m512i both) {
 
 // Of a sub-scale in the low half of each lane, with the sign of the plane.
 template <DType dtype>
-inline __attribute__((always_inline)) __m512i scale_twice(const int32_t* scales) {
+CANDOR_INLINE __m512i scale_twice(const int32_t* scales) {
   const __m512i scale = _mm512_loadu_si512(scales);
   const __m512i both =
       _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(scale, 16));
@@ -61,7 +61,7 @@ inline __attribute__((always_inline)) __m512i scale_twice(const int32_t* scales)
 
 // 4 k of 16 rows.
 template <DType dtype>
-inline __attribute__((always_inline)) void split_group(U8 codes, const SplitScale& scale, int group, SuperPlanes& dst) {
+CANDOR_INLINE void split_group(U8 codes, const SplitScale& scale, int group, SuperPlanes& dst) {
   using Split = SplitTraits<dtype>;
   const __m512i v = codes.v;
   if constexpr (Split::kIsPaired) {
@@ -93,7 +93,7 @@ class SuperSplit {
       : src_(src), below_(below), header_(header), planes_(planes), floats_(floats) {}
 
   // Begins part i.
-  inline __attribute__((always_inline)) void begin(int i) {
+  CANDOR_INLINE void begin(int i) {
     part_ = i;
     if constexpr (kIsK45) {
       if (i == 0) take_floats_k45();
@@ -105,7 +105,7 @@ class SuperSplit {
   }
   // Its groups [first, end) of kGroups.
   template <int first, int end>
-  inline __attribute__((always_inline)) void groups() {
+  CANDOR_INLINE void groups() {
     if constexpr (first < end) {
       group<first>();
       groups<first + 1, end>();
@@ -128,7 +128,7 @@ class SuperSplit {
   const uint8_t* sub_scales() const { return src_ + scales_offset(kPacked); }
 
   template <int g>
-  inline __attribute__((always_inline)) void group() {
+  CANDOR_INLINE void group() {
     ask<g * kLines / kGroups, (g + 1) * kLines / kGroups>();
     const int b = 2 * part_ + g / 8;
     const uint8_t* planes = src_ + unit_header_bytes(kPacked, kUnit);
@@ -144,13 +144,13 @@ class SuperSplit {
 
   // For lines of a part, into the second cache, which can wait for more of them at once.
   template <int first, int end>
-  inline __attribute__((always_inline)) void ask() const {
+  CANDOR_INLINE void ask() const {
 #pragma GCC unroll 4
     for (int k = first; k < end; ++k) prefetch_far(below_ + kLineBytes * static_cast<size_t>(kLines * part_ + k));
   }
 
   // Q4_K and Q5_K, whose sub-scales stay in registers.
-  inline __attribute__((always_inline)) void take_scales_k45() {
+  CANDOR_INLINE void take_scales_k45() {
     const __m512i lanes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);  // their first bytes
     const __m512i first_twice = _mm512_add_epi8(lanes, _mm512_set1_epi32(0x01000100));
     const __m512i second_twice = _mm512_add_epi8(lanes, _mm512_set1_epi32(0x03020302));
@@ -165,7 +165,7 @@ class SuperSplit {
     store(floats_.minus_m, mul(load_f16(src_ + 32), splat(-1.0f)));
   }
 
-  inline __attribute__((always_inline)) void take_scales() {
+  CANDOR_INLINE void take_scales() {
 #pragma GCC unroll 4
     for (int j = 0; j < kScales; ++j) {
       scales_[j] = split_scale<dtype>(scale_twice<dtype>(header_.scales[kScales * part_ + j]));

@@ -70,7 +70,7 @@ class SuperFinish {
 
   // The next n rows; those past the last are computed too, in vain.
   template <int n>
-  inline __attribute__((always_inline)) void rows() {
+  CANDOR_INLINE void rows() {
     if (left_ <= 0) return;
     I32 mins[n];
     if constexpr (kPacked.has_min) find_mins<n>(mins);
@@ -104,7 +104,7 @@ class SuperFinish {
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
 
   template <int n>
-  inline __attribute__((always_inline)) void find_mins(I32* mins) const {
+  CANDOR_INLINE void find_mins(I32* mins) const {
 #pragma GCC unroll 8
     for (int p = 0; p < kPacked.n_groups / 2; ++p) {
       const I32 pair = load_i(floats_->min_pairs[p]);

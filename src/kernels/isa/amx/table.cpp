@@ -13,8 +13,12 @@
 #include "kernels/isa/amx/asm_tiles.h"
 #include "kernels/isa/avx512vnni/begin.h"
 namespace candor::kernels::amx {
+#include "kernels/generic/families.inl.h"
 namespace {
+// clang-format off
 #include "kernels/isa/amx/bodies.inl.h"
+#include "kernels/isa/amx/table.inl.h"
+// clang-format on
 }  // namespace
 }  // namespace candor::kernels::amx
 #include "kernels/isa/avx512vnni/end.h"

@@ -1,38 +1,34 @@
 // The table on tile registers: products of many rows are tiles' work, the rest is that of AVX-512 with VNNI.
 // Tiles: AsmTiles, or EmulatedTiles in tests.
 
-// Of 32-blocks, whose sums are float operations every 32 k, tiles would gain nothing over the lanes.
-template <class Tiles>
-inline void multiply_many(const MatmulArgs& m) {
-  switch (m.shape.dtype) {
-    case DType::kQ2_K:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ2_K>>(m);
-    case DType::kQ3_K:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ3_K>>(m);
-    case DType::kQ4_K:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ4_K>>(m);
-    case DType::kQ4_KFast:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ4_KFast>>(m);
-    case DType::kQ5_K:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ5_K>>(m);
-    case DType::kQ6_K:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kQ6_K>>(m);
-    case DType::kIQ4_XS:
-      return multiply_chunks<Tiles, SuperWalk<Tiles, DType::kIQ4_XS>>(m);
-    default:
-      return avx512vnni_table()->matmul(m);
+// Whether so many rows are quicker on tiles. Of 32-blocks, whose sums are float operations every 32 k, tiles would gain
+// nothing over the lanes.
+inline bool takes_tiles(const MatmulArgs& m) {
+  switch (family_of(m.shape.dtype)) {
+    case KernelFamily::kFloats:  // of fewer k, bf16's last tile would add other zeros
+      return m.shape.dtype == DType::kBF16 && m.n_rows >= kTileMinRowsBf16 && m.shape.n_in % 32 == 0;
+    case KernelFamily::kBlocks:
+      return false;
+    case KernelFamily::kAffineSuperBlocks:
+    case KernelFamily::kSymmetricSuperBlocks:
+      return m.n_rows >= (m.shape.dtype == DType::kQ6_K ? kTileMinRowsQ6K : kTileMinRows);
   }
+  return false;
 }
 
 template <class Tiles>
 inline void multiply(const MatmulArgs& m) {
-  // Of fewer k, bf16's last tile would add other zeros.
-  if (m.shape.dtype == DType::kBF16 && m.n_rows >= kTileMinRowsBf16 && m.shape.n_in % 32 == 0) {
-    return multiply_chunks<Tiles, HalfWalk<Tiles>>(m);
+  if (!takes_tiles(m)) return avx512vnni_table()->matmul(m);
+  switch (family_of(m.shape.dtype)) {
+    case KernelFamily::kFloats:
+      return multiply_chunks<Tiles, HalfWalk<Tiles>>(m);
+    case KernelFamily::kAffineSuperBlocks:
+      return multiply_affine_super_blocks(m);
+    case KernelFamily::kSymmetricSuperBlocks:
+      return multiply_symmetric_super_blocks(m);
+    case KernelFamily::kBlocks:
+      return;
   }
-  const int32_t least = m.shape.dtype == DType::kQ6_K ? kTileMinRowsQ6K : kTileMinRows;
-  if (m.n_rows < least) return avx512vnni_table()->matmul(m);
-  multiply_many<Tiles>(m);
 }
 
 template <class Tiles>

@@ -6,6 +6,7 @@
 
 #include "kernels/isa/avx2/begin.h"
 namespace candor::kernels::avx2 {
+#include "kernels/generic/families.inl.h"
 namespace {
 // The bodies use the vocabulary.
 // clang-format off

@@ -20,8 +20,6 @@ struct U8 {
   __m256i a, b;
 };
 
-#define CANDOR_INLINE inline __attribute__((always_inline))
-
 CANDOR_INLINE F32 load(const float* p) {
   return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }
@@ -341,5 +339,3 @@ CANDOR_INLINE void prefetch(const void* p) {
 CANDOR_INLINE void prefetch_far(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 }
-
-#undef CANDOR_INLINE

@@ -12,6 +12,7 @@
 
 #include "kernels/isa/avx512vnni/begin.h"
 namespace candor::kernels::avx512vnni {
+#include "kernels/generic/families.inl.h"
 namespace {
 // The bodies use the vocabulary.
 // clang-format off

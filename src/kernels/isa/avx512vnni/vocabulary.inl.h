@@ -16,8 +16,6 @@ struct U8 {
   __m512i v;
 };
 
-#define CANDOR_INLINE inline __attribute__((always_inline))
-
 CANDOR_INLINE F32 load(const float* p) {
   return _mm512_loadu_ps(p);
 }
@@ -283,5 +281,3 @@ CANDOR_INLINE void prefetch(const void* p) {
 CANDOR_INLINE void prefetch_far(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 }
-
-#undef CANDOR_INLINE

@@ -7,6 +7,7 @@
 
 #include "kernels/isa/neon/begin.h"
 namespace candor::kernels::neondot {
+#include "kernels/generic/families.inl.h"
 namespace {
 constexpr bool kHasSdot = true;
 // The bodies use the vocabulary.

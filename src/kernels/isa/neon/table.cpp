@@ -6,6 +6,7 @@
 
 namespace candor::kernels {
 namespace neon {
+#include "kernels/generic/families.inl.h"
 namespace {
 constexpr bool kHasSdot = false;
 // The bodies use the vocabulary.

@@ -21,7 +21,6 @@ struct U8 {
   uint8x16_t v[4];
 };
 
-#define CANDOR_INLINE inline __attribute__((always_inline))
 // Quarter i of the result.
 #define CANDOR_QUARTERS(type, expression)                                      \
   type out;                                                                    \
@@ -302,4 +301,3 @@ CANDOR_INLINE void prefetch_far(const void* p) {
 }
 
 #undef CANDOR_QUARTERS
-#undef CANDOR_INLINE

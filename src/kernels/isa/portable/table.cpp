@@ -4,6 +4,7 @@
 namespace candor::kernels {
 
 namespace portable {
+#include "kernels/generic/families.inl.h"
 namespace {
 // The bodies use the vocabulary.
 // clang-format off

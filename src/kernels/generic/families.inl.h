@@ -1,0 +1,7 @@
+// The products of each family of weight formats (packed_format.h). Declared here in the namespace of an instruction
+// set, and compiled there in a file for each family, so that no file takes long.
+
+void multiply_floats(const MatmulArgs& a);
+void multiply_blocks(const MatmulArgs& a);
+void multiply_affine_super_blocks(const MatmulArgs& a);
+void multiply_symmetric_super_blocks(const MatmulArgs& a);

@@ -1,0 +1,29 @@
+// Products with super-blocks without minima: tile registers in software, for emulated_table_test.cpp.
+#if defined(__GNUC__) && !defined(__clang__)
+// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include "kernels/isa/amx/tile_config.h"
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx512vnni/begin.h"
+namespace candor::kernels::amx_emulated {
+#include "kernels/generic/families.inl.h"
+namespace {
+#include "kernels/isa/amx/bodies.inl.h"
+// Uses the vocabulary.
+#include "kernels/isa/amx/emulated_tiles.inl.h"
+}  // namespace
+
+void multiply_symmetric_super_blocks(const MatmulArgs& m) {
+  multiply_super_blocks<EmulatedTiles, DType::kQ3_K, DType::kQ6_K, DType::kIQ4_XS, DType::kQ4_KFast>(m);
+}
+
+}  // namespace candor::kernels::amx_emulated
+#include "kernels/isa/avx512vnni/end.h"
+
+#endif

@@ -1,0 +1,24 @@
+// Products with super-blocks that have minima: AVX2.
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx2/begin.h"
+namespace candor::kernels::avx2 {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/avx2/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_affine_super_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ2_K, DType::kQ4_K, DType::kQ5_K>(a);
+}
+
+}  // namespace candor::kernels::avx2
+#include "kernels/isa/avx2/end.h"
+
+#endif

@@ -1,0 +1,24 @@
+// Products with float weights: AVX2.
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx2/begin.h"
+namespace candor::kernels::avx2 {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/avx2/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_floats(const MatmulArgs& a) {
+  multiply_one_of<DType::kF32, DType::kF16, DType::kBF16>(a);
+}
+
+}  // namespace candor::kernels::avx2
+#include "kernels/isa/avx2/end.h"
+
+#endif

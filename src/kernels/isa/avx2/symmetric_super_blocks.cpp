@@ -1,0 +1,24 @@
+// Products with super-blocks without minima: AVX2.
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx2/begin.h"
+namespace candor::kernels::avx2 {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/avx2/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_symmetric_super_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ3_K, DType::kQ6_K, DType::kIQ4_XS, DType::kQ4_KFast>(a);
+}
+
+}  // namespace candor::kernels::avx2
+#include "kernels/isa/avx2/end.h"
+
+#endif

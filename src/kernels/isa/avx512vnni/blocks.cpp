@@ -1,0 +1,31 @@
+// Products with blocks of 32: AVX-512 with VNNI.
+#if defined(__GNUC__) && !defined(__clang__)
+// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx512vnni/begin.h"
+namespace candor::kernels::avx512vnni {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/avx512vnni/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIQ4_NL, DType::kMXFP4>(
+      a);
+}
+
+}  // namespace candor::kernels::avx512vnni
+#include "kernels/isa/avx512vnni/end.h"
+
+#endif

@@ -1,0 +1,23 @@
+// Products with super-blocks that have minima: NEON.
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__aarch64__)
+
+namespace candor::kernels::neon {
+#include "kernels/generic/families.inl.h"
+namespace {
+constexpr bool kHasSdot = false;
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/neon/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_affine_super_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ2_K, DType::kQ4_K, DType::kQ5_K>(a);
+}
+
+}  // namespace candor::kernels::neon
+
+#endif

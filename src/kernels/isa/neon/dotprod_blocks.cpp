@@ -1,0 +1,26 @@
+// Products with blocks of 32: NEON with dot products.
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__aarch64__)
+
+#include "kernels/isa/neon/begin.h"
+namespace candor::kernels::neondot {
+#include "kernels/generic/families.inl.h"
+namespace {
+constexpr bool kHasSdot = true;
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/neon/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIQ4_NL, DType::kMXFP4>(
+      a);
+}
+
+}  // namespace candor::kernels::neondot
+#include "kernels/isa/neon/end.h"
+
+#endif

@@ -1,0 +1,25 @@
+// Products with super-blocks without minima: NEON with dot products.
+#include "kernels/isa/standard_headers.h"
+
+#if defined(__aarch64__)
+
+#include "kernels/isa/neon/begin.h"
+namespace candor::kernels::neondot {
+#include "kernels/generic/families.inl.h"
+namespace {
+constexpr bool kHasSdot = true;
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/neon/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_symmetric_super_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ3_K, DType::kQ6_K, DType::kIQ4_XS, DType::kQ4_KFast>(a);
+}
+
+}  // namespace candor::kernels::neondot
+#include "kernels/isa/neon/end.h"
+
+#endif

@@ -1,0 +1,18 @@
+// Products with super-blocks that have minima: plain C++.
+#include "kernels/isa/standard_headers.h"
+
+namespace candor::kernels::portable {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/portable/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_affine_super_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ2_K, DType::kQ4_K, DType::kQ5_K>(a);
+}
+
+}  // namespace candor::kernels::portable

@@ -1,0 +1,18 @@
+// Products with float weights: plain C++.
+#include "kernels/isa/standard_headers.h"
+
+namespace candor::kernels::portable {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/portable/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_floats(const MatmulArgs& a) {
+  multiply_one_of<DType::kF32, DType::kF16, DType::kBF16>(a);
+}
+
+}  // namespace candor::kernels::portable

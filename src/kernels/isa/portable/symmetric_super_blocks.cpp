@@ -1,0 +1,18 @@
+// Products with super-blocks without minima: plain C++.
+#include "kernels/isa/standard_headers.h"
+
+namespace candor::kernels::portable {
+#include "kernels/generic/families.inl.h"
+namespace {
+// The products use the vocabulary.
+// clang-format off
+#include "kernels/isa/portable/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+// clang-format on
+}  // namespace
+
+void multiply_symmetric_super_blocks(const MatmulArgs& a) {
+  multiply_one_of<DType::kQ3_K, DType::kQ6_K, DType::kIQ4_XS, DType::kQ4_KFast>(a);
+}
+
+}  // namespace candor::kernels::portable
