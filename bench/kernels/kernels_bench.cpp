@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "kernels/limits.h"
 #include "platform/float_mode.h"
 #include "tensor/encode.h"
+#include "tensor/weight_formats.h"
 
 namespace candor::kernels {
 
@@ -26,10 +28,11 @@ constexpr int64_t kColumns = 2048;
 constexpr int64_t kManyRows = 512;
 constexpr size_t kStreamBytes = size_t{160} << 20;  // past every cache, for small M
 
-constexpr DType kFormats[] = {DType::kF32,   DType::kF16,     DType::kBF16, DType::kQ8_0,   DType::kQ4_0,
-                              DType::kQ4_1,  DType::kQ5_0,    DType::kQ5_1, DType::kQ2_K,   DType::kQ3_K,
-                              DType::kQ4_K,  DType::kQ5_K,    DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS,
-                              DType::kMXFP4, DType::kQ4_KFast};
+template <class... Blocks>
+constexpr std::array<DType, sizeof...(Blocks)> types_of(BlockList<Blocks...>) {
+  return {Blocks::kType...};
+}
+constexpr auto kFormats = types_of(WeightBlocks{});
 
 struct Machine {
   const KernelTable* table = nullptr;

@@ -1,5 +1,6 @@
 #pragma once
-// How each block format lies in a panel (packed_weight.h), as constants that packing and kernels share.
+// How each block format lies in a panel (packed_weight.h), as functions of the constants that its block struct has
+// (tensor/quant/block_format.h), which packing and kernels share.
 // A unit of n k (256, or a multiple of 32 at the end of a 32-block row) is, in this order, r = row of the panel:
 //   super-blocks:  d f16[16], then dmin f16[16] if has_min, then the sub-scale bytes [scale_bytes][16], for Q4_K and
 //                  Q5_K [scale_bytes / 2][16][2]:
@@ -17,54 +18,47 @@
 #include <cstdint>
 
 #include "kernels/packed_weight.h"
+#include "tensor/weight_formats.h"
 
 namespace candor::kernels {
 
-struct PackedFormat {
-  DType dtype = DType::kF32;
-  bool is_super = false;  // one d for 256 k, with integer sub-scales
-  int low_bits = 0;
-  int high_bits = 0;
-  bool has_min = false;
-  int offset = 0;       // weight = code - offset, before any table
-  int n_groups = 0;     // sub-scales per 256; super-blocks only
-  int scale_bytes = 0;  // a row: all sub-scales of a unit, or one 32-block's d
-  int d_bytes = 2;      // of a super-block
-};
+using quant::CodeValues;
+using quant::KernelFamily;
+using quant::PackedFormat;
+using quant::SubScales;
 
-inline constexpr PackedFormat kPackedFormats[] = {
-    {DType::kQ2_K, true, 2, 0, true, 0, 16, 16},   {DType::kQ3_K, true, 2, 1, false, 4, 16, 12},
-    {DType::kQ4_K, true, 4, 0, true, 0, 8, 12},    {DType::kQ5_K, true, 4, 1, true, 0, 8, 12},
-    {DType::kQ6_K, true, 4, 2, false, 32, 16, 16}, {DType::kIQ4_XS, true, 4, 0, false, 0, 8, 6},
-    {DType::kQ8_0, false, 8, 0, false, 128, 0, 2}, {DType::kQ4_0, false, 4, 0, false, 8, 0, 2},
-    {DType::kQ4_1, false, 4, 0, true, 0, 0, 2},    {DType::kQ5_0, false, 4, 1, false, 16, 0, 2},
-    {DType::kQ5_1, false, 4, 1, true, 0, 0, 2},    {DType::kIQ4_NL, false, 4, 0, false, 0, 0, 2},
-    {DType::kMXFP4, false, 4, 0, false, 0, 0, 1},  {DType::kQ4_KFast, true, 4, 0, false, 0, 8, 16, 4},
-};
+// Whether a 32-block's d is an exponent byte instead of an f16.
+constexpr bool has_exponents(const PackedFormat& f) {
+  return !f.is_super && f.scale_bytes == 1;
+}
 
 // Sub-scale byte i of a row, from the first of the panel's.
 constexpr size_t scale_byte_at(const PackedFormat& f, int i, int row) {
-  const bool is_paired = f.dtype == DType::kQ4_K || f.dtype == DType::kQ5_K;
+  const bool is_paired = f.sub_scales == SubScales::kSixBitPairs;
   return static_cast<size_t>(is_paired ? i / 2 * 2 * kPanelRows + 2 * row + i % 2 : i * kPanelRows + row);
+}
+
+template <class Block>
+constexpr const PackedFormat* packed_format_of() {
+  if constexpr (Block::kFamily == KernelFamily::kFloats) {
+    return nullptr;
+  } else {
+    return &Block::kPacked;
+  }
 }
 
 // nullptr for float types and unknown ones.
 constexpr const PackedFormat* find_packed_format(DType dtype) {
-  for (const PackedFormat& format : kPackedFormats) {
-    if (format.dtype == dtype) return &format;
-  }
-  return nullptr;
+  const PackedFormat* found = nullptr;
+  visit_block(
+      dtype, [&]<class Block>(BlockType<Block>) { found = packed_format_of<Block>(); }, WeightBlocks{});
+  return found;
 }
 
-// Formats that the same code multiplies, compiled together: symmetric ones have scales, affine ones minima too.
-enum class KernelFamily : uint8_t { kFloats, kBlocks, kAffineSuperBlocks, kSymmetricSuperBlocks };
-
-// REQUIRES: a float type, or one with a packed format.
+// REQUIRES: a weight's dtype.
 constexpr KernelFamily family_of(DType dtype) {
   const PackedFormat* format = find_packed_format(dtype);
-  if (format == nullptr) return KernelFamily::kFloats;
-  if (!format->is_super) return KernelFamily::kBlocks;
-  return format->has_min ? KernelFamily::kAffineSuperBlocks : KernelFamily::kSymmetricSuperBlocks;
+  return format == nullptr ? KernelFamily::kFloats : format->family();
 }
 
 // Bytes before a super-block's sub-scales.
@@ -82,5 +76,17 @@ constexpr size_t low_plane_bytes(const PackedFormat& f, int n_k) {
 constexpr size_t unit_bytes(const PackedFormat& f, int n_k) {
   return unit_header_bytes(f, n_k) + static_cast<size_t>(kPanelRows * n_k * (f.low_bits + f.high_bits) / 8);
 }
+
+// Packing keeps the file's bytes; rebased blocks have scales of their own.
+template <class... Blocks>
+constexpr bool all_keep_their_size(BlockList<Blocks...>) {
+  const auto keeps = []<class Block>(BlockType<Block>) {
+    const PackedFormat* f = packed_format_of<Block>();
+    if (f == nullptr || f->values == CodeValues::kRebased) return true;
+    return unit_bytes(*f, kUnit) == kPanelRows * sizeof(Block) * kUnit / Block::kElements;
+  };
+  return (keeps(BlockType<Blocks>{}) && ...);
+}
+static_assert(all_keep_their_size(WeightBlocks{}), "a packed layout must take the bytes of the file's blocks");
 
 }  // namespace candor::kernels

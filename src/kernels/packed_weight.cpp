@@ -56,12 +56,13 @@ void pack_block_panel(const WeightShape& shape, const std::byte* src, int64_t fi
   const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
   const int64_t stride = row_bytes(shape);
   const DTypeInfo& info = dtype_info(shape.dtype);
+  const RowParser parse = row_parser_of(shape.dtype);
   RowUnit rows[kPanelRows]{};
   for (int64_t k = 0; k < shape.n_in; k += kUnit) {
     const int n_k = static_cast<int>(std::min<int64_t>(kUnit, shape.n_in - k));
     for (int64_t r = 0; r < n_rows; ++r) {
       const std::byte* blocks = src + (first_row + r) * stride + k / info.block_elements * info.block_bytes;
-      parse_row_unit(shape.dtype, blocks, n_k, rows[r]);
+      parse(blocks, n_k, rows[r]);
     }
     write_unit(format, rows, n_k, dst);
     dst += unit_bytes(format, n_k);
@@ -84,7 +85,7 @@ float float_weight(const WeightShape& shape, const std::byte* panel, int64_t row
 }  // namespace
 
 bool can_pack(const WeightShape& shape) {
-  if (!is_float(shape.dtype) && find_packed_format(shape.dtype) == nullptr) return false;
+  if (!dtype_info(shape.dtype).is_weight) return false;
   if (shape.n_out <= 0 || shape.n_in <= 0 || shape.n_in % dtype_info(shape.dtype).block_elements != 0) return false;
   constexpr int64_t kLargest = int64_t{1} << 31;  // keeps every size below far from overflow
   return shape.n_out < kLargest && shape.n_in < kLargest / 256;

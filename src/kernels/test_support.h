@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <new>
 #include <string>
@@ -11,15 +12,17 @@
 #include "kernels/kernels.h"
 #include "platform/float_mode.h"
 #include "support/random_weights.h"
+#include "tensor/weight_formats.h"
 
 namespace candor::kernels::testing {
 
 using candor::testing::SplitMix;
 
-inline constexpr DType kAllFormats[] = {DType::kF32,   DType::kF16,     DType::kBF16, DType::kQ8_0,   DType::kQ4_0,
-                                        DType::kQ4_1,  DType::kQ5_0,    DType::kQ5_1, DType::kQ2_K,   DType::kQ3_K,
-                                        DType::kQ4_K,  DType::kQ5_K,    DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS,
-                                        DType::kMXFP4, DType::kQ4_KFast};
+template <class... Blocks>
+constexpr std::array<DType, sizeof...(Blocks)> types_of(BlockList<Blocks...>) {
+  return {Blocks::kType...};
+}
+inline constexpr auto kAllFormats = types_of(WeightBlocks{});
 
 // Zeroed, at a 64-byte boundary.
 class Buffer {

@@ -1,54 +1,15 @@
 #include "backend/cpu/weight_check.h"
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <string>
 
-#include "tensor/quant/iq4.h"
-#include "tensor/quant/q2_k.h"
-#include "tensor/quant/q3_k.h"
-#include "tensor/quant/q4_0.h"
-#include "tensor/quant/q4_1.h"
-#include "tensor/quant/q4_k.h"
-#include "tensor/quant/q5_0.h"
-#include "tensor/quant/q5_1.h"
-#include "tensor/quant/q5_k.h"
-#include "tensor/quant/q6_k.h"
-#include "tensor/quant/q8_0.h"
+#include "tensor/weight_formats.h"
 
 namespace candor::backend::cpu {
 namespace {
 
-constexpr int32_t kNone = -1;
-
-// Where a block keeps its f16 scales. Formats without any (MXFP4: every exponent is a number) are not listed.
-struct ScaleFields {
-  DType dtype;
-  int32_t first;
-  int32_t second = kNone;
-};
-constexpr std::array<ScaleFields, 13> kScaleFields{{
-    {DType::kQ4_0, offsetof(quant::BlockQ4_0, d)},
-    {DType::kQ4_1, offsetof(quant::BlockQ4_1, d), offsetof(quant::BlockQ4_1, m)},
-    {DType::kQ5_0, offsetof(quant::BlockQ5_0, d)},
-    {DType::kQ5_1, offsetof(quant::BlockQ5_1, d), offsetof(quant::BlockQ5_1, m)},
-    {DType::kQ8_0, offsetof(quant::BlockQ8_0, d)},
-    {DType::kQ2_K, offsetof(quant::BlockQ2_K, d), offsetof(quant::BlockQ2_K, dmin)},
-    {DType::kQ3_K, offsetof(quant::BlockQ3_K, d)},
-    {DType::kQ4_K, offsetof(quant::BlockQ4_K, d), offsetof(quant::BlockQ4_K, dmin)},
-    {DType::kQ4_KFast, offsetof(quant::BlockQ4_K, d), offsetof(quant::BlockQ4_K, dmin)},
-    {DType::kQ5_K, offsetof(quant::BlockQ5_K, d), offsetof(quant::BlockQ5_K, dmin)},
-    {DType::kQ6_K, offsetof(quant::BlockQ6_K, d)},
-    {DType::kIQ4_NL, offsetof(quant::BlockIQ4_NL, d)},
-    {DType::kIQ4_XS, offsetof(quant::BlockIQ4_XS, d)},
-}};
-
-// The exponent bits of each float type: all set in NaN and infinity.
-constexpr uint32_t kF32Exponent = 0x7f800000u;
-constexpr uint16_t kF16Exponent = 0x7c00u;
-constexpr uint16_t kBf16Exponent = 0x7f80u;
-
+// In NaN and infinity every bit of the exponent is set.
 template <class Word>
 bool any_full_exponent(const std::byte* src, int64_t n, Word exponent) {
   Word found = 0;
@@ -61,17 +22,17 @@ bool any_full_exponent(const std::byte* src, int64_t n, Word exponent) {
 }
 
 bool is_bad_f16(const std::byte* at) {
-  uint16_t word = 0;
-  std::memcpy(&word, at, sizeof(word));
-  return (word & kF16Exponent) == kF16Exponent;
+  return any_full_exponent<uint16_t>(at, 1, quant::BlockF16::kExponentBits);
 }
 
-bool any_bad_scale(const std::byte* row, int64_t n_blocks, size_t block_bytes, const ScaleFields& fields) {
+template <class Block>
+bool any_bad_scale(const std::byte* row, int64_t n_blocks) {
+  constexpr quant::ScaleFields kFields = Block::scale_fields();
   bool bad = false;
   for (int64_t i = 0; i < n_blocks; ++i) {
-    const std::byte* block = row + static_cast<size_t>(i) * block_bytes;
-    bad |= is_bad_f16(block + fields.first);
-    if (fields.second != kNone) bad |= is_bad_f16(block + fields.second);
+    const std::byte* block = row + static_cast<size_t>(i) * sizeof(Block);
+    if constexpr (kFields.scale >= 0) bad |= is_bad_f16(block + kFields.scale);
+    if constexpr (kFields.min >= 0) bad |= is_bad_f16(block + kFields.min);
   }
   return bad;
 }
@@ -79,15 +40,15 @@ bool any_bad_scale(const std::byte* row, int64_t n_blocks, size_t block_bytes, c
 bool is_bad_row(const TensorView& tensor, int64_t row) {
   const std::byte* src = tensor.row(row);
   const int64_t n = tensor.shape.row_elements();
-  if (tensor.dtype == DType::kF32) return any_full_exponent<uint32_t>(src, n, kF32Exponent);
-  if (tensor.dtype == DType::kF16) return any_full_exponent<uint16_t>(src, n, kF16Exponent);
-  if (tensor.dtype == DType::kBF16) return any_full_exponent<uint16_t>(src, n, kBf16Exponent);
-  const DTypeInfo& info = dtype_info(tensor.dtype);
-  for (const ScaleFields& fields : kScaleFields) {
-    if (fields.dtype != tensor.dtype) continue;
-    return any_bad_scale(src, n / info.block_elements, static_cast<size_t>(info.block_bytes), fields);
-  }
-  return false;
+  bool bad = false;
+  with_block(tensor.dtype, [&]<class Block>(BlockType<Block>) {
+    if constexpr (quant::IsFloat<Block>) {
+      bad = any_full_exponent(src, n, Block::kExponentBits);
+    } else {
+      bad = any_bad_scale<Block>(src, n / Block::kElements);
+    }
+  });
+  return bad;
 }
 
 }  // namespace

@@ -230,25 +230,22 @@ inline void multiply(const MatmulArgs& a) {
   }
 }
 
-template <DType dtype>
-struct ProductOf {
-  using Type = BlockProduct<dtype>;
-};
-template <>
-struct ProductOf<DType::kF32> {
-  using Type = FloatProduct<DType::kF32>;
-};
-template <>
-struct ProductOf<DType::kF16> {
-  using Type = FloatProduct<DType::kF16>;
-};
-template <>
-struct ProductOf<DType::kBF16> {
-  using Type = FloatProduct<DType::kBF16>;
-};
+template <KernelFamily family, class Block>
+inline bool multiply_if(const MatmulArgs& a) {
+  if constexpr (Block::kFamily == family) {
+    if (a.shape.dtype != Block::kType) return false;
+    if constexpr (family == KernelFamily::kFloats) {
+      multiply<FloatProduct<Block::kType>>(a);
+    } else {
+      multiply<BlockProduct<Block::kType>>(a);
+    }
+    return true;
+  }
+  return false;
+}
 
-// REQUIRES: the weights have one of these types.
-template <DType... dtypes>
-inline void multiply_one_of(const MatmulArgs& a) {
-  static_cast<void>(((a.shape.dtype == dtypes && (multiply<typename ProductOf<dtypes>::Type>(a), true)) || ...));
+// REQUIRES: weights of this family.
+template <KernelFamily family, class... Blocks>
+inline void multiply_family(const MatmulArgs& a, BlockList<Blocks...>) {
+  static_cast<void>((multiply_if<family, Blocks>(a) || ...));
 }

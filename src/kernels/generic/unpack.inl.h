@@ -14,22 +14,28 @@ struct alignas(64) BlockUnit {
 template <DType dtype>
 struct BlockTraits {
   static constexpr PackedFormat kPacked = *find_packed_format(dtype);
-  static constexpr bool kIsIq4 = dtype == DType::kIQ4_NL || dtype == DType::kIQ4_XS;
+  static constexpr bool kIsIq4 = kPacked.values == CodeValues::kIq4;
   // One scale on each side for 256 k: weights become bytes and their sum needs nothing more.
-  static constexpr bool kIsRebased = dtype == DType::kQ4_KFast;
+  static constexpr bool kIsRebased = kPacked.values == CodeValues::kRebased;
   // The range of weights needs all 8 bits: unsigned with an offset of 128, or signed where dot4 wants it so.
-  static constexpr bool kIsWide = kIsIq4 || kIsRebased || dtype == DType::kQ8_0;
+  static constexpr bool kIsWide = kIsIq4 || kIsRebased || kPacked.low_bits == 8;
   // Dots add up in 16 bits: fewer operations, so that they may be as long as they fit, 16 k of 8 groups on each side.
   static constexpr bool kInHalves = kDotHasHalves && !kIsWide && dtype != DType::kQ5_1;
   // Added to the weights to make them unsigned; dots start at -kOffset * (sum of x).
-  static constexpr int kOffset = kIsWide                  ? (kDotIsSigned ? 0 : 128)
-                                 : dtype == DType::kMXFP4 ? 12
-                                 : dtype == DType::kQ4_K  ? (kInHalves ? 0 : 8)
-                                 : dtype == DType::kQ5_K  ? 16
-                                                          : kPacked.offset;
+  static constexpr int kOffset = kIsWide                              ? (kDotIsSigned ? 0 : 128)
+                                 : kPacked.values == CodeValues::kFp4 ? 12
+                                 : dtype == DType::kQ4_K              ? (kInHalves ? 0 : 8)
+                                 : dtype == DType::kQ5_K              ? 16
+                                                                      : kPacked.offset;
   // Q4_K and Q5_K: dots of q - 2^kBiasShift fit 16 bits; the sub-scales times the sums of x give the rest.
   static constexpr int kBiasShift = kOffset == 0 ? 0 : dtype == DType::kQ4_K ? 3 : dtype == DType::kQ5_K ? 4 : 0;
-  static constexpr bool kFits16 = kPacked.is_super && dtype != DType::kIQ4_XS;
+  static constexpr bool kFits16 = kPacked.is_super && !kIsWide;
+  // |code - kOffset| at most, or |value - kOffset|; of half the k of a scale, times 127, a sum in halves must fit.
+  static constexpr int kCodes = 1 << (kPacked.low_bits + kPacked.high_bits);
+  static constexpr int kAbove = kPacked.values == CodeValues::kFp4 ? 12 : kCodes - 1 - kOffset;
+  static constexpr int kLargest = kAbove > kOffset ? kAbove : kOffset;
+  static constexpr int kHalf = (kPacked.is_super ? kUnit / kPacked.n_groups : 32) / 2;
+  static_assert(!kInHalves || kLargest * 127 * kHalf < 32768);
   // Whether rows without large sums of |x| have a plan of their own.
   static constexpr bool kHasQuiet =
       !kInHalves && (dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K);
@@ -52,6 +58,7 @@ struct DotPlan {
   static constexpr int kOffset = Traits::kOffset;
   static constexpr int kBiasShift = Traits::kBiasShift;
   static constexpr int kDots = kUnit / 4 / kGroups;
+  static_assert(Traits::kInHalves || !Traits::kFits16 || 4 * kGroups * Traits::kLargest * 127 < 32768);
 };
 
 // Rows whose sums of |x| over every dot are at most kMostSum have fewer products: kLargest * kMostSum < 2^15.
@@ -70,12 +77,12 @@ inline U8 finish_codes(U8 codes) {
   alignas(16) static constexpr uint8_t kFp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
   alignas(16) static constexpr int8_t kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                   1,    13,   25,  38,  53,  69,  89,  113};
-  if constexpr (dtype == DType::kMXFP4) codes = lookup(kFp4, codes);
+  if constexpr (BlockTraits<dtype>::kPacked.values == CodeValues::kFp4) codes = lookup(kFp4, codes);
   if constexpr (BlockTraits<dtype>::kIsIq4) {
     codes = lookup(reinterpret_cast<const uint8_t*>(kIq4), codes);
     if constexpr (!kDotIsSigned) codes = flip_sign_u(codes);
   }
-  if constexpr (dtype == DType::kQ8_0 && kDotIsSigned) codes = flip_sign_u(codes);
+  if constexpr (BlockTraits<dtype>::kPacked.low_bits == 8 && kDotIsSigned) codes = flip_sign_u(codes);
   return codes;
 }
 
@@ -261,15 +268,15 @@ inline void unpack_rebasing(const uint8_t* s, BlockUnit& dst) {
 
 template <DType dtype>
 inline void unpack_sub_scales(const uint8_t* s, BlockUnit& dst) {
-  if constexpr (BlockTraits<dtype>::kIsRebased) unpack_rebasing<BlockTraits<dtype>::kOffset>(s, dst);
-  constexpr bool kInHalves = BlockTraits<dtype>::kInHalves;
-  if constexpr (dtype == DType::kQ4_K || dtype == DType::kQ5_K) {
-    unpack_scales_k45<BlockTraits<dtype>::kBiasShift, kInHalves>(s, dst);
-  }
-  if constexpr (dtype == DType::kQ2_K) unpack_scales_k2<kInHalves>(s, dst);
-  if constexpr (dtype == DType::kQ3_K) unpack_scales_k3<kInHalves>(s, dst);
-  if constexpr (dtype == DType::kIQ4_XS) unpack_scales_iq4(s, dst);
-  if constexpr (dtype == DType::kQ6_K) {
+  using Traits = BlockTraits<dtype>;
+  constexpr bool kInHalves = Traits::kInHalves;
+  constexpr SubScales kSubScales = Traits::kPacked.sub_scales;
+  if constexpr (kSubScales == SubScales::kMultipliers) unpack_rebasing<Traits::kOffset>(s, dst);
+  if constexpr (kSubScales == SubScales::kSixBitPairs) unpack_scales_k45<Traits::kBiasShift, kInHalves>(s, dst);
+  if constexpr (kSubScales == SubScales::kNibbles) unpack_scales_k2<kInHalves>(s, dst);
+  if constexpr (kSubScales == SubScales::kSixBitsOf16) unpack_scales_k3<kInHalves>(s, dst);
+  if constexpr (kSubScales == SubScales::kSixBitsOf8) unpack_scales_iq4(s, dst);
+  if constexpr (kSubScales == SubScales::kBytes) {
     for (int j = 0; j < 16; ++j) {
       store_i(dst.scales[j], scale_lanes<kInHalves>(and_i(splat_i(0xffff), widen_i8(s + 16 * j))));
     }
@@ -284,7 +291,7 @@ inline F32 exponent_scale(const uint8_t* e) {
 
 template <DType dtype>
 inline F32 load_d(const uint8_t* src, int b) {
-  if constexpr (dtype == DType::kMXFP4) return exponent_scale(src + 16 * b);
+  if constexpr (has_exponents(BlockTraits<dtype>::kPacked)) return exponent_scale(src + 16 * b);
   if constexpr (BlockTraits<dtype>::kIsRebased) return load(reinterpret_cast<const float*>(src));
   return load_f16(src + 32 * b);
 }

@@ -10,12 +10,11 @@
 #include <span>
 
 #include "base/half.h"
+#include "tensor/quant/block_format.h"
 
 namespace candor::quant {
 
 static_assert(std::endian::native == std::endian::little, "block formats are read in place as little-endian");
-
-inline constexpr int kSuperBlock = 256;  // elements of a K-quant block
 
 // x to the nearest integer in [lo, hi], halves away from zero; NaN gives lo.
 inline int round_clamped(float x, int lo, int hi) {

@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
@@ -17,14 +19,32 @@ inline constexpr std::array<int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49,
                                                       1,    13,   25,  38,  53,  69,  89,  113};
 
 struct __attribute__((packed)) BlockIQ4_NL {
+  static constexpr DType kType = DType::kIQ4_NL;
+  static constexpr std::string_view kName = "IQ4_NL";
   static constexpr int kElements = 32;
+  static constexpr KernelFamily kFamily = KernelFamily::kBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType, .low_bits = 4, .values = CodeValues::kIq4};
+  static constexpr ScaleFields scale_fields() { return {.scale = offsetof(BlockIQ4_NL, d)}; }
+
   f16 d;
   uint8_t qs[16];
 };
 static_assert(sizeof(BlockIQ4_NL) == 18);
 
 struct __attribute__((packed)) BlockIQ4_XS {
+  static constexpr DType kType = DType::kIQ4_XS;
+  static constexpr std::string_view kName = "IQ4_XS";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kSymmetricSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 4,
+                                           .values = CodeValues::kIq4,
+                                           .sub_scales = SubScales::kSixBitsOf8,
+                                           .n_groups = 8,
+                                           .scale_bytes = 6};
+  static constexpr ScaleFields scale_fields() { return {.scale = offsetof(BlockIQ4_XS, d)}; }
+
   f16 d;
   uint16_t scales_h;
   uint8_t scales_l[4];
@@ -90,6 +110,17 @@ inline void encode_block(const float* src, BlockIQ4_XS& block) {
     block.scales_h = static_cast<uint16_t>(block.scales_h | ((code >> 4) << (2 * g)));
     encode_iq4_group(src + 32 * g, d * static_cast<float>(code - 32), block.qs + 16 * g);
   }
+}
+
+inline void parse_block(const BlockIQ4_XS& block, UnitCodes& dst, int) {
+  for (int g = 0; g < 8; ++g) take_nibbles_of_32(block.qs + 16 * g, dst.codes + 32 * g);
+  for (int g = 0; g < 8; ++g) dst.scales[g] = static_cast<uint8_t>(group_scale(block, g) + 32);
+  dst.d[0] = block.d;
+}
+
+inline void parse_block(const BlockIQ4_NL& block, UnitCodes& dst, int b) {
+  take_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  dst.d[b] = block.d;
 }
 
 }  // namespace candor::quant

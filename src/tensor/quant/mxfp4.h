@@ -7,15 +7,23 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 inline constexpr std::array<int8_t, 16> kFp4TwiceValues = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 struct __attribute__((packed)) BlockMXFP4 {
+  static constexpr DType kType = DType::kMXFP4;
+  static constexpr std::string_view kName = "MXFP4";
   static constexpr int kElements = 32;
+  static constexpr KernelFamily kFamily = KernelFamily::kBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType, .low_bits = 4, .values = CodeValues::kFp4, .scale_bytes = 1};
+  static constexpr ScaleFields scale_fields() { return {}; }  // every exponent is a number
+
   uint8_t e;
   uint8_t qs[16];
 };
@@ -55,6 +63,11 @@ inline void encode_block(const float* src, BlockMXFP4& block) {
     block.qs[j] = two_nibbles(nearest_fp4(static_cast<float>(src[j] * inverse)),
                               nearest_fp4(static_cast<float>(src[j + 16] * inverse)));
   }
+}
+
+inline void parse_block(const BlockMXFP4& block, UnitCodes& dst, int b) {
+  take_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  dst.d[b] = block.e;
 }
 
 }  // namespace candor::quant

@@ -4,13 +4,29 @@
 // Value = (d * scale) * q - (dmin * min), in f32, in this order; d and dmin are f16.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ2_K {
+  static constexpr DType kType = DType::kQ2_K;
+  static constexpr std::string_view kName = "Q2_K";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kAffineSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 2,
+                                           .has_min = true,
+                                           .sub_scales = SubScales::kNibbles,
+                                           .n_groups = 16,
+                                           .scale_bytes = 16};
+  static constexpr ScaleFields scale_fields() {
+    return {.scale = offsetof(BlockQ2_K, d), .min = offsetof(BlockQ2_K, dmin)};
+  }
+
   uint8_t scales[16];
   uint8_t qs[64];
   f16 d;
@@ -46,6 +62,16 @@ inline void fill_block(const float* src, const AffineLevels& levels, BlockQ2_K& 
 
 inline void encode_block(const float* src, BlockQ2_K& block) {
   fill_block(src, affine_levels({src, kSuperBlock}, 16, 3, 15), block);
+}
+
+inline void parse_block(const BlockQ2_K& block, UnitCodes& dst, int) {
+  for (int g = 0; g < 8; ++g) take_fields(block.qs + g / 4 * 32, g % 4 * 2, 2, 32, dst.codes + 32 * g);
+  for (int g = 0; g < 16; ++g) {
+    dst.scales[g] = low_nibble(block.scales[g]);
+    dst.mins[g] = high_nibble(block.scales[g]);
+  }
+  dst.d[0] = block.d;
+  dst.m[0] = block.dmin;
 }
 
 }  // namespace candor::quant

@@ -6,13 +6,28 @@
 // Value = (d * (scale - 32)) * q, in f32, in this order; d is f16.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ3_K {
+  static constexpr DType kType = DType::kQ3_K;
+  static constexpr std::string_view kName = "Q3_K";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kSymmetricSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 2,
+                                           .high_bits = 1,
+                                           .offset = 4,
+                                           .sub_scales = SubScales::kSixBitsOf16,
+                                           .n_groups = 16,
+                                           .scale_bytes = 12};
+  static constexpr ScaleFields scale_fields() { return {.scale = offsetof(BlockQ3_K, d)}; }
+
   uint8_t hmask[32];
   uint8_t qs[64];
   uint8_t scales[12];
@@ -65,6 +80,15 @@ inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ3_
 
 inline void encode_block(const float* src, BlockQ3_K& block) {
   fill_block(src, symmetric_levels(src, 4, 32), block);
+}
+
+inline void parse_block(const BlockQ3_K& block, UnitCodes& dst, int) {
+  for (int g = 0; g < 8; ++g) {
+    take_fields(block.qs + g / 4 * 32, g % 4 * 2, 2, 32, dst.codes + 32 * g);
+    add_fields(block.hmask, g, 1, 2, dst.codes + 32 * g);
+  }
+  for (int g = 0; g < 16; ++g) dst.scales[g] = static_cast<uint8_t>(group_scale(block, g) + 32);
+  dst.d[0] = block.d;
 }
 
 }  // namespace candor::quant

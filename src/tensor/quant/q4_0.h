@@ -3,13 +3,21 @@
 // in its high nibble. Value = d * (q - 8), in f32.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ4_0 {
+  static constexpr DType kType = DType::kQ4_0;
+  static constexpr std::string_view kName = "Q4_0";
   static constexpr int kElements = 32;
+  static constexpr KernelFamily kFamily = KernelFamily::kBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType, .low_bits = 4, .offset = 8};
+  static constexpr ScaleFields scale_fields() { return {.scale = offsetof(BlockQ4_0, d)}; }
+
   f16 d;
   uint8_t qs[16];
 };
@@ -37,6 +45,11 @@ inline void fill_block(const float* src, float d, BlockQ4_0& block) {
 // The element of largest magnitude becomes code 0, so that its sign has the extra step.
 inline void encode_block(const float* src, BlockQ4_0& block) {
   fill_block(src, largest_magnitude({src, BlockQ4_0::kElements}) / -8.0f, block);
+}
+
+inline void parse_block(const BlockQ4_0& block, UnitCodes& dst, int b) {
+  take_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  dst.d[b] = block.d;
 }
 
 }  // namespace candor::quant

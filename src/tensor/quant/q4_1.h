@@ -3,13 +3,23 @@
 // its high nibble. Value = d * q + m, in f32, two roundings.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ4_1 {
+  static constexpr DType kType = DType::kQ4_1;
+  static constexpr std::string_view kName = "Q4_1";
   static constexpr int kElements = 32;
+  static constexpr KernelFamily kFamily = KernelFamily::kBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType, .low_bits = 4, .has_min = true};
+  static constexpr ScaleFields scale_fields() {
+    return {.scale = offsetof(BlockQ4_1, d), .min = offsetof(BlockQ4_1, m)};
+  }
+
   f16 d;
   f16 m;
   uint8_t qs[16];
@@ -36,6 +46,12 @@ inline void encode_block(const float* src, BlockQ4_1& block) {
     const int high = trunc_clamped((src[j + 16] - range.min) * inverse + 0.5f, 0, 15);
     block.qs[j] = two_nibbles(low, high);
   }
+}
+
+inline void parse_block(const BlockQ4_1& block, UnitCodes& dst, int b) {
+  take_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  dst.d[b] = block.d;
+  dst.m[b] = block.m;
 }
 
 }  // namespace candor::quant

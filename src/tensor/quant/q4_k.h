@@ -4,13 +4,29 @@
 // for s = 1; its group is 2 j + s. Value = (d * scale) * q - (dmin * min), in f32, in this order; d and dmin are f16.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ4_K {
+  static constexpr DType kType = DType::kQ4_K;
+  static constexpr std::string_view kName = "Q4_K";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kAffineSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 4,
+                                           .has_min = true,
+                                           .sub_scales = SubScales::kSixBitPairs,
+                                           .n_groups = 8,
+                                           .scale_bytes = 12};
+  static constexpr ScaleFields scale_fields() {
+    return {.scale = offsetof(BlockQ4_K, d), .min = offsetof(BlockQ4_K, dmin)};
+  }
+
   f16 d;
   f16 dmin;
   uint8_t scales[12];
@@ -47,6 +63,13 @@ inline void fill_block(const float* src, const AffineLevels& levels, BlockQ4_K& 
 
 inline void encode_block(const float* src, BlockQ4_K& block) {
   fill_block(src, affine_levels({src, kSuperBlock}, 8, 15, 63), block);
+}
+
+inline void parse_block(const BlockQ4_K& block, UnitCodes& dst, int) {
+  take_nibbles_of_256(block.qs, dst.codes);
+  take_scale_mins(block.scales, dst);
+  dst.d[0] = block.d;
+  dst.m[0] = block.dmin;
 }
 
 }  // namespace candor::quant

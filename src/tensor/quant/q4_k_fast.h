@@ -12,6 +12,7 @@
 // number above 0 in magnitude.
 
 #include <cstdint>
+#include <string_view>
 
 #include "tensor/quant/q4_k.h"
 
@@ -30,7 +31,20 @@ constexpr int rebased_weight(int q, int a, int b) {
 RebasedQ4_K rebase(const BlockQ4_K& block);
 
 struct __attribute__((packed)) BlockQ4_KFast {
+  static constexpr DType kType = DType::kQ4_KFast;
+  static constexpr std::string_view kName = "Q4_K_FAST";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kSymmetricSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 4,
+                                           .values = CodeValues::kRebased,
+                                           .sub_scales = SubScales::kMultipliers,
+                                           .n_groups = 8,
+                                           .scale_bytes = 16,
+                                           .d_bytes = 4};
+  static constexpr ScaleFields scale_fields() { return BlockQ4_K::scale_fields(); }
+
   BlockQ4_K block;
 };
 
@@ -38,6 +52,18 @@ void decode_block(const BlockQ4_KFast& block, float* dst);
 
 inline void encode_block(const float* src, BlockQ4_KFast& block) {
   encode_block(src, block.block);
+}
+
+inline void parse_block(const BlockQ4_KFast& block, UnitCodes& dst, int) {
+  take_nibbles_of_256(block.block.qs, dst.codes);
+  for (int k = 0; k < kSuperBlock; k += 8) {
+    const uint64_t codes = load_word(dst.codes + k);
+    store_word(dst.codes + k, ((codes & kEvenBytes) << 8) | ((codes >> 8) & kEvenBytes));
+  }
+  const RebasedQ4_K rebased = rebase(block.block);
+  std::memcpy(dst.d, &rebased.d, sizeof rebased.d);
+  std::memcpy(dst.scales, rebased.a, sizeof rebased.a);
+  std::memcpy(dst.mins, rebased.b, sizeof rebased.b);
 }
 
 }  // namespace candor::quant

@@ -4,13 +4,21 @@
 // Value = d * (q - 16), in f32.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ5_0 {
+  static constexpr DType kType = DType::kQ5_0;
+  static constexpr std::string_view kName = "Q5_0";
   static constexpr int kElements = 32;
+  static constexpr KernelFamily kFamily = KernelFamily::kBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType, .low_bits = 4, .high_bits = 1, .offset = 16};
+  static constexpr ScaleFields scale_fields() { return {.scale = offsetof(BlockQ5_0, d)}; }
+
   f16 d;
   uint32_t qh;
   uint8_t qs[16];
@@ -46,6 +54,12 @@ inline void fill_block(const float* src, float d, BlockQ5_0& block) {
 // The element of largest magnitude becomes code 0, so that its sign has the extra step.
 inline void encode_block(const float* src, BlockQ5_0& block) {
   fill_block(src, largest_magnitude({src, BlockQ5_0::kElements}) / -16.0f, block);
+}
+
+inline void parse_block(const BlockQ5_0& block, UnitCodes& dst, int b) {
+  take_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  add_fifth_bits(block.qh, dst.codes + 32 * b);
+  dst.d[b] = block.d;
 }
 
 }  // namespace candor::quant

@@ -4,13 +4,23 @@
 // Value = d * q + m, in f32, two roundings.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ5_1 {
+  static constexpr DType kType = DType::kQ5_1;
+  static constexpr std::string_view kName = "Q5_1";
   static constexpr int kElements = 32;
+  static constexpr KernelFamily kFamily = KernelFamily::kBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType, .low_bits = 4, .high_bits = 1, .has_min = true};
+  static constexpr ScaleFields scale_fields() {
+    return {.scale = offsetof(BlockQ5_1, d), .min = offsetof(BlockQ5_1, m)};
+  }
+
   f16 d;
   f16 m;
   uint32_t qh;
@@ -45,6 +55,13 @@ inline void encode_block(const float* src, BlockQ5_1& block) {
     qh |= static_cast<uint32_t>(high >> 4) << (j + 16);
   }
   block.qh = qh;
+}
+
+inline void parse_block(const BlockQ5_1& block, UnitCodes& dst, int b) {
+  take_nibbles_of_32(block.qs, dst.codes + 32 * b);
+  add_fifth_bits(block.qh, dst.codes + 32 * b);
+  dst.d[b] = block.d;
+  dst.m[b] = block.m;
 }
 
 }  // namespace candor::quant

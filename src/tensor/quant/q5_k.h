@@ -3,13 +3,30 @@
 // fifth bit of element 32 g + l. Value = (d * scale) * q - (dmin * min), in f32, in this order; d and dmin are f16.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ5_K {
+  static constexpr DType kType = DType::kQ5_K;
+  static constexpr std::string_view kName = "Q5_K";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kAffineSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 4,
+                                           .high_bits = 1,
+                                           .has_min = true,
+                                           .sub_scales = SubScales::kSixBitPairs,
+                                           .n_groups = 8,
+                                           .scale_bytes = 12};
+  static constexpr ScaleFields scale_fields() {
+    return {.scale = offsetof(BlockQ5_K, d), .min = offsetof(BlockQ5_K, dmin)};
+  }
+
   f16 d;
   f16 dmin;
   uint8_t scales[12];
@@ -51,6 +68,14 @@ inline void fill_block(const float* src, const AffineLevels& levels, BlockQ5_K& 
 
 inline void encode_block(const float* src, BlockQ5_K& block) {
   fill_block(src, affine_levels({src, kSuperBlock}, 8, 31, 63), block);
+}
+
+inline void parse_block(const BlockQ5_K& block, UnitCodes& dst, int) {
+  take_nibbles_of_256(block.qs, dst.codes);
+  for (int g = 0; g < 8; ++g) add_fields(block.qh, g, 1, 4, dst.codes + 32 * g);
+  take_scale_mins(block.scales, dst);
+  dst.d[0] = block.d;
+  dst.m[0] = block.dmin;
 }
 
 }  // namespace candor::quant

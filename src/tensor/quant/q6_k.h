@@ -4,13 +4,28 @@
 // 2s..2s+1 of qh[32 h + l]. Value = (d * scale) * (q - 32), in f32, in this order; d is f16.
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockQ6_K {
+  static constexpr DType kType = DType::kQ6_K;
+  static constexpr std::string_view kName = "Q6_K";
   static constexpr int kElements = kSuperBlock;
+  static constexpr KernelFamily kFamily = KernelFamily::kSymmetricSuperBlocks;
+  static constexpr PackedFormat kPacked = {.dtype = kType,
+                                           .is_super = true,
+                                           .low_bits = 4,
+                                           .high_bits = 2,
+                                           .offset = 32,
+                                           .sub_scales = SubScales::kBytes,
+                                           .n_groups = 16,
+                                           .scale_bytes = 16};
+  static constexpr ScaleFields scale_fields() { return {.scale = offsetof(BlockQ6_K, d)}; }
+
   uint8_t ql[128];
   uint8_t qh[64];
   int8_t scales[16];
@@ -52,6 +67,17 @@ inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ6_
 
 inline void encode_block(const float* src, BlockQ6_K& block) {
   fill_block(src, symmetric_levels(src, 32, 128), block);
+}
+
+inline void parse_block(const BlockQ6_K& block, UnitCodes& dst, int) {
+  for (int g = 0; g < 8; ++g) {
+    const int h = g / 4;
+    const int s = g % 4;
+    take_fields(block.ql + 64 * h + 32 * (s % 2), s / 2 * 4, 4, 32, dst.codes + 32 * g);
+    add_fields(block.qh + 32 * h, 2 * s, 2, 4, dst.codes + 32 * g);
+  }
+  std::memcpy(dst.scales, block.scales, 16);
+  dst.d[0] = block.d;
 }
 
 }  // namespace candor::quant

@@ -3,21 +3,40 @@
 // F32 is passed on bit for bit; F16 and BF16 widen exactly and are rounded to nearest even (base/half.h).
 
 #include <cstddef>
+#include <string_view>
 
 #include "tensor/quant/block_math.h"
 
 namespace candor::quant {
 
 struct __attribute__((packed)) BlockF32 {
+  static constexpr DType kType = DType::kF32;
+  static constexpr std::string_view kName = "F32";
   static constexpr int kElements = 1;
+  static constexpr KernelFamily kFamily = KernelFamily::kFloats;
+  static constexpr uint32_t kExponentBits = 0x7f800000;  // all set in NaN and infinity
+  static constexpr ScaleFields scale_fields() { return {}; }
+
   float value;
 };
 struct __attribute__((packed)) BlockF16 {
+  static constexpr DType kType = DType::kF16;
+  static constexpr std::string_view kName = "F16";
   static constexpr int kElements = 1;
+  static constexpr KernelFamily kFamily = KernelFamily::kFloats;
+  static constexpr uint16_t kExponentBits = 0x7c00;  // all set in NaN and infinity
+  static constexpr ScaleFields scale_fields() { return {}; }
+
   f16 value;
 };
 struct __attribute__((packed)) BlockBF16 {
+  static constexpr DType kType = DType::kBF16;
+  static constexpr std::string_view kName = "BF16";
   static constexpr int kElements = 1;
+  static constexpr KernelFamily kFamily = KernelFamily::kFloats;
+  static constexpr uint16_t kExponentBits = 0x7f80;  // all set in NaN and infinity
+  static constexpr ScaleFields scale_fields() { return {}; }
+
   bf16 value;
 };
 static_assert(sizeof(BlockF32) == 4 && sizeof(BlockF16) == 2 && sizeof(BlockBF16) == 2);

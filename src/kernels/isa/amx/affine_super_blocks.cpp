@@ -18,7 +18,7 @@ namespace {
 }  // namespace
 
 void multiply_affine_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<AsmTiles, DType::kQ2_K, DType::kQ4_K, DType::kQ5_K>(m);
+  multiply_super_blocks<AsmTiles, KernelFamily::kAffineSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx

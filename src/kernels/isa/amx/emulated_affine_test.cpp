@@ -20,7 +20,7 @@ namespace {
 }  // namespace
 
 void multiply_affine_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<EmulatedTiles, DType::kQ2_K, DType::kQ4_K, DType::kQ5_K>(m);
+  multiply_super_blocks<EmulatedTiles, KernelFamily::kAffineSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx_emulated

@@ -20,7 +20,7 @@ namespace {
 }  // namespace
 
 void multiply_symmetric_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<EmulatedTiles, DType::kQ3_K, DType::kQ6_K, DType::kIQ4_XS, DType::kQ4_KFast>(m);
+  multiply_super_blocks<EmulatedTiles, KernelFamily::kSymmetricSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx_emulated

@@ -376,8 +376,18 @@ class SuperWalk {
   std::array<TileOperand, 2> pair_ = {};
 };
 
-// REQUIRES: the weights have one of these types.
-template <class Tiles, DType... dtypes>
-inline void multiply_super_blocks(const MatmulArgs& m) {
-  static_cast<void>(((m.shape.dtype == dtypes && (multiply_chunks<Tiles, SuperWalk<Tiles, dtypes>>(m), true)) || ...));
+template <class Tiles, KernelFamily family, class Block>
+inline bool multiply_super_if(const MatmulArgs& m) {
+  if constexpr (Block::kFamily == family) {
+    if (m.shape.dtype != Block::kType) return false;
+    multiply_chunks<Tiles, SuperWalk<Tiles, Block::kType>>(m);
+    return true;
+  }
+  return false;
+}
+
+// REQUIRES: weights of this family, which is one of super-blocks.
+template <class Tiles, KernelFamily family, class... Blocks>
+inline void multiply_super_blocks(const MatmulArgs& m, BlockList<Blocks...>) {
+  static_cast<void>((multiply_super_if<Tiles, family, Blocks>(m) || ...));
 }

@@ -7,7 +7,7 @@
 template <DType dtype>
 struct SplitTraits {
   static constexpr bool kIsRebased = BlockTraits<dtype>::kIsRebased;
-  static constexpr bool kIsPaired = dtype == DType::kQ2_K || dtype == DType::kQ4_K || dtype == DType::kQ5_K;
+  static constexpr bool kIsPaired = BlockTraits<dtype>::kPacked.has_min;
   static constexpr bool kIsNegated = dtype == DType::kQ3_K;
   static constexpr int kPlanes = dtype == DType::kQ2_K || kIsNegated || kIsRebased ? 1 : 2;
   static constexpr int kShift = kPlanes == 1 ? 0 : kIsPaired ? 3 : 8;
@@ -122,7 +122,7 @@ class SuperSplit {
  private:
   using Split = SplitTraits<dtype>;
   static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
-  static constexpr bool kIsK45 = dtype == DType::kQ4_K || dtype == DType::kQ5_K;
+  static constexpr bool kIsK45 = kPacked.sub_scales == SubScales::kSixBitPairs;
   static constexpr int kLines = ahead_lines(kUnitBytes, kTileSteps);
 
   const uint8_t* sub_scales() const { return src_ + scales_offset(kPacked); }

@@ -15,8 +15,7 @@ namespace {
 }  // namespace
 
 void multiply_blocks(const MatmulArgs& a) {
-  multiply_one_of<DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIQ4_NL, DType::kMXFP4>(
-      a);
+  multiply_family<KernelFamily::kBlocks>(a, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::avx2

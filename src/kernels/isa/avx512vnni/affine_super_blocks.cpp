@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 void multiply_affine_super_blocks(const MatmulArgs& a) {
-  multiply_one_of<DType::kQ2_K, DType::kQ4_K, DType::kQ5_K>(a);
+  multiply_family<KernelFamily::kAffineSuperBlocks>(a, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::avx512vnni

@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 void multiply_symmetric_super_blocks(const MatmulArgs& a) {
-  multiply_one_of<DType::kQ3_K, DType::kQ6_K, DType::kIQ4_XS, DType::kQ4_KFast>(a);
+  multiply_family<KernelFamily::kSymmetricSuperBlocks>(a, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::avx512vnni

@@ -12,7 +12,7 @@ namespace {
 }  // namespace
 
 void multiply_floats(const MatmulArgs& a) {
-  multiply_one_of<DType::kF32, DType::kF16, DType::kBF16>(a);
+  multiply_family<KernelFamily::kFloats>(a, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::portable

@@ -1,0 +1,137 @@
+#pragma once
+// The one list of the types that weights may have. A format is a header in tensor/quant and a row here: the table of
+// types and their names, decoding and encoding, the check of a file's scales, packing and the dispatch of products are
+// all made from the list. What a block lacks is named by the compiler (is_complete below).
+
+#include <concepts>
+#include <string_view>
+
+#include "base/error.h"
+#include "tensor/dtype.h"
+#include "tensor/quant/block_format.h"
+#include "tensor/quant/iq4.h"
+#include "tensor/quant/mxfp4.h"
+#include "tensor/quant/q2_k.h"
+#include "tensor/quant/q3_k.h"
+#include "tensor/quant/q4_0.h"
+#include "tensor/quant/q4_1.h"
+#include "tensor/quant/q4_k.h"
+#include "tensor/quant/q4_k_fast.h"
+#include "tensor/quant/q5_0.h"
+#include "tensor/quant/q5_1.h"
+#include "tensor/quant/q5_k.h"
+#include "tensor/quant/q6_k.h"
+#include "tensor/quant/q8_0.h"
+#include "tensor/quant/scalar_formats.h"
+#include "tensor/quant/unit_codes.h"
+
+namespace candor {
+
+template <class... Blocks>
+struct BlockList {};
+
+// In the order in which messages name them.
+// clang-format off
+using WeightBlocks = BlockList<
+    quant::BlockF32,
+    quant::BlockF16,
+    quant::BlockBF16,
+    quant::BlockQ4_0,
+    quant::BlockQ4_1,
+    quant::BlockQ5_0,
+    quant::BlockQ5_1,
+    quant::BlockQ8_0,
+    quant::BlockQ2_K,
+    quant::BlockQ3_K,
+    quant::BlockQ4_K,
+    quant::BlockQ5_K,
+    quant::BlockQ6_K,
+    quant::BlockIQ4_NL,
+    quant::BlockIQ4_XS,
+    quant::BlockMXFP4,
+    quant::BlockQ4_KFast>;
+// clang-format on
+
+namespace quant {
+
+template <class Block>
+concept NamedBlock = requires {
+  { Block::kType } -> std::convertible_to<DType>;
+  { Block::kName } -> std::convertible_to<std::string_view>;
+  { Block::kElements } -> std::convertible_to<int>;
+  { Block::kFamily } -> std::convertible_to<KernelFamily>;
+  { Block::scale_fields() } -> std::same_as<ScaleFields>;
+};
+
+template <class Block>
+concept CodedBlock = requires(const float* values, float* decoded, Block& block, const Block& encoded) {
+  encode_block(values, block);
+  decode_block(encoded, decoded);
+};
+
+// The values of a float may be NaN or infinite, the scales of a block: a type that could be neither is left unchecked.
+template <class Block>
+concept CheckedFloat = requires {
+  { Block::kExponentBits } -> std::convertible_to<uint32_t>;
+};
+template <class Block>
+concept CheckedScales = Block::kPacked.scale_bytes == 1 || (Block::scale_fields().scale >= 0 &&
+                                                            Block::kPacked.has_min <= (Block::scale_fields().min >= 0));
+
+template <class Block>
+concept PackedBlock = requires(const Block& block, UnitCodes& codes) {
+  { Block::kPacked } -> std::convertible_to<PackedFormat>;
+  parse_block(block, codes, 0);
+}
+&&Block::kPacked.dtype == Block::kType;
+
+// The family's kernels are those that the packed form needs.
+template <class Block>
+concept InItsFamily =
+    Block::kFamily == Block::kPacked.family() && Block::kPacked.is_super == (Block::kElements == kSuperBlock) &&
+    Block::kPacked.is_super == (Block::kPacked.sub_scales != SubScales::kNone);
+
+template <class Block>
+concept IsFloat = Block::kFamily == KernelFamily::kFloats;
+
+// Names the block and what it lacks.
+template <class Block>
+constexpr bool is_complete() {
+  static_assert(NamedBlock<Block>, "a block needs kType, kName, kElements, kFamily and scale_fields()");
+  static_assert(CodedBlock<Block>, "a block needs encode_block() and decode_block()");
+  if constexpr (IsFloat<Block>) {
+    static_assert(CheckedFloat<Block>, "a float needs kExponentBits: its values are checked");
+  } else {
+    static_assert(PackedBlock<Block>, "a block needs kPacked of its own type and parse_block()");
+    static_assert(CheckedScales<Block>, "scale_fields() must name each f16 of the block: they are checked");
+    static_assert(InItsFamily<Block>, "kFamily, kElements and kPacked contradict one another");
+  }
+  return true;
+}
+
+}  // namespace quant
+
+template <class... Blocks>
+constexpr bool all_are_complete(BlockList<Blocks...>) {
+  return (quant::is_complete<Blocks>() && ...);
+}
+static_assert(all_are_complete(WeightBlocks{}));
+
+// A block struct as an argument.
+template <class Block>
+struct BlockType {};
+
+// Calls visit(BlockType<Block>{}) for the block struct of a dtype; returns whether it is a weight's.
+template <class Visit, class... Blocks>
+constexpr bool visit_block(DType dtype, const Visit& visit, BlockList<Blocks...>) {
+  return ((dtype == Blocks::kType && (visit(BlockType<Blocks>{}), true)) || ...);
+}
+
+// REQUIRES: a weight's dtype.
+template <class Visit>
+void with_block(DType dtype, const Visit& visit) {
+  const bool is_weight = visit_block(dtype, visit, WeightBlocks{});
+  CANDOR_CHECK(is_weight);
+}
+
+}  // namespace candor
