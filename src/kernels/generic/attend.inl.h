@@ -265,9 +265,9 @@ struct LaneProductsOf {
       const Element* k = keys_of(a, page);
       const Element* ahead = page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
-      ask_for_lines(ahead, n_half);
+      prefetch_range(ahead, n_half);
       score_queries<Page, kQueryTile>(k, s.q_tiles, dp, n, scores);
-      ask_for_lines(ahead + n_half, n_half);
+      prefetch_range(ahead + n_half, n_half);
       score_queries<Page, kQueryTile>(k + n_half, s.q_tiles, dp, n, scores + 16);
     }
   }
@@ -288,7 +288,7 @@ struct LaneProductsOf {
       const Element* ahead = page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next);
       const float* p = s.scores + (page * kPageTokens - pages.t0);
       for (int32_t d = 0; d < dp; d += 16, v += n_group, ahead += n_group) {
-        ask_for_lines(ahead, n_group);
+        prefetch_range(ahead, n_group);
         add_values_of<Page, kQueryTile>(v, p, dp + kRecordExtra, n, s.split + d);
       }
     }

@@ -9,9 +9,10 @@ inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset)
   return reinterpret_cast<const int32_t*>(pages.base + static_cast<size_t>(block) * pages.block_bytes + offset);
 }
 
-// Pages lie apart: the lines of one come sooner when they are asked for while the page before is computed.
+// Pages lie apart, so that no hardware prefetcher finds the next one: its lines are prefetched while a page is
+// computed.
 template <class Element>
-inline void ask_for_lines(const Element* ahead, int32_t n) {
+inline void prefetch_range(const Element* ahead, int32_t n) {
   constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
   for (int32_t i = 0; i < n; i += kLine) prefetch(ahead + i);
 }

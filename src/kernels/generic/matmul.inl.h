@@ -6,8 +6,8 @@ constexpr int32_t kSmallRows = 24;
 // Panels that share the prepared rows of a unit: up to kSmallRows few streams of weights, above few preparations.
 constexpr int64_t kSmallPanelGroup = 4;
 constexpr int64_t kPanelGroup = 16;
-// A tile of few rows is done with a unit before memory answers: it asks for this many bytes before their turn.
-constexpr int64_t kAheadBytes = 7168;
+// The least prefetch distance: a tile of few rows is done with a unit before memory answers.
+constexpr int64_t kPrefetchAheadBytes = 7168;
 constexpr int64_t kMostUnitsAhead = 3;
 
 // These use what stands above them.
@@ -56,8 +56,8 @@ struct MatmulChunk {
   int32_t tile_rows;
   int32_t n_full;        // tiles that have them, the first ones; the others have one less
   int64_t n_panels;      // that a tile takes
-  int64_t panels_ahead;  // from the panel whose turn it is to that whose lines are asked for
-  int ahead_turns;       // steps from one that asks for lines to the next
+  int64_t panels_ahead;  // prefetch distance, in panels
+  int prefetch_turns;    // steps from one prefetch to the next
   size_t bytes_of_tile;
 
   MatmulChunk(const MatmulArgs& a, int32_t first, int32_t n)
@@ -79,11 +79,11 @@ struct MatmulChunk {
     n_panels = Product::panels_of(tile_rows);
     bytes_of_tile = tile_bytes<Product, Product::kRows>(tile_rows);
     panels_ahead = n_panels * units_ahead();
-    ahead_turns = n_tiles + (is_read() ? 0 : static_cast<int>(n_panels));
+    prefetch_turns = n_tiles + (is_read() ? 0 : static_cast<int>(n_panels));
   }
 
   int64_t units_ahead() const {
-    const int64_t n = kAheadBytes / (n_panels * static_cast<int64_t>(Product::bytes_of_unit(Product::kDepth)));
+    const int64_t n = kPrefetchAheadBytes / (n_panels * static_cast<int64_t>(Product::bytes_of_unit(Product::kDepth)));
     if (n_tiles > 1 || n < 1) return 1;
     return n < kMostUnitsAhead ? n : kMostUnitsAhead;
   }
@@ -96,7 +96,7 @@ struct MatmulChunk {
 };
 
 template <class Product>
-using AheadOf = LinesAhead<ahead_lines(Product::bytes_of_unit(Product::kDepth), Product::kAheadSteps)>;
+using PrefetcherOf = UnitPrefetcher<prefetch_lines(Product::bytes_of_unit(Product::kDepth), Product::kPrefetchSteps)>;
 
 template <class Product>
 inline int depth_at(const MatmulArgs& a, int64_t k) {
@@ -131,22 +131,22 @@ inline void prepare_rows(const MatmulArgs& a, const MatmulChunk<Product>& chunk,
 // n_rows: the tile's, from least to n.
 template <class Product, int n, int least, class Source>
 inline void multiply_tile(const MatmulChunk<Product>& chunk, int32_t n_rows, const Source& weights, int n_k,
-                          const std::byte* tile, float* acc, AheadOf<Product>& ahead) {
+                          const std::byte* tile, float* acc, PrefetcherOf<Product>& prefetcher) {
   if constexpr (n > least) {
     if (n_rows < n) {
-      return multiply_tile<Product, smaller_tile(n), least>(chunk, n_rows, weights, n_k, tile, acc, ahead);
+      return multiply_tile<Product, smaller_tile(n), least>(chunk, n_rows, weights, n_k, tile, acc, prefetcher);
     }
   }
   const auto& rows = *reinterpret_cast<const typename Product::template RowTile<n>*>(tile);
-  Product::template tile<n>(weights, n_k, rows, acc, chunk.acc_stride(), ahead);
+  Product::template tile<n>(weights, n_k, rows, acc, chunk.acc_stride(), prefetcher);
 }
 
 template <class Product, int least, class Source>
 inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weights, int n_k, const std::byte* tiles,
-                           float* acc, AheadOf<Product>& ahead) {
+                           float* acc, PrefetcherOf<Product>& prefetcher) {
   for (int32_t i = 0; i < chunk.n_tiles; ++i) {
     const int32_t n_rows = chunk.rows_of(i);
-    multiply_tile<Product, Product::kRows, least>(chunk, n_rows, weights, n_k, tiles, acc, ahead);
+    multiply_tile<Product, Product::kRows, least>(chunk, n_rows, weights, n_k, tiles, acc, prefetcher);
     tiles += chunk.bytes_of_tile;
     acc += 16 * n_rows;
   }
@@ -155,14 +155,14 @@ inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weig
 // One unit of chunk.n_panels panels, `apart` bytes from one to the other.
 template <class Product>
 inline void multiply_panels(const MatmulChunk<Product>& chunk, const uint8_t* src, size_t apart, int n_k,
-                            const std::byte* tiles, float* acc, AheadOf<Product>& ahead) {
+                            const std::byte* tiles, float* acc, PrefetcherOf<Product>& prefetcher) {
   if (chunk.is_read()) {
     const auto weights = Product::read(src, apart, n_k, chunk.n_panels, chunk.units);
-    return multiply_tiles<Product, 1>(chunk, weights, n_k, tiles, acc, ahead);
+    return multiply_tiles<Product, 1>(chunk, weights, n_k, tiles, acc, prefetcher);
   }
   constexpr int kLeast = least_of_several(Product::kRows);
-  const auto weights = Product::unpack(src, apart, n_k, chunk.n_panels, chunk.units, ahead);
-  multiply_tiles<Product, kLeast>(chunk, weights, n_k, tiles, acc, ahead);
+  const auto weights = Product::unpack(src, apart, n_k, chunk.n_panels, chunk.units, prefetcher);
+  multiply_tiles<Product, kLeast>(chunk, weights, n_k, tiles, acc, prefetcher);
 }
 
 inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, int32_t n_rows, const float* acc) {
@@ -171,8 +171,8 @@ inline void store_sums(const MatmulArgs& a, int64_t panel, int32_t first_row, in
   for (int32_t r = 0; r < n_rows; ++r, dst += a.dst_stride) store_part(dst, a.shape.n_out - column, load(acc + 16 * r));
 }
 
-// One unit of n_group panels. src: of the first; next: of the panel whose turn comes after them. What is asked for
-// ahead may lie past the matrix.
+// One unit of n_group panels. src: of the first; next: of the panel whose turn comes after them. What is
+// prefetched may lie past the matrix.
 template <class Product>
 inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src, const uint8_t* next, int n_k,
                           int64_t n_group, const std::byte* tiles) {
@@ -183,10 +183,10 @@ inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src,
     const int64_t panel_after = i + chunk.panels_ahead;
     const uint8_t* after = panel_after < group_end ? src + static_cast<size_t>(panel_after) * stride
                                                    : next + static_cast<size_t>(panel_after - group_end) * stride;
-    AheadOf<Product> ahead(after, Product::bytes_of_unit(n_k), chunk.n_panels, stride, chunk.ahead_turns);
+    PrefetcherOf<Product> prefetcher(after, Product::bytes_of_unit(n_k), chunk.n_panels, stride, chunk.prefetch_turns);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;
-    multiply_panels<Product>(chunk, at, apart, n_k, tiles, chunk.acc + i * chunk.acc_stride(), ahead);
+    multiply_panels<Product>(chunk, at, apart, n_k, tiles, chunk.acc + i * chunk.acc_stride(), prefetcher);
   }
 }
 

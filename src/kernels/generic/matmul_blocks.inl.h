@@ -14,7 +14,7 @@ struct BlockProduct {
   static constexpr int kReadTiles = Traits::kIsRebased ? 1 : 2;
   static constexpr int kEights = kUnit / 32;
   static constexpr int kPairs = RowTile<1>::kPairs;
-  static constexpr int kAheadSteps = kEights;  // in unpacking a panel, and in a tile
+  static constexpr int kPrefetchSteps = kEights;  // in unpacking a panel, and in a tile
 
   // Rows of a tile whose dots are in registers together: more leave no room for the sums.
   static constexpr int batch_of(int n_rows) { return n_rows > kMostDots ? n_rows / 2 : n_rows; }
@@ -46,10 +46,11 @@ struct BlockProduct {
     }
   };
 
-  template <class Ahead>
-  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units, Ahead& ahead) {
+  template <class Prefetcher>
+  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units,
+                         Prefetcher& prefetcher) {
     for (int64_t p = 0; p < n_panels; ++p)
-      unpack_unit<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p], ahead);
+      unpack_unit<dtype>(src + static_cast<size_t>(p) * apart, n_k, units[p], prefetcher);
     return {units};
   }
   static Packed read(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units) {
@@ -59,16 +60,16 @@ struct BlockProduct {
   }
 
   // acc: [panels_of(n)], acc_stride apart, of [n][16].
-  template <int n, class Source, class Ahead>
+  template <int n, class Source, class Prefetcher>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
-                   Ahead& ahead) {
+                   Prefetcher& prefetcher) {
     if constexpr (kPacked.is_super) {
-      if constexpr (RowTile<n>::kMayBeQuiet) {
-        if (rows.is_quiet) return tile_super<n, DotPlan<dtype, true>>(weights, rows, acc, acc_stride, ahead);
+      if constexpr (RowTile<n>::kMayHaveSmallSums) {
+        if (rows.has_small_sums) return tile_super<n, DotPlan<dtype, true>>(weights, rows, acc, acc_stride, prefetcher);
       }
-      tile_super<n, DotPlan<dtype, false>>(weights, rows, acc, acc_stride, ahead);
+      tile_super<n, DotPlan<dtype, false>>(weights, rows, acc, acc_stride, prefetcher);
     } else {
-      tile_32<n>(weights, n_k, rows, acc, acc_stride, ahead);
+      tile_32<n>(weights, n_k, rows, acc, acc_stride, prefetcher);
     }
   }
 
@@ -83,12 +84,19 @@ struct BlockProduct {
     }
   }
 
-  // w[i][p] = groups [g, end) of eight b.
-  template <int n, int g, int end, class Source>
-  static CANDOR_INLINE void load_groups(const Source& weights, int b, U8 (*w)[kPanelsOf<n>]) {
+  template <int n_groups>
+  using Groups = std::make_integer_sequence<int, n_groups>;
+
+  // w[i][p] = group first + i of eight b.
+  template <int n, int first, class Source, int... i>
+  static CANDOR_INLINE void load_groups(const Source& weights, int b, U8 (*w)[kPanelsOf<n>],
+                                        std::integer_sequence<int, i...>) {
+    (load_group<n, first + i>(weights, b, w[i]), ...);
+  }
+  template <int n, int g, class Source>
+  static CANDOR_INLINE void load_group(const Source& weights, int b, U8* w) {
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanelsOf<n>; ++p) w[0][p] = weights.template group<g>(p, b);
-    if constexpr (g + 1 < end) load_groups<n, g + 1, end>(weights, b, w + 1);
+    for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.template group<g>(p, b);
   }
 
   // sums[p][r] += the products of group g of eight b; is_first: sums[p][r] = them.
@@ -108,13 +116,17 @@ struct BlockProduct {
     }
   }
 
-  // The same of groups [g, end).
-  template <int n, int g, int end, bool is_first = false, class Source>
-  static CANDOR_INLINE void add_groups(const Source& weights, int b, const RowTile<n>& rows, I32 (*sums)[n]) {
-    U8 w[1][kPanelsOf<n>];
-    load_groups<n, g, g + 1>(weights, b, w);
-    add_group<n, n, is_first>(w[0], 8 * b + g, rows, 0, sums);
-    if constexpr (g + 1 < end) add_groups<n, g + 1, end>(weights, b, rows, sums);
+  template <int n, int g, bool is_first, class Source>
+  static CANDOR_INLINE void load_and_add(const Source& weights, int b, const RowTile<n>& rows, I32 (*sums)[n]) {
+    U8 w[kPanelsOf<n>];
+    load_group<n, g>(weights, b, w);
+    add_group<n, n, is_first>(w, 8 * b + g, rows, 0, sums);
+  }
+  // The same of groups first + i.
+  template <int n, int first, bool is_first = false, class Source, int... i>
+  static CANDOR_INLINE void add_groups(const Source& weights, int b, const RowTile<n>& rows, I32 (*sums)[n],
+                                       std::integer_sequence<int, i...>) {
+    (load_and_add < n, first + i, is_first && i == 0 > (weights, b, rows, sums), ...);
   }
 
   // total += dot d of eight b times its scale, for the rows from `first` on. w: its groups, where they are loaded
@@ -132,7 +144,7 @@ struct BlockProduct {
 #pragma GCC unroll 8
       for (int g = 0; g < Plan::kGroups; ++g) add_group<n, kBatch>(w[g], 8 * b + kGroup + g, rows, first, sums);
     } else {
-      add_groups<n, kGroup, kGroup + Plan::kGroups, kIsFirst>(weights, b, rows, sums);
+      add_groups<n, kGroup, kIsFirst>(weights, b, rows, sums, Groups<Plan::kGroups>{});
     }
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
@@ -143,20 +155,32 @@ struct BlockProduct {
         sum = Traits::kFits16 ? madd16(sum, sums[p][r], scale) : add_i(sum, mul_i(sums[p][r], scale));
       }
     }
-    if constexpr (first + kBatch < n) add_batch<n, Plan, d, first + kBatch>(weights, b, rows, w, total);
   }
 
-  // The dots of eight b from its d-th on.
+  // Dot d of eight b.
   template <int n, class Plan, int d, class Source>
-  static CANDOR_INLINE void add_dots(const Source& weights, int b, const RowTile<n>& rows, I32 (*total)[n]) {
+  static CANDOR_INLINE void add_dot(const Source& weights, int b, const RowTile<n>& rows, I32 (*total)[n]) {
     U8 w[Plan::kGroups][kPanelsOf<n>];
-    if constexpr (batch_of(n) < n) load_groups<n, d * Plan::kGroups, (d + 1) * Plan::kGroups>(weights, b, w);
+    if constexpr (batch_of(n) < n) load_groups<n, d * Plan::kGroups>(weights, b, w, Groups<Plan::kGroups>{});
     add_batch<n, Plan, d, 0>(weights, b, rows, w, total);
-    if constexpr (d + 1 < Plan::kDots / kEights) add_dots<n, Plan, d + 1>(weights, b, rows, total);
+    if constexpr (batch_of(n) < n) add_batch<n, Plan, d, batch_of(n)>(weights, b, rows, w, total);
   }
 
-  template <int n, class Plan, class Source, class Ahead>
-  static void tile_super(const Source& weights, const RowTile<n>& rows, float* acc, int64_t acc_stride, Ahead& ahead) {
+  template <int n, class Plan, class Source>
+  static CANDOR_INLINE void add_dots(const Source& weights, int b, const RowTile<n>& rows, I32 (*total)[n]) {
+    constexpr int kDotsOfEight = Plan::kDots / kEights;
+    static_assert(kDotsOfEight == 1 || kDotsOfEight == 2 || kDotsOfEight == 4);
+    add_dot<n, Plan, 0>(weights, b, rows, total);
+    if constexpr (kDotsOfEight > 1) add_dot<n, Plan, 1>(weights, b, rows, total);
+    if constexpr (kDotsOfEight > 2) {
+      add_dot<n, Plan, 2>(weights, b, rows, total);
+      add_dot<n, Plan, 3>(weights, b, rows, total);
+    }
+  }
+
+  template <int n, class Plan, class Source, class Prefetcher>
+  static void tile_super(const Source& weights, const RowTile<n>& rows, float* acc, int64_t acc_stride,
+                         Prefetcher& prefetcher) {
     I32 total[kPanelsOf<n>][n];
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
@@ -165,16 +189,20 @@ struct BlockProduct {
     }
     if constexpr (Traits::kIsRebased) start_dots<n, Plan::kOffset, n>(rows, 0, 0, total);
     for (int b = 0; b < kEights; ++b) {
-      ahead.step();
+      prefetcher.step();
       if constexpr (Traits::kIsRebased) {
-        add_groups<n, 0, 8>(weights, b, rows, total);
+        add_groups<n, 0>(weights, b, rows, total, Groups<8>{});
       } else {
-        add_dots<n, Plan, 0>(weights, b, rows, total);
+        add_dots<n, Plan>(weights, b, rows, total);
       }
     }
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanelsOf<n>; ++p)
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
       finish_super<n, Plan, 0>(weights.units[p], rows, total[p], acc + p * acc_stride);
+      if constexpr (batch_of(n) < n) {
+        finish_super<n, Plan, batch_of(n)>(weights.units[p], rows, total[p], acc + p * acc_stride);
+      }
+    }
   }
 
   // sums[r] += pairs[i] * the sums of x of row first + r, over all pairs.
@@ -212,7 +240,6 @@ struct BlockProduct {
       }
       store(at, fma_scalar(u, &rows.scales[0][first + r], load(at)));
     }
-    if constexpr (first + kBatch < n) finish_super<n, Plan, first + kBatch>(unit, rows, total, acc);
   }
 
   template <int n>
@@ -224,9 +251,9 @@ struct BlockProduct {
     }
   }
 
-  template <int n, class Source, class Ahead>
+  template <int n, class Source, class Prefetcher>
   static void tile_32(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
-                      Ahead& ahead) {
+                      Prefetcher& prefetcher) {
     F32 total[kPanelsOf<n>][n];
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
@@ -234,10 +261,10 @@ struct BlockProduct {
       for (int r = 0; r < n; ++r) total[p][r] = load(acc + p * acc_stride + 16 * r);
     }
     for (int b = 0; b < n_k / 32; ++b) {
-      ahead.step();
+      prefetcher.step();
       I32 sums[kPanelsOf<n>][n];
       start_dots<n, Traits::kOffset, n>(rows, 0, b, sums);
-      add_groups<n, 0, 8>(weights, b, rows, sums);
+      add_groups<n, 0>(weights, b, rows, sums, Groups<8>{});
       if constexpr (Traits::kInHalves) add_halves<n>(sums);
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) {

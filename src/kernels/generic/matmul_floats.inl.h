@@ -25,9 +25,9 @@ struct FloatProduct {
   static constexpr int kDepth = kFloatDepth;
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kIsBf16 ? kTileRowsBf16 : kTileRowsF32;
-  static constexpr int kReadTiles = 1;                // that take the weights as they are packed
-  static constexpr int kStep = 32;                    // k
-  static constexpr int kAheadSteps = kDepth / kStep;  // in unpacking a panel, and in a tile
+  static constexpr int kReadTiles = 1;                   // that take the weights as they are packed
+  static constexpr int kStep = 32;                       // k
+  static constexpr int kPrefetchSteps = kDepth / kStep;  // in unpacking a panel, and in a tile
 
   static constexpr int panels_of(int) { return kPanels; }
 
@@ -62,12 +62,13 @@ struct FloatProduct {
     }
   };
 
-  template <class Ahead>
-  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units, Ahead& ahead) {
+  template <class Prefetcher>
+  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units,
+                         Prefetcher& prefetcher) {
     for (int64_t p = 0; p < n_panels; ++p) {
       const Packed panel{src + static_cast<size_t>(p) * apart, 0};
       for (int k = 0; k < n_k; k += 2) {
-        if (k % kStep == 0) ahead.step();
+        if (k % kStep == 0) prefetcher.step();
         store(units[p].w[k], panel.template value<false>(0, k));
         if (k + 1 < n_k) store(units[p].w[k + 1], panel.template value<true>(0, k + 1));
       }
@@ -77,13 +78,13 @@ struct FloatProduct {
   static Packed read(const uint8_t* src, size_t apart, int, int64_t, Unit*) { return {src, apart}; }
 
   // acc: [kPanels], acc_stride apart, of [n][16].
-  template <int n, class Source, class Ahead>
+  template <int n, class Source, class Prefetcher>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
-                   Ahead& ahead) {
+                   Prefetcher& prefetcher) {
     F32 total[kPanels][n];
     if constexpr (!kIsBf16) load_sums<n>(acc, acc_stride, total);
     for (int k = 0; k < n_k; k += kStep) {
-      ahead.step();
+      prefetcher.step();
       const KRange range{k, n_k - k < kStep ? n_k : k + kStep};
       if constexpr (kIsBf16) {
         add_chains<n>(weights, rows, range, acc, acc_stride);

@@ -1,6 +1,6 @@
 // What this instruction set can do at best, for kernels/limits.h.
 
-// How far ahead of the reader memory is asked for: about the latency of DRAM at its full rate.
+// The prefetch distance: about the latency of DRAM at its full rate.
 constexpr size_t kPrefetchBytes = 4096;
 constexpr int kProbeChains = 6 * kDotPanels;
 

@@ -59,7 +59,7 @@ struct BlockRowTile {
   static constexpr PackedFormat kPacked = Traits::kPacked;
   using Plan = DotPlan<dtype, false>;
   static constexpr int kDots = kPacked.is_super ? Plan::kDots : kUnit / 32;
-  static constexpr bool kMayBeQuiet = Traits::kHasQuiet && n >= kTileRows;
+  static constexpr bool kMayHaveSmallSums = Traits::kHasSmallSums && n >= kTileRows;
   static constexpr int kPairs = kPacked.is_super ? kPacked.n_groups / 2 : 1;
 
   int32_t codes[kUnit / 4][n];                                  // four k
@@ -67,7 +67,7 @@ struct BlockRowTile {
   int32_t pairs[kPairs][n];                                     // super-blocks: sums of x of two sub-scale groups
   float sums[!kPacked.is_super && kPacked.has_min ? 8 : 1][n];  // 32-blocks: sums of x
   float scales[kPacked.is_super ? 1 : 8][n];
-  bool is_quiet;  // the rows have the sums that DotPlan<dtype, true> asks for
+  bool has_small_sums;  // of |x|, in all rows: DotPlan<dtype, true> holds
   int32_t past_end[16];
 
   // rows: [n] encoded rows; k: where the unit begins.
@@ -87,12 +87,12 @@ struct BlockRowTile {
     const std::byte* at[n];
     for (int r = 0; r < n; ++r) at[r] = rows[r] + layout.sums + k / 8;
     transpose_sums(at, words);
-    bool quiet = false;
-    if constexpr (kMayBeQuiet) {
-      quiet = find_quiet(words);
-      if (quiet) prepare_starts<DotPlan<dtype, true>>(words);
+    bool small_sums = false;
+    if constexpr (kMayHaveSmallSums) {
+      small_sums = find_small_sums(words);
+      if (small_sums) prepare_starts<DotPlan<dtype, true>>(words);
     }
-    if (!quiet) prepare_starts<Plan>(words);
+    if (!small_sums) prepare_starts<Plan>(words);
     for (int p = 0; p < kPairs; ++p) {
       if constexpr (kPacked.n_groups == 16) {
         store_i(pairs[p], load_i(words[p]));
@@ -105,7 +105,7 @@ struct BlockRowTile {
     for (int r = 0; r < n; ++r) {
       std::memcpy(&scales[0][r], rows[r] + layout.scales + k / kUnit * 4, 4);
     }
-    is_quiet = quiet;
+    has_small_sums = small_sums;
   }
 
   // rows: of 8 words each; what follows them in the row may be read too.
@@ -124,33 +124,33 @@ struct BlockRowTile {
     }
   }
 
-  bool find_quiet(const int32_t (*words)[16]) const {
-    using Quiet = DotPlan<dtype, true>;
+  bool find_small_sums(const int32_t (*words)[16]) const {
+    using Small = DotPlan<dtype, true>;
     constexpr int8_t kOnes[4] = {1, 1, 1, 1};
-    I32 dots[Quiet::kDots];
+    I32 dots[Small::kDots];
 #pragma GCC unroll 16
-    for (int j = 0; j < Quiet::kDots; ++j) dots[j] = splat_i(0);
-    for (int g = 0; g < Quiet::kGroups; ++g) {
+    for (int j = 0; j < Small::kDots; ++j) dots[j] = splat_i(0);
+    for (int g = 0; g < Small::kGroups; ++g) {
 #pragma GCC unroll 16
-      for (int j = 0; j < Quiet::kDots; ++j) {
-        const U8 x = abs_u(load_u(reinterpret_cast<const uint8_t*>(codes[j * Quiet::kGroups + g])));
+      for (int j = 0; j < Small::kDots; ++j) {
+        const U8 x = abs_u(load_u(reinterpret_cast<const uint8_t*>(codes[j * Small::kGroups + g])));
         dots[j] = dot4<false>(dots[j], x, kOnes);
       }
     }
     I32 largest = splat_i(0);
 #pragma GCC unroll 16
-    for (int j = 0; j < Quiet::kDots; ++j) largest = max_i(largest, largest_part<Quiet>(dots[j], words, j));
+    for (int j = 0; j < Small::kDots; ++j) largest = max_i(largest, largest_part<Small>(dots[j], words, j));
     int32_t lanes[16];
     store_i(lanes, largest);
     bool is_within = true;
-    for (int r = 0; r < n; ++r) is_within = is_within && lanes[r] <= Quiet::kMostSum;
+    for (int r = 0; r < n; ++r) is_within = is_within && lanes[r] <= Small::kMostSum;
     return is_within;
   }
 
   // Of dot j, whose sum of |x| is given: unsigned codes meet the positive x or the negative ones.
-  template <class Quiet>
+  template <class Small>
   static I32 largest_part(I32 sum, const int32_t (*words)[16], int j) {
-    if constexpr (Quiet::kOffset != 0) return sum;
+    if constexpr (Small::kOffset != 0) return sum;
     const I32 up = dot2(sum, load_i(words[j]), pair_of(1, 1));
     const I32 down = dot2(sum, load_i(words[j]), pair_of(-1, -1));
     return shr_i<1>(max_i(up, down));

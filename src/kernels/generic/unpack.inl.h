@@ -10,7 +10,7 @@ struct alignas(64) BlockUnit {
   float minus_m[16];
 };
 
-// What a format asks of the dot product.
+// What a format needs of the dot product.
 template <DType dtype>
 struct BlockTraits {
   static constexpr PackedFormat kPacked = *find_packed_format(dtype);
@@ -36,8 +36,9 @@ struct BlockTraits {
   static constexpr int kLargest = kAbove > kOffset ? kAbove : kOffset;
   static constexpr int kHalf = (kPacked.is_super ? kUnit / kPacked.n_groups : 32) / 2;
   static_assert(!kInHalves || kLargest * 127 * kHalf < 32768);
-  // Whether rows without large sums of |x| have a plan of their own.
-  static constexpr bool kHasQuiet =
+  // Whether rows with small sums of |x| have a plan of their own: no product of theirs can overflow 16 bits, so that a
+  // dot may be longer or go without its offset.
+  static constexpr bool kHasSmallSums =
       !kInHalves && (dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K);
 };
 
@@ -45,7 +46,7 @@ struct BlockTraits {
 // less kOffset, 2^kBiasShift of which the sums of x give back. Every |dot| < 2^15 where madd16 multiplies it: 32 k of
 // Q4_K: 32 * 8 * 127; 16 k of Q5_K: 16 * 16 * 127; 8 k of Q6_K: 8 * 32 * 127. In halves twice as many: 32 of Q4_K, as
 // codes without an offset, have 16 * 15 * 127 in each.
-template <DType dtype, bool is_quiet>
+template <DType dtype, bool small_sums>
 struct DotPlan {
   using Traits = BlockTraits<dtype>;
   static constexpr bool kHasSixteens =
@@ -61,7 +62,8 @@ struct DotPlan {
   static_assert(Traits::kInHalves || !Traits::kFits16 || 4 * kGroups * Traits::kLargest * 127 < 32768);
 };
 
-// Rows whose sums of |x| over every dot are at most kMostSum have fewer products: kLargest * kMostSum < 2^15.
+// For rows whose sums of |x| over every dot are at most kMostSum: kLargest * kMostSum < 2^15, so that longer dots (or
+// dots without an offset) fit, and fewer products remain.
 template <DType dtype>
 struct DotPlan<dtype, true> {
   static constexpr int kGroups = dtype == DType::kQ6_K ? 4 : 8;
@@ -88,24 +90,24 @@ inline U8 finish_codes(U8 codes) {
 
 constexpr size_t kLineBytes = 64;
 
-// Lines of the unit that comes next, asked for a few at a time between computations, so that memory never rests.
+// Prefetches the unit that comes next, a few lines at a time between computations, so that memory never rests.
 template <int n_lines>
-class LinesAhead {
+class UnitPrefetcher {
  public:
-  // A unit of n_bytes in each of n_panels (1 or 2), stride apart; every n_turns-th step asks for n_lines of each.
-  LinesAhead(const uint8_t* src, size_t n_bytes, int64_t n_panels, size_t stride, int n_turns)
+  // A unit of n_bytes in each of n_panels (1 or 2), stride apart; every n_turns-th step prefetches n_lines of each.
+  UnitPrefetcher(const uint8_t* src, size_t n_bytes, int64_t n_panels, size_t stride, int n_turns)
       : at_(src), end_(src + n_bytes), apart_(n_panels > 1 ? stride : 0), n_turns_(n_turns), turns_left_(n_turns) {}
 
   CANDOR_INLINE void step() {
     if (--turns_left_ > 0 || at_ >= end_) return;
     turns_left_ = n_turns_;
-    ask(at_);
-    if (apart_ != 0) ask(at_ + apart_);
+    prefetch_at(at_);
+    if (apart_ != 0) prefetch_at(at_ + apart_);
     at_ += kLineBytes * n_lines;
   }
 
  private:
-  static CANDOR_INLINE void ask(const uint8_t* at) {
+  static CANDOR_INLINE void prefetch_at(const uint8_t* at) {
 #pragma GCC unroll 32
     for (int i = 0; i < n_lines; ++i) {
       prefetch(at + kLineBytes * static_cast<size_t>(i));
@@ -120,7 +122,7 @@ class LinesAhead {
 };
 
 // n_lines, so that n_steps cover a unit.
-constexpr int ahead_lines(size_t n_bytes, int n_steps) {
+constexpr int prefetch_lines(size_t n_bytes, int n_steps) {
   const int n_lines = static_cast<int>((n_bytes + kLineBytes - 1) / kLineBytes);
   return (n_lines + n_steps - 1) / n_steps;
 }
@@ -163,20 +165,28 @@ inline U8 unpack_group(const uint8_t* low, const uint8_t* high, const BlockUnit&
   }
 }
 
-template <DType dtype, int g>
+// The eight groups of 32 k.
+template <DType dtype>
 inline void unpack_eight(const uint8_t* low, const uint8_t* high, const BlockUnit& unit, int b, uint8_t (*codes)[64]) {
-  store_u(codes[8 * b + g], unpack_group<dtype, g>(low, high, unit, b));
-  if constexpr (g < 7) unpack_eight<dtype, g + 1>(low, high, unit, b, codes);
+  store_u(codes[0], unpack_group<dtype, 0>(low, high, unit, b));
+  store_u(codes[1], unpack_group<dtype, 1>(low, high, unit, b));
+  store_u(codes[2], unpack_group<dtype, 2>(low, high, unit, b));
+  store_u(codes[3], unpack_group<dtype, 3>(low, high, unit, b));
+  store_u(codes[4], unpack_group<dtype, 4>(low, high, unit, b));
+  store_u(codes[5], unpack_group<dtype, 5>(low, high, unit, b));
+  store_u(codes[6], unpack_group<dtype, 6>(low, high, unit, b));
+  store_u(codes[7], unpack_group<dtype, 7>(low, high, unit, b));
 }
 
 // codes: [n_k / 4]. unit: its header.
-template <DType dtype, class Ahead>
-inline void unpack_codes(const uint8_t* src, int n_k, const BlockUnit& unit, uint8_t (*codes)[64], Ahead& ahead) {
+template <DType dtype, class Prefetcher>
+inline void unpack_codes(const uint8_t* src, int n_k, const BlockUnit& unit, uint8_t (*codes)[64],
+                         Prefetcher& prefetcher) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
   const uint8_t* high = src + low_plane_bytes(f, n_k);
   for (int b = 0; b < n_k / 32; ++b) {
-    unpack_eight<dtype, 0>(src + 64 * f.low_bits * b, high + 64 * f.high_bits * b, unit, b, codes);
-    ahead.step();
+    unpack_eight<dtype>(src + 64 * f.low_bits * b, high + 64 * f.high_bits * b, unit, b, codes + 8 * b);
+    prefetcher.step();
   }
 }
 
@@ -309,8 +319,8 @@ inline void unpack_header(const uint8_t* src, int n_k, BlockUnit& dst) {
   if constexpr (f.is_super) unpack_sub_scales<dtype>(src + scales_offset(f), dst);
 }
 
-template <DType dtype, class Ahead>
-inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Ahead& ahead) {
+template <DType dtype, class Prefetcher>
+inline void unpack_unit(const uint8_t* src, int n_k, BlockUnit& dst, Prefetcher& prefetcher) {
   unpack_header<dtype>(src, n_k, dst);
-  unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, dst.codes, ahead);
+  unpack_codes<dtype>(src + unit_header_bytes(BlockTraits<dtype>::kPacked, n_k), n_k, dst, dst.codes, prefetcher);
 }

@@ -27,7 +27,7 @@ class TileProducts {
     const int32_t dp = padded_dim(a.head_dim);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const int32_t* k = keys_of(a, page);
-      ask_for_lines(page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin), dp * 16);
+      prefetch_range(page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin), dp * 16);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
       if (n > kTileRows16) {
         score_page<2>(k, s.halves, dp, scores);
@@ -59,14 +59,18 @@ class TileProducts {
     return page_of(a.pages, page, a.pages.v_offset);
   }
   // Sums (row tile r, half h of the page) stand in 2 r + h; a and b of this depth in kA and kB.
-  template <int n, int kA, int kB, int r = 0>
-  void score_dims(const int32_t* k, const uint16_t* q, int32_t dp) {
+  template <int r, int kA, int kB>
+  void score_rows(const int32_t* k, const uint16_t* q, int32_t dp) {
     tiles_.template load<kA>(q + r * kTileRows16 * dp, static_cast<size_t>(dp) * 2);
     tiles_.template load<kB>(k, 64);
     tiles_.template dot_bf16<2 * r, kA, kB>();
     tiles_.template load<kB>(k + dp * 8, 64);
     tiles_.template dot_bf16<2 * r + 1, kA, kB>();
-    if constexpr (r + 1 < n) score_dims<n, kA, kB, r + 1>(k, q, dp);
+  }
+  template <int n, int kA, int kB>
+  void score_dims(const int32_t* k, const uint16_t* q, int32_t dp) {
+    score_rows<0, kA, kB>(k, q, dp);
+    if constexpr (n > 1) score_rows<1, kA, kB>(k, q, dp);
   }
 
   template <int n>
@@ -84,22 +88,20 @@ class TileProducts {
     }
   }
 
-  template <int n, int i = 0>
-  void load_dims(const float* o, size_t stride) {
-    tiles_.template load<i>(o + 16 * i, stride);
-    if constexpr (i + 1 < n) load_dims<n, i + 1>(o, stride);
-  }
-  template <int n, int i = 0>
-  void store_dims(float* o, size_t stride) {
-    tiles_.template store<i>(o + 16 * i, stride);
-    if constexpr (i + 1 < n) store_dims<n, i + 1>(o, stride);
-  }
   // v: [16 tokens][16] pairs of dims group i, the groups one after another.
-  template <int n, int i = 0>
-  void add_page(const int32_t* v) {
+  template <int i>
+  void add_group(const int32_t* v) {
     tiles_.template load<5>(v + 256 * i, 64);
     tiles_.template dot_bf16<i, 4, 5>();
-    if constexpr (i + 1 < n) add_page<n, i + 1>(v);
+  }
+  template <int n>
+  void add_page(const int32_t* v) {
+    add_group<0>(v);
+    if constexpr (n > 1) add_group<1>(v);
+    if constexpr (n > 2) {
+      add_group<2>(v);
+      add_group<3>(v);
+    }
   }
 
   // Dims [first, dp) of 16 queries, n groups of 16 at once. o: the first query's record.
@@ -109,13 +111,13 @@ class TileProducts {
     const size_t stride = static_cast<size_t>(dp + kRecordExtra) * sizeof(float);
     int32_t d = first;
     for (; d + 16 * n <= dp; d += 16 * n) {
-      load_dims<n>(o + d, stride);
+      load_tiles<Tiles, n>(tiles_, o + d, 16, stride);
       for (int32_t page = pages.begin; page < pages.end; ++page) {
         tiles_.template load<4>(p + (page * kPageTokens - pages.t0), kKeyTile * sizeof(uint16_t));
-        ask_for_lines((page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next)) + d * 16, 256 * n);
+        prefetch_range((page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next)) + d * 16, 256 * n);
         add_page<n>(values_of(a, page) + d * 16);
       }
-      store_dims<n>(o + d, stride);
+      store_tiles<Tiles, n>(tiles_, o + d, 16, stride);
     }
     if constexpr (n > 1) add_dims<n / 2>(a, pages, p, d, o);
   }

@@ -5,24 +5,31 @@ struct HalfScratch {
 };
 static_assert(sizeof(HalfScratch) <= kScratchTileBytes);
 
-// 32 k for row tiles r .. n - 1 with the weights in 6: their sums in 0 .. 3.
-template <class Tiles, int n, int r = 0>
-inline void half_step(Tiles& tiles, const std::byte* a, size_t stride) {
+// 32 k of row tile r with the weights in 6: its sums in r.
+template <class Tiles, int r>
+inline void half_tile(Tiles& tiles, const std::byte* a, size_t stride) {
   constexpr int kA = 4 + r % 2;
   tiles.template load<kA>(a + static_cast<size_t>(r * kTileRows16) * stride, stride);
   tiles.template dot_bf16<r, kA, 6>();
-  if constexpr (r + 1 < n) half_step<Tiles, n, r + 1>(tiles, a, stride);
 }
-// sums: tiles of 16 rows of 16, one after another.
-template <class Tiles, int n, int i = 0>
+// The same of n row tiles: 1, 2 or 4.
+template <class Tiles, int n>
+inline void half_step(Tiles& tiles, const std::byte* a, size_t stride) {
+  half_tile<Tiles, 0>(tiles, a, stride);
+  if constexpr (n > 1) half_tile<Tiles, 1>(tiles, a, stride);
+  if constexpr (n > 2) {
+    half_tile<Tiles, 2>(tiles, a, stride);
+    half_tile<Tiles, 3>(tiles, a, stride);
+  }
+}
+// sums: n tiles of 16 rows of 16, one after another.
+template <class Tiles, int n>
 inline void load_sums(Tiles& tiles, const float* sums) {
-  tiles.template load<i>(sums + i * kTileRows16 * 16, 64);
-  if constexpr (i + 1 < n) load_sums<Tiles, n, i + 1>(tiles, sums);
+  load_tiles<Tiles, n>(tiles, sums, kTileRows16 * 16, 64);
 }
-template <class Tiles, int n, int i = 0>
+template <class Tiles, int n>
 inline void store_sums(Tiles& tiles, float* sums) {
-  tiles.template store<i>(sums + i * kTileRows16 * 16, 64);
-  if constexpr (i + 1 < n) store_sums<Tiles, n, i + 1>(tiles, sums);
+  store_tiles<Tiles, n>(tiles, sums, kTileRows16 * 16, 64);
 }
 
 // REQUIRES: n_in is a multiple of 32.
@@ -103,7 +110,7 @@ class HalfWalk {
     }
   }
 
-  // The first block asks for the panel's next unit.
+  // The first block prefetches the panel's next unit.
   template <int n>
   void block(Unit unit, TileOperand a, bool is_first, float* acc) {
     load_sums<Tiles, n>(tiles_, acc);

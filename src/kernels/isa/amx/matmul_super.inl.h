@@ -70,7 +70,7 @@ class SuperWalk {
     int64_t n_panels;  // 0 past the last
     int64_t n_after;
   };
-  // A unit of a panel, and what is asked for while it is split: the same panel's next unit, or the first of the next
+  // A unit of a panel, and what is prefetched while it is split: the same panel's next unit, or the first of the next
   // group's, which may be another call's.
   struct Place {
     const uint8_t* src;
@@ -174,27 +174,28 @@ class SuperWalk {
     // After operation i.
     template <int i>
     CANDOR_INLINE void after() {
-      if constexpr (splits) groups<share(i, kTileSteps * kGroups), share(i + 1, kTileSteps * kGroups)>();
-      finishes<share(i + 1, n_finished / kFinish) - share(i, n_finished / kFinish)>();
+      if constexpr (splits) {
+        constexpr int kFirst = share(i, kTileSteps * kGroups);
+        groups<kFirst>(std::make_integer_sequence<int, share(i + 1, kTileSteps * kGroups) - kFirst>{});
+      }
+      constexpr int kFinished = share(i, n_finished / kFinish);
+      finishes(std::make_integer_sequence<int, share(i + 1, n_finished / kFinish) - kFinished>{});
     }
 
    private:
     static constexpr int share(int i, int n) { return i * n / n_operations; }
-    template <int first, int end>
-    CANDOR_INLINE void groups() {
-      if constexpr (first < end) {
-        constexpr int kGroup = first % kGroups;
-        if constexpr (kGroup == 0) split.begin(first / kGroups);
-        split.template groups<kGroup, kGroup + 1>();
-        groups<first + 1, end>();
-      }
+    template <int first, int... g>
+    CANDOR_INLINE void groups(std::integer_sequence<int, g...>) {
+      (group<first + g>(), ...);
     }
-    template <int n>
-    CANDOR_INLINE void finishes() {
-      if constexpr (n > 0) {
-        finish.template rows<kFinish>();
-        finishes<n - 1>();
-      }
+    template <int... r>
+    CANDOR_INLINE void finishes(std::integer_sequence<int, r...>) {
+      ((static_cast<void>(r), finish.template rows<kFinish>()), ...);
+    }
+    template <int g>
+    CANDOR_INLINE void group() {
+      if constexpr (g % kGroups == 0) split.begin(g / kGroups);
+      split.template group<g % kGroups>();
     }
   };
 
@@ -203,7 +204,7 @@ class SuperWalk {
   static constexpr int kStepOperations = kN + n + kN* n;
 
   // 64 k of the tiles of rows from r on, two at a time: their loads, then their dots.
-  template <int n, int i, int r = 0, class Share>
+  template <int n, int i, int r, class Share>
   CANDOR_INLINE void two(const std::array<TileOperand, n>& a, Share& beside) {
     constexpr int kTwo = n - r > 1 ? 2 : 1;
     constexpr int kLoad = i * kStepOperations<n> + 1 + 2 * r;  // operations
@@ -220,7 +221,6 @@ class SuperWalk {
     }
     dots<kLow, r * kN, 6, kTwo, kDot>(beside);
     if constexpr (kN == 2) dots<kHigh, r * kN + 1, 7, kTwo, kDot + kTwo>(beside);
-    if constexpr (r + 2 < n) two<n, i, r + 2>(a, beside);
   }
   // Operations from i on: the tiles of rows, one or two, with those of a plane.
   template <TileDot dot, int sum, int plane, int n, int i, class Share>
@@ -234,11 +234,11 @@ class SuperWalk {
   }
 
   template <int n, int i, class Share>
-  CANDOR_INLINE void block_steps(const std::array<TileOperand, n>& a, Share& beside) {
+  CANDOR_INLINE void block_step(const std::array<TileOperand, n>& a, Share& beside) {
     tiles_.template load<6>(planes_->codes[0][16 * i], 64);
     beside.template after<i * kStepOperations<n>>();
-    two<n, i>(a, beside);
-    if constexpr (i + 1 < kTileSteps) block_steps<n, i + 1>(a, beside);
+    two<n, i, 0>(a, beside);
+    if constexpr (n > 2) two<n, i, 2>(a, beside);
   }
   template <int n, bool splits>
   __attribute__((noinline)) void block(const SuperSplit<dtype>& split, int64_t u, BlockRows rows, float* acc) {
@@ -246,19 +246,23 @@ class SuperWalk {
     for (int32_t r = 0; r < n; ++r) a[r] = tile_of(u, rows.first + r * kTileRows16);
     Beside<kTileSteps * kStepOperations<n>, kMostTiles * kTileRows16, splits> beside = {split, waiting_};
     zero_sums<Tiles, n * kN>(tiles_);
-    block_steps<n, 0>(a, beside);
+    block_step<n, 0>(a, beside);
+    block_step<n, 1>(a, beside);
+    block_step<n, 2>(a, beside);
+    block_step<n, 3>(a, beside);
     keep_sums<n>(u, rows, acc);
   }
 
   // All rows, at most 16: their unit stays in tiles 2 to 5 while the panels of a group pass.
-  template <int i = 0>
   void load_few(int64_t u) {
     const TileOperand a = tile_of(u, 0);
-    tiles_.template load<2 + i>(a.data + 64 * i, a.stride);
-    if constexpr (i + 1 < kTileSteps) load_few<i + 1>(u);
+    tiles_.template load<2>(a.data, a.stride);
+    tiles_.template load<3>(a.data + 64, a.stride);
+    tiles_.template load<4>(a.data + 128, a.stride);
+    tiles_.template load<5>(a.data + 192, a.stride);
   }
-  template <class Share, int i = 0>
-  CANDOR_INLINE void few_steps(Share& beside) {
+  template <int i, class Share>
+  CANDOR_INLINE void few_step(Share& beside) {
     constexpr int kFirst = 2 * kN * i;  // operation
     tiles_.template load<6>(planes_->codes[0][16 * i], 64);
     beside.template after<kFirst>();
@@ -272,12 +276,14 @@ class SuperWalk {
       tile_dot<Tiles, kHigh, 1, 2 + i, 7>(tiles_);
       beside.template after<kFirst + 3>();
     }
-    if constexpr (i + 1 < kTileSteps) few_steps<Share, i + 1>(beside);
   }
   __attribute__((noinline)) void few(const SuperSplit<dtype>& split, int64_t u, float* acc) {
     Beside<2 * kN * kTileSteps, kTileRows16, true> beside = {split, waiting_};
     zero_sums<Tiles, kN>(tiles_);
-    few_steps(beside);
+    few_step<0>(beside);
+    few_step<1>(beside);
+    few_step<2>(beside);
+    few_step<3>(beside);
     keep_sums<1>(u, {0, n_rows_}, acc);
   }
 
@@ -298,11 +304,23 @@ class SuperWalk {
     load_pair_tile<1, 0>();
     load_pair_tile<1, 1>();
   }
-  // Operations from i on: those of 64 k of a plane. Passes load what the one before replaced.
-  template <int plane, int step, int i, class Share>
+  // Passes load what the one before replaced.
+  static constexpr bool loads_first(int plane, int step) { return plane == 0 ? step == 3 : step == 0; }
+  static constexpr bool loads_second(int plane, int step) { return plane == 0 ? step >= 2 : step < 2; }
+  // Operations before a step of a pass, which goes up for plane 0 and down for plane 1.
+  static constexpr int operations_before(int plane, int step) {
+    int n = 0;
+    for (int s = plane == 0 ? 0 : kTileSteps - 1; s != step; s += plane == 0 ? 1 : -1) {
+      n += 3 + (loads_first(plane, s) ? 1 : 0) + (loads_second(plane, s) ? 1 : 0);
+    }
+    return n;
+  }
+  // 64 k of a plane; its operations are those from `pass` on.
+  template <int plane, int step, int pass, class Share>
   CANDOR_INLINE void pair_step(Share& beside) {
-    constexpr bool kLoadsFirst = plane == 0 ? step == 3 : step == 0;
-    constexpr bool kLoadsSecond = plane == 0 ? step >= 2 : step < 2;
+    constexpr int i = pass + operations_before(plane, step);
+    constexpr bool kLoadsFirst = loads_first(plane, step);
+    constexpr bool kLoadsSecond = loads_second(plane, step);
     constexpr int kDot = i + 1 + (kLoadsFirst ? 1 : 0) + (kLoadsSecond ? 1 : 0);
     constexpr TileDot kSign = plane == 0 ? kLow : kHigh;
     tiles_.template load<2>(planes_->codes[plane][16 * step], 64);
@@ -319,13 +337,14 @@ class SuperWalk {
     beside.template after<kDot>();
     tile_dot<Tiles, kSign, 1, pair_tile(1, step), 2>(tiles_);
     beside.template after<kDot + 1>();
-    constexpr int kNext = plane == 0 ? step + 1 : step - 1;
-    if constexpr (kNext >= 0 && kNext < kTileSteps) pair_step<plane, kNext, kDot + 2>(beside);
   }
-  template <int plane, int i, class Share>
+  template <int plane, int pass, class Share>
   CANDOR_INLINE void pair_plane(Share& beside, TileSums& sums) {
     zero_sums<Tiles, 2>(tiles_);
-    pair_step<plane, plane == 0 ? 0 : kTileSteps - 1, i>(beside);
+    pair_step<plane, plane == 0 ? 0 : 3, pass>(beside);
+    pair_step<plane, plane == 0 ? 1 : 2, pass>(beside);
+    pair_step<plane, plane == 0 ? 2 : 1, pass>(beside);
+    pair_step<plane, plane == 0 ? 3 : 0, pass>(beside);
     tiles_.template store<0>(sums.sums[kPlaneRows * plane], 64);
     tiles_.template store<1>(sums.sums[kPlaneRows * plane + kTileRows16], 64);
   }
@@ -338,11 +357,19 @@ class SuperWalk {
     wait(u, {0, n_rows_}, acc);
   }
 
-  template <int n, int r = 0>
-  void store_planes(TileSums& sums) {
+  template <int r>
+  void store_rows_of(TileSums& sums) {
     tiles_.template store<r * kN>(sums.sums[kTileRows16 * r], 64);
     if constexpr (kN == 2) tiles_.template store<r * 2 + 1>(sums.sums[kPlaneRows + kTileRows16 * r], 64);
-    if constexpr (r + 1 < n) store_planes<n, r + 1>(sums);
+  }
+  template <int n>
+  void store_planes(TileSums& sums) {
+    store_rows_of<0>(sums);
+    if constexpr (n > 1) store_rows_of<1>(sums);
+    if constexpr (n > 2) {
+      store_rows_of<2>(sums);
+      store_rows_of<3>(sums);
+    }
   }
   template <int n>
   void keep_sums(int64_t u, BlockRows rows, float* acc) {

@@ -88,7 +88,7 @@ class SuperSplit {
   static constexpr int kScales = BlockTraits<dtype>::kPacked.n_groups / kTileSteps;  // of 64 k
   static constexpr int kGroups = kUnit / 4 / kTileSteps;
 
-  // below: what is asked for meanwhile. header: room for what unpacking takes, of one unit at a time.
+  // below: what is prefetched meanwhile. header: room for what unpacking takes, of one unit at a time.
   SuperSplit(const uint8_t* src, const uint8_t* below, BlockUnit& header, SuperPlanes& planes, SuperFloats& floats)
       : src_(src), below_(below), header_(header), planes_(planes), floats_(floats) {}
 
@@ -103,33 +103,10 @@ class SuperSplit {
       if constexpr (!Split::kIsRebased) take_scales();
     }
   }
-  // Its groups [first, end) of kGroups.
-  template <int first, int end>
-  CANDOR_INLINE void groups() {
-    if constexpr (first < end) {
-      group<first>();
-      groups<first + 1, end>();
-    }
-  }
-
-  void all() {
-    for (int i = 0; i < kTileSteps; ++i) {
-      begin(i);
-      groups<0, kGroups>();
-    }
-  }
-
- private:
-  using Split = SplitTraits<dtype>;
-  static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
-  static constexpr bool kIsK45 = kPacked.sub_scales == SubScales::kSixBitPairs;
-  static constexpr int kLines = ahead_lines(kUnitBytes, kTileSteps);
-
-  const uint8_t* sub_scales() const { return src_ + scales_offset(kPacked); }
-
+  // Its group g of kGroups; they come in ascending order too.
   template <int g>
   CANDOR_INLINE void group() {
-    ask<g * kLines / kGroups, (g + 1) * kLines / kGroups>();
+    prefetch_lines_of<g * kLines / kGroups, (g + 1) * kLines / kGroups>();
     const int b = 2 * part_ + g / 8;
     const uint8_t* planes = src_ + unit_header_bytes(kPacked, kUnit);
     const uint8_t* low = planes + 64 * kPacked.low_bits * b;
@@ -142,9 +119,29 @@ class SuperSplit {
     }
   }
 
-  // For lines of a part, into the second cache, which can wait for more of them at once.
+  void all() {
+    for (int i = 0; i < kTileSteps; ++i) {
+      begin(i);
+      all_groups(std::make_integer_sequence<int, kGroups>{});
+    }
+  }
+
+ private:
+  using Split = SplitTraits<dtype>;
+  static constexpr PackedFormat kPacked = BlockTraits<dtype>::kPacked;
+  static constexpr bool kIsK45 = kPacked.sub_scales == SubScales::kSixBitPairs;
+  static constexpr int kLines = prefetch_lines(kUnitBytes, kTileSteps);
+
+  const uint8_t* sub_scales() const { return src_ + scales_offset(kPacked); }
+
+  template <int... g>
+  CANDOR_INLINE void all_groups(std::integer_sequence<int, g...>) {
+    (group<g>(), ...);
+  }
+
+  // Of a part, into the second-level cache, which can wait for more of them at once.
   template <int first, int end>
-  CANDOR_INLINE void ask() const {
+  CANDOR_INLINE void prefetch_lines_of() const {
 #pragma GCC unroll 4
     for (int k = first; k < end; ++k) prefetch_far(below_ + kLineBytes * static_cast<size_t>(kLines * part_ + k));
   }

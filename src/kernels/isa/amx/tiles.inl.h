@@ -23,16 +23,44 @@ inline void tile_dot(Tiles& tiles) {
   if constexpr (dot == TileDot::kUnsigned) tiles.template dot_unsigned<c, a, b>();
 }
 
-template <class Tiles, int n, int i = 0>
+// Tiles 0 to n - 1 hold sums; n is 1, 2 or 4.
+template <class Tiles, int n>
 inline void zero_sums(Tiles& tiles) {
-  tiles.template zero<i>();
-  if constexpr (i + 1 < n) zero_sums<Tiles, n, i + 1>(tiles);
+  static_assert(n == 1 || n == 2 || n == 4);
+  tiles.template zero<0>();
+  if constexpr (n > 1) tiles.template zero<1>();
+  if constexpr (n > 2) {
+    tiles.template zero<2>();
+    tiles.template zero<3>();
+  }
+}
+
+// Tile i from src + i * apart, rows stride_bytes apart.
+template <class Tiles, int n>
+inline void load_tiles(Tiles& tiles, const float* src, int64_t apart, size_t stride_bytes) {
+  static_assert(n == 1 || n == 2 || n == 4);
+  tiles.template load<0>(src, stride_bytes);
+  if constexpr (n > 1) tiles.template load<1>(src + apart, stride_bytes);
+  if constexpr (n > 2) {
+    tiles.template load<2>(src + 2 * apart, stride_bytes);
+    tiles.template load<3>(src + 3 * apart, stride_bytes);
+  }
+}
+template <class Tiles, int n>
+inline void store_tiles(Tiles& tiles, float* dst, int64_t apart, size_t stride_bytes) {
+  static_assert(n == 1 || n == 2 || n == 4);
+  tiles.template store<0>(dst, stride_bytes);
+  if constexpr (n > 1) tiles.template store<1>(dst + apart, stride_bytes);
+  if constexpr (n > 2) {
+    tiles.template store<2>(dst + 2 * apart, stride_bytes);
+    tiles.template store<3>(dst + 3 * apart, stride_bytes);
+  }
 }
 
 constexpr int32_t kRowsAhead = 8;
 
 // acc: [n_panels][panel_rows][16] sums, of n_rows of them. Row by row, as the panels' outputs lie side by side there;
-// rows are far apart, so their lines are asked for before.
+// rows are far apart, so their lines are prefetched.
 inline void store_rows(const MatmulArgs& m, int64_t panel, int64_t n_panels, int32_t first_row, int32_t n_rows,
                        const float (*acc)[16], int64_t panel_rows) {
   float* dst = m.dst + first_row * m.dst_stride + panel * kPanelRows;
