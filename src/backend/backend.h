@@ -1,9 +1,9 @@
 #pragma once
-// The device seam. Everything above calls these and nothing else of a device; nothing above holds a pointer into
-// device memory. One engine thread owns a Backend and its Ops: no method is thread-safe unless it says so.
+// What computes a model's layers, as an interface: the CPU today, other devices later. Nothing above holds a pointer
+// into its memory. One engine thread owns a Backend and its Ops: no method is thread-safe unless it says so.
 //
-// A step: begin_step(batch, kv); any number of ops(); end_step(); wait(ticket). Operations take effect in order.
-// Operations cannot fail: everything that can is done by upload, make_kv and reserve_arena.
+// A step, a pass through the model for some tokens of some sequences: begin_step(batch, kv); any number of ops() in
+// order; end_step(); wait(ticket). Operations cannot fail: what can is done by upload, make_kv and reserve_arena.
 
 #include <cstdint>
 #include <memory>

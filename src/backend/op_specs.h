@@ -1,5 +1,5 @@
 #pragma once
-// What an operation needs to know besides its tensors. Plain data, comparable, printable; part of the architecture.
+// The parameters of operations (rotary positions, attention, norms, K/V layout): plain, comparable, printable data.
 // Rotary scalings: linear (Chen et al., "Extending context window via position interpolation", 2023), YaRN (Peng et
 // al., 2023, "NTK by parts") and the rule of Llama 3.1's model card.
 

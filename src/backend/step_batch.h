@@ -1,7 +1,7 @@
 #pragma once
-// The one thing that goes down to a backend in a step: plain arrays, borrowed for the duration of the step.
-// There is no prefill and no decode: a step is ragged slices of rows. n_rows == 1 is decode, n_rows == 256 a prefill
-// chunk, n_rows == 1 + k the check of a draft of k tokens.
+// What one step of the engine computes: some tokens of each of some sequences, as plain arrays, borrowed for the
+// duration of the step. There is no prefill and no decode: a slice is consecutive rows (tokens) of one sequence. n_rows
+// == 1 is decode, n_rows == 256 a chunk of prefill, n_rows == 1 + k the verification of k draft tokens.
 
 #include <cstdint>
 #include <span>

@@ -1,9 +1,10 @@
 #pragma once
-// Attention over pages. A page holds 32 consecutive tokens of one (layer, kv head), K and V apart:
+// Attention over a paged K/V cache: softmax(q k^T) v of some rows of one sequence, with a running maximum and sum
+// ("flash attention"). A page holds 32 consecutive tokens of one (layer, kv head), K and V apart:
 //   K page: [2][Dp / 2][16] pairs (k[2i], k[2i+1]) of bf16: half, pair of dims, token
 //   V page: [Dp / 16][16][16] pairs (v[2t][d], v[2t+1][d]) of bf16: group of dims, pair of tokens, dim
-// with Dp = head_dim rounded up to 16: the B tiles that AMX wants for QK^T and PV. Tokens of a page that were never
-// stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
+// with Dp = head_dim rounded up to 16: the right operands that AMX wants for QK^T and PV. Tokens of a page that were
+// never stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
 // That is KvFormat::kBf16. The others keep single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]:
 // kF32 as they are; kQ8 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
 // Order of operations: numerics.md, "Attention". Bits of an output depend on its own q, its position and the K/V rows

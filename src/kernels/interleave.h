@@ -1,5 +1,6 @@
 #pragma once
-// Sixteen rows woven into one, the order of a panel: dst[i][r] = element i of row r. Pure; any thread, any alignment.
+// Transposes 16 rows of a weight matrix, the order of a packed panel: dst[i][r] = element i of row r. Pure; any thread,
+// any alignment.
 
 #include <cstddef>
 

@@ -1,8 +1,9 @@
 #pragma once
-// The table of leaf functions: one for each instruction set, all giving the same bits (docs/numerics.md). Functions
-// cannot fail, never allocate, start no threads and keep no state; a thread works on the sub-range that it is given.
-// REQUIRES everywhere: the calling thread rounds to nearest even with FTZ and DAZ set; buffers that the contracts call
-// aligned are aligned to 64 bytes; float rows otherwise have the alignment of float.
+// The arithmetic of the CPU as tables of functions (matrix products, attention, norms, activation functions), one table
+// for each instruction set, all giving the same bits (docs/numerics.md; README.md draws the data). Functions cannot
+// fail, never allocate, start no threads and keep no state; a thread works on the sub-range that it is given. REQUIRES
+// everywhere: the calling thread rounds to nearest even with FTZ and DAZ set; buffers that the contracts call aligned
+// are aligned to 64 bytes; float rows otherwise have the alignment of float.
 
 #include <cstddef>
 #include <cstdint>

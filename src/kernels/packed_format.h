@@ -1,6 +1,6 @@
 #pragma once
-// How each block format lies in a panel (packed_weight.h), as functions of the constants that its block struct has
-// (tensor/quant/block_format.h), which packing and kernels share.
+// The bytes of a packed unit (256 k of 16 outputs; README.md draws it) for every quantised format, as functions of the
+// constants that the format's block struct has (tensor/quant/block_format.h).
 // A unit of n k (256, or a multiple of 32 at the end of a 32-block row) is, in this order, r = row of the panel:
 //   super-blocks:  d f16[16], then dmin f16[16] if has_min, then the sub-scale bytes [scale_bytes][16], for Q4_K and
 //                  Q5_K [scale_bytes / 2][16][2]:

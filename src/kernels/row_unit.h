@@ -1,6 +1,6 @@
 #pragma once
-// One row of one unit (256 k or fewer) as plain integers, between the file's blocks and the panel. Internal to packing,
-// to embedding rows and to tests.
+// One output row of a packed unit (256 k or fewer) as plain integers, between the file's blocks and the packed panel.
+// Internal to packing, to embedding rows and to tests.
 
 #include <cstddef>
 #include <cstdint>

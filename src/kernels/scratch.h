@@ -1,5 +1,6 @@
 #pragma once
-// Sizes of the working memory that callers give to kernels; shared by the size functions and the bodies.
+// Sizes of the scratch memory that callers give to products and attention; shared by the functions that say the size
+// and the kernels that use it.
 
 #include <cstddef>
 #include <cstdint>

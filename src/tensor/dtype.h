@@ -1,6 +1,6 @@
 #pragma once
-// The one table of element types. Numbers are those of the GGUF format (ggml's type ids), so that a file's number is
-// the enum's value. A block is `block_elements` consecutive elements of a row stored in `block_bytes` bytes.
+// The table of element types that a file may use (F32, BF16, Q4_K and so on), by their numbers in the GGUF format: a
+// block is `block_elements` consecutive elements of a row in `block_bytes` bytes. Those of weights: weight_formats.h.
 
 #include <cstddef>
 #include <cstdint>

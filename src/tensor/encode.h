@@ -1,6 +1,6 @@
 #pragma once
-// f32 values to the weight formats, deterministically and without a search for better scales: for writing files and
-// for tests. What decode_elements() gives back is the truth of the result.
+// Quantises f32 values to a weight format, deterministically and without a search for better scales: for writing files
+// and for tests. What decode_elements() gives back is the truth of the result.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 #pragma once
-// The only place that names concrete backends.
+// Makes the backend of a name ("cpu", "reference"). The only place that names concrete backends, so that nothing else
+// depends on one.
 
 #include <memory>
 #include <string_view>

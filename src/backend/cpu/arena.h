@@ -1,5 +1,6 @@
 #pragma once
-// The activations of a step, and the working memory of its threads: one buffer each, sized before the first step.
+// The memory that a step needs on the CPU beside weights and K/V: its activations, and scratch for each compute thread.
+// One buffer each, sized before the first step, so that a step allocates nothing.
 
 #include <vector>
 

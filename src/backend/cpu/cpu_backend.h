@@ -1,6 +1,7 @@
 #pragma once
-// The CPU: kernels of the fastest instruction set, weights packed at load, paged K and V in bf16, and the compute
-// threads. Same bits for every number of threads, batch, chunking and instruction set (numerics.md).
+// The backend that computes on the CPU: kernels of the fastest instruction set, weights packed at load, paged K and V
+// (bf16 unless chosen otherwise), and a pool of threads. Gives the same bits for every number of threads, batch,
+// chunking and instruction set (docs/numerics.md).
 
 #include <memory>
 

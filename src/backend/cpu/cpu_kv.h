@@ -1,7 +1,7 @@
 #pragma once
-// Storage of K and V: [block][layer][kv head][K page, V page], one piece of memory for the whole pool. A block has an
-// idle pair of pages at its end where the others are even in number (op_specs.h). The layout inside a page is the
-// kernels' (kernels/attend.h).
+// The K/V cache in the CPU's memory: one piece of memory for the whole pool of blocks, each of which keeps some tokens'
+// keys and values of all layers: [block][layer][kv head][K page, V page]. A block has an idle pair of pages at its end
+// where the others are even in number (op_specs.h). kernels/attend.h says what lies where inside a page.
 
 #include <memory>
 

@@ -1,7 +1,8 @@
 #pragma once
-// The operations of a step on the compute threads. Each call splits its rows, panels or heads over the threads and
-// returns when all are done; what a row's numbers are never depends on the split (numerics.md). The engine thread
-// calls; nothing here allocates after the first steps have warmed it up.
+// The operations of a model's layers (products, attention, norms and so on) on the CPU's threads. Each call splits its
+// rows, weight panels (16 outputs each) or heads over the threads and returns when all are done; what a row's numbers
+// are never depends on the split (docs/numerics.md). The engine thread calls; nothing here allocates after the first
+// steps have warmed it up.
 
 #include <optional>
 #include <vector>

@@ -1,6 +1,7 @@
 #pragma once
-// cos and sin of the rows of a step, for every rotary spec that the model uses: computed in double, rounded to f32, a
-// function of the position alone. The first use of a spec in a step fills its table; later layers find it.
+// cos and sin of rotary position embeddings for the rows of a step, for every rotary spec that the model uses: computed
+// in double, rounded to f32, a function of the position alone. The first use of a spec in a step fills its table; later
+// layers find it.
 
 #include <cstdint>
 #include <span>

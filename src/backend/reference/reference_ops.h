@@ -1,5 +1,5 @@
 #pragma once
-// Storage and operations of the reference backend. Numbers: see reference_backend.h.
+// K/V storage and operations of the reference backend: slow, scalar, obvious. Numbers: see reference_backend.h.
 
 #include <utility>
 #include <vector>

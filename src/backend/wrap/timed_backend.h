@@ -1,6 +1,6 @@
 #pragma once
-// A decorator that measures another backend's operations: calls, time and bytes of weights read, by kind. Operations of
-// a device that works in the background would be measured as calls only; the CPU's are done when they return.
+// A backend that measures another one's operations: calls, time and bytes of weights read, by kind. Operations of a
+// device that works in the background would be measured as calls only; the CPU's are done when they return.
 // Owns the backend that it wraps; borrows the clock. One thread, like every Backend.
 
 #include <array>

@@ -1,6 +1,7 @@
-// Attention over pages (kernels/attend.h): key tiles in order, a running maximum and sum, splits at fixed positions.
-// Queries are pairs (row, head of the group), numbered row * n_group_heads + head; a chunk of them walks the keys
-// together, each in its own order of operations.
+// Attention over K/V pages (kernels/attend.h) as flash attention: 128 tokens of keys (a key tile) at a time, a running
+// maximum and sum, and partial results for every 2048 tokens (a split), at fixed positions. Queries are pairs (row,
+// head of the group), numbered row * n_group_heads + head; a chunk of up to 32 passes over the keys together, each in
+// its own order of operations.
 
 constexpr int32_t kQueryChunk = 32;
 constexpr float kLowestScore = -1e30f;  // where the running maximum starts; exp(kLowestScore - x) is 0
@@ -425,7 +426,7 @@ inline void attend_pages(const AttendArgs& a, std::byte* scratch) {
   }
 }
 
-// Products are of bf16 pages; f32 ones are the lanes' work everywhere.
+// Products are of bf16 pages; f32 ones are left to vector instructions everywhere.
 template <class Products>
 inline void attend(const AttendArgs& a, std::byte* scratch) {
   if (a.pages.format == KvFormat::kF32) return attend_pages<LaneProductsOf<WidePage>>(a, scratch);

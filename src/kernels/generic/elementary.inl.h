@@ -1,5 +1,5 @@
-// exp and friends on 16 lanes: the sequences of base/exact_math.h. Part-row access. No include guard: see
-// isa/README.md.
+// exp, tanh, erf and what is made of them, on 16 lanes: the sequences of base/exact_math.h. Loads and stores of fewer
+// than 16 floats. No include guard: each instruction set compiles it again (isa/README.md).
 
 // Of x up to kMax.
 inline F32 exp16_capped(F32 x) {

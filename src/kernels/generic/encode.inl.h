@@ -1,4 +1,4 @@
-// Activation rows: docs/numerics.md, "Activations".
+// Activations as products want them: a row as int8 with scales, or rounded to bf16. docs/numerics.md, "Activations".
 
 struct GroupScale {
   float scale;

@@ -1,6 +1,6 @@
-// Matrix products on packed weights. A tile multiplies units (some hundred k of 16 outputs) of a panel or two with a
-// few rows, its sums in registers. A tile or two take the weights as they are packed; for more, units are unpacked
-// once.
+// Matrix products on packed weights (README.md draws them): how rows and weights are cut into pieces, for any format. A
+// tile multiplies a few rows with units (some hundred k of 16 outputs) of a panel or two, its sums in registers. A tile
+// or two take the weights as they are packed; for more, units are unpacked once.
 
 constexpr int32_t kSmallRows = 24;
 // Panels that share the prepared rows of a unit: up to kSmallRows few streams of weights, above few preparations.

@@ -1,4 +1,5 @@
-// Products with block-quantised weights, a unit at a time. Orders: docs/numerics.md, "Products".
+// Products of int8 activations with quantised weights: one unit (256 k of 16 outputs) with the rows of a tile. Integer
+// dots, then float operations once for a super-block, or for each 32. Orders: docs/numerics.md, "Products".
 
 template <DType dtype>
 struct BlockProduct {

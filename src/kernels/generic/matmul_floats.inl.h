@@ -1,4 +1,5 @@
-// Products with float weights, a unit of 128 k at a time. Orders: docs/numerics.md, "Products".
+// Products of float activations with F32, F16 and BF16 weights, 128 k of 16 outputs at a time.
+// Orders: docs/numerics.md, "Products".
 
 constexpr int kFloatDepth = 128;  // units of two panels and the rows of a tile stay in the first-level cache
 

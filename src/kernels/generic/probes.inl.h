@@ -1,4 +1,4 @@
-// What this instruction set can do at best, for kernels/limits.h.
+// Loops that reach what this instruction set can do at best (reads, int8 products, f32 products), for kernels/limits.h.
 
 // The prefetch distance: about the latency of DRAM at its full rate.
 constexpr size_t kPrefetchBytes = 4096;

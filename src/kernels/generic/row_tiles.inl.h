@@ -1,6 +1,6 @@
-// The rows of a tile at one unit of a block product, transposed: what all of them bring to a step lies side by side, so
-// that one pointer serves any number of rows. Arrays are written in the order of their addresses, 16 lanes at a time:
-// what a store writes past the n lanes of its line belongs to the lines that are written after it.
+// The activations that a tile needs at one unit, transposed: k outside, rows inside, so that one pointer serves any
+// number of rows. Arrays are written in the order of their addresses, 16 lanes at a time: what a store writes past the
+// n lanes of its line belongs to the lines that are written after it.
 
 // Where an encoded row's parts begin (packed_weight.h), and the next row.
 struct RowLayout {

@@ -1,4 +1,5 @@
-// Operations on one row: norms, residual, gates, rotation, sums of exponentials. Orders: docs/numerics.md, "Rows".
+// Operations on one row of activations: norms, residual, gates, rotary positions, sums of exponentials.
+// Orders: docs/numerics.md, "Rows".
 
 inline float sum_of_squares(const float* src, float center, int64_t n) {
   F32 sum = splat(0.0f);

@@ -1,4 +1,5 @@
-// A unit of a panel (packed_format.h) -> bytes that dot4 takes and scales in 32 bits, in a thread's own cache.
+// From packed weights to what dot products take: a unit's codes as bytes and its scales in 32 bits, in a thread's own
+// cache (kernels/packed_format.h has the bits).
 
 struct alignas(64) BlockUnit {
   uint8_t codes[kUnit / 4][64];  // group of 4 k, then row, then k

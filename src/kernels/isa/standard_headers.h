@@ -1,6 +1,7 @@
 #pragma once
-// Everything that bodies use from outside, included before a target region opens: code of the standard library that is
-// compiled inside a region could be picked up by callers outside it. And the one macro that forces inlining.
+// What kernels use from outside, for every file that compiles them for an instruction set. Included before the region
+// of that set opens: code of the standard library that is compiled inside could be picked up by callers outside it, and
+// crash older processors. And the one macro that forces inlining.
 
 #include <bit>
 #include <cmath>

@@ -1,5 +1,6 @@
 #pragma once
-// One function for each instruction set: its table, or nullptr where this program or this CPU lacks it.
+// The tables of functions of all instruction sets (kernels.h), each nullptr where this program or this CPU lacks the
+// set.
 
 #include "kernels/kernels.h"
 

@@ -1,6 +1,7 @@
 #pragma once
-// What a block format says about itself, as constants of its block struct. Tables, switches and checks over formats are
-// made from these and from the list in tensor/weight_formats.h; none of them names a format a second time.
+// What a quantised format says about itself, as constants of its block struct (the bytes of 32 or 256 consecutive
+// weights). Tables, switches and checks over formats are made from these and from the list in tensor/weight_formats.h;
+// none of them names a format a second time.
 //
 // A block struct has: kType, kName (as users write it), kElements, kFamily, kPacked (but for floats) and
 // scale_fields(); beside it stand decode_block(), encode_block() and, but for floats, parse_block().

@@ -1,5 +1,5 @@
 #pragma once
-// What the block formats share: the rounding of their encoders and the 6-bit scale packing of Q4_K and Q5_K.
+// What the headers of quantised formats share: the rounding of their encoders and the 6-bit scales of Q4_K and Q5_K.
 // Formats are little-endian; a block is a packed struct (alignment 1), so that it can be read at any address.
 // Encoders are simple and deterministic: they choose scales from extremes, without a search.
 

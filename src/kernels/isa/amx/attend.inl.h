@@ -1,7 +1,7 @@
-// The products of attention on tile registers, for chunks of up to 32 queries (generic/attend.inl.h does the rest).
-// K and V pages are right operands as they lie; queries and probabilities are rewritten as bf16 pairs.
+// Attention's two matrix products (q k^T and p v) on tile registers, for up to 32 queries at once (generic/attend.inl.h
+// does the rest). K and V pages are right operands as they lie; queries and probabilities are rewritten as bf16 pairs.
 
-constexpr int32_t kTileMinQueries = 9;  // fewer are the lanes' work
+constexpr int32_t kTileMinQueries = 9;  // fewer are left to vector instructions
 
 // [n] values that are bf16, kept as f32; n is a multiple of 16.
 inline void store_row_halves(const float* src, int32_t n, uint16_t* dst) {

@@ -1,5 +1,5 @@
 // Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
-// outputs. Between any two tile operations of a block of rows stands a share of the lanes' work: weight tiles of the
+// outputs. Between any two tile operations of a block of rows stands a share of the vector work: weight tiles of the
 // next unit, float operations of the block before. Where two hardware threads share a core, tile operations in a row
 // hinder one another, and work between them costs nothing (isa/README.md).
 
@@ -161,7 +161,7 @@ class SuperWalk {
     }
   }
 
-  // The lanes' work beside n_operations of tiles: a unit to be split and n_finished rows, in equal shares, as a load
+  // The vector work beside n_operations of tiles: a unit to be split and n_finished rows, in equal shares, as a load
   // takes as long as a dot where threads share a core.
   template <int n_operations, int n_finished, bool splits>
   struct Beside {

@@ -1,4 +1,5 @@
-// What super-blocks on tile registers need besides the weights: the rows' share, and the float operations at the end.
+// Products with super-blocks on tile registers: what they need of the activations beside the codes (sums, scales, the
+// last few rows), and the float operations that end a unit of 256 k.
 
 constexpr int kPlaneRows = 2 * kTileRows16;  // of a block, where there are two planes
 
@@ -68,7 +69,7 @@ class SuperFinish {
               int32_t n_rows)
       : floats_(&floats), pairs_(pairs), scales_(scales), sums_(sums.sums[0]), acc_(acc), left_(n_rows) {}
 
-  // The next n rows; those past the last are computed too, in vain.
+  // The next n rows; those past the last are computed too, and not used.
   template <int n>
   CANDOR_INLINE void rows() {
     if (left_ <= 0) return;

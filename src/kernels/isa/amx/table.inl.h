@@ -1,5 +1,5 @@
-// The table on tile registers: products of many rows are tiles' work, the rest is that of AVX-512 with VNNI.
-// Tiles: AsmTiles, or EmulatedTiles in tests.
+// The table of functions for AMX: products and attention of many rows on tile registers, the rest as AVX-512 with VNNI
+// does it. Tiles: AsmTiles, or EmulatedTiles in tests.
 
 // Whether so many rows are quicker on tiles. Of 32-blocks, whose sums are float operations every 32 k, tiles would gain
 // nothing over the lanes.

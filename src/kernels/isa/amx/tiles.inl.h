@@ -1,10 +1,10 @@
-// What products on tile registers share. Each format has a walk of its own over the panels and rows (matmul_*.inl.h): a
-// panel's unit becomes tiles once and serves all rows of a chunk, a few panels are walked together. Bits:
-// docs/numerics.md; integer sums are exact, and the order of a bf16 product is the tile's own.
+// What products on AMX's tile registers share. Each kind of weights has a class of its own that walks over panels and
+// rows (matmul_*.inl.h): a unit becomes tiles once and serves all rows of a chunk, a few panels are walked together.
+// Bits: docs/numerics.md; integer sums are exact, and the order of a bf16 product is the tile's own.
 
 constexpr int32_t kTileChunkRows = 512;  // of one unpacking
 constexpr int64_t kGroupPanels = 8;      // walked together
-// Fewer rows are the lanes' work. The codes of Q6_K take longest to split.
+// Fewer rows are left to vector instructions. The codes of Q6_K take longest to split.
 constexpr int32_t kTileMinRows = 10;
 constexpr int32_t kTileMinRowsQ6K = 14;
 constexpr int32_t kTileMinRowsBf16 = 7;

@@ -1,4 +1,4 @@
-// Opens the target region of this folder. No include guard.
+// Opens a region whose functions are compiled for AVX2, FMA and F16C, whatever the file's flags. No include guard.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else

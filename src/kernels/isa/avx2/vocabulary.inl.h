@@ -1,4 +1,5 @@
-// The vocabulary on AVX2 with FMA and F16C: 16 lanes are two registers; meanings as in isa/portable/vocabulary.inl.h.
+// The vector operations that all kernels are written in (16 lanes), on AVX2 with FMA and F16C: 16 lanes are two
+// registers. Meanings as in isa/portable/vocabulary.inl.h.
 
 constexpr bool kDotIsSigned = true;   // vpmaddubsw would saturate on weights above 128: those come signed
 constexpr bool kDotHasHalves = true;  // what vpmaddubsw gives is added in 16 bits

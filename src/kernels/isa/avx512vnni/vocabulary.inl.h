@@ -1,4 +1,5 @@
-// The vocabulary on AVX-512 F, BW, DQ, VL with VNNI; meanings as in isa/portable/vocabulary.inl.h.
+// The vector operations that all kernels are written in (16 lanes), on AVX-512 F, BW, DQ, VL with VNNI. Meanings as in
+// isa/portable/vocabulary.inl.h.
 
 constexpr bool kDotIsSigned = false;
 constexpr bool kDotHasHalves = false;

@@ -1,4 +1,4 @@
-// Opens the target region of neondot. No include guard.
+// Opens a region whose functions are compiled with Armv8.2's dot products, whatever the file's flags. No include guard.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
 #else

@@ -1,5 +1,5 @@
-// The vocabulary on Armv8-A NEON: 16 lanes are four registers; meanings as in isa/portable/vocabulary.inl.h.
-// kHasSdot says whether the region that includes this has the dot product instructions.
+// The vector operations that all kernels are written in (16 lanes), on Armv8-A NEON: 16 lanes are four registers.
+// Meanings as in isa/portable/vocabulary.inl.h. kHasSdot says whether the region that includes this has dot products.
 
 constexpr bool kDotIsSigned = true;
 constexpr bool kDotHasHalves = false;

@@ -1,4 +1,5 @@
-// The vocabulary in plain C++: what every other one must equal bit for bit. No include guard: see isa/README.md.
+// The vector operations that all kernels are written in (16 lanes of f32 or int32, 64 bytes), in plain C++: what every
+// other instruction set's must equal bit for bit. No include guard: see isa/README.md.
 
 constexpr bool kDotIsSigned = false;   // dot4 takes unsigned weights up to 255
 constexpr bool kDotHasHalves = false;  // dot4 can add in 16 bits
