@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/hash.h"
@@ -14,6 +15,7 @@
 #include "support/model_runner.h"
 #include "support/shared_data.h"
 #include "support/tiny_model.h"
+#include "tensor/weight_formats.h"
 
 namespace candor::testing {
 namespace {
@@ -69,6 +71,12 @@ constexpr Pinned kPinned[] = {
     {DType::kIQ4_XS, 64, 0x95201ecfd8b65bacull},    {DType::kMXFP4, 64, 0x9b2db165856bd921ull},
     {DType::kQ4_KFast, 128, 0x319887b8d6279e59ull},
 };
+
+template <class... Blocks>
+constexpr bool all_are_pinned(BlockList<Blocks...>) {
+  return ((std::ranges::find(kPinned, Blocks::kType, &Pinned::dtype) != std::end(kPinned)) && ...);
+}
+static_assert(all_are_pinned(WeightBlocks{}), "a weight format without pinned bits");
 
 TEST(bits, logits_of_generated_models_are_the_pinned_ones_on_every_instruction_set) {
   for (const Pinned& pinned : kPinned) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/half.h"
 #include "tensor/encode.h"
 #include "tensor/tensor_view.h"
@@ -79,9 +80,16 @@ inline ScaleFields scale_fields(DType dtype) {
       return {0, -1, 127};
     case DType::kIQ4_XS:
       return {0, -1, 4064};
-    default:
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kMXFP4:
       return {-1, -1, 1};
+    default:
+      break;
   }
+  CANDOR_CHECK(false);  // a weight format without a row here
+  return {};
 }
 
 inline void put_f16(std::byte* at, float value) {
