@@ -5,13 +5,15 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/rounded_math.h"
+
 namespace candor::backend {
 namespace {
 
 // Pair whose wavelength makes `rotations` turns over the original context (YaRN's "correction dimension").
 double yarn_pair(const RopeSpec& spec, double rotations) {
   const double ratio = spec.original_positions / (rotations * 2.0 * std::numbers::pi);
-  return spec.n_dims * std::log(ratio) / (2.0 * std::log(spec.base));
+  return spec.n_dims * rounded_log(ratio) / (2.0 * rounded_log(spec.base));
 }
 
 // Slow pairs are interpolated, fast pairs are left alone, with a linear ramp over the pair's index between them.
@@ -51,7 +53,7 @@ std::vector<double> rope_frequencies(const RopeSpec& spec) {
   std::vector<double> frequencies(static_cast<size_t>(spec.n_dims / 2));
   for (int32_t pair = 0; pair < spec.n_dims / 2; ++pair) {
     const size_t i = static_cast<size_t>(pair);
-    double frequency = std::pow(spec.base, -2.0 * pair / spec.n_dims);
+    double frequency = rounded_pow(spec.base, -2.0 * pair / spec.n_dims);
     if (!spec.frequency_factors.empty()) frequency /= static_cast<double>(spec.frequency_factors[i]);
     frequencies[i] = scaled_frequency(spec, frequency, pair);
   }
@@ -63,7 +65,7 @@ std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
   std::vector<float> slopes;
   for (int32_t head = 0; head < n_heads; ++head) {
     const double step = head < power ? (head + 1.0) / power : (2.0 * (head - power) + 1.0) / (2.0 * power);
-    slopes.push_back(static_cast<float>(std::exp2(-static_cast<double>(max_bias) * step)));
+    slopes.push_back(static_cast<float>(rounded_pow(2.0, -static_cast<double>(max_bias) * step)));
   }
   return slopes;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounded_math.h"
 #include "formats/quote.h"
 
 namespace candor::model {
@@ -57,7 +58,7 @@ Result<void> read_yarn(const Hparams& hparams, backend::RopeSpec& rope) {
   CANDOR_ASSIGN(rope.beta_fast, hparams.positive_or("rope.scaling.yarn_beta_fast", rope.beta_fast));
   CANDOR_ASSIGN(rope.beta_slow, hparams.positive_or("rope.scaling.yarn_beta_slow", rope.beta_slow));
   CANDOR_ASSIGN(const double factor, hparams.positive_or("rope.scaling.attn_factor", 1.0));
-  rope.attention_factor = factor * (1.0 + 0.1 * std::log(rope.factor));
+  rope.attention_factor = factor * (1.0 + 0.1 * rounded_log(rope.factor));
   CANDOR_TRY(check_positive(hparams.key("rope.scaling.factor"), rope.attention_factor));
   return {};
 }

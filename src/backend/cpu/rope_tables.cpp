@@ -1,7 +1,8 @@
 #include "backend/cpu/rope_tables.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/rounded_math.h"
 
 namespace candor::backend::cpu {
 
@@ -30,8 +31,9 @@ RopeRows RopeTables::rows(const RopeSpec& spec, std::span<const int32_t> positio
                       for (size_t row = static_cast<size_t>(range.begin); row < static_cast<size_t>(range.end); ++row) {
                         for (size_t i = 0; i < half; ++i) {
                           const double angle = positions[row] * table.frequencies[i];
-                          table.cos[row * half + i] = static_cast<float>(std::cos(angle) * spec.attention_factor);
-                          table.sin[row * half + i] = static_cast<float>(std::sin(angle) * spec.attention_factor);
+                          const SinCos turn = rounded_sincos(angle);
+                          table.cos[row * half + i] = static_cast<float>(turn.cos * spec.attention_factor);
+                          table.sin[row * half + i] = static_cast<float>(turn.sin * spec.attention_factor);
                         }
                       }
                     });

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/op_specs.h"
+#include "base/rounded_math.h"
 #include "formats/quote.h"
 #include "model/hparams.h"
 
@@ -208,7 +209,7 @@ class ConfigReader {
     }
     add("rope.scaling.yarn_beta_fast", number(rope, "beta_fast", 32.0));
     add("rope.scaling.yarn_beta_slow", number(rope, "beta_slow", 1.0));
-    const double usual = 1.0 + 0.1 * std::log(factor);
+    const double usual = 1.0 + 0.1 * rounded_log(factor);
     add("rope.scaling.attn_factor", number(rope, "attention_factor", usual) / usual);
     return {};
   }
@@ -220,7 +221,7 @@ class ConfigReader {
     const double original =
         number(rope, "original_max_position_embeddings", number(config_, "original_max_position_embeddings", context));
     const double scale = original > 0.0 ? context / original : 0.0;
-    const double usual = scale > 1.0 && original > 1.0 ? std::sqrt(1.0 + std::log(scale) / std::log(original)) : 1.0;
+    const double usual = scale > 1.0 && original > 1.0 ? std::sqrt(1.0 + rounded_log(scale) / rounded_log(original)) : 1.0;
     add("rope.scaling.attn_factor", static_cast<double>(static_cast<float>(number(rope, "attention_factor", usual))));
     return {};
   }

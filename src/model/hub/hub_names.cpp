@@ -1,7 +1,8 @@
 #include "model/hub/hub_names.h"
 
-#include <cmath>
 #include <cstring>
+
+#include "base/rounded_math.h"
 
 namespace candor::model {
 
@@ -32,9 +33,10 @@ std::vector<float> sinusoids(int32_t n_positions, int32_t dim) {
   for (int32_t position = 0; position < n_positions; ++position) {
     float* row = values.data() + static_cast<size_t>(position) * static_cast<size_t>(dim);
     for (int32_t i = 0; i < half; ++i) {
-      const double angle = (position + 2) * std::exp(-i * std::log(10000.0) / (half - 1));
-      row[i] = static_cast<float>(std::sin(angle));
-      row[half + i] = static_cast<float>(std::cos(angle));
+      const double angle = (position + 2) * rounded_exp(-i * rounded_log(10000.0) / (half - 1));
+      const SinCos turn = rounded_sincos(angle);
+      row[i] = static_cast<float>(turn.sin);
+      row[half + i] = static_cast<float>(turn.cos);
     }
   }
   return values;
