@@ -155,7 +155,7 @@ void write_header(const PackedFormat& format, const RowUnit* rows, int n_k, uint
     }
     if (!format.is_super) continue;
     uint8_t* scales = dst + scales_offset(format);
-    uint8_t packed[16];
+    uint8_t packed[16] = {};
     pack_scales(format, rows[r], packed);
     for (int i = 0; i < format.scale_bytes; ++i) scales[scale_byte_at(format, i, r)] = packed[i];
   }
