@@ -20,6 +20,7 @@
 #include "apps/terminal/terminal.h"
 #include "base/utf8.h"
 #include "obs/log.h"
+#include "platform/allocator.h"
 #include "platform/topology.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
@@ -175,6 +176,7 @@ int serve(const ServeOptions& options) {
            kUserInput;
   }
 
+  platform::give_freed_memory_back();
   int code = kDone;
   const auto engine = open_engine(engine_options_of(options, choice->model), code);
   if (!engine) return code;
