@@ -2,8 +2,8 @@
 
 #include "apps/terminal/terminal.h"
 #include "backend/all/make_backend.h"
-#include "engine/loaded_model.h"
-#include "engine/memory_plan.h"
+#include "engine/open/loaded_model.h"
+#include "engine/open/memory_plan.h"
 
 namespace candor::apps {
 

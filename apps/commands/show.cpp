@@ -17,7 +17,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "backend/op_specs.h"
-#include "engine/loaded_model.h"
+#include "engine/open/loaded_model.h"
 #include "formats/model_file.h"
 #include "model/arch_text.h"
 #include "model/model.h"

@@ -8,7 +8,7 @@
 #include "base/fault.h"
 #include "candor/version.h"
 #include "engine/engine_impl.h"
-#include "engine/memory_plan.h"
+#include "engine/open/memory_plan.h"
 #include "text/detokenizer.h"
 
 namespace candor {

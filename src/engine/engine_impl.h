@@ -9,11 +9,11 @@
 
 #include "candor/engine.h"
 #include "constrain/grammar_constraint.h"
-#include "engine/inbox.h"
-#include "engine/loaded_model.h"
-#include "engine/prompt_reader.h"
-#include "engine/request_check.h"
-#include "engine/step_loop.h"
+#include "engine/open/loaded_model.h"
+#include "engine/request/inbox.h"
+#include "engine/request/prompt_reader.h"
+#include "engine/request/request_check.h"
+#include "engine/step/step_loop.h"
 #include "obs/clock.h"
 #include "sandbox/helper_pool.h"
 

@@ -1,0 +1,86 @@
+#include "engine/open/draft_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "draft/draft_length.h"
+#include "model/hub/hub_folder.h"
+
+namespace candor::engine {
+namespace {
+
+constexpr uint64_t kKvBytes = uint64_t{256} << 20;  // of all slots; what does not fit them is read again
+constexpr int32_t kLeastSlotBlocks = 4;
+
+std::string name_of(const formats::ModelFile& file) {
+  return file.info().paths.empty() ? std::string("the draft model") : file.info().paths.front().string();
+}
+
+Result<void> check_vocabulary(const text::Tokenizer& tokenizer, const text::Tokenizer& draft, const std::string& name) {
+  const int32_t n_both = std::min(tokenizer.n_vocab(), draft.n_vocab());
+  for (TokenId id = 0; id < n_both; ++id) {
+    if (tokenizer.piece(id) == draft.piece(id)) continue;
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("{}: token {} is \"{}\", but the model's is \"{}\": a draft model needs the same vocabulary", name,
+                    id, draft.piece(id), tokenizer.piece(id)));
+  }
+  if (tokenizer.n_vocab() == draft.n_vocab()) return {};
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{}: a vocabulary of {} tokens, but the model's has {}: a draft model needs the same", name,
+                          draft.n_vocab(), tokenizer.n_vocab()));
+}
+
+// Every slot holds the whole context where the budget allows.
+draft::DraftSlots plan_slots(const EngineOptions& options, const model::ArchSpec& spec, int32_t n_ctx,
+                             uint64_t block_bytes) {
+  const int64_t n_tokens = std::min<int64_t>(int64_t{n_ctx} + backend::kBlockTokens, spec.max_positions);
+  const int32_t n_wanted = static_cast<int32_t>(n_tokens / backend::kBlockTokens);
+  const uint64_t n_affordable = kKvBytes / (block_bytes * static_cast<uint64_t>(options.max_running));
+  const int32_t n_most = static_cast<int32_t>(std::min<uint64_t>(n_affordable, INT32_MAX));
+  return {options.max_running, std::min(n_wanted, std::max(kLeastSlotBlocks, n_most))};
+}
+
+}  // namespace
+
+Result<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
+                                            int32_t n_ctx) {
+  if (options.speculation != Speculation::kDraft) return std::nullopt;
+  DraftPlan plan;
+  CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
+  CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
+  const auto block_bytes = backend::kv_pool_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
+  plan.slots = plan_slots(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
+  plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(plan.slots.slot_blocks) *
+                  static_cast<uint64_t>(plan.slots.n_slots);
+  if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxGuesses) return plan;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{}: made for {} tokens of context, a draft model needs {} or more", name_of(*plan.file),
+                          plan.model.spec.max_positions, backend::kBlockTokens));
+}
+
+Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend) {
+  DraftModel draft;
+  draft.file = std::move(plan.file);
+  draft.slots = plan.slots;
+  const auto own_tokenizer = text::Tokenizer::from_model_file(*draft.file);
+  CANDOR_TRY(draft.file->check_intact());
+  if (!own_tokenizer) return own_tokenizer.error();
+  CANDOR_TRY(check_vocabulary(tokenizer, **own_tokenizer, name_of(*draft.file)));
+  CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {}));
+  draft.file->drop_copies();
+  if (draft.model->spec().vocab < tokenizer.n_vocab()) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: its embedding has {} rows, expected {}, one for each token", name_of(*draft.file),
+                            draft.model->spec().vocab, tokenizer.n_vocab()));
+  }
+  const backend::KvLayout layout = draft.model->kv_layout(backend.info().default_kv);
+  CANDOR_ASSIGN(draft.kv, backend.make_kv(layout, draft.slots.n_slots * draft.slots.slot_blocks));
+  return draft;
+}
+
+}  // namespace candor::engine

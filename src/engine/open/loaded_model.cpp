@@ -1,0 +1,177 @@
+#include "engine/open/loaded_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "backend/all/make_backend.h"
+#include "engine/open/memory_plan.h"
+#include "engine/open/step_costs.h"
+#include "model/hub/hub_folder.h"
+#include "platform/float_mode.h"
+#include "platform/topology.h"
+#include "quantize/fast_weights.h"
+#include "quantize/quantizer.h"
+
+namespace candor::engine {
+namespace {
+
+constexpr int32_t kMaxRows = 1 << 16;
+constexpr int32_t kMaxRunning = 1 << 12;
+constexpr int32_t kMaxQueued = 1 << 20;
+constexpr int32_t kMaxThreads = 1024;
+constexpr double kMaxStepMs = 3.6e6;
+
+Result<void> in_range(const char* name, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return {};
+  return fail(ErrorKind::kInvalidInput, std::string(name) + " is " + std::to_string(value) + ", expected " +
+                                            std::to_string(min) + " to " + std::to_string(max));
+}
+
+Result<void> check_vocabulary(const LoadedModel& loaded) {
+  const int32_t n_logits = loaded.model->spec().vocab;
+  if (loaded.n_vocab() <= n_logits) return {};
+  return fail(ErrorKind::kInvalidInput, "the tokenizer has " + std::to_string(loaded.n_vocab()) +
+                                            " tokens, but the model's embedding has " + std::to_string(n_logits) +
+                                            " rows: the file contradicts itself");
+}
+
+Result<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
+  EngineOptions& options = loaded.options;
+  options.n_ctx = plan.n_ctx;
+  options.kv_blocks = plan.kv_blocks;
+  const backend::KvLayout layout = loaded.model->kv_layout(options.kv_type.value_or(loaded.backend->info().default_kv));
+  CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, plan.kv_blocks));
+  const model::ArchSpec* draft = loaded.draft ? &loaded.draft->model->spec() : nullptr;
+  return loaded.backend->reserve_arena(step_arena(options, loaded.model->spec(), draft, plan.n_ctx));
+}
+
+Result<std::unique_ptr<formats::ModelFile>> open_quantised(const EngineOptions& options) {
+  CANDOR_ASSIGN(auto file, model::open_model(options.model_path));
+  if (options.quantize.empty()) return file;
+  quantize::QuantizeOptions quantize_options;
+  CANDOR_ASSIGN(quantize_options.recipe, quantize::find_recipe(options.quantize));
+  quantize_options.n_threads =
+      options.n_threads > 0 ? options.n_threads : platform::advise_threads(platform::read_topology()).n_threads;
+  return quantize::quantize_on_load(std::move(file), quantize_options);
+}
+
+}  // namespace
+
+int32_t LoadedModel::window_tokens() const {
+  int32_t longest = 0;
+  for (const model::BlockSpec& block : model->spec().blocks) {
+    if (block.attn.window_tokens == 0) return 0;
+    longest = std::max(longest, block.attn.window_tokens);
+  }
+  return longest;
+}
+
+Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
+  return backend::make_backend(options.backend, {.n_threads = options.n_threads});
+}
+
+Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
+  CANDOR_ASSIGN(auto file, open_quantised(options));
+  return options.fast_weights ? quantize::read_fast(std::move(file)) : std::move(file);
+}
+
+Result<void> check_options(const EngineOptions& options) {
+  CANDOR_TRY(in_range("n_threads", options.n_threads, 0, kMaxThreads));
+  CANDOR_TRY(in_range("n_ctx", options.n_ctx, 0, std::numeric_limits<int32_t>::max()));
+  CANDOR_TRY(in_range("kv_blocks", options.kv_blocks, 0, std::numeric_limits<int32_t>::max()));
+  CANDOR_TRY(in_range("max_running", options.max_running, 1, kMaxRunning));
+  CANDOR_TRY(in_range("max_rows", options.max_rows, options.max_running, kMaxRows));
+  CANDOR_TRY(in_range("prefill_rows", options.prefill_rows, 0, options.max_rows));
+  CANDOR_TRY(in_range("max_queued", options.max_queued, 0, kMaxQueued));
+  if (options.draft_path.empty() == (options.speculation == Speculation::kDraft)) {
+    return fail(ErrorKind::kInvalidInput,
+                options.draft_path.empty()
+                    ? "speculation by a draft model needs draft_path (--draft): a model file of the same vocabulary"
+                    : "draft_path (--draft) names " + options.draft_path.string() +
+                          ", but speculation is not by a draft model");
+  }
+  if (!(options.step_ms >= 0.0 && options.step_ms <= kMaxStepMs)) {
+    return fail(ErrorKind::kInvalidInput,
+                "step_ms is " + std::to_string(options.step_ms) + ", expected 0 to " + std::to_string(kMaxStepMs));
+  }
+  return options.costs ? check_costs(*options.costs) : Result<void>{};
+}
+
+namespace {
+
+Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const Engine::Progress& progress) {
+  const EngineOptions options = loaded.options;
+  CANDOR_ASSIGN(loaded.file, open_model_file(options));
+  CANDOR_ASSIGN(loaded.backend, make_backend(options));
+  CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend));
+  CANDOR_TRY(check_fits(plan));
+  CANDOR_TRY(loaded.file->make_copies());
+  CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  loaded.file->drop_copies();
+  CANDOR_TRY(check_vocabulary(loaded));
+  CANDOR_ASSIGN(auto draft, plan_draft(options, *loaded.backend, plan.n_ctx));
+  if (draft) {
+    CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), *loaded.tokenizer, *loaded.backend));
+  }
+  CANDOR_TRY(reserve_memory(loaded, plan));
+  if (!options.costs && (options.max_running > 1 || max_guesses(options) > 0) && options.use_kv_cache) {
+    const platform::ScopedFloatMode float_mode;
+    loaded.options.costs = measure_costs(loaded);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
+                               const Engine::Progress& progress) {
+  CANDOR_TRY(check_options(options));
+  LoadedModel loaded;
+  loaded.options = options;
+  const auto done = load_parts(loaded, make_backend, progress);
+  if (loaded.file) CANDOR_TRY(loaded.file->check_intact());
+  if (!done) return done.error();
+  return loaded;
+}
+
+ModelInfo describe(const LoadedModel& loaded) {
+  ModelInfo info;
+  const model::ArchSpec& spec = loaded.model->spec();
+  const backend::BackendInfo& backend = loaded.backend->info();
+  info.paths = loaded.file->info().paths;
+  info.format = loaded.file->info().format;
+  info.file_bytes = loaded.file->info().n_bytes;
+  info.family = spec.family;
+  info.tokenizer = loaded.tokenizer->description();
+  info.backend = backend.name;
+  info.backend_description = backend.description;
+  info.n_threads = backend.n_threads;
+  info.weight_bytes = loaded.model->weight_bytes();
+  info.kv_bytes = loaded.kv->n_bytes();
+  info.kv_blocks = loaded.kv->n_blocks();
+  info.kv_block_tokens = backend::kBlockTokens;
+  info.kv_type = name_of(loaded.kv->layout().type);
+  info.n_parameters = loaded.model->n_parameters();
+  info.n_fast_matrices = quantize::n_fast_matrices(*loaded.file);
+  info.n_layers = static_cast<int32_t>(spec.blocks.size());
+  info.dim = spec.dim;
+  info.n_vocab = loaded.n_vocab();
+  info.n_ctx_train = spec.max_positions;
+  info.n_ctx = loaded.n_ctx();
+  info.bos = loaded.tokenizer->special().bos;
+  info.adds_bos = loaded.tokenizer->special().add_bos;
+  const auto ends = loaded.tokenizer->end_tokens();
+  info.end_tokens.assign(ends.begin(), ends.end());
+  if (loaded.draft) {
+    info.draft_path = loaded.options.draft_path;
+    info.draft_parameters = loaded.draft->model->n_parameters();
+  }
+  info.hash = loaded.model->hash();
+  if (loaded.options.costs) info.costs = *loaded.options.costs;
+  return info;
+}
+
+}  // namespace candor::engine

@@ -1,0 +1,49 @@
+#pragma once
+// Everything that open() makes of a model file: tokenizer, backend, weights, K/V store, arena, draft model. Destroyed
+// in reverse order of construction, so that the backend outlives what it made. The backend parts belong to the engine
+// thread once the engine runs; file and tokenizer are immutable.
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "candor/engine.h"
+#include "engine/open/draft_model.h"
+#include "formats/model_file.h"
+#include "model/model.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::engine {
+
+// Makes the backend that the options name; tests pass backends of their own.
+using BackendFactory = std::function<Result<std::unique_ptr<backend::Backend>>(const EngineOptions& options)>;
+Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options);
+
+struct LoadedModel {
+  EngineOptions options{};  // as given, but n_ctx, kv_blocks and costs are what is in effect
+  std::unique_ptr<formats::ModelFile> file{};
+  std::unique_ptr<text::Tokenizer> tokenizer{};
+  std::unique_ptr<backend::Backend> backend{};
+  std::unique_ptr<model::Model> model{};
+  std::unique_ptr<backend::KvStore> kv{};
+  std::optional<DraftModel> draft{};
+
+  int32_t n_ctx() const { return static_cast<int32_t>(options.n_ctx); }
+  // No layer looks further back; 0 = some layer sees everything.
+  int32_t window_tokens() const;
+  // Ids that exist both as text and as logits.
+  int32_t n_vocab() const { return tokenizer->n_vocab(); }
+};
+
+// The model that the options name; where they ask for it, quantised by its make_copies(), or with fast
+// weights.
+Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
+Result<void> check_options(const EngineOptions& options);
+Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
+                               const Engine::Progress& progress);
+// Without what the chat template decides.
+ModelInfo describe(const LoadedModel& loaded);
+
+}  // namespace candor::engine

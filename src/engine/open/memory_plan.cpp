@@ -1,0 +1,86 @@
+#include "engine/open/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "draft/draft_length.h"
+#include "engine/open/draft_model.h"
+#include "engine/open/kv_budget.h"
+#include "model/model.h"
+#include "platform/topology.h"
+
+namespace candor::engine {
+namespace {
+
+std::string gigabytes(uint64_t n_bytes) {
+  return fmt::format("{:.2f} GB", static_cast<double>(n_bytes) / 1e9);
+}
+
+}  // namespace
+
+int32_t max_guesses(const EngineOptions& options) {
+  if (options.speculation == Speculation::kOff || !options.use_kv_cache) return 0;
+  return std::min(draft::kMaxGuesses, options.max_rows - options.max_running);
+}
+
+int32_t max_shown_rows(const EngineOptions& options) {
+  constexpr int32_t kEnough = 32;  // the weights of the head are read once for all of them
+  return std::min(kEnough, options.max_rows);
+}
+
+int32_t max_out_rows(const EngineOptions& options) {
+  return options.max_running + max_guesses(options) + max_shown_rows(options);
+}
+
+backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
+                                int32_t n_ctx) {
+  backend::ArenaLayout layout = model::arena_layout(spec, options.max_rows, max_out_rows(options), n_ctx);
+  if (draft == nullptr) return layout;
+  const backend::ArenaLayout other = model::arena_layout(*draft, options.max_rows, max_out_rows(options), 0);
+  for (size_t slot = 0; slot < layout.slot_cols.size(); ++slot) {
+    layout.slot_cols[slot] = std::max(layout.slot_cols[slot], other.slot_cols[slot]);
+  }
+  layout.max_input_cols = std::max(layout.max_input_cols, other.max_input_cols);
+  layout.max_positions = std::max(layout.max_positions, std::min(other.max_positions, n_ctx + backend::kBlockTokens));
+  return layout;
+}
+
+Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+                               const backend::Backend& backend) {
+  CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
+  const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
+  const int64_t block_bytes = backend::kv_pool_block_bytes(model::kv_layout(model.spec, kv_type));
+  CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
+  const platform::Topology topology = platform::read_topology();
+  MemoryPlan plan;
+  plan.weight_bytes = model.weight_bytes;
+  plan.copy_bytes = file.copy_bytes();
+  plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
+  CANDOR_ASSIGN(const auto draft, plan_draft(options, backend, budget.n_ctx));
+  if (draft) plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
+  plan.scratch_bytes =
+      backend.arena_bytes(step_arena(options, model.spec, draft ? &draft->model.spec : nullptr, budget.n_ctx));
+  plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
+  plan.n_ctx = budget.n_ctx;
+  plan.kv_blocks = budget.n_blocks;
+  plan.kv_block_tokens = backend::kBlockTokens;
+  plan.kv_type = name_of(kv_type);
+  plan.available_bytes = topology.memory_available_bytes;
+  plan.limit_bytes = topology.memory_limit.value_or(0);
+  return plan;
+}
+
+Result<void> check_fits(const MemoryPlan& plan) {
+  if (plan.fits()) return {};
+  return fail(ErrorKind::kOutOfMemory,
+              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}), and {} are "
+                          "available; choose a smaller model, or a shorter context with -c",
+                          gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
+                          gigabytes(plan.scratch_bytes),
+                          plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
+                          plan.copy_bytes > 0 ? ", while loading " + gigabytes(plan.copy_bytes) + " of copies" : "",
+                          gigabytes(plan.available_bytes)));
+}
+
+}  // namespace candor::engine

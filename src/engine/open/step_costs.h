@@ -1,0 +1,19 @@
+#pragma once
+// The costs that plans are made with: measured on the loaded model, or given by the caller and checked.
+
+#include "base/error.h"
+#include "candor/info.h"
+#include "engine/open/loaded_model.h"
+#include "sched/cost_model.h"
+
+namespace candor::engine {
+
+// Refuses points that are not ascending or fall, and numbers that are negative, NaN or beyond an hour.
+Result<void> check_costs(const StepCosts& costs);
+sched::CostModel to_model(const StepCosts& costs);
+
+// Runs steps of several sizes; for a large model that is some seconds. Overwrites the first K/V blocks. REQUIRES:
+// nobody uses the model; the caller's float mode is that of the compute threads.
+StepCosts measure_costs(LoadedModel& loaded);
+
+}  // namespace candor::engine

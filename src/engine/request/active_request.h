@@ -1,0 +1,83 @@
+#pragma once
+// A request on its way through the engine: made and checked on the caller's thread, then owned by the engine thread.
+// Its choices share one sequence until the prompt is read; then choice i has sequence id + i. The texts of a beam
+// search have the ids from id to id + width - 1, in no order.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/event.h"
+#include "constrain/masked_constraint.h"
+#include "draft/draft_length.h"
+#include "engine/request/beams.h"
+#include "engine/request/kept_row.h"
+#include "engine/request/output_text.h"
+#include "engine/request/stopwatch.h"
+#include "sample/sampler.h"
+#include "sched/sequence.h"
+
+namespace candor::engine {
+
+using EventCallback = std::function<void(const TokenEvent&)>;
+
+// How a request's tokens are chosen and when it ends.
+struct ChoiceRules {
+  sample::ChainParams chain{};
+  uint64_t seed = 0;
+  int32_t n_logprobs = -1;
+  sample::LogprobsOf logprobs_of = sample::LogprobsOf::kModel;
+  int64_t max_tokens = 0;  // 0 = no limit
+  std::vector<TokenId> stop_ids{};
+  bool ignore_eos = false;
+  bool may_speculate = true;
+  bool explains = false;
+  int32_t n_prompt_logprobs = -1;
+  Pooling pooling = Pooling::kNone;
+  bool makes_text = true;  // false: the prompt is read, and that is all
+};
+
+struct Choice {
+  explicit Choice(OutputText text) : output(std::move(text)) {}
+
+  OutputText output;
+  std::shared_ptr<constrain::MaskedConstraint> constraint{};  // nullptr: none
+  KeptRow kept{};
+  int64_t n_made = 0;  // tokens
+  int64_t last_token_ns = kNever;
+  draft::DraftLength draft_length{};
+  TokenId first_token = kNoToken;  // until it has a sequence of its own
+  bool is_open = true;
+  bool is_told = false;  // its last event was handed out
+};
+
+struct ActiveRequest {
+  explicit ActiveRequest(int64_t now_ns) : watch(now_ns) {}
+
+  RequestId id = 0;
+  sched::SequenceSpec spec{};
+  ChoiceRules rules{};
+  std::vector<Choice> choices{};  // one or more
+  std::optional<Beams> beams{};
+  EventCallback callback{};
+  Stopwatch watch;
+  RequestSummary summary{};
+  std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
+  std::vector<double> hidden_sum{};              // as well
+  std::optional<Error> fault{};                  // met then: every choice ends with it
+  std::optional<Error> breakdown{};              // an exception: whoever was not told of an end is told of this
+  int64_t deadline_ns = kNever;
+  int32_t n_open = 0;       // choices
+  bool has_forked = false;  // every open choice has its own sequence
+
+  int32_t n_choices() const { return static_cast<int32_t>(choices.size()); }
+  // Sequences at once, at most.
+  int32_t n_sequences() const { return beams ? beams->width() : n_choices(); }
+  SequenceId sequence_of(int32_t choice) const { return id + choice; }
+  bool has_sequence(SequenceId sequence) const { return sequence >= id && sequence < id + n_sequences(); }
+  Choice& choice(int32_t i) { return choices[static_cast<size_t>(i)]; }
+};
+
+}  // namespace candor::engine

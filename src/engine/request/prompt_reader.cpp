@@ -1,0 +1,104 @@
+#include "engine/request/prompt_reader.h"
+
+#include <chrono>
+
+#include "base/utf8.h"
+#include "engine/request/request_check.h"
+
+namespace candor::engine {
+namespace {
+
+constexpr const char* kTemplateKey = "tokenizer.chat_template";
+
+Result<void> check_text(const std::string& text, const char* what) {
+  const size_t bad = first_invalid_utf8(text);
+  if (bad == text.size()) return {};
+  return Error{ErrorKind::kInvalidInput,
+               std::string(what) + " is not valid UTF-8: byte " +
+                   std::to_string(static_cast<unsigned char>(text[bad])) + " at offset " + std::to_string(bad),
+               "prompt"};
+}
+
+int64_t wall_clock_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer,
+                           sandbox::HelperPool& helpers)
+    : tokenizer_(tokenizer) {
+  const auto source = formats::meta_string(file, kTemplateKey);
+  if (!source) {
+    template_error_ = source.error().message;
+  } else if (source->has_value()) {
+    auto compiled = text::ChatTemplate::compile(**source, tokenizer, helpers);
+    if (compiled) {
+      template_ = std::move(*compiled);
+    } else {
+      template_error_ = compiled.error().message;
+    }
+  }
+}
+
+Result<std::vector<TokenId>> PromptReader::read(const Prompt& prompt) const {
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) return read_text(*text);
+  if (const auto* chat = std::get_if<ChatPrompt>(&prompt)) return read_chat(*chat);
+  return read_tokens(std::get<TokenPrompt>(prompt));
+}
+
+Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) const {
+  if (auto checked = check_text(prompt.text, "the prompt"); !checked) return checked.error();
+  text::EncodeOptions options;
+  options.add_special = prompt.add_special;
+  options.parse_special = prompt.parse_special;
+  auto tokens = tokenizer_.encode(prompt.text, options);
+  if (!tokens) return fail(std::move(tokens).error(), "prompt");
+  return std::move(*tokens);
+}
+
+Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens) const {
+  if (auto checked = check_tokens(tokens, tokenizer_); !checked) return checked.error();
+  return tokens;
+}
+
+Result<std::vector<TokenId>> PromptReader::read_chat(const ChatPrompt& chat) const {
+  const auto rendered = render_marked(chat);
+  if (!rendered) return rendered.error();
+  auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
+  if (!tokens) return fail(std::move(tokens).error(), "messages");
+  return std::move(*tokens);
+}
+
+Result<std::string> PromptReader::render(const ChatPrompt& chat) const {
+  auto rendered = render_marked(chat);
+  if (!rendered) return rendered.error();
+  return std::move(rendered->text);
+}
+
+Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat) const {
+  if (!template_) {
+    const std::string reason = template_error_.empty() ? "the file has none" : template_error_;
+    return Error{ErrorKind::kUnsupported,
+                 "messages need a chat template, which this model lacks: " + reason + "; send text instead",
+                 "messages"};
+  }
+  if (chat.messages.empty()) {
+    return Error{ErrorKind::kInvalidInput, "there are no messages, expected at least one", "messages"};
+  }
+  for (const Message& message : chat.messages) {
+    if (auto role = check_text(message.role, "a message's role"); !role) return role.error();
+    if (auto content = check_text(message.content, "a message's content"); !content) return content.error();
+  }
+  text::RenderOptions options;
+  options.add_generation_prompt = chat.add_generation_prompt;
+  options.continue_final = chat.continue_final;
+  options.tools_json = chat.tools_json;
+  options.kwargs_json = chat.kwargs_json;
+  options.now_seconds = wall_clock_seconds();
+  auto rendered = template_->render(chat.messages, options);
+  if (!rendered) return fail(std::move(rendered).error(), "messages");
+  return std::move(*rendered);
+}
+
+}  // namespace candor::engine

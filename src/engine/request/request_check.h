@@ -1,0 +1,33 @@
+#pragma once
+// From what a caller asks to what the engine thread works on: every field checked against its range, the prompt
+// measured against the context. Runs on the caller's thread and touches nothing that the engine thread changes.
+
+#include <memory>
+#include <vector>
+
+#include "candor/request.h"
+#include "engine/request/active_request.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::engine {
+
+// What a check needs to know of the engine; borrowed, constant.
+struct RequestLimits {
+  const text::Tokenizer* tokenizer = nullptr;
+  int32_t n_ctx = 0;
+  int32_t max_choices = kMaxChoices;
+  int32_t max_running = 1;  // sequences at once
+  kv::PrefixKey key{};
+};
+
+// Ids outside the vocabulary are refused.
+Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer);
+
+// Drops the oldest tokens that max_prompt_tokens leaves no room for; their number.
+Result<std::int64_t> truncate_prompt(const Request& request, std::vector<TokenId>& tokens);
+
+// `tokens`: the prompt, already checked. The result still lacks its callback and its constraints.
+Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
+                                                       const RequestLimits& limits, int64_t now_ns);
+
+}  // namespace candor::engine

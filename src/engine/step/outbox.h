@@ -1,0 +1,51 @@
+#pragma once
+// Events of one step on their way out. The events themselves are used again, so that their memory is. Engine thread
+// only.
+
+#include <span>
+#include <vector>
+
+#include "engine/request/active_request.h"
+
+namespace candor::engine {
+
+struct Outgoing {
+  ActiveRequest* request = nullptr;
+  TokenEvent event{};
+};
+
+class Outbox {
+ public:
+  // An event of `choice` without content. The reference holds until the next call.
+  TokenEvent& add(ActiveRequest& request, int32_t choice) {
+    if (n_events_ == events_.size()) events_.emplace_back();
+    Outgoing& outgoing = events_[n_events_++];
+    outgoing.request = &request;
+    TokenEvent& event = outgoing.event;
+    event.request = request.id;
+    event.choice = choice;
+    event.token = -1;
+    event.text.clear();
+    event.logprob.reset();
+    event.top_logprobs.clear();
+    event.explanation.reset();
+    event.prompt_logprobs.clear();
+    event.embedding.clear();
+    event.finish.reset();
+    event.stop_index.reset();
+    event.score.reset();
+    event.error.reset();
+    event.summary.reset();
+    return event;
+  }
+  std::span<Outgoing> events() { return std::span(events_).first(n_events_); }
+  size_t n_events() const { return n_events_; }
+  // Only the first n stay.
+  void truncate(size_t n) { n_events_ = n; }
+
+ private:
+  std::vector<Outgoing> events_;
+  size_t n_events_ = 0;
+};
+
+}  // namespace candor::engine

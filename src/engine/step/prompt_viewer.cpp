@@ -1,0 +1,59 @@
+#include "engine/step/prompt_viewer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace candor::engine {
+namespace {
+
+void add_to(std::vector<double>& sum, std::span<const float> row) {
+  sum.resize(row.size(), 0.0);
+  for (size_t i = 0; i < row.size(); ++i) sum[i] += static_cast<double>(row[i]);
+}
+
+// The vector of length 1 in this direction; zeros stay zeros.
+std::vector<float> unit(std::span<const double> sum) {
+  double square = 0.0;
+  for (const double x : sum) square += x * x;
+  const double scale = square > 0.0 ? 1.0 / std::sqrt(square) : 0.0;
+  std::vector<float> result(sum.size());
+  std::ranges::transform(sum, result.begin(), [scale](double x) { return static_cast<float>(x * scale); });
+  return result;
+}
+
+}  // namespace
+
+void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, TokenId token) {
+  if (auto scored = sampler_.score(logits, token, request.rules.n_prompt_logprobs, pick_); !scored) {
+    request.fault = std::move(scored).error();
+    return;
+  }
+  PromptLogprob& shown = request.prompt_logprobs.emplace_back();
+  shown.logprob = {token, pick_.logprob};
+  shown.top = pick_.top;
+}
+
+void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {
+  const sched::Sequence& sequence = *slice.sequence;
+  for (int32_t i = 0; i < slice.n_shown && !request.fault; ++i) {
+    const int32_t row = slice.shown_row + i;
+    const size_t next = static_cast<size_t>(sequence.shown_begin + i) + 1;
+    if (request.rules.pooling == Pooling::kMean) add_to(request.hidden_sum, result.hidden.row(row));
+    if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits.row(row), sequence.tokens[next]);
+  }
+}
+
+void PromptViewer::finish(ActiveRequest& request, std::span<const float> hidden, TokenEvent& event) const {
+  event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
+  if (request.rules.pooling == Pooling::kNone) return;
+  add_to(request.hidden_sum, hidden);
+  event.embedding = unit(request.hidden_sum);
+  const auto is_finite = [](float x) { return std::isfinite(x); };
+  if (!std::ranges::all_of(event.embedding, is_finite)) {
+    request.fault = Error{ErrorKind::kIo,
+                          "the hidden states are not finite numbers: the weights are damaged or overflow", "prompt"};
+  }
+}
+
+}  // namespace candor::engine

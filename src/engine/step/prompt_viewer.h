@@ -1,0 +1,36 @@
+#pragma once
+// What a prompt itself shows, for requests that ask: the logprobs of its tokens, or one vector for all of it. Rows come
+// in the order of the text, each once, however the prompt was read; sums are taken in that order, in double. Engine
+// thread only; scratch memory is used again.
+
+#include <span>
+
+#include "backend/backend.h"
+#include "engine/request/active_request.h"
+#include "sample/sampler.h"
+#include "sched/step_plan.h"
+
+namespace candor::engine {
+
+// Of one step.
+struct StepResult {
+  backend::LogitsView logits{};
+  backend::RowsView hidden{};  // rows as in logits
+  const sched::StepPlan* plan = nullptr;
+};
+
+class PromptViewer {
+ public:
+  // The shown rows of the slice. What goes wrong becomes request.fault.
+  void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
+  // The prompt was read, and its last row is `hidden`: what was gathered goes into the event.
+  void finish(ActiveRequest& request, std::span<const float> hidden, TokenEvent& event) const;
+
+ private:
+  void score(ActiveRequest& request, std::span<const float> logits, TokenId token);
+
+  sample::Sampler sampler_;
+  sample::Pick pick_;
+};
+
+}  // namespace candor::engine

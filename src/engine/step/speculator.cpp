@@ -1,0 +1,143 @@
+#include "engine/step/speculator.h"
+
+#include <algorithm>
+
+#include "draft/ngram.h"
+#include "engine/open/memory_plan.h"
+
+namespace candor::engine {
+namespace {
+
+double draft_cost(const LoadedModel& loaded, double StepCosts::*ms) {
+  return loaded.draft && loaded.options.costs ? *loaded.options.costs.*ms * 1e6 : 0.0;
+}
+
+// What attention to one position takes grows with it.
+double attention_width(const model::ArchSpec& spec) {
+  double width = 0.0;
+  for (const model::BlockSpec& block : spec.blocks) width += block.attn.n_heads * block.attn.head_dim;
+  return width;
+}
+
+// The draft model's was not measured: the model's own, by the widths of both.
+double draft_attend_ns(const LoadedModel& loaded) {
+  if (!loaded.draft || !loaded.options.costs) return 0.0;
+  const double own = std::max(1.0, attention_width(loaded.model->spec()));
+  const double position_ns = loaded.options.costs->look_back_ns + loaded.options.costs->attend_ns;
+  return position_ns * attention_width(loaded.draft->model->spec()) / own;
+}
+
+}  // namespace
+
+Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks)
+    : costs_(costs),
+      guess_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
+      read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
+      attend_ns_(draft_attend_ns(loaded)),
+      draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
+      max_guesses_(max_guesses(loaded.options)),
+      masks_(masks) {
+  asks_.reserve(static_cast<size_t>(loaded.options.max_running));
+  if (!loaded.draft) return;
+  DraftModel& draft = *loaded.draft;
+  drafter_ = std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
+                                                   loaded.options.max_rows, loaded.n_vocab());
+}
+
+// What is added to a step of n_rows, of which everyone in it has to wait.
+draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
+  const int64_t n_past = sequence.n_tokens() - 1;
+  const auto step_ns = [&](int32_t n) {
+    sched::StepWork work{.n_rows = n_rows - 1, .n_out_rows = n_rows + n};
+    work.begin_sequence(n_past);
+    work.add_rows(n_past, 1 + n);
+    return static_cast<double>(costs_.step_ns(work));
+  };
+  const double n_waiting = static_cast<double>(decoding_.size());
+  const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));
+  double reading_ns = 0.0;
+  if (drafter_ != nullptr) {
+    const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
+    reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
+  }
+  draft::GuessCosts costs{.plain = step_ns(0)};
+  for (int32_t n = 1; n <= draft::kMaxGuesses; ++n) {
+    const double checking_ns = step_ns(n) - costs.plain;
+    const double making_ns = (guess_ns_ / n_guessing_ + looking_ns) * n;
+    costs.extra[static_cast<size_t>(n)] = reading_ns + n_waiting * (checking_ns + making_ns);
+  }
+  return costs;
+}
+
+void Speculator::find_decoding(const sched::Scheduler& scheduler) {
+  decoding_.clear();
+  for (int32_t i = 0; i < scheduler.n_running(); ++i) {
+    if (scheduler.running(i).n_pending() == 1) decoding_.push_back(scheduler.running(i).id);
+  }
+}
+
+draft::DraftRequest& Speculator::next_ask() {
+  if (n_asks_ == asks_.size()) asks_.emplace_back();
+  draft::DraftRequest& request = asks_[n_asks_++];
+  request.guesses.clear();
+  return request;
+}
+
+void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) {
+  n_asks_ = 0;
+  n_left_ = max_guesses_;
+  n_rows_ = static_cast<int32_t>(decoding_.size());
+  for (const SequenceId id : decoding_) {
+    ActiveRequest& request = requests.of(id);
+    if (request.rules.may_speculate) ask_for(*scheduler.find(id), request);
+  }
+  n_guessing_ = static_cast<double>(std::max<size_t>(1, n_asks_));
+}
+
+void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request) {
+  const int32_t index = static_cast<int32_t>(sequence.id - request.id);
+  Choice& choice = request.choice(index);
+  const draft::GuessCosts costs = costs_of(sequence, n_rows_);
+  int32_t n = choice.draft_length.choose(n_left_, costs);
+  if (n > 0 && !may_guess(choice)) n = 0;
+  int32_t n_guessed = n;
+  if (n > 0) {
+    draft::DraftRequest& asked = next_ask();
+    asked.sequence = sequence.id;
+    asked.text = sequence.tokens;
+    asked.n_output = static_cast<size_t>(choice.n_made);
+    asked.chain = &request.rules.chain;
+    asked.key = {request.rules.seed, static_cast<uint32_t>(index), sequence.next_position()};
+    asked.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
+    asked.n_guesses = n;
+    if (drafter_ == nullptr) draft::guess_by_ngram(asked.text, n, {}, asked.guesses);
+    if (drafter_ == nullptr) n_guessed = static_cast<int32_t>(asked.guesses.size());
+  }
+  choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_guessed)]);
+  n_left_ -= n_guessed;
+  n_rows_ += n_guessed;
+}
+
+// A draft model guesses under the constraint, so that it must be here.
+bool Speculator::may_guess(const Choice& choice) {
+  if (choice.constraint == nullptr || choice.output.is_reasoning()) return true;
+  if (choice.constraint->is_slow()) return false;
+  return drafter_ == nullptr || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
+}
+
+void Speculator::forget() noexcept {
+  if (drafter_ != nullptr) drafter_->forget();
+}
+
+void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
+  if (max_guesses_ == 0) return;
+  find_decoding(scheduler);
+  ask(scheduler, requests);
+  const auto asked = std::span(asks_).first(n_asks_);
+  if (drafter_ != nullptr) drafter_->propose(asked, &masks_);
+  for (const draft::DraftRequest& request : asked) {
+    if (!request.guesses.empty()) scheduler.set_draft(request.sequence, request.guesses);
+  }
+}
+
+}  // namespace candor::engine

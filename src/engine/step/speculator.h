@@ -1,0 +1,55 @@
+#pragma once
+// Proposes guesses for the sequences that decode, before each step is planned: as many as pay by the engine's costs and
+// by how many came true so far. A guess is charged what it adds to the step, for each sequence that waits for the step;
+// of a draft model also the making of it, with what it looks back at, and the reading of what it has not read yet.
+// Masks are not in it: a guess under a constraint takes some 10 us more at 128 000 tokens. Where masks are slow nothing
+// is guessed. Engine thread only.
+
+#include <memory>
+#include <vector>
+
+#include "draft/model_drafter.h"
+#include "engine/open/loaded_model.h"
+#include "engine/request/request_table.h"
+#include "sched/cost_model.h"
+#include "sched/scheduler.h"
+
+namespace candor::engine {
+
+class Speculator {
+ public:
+  // Borrows the models and the worker. Guesses only where the options ask for it.
+  Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks);
+
+  // Sets the drafts of the coming step.
+  void propose(sched::Scheduler& scheduler, RequestTable& requests);
+  // After an exception out of propose(), which is then without consequence.
+  void forget() noexcept;
+
+ private:
+  void find_decoding(const sched::Scheduler& scheduler);
+  void ask(const sched::Scheduler& scheduler, RequestTable& requests);
+  draft::DraftRequest& next_ask();
+  draft::GuessCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
+  void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
+  bool may_guess(const Choice& choice);
+
+  // Constant after construction.
+  const sched::CostModel costs_;
+  const double guess_ns_;          // of the draft model, for one
+  const double read_ns_;           // for each token that it reads before
+  const double attend_ns_;         // and for each position that a guess looks at,
+  const int64_t draft_positions_;  // of which there are so many at most
+  const int32_t max_guesses_;      // in a step over all sequences; 0 = never any
+  constrain::MaskWorker& masks_;
+  // Engine thread only.
+  std::unique_ptr<draft::ModelDrafter> drafter_;  // nullptr: by n-grams
+  std::vector<SequenceId> decoding_;
+  std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
+  size_t n_asks_ = 0;
+  double n_guessing_ = 1.0;  // sequences that share the making of guesses: those of the step before, one at least
+  int32_t n_left_ = 0;       // guesses, in the step in the making
+  int32_t n_rows_ = 0;       // of it
+};
+
+}  // namespace candor::engine

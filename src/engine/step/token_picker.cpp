@@ -1,0 +1,143 @@
+#include "engine/step/token_picker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace candor::engine {
+Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  const auto failed = [&event](Error error) {
+    event.token = kNoToken;
+    event.error = std::move(error);
+    return Picked{.reason = FinishReason::kError};
+  };
+  if (auto chosen = choose(request, input, event); !chosen) return failed(std::move(chosen).error());
+  auto reason = add_token(request, input, event);
+  if (!reason) return failed(std::move(reason).error());
+  Picked picked{.token = pick_.token, .reason = *reason};
+  Choice& choice = request.choice(input.choice);
+  picked.gap_ns = request.watch.on_token(input.now_ns, choice.last_token_ns, !event.text.empty());
+  choice.last_token_ns = input.now_ns;
+  return picked;
+}
+
+sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) const {
+  sample::PickRequest pick{.logits = input.logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
+  pick.logprobs_of = rules.logprobs_of;
+  pick.history = {input.text, input.n_output};
+  pick.key = {.seed = rules.seed, .choice = static_cast<uint32_t>(input.choice), .position = input.position};
+  return pick;
+}
+
+// nullptr: every token is allowed.
+Result<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
+  if (output.constraint == nullptr) return nullptr;
+  if (output.needs_mask()) {
+    CANDOR_ASSIGN(const constrain::TokenMask* mask, output.constraint->mask());
+    if (output.text.opening() == kNoToken) return mask;
+    mask_ = *mask;
+    mask_.allow(output.text.opening());
+    return &mask_;
+  }
+  for (TokenId token = 0; token < mask_.n_tokens(); ++token) mask_.allow(token);
+  for (const TokenId end : tokenizer_.end_tokens()) mask_.forbid(end);
+  return &mask_;
+}
+
+Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  const ChoiceRules& rules = request.rules;
+  const Choice& choice = request.choice(input.choice);
+  sample::PickRequest pick = request_for(rules, input);
+  if (rules.explains) {
+    TokenExplanation& explanation = event.explanation.emplace();
+    explanation.was_drawn = !rules.chain.is_greedy();
+    explanation.draw = static_cast<double>(sample::draw_of(pick.key));
+    explanation.guess = input.guess;
+    explainer_.begin(explanation);
+    pick.observer = &explainer_;
+  }
+  CANDOR_ASSIGN(pick.mask, mask_for({choice.constraint.get(), choice.output}));
+  return sampler_.pick(pick, pick_);
+}
+
+TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& input) {
+  const Choice& choice = request.choice(input.choice);
+  sample::PickRequest pick = request_for(request.rules, input);
+  pick.n_logprobs = -1;
+  auto mask = mask_for({choice.constraint.get(), choice.output});
+  if (!mask) return kNoToken;
+  pick.mask = *mask;
+  if (!sampler_.pick(pick, pick_) || pick_.token == choice.output.opening()) return kNoToken;
+  std::optional<size_t> stop_index;
+  const bool is_end = end_of(request.rules, pick_.token, choice.output.is_in_scope(), stop_index).has_value();
+  return is_end ? kNoToken : pick_.token;
+}
+
+Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
+  RankedRow row;
+  sample::PickRequest pick = request_for(request.rules, input);
+  if (request.rules.explains) {
+    explainer_.begin(row.explanation);
+    pick.observer = &explainer_;
+  }
+  CANDOR_ASSIGN(pick.mask, mask_for(output));
+  const int32_t width = request.beams->width();
+  int32_t n_wanted = width;
+  std::optional<size_t> stop_index;
+  const auto ends = [&](TokenId token) {
+    return end_of(request.rules, token, output.text.is_in_scope(), stop_index).has_value();
+  };
+  ranked_.clear();
+  CANDOR_TRY(sampler_.rank(pick, ranked_, pick_, [&](TokenId token) { return ends(token) || --n_wanted > 0; }));
+  if (pick.logprobs_of == sample::LogprobsOf::kChain) sampler_.narrow(pick, width > 1 ? pick.logits.size() : 1, pick_);
+  for (const TokenLogprob& ranked : ranked_) {
+    row.best.push_back({ranked.token, ranked.logprob, sampler_.logprob_of(pick, ranked.token), ends(ranked.token)});
+  }
+  row.top = pick_.top;
+  return row;
+}
+
+Result<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputText& text,
+                                                        constrain::MaskedConstraint* constraint,
+                                                        text::StopResult& shown) const {
+  const bool opens_reasoning = token != kNoToken && token == text.opening();
+  const bool is_constrained = constraint != nullptr && !text.is_reasoning() && !opens_reasoning;
+  if (is_constrained) CANDOR_TRY(constraint->accept(token));
+  shown = text.push(token);
+  if (shown.hit) return FinishReason::kStopString;
+  if (is_constrained && constraint->must_end()) return FinishReason::kStopEos;
+  return std::nullopt;
+}
+
+Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& request, const PickInput& input,
+                                                           TokenEvent& event) {
+  Choice& choice = request.choice(input.choice);
+  event.token = pick_.token;
+  if (request.rules.n_logprobs >= 0) {
+    event.logprob = TokenLogprob{pick_.token, pick_.logprob};
+    event.top_logprobs = pick_.top;
+  }
+  ++request.summary.usage.completion_tokens;
+  const int64_t n_made = ++choice.n_made;
+  const bool is_in_scope = choice.output.is_in_scope();
+  if (const auto ended = end_of(request.rules, event.token, is_in_scope, event.stop_index)) return ended;
+  text::StopResult shown;
+  CANDOR_ASSIGN(const auto reason, accept(event.token, choice.output, choice.constraint.get(), shown));
+  event.text = std::move(shown.text);
+  event.stop_index = shown.hit;
+  if (reason) return reason;
+  if (n_made == request.rules.max_tokens) return FinishReason::kLength;
+  return input.has_room ? std::nullopt : std::optional(FinishReason::kContextFull);
+}
+
+std::optional<FinishReason> TokenPicker::end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,
+                                                std::optional<size_t>& stop_index) const {
+  const auto& stop_ids = rules.stop_ids;
+  if (const auto it = std::ranges::find(stop_ids, token); it != stop_ids.end() && is_in_scope) {
+    stop_index = static_cast<size_t>(it - stop_ids.begin());
+    return FinishReason::kStopId;
+  }
+  const bool is_end = std::ranges::binary_search(tokenizer_.end_tokens(), token);
+  return is_end && !rules.ignore_eos ? std::optional(FinishReason::kStopEos) : std::nullopt;
+}
+
+}  // namespace candor::engine
