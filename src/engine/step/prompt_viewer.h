@@ -5,19 +5,12 @@
 
 #include <span>
 
-#include "backend/backend.h"
 #include "engine/request/active_request.h"
+#include "engine/step/model_runner.h"
 #include "sample/sampler.h"
 #include "sched/step_plan.h"
 
 namespace candor::engine {
-
-// Of one step.
-struct StepResult {
-  backend::LogitsView logits{};
-  backend::RowsView hidden{};  // rows as in logits
-  const sched::StepPlan* plan = nullptr;
-};
 
 class PromptViewer {
  public:

@@ -4,6 +4,24 @@
 #include <utility>
 
 namespace candor::engine {
+
+PickInput TokenPicker::input_of(const sched::PlannedSlice& slice, int32_t n_accepted, const StepResult& result) const {
+  const sched::Sequence& sequence = *slice.sequence;
+  PickInput input = input_behind(sequence, n_accepted, result.ready_ns);
+  const auto row = result.logits.row(slice.out_row + n_accepted);
+  input.logits = row.first(static_cast<size_t>(tokenizer_.n_vocab()));
+  if (n_accepted < slice.n_draft) input.guess = sequence.draft[static_cast<size_t>(n_accepted)];
+  return input;
+}
+
+PickInput TokenPicker::input_behind(const sched::Sequence& sequence, int32_t n_accepted, int64_t now_ns) const {
+  const bool has_room = sequence.on_full == OnContextFull::kCrop || sequence.n_tokens() + n_accepted + 1 < n_ctx_;
+  return {.position = sequence.next_position() + static_cast<uint64_t>(n_accepted),
+          .has_room = has_room,
+          .now_ns = now_ns,
+          .text = sequence.tokens};
+}
+
 Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const auto failed = [&event](Error error) {
     event.token = kNoToken;
@@ -13,11 +31,11 @@ Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEv
   if (auto chosen = choose(request, input, event); !chosen) return failed(std::move(chosen).error());
   auto reason = add_token(request, input, event);
   if (!reason) return failed(std::move(reason).error());
-  Picked picked{.token = pick_.token, .reason = *reason};
   Choice& choice = request.choice(input.choice);
-  picked.gap_ns = request.watch.on_token(input.now_ns, choice.last_token_ns, !event.text.empty());
+  const int64_t gap_ns = request.watch.on_token(input.now_ns, choice.last_token_ns, !event.text.empty());
   choice.last_token_ns = input.now_ns;
-  return picked;
+  if (gap_ns != kNever) gaps_ns_.record(static_cast<uint64_t>(gap_ns));
+  return {.token = pick_.token, .reason = *reason};
 }
 
 sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) const {

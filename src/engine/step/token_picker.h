@@ -8,30 +8,14 @@
 #include "constrain/token_mask.h"
 #include "engine/request/active_request.h"
 #include "engine/step/explainer.h"
+#include "engine/step/model_runner.h"
+#include "engine/step/pick_input.h"
+#include "obs/metrics.h"
 #include "sample/sampler.h"
+#include "sched/step_plan.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
-
-struct PickInput {
-  std::span<const float> logits{};  // [V]
-  int32_t choice = 0;
-  uint64_t position = 0;            // of the token to choose, in the whole text
-  bool has_room = true;             // for another one behind it
-  int64_t now_ns = 0;               // when the logits were there
-  TokenId guess = kNoToken;         // of speculation, for those who want to see it
-  std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
-  size_t n_output = 0;              // of them, how many are output
-};
-
-// What constrains the next token of one output.
-struct OutputView {
-  const constrain::MaskedConstraint* constraint = nullptr;  // nullptr: none
-  const OutputText& text;
-
-  // While the model reasons before a constrained answer, only the end of the whole is kept from it.
-  bool needs_mask() const { return constraint != nullptr && !text.is_reasoning(); }
-};
 
 // How one text of a beam search may go on.
 struct RankedRow {
@@ -43,13 +27,19 @@ struct RankedRow {
 struct Picked {
   TokenId token = kNoToken;
   std::optional<FinishReason> reason{};  // set where the choice ends with it
-  int64_t gap_ns = kNever;               // since the choice's token before
 };
 
 class TokenPicker {
  public:
-  // The tokenizer is borrowed and outlives the picker.
-  explicit TokenPicker(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer), mask_(tokenizer.n_vocab()) {}
+  // The tokenizer and the histogram, of the times between two tokens of a choice, are borrowed. n_ctx: most tokens of a
+  // sequence.
+  TokenPicker(const text::Tokenizer& tokenizer, int32_t n_ctx, obs::Histogram& gaps_ns)
+      : tokenizer_(tokenizer), n_ctx_(n_ctx), gaps_ns_(gaps_ns), mask_(tokenizer.n_vocab()) {}
+
+  // For the token behind n_accepted drafts of a sequence, whose accepted drafts are not in its text; of no choice yet.
+  PickInput input_of(const sched::PlannedSlice& slice, int32_t n_accepted, const StepResult& result) const;
+  // The same without the logits, which were there at now_ns.
+  PickInput input_behind(const sched::Sequence& sequence, int32_t n_accepted, int64_t now_ns) const;
 
   // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
   // the choice with kError and event.error. REQUIRES, as in rank(): a mask that is needed is there.
@@ -72,6 +62,8 @@ class TokenPicker {
   Result<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
 
   const text::Tokenizer& tokenizer_;
+  const int32_t n_ctx_;
+  obs::Histogram& gaps_ns_;
   sample::Sampler sampler_;
   Explainer explainer_;
   sample::Pick pick_;

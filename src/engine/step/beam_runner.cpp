@@ -1,10 +1,7 @@
-// StepLoop: beam searches. Each text has a sequence; all hold until every row is there, then the best continuations
-// fork, and what nobody goes on from is removed.
+#include "engine/step/beam_runner.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "engine/step/step_loop.h"
 
 namespace candor::engine {
 namespace {
@@ -33,34 +30,33 @@ TokenExplanation explain_node(const BeamTrace& trace, const sample::BeamNode& no
 
 }  // namespace
 
-void StepLoop::begin_beams(ActiveRequest& request) {
+void BeamRunner::begin(ActiveRequest& request) {
   Beams& beams = *request.beams;
   Choice& first = request.choice(0);
   beams.live.push_back({request.id, first.output, std::move(first.constraint)});
   for (int32_t i = beams.width() - 1; i > 0; --i) beams.free_sequences.push_back(request.id + i);
 }
 
-// A text that gave way while it held, and was computed again, gives the same row again.
-sched::Outcome StepLoop::pick_beam(ActiveRequest& request, const sched::PlannedSlice& slice,
-                                   const StepResult& result) {
+// A text that was preempted while it waited, and was computed again, gives the same row again.
+sched::Outcome BeamRunner::choose(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {
   Beams& beams = *request.beams;
   const int32_t live = beams.live_of(slice.sequence->id);
   Beam& beam = beams.live[static_cast<size_t>(live)];
-  const PickInput input = input_for(slice, 0, result.logits);
-  if (!has_mask(beam.constraint, beam.text)) {
-    keep(beam.sequence, beam.kept, input);
-  } else if (!rank_beam(request, live, input) && beams.error->kind == sample::kBrokenNumbers) {
-    beams.error->message += broken_place(result);
+  const PickInput input = parts_.picker.input_of(slice, 0, result);
+  if (!parts_.masks.has(beam.constraint, beam.text)) {
+    parts_.masks.keep(beam.sequence, beam.kept, input);
+  } else if (!rank(request, live, input) && beams.error->kind == sample::kBrokenNumbers) {
+    beams.error->message += result.broken_place();
   }
   return {slice.sequence->id, {}, false};
 }
 
 // False where it came to a dead end, as the search's error says.
-bool StepLoop::rank_beam(ActiveRequest& request, int32_t live, PickInput input) {
+bool BeamRunner::rank(ActiveRequest& request, int32_t live, PickInput input) {
   Beams& beams = *request.beams;
   const Beam& beam = beams.live[static_cast<size_t>(live)];
   input.n_output = static_cast<size_t>(beams.search.length());
-  auto ranked = picker_.rank(request, input, {beam.constraint.get(), beam.text});
+  auto ranked = parts_.picker.rank(request, input, {beam.constraint.get(), beam.text});
   if (!ranked) beams.error = std::move(ranked).error();
   RankedRow row = ranked ? std::move(*ranked) : RankedRow{};
   beams.search.set_row(live, std::move(row.best), std::move(row.top));
@@ -74,30 +70,40 @@ bool StepLoop::rank_beam(ActiveRequest& request, int32_t live, PickInput input) 
   return ranked.has_value();
 }
 
-void StepLoop::advance_beams() {
-  for (ActiveRequest* request : to_advance_) contain(*request, [&] { advance_beams(*request); });
+bool BeamRunner::choose_kept(ActiveRequest& request, SequenceId sequence, int64_t now_ns) {
+  const int32_t live = request.beams->live_of(sequence);
+  const Beam& beam = request.beams->live[static_cast<size_t>(live)];
+  if (!parts_.masks.has(beam.constraint, beam.text)) return false;
+  PickInput input = parts_.picker.input_behind(*parts_.scheduler.find(sequence), 0, now_ns);
+  input.logits = beam.kept.logits;
+  rank(request, live, input);
+  return true;
+}
+
+void BeamRunner::advance(Faults& faults, int64_t now_ns) {
+  for (ActiveRequest* request : to_advance_) faults.contain(*request, [&] { advance(*request, now_ns); });
   to_advance_.clear();
 }
 
-void StepLoop::advance_beams(ActiveRequest& request) {
+void BeamRunner::advance(ActiveRequest& request, int64_t now_ns) {
   Beams& beams = *request.beams;
-  request.watch.on_token(token_time_ns_, std::exchange(beams.last_token_ns, token_time_ns_), false);
-  grow_beams(request);
+  request.watch.on_token(now_ns, std::exchange(beams.last_token_ns, now_ns), false);
+  grow(request);
   if (!beams.search.is_over()) {
-    for (const Beam& beam : beams.live) want_mask(beam.constraint, beam.text);
+    for (const Beam& beam : beams.live) parts_.masks.want(beam.constraint, beam.text);
     return;
   }
   for (const Beam& beam : std::exchange(beams.live, {})) retire(request, beam.sequence);
-  end_beams(request);
+  end(request);
 }
 
-void StepLoop::retire(ActiveRequest& request, SequenceId sequence) {
-  count_usage(request, *scheduler_.find(sequence), 0);
-  scheduler_.remove(sequence);
+void BeamRunner::retire(ActiveRequest& request, SequenceId sequence) {
+  parts_.endings.count_usage(request, *parts_.scheduler.find(sequence), 0);
+  parts_.scheduler.remove(sequence);
   request.beams->free_sequences.push_back(sequence);
 }
 
-void StepLoop::grow_beams(ActiveRequest& request) {
+void BeamRunner::grow(ActiveRequest& request) {
   Beams& beams = *request.beams;
   const auto survivors = beams.search.select();
   std::vector<int32_t> n_children(beams.live.size());
@@ -112,8 +118,8 @@ void StepLoop::grow_beams(ActiveRequest& request) {
   }
   beams.live.clear();
   for (size_t i = 0; i < grown.size(); ++i) {
-    if (accept_token(beams, static_cast<int32_t>(i), survivors[i].token, grown[i])) {
-      scheduler_.append(grown[i].sequence, survivors[i].token);
+    if (accept(beams, static_cast<int32_t>(i), survivors[i].token, grown[i])) {
+      parts_.scheduler.append(grown[i].sequence, survivors[i].token);
       beams.live.push_back(std::move(grown[i]));
     } else {
       retire(request, grown[i].sequence);
@@ -124,12 +130,12 @@ void StepLoop::grow_beams(ActiveRequest& request) {
 }
 
 // The last of a text's continuations takes over what carries it; the others get copies.
-Beam StepLoop::continue_beam(ActiveRequest& request, Beam& parent, bool is_last) {
+Beam BeamRunner::continue_beam(ActiveRequest& request, Beam& parent, bool is_last) {
   if (is_last) return {parent.sequence, std::move(parent.text), std::move(parent.constraint)};
   Beams& beams = *request.beams;
   Beam child{beams.free_sequences.back(), parent.text};
   beams.free_sequences.pop_back();
-  scheduler_.fork(parent.sequence, child.sequence);
+  parts_.scheduler.fork(parent.sequence, child.sequence);
   if (parent.constraint == nullptr) return child;
   auto copy = parent.constraint->fork();
   if (copy) child.constraint = std::move(*copy);
@@ -138,27 +144,21 @@ Beam StepLoop::continue_beam(ActiveRequest& request, Beam& parent, bool is_last)
 }
 
 // False where the text does not go on: it is complete, or its sequence has no room for another token.
-bool StepLoop::accept_token(Beams& beams, int32_t live, TokenId token, Beam& beam) {
+bool BeamRunner::accept(Beams& beams, int32_t live, TokenId token, Beam& beam) {
   text::StopResult shown;
-  const auto reason = picker_.accept(token, beam.text, beam.constraint.get(), shown);
-  if (reason && !*reason) return !scheduler_.is_full(*scheduler_.find(beam.sequence));
+  const auto reason = parts_.picker.accept(token, beam.text, beam.constraint.get(), shown);
+  if (reason && !*reason) return !parts_.scheduler.is_full(*parts_.scheduler.find(beam.sequence));
   if (reason) beams.search.end_survivor(live);
   if (!reason) beams.search.drop_survivor(live);
   return false;
 }
 
-void StepLoop::end_beams(ActiveRequest& request) {
+void BeamRunner::end(ActiveRequest& request) {
   const Beams& beams = *request.beams;
   const auto answers = beams.search.best();
   if (answers.empty()) {
-    const Error error =
-        beams.error.value_or(Error{ErrorKind::kInternal, "the beam search came to an end without an answer"});
-    for (int32_t i = 0; i < request.n_choices(); ++i) {
-      TokenEvent& event = outbox_.add(request, i);
-      event.error = error;
-      end_choice(request, event, FinishReason::kError);
-    }
-    return;
+    const Error error{ErrorKind::kInternal, "the beam search came to an end without an answer"};
+    return parts_.endings.fail_choices(request, beams.error.value_or(error));
   }
   const size_t n = static_cast<size_t>(request.n_choices());
   if (answers.size() < n) {
@@ -169,18 +169,20 @@ void StepLoop::end_beams(ActiveRequest& request) {
   for (size_t i = 0; i < n; ++i) {
     const int32_t choice = static_cast<int32_t>(i);
     if (i < answers.size()) publish_answer(request, choice, answers[i]);
-    if (i >= answers.size()) end_choice(request, outbox_.add(request, choice), FinishReason::kStopEos);
+    if (i >= answers.size()) {
+      parts_.endings.end_choice(request, parts_.outbox.add(request, choice), FinishReason::kStopEos);
+    }
   }
 }
 
 // The events of one answer, as if it had been streamed.
-void StepLoop::publish_answer(ActiveRequest& request, int32_t choice, const sample::BeamAnswer& answer) {
+void BeamRunner::publish_answer(ActiveRequest& request, int32_t choice, const sample::BeamAnswer& answer) {
   const auto path = request.beams->search.path(answer.node);
   request.summary.usage.completion_tokens += static_cast<int64_t>(path.size());
   OutputText& output = request.choice(choice).output;
   for (size_t i = 0; i < path.size(); ++i) {
     const bool is_last = i + 1 == path.size();
-    TokenEvent& event = outbox_.add(request, choice);
+    TokenEvent& event = parts_.outbox.add(request, choice);
     event.token = path[i]->token;
     if (request.rules.n_logprobs >= 0) {
       event.logprob = TokenLogprob{path[i]->token, path[i]->logprob};
@@ -190,24 +192,24 @@ void StepLoop::publish_answer(ActiveRequest& request, int32_t choice, const samp
     const bool is_in_scope = output.is_in_scope();
     std::optional<FinishReason> reason;
     if (is_last && answer.end == sample::BeamEnd::kByToken)
-      reason = picker_.end_of(request.rules, event.token, is_in_scope, event.stop_index);
+      reason = parts_.picker.end_of(request.rules, event.token, is_in_scope, event.stop_index);
     if (!reason) {
       text::StopResult shown = output.push(event.token);
       event.text = std::move(shown.text);
       event.stop_index = shown.hit;
     }
-    if (!is_last) continue;
-    event.score = answer.score;
-    end_choice(request, event, reason.value_or(reason_of(request, answer, event)));
+    if (is_last) end_answer(request, answer, event, reason);
   }
 }
 
-FinishReason StepLoop::reason_of(const ActiveRequest& request, const sample::BeamAnswer& answer,
-                                 const TokenEvent& event) const {
-  if (event.stop_index) return FinishReason::kStopString;
-  if (answer.end == sample::BeamEnd::kByOwner) return FinishReason::kStopEos;
+void BeamRunner::end_answer(ActiveRequest& request, const sample::BeamAnswer& answer, TokenEvent& event,
+                            std::optional<FinishReason> reason) {
+  event.score = answer.score;
   const bool is_at_limit = request.beams->search.length() == request.rules.max_tokens;
-  return is_at_limit ? FinishReason::kLength : FinishReason::kContextFull;
+  if (!reason && event.stop_index) reason = FinishReason::kStopString;
+  if (!reason && answer.end == sample::BeamEnd::kByOwner) reason = FinishReason::kStopEos;
+  if (!reason) reason = is_at_limit ? FinishReason::kLength : FinishReason::kContextFull;
+  parts_.endings.end_choice(request, event, *reason);
 }
 
 }  // namespace candor::engine

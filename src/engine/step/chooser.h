@@ -1,0 +1,48 @@
+#pragma once
+// From the logits of a step to what comes of every sequence in it: each row goes to whoever chooses for its request, a
+// choice's token or a beam search's continuations. What an exception meets on the way ends that request alone. Engine
+// thread only; scratch memory is used again.
+
+#include <span>
+#include <vector>
+
+#include "engine/request/request_table.h"
+#include "engine/step/beam_runner.h"
+#include "engine/step/choice_runner.h"
+#include "engine/step/chooser_parts.h"
+#include "engine/step/faults.h"
+#include "engine/step/model_runner.h"
+#include "obs/clock.h"
+
+namespace candor::engine {
+
+class Chooser {
+ public:
+  // All are borrowed. max_rows: with logits, of a step.
+  Chooser(const ChooserParts& parts, RequestTable& requests, Faults& faults, const obs::Clock& clock,
+          int32_t max_rows);
+
+  // Before the request is scheduled.
+  void begin(ActiveRequest& request);
+  // One outcome for each slice that has logits, in their order; they hold until the next call.
+  std::span<const sched::Outcome> choose(const sched::StepPlan& plan, const StepResult& result);
+  // After the outcomes were committed: prompts of several choices fork, beam searches take their step, and masks of the
+  // next tokens are asked for.
+  void branch();
+  // Between two steps: whoever's mask came meanwhile gets its token, and takes part in the next one.
+  void choose_kept();
+  // After an exception in a step.
+  void forget_step() noexcept;
+
+ private:
+  ChooserParts parts_;
+  RequestTable& requests_;
+  Faults& faults_;
+  const obs::Clock& clock_;
+  ChoiceRunner choices_;
+  BeamRunner beams_;
+  std::vector<sched::Outcome> outcomes_;
+  int64_t ready_ns_ = 0;  // when the logits were there of which tokens were chosen last
+};
+
+}  // namespace candor::engine

@@ -1,0 +1,20 @@
+#pragma once
+// What those work with who choose tokens. Borrowed.
+
+#include "engine/step/endings.h"
+#include "engine/step/late_masks.h"
+#include "engine/step/outbox.h"
+#include "engine/step/token_picker.h"
+#include "sched/scheduler.h"
+
+namespace candor::engine {
+
+struct ChooserParts {
+  sched::Scheduler& scheduler;
+  TokenPicker& picker;
+  LateMasks& masks;
+  Outbox& outbox;
+  Endings& endings;
+};
+
+}  // namespace candor::engine

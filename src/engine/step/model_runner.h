@@ -1,0 +1,50 @@
+#pragma once
+// Computes a plan on the model: copies blocks that are about to be written, runs the rows, and gives the logits.
+// Engine thread only.
+
+#include <cstdint>
+#include <string>
+
+#include "backend/backend.h"
+#include "engine/open/loaded_model.h"
+#include "obs/clock.h"
+#include "sched/step_plan.h"
+
+namespace candor::engine {
+
+class ModelRunner;
+
+// Of one step; holds until the next.
+struct StepResult {
+  backend::LogitsView logits{};
+  backend::RowsView hidden{};  // rows as in logits
+  int64_t ready_ns = 0;        // when they were there
+  const sched::StepPlan* plan = nullptr;
+  ModelRunner* runner = nullptr;
+
+  // Where the numbers of the step broke, behind the message of an error that they caused.
+  std::string broken_place() const;
+};
+
+class ModelRunner {
+ public:
+  // All are borrowed.
+  ModelRunner(LoadedModel& loaded, const obs::Clock& clock) : loaded_(loaded), clock_(clock) {}
+
+  // REQUIRES: a plan that is not empty.
+  StepResult run(const sched::StepPlan& plan);
+
+  // Of the last run.
+  int64_t began_ns() const { return began_ns_; }
+  int64_t ready_ns() const { return ready_ns_; }
+
+ private:
+  friend struct StepResult;
+
+  LoadedModel& loaded_;
+  const obs::Clock& clock_;
+  int64_t began_ns_ = 0;
+  int64_t ready_ns_ = 0;
+};
+
+}  // namespace candor::engine

@@ -1,0 +1,34 @@
+#pragma once
+// What the choice of one token goes by: its row of logits, where it stands in its text, and what constrains it.
+// Borrowed for the call.
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "constrain/masked_constraint.h"
+#include "engine/request/output_text.h"
+
+namespace candor::engine {
+
+struct PickInput {
+  std::span<const float> logits{};  // [V]
+  int32_t choice = 0;
+  uint64_t position = 0;            // of the token to choose, in the whole text
+  bool has_room = true;             // for another one behind it
+  int64_t now_ns = 0;               // when the logits were there
+  TokenId guess = kNoToken;         // of speculation, for those who want to see it
+  std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
+  size_t n_output = 0;              // of them, how many are output
+};
+
+// What constrains the next token of one output.
+struct OutputView {
+  const constrain::MaskedConstraint* constraint = nullptr;  // nullptr: none
+  const OutputText& text;
+
+  // While the model reasons before a constrained answer, only the end of the whole is kept from it.
+  bool needs_mask() const { return constraint != nullptr && !text.is_reasoning(); }
+};
+
+}  // namespace candor::engine

@@ -1,0 +1,65 @@
+#pragma once
+// What the steps did, counted: the engine's totals, and each step's report to whoever asked for it. Written by the
+// engine thread; stats() and on_step() may be called from any thread.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "candor/engine.h"
+#include "engine/step/engine_metrics.h"
+#include "sched/scheduler.h"
+
+namespace candor::engine {
+
+// When the parts of one step began, in nanoseconds of an obs::Clock.
+struct StepTimes {
+  int64_t began_ns = 0;
+  int64_t planned_ns = 0;
+  int64_t computed_ns = 0;
+  int64_t ended_ns = 0;
+};
+
+// What a plan says of its step.
+StepReport report_of(const sched::StepPlan& plan);
+
+class StepStats {
+ public:
+  // The scheduler and the metrics are borrowed. n_layers: of the model.
+  StepStats(const sched::Scheduler& scheduler, MetricStore& metrics, int64_t n_layers);
+
+  void count_submitted() { ++totals_.n_submitted; }
+  // Of a request whose last choice ended in this step; of one that never came in.
+  void count_finished() noexcept;
+  void count_refused() noexcept { ++totals_.n_finished; }
+  void count_times(StepReport& report, const StepTimes& times);
+  // A sequence left after n_rows more than it knows of.
+  void count_left(Usage& usage, const sched::Sequence& sequence, int32_t n_rows);
+  // The step is over: counts it, shows the totals, and reports it. What the callback throws is counted.
+  void finish(StepReport report) noexcept;
+  // Shows the totals as they are.
+  void store() noexcept;
+
+  // Any thread.
+  EngineStats stats() const;
+  void on_step(Engine::StepCallback callback);
+
+ private:
+  void report(const StepReport& report) noexcept;
+
+  // Constant after construction.
+  const sched::Scheduler& scheduler_;
+  MetricStore& metrics_;
+  const int64_t n_layers_;
+
+  // Engine thread only.
+  EngineStats totals_;
+  int32_t n_finished_now_ = 0;
+
+  // Guarded by mutex_.
+  mutable std::mutex mutex_;
+  EngineStats stats_;
+  std::shared_ptr<const Engine::StepCallback> on_step_;
+};
+
+}  // namespace candor::engine
