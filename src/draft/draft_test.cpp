@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <vector>
 
 #include "draft/draft_length.h"
 #include "draft/ngram.h"
+#include "draft/ngram_drafter.h"
 #include "draft/verify.h"
 
 namespace candor::draft {
@@ -76,6 +78,22 @@ class Decoding {
 
 constexpr auto kAllRight = [](int32_t n) { return n; };
 constexpr auto kNoneRight = [](int32_t) { return 0; };
+
+TEST(ngram_drafter, says_at_once_how_many_it_has_and_makes_no_more) {
+  NgramDrafter ngrams;
+  Drafter& drafter = ngrams;
+  const Tokens text = {1, 2, 3, 4, 1, 2};
+  std::array<DraftRequest, 2> requests;
+  requests[0] = {.sequence = 1, .text = text, .n_guesses = 3};
+  requests[1] = {.sequence = 2, .text = std::span(text).first(4), .n_guesses = 3};
+  EXPECT_EQ(drafter.begin(requests[0]), 3);
+  EXPECT_EQ(drafter.begin(requests[1]), 0);
+  drafter.propose(requests, nullptr);
+  EXPECT_EQ(requests[0].guesses, (Tokens{3, 4, 1}));
+  EXPECT_TRUE(requests[1].guesses.empty());
+  EXPECT_FALSE(drafter.needs_masks());
+  EXPECT_EQ(drafter.n_behind(1, text.size()), 1u);
+}
 
 TEST(draft_length, free_guesses_are_made_in_full_and_dear_ones_never) {
   Decoding free(0.0);

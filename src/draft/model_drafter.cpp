@@ -29,7 +29,7 @@ void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWork
   CANDOR_CHECK(requests.size() <= slots_.size());
   ++n_calls_;
   n_work_ = requests.size();
-  for (size_t i = 0; i < n_work_; ++i) begin(work_[i], requests[i]);
+  for (size_t i = 0; i < n_work_; ++i) open(work_[i], requests[i]);
   while (build_step()) {
     const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_};
     const backend::LogitsView logits = backend_.wait(model_.launch(batch, kv_));
@@ -89,7 +89,7 @@ void ModelDrafter::open_window(Slot& slot, const DraftRequest& request) {
   slot.tokens.assign(window.begin(), window.end());
 }
 
-void ModelDrafter::begin(Work& work, DraftRequest& request) {
+void ModelDrafter::open(Work& work, DraftRequest& request) {
   Slot& slot = slot_for(request);
   open_window(slot, request);
   slot.owner = request.sequence;

@@ -18,42 +18,31 @@
 #include "base/ids.h"
 #include "constrain/mask_worker.h"
 #include "constrain/masked_constraint.h"
+#include "draft/drafter.h"
 #include "model/model.h"
 #include "sample/sampler.h"
 
 namespace candor::draft {
-
-struct DraftRequest {
-  SequenceId sequence = 0;
-  std::span<const TokenId> text{};  // prompt and output, one token or more
-  size_t n_output = 0;              // of them, how many are output
-  const sample::ChainParams* chain = nullptr;
-  sample::DrawKey key{};  // of the first guess
-  // In the state behind `text`, and here; nullptr: none.
-  const constrain::MaskedConstraint* constraint = nullptr;
-  int32_t n_guesses = 0;           // wanted, one or more
-  std::vector<TokenId> guesses{};  // made: fewer, or none, where a slot has to catch up or a mask is late
-};
 
 struct DraftSlots {
   int32_t n_slots = 0;      // most sequences at once
   int32_t slot_blocks = 0;  // K/V blocks of each; slot i has [i * slot_blocks, (i + 1) * slot_blocks)
 };
 
-class ModelDrafter {
+class ModelDrafter final : public Drafter {
  public:
   // All are borrowed. A step has at most max_rows rows, at least n_slots; only the first n_vocab logits are tokens.
   ModelDrafter(backend::Backend& backend, model::Model& model, backend::KvStore& kv, DraftSlots slots, int32_t max_rows,
                int32_t n_vocab);
 
-  // Fills the guesses of all requests, together step by step. masks: nullptr where none is constrained. REQUIRES: at
-  // most n_slots requests, each sequence once.
-  void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks);
-  // After an exception out of propose(): everything is read anew.
-  void forget() noexcept;
-  // How many tokens of a text of n_text it would read before the first guess, one at least; too many rather than too
-  // few.
-  size_t n_behind(SequenceId sequence, size_t n_text) const;
+  bool needs_masks() const override { return true; }
+  size_t n_behind(SequenceId sequence, size_t n_text) const override;
+  int32_t begin(DraftRequest& request) override { return request.n_guesses; }
+  // All requests together, token by token; fewer guesses, or none, where a slot has to catch up or a mask is late.
+  // REQUIRES: at most n_slots requests.
+  void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) override;
+  // Everything is read anew.
+  void forget() noexcept override;
 
  private:
   struct Slot {
@@ -75,7 +64,7 @@ class ModelDrafter {
   int32_t slot_tokens() const { return slots_of_.slot_blocks * backend::kBlockTokens; }
   Slot& slot_for(const DraftRequest& request);
   void open_window(Slot& slot, const DraftRequest& request);
-  void begin(Work& work, DraftRequest& request);
+  void open(Work& work, DraftRequest& request);
   bool build_step();
   void append_rows(Work& work);
   void guess(Work& work, std::span<const float> logits, constrain::MaskWorker* masks);

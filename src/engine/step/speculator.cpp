@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "draft/ngram.h"
+#include "draft/model_drafter.h"
+#include "draft/ngram_drafter.h"
 #include "engine/open/memory_plan.h"
 
 namespace candor::engine {
@@ -27,6 +28,13 @@ double draft_attend_ns(const LoadedModel& loaded) {
   return position_ns * attention_width(loaded.draft->model->spec()) / own;
 }
 
+std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
+  if (!loaded.draft) return std::make_unique<draft::NgramDrafter>();
+  DraftModel& draft = *loaded.draft;
+  return std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
+                                               loaded.options.max_rows, loaded.n_vocab());
+}
+
 }  // namespace
 
 Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks)
@@ -36,12 +44,9 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, const
       attend_ns_(draft_attend_ns(loaded)),
       draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
       max_guesses_(max_guesses(loaded.options)),
-      masks_(masks) {
+      masks_(masks),
+      drafter_(make_drafter(loaded)) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
-  if (!loaded.draft) return;
-  DraftModel& draft = *loaded.draft;
-  drafter_ = std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
-                                                   loaded.options.max_rows, loaded.n_vocab());
 }
 
 // What is added to a step of n_rows, of which everyone in it has to wait.
@@ -55,11 +60,8 @@ draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t 
   };
   const double n_waiting = static_cast<double>(decoding_.size());
   const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));
-  double reading_ns = 0.0;
-  if (drafter_ != nullptr) {
-    const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
-    reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
-  }
+  const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
+  const double reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
   draft::GuessCosts costs{.plain = step_ns(0)};
   for (int32_t n = 1; n <= draft::kMaxGuesses; ++n) {
     const double checking_ns = step_ns(n) - costs.plain;
@@ -110,23 +112,22 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
     asked.key = {request.rules.seed, static_cast<uint32_t>(index), sequence.next_position()};
     asked.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
     asked.n_guesses = n;
-    if (drafter_ == nullptr) draft::guess_by_ngram(asked.text, n, {}, asked.guesses);
-    if (drafter_ == nullptr) n_guessed = static_cast<int32_t>(asked.guesses.size());
+    n_guessed = drafter_->begin(asked);
   }
   choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_guessed)]);
   n_left_ -= n_guessed;
   n_rows_ += n_guessed;
 }
 
-// A draft model guesses under the constraint, so that it must be here.
+// Who drafts under the constraint needs it here.
 bool Speculator::may_guess(const Choice& choice) {
   if (choice.constraint == nullptr || choice.output.is_reasoning()) return true;
   if (choice.constraint->is_slow()) return false;
-  return drafter_ == nullptr || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
+  return !drafter_->needs_masks() || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
 }
 
 void Speculator::forget() noexcept {
-  if (drafter_ != nullptr) drafter_->forget();
+  drafter_->forget();
 }
 
 void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
@@ -134,7 +135,7 @@ void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
   find_decoding(scheduler);
   ask(scheduler, requests);
   const auto asked = std::span(asks_).first(n_asks_);
-  if (drafter_ != nullptr) drafter_->propose(asked, &masks_);
+  drafter_->propose(asked, &masks_);
   for (const draft::DraftRequest& request : asked) {
     if (!request.guesses.empty()) scheduler.set_draft(request.sequence, request.guesses);
   }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "draft/model_drafter.h"
+#include "draft/drafter.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/request_table.h"
 #include "sched/cost_model.h"
@@ -18,7 +18,7 @@ namespace candor::engine {
 
 class Speculator {
  public:
-  // Borrows the models and the worker. Guesses only where the options ask for it.
+  // Borrows the models and the worker. Drafts by the way that the options name.
   Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks);
 
   // Sets the drafts of the coming step.
@@ -43,7 +43,7 @@ class Speculator {
   const int32_t max_guesses_;      // in a step over all sequences; 0 = never any
   constrain::MaskWorker& masks_;
   // Engine thread only.
-  std::unique_ptr<draft::ModelDrafter> drafter_;  // nullptr: by n-grams
+  std::unique_ptr<draft::Drafter> drafter_;
   std::vector<SequenceId> decoding_;
   std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
   size_t n_asks_ = 0;

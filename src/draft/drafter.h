@@ -1,0 +1,46 @@
+#pragma once
+// The seam of speculation: whoever proposes tokens that a text may go on with, which the model then checks. What it
+// proposes never changes an answer, only how many tokens a step gives. One for an engine; engine thread only.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "constrain/mask_worker.h"
+#include "constrain/masked_constraint.h"
+#include "sample/sampler.h"
+
+namespace candor::draft {
+
+struct DraftRequest {
+  SequenceId sequence = 0;
+  std::span<const TokenId> text{};  // prompt and output, one token or more
+  size_t n_output = 0;              // of them, how many are output
+  const sample::ChainParams* chain = nullptr;
+  sample::DrawKey key{};  // of the first draft
+  // In the state behind `text`, and here; nullptr: none.
+  const constrain::MaskedConstraint* constraint = nullptr;
+  int32_t n_guesses = 0;           // wanted, one or more
+  std::vector<TokenId> guesses{};  // made: as many, fewer, or none
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // Does it draft under constraints? Then the mask of a constrained request has to be there.
+  virtual bool needs_masks() const = 0;
+  // How many tokens of a text of n_text it would read before the first draft, one at least; too many rather than too
+  // few.
+  virtual size_t n_behind(SequenceId sequence, size_t n_text) const = 0;
+  // For each request of a step: how many drafts it will make, at most. REQUIRES: no guesses yet.
+  virtual int32_t begin(DraftRequest& request) = 0;
+  // Fills the guesses of all requests of a step, each of which was begun. masks: nullptr where none is constrained.
+  // REQUIRES: each sequence once.
+  virtual void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) = 0;
+  // After an exception out of propose(), which is then without consequence.
+  virtual void forget() noexcept = 0;
+};
+
+}  // namespace candor::draft
