@@ -21,31 +21,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
-#include "backend/op_specs.h"
 #include "base/error.h"
-#include "kv/block_manager.h"
-#include "sched/cost_model.h"
-#include "sched/fair_share.h"
+#include "sched/admission.h"
+#include "sched/progress.h"
+#include "sched/row_sharing.h"
+#include "sched/scheduler_options.h"
+#include "sched/scheduler_state.h"
 #include "sched/step_plan.h"
 
 namespace candor::sched {
-
-inline constexpr int64_t kStepsPerRank = 256;
-
-struct SchedulerOptions {
-  int32_t n_ctx = 0;     // most tokens of a sequence in the K/V store
-  int32_t n_blocks = 0;  // of the pool; must hold n_ctx tokens
-  int32_t block_tokens = backend::kBlockTokens;
-  int32_t max_running = 16;
-  int32_t max_queued = 128;
-  int32_t window_tokens = 0;  // no layer looks further back; 0 = some layer sees everything
-  bool use_prefix_index = true;
-  bool use_kv_cache = true;  // false: everything is computed again for every token
-  CostModel costs{};
-  kv::PrefixHash hash = kv::hash_prefix;
-};
 
 class Scheduler {
  public:
@@ -75,81 +60,29 @@ class Scheduler {
   void set_draft(SequenceId id, std::span<const TokenId> guesses);
 
   // True when a sequence has no room for one more token and does not crop: it must be finished.
-  bool is_full(const Sequence& sequence) const {
-    return sequence.on_full == OnContextFull::kStop && sequence.n_tokens() >= options_.n_ctx;
-  }
-  const Sequence* find(SequenceId id) const;
-  bool is_idle() const { return running_.empty() && waiting_.empty(); }
-  int32_t n_running() const { return static_cast<int32_t>(running_.size()); }
-  int32_t n_waiting() const { return static_cast<int32_t>(waiting_.size()); }
+  bool is_full(const Sequence& sequence) const { return progress_.is_full(sequence); }
+  const Sequence* find(SequenceId id) const { return state_->sequences.find(id); }
+  bool is_idle() const { return n_running() == 0 && n_waiting() == 0; }
+  int32_t n_running() const { return state_->sequences.n_running(); }
+  int32_t n_waiting() const { return state_->sequences.n_waiting(); }
   // In turn; for whoever proposes drafts.
-  const Sequence& running(int32_t i) const { return *running_[static_cast<size_t>(i)]; }
-  const kv::BlockManager& blocks() const { return blocks_; }
-  const FairShare& shares() const { return shares_; }
+  const Sequence& running(int32_t i) const { return *state_->sequences.running()[static_cast<size_t>(i)]; }
+  const kv::BlockManager& blocks() const { return state_->blocks; }
+  const FairShare& shares() const { return state_->shares; }
 
  private:
-  using Owned = std::unique_ptr<Sequence>;
-  // Of one running sequence in the plan in the making.
-  struct RowShare {
-    int32_t n_rows = 0;   // of known tokens
-    int32_t n_draft = 0;  // behind them
-  };
-
-  // scheduler.cpp: sequences
-  Owned blank();
-  void recycle(Owned sequence);
-  void insert_running(Owned sequence);
-  void leave(size_t running_index);
-  void settle(Sequence& sequence, const PlannedSlice& slice, std::span<const TokenId> tokens);
-  void advance(Sequence& sequence, int32_t n_rows);
-  void accept(Sequence& sequence, TokenId token);
-  void crop(Sequence& sequence);
-  Sequence* find_mutable(SequenceId id);
-
-  // admission.cpp: who runs
-  void admit();
-  void admit_over_holders();
-  size_t next_in_turn() const;  // waiting_.size() where nobody wants a place
-  bool is_before(const Sequence& a, const Sequence& b) const;
-  int32_t rank_now(const Sequence& sequence) const;
-  bool admit_over_lower_ranks(Sequence& sequence);
-  bool can_gain(const Sequence& sequence) const;
-  bool try_admit(Sequence& sequence);
-  bool has_place_for(const Sequence& sequence) const;
-  void preempt_last();
-
-  // plan.cpp: rows, blocks, arrays
-  void share_rows(const StepBudget& budget);
-  void share_decoding();
-  void share_drafts(const StepBudget& budget);
-  void share_prompts(const StepBudget& budget);
-  int32_t rows_that_fit(size_t i, int32_t n_most) const;
-  int32_t rows_to_show(const Sequence& sequence, int32_t end) const;
-  int32_t rows_that_show(size_t i, int32_t n_most) const;
-  void give_rows(size_t i, int32_t n_rows);
+  void let_go(SequencePool::Owned sequence);
   void reserve_blocks();
-  bool reserve(size_t i);
-  void build_batch();
-  void append_slice(const Sequence& sequence, RowShare share);
-  void append_blocks();
+  bool reserve(Sequence& sequence, RowShare share);
+  void build_plan();
 
-  // Constant after construction.
-  SchedulerOptions options_;
   // Engine thread only.
-  kv::BlockManager blocks_;
-  FairShare shares_;
-  std::vector<Owned> waiting_;  // in no order
-  std::vector<Owned> running_;  // in turn
-  std::vector<Owned> spare_;    // for the next ones, so that their memory is used again
-  int64_t n_arrived_ = 0;
-  int64_t n_plans_ = 0;
-  // Of the plan in the making.
-  std::vector<RowShare> row_shares_;  // [running]
-  std::vector<size_t> readers_;       // of running_: those that read prompts, in turn
-  StepWork work_;                     // given so far; of rows with logits, those of sequences that decode
-  int64_t n_shown_left_ = 0;
-  int64_t limit_ns_ = 0;
+  std::unique_ptr<SchedulerState> state_;
+  Admission admission_;
+  RowSharing rows_;
+  Progress progress_;
   StepPlan plan_;
+  int64_t n_arrived_ = 0;
 };
 
 }  // namespace candor::sched

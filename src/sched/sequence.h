@@ -5,6 +5,7 @@
 // Tokens [0, n_computed) have their K/V in the blocks; the others are pending. One pending token: the sequence decodes.
 // More: it reads. None: it holds, keeping its place and blocks, until Scheduler::append() gives it a token.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -54,6 +55,10 @@ struct Sequence {
 
   int32_t n_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t n_pending() const { return n_tokens() - n_computed; }
+  // Of the rows before token `end` that are not computed, those to be shown.
+  int32_t rows_to_show(int32_t end) const {
+    return std::max(0, std::min(end, shown_end) - std::max(n_computed, shown_begin));
+  }
   // Where the next token stands in the whole text, counted with what was cropped: the position of its random words.
   uint64_t next_position() const { return static_cast<uint64_t>(n_cropped) + tokens.size(); }
 };

@@ -2,6 +2,7 @@
 // What one step computes: plain arrays for the backend, and who they belong to. Filled by Scheduler::plan(), valid
 // until its next call; the vectors are reused from step to step.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,8 +39,21 @@ struct PlannedSlice {
   int32_t n_shown = 0;
 };
 
+// Of one sequence in a step.
+struct RowShare {
+  int32_t n_rows = 0;   // of known tokens
+  int32_t n_draft = 0;  // behind them
+};
+
 class StepPlan {
  public:
+  // Room for so many sequences, of so many blocks each.
+  void reserve(size_t n_sequences, size_t n_blocks);
+  // To fill it: what the one before computed is gone, but for copies; then sequence by sequence; then their blocks.
+  void clear();
+  void append(const Sequence& sequence, RowShare share);
+  void append_blocks();
+
   std::vector<PlannedSlice> slices{};
   std::vector<kv::BlockCopy> copies{};  // to be done, in order, before the step
   int32_t n_prefill_rows = 0;           // rows of sequences that read more than one token

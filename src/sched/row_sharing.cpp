@@ -1,0 +1,128 @@
+#include "sched/row_sharing.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace candor::sched {
+namespace {
+
+// Where the cost of decoding alone is the measure, the step may take this much of it: below twice, so that what the
+// model of costs does not see and other programs add still fits.
+constexpr int64_t kStretchPercent = 175;
+// Rows that a prompt gets in any case: the weights stream for the decoding rows anyway, and nobody starves.
+constexpr int32_t kLeastPromptRows = 4;
+
+}  // namespace
+
+RowSharing::RowSharing(const SchedulerState& state) : state_(&state) {
+  const size_t n_places = static_cast<size_t>(state.options.max_running);
+  row_shares_.reserve(n_places + 1);
+  readers_.reserve(n_places + 1);
+}
+
+bool RowSharing::drop_draft(size_t i) {
+  return std::exchange(row_shares_[i].n_draft, 0) > 0;
+}
+
+void RowSharing::share(const StepBudget& budget) {
+  row_shares_.assign(running().size(), {});
+  work_ = {};
+  n_shown_left_ = std::max(budget.max_shown_rows, 1);
+  share_decoding();
+  share_drafts(budget);
+  share_prompts(budget);
+}
+
+void RowSharing::share_decoding() {
+  for (size_t i = 0; i < running().size(); ++i) {
+    if (running()[i]->n_pending() != 1) continue;
+    give_rows(i, 1);
+    ++work_.n_out_rows;
+  }
+}
+
+void RowSharing::share_drafts(const StepBudget& budget) {
+  int64_t n_out_left = std::max(budget.max_out_rows, state_->options.max_running) - state_->sequences.n_running();
+  for (size_t i = 0; i < running().size(); ++i) {
+    const Sequence& sequence = *running()[i];
+    if (sequence.n_pending() != 1 || sequence.draft.empty()) continue;
+    const int64_t n = std::min({static_cast<int64_t>(sequence.draft.size()), n_out_left, budget.max_rows - work_.n_rows,
+                                int64_t{state_->options.n_ctx} - sequence.n_tokens()});
+    if (n <= 0) continue;
+    work_.add_rows(sequence.n_tokens(), n);
+    work_.n_out_rows += n;
+    n_out_left -= n;
+    row_shares_[i].n_draft = static_cast<int32_t>(n);
+  }
+}
+
+// The first in turn at least half of what fits, then the shortest of the others, then the first again.
+void RowSharing::share_prompts(const StepBudget& budget) {
+  readers_.clear();
+  for (size_t i = 0; i < running().size(); ++i) {
+    if (running()[i]->n_pending() > 1) readers_.push_back(i);
+  }
+  if (readers_.empty()) return;
+  const auto served = [this](size_t i) { return state_->shares.served(running()[i]->share_key); };
+  const auto comes_before = [&](size_t a, size_t b) {
+    if (running()[a]->rank != running()[b]->rank) return running()[a]->rank > running()[b]->rank;
+    return served(a) != served(b) ? served(a) < served(b) : a < b;
+  };
+  std::ranges::swap(readers_.front(), *std::ranges::min_element(readers_, comes_before));
+  std::sort(readers_.begin() + 1, readers_.end(), [&](size_t a, size_t b) {
+    const int32_t n_a = running()[a]->n_pending();
+    const int32_t n_b = running()[b]->n_pending();
+    return n_a != n_b ? n_a < n_b : a < b;
+  });
+  const int64_t alone_ns = state_->options.costs.step_ns(work_);
+  limit_ns_ = work_.n_rows == 0           ? std::numeric_limits<int64_t>::max()
+              : budget.decode_step_ns > 0 ? budget.decode_step_ns
+                                          : alone_ns * kStretchPercent / 100;
+  const int64_t end = std::min<int64_t>(budget.max_rows, work_.n_rows + std::max(1, budget.max_prefill_rows));
+  const auto n_left = [&] { return static_cast<int32_t>(end - work_.n_rows); };
+  const size_t first = readers_.front();
+  const int32_t n_first = std::max(rows_that_fit(first, n_left()), std::min(kLeastPromptRows, n_left()));
+  const int32_t n_at_once = std::min(running()[first]->n_pending(), readers_.size() == 1 ? n_first : (n_first + 1) / 2);
+  give_rows(first, rows_that_show(first, n_at_once));
+  for (size_t r = 1; r < readers_.size(); ++r) give_rows(readers_[r], rows_that_fit(readers_[r], n_left()));
+  give_rows(first, rows_that_fit(first, n_left()));
+}
+
+// The most rows of sequence i, up to n_most, that keep the step within its limit.
+int32_t RowSharing::rows_that_fit(size_t i, int32_t n_most) const {
+  const Sequence& sequence = *running()[i];
+  const int32_t n_given = row_shares_[i].n_rows;
+  const int32_t n_past = sequence.n_computed + n_given;
+  int32_t low = 0;
+  int32_t high = rows_that_show(i, std::max(0, std::min(n_most, sequence.n_pending() - n_given)));
+  while (low < high) {
+    const int32_t n = low + (high - low + 1) / 2;
+    StepWork work = work_;
+    if (n_given == 0) work.begin_sequence(n_past);
+    work.add_rows(n_past, n);
+    const bool fits = state_->options.costs.step_ns(work) <= limit_ns_;
+    (fits ? low : high) = fits ? n : n - 1;
+  }
+  return low;
+}
+
+// As many further rows of sequence i, up to n_most, as there is room for what they show.
+int32_t RowSharing::rows_that_show(size_t i, int32_t n_most) const {
+  const Sequence& sequence = *running()[i];
+  const int32_t begin = sequence.n_computed + row_shares_[i].n_rows;
+  const int64_t n_shown = sequence.rows_to_show(begin + n_most) - sequence.rows_to_show(begin);
+  if (n_shown <= n_shown_left_) return n_most;
+  return std::max(0, sequence.shown_begin - begin) + static_cast<int32_t>(n_shown_left_);
+}
+
+void RowSharing::give_rows(size_t i, int32_t n_rows) {
+  const Sequence& sequence = *running()[i];
+  const int32_t begin = sequence.n_computed + row_shares_[i].n_rows;
+  n_shown_left_ -= sequence.rows_to_show(begin + n_rows) - sequence.rows_to_show(begin);
+  if (row_shares_[i].n_rows == 0) work_.begin_sequence(begin);
+  work_.add_rows(begin, n_rows);
+  row_shares_[i].n_rows += n_rows;
+}
+
+}  // namespace candor::sched

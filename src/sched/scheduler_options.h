@@ -1,0 +1,28 @@
+#pragma once
+// The sizes and rules that a scheduler is made with.
+
+#include <cstdint>
+
+#include "backend/op_specs.h"
+#include "kv/block_manager.h"
+#include "sched/cost_model.h"
+
+namespace candor::sched {
+
+// A sequence that waits so many plans is of the next rank.
+inline constexpr int64_t kStepsPerRank = 256;
+
+struct SchedulerOptions {
+  int32_t n_ctx = 0;     // most tokens of a sequence in the K/V store
+  int32_t n_blocks = 0;  // of the pool; must hold n_ctx tokens
+  int32_t block_tokens = backend::kBlockTokens;
+  int32_t max_running = 16;
+  int32_t max_queued = 128;
+  int32_t window_tokens = 0;  // no layer looks further back; 0 = some layer sees everything
+  bool use_prefix_index = true;
+  bool use_kv_cache = true;  // false: everything is computed again for every token
+  CostModel costs{};
+  kv::PrefixHash hash = kv::hash_prefix;
+};
+
+}  // namespace candor::sched
