@@ -181,7 +181,7 @@ TEST(keys, every_route_but_health_wants_one) {
   RunningOptions options = Running::defaults();
   options.service.access.keys = {http::make_key("alice", "secret-a"), http::make_key("bob", "secret-b")};
   Running running(options);
-  for (const openai::Service::Route& route : openai::Service::routes()) {
+  for (const openai::Route& route : openai::routes()) {
     const std::string path = std::string(route.path) + (route.path.ends_with('/') ? "pocket" : "");
     const std::string body = route.method == "POST" ? "{}" : "";
     const auto status = [&](const Headers& headers) {

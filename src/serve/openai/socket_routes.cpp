@@ -1,16 +1,13 @@
-// /v1/stream: several generations at once over one WebSocket. A client sends
-//   {"id": "a", "method": "chat.completions" | "completions", "body": {...}}   begins one
-//   {"id": "a", "method": "cancel"}                                           ends it
-// and gets {"id": "a", "event": "chunk" | "whole" | "done" | "error" | "cancelled", "data": ...}.
+#include "serve/openai/socket_routes.h"
 
 #include <fmt/format.h>
 
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "serve/openai/http_sink.h"
-#include "serve/openai/service.h"
 
 namespace candor::openai {
 namespace {
@@ -90,26 +87,26 @@ void send_error(http::WebSocket& socket, const std::string& id, const Error& err
 
 }  // namespace
 
-void Service::on_socket(const std::shared_ptr<http::WebSocket>& socket) {
+void SocketRoutes::open(const std::shared_ptr<http::WebSocket>& socket) const {
   socket->state = std::make_shared<SocketJobs>();
 }
 
-void Service::on_message(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message) {
+void SocketRoutes::take(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message) {
   const int32_t key = socket->request().key;
   const bool is_large = message.text.size() > kLargeMessageBytes;
   const auto kept = std::make_shared<const http::SocketMessage>(std::move(message));
   const auto task = [this, socket, kept] {
     try {
-      run_message(socket, kept->text);
+      run(socket, kept->text);
     } catch (...) {
-      faults_.note(http::FaultPlace::kHandler, std::current_exception());
+      workers_.faults().note(http::FaultPlace::kHandler, std::current_exception());
       send_error(*socket, {}, http::error_of(std::current_exception()));
     }
   };
   if (!workers_.try_post({task, {}, key, is_large})) send_error(*socket, {}, too_many_waiting());
 }
 
-void Service::on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) {
+void SocketRoutes::close(const std::shared_ptr<http::WebSocket>& socket) const {
   std::map<std::string, SocketJobs::Entry> jobs;
   const auto held = jobs_of(*socket);
   {
@@ -119,7 +116,7 @@ void Service::on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) {
   for (const auto& [id, entry] : jobs) entry.job->cancel();
 }
 
-void Service::run_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& message) {
+void SocketRoutes::run(const std::shared_ptr<http::WebSocket>& socket, const std::string& message) {
   const auto envelope = parse_body(message);
   if (!envelope) return send_error(*socket, {}, envelope.error());
   Fields fields(*envelope);
@@ -133,17 +130,14 @@ void Service::run_message(const std::shared_ptr<http::WebSocket>& socket, const 
     fields.refuse("body", "body is missing, expected the request as an object");
   }
   if (fields.fault()) return send_error(*socket, id, *fields.fault());
-  if (method == "cancel") return cancel_message(*socket, id);
-  auto request =
-      method == "completions" ? parse_completion(*body, options_.limits) : parse_chat(*body, options_.limits);
+  if (method == "cancel") return cancel(*socket, id);
+  auto request = terms_.read_generation(*body, method == "chat.completions");
   if (!request) return send_error(*socket, id, request.error());
-  settle_for_template(*request);
-  if (const auto read = read_echo(engine_, *request); !read) return send_error(*socket, id, read.error());
-  add_terms(request->requests, socket->request().key);
-  start_message(socket, id, *request);
+  terms_.add_key(request->requests, socket->request().key);
+  start(socket, id, *request);
 }
 
-void Service::cancel_message(http::WebSocket& socket, const std::string& id) {
+void SocketRoutes::cancel(http::WebSocket& socket, const std::string& id) const {
   std::shared_ptr<Job> job;
   const auto held = jobs_of(socket);
   {
@@ -155,10 +149,11 @@ void Service::cancel_message(http::WebSocket& socket, const std::string& id) {
   job->cancel();
 }
 
-void Service::start_message(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
-                            const ApiRequest& request) {
-  auto ticket = take_ticket(socket->request().key);
-  if (!ticket || !take_places(request, *ticket)) return send_error(*socket, id, no_room(socket->request().key));
+void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
+                         const ApiRequest& request) {
+  const int32_t key = socket->request().key;
+  auto ticket = places_.take(key);
+  if (!ticket || !ticket->try_hold(places_of(request))) return send_error(*socket, id, places_.no_room(key));
   const auto held = jobs_of(*socket);
   uint64_t number = 0;
   {
@@ -166,7 +161,7 @@ void Service::start_message(const std::shared_ptr<http::WebSocket>& socket, cons
     number = ++held->n_ever;
   }
   const auto job =
-      make_job(request, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
+      generations_.make_job(request, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
   {
     const std::lock_guard lock(held->mutex);
     const bool is_full = held->by_id.size() >= kMaxJobs;

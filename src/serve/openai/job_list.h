@@ -1,0 +1,30 @@
+#pragma once
+// What is in work, so that all of it can be ended from outside. Any thread.
+
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "serve/http/faults.h"
+#include "serve/openai/job.h"
+
+namespace candor::openai {
+
+class JobList {
+ public:
+  // The faults are borrowed.
+  explicit JobList(http::Faults& faults) : faults_(faults) {}
+
+  // Remembered as long as others hold it.
+  void add(const std::shared_ptr<Work>& work);
+  // Every reply ends with the error. What throws is noted.
+  void abort_all(const Error& error);
+
+ private:
+  http::Faults& faults_;
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::list<std::weak_ptr<Work>> jobs_;
+};
+
+}  // namespace candor::openai

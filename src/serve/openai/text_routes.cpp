@@ -1,0 +1,115 @@
+#include "serve/openai/text_routes.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/http/message.h"
+
+namespace candor::openai {
+namespace {
+
+constexpr size_t kMaxTokensReply = 128u << 20;
+
+Error reply_too_large() {
+  return {ErrorKind::kInvalidInput,
+          fmt::format("the reply would be larger than {} bytes; ask for less text at once, or without with_pieces",
+                      kMaxTokensReply)};
+}
+
+void answer_with(http::Exchange& exchange, Json json, const std::vector<std::string>& warnings) {
+  if (!warnings.empty()) json["warnings"] = warnings;
+  answer(exchange, json);
+}
+
+// The text of /tokenize.
+Result<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
+  ApiRequest result;
+  check_model(fields, limits, result.model);
+  result.names.prompt = fields.has("prompt") ? "prompt" : "content";
+  if (!fields.has("prompt") && !fields.has("content"))
+    fields.refuse("content", "content is missing, expected the text");
+  TextPrompt text;
+  text.text = fields.text(result.names.prompt.c_str()).value_or("");
+  const bool adds_special = fields.boolean("add_special_tokens").value_or(false);
+  text.add_special = fields.boolean("add_special").value_or(adds_special);
+  text.parse_special = fields.boolean("parse_special").value_or(false);
+  Request request;
+  request.prompt = std::move(text);
+  result.requests.push_back(std::move(request));
+  settle_unknown(fields, limits, result.warnings);
+  if (fields.fault()) return *fields.fault();
+  return result;
+}
+
+}  // namespace
+
+void answer(http::Exchange& exchange, const Json& json) {
+  exchange.respond({.body = to_text(json)});
+}
+
+void answer(http::Exchange& exchange, const Error& error) {
+  exchange.respond(http::error_response(error));
+}
+
+void TextRoutes::tokenize(http::Exchange& exchange) const {
+  const auto body = parse_body(exchange.request().body);
+  if (!body) return answer(exchange, body.error());
+  Fields fields(*body);
+  const bool with_pieces = fields.boolean("with_pieces").value_or(false);
+  const auto asked =
+      fields.has("messages")
+          ? terms_.read_chat(*body, {"with_pieces", "add_special", "add_special_tokens", "parse_special"})
+          : parse_text(fields, terms_.limits());
+  if (fields.fault()) return answer(exchange, *fields.fault());
+  if (!asked) return answer(exchange, asked.error());
+  const auto tokens = engine_.tokenize(asked->requests.front().prompt);
+  if (!tokens) return answer(exchange, with_api_field(tokens.error(), asked->names));
+  http::FairBudget::Share held = bytes_.share_of(exchange.request().key);
+  std::string reply = "{\"tokens\":[";
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    const TokenId id = (*tokens)[i];
+    if (i > 0) reply += ',';
+    reply += with_pieces ? fmt::format("{{\"id\":{},\"piece\":{}}}", id, to_text(Json(engine_.piece(id))))
+                         : std::to_string(id);
+    if (reply.size() > kMaxTokensReply) return answer(exchange, reply_too_large());
+    if (const auto size = static_cast<int64_t>(reply.capacity()); size > held.amount()) held.resize(size);
+  }
+  reply += fmt::format("],\"count\":{},\"max_model_len\":{}", tokens->size(), engine_.info().n_ctx);
+  if (!asked->warnings.empty()) reply += ",\"warnings\":" + to_text(Json(asked->warnings));
+  reply += '}';
+  exchange.respond({.body = std::move(reply)});
+}
+
+void TextRoutes::detokenize(http::Exchange& exchange) const {
+  const auto body = parse_body(exchange.request().body);
+  if (!body) return answer(exchange, body.error());
+  Fields fields(*body);
+  std::string model;
+  check_model(fields, terms_.limits(), model);
+  std::vector<Prompt> prompts = read_prompts(fields, "tokens");
+  if (!fields.fault() && (prompts.size() != 1 || !std::holds_alternative<TokenPrompt>(prompts.front()))) {
+    fields.refuse("tokens", "tokens is not one list of token ids");
+  }
+  std::vector<std::string> warnings;
+  settle_unknown(fields, terms_.limits(), warnings);
+  if (fields.fault()) return answer(exchange, *fields.fault());
+  const auto text = engine_.detokenize(std::get<TokenPrompt>(prompts.front()));
+  if (!text) return answer(exchange, with_api_field(text.error(), {.prompt = "tokens"}));
+  answer_with(exchange, Json{{"content", *text}, {"prompt", *text}}, warnings);
+}
+
+void TextRoutes::apply_template(http::Exchange& exchange) const {
+  const auto body = parse_body(exchange.request().body);
+  if (!body) return answer(exchange, body.error());
+  const auto asked = terms_.read_chat(*body);
+  if (!asked) return answer(exchange, asked.error());
+  const auto prompt = engine_.apply_template(std::get<ChatPrompt>(asked->requests.front().prompt));
+  if (!prompt) return answer(exchange, with_api_field(prompt.error(), asked->names));
+  answer_with(exchange, Json{{"prompt", *prompt}}, asked->warnings);
+}
+
+}  // namespace candor::openai
