@@ -31,10 +31,9 @@ namespace candor {
 
 class Engine {
  public:
-  // bytes packed so far, bytes in all; called on the caller's thread.
-  using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+  using Progress = LoadProgress;
   using Callback = std::function<void(const TokenEvent&)>;
-  using StepCallback = std::function<void(const StepReport&)>;
+  using StepCallback = candor::StepCallback;
 
   // Reads the file's metadata only. open() refuses a plan that does not fit.
   static Result<MemoryPlan> plan(const EngineOptions& options);

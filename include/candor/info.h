@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,11 @@ struct StepReport {
   double compute_ms = 0;
   double pick_ms = 0;
 };
+
+// Who is told of each step.
+using StepCallback = std::function<void(const StepReport&)>;
+// Who is told of loading: bytes packed so far, bytes in all; called on the caller's thread.
+using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
 // Totals since open(), and what stands now.
 struct EngineStats {

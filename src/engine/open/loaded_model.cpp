@@ -101,7 +101,7 @@ Result<void> check_options(const EngineOptions& options) {
 
 namespace {
 
-Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const Engine::Progress& progress) {
+Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const LoadProgress& progress) {
   const EngineOptions options = loaded.options;
   CANDOR_ASSIGN(loaded.file, open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
@@ -127,7 +127,7 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
 }  // namespace
 
 Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
-                               const Engine::Progress& progress) {
+                               const LoadProgress& progress) {
   CANDOR_TRY(check_options(options));
   LoadedModel loaded;
   loaded.options = options;

@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "candor/engine.h"
+#include "candor/info.h"
 #include "engine/open/draft_model.h"
 #include "formats/model_file.h"
 #include "model/model.h"
@@ -42,7 +42,7 @@ struct LoadedModel {
 Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
 Result<void> check_options(const EngineOptions& options);
 Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
-                               const Engine::Progress& progress);
+                               const LoadProgress& progress);
 // Without what the chat template decides.
 ModelInfo describe(const LoadedModel& loaded);
 

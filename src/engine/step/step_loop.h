@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "candor/engine.h"
+#include "candor/info.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
 #include "engine/request/inbox.h"
@@ -41,7 +41,7 @@ class StepLoop {
 
   // Any thread.
   EngineStats stats() const { return stats_.stats(); }
-  void on_step(Engine::StepCallback callback) { stats_.on_step(std::move(callback)); }
+  void on_step(StepCallback callback) { stats_.on_step(std::move(callback)); }
 
  private:
   // Requests come and go.

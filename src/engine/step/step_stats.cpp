@@ -73,7 +73,7 @@ void StepStats::store() noexcept {
 }
 
 void StepStats::report(const StepReport& report) noexcept {
-  std::shared_ptr<const Engine::StepCallback> on_step;
+  std::shared_ptr<const StepCallback> on_step;
   {
     const std::lock_guard lock(mutex_);
     on_step = on_step_;
@@ -91,8 +91,8 @@ EngineStats StepStats::stats() const {
   return stats_;
 }
 
-void StepStats::on_step(Engine::StepCallback callback) {
-  auto shared = std::make_shared<const Engine::StepCallback>(std::move(callback));
+void StepStats::on_step(StepCallback callback) {
+  auto shared = std::make_shared<const StepCallback>(std::move(callback));
   const std::lock_guard lock(mutex_);
   on_step_ = std::move(shared);
 }

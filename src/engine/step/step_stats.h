@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "candor/engine.h"
+#include "candor/info.h"
 #include "engine/step/engine_metrics.h"
 #include "sched/scheduler.h"
 
@@ -42,7 +42,7 @@ class StepStats {
 
   // Any thread.
   EngineStats stats() const;
-  void on_step(Engine::StepCallback callback);
+  void on_step(StepCallback callback);
 
  private:
   void report(const StepReport& report) noexcept;
@@ -59,7 +59,7 @@ class StepStats {
   // Guarded by mutex_.
   mutable std::mutex mutex_;
   EngineStats stats_;
-  std::shared_ptr<const Engine::StepCallback> on_step_;
+  std::shared_ptr<const StepCallback> on_step_;
 };
 
 }  // namespace candor::engine
