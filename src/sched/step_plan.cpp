@@ -61,8 +61,7 @@ void StepPlan::append_blocks() {
   for (const PlannedSlice& slice : slices) {
     const auto& blocks = slice.sequence->table.blocks;
     block_table.insert(block_table.end(), blocks.begin(), blocks.end());
-    block_table.resize(block_table.size() + static_cast<size_t>(max_blocks) - blocks.size(),
-                             kNoBlock);
+    block_table.resize(block_table.size() + static_cast<size_t>(max_blocks) - blocks.size(), kNoBlock);
   }
 }
 

@@ -52,8 +52,7 @@ sched::Outcome ChoiceRunner::choose_next(ActiveRequest& request, const sched::Pl
   if (is_late && n_accepted == 0) {
     parts_.masks.keep(sequence.id, request.choice(choice).kept, parts_.picker.input_of(slice, 0, result));
   }
-  if (slice.n_draft > 0 || sequence.n_pending() == 1)
-    request.choice(choice).draft_length.record(n_checked, n_accepted);
+  if (slice.n_draft > 0 || sequence.n_pending() == 1) request.choice(choice).draft_length.record(n_checked, n_accepted);
   request.summary.usage.drafted_tokens += n_checked;
   request.summary.usage.accepted_tokens += n_accepted;
   if (is_finished) parts_.endings.count_usage(request, sequence, slice.n_rows);

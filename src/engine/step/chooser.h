@@ -19,8 +19,7 @@ namespace candor::engine {
 class Chooser {
  public:
   // All are borrowed. max_rows: with logits, of a step.
-  Chooser(const ChooserParts& parts, RequestTable& requests, Faults& faults, const obs::Clock& clock,
-          int32_t max_rows);
+  Chooser(const ChooserParts& parts, RequestTable& requests, Faults& faults, const obs::Clock& clock, int32_t max_rows);
 
   // Before the request is scheduled.
   void begin(ActiveRequest& request);

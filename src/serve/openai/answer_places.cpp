@@ -16,8 +16,7 @@ std::shared_ptr<PlaceTicket> AnswerPlaces::take(int32_t key) {
 
 Error AnswerPlaces::no_room(int32_t key) const {
   const bool is_full = places_.used() >= places_.limit();
-  const std::string all =
-      fmt::format("{} answers are in work or waiting, at most {}", places_.used(), places_.limit());
+  const std::string all = fmt::format("{} answers are in work or waiting, at most {}", places_.used(), places_.limit());
   const std::string own = fmt::format(
       "{} has as many answers in work as it may ({} at most, and less while others ask as well): {}; try again later",
       key < 0 ? "who comes without a key" : "this key", places_.most_per_key(), all);

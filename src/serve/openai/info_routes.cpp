@@ -32,8 +32,8 @@ std::string percent_decoded(std::string_view text) {
 
 void InfoRoutes::metrics(http::Exchange& exchange) const {
   const ServerFigures figures{parts_.faults, parts_.bytes, parts_.places.n_tickets()};
-  exchange.respond({.content_type = "text/plain; version=0.0.4",
-                    .body = parts_.metrics.text(parts_.engine, figures, read_limit_)});
+  exchange.respond(
+      {.content_type = "text/plain; version=0.0.4", .body = parts_.metrics.text(parts_.engine, figures, read_limit_)});
 }
 
 void InfoRoutes::health(http::Exchange& exchange) const {
