@@ -81,9 +81,13 @@ constexpr size_t unit_bytes(const PackedFormat& f, int n_k) {
 template <class... Blocks>
 constexpr bool all_keep_their_size(BlockList<Blocks...>) {
   const auto keeps = []<class Block>(BlockType<Block>) {
-    const PackedFormat* f = packed_format_of<Block>();
-    if (f == nullptr || f->values == CodeValues::kRebased) return true;
-    return unit_bytes(*f, kUnit) == kPanelRows * sizeof(Block) * kUnit / Block::kElements;
+    if constexpr (Block::kFamily == KernelFamily::kFloats) {
+      return true;
+    } else {
+      constexpr PackedFormat kFormat = Block::kPacked;
+      const bool is_new = kFormat.values == CodeValues::kRebased;
+      return is_new || unit_bytes(kFormat, kUnit) == kPanelRows * sizeof(Block) * kUnit / Block::kElements;
+    }
   };
   return (keeps(BlockType<Blocks>{}) && ...);
 }
