@@ -12,7 +12,7 @@ Result<BareModel> load_bare_model(const EngineOptions& options) {
   BareModel loaded;
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, backend::make_backend(options.backend, {.n_threads = options.n_threads}));
-  CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend));
+  CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));
   CANDOR_TRY(loaded.file->make_copies());
   ProgressBar bar("loading");

@@ -65,7 +65,7 @@ void pick_tokens(benchmark::State& state, const std::vector<float>& row, const C
   std::mt19937 random(2);
   std::vector<TokenId> text(2000);
   for (TokenId& token : text) token = static_cast<TokenId>(random() % 5000);
-  Sampler sampler;
+  Sampler sampler(*kernels::select_table_from_environment().value());
   Pick pick;
   PickRequest request{.logits = row, .chain = *params, .history = {text, 1000}, .n_logprobs = chain.n_logprobs};
   for (auto _ : state) {

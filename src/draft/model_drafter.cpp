@@ -13,7 +13,7 @@ size_t common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) 
 }  // namespace
 
 ModelDrafter::ModelDrafter(backend::Backend& backend, model::Model& model, backend::KvStore& kv, DraftSlots slots,
-                           int32_t max_rows, int32_t n_vocab)
+                           int32_t max_rows, int32_t n_vocab, const kernels::KernelTable& kernels)
     : backend_(backend),
       model_(model),
       kv_(kv),
@@ -21,7 +21,8 @@ ModelDrafter::ModelDrafter(backend::Backend& backend, model::Model& model, backe
       max_rows_(max_rows),
       n_vocab_(static_cast<size_t>(n_vocab)),
       slots_(static_cast<size_t>(slots.n_slots)),
-      work_(static_cast<size_t>(slots.n_slots)) {
+      work_(static_cast<size_t>(slots.n_slots)),
+      sampler_(kernels) {
   for (Slot& slot : slots_) slot.tokens.reserve(static_cast<size_t>(slot_tokens()) + 1);
 }
 

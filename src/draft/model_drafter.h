@@ -33,7 +33,7 @@ class ModelDrafter final : public Drafter {
  public:
   // All are borrowed. A step has at most max_rows rows, at least n_slots; only the first n_vocab logits are tokens.
   ModelDrafter(backend::Backend& backend, model::Model& model, backend::KvStore& kv, DraftSlots slots, int32_t max_rows,
-               int32_t n_vocab);
+               int32_t n_vocab, const kernels::KernelTable& kernels);
 
   bool needs_masks() const override { return true; }
   size_t n_behind(SequenceId sequence, size_t n_text) const override;

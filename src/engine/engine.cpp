@@ -203,7 +203,8 @@ Result<MemoryPlan> Engine::plan(const EngineOptions& options) {
   CANDOR_TRY(engine::check_options(options));
   CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
   CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
-  return engine::plan_memory(options, *file, *backend);
+  CANDOR_ASSIGN(auto draft, engine::open_draft(options, *backend));
+  return engine::plan_memory(options, *file, *backend, draft ? &*draft : nullptr);
 }
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, const Progress& progress) {

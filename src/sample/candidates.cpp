@@ -20,11 +20,6 @@ Error broken_logit(std::span<const float> logits) {
 
 }  // namespace
 
-Candidates::Candidates() {
-  const auto chosen = kernels::select_table_from_environment();
-  kernels_ = chosen ? *chosen : kernels::runnable_tables().front();
-}
-
 RowRange Candidates::scan(std::span<const float> logits) {
   const RowRange range = scan_row(logits, logits_.data(), maxima_);
   max_logit_ = range.greatest;

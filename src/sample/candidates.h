@@ -31,8 +31,8 @@ inline constexpr ErrorKind kBrokenNumbers = ErrorKind::kIo;
 
 class Candidates {
  public:
-  // Computes with the kernels that this machine runs fastest; all give the same bits.
-  Candidates();
+  // The kernels are borrowed; all tables give the same bits.
+  explicit Candidates(const kernels::KernelTable& table) : kernels_(&table) {}
 
   // Every token of `logits`. NaN and +inf are an error of kind kBrokenNumbers.
   Result<void> load(std::span<const float> logits);

@@ -18,11 +18,12 @@ namespace {
 
 using Logits = std::vector<float>;
 
+const kernels::KernelTable& kChainTable = *kernels::runnable_tables().back();
 const Logits kFive = {2.0f, -1.5f, 0.3f, 4.2f, -0.8f};
 constexpr double kPrinted = 0.0005;  // the worked numbers have three decimals
 
 Candidates loaded(const Logits& logits) {
-  Candidates candidates;
+  Candidates candidates(kChainTable);
   EXPECT_TRUE(candidates.load(logits).has_value());
   return candidates;
 }
@@ -145,7 +146,7 @@ TEST(chain, ties_at_the_border_of_top_k_go_to_the_lower_id) {
 
 TEST(chain, logits_that_are_not_numbers_are_an_error_and_minus_infinity_is_never_drawn) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  Candidates candidates;
+  Candidates candidates(kChainTable);
   EXPECT_FALSE(candidates.load(Logits{1, std::nanf(""), 2}).has_value());
   EXPECT_FALSE(candidates.load(Logits{1, kInf}).has_value());
   EXPECT_FALSE(candidates.load(Logits{-kInf, -kInf}).has_value());

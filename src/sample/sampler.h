@@ -52,6 +52,9 @@ struct Pick {
 
 class Sampler {
  public:
+  // The kernels are borrowed; all tables give the same bits.
+  explicit Sampler(const kernels::KernelTable& table) : candidates_(table) {}
+
   // Overwrites `pick`. Broken logits (NaN), and a request that leaves nothing to choose, are errors.
   Result<void> pick(const PickRequest& request, Pick& pick);
   // For a search: the best tokens that mask, bans, penalties and DRY leave, in order, as many as `wants_more` asks for;

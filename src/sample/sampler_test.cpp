@@ -12,10 +12,11 @@
 namespace candor::sample {
 namespace {
 
+const kernels::KernelTable& kSamplerTable = *kernels::runnable_tables().back();
 const std::vector<float> kLogits = {2.0f, -1.5f, 0.3f, 4.2f, -0.8f};
 
 Pick picked(const PickRequest& request) {
-  Sampler sampler;
+  Sampler sampler(kSamplerTable);
   Pick pick;
   EXPECT_TRUE(sampler.pick(request, pick).has_value());
   return pick;
@@ -32,7 +33,7 @@ TEST(sampler, greedy_takes_the_best_and_of_equals_the_lowest_id) {
 }
 
 TEST(sampler, the_same_seed_choice_and_position_give_the_same_token_whatever_came_before) {
-  Sampler used;
+  Sampler used(kSamplerTable);
   Pick pick;
   ChainParams chain;
   PickRequest request{.logits = kLogits, .chain = chain};
@@ -83,7 +84,7 @@ TEST(sampler, a_mask_leaves_only_what_it_allows_and_does_not_change_logprobs) {
 
   const constrain::TokenMask nothing(5);
   request.mask = &nothing;
-  Sampler sampler;
+  Sampler sampler(kSamplerTable);
   Pick unused;
   EXPECT_FALSE(sampler.pick(request, unused).has_value());
 }
@@ -119,9 +120,27 @@ TEST(sampler, broken_logits_are_an_error_in_every_mode) {
       ChainParams chain;
       PickRequest request{.logits = logits, .chain = chain, .n_logprobs = n_logprobs};
       chain.temperature = temperature;
-      Sampler sampler;
+      Sampler sampler(kSamplerTable);
       Pick pick;
       EXPECT_FALSE(sampler.pick(request, pick).has_value());
+    }
+  }
+}
+
+TEST(sampler, all_kernels_give_the_same_token_and_the_same_bits_of_its_logprob) {
+  std::vector<float> logits(1000);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = 8.0f * std::sin(static_cast<float>(i * i));
+  ChainParams chain;
+  chain.top_p = 0.9;
+  for (uint64_t position = 0; position < 20; ++position) {
+    const PickRequest request{.logits = logits, .chain = chain, .key = {.position = position}, .n_logprobs = 3};
+    const Pick wanted = picked(request);
+    for (const kernels::KernelTable* table : kernels::runnable_tables()) {
+      Sampler sampler(*table);
+      Pick pick;
+      ASSERT_TRUE(sampler.pick(request, pick).has_value());
+      EXPECT_EQ(pick.token, wanted.token) << table->name;
+      EXPECT_EQ(pick.logprob, wanted.logprob) << table->name;
     }
   }
 }

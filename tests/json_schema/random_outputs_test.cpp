@@ -117,7 +117,7 @@ class RandomWriter {
   }
 
  private:
-  sample::Sampler sampler_;
+  sample::Sampler sampler_{*kernels::runnable_tables().back()};
 };
 
 // A Python that has jsonschema, "" where there is none.

@@ -87,7 +87,7 @@ TEST(sampler_cases, the_chain_leaves_and_draws_what_numpy_leaves_and_draws) {
   std::ifstream file(testing::project_file("tests/sampler/cases.json"));
   const Json cases = Json::parse(file);
   ASSERT_GE(cases.size(), 1000u);
-  Candidates candidates;
+  Candidates candidates(*kernels::runnable_tables().back());
   ChainScratch scratch;
   for (size_t i = 0; i < cases.size(); ++i) {
     const Json& c = cases[i];

@@ -36,8 +36,8 @@ Result<void> check_vocabulary(const text::Tokenizer& tokenizer, const text::Toke
 }
 
 // Every slot holds the whole context where the budget allows.
-draft::DraftSlots plan_slots(const EngineOptions& options, const model::ArchSpec& spec, int32_t n_ctx,
-                             uint64_t block_bytes) {
+draft::DraftSlots slots_of(const EngineOptions& options, const model::ArchSpec& spec, int32_t n_ctx,
+                           uint64_t block_bytes) {
   const int64_t n_tokens = std::min<int64_t>(int64_t{n_ctx} + backend::kBlockTokens, spec.max_positions);
   const int32_t n_wanted = static_cast<int32_t>(n_tokens / backend::kBlockTokens);
   const uint64_t n_affordable = kKvBytes / (block_bytes * static_cast<uint64_t>(options.max_running));
@@ -47,17 +47,21 @@ draft::DraftSlots plan_slots(const EngineOptions& options, const model::ArchSpec
 
 }  // namespace
 
-Result<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
-                                            int32_t n_ctx) {
+Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const backend::Backend& backend) {
   if (options.speculation != Speculation::kDraft) return std::nullopt;
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
+  return plan;
+}
+
+Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend,
+                          int32_t n_ctx) {
   const auto block_bytes = backend::kv_pool_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
-  plan.slots = plan_slots(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
+  plan.slots = slots_of(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(plan.slots.slot_blocks) *
                   static_cast<uint64_t>(plan.slots.n_slots);
-  if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxGuesses) return plan;
+  if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxGuesses) return {};
   return fail(ErrorKind::kInvalidInput,
               fmt::format("{}: made for {} tokens of context, a draft model needs {} or more", name_of(*plan.file),
                           plan.model.spec.max_positions, backend::kBlockTokens));

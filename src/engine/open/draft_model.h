@@ -24,9 +24,11 @@ struct DraftPlan {
   uint64_t kv_bytes = 0;
 };
 
-// nullopt where no draft model is asked for.
-Result<std::optional<DraftPlan>> plan_draft(const EngineOptions& options, const backend::Backend& backend,
-                                            int32_t n_ctx);
+// Opened and described, without slots; nullopt where no draft model is asked for.
+Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const backend::Backend& backend);
+// Gives it slots for a context of n_ctx. Refuses a model made for too short a one.
+Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend,
+                          int32_t n_ctx);
 
 struct DraftModel {
   std::unique_ptr<formats::ModelFile> file{};

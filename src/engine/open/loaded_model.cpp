@@ -8,6 +8,7 @@
 #include "backend/all/make_backend.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/step_costs.h"
+#include "kernels/kernels.h"
 #include "model/hub/hub_folder.h"
 #include "platform/float_mode.h"
 #include "platform/topology.h"
@@ -105,14 +106,16 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   const EngineOptions options = loaded.options;
   CANDOR_ASSIGN(loaded.file, open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
-  CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend));
+  CANDOR_ASSIGN(loaded.kernels, kernels::select_table_from_environment());
+  CANDOR_ASSIGN(auto draft, open_draft(options, *loaded.backend));
+  CANDOR_ASSIGN(const MemoryPlan plan,
+                plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
   CANDOR_TRY(check_fits(plan));
   CANDOR_TRY(loaded.file->make_copies());
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
   loaded.file->drop_copies();
   CANDOR_TRY(check_vocabulary(loaded));
-  CANDOR_ASSIGN(auto draft, plan_draft(options, *loaded.backend, plan.n_ctx));
   if (draft) {
     CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), *loaded.tokenizer, *loaded.backend));
   }

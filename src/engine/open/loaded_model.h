@@ -26,6 +26,7 @@ struct LoadedModel {
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<text::Tokenizer> tokenizer{};
   std::unique_ptr<backend::Backend> backend{};
+  const kernels::KernelTable* kernels = nullptr;  // for what is computed here: sampling
   std::unique_ptr<model::Model> model{};
   std::unique_ptr<backend::KvStore> kv{};
   std::optional<DraftModel> draft{};

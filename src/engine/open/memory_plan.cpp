@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "draft/draft_length.h"
-#include "engine/open/draft_model.h"
 #include "engine/open/kv_budget.h"
 #include "model/model.h"
 #include "platform/topology.h"
@@ -47,7 +46,7 @@ backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchS
 }
 
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
-                               const backend::Backend& backend) {
+                               const backend::Backend& backend, DraftPlan* draft) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
   const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
   const int64_t block_bytes = backend::kv_pool_block_bytes(model::kv_layout(model.spec, kv_type));
@@ -57,10 +56,12 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   plan.weight_bytes = model.weight_bytes;
   plan.copy_bytes = file.copy_bytes();
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
-  CANDOR_ASSIGN(const auto draft, plan_draft(options, backend, budget.n_ctx));
-  if (draft) plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
-  plan.scratch_bytes =
-      backend.arena_bytes(step_arena(options, model.spec, draft ? &draft->model.spec : nullptr, budget.n_ctx));
+  if (draft != nullptr) {
+    CANDOR_TRY(plan_slots(*draft, options, backend, budget.n_ctx));
+    plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
+  }
+  const model::ArchSpec* draft_spec = draft != nullptr ? &draft->model.spec : nullptr;
+  plan.scratch_bytes = backend.arena_bytes(step_arena(options, model.spec, draft_spec, budget.n_ctx));
   plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
   plan.n_ctx = budget.n_ctx;
   plan.kv_blocks = budget.n_blocks;

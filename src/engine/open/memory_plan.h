@@ -6,13 +6,15 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "candor/info.h"
+#include "engine/open/draft_model.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
 
 namespace candor::engine {
 
+// The draft model, where there is one (else nullptr), gets its slots.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
-                               const backend::Backend& backend);
+                               const backend::Backend& backend, DraftPlan* draft);
 
 // kOutOfMemory with the numbers where the plan exceeds what is available.
 Result<void> check_fits(const MemoryPlan& plan);

@@ -183,7 +183,7 @@ class DraftTrial {
  public:
   explicit DraftTrial(LoadedModel& loaded)
       : drafter_(*loaded.backend, *loaded.draft->model, *loaded.draft->kv, loaded.draft->slots, loaded.options.max_rows,
-                 loaded.n_vocab()) {
+                 loaded.n_vocab(), *loaded.kernels) {
     const int32_t n_slot = loaded.draft->slots.slot_blocks * backend::kBlockTokens - draft::kMaxGuesses;
     text_.resize(static_cast<size_t>(std::min({kDraftText, n_slot, loaded.options.max_rows})));
     std::iota(text_.begin(), text_.end(), 0);

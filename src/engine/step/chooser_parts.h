@@ -15,6 +15,7 @@ struct ChooserParts {
   LateMasks& masks;
   Outbox& outbox;
   Endings& endings;
+  const kernels::KernelTable& kernels;
 };
 
 }  // namespace candor::engine

@@ -14,6 +14,9 @@ namespace candor::engine {
 
 class PromptViewer {
  public:
+  // The kernels are borrowed.
+  explicit PromptViewer(const kernels::KernelTable& kernels) : sampler_(kernels) {}
+
   // The shown rows of the slice. What goes wrong becomes request.fault.
   void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   // The prompt was read, and its last row is `hidden`: what was gathered goes into the event.

@@ -32,7 +32,7 @@ std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
   if (!loaded.draft) return std::make_unique<draft::NgramDrafter>();
   DraftModel& draft = *loaded.draft;
   return std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
-                                               loaded.options.max_rows, loaded.n_vocab());
+                                               loaded.options.max_rows, loaded.n_vocab(), *loaded.kernels);
 }
 
 }  // namespace

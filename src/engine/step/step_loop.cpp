@@ -46,8 +46,9 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, cons
       endings_(scheduler_, masks_, outbox_, stats_, clock),
       speculator_(loaded, scheduler_options_.costs, masks_.worker()),
       runner_(loaded, clock),
-      picker_(*loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
-      chooser_({scheduler_, picker_, masks_, outbox_, endings_}, requests_, faults_, clock, budget_.max_out_rows),
+      picker_(*loaded.kernels, *loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
+      chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels}, requests_, faults_, clock,
+               budget_.max_out_rows),
       publisher_(outbox_, requests_, inbox, metrics, faults_) {}
 
 void StepLoop::run() {

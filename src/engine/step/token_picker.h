@@ -31,10 +31,11 @@ struct Picked {
 
 class TokenPicker {
  public:
-  // The tokenizer and the histogram, of the times between two tokens of a choice, are borrowed. n_ctx: most tokens of a
-  // sequence.
-  TokenPicker(const text::Tokenizer& tokenizer, int32_t n_ctx, obs::Histogram& gaps_ns)
-      : tokenizer_(tokenizer), n_ctx_(n_ctx), gaps_ns_(gaps_ns), mask_(tokenizer.n_vocab()) {}
+  // The kernels, the tokenizer and the histogram, of the times between two tokens of a choice, are borrowed. n_ctx:
+  // most tokens of a sequence.
+  TokenPicker(const kernels::KernelTable& kernels, const text::Tokenizer& tokenizer, int32_t n_ctx,
+              obs::Histogram& gaps_ns)
+      : tokenizer_(tokenizer), n_ctx_(n_ctx), gaps_ns_(gaps_ns), sampler_(kernels), mask_(tokenizer.n_vocab()) {}
 
   // For the token behind n_accepted drafts of a sequence, whose accepted drafts are not in its text; of no choice yet.
   PickInput input_of(const sched::PlannedSlice& slice, int32_t n_accepted, const StepResult& result) const;
