@@ -1,6 +1,7 @@
 #pragma once
-// One TCP connection to a server in this process, for targets that send it any bytes. Each comes from another address
-// of 127/8: ports of connections that ended are not free at once, and a fuzzer makes many. Every wait is bounded.
+// A server in this process, and one TCP connection to it, for targets that send it any bytes. Each connection comes from
+// another address of 127/8: ports of connections that ended are not free at once, and a fuzzer makes many. Every wait is
+// bounded.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,10 +11,15 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
+#include "obs/log.h"
+#include "serve/http/server.h"
 
 namespace candor::testing {
 
@@ -83,6 +89,54 @@ class LoopbackClient {
   int fd_;
   bool is_open_ = true;
   std::string read_;
+};
+
+// Refuses nothing, answers "{}" and passes sockets over; a target overrides what it is about.
+class PlainHandler : public http::Handler {
+ public:
+  explicit PlainHandler(const obs::Log& log) : faults_(log) {}
+
+  http::Faults& faults() override { return faults_; }
+  http::FairBudget& bytes() override { return bytes_; }
+  std::optional<http::HttpResponse> refuse(http::HttpRequest&) override { return std::nullopt; }
+  void handle(std::shared_ptr<http::Exchange> exchange) override { exchange->respond({.body = "{}"}); }
+  void on_reply(const http::HttpRequest&, const http::ReplyRecord&) override {}
+  void on_socket(const std::shared_ptr<http::WebSocket>&) override {}
+  void on_message(const std::shared_ptr<http::WebSocket>&, http::SocketMessage) override {}
+  void on_socket_closed(const std::shared_ptr<http::WebSocket>&) override {}
+
+ private:
+  http::Faults faults_;
+  http::FairBudget bytes_{1 << 20, 0};
+};
+
+// H: a PlainHandler. What it logs nobody reads.
+template <class H>
+class LoopbackServer {
+ public:
+  explicit LoopbackServer(uint64_t body_bytes) : log_(sink_, obs::LogLevel::kOff) {
+    http::ServerOptions options;
+    options.port = 0;
+    options.body_bytes = body_bytes;
+    auto server = http::Server::start(options, handler_);
+    CANDOR_CHECK(server.has_value());
+    server_ = std::move(*server);
+  }
+
+  H& handler() { return handler_; }
+  LoopbackClient connect() { return LoopbackClient(server_->port(), ++n_clients_); }
+
+ private:
+  class QuietSink final : public obs::LogSink {
+   public:
+    void write(obs::LogLevel, std::string_view) noexcept override {}
+  };
+
+  QuietSink sink_;
+  obs::Log log_;
+  H handler_{log_};
+  std::unique_ptr<http::Server> server_;
+  uint64_t n_clients_ = 0;
 };
 
 }  // namespace candor::testing

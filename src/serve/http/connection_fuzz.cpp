@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "fuzz/fuzz_budget.h"
 #include "fuzz/loopback.h"
-#include "obs/log.h"
 #include "serve/http/server.h"
 
 namespace {
@@ -22,23 +21,17 @@ namespace {
 using candor::http::Exchange;
 using candor::http::HttpRequest;
 using candor::http::HttpResponse;
-using candor::http::WebSocket;
 using candor::testing::LoopbackClient;
+using candor::testing::LoopbackServer;
+using candor::testing::PlainHandler;
 
 constexpr uint64_t kBodyBytes = 1 << 16;
 
-class QuietSink final : public candor::obs::LogSink {
- public:
-  void write(candor::obs::LogLevel, std::string_view) noexcept override {}
-};
-
 // Keeps what it is asked; "/no" is refused before its body is read.
-class KeepingHandler final : public candor::http::Handler {
+class KeepingHandler final : public PlainHandler {
  public:
-  explicit KeepingHandler(const candor::obs::Log& log) : faults_(log) {}
+  using PlainHandler::PlainHandler;
 
-  candor::http::Faults& faults() override { return faults_; }
-  candor::http::FairBudget& bytes() override { return bytes_; }
   std::optional<HttpResponse> refuse(HttpRequest& request) override {
     if (request.is_upgrade || request.path == "/no")
       return candor::http::error_response({candor::ErrorKind::kNotFound, "no"});
@@ -53,10 +46,6 @@ class KeepingHandler final : public candor::http::Handler {
     }
     exchange->respond({.body = "{}"});
   }
-  void on_reply(const HttpRequest&, const candor::http::ReplyRecord&) override {}
-  void on_socket(const std::shared_ptr<WebSocket>&) override {}
-  void on_message(const std::shared_ptr<WebSocket>&, candor::http::SocketMessage) override {}
-  void on_socket_closed(const std::shared_ptr<WebSocket>&) override {}
 
   std::vector<std::string> take_asked() {
     const std::lock_guard lock(mutex_);
@@ -64,40 +53,29 @@ class KeepingHandler final : public candor::http::Handler {
   }
 
  private:
-  candor::http::Faults faults_;
-  candor::http::FairBudget bytes_{1 << 20, 0};
   std::mutex mutex_;
   std::vector<std::string> asked_;  // guarded by mutex_
 };
 
 class Target {
  public:
-  Target() : log_(sink_, candor::obs::LogLevel::kOff) {
-    candor::http::ServerOptions options;
-    options.port = 0;
-    options.body_bytes = kBodyBytes;
-    auto server = candor::http::Server::start(options, handler_);
-    CANDOR_CHECK(server.has_value());
-    server_ = std::move(*server);
-  }
-
   // The requests that it understood.
   std::vector<std::string> send(std::string_view first, std::string_view second) {
-    LoopbackClient client(server_->port(), ++n_clients_);
+    LoopbackClient client = server_.connect();
     client.send(first);
     if (!second.empty()) usleep(kPauseUs);
     client.send(second);
     client.half_close();
     client.read_until();
     check_replies(client.read());
-    return handler_.take_asked();
+    return server_.handler().take_asked();
   }
   void check_alive() {
-    LoopbackClient client(server_->port(), ++n_clients_);
+    LoopbackClient client = server_.connect();
     client.send("GET /alive HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     client.read_until();
     CANDOR_CHECK(client.read().starts_with("HTTP/1.1 200 "));
-    handler_.take_asked();
+    server_.handler().take_asked();
   }
 
  private:
@@ -123,11 +101,7 @@ class Target {
     }
   }
 
-  QuietSink sink_;
-  candor::obs::Log log_;
-  KeepingHandler handler_{log_};
-  std::unique_ptr<candor::http::Server> server_;
-  uint64_t n_clients_ = 0;
+  LoopbackServer<KeepingHandler> server_{kBodyBytes};
 };
 
 Target& target() {

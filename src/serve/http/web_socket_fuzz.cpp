@@ -2,67 +2,38 @@
 // without masks, and at the end the server still answers.
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "fuzz/fuzz_budget.h"
 #include "fuzz/loopback.h"
-#include "obs/log.h"
 #include "serve/http/server.h"
 
 namespace {
 
-using candor::http::Exchange;
-using candor::http::HttpRequest;
-using candor::http::HttpResponse;
 using candor::http::WebSocket;
 using candor::testing::LoopbackClient;
+using candor::testing::LoopbackServer;
+using candor::testing::PlainHandler;
 
 constexpr uint64_t kMessageBytes = 1 << 16;
 
-class QuietSink final : public candor::obs::LogSink {
+class EchoHandler final : public PlainHandler {
  public:
-  void write(candor::obs::LogLevel, std::string_view) noexcept override {}
-};
+  using PlainHandler::PlainHandler;
 
-class EchoHandler final : public candor::http::Handler {
- public:
-  explicit EchoHandler(const candor::obs::Log& log) : faults_(log) {}
-
-  candor::http::Faults& faults() override { return faults_; }
-  candor::http::FairBudget& bytes() override { return bytes_; }
-  std::optional<HttpResponse> refuse(HttpRequest&) override { return std::nullopt; }
-  void handle(std::shared_ptr<Exchange> exchange) override { exchange->respond({.body = "{}"}); }
-  void on_reply(const HttpRequest&, const candor::http::ReplyRecord&) override {}
-  void on_socket(const std::shared_ptr<WebSocket>&) override {}
   void on_message(const std::shared_ptr<WebSocket>& socket, candor::http::SocketMessage message) override {
     CANDOR_CHECK(message.text.size() <= kMessageBytes);
     const bool is_text = candor::first_invalid_utf8(message.text) == message.text.size();
     socket->send(is_text ? std::move(message.text) : "not text");
   }
-  void on_socket_closed(const std::shared_ptr<WebSocket>&) override {}
-
- private:
-  candor::http::Faults faults_;
-  candor::http::FairBudget bytes_{1 << 20, 0};
 };
 
 class Target {
  public:
-  Target() : log_(sink_, candor::obs::LogLevel::kOff) {
-    candor::http::ServerOptions options;
-    options.port = 0;
-    options.body_bytes = kMessageBytes;
-    auto server = candor::http::Server::start(options, handler_);
-    CANDOR_CHECK(server.has_value());
-    server_ = std::move(*server);
-  }
-
   void send(std::string_view frames) {
-    LoopbackClient client(server_->port(), ++n_clients_);
+    LoopbackClient client = server_.connect();
     client.send(
         "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
@@ -93,11 +64,7 @@ class Target {
     }
   }
 
-  QuietSink sink_;
-  candor::obs::Log log_;
-  EchoHandler handler_{log_};
-  std::unique_ptr<candor::http::Server> server_;
-  uint64_t n_clients_ = 0;
+  LoopbackServer<EchoHandler> server_{kMessageBytes};
 };
 
 Target& target() {
