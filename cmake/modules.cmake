@@ -12,7 +12,9 @@ set(CANDOR_EXTERNAL_quantize fmt)
 set(CANDOR_EXTERNAL_hub fmt curl crypto)
 set(CANDOR_EXTERNAL_base fmt)
 set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads crypto)
-set(CANDOR_EXTERNAL_serve/openai fmt prometheus-cpp-core)
+set(CANDOR_EXTERNAL_serve/core fmt prometheus-cpp-core)
+set(CANDOR_EXTERNAL_serve/openai fmt crypto)
+set(CANDOR_EXTERNAL_serve fmt)
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
 set(CANDOR_CORE_MODULES include base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap
@@ -105,7 +107,7 @@ function(candor_add_module module deps nested)
       candor_compile_together(${target})
     endif()
     # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
-    if(module MATCHES "^serve/")
+    if(module MATCHES "^serve")
       candor_compile_quickly(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames

@@ -24,7 +24,7 @@
 #include "platform/topology.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
-#include "serve/openai/service.h"
+#include "serve/service.h"
 
 namespace candor::apps {
 namespace {
@@ -132,9 +132,9 @@ int64_t inflight_bytes_of(const ServeOptions& options, const ModelInfo& info) {
   return std::max({kLeast, options.body_mb.value_or(16) << 20, static_cast<int64_t>(left / 4)});
 }
 
-openai::ServiceOptions service_options_of(const ServeOptions& options, const std::filesystem::path& path,
+serve::ServiceOptions service_options_of(const ServeOptions& options, const std::filesystem::path& path,
                                           const ModelInfo& info) {
-  openai::ServiceOptions service;
+  serve::ServiceOptions service;
   service.limits.model = options.model_id.value_or(path.stem().string());
   service.limits.aliases = options.aliases;
   service.limits.n_ctx = info.n_ctx;
@@ -150,7 +150,7 @@ openai::ServiceOptions service_options_of(const ServeOptions& options, const std
 }
 
 // Until Ctrl-C or SIGTERM; then what is in work may end within the drain time, or is told that it cannot.
-void serve_until_interrupted(http::Server& server, openai::Service& service, std::chrono::seconds drain_time) {
+void serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time) {
   constexpr std::chrono::milliseconds kPoll{50};
   constexpr std::chrono::seconds kGoodbye{2};
   while (!interrupted()) std::this_thread::sleep_for(kPoll);
@@ -184,7 +184,7 @@ int serve(const ServeOptions& options) {
   const obs::Log log(*sink, *level);
   auto service_options = service_options_of(options, choice->model, engine->info());
   service_options.access = std::move(access);
-  openai::Service service(*engine, std::move(service_options), log);
+  serve::Service service(*engine, std::move(service_options), log);
   auto server = http::Server::start(server_options_of(options), service);
   if (!server) return say_error(server.error().message), kUserInput;
   write_err(fmt::format("candor serves {} at http://{}:{} (context {}, {} at once)\n",

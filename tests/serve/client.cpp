@@ -169,7 +169,7 @@ Running::Running(RunningOptions options) : sink_(std::make_unique<QuietSink>()),
   options.service.limits.n_ctx = engine_->info().n_ctx;
   options.service.limits.dim = engine_->info().dim;
   options.service.n_places = options.engine.max_running + options.engine.max_queued;
-  service_ = std::make_unique<openai::Service>(*engine_, options.service, log_);
+  service_ = std::make_unique<serve::Service>(*engine_, options.service, log_);
   auto server = http::Server::start(options.server, *service_);
   if (!server) throw std::runtime_error(server.error().message);
   server_ = std::move(*server);

@@ -12,7 +12,7 @@
 #include "candor/engine.h"
 #include "obs/log.h"
 #include "serve/http/server.h"
-#include "serve/openai/service.h"
+#include "serve/service.h"
 #include "support/shared_data.h"
 
 namespace candor::testing {
@@ -77,7 +77,7 @@ inline ClientReply post(uint16_t port, const std::string& path, const Json& body
 
 struct RunningOptions {
   EngineOptions engine{};
-  openai::ServiceOptions service{};
+  serve::ServiceOptions service{};
   http::ServerOptions server{};
 };
 
@@ -91,7 +91,7 @@ class Running {
   uint16_t port() const { return server_->port(); }
   Engine& engine() { return *engine_; }
   http::Server& server() { return *server_; }
-  openai::Service& service() { return *service_; }
+  serve::Service& service() { return *service_; }
   // Within a second nothing is in work, and no K/V block is held.
   bool becomes_idle();
 
@@ -99,7 +99,7 @@ class Running {
   std::unique_ptr<obs::LogSink> sink_;
   obs::Log log_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<openai::Service> service_;
+  std::unique_ptr<serve::Service> service_;
   std::unique_ptr<http::Server> server_;
 };
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <thread>
 
-#include "serve/openai/job.h"
+#include "serve/core/job.h"
 #include "serve/socket_client.h"
 
 namespace candor::testing {
@@ -127,7 +127,7 @@ TEST_F(faults, of_a_task_end_it_alone) {
   EXPECT_EQ(count(FaultPlace::kWorker), 2u);
 }
 
-struct NoPlaces final : openai::Ticket {
+struct NoPlaces final : serve::Ticket {
   void free_places() noexcept override {}
 };
 
@@ -145,11 +145,11 @@ struct Told {
   }
 };
 
-class TellingSink final : public openai::Sink {
+class TellingSink final : public serve::Sink {
  public:
   TellingSink(Told& told, std::string throws_at) : told_(told), throws_at_(std::move(throws_at)) {}
   void open_stream() override { tell("open"); }
-  void chunk(const std::string&) override { tell("chunk"); }
+  void chunk(const Json&) override { tell("chunk"); }
   void end_stream() override { tell("end"); }
   void whole(const std::string&) override { tell("whole"); }
   void fail(const Error& error) override { tell("fail" + std::to_string(http::words_for(error).status)); }
@@ -164,7 +164,7 @@ class TellingSink final : public openai::Sink {
   const std::string throws_at_;
 };
 
-class FaultyReply final : public openai::Reply {
+class FaultyReply final : public serve::Reply {
  public:
   explicit FaultyReply(std::string throws_at) : throws_at_(std::move(throws_at)) {}
   void open(size_t, const Emit& emit) override {
@@ -194,13 +194,13 @@ class job_faults : public faults {
     const std::weak_ptr<NoPlaces> ticket_held = ticket;
     {
       http::WorkerPool workers({.n_threads = 1}, handler_.faults());
-      openai::ApiRequest request;
+      serve::ApiRequest request;
       request.stream = is_stream;
       Request one;
       one.prompt = TextPrompt{.text = "Once upon a time"};
       one.sampling.max_tokens = 4;
       request.requests.push_back(one);
-      const auto job = std::make_shared<openai::Job>(*engine_, workers, std::make_unique<FaultyReply>(reply_part),
+      const auto job = std::make_shared<serve::Job>(*engine_, workers, std::make_unique<FaultyReply>(reply_part),
                                                      std::make_unique<TellingSink>(told, sink_part), std::move(ticket));
       job->start(request);
       const auto is_over = [&] {

@@ -3,7 +3,7 @@
 #include <ctime>
 
 #include "serve/client.h"
-#include "serve/openai/api_request.h"
+#include "serve/openai/requests.h"
 
 namespace candor::testing {
 namespace {
@@ -67,9 +67,9 @@ class many_keys : public ::testing::Test {
   // Of this thread, from the bytes of a body to the prompt.
   static double seconds_of(const std::string& body) {
     const double began = thread_cpu_seconds();
-    const auto json = openai::parse_body(body);
+    const auto json = serve::parse_body(body);
     EXPECT_TRUE(json);
-    const auto request = openai::parse_chat(*json, limits_);
+    const auto request = serve::openai::parse_chat(*json, limits_);
     EXPECT_TRUE(request) << (request ? "" : request.error().message);
     if (!request) return 0;
     const auto prompt = engine_->apply_template(std::get<ChatPrompt>(request->requests.front().prompt));
@@ -78,7 +78,7 @@ class many_keys : public ::testing::Test {
   }
 
   static inline std::unique_ptr<Engine> engine_;
-  static inline openai::ApiLimits limits_;
+  static inline serve::ApiLimits limits_;
 };
 
 TEST_F(many_keys, cost_in_proportion_wherever_they_stand) {
@@ -92,7 +92,7 @@ TEST_F(many_keys, cost_in_proportion_wherever_they_stand) {
 
 TEST_F(many_keys, named_twice_are_refused_without_showing_all_of_the_name) {
   const std::string name(1u << 20, 'x');
-  const auto json = openai::parse_body("{\"" + name + "\":1,\"" + name + "\":2}");
+  const auto json = serve::parse_body("{\"" + name + "\":1,\"" + name + "\":2}");
   ASSERT_FALSE(json);
   EXPECT_NE(json.error().message.find("twice"), std::string::npos);
   EXPECT_LT(json.error().message.size(), 200u);

@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include <thread>
+#include <vector>
 
 #include "serve/client.h"
+#include "serve/interfaces.h"
 
 namespace candor::testing {
 namespace {
@@ -181,7 +183,9 @@ TEST(keys, every_route_but_health_wants_one) {
   RunningOptions options = Running::defaults();
   options.service.access.keys = {http::make_key("alice", "secret-a"), http::make_key("bob", "secret-b")};
   Running running(options);
-  for (const openai::Route& route : openai::routes()) {
+  std::vector<serve::Route> routes;
+  for (const serve::Api* api : serve::interfaces()) routes.insert(routes.end(), api->routes.begin(), api->routes.end());
+  for (const serve::Route& route : routes) {
     const std::string path = std::string(route.path) + (route.path.ends_with('/') ? "pocket" : "");
     const std::string body = route.method == "POST" ? "{}" : "";
     const auto status = [&](const Headers& headers) {

@@ -22,6 +22,7 @@ void Exchange::count_held() {
 }
 
 void Exchange::respond(HttpResponse response) {
+  response = in_form_of(request_, std::move(response));
   {
     const std::lock_guard lock(mutex_);
     if (has_head_ || is_gone_) return;
@@ -67,6 +68,16 @@ void Exchange::finish() {
     on_gone_ = nullptr;
   }
   wake();
+}
+
+void Exchange::note(std::string words) {
+  const std::lock_guard lock(mutex_);
+  note_ = std::move(words);
+}
+
+std::string Exchange::noted() const {
+  const std::lock_guard lock(mutex_);
+  return note_;
 }
 
 void Exchange::cut() noexcept {

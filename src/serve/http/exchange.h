@@ -42,6 +42,9 @@ class Exchange {
   void finish();
   // Ends it, and the connection, without a word.
   void cut() noexcept;
+  // For the reply's log line.
+  void note(std::string words);
+  std::string noted() const;
   // Called once, on the network thread, when the client leaves before the reply is whole; at once if it has left.
   void on_gone(std::function<void()> callback);
 
@@ -75,6 +78,7 @@ class Exchange {
   bool is_finished_ = false;
   bool is_gone_ = false;
   bool is_cut_ = false;
+  std::string note_;
   std::function<void()> on_gone_;
 };
 

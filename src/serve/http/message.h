@@ -3,6 +3,7 @@
 // lower case; values are as the client sent them, without the spaces around.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,18 @@ namespace candor::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+struct HttpRequest;
+struct HttpResponse;
+
+// What HTTP says beside an Error: a status, and OpenAI's words for it.
+struct ErrorWords {
+  int status = 400;
+  std::string_view type = "invalid_request_error";
+  std::string_view code = {};
+};
+// Tells a response's error, which it has, in the words of an interface. Any thread.
+using ErrorForm = void (*)(HttpResponse& response, const HttpRequest& request);
+
 struct HttpRequest {
   std::string method;
   std::string path;   // without the query, as sent: never decoded
@@ -24,6 +37,7 @@ struct HttpRequest {
   int32_t key = -1;         // which API key it came with; -1: none
   int64_t arrived_ns = 0;   // steady clock, when its head was complete
   bool is_upgrade = false;  // asks for a WebSocket
+  ErrorForm error_form = nullptr;  // of the route's interface; nullptr: OpenAI's
 
   // The first header of that (lower case) name, or "".
   std::string_view header(std::string_view name) const {
@@ -40,17 +54,17 @@ struct HttpResponse {
   std::string body = {};
   Headers headers = {};
   bool must_close = false;  // the connection ends behind it
+  // What error_response() made it of.
+  struct Told {
+    Error error;
+    ErrorWords words;
+  };
+  std::optional<Told> told = {};
 };
 
 // "Not Found" for 404; "Status" for what has no name here.
 std::string_view reason_phrase(int status);
 
-// What HTTP says beside an Error: a status, and OpenAI's words for it.
-struct ErrorWords {
-  int status = 400;
-  std::string_view type = "invalid_request_error";
-  std::string_view code = {};
-};
 // By the error's kind.
 ErrorWords words_for(const Error& error);
 
@@ -60,5 +74,8 @@ HttpResponse error_response(const Error& error, const ErrorWords& words);
 inline HttpResponse error_response(const Error& error) {
   return error_response(error, words_for(error));
 }
+
+// The response as the request's interface says it.
+HttpResponse in_form_of(const HttpRequest& request, HttpResponse response);
 
 }  // namespace candor::http

@@ -28,7 +28,7 @@ struct ServerOptions {
   std::chrono::milliseconds body_timeout{60'000};
   std::chrono::milliseconds idle_timeout{60'000};  // between requests
   std::chrono::milliseconds write_timeout{60'000};
-  std::chrono::milliseconds ping_interval{15'000};  // a silent stream gets a comment
+  std::chrono::milliseconds ping_interval{8'000};   // a silent stream gets a comment
 };
 
 struct ReplyRecord {
@@ -36,6 +36,7 @@ struct ReplyRecord {
   uint64_t n_bytes = 0;  // of the body
   double ms = 0;         // since the head was complete
   bool was_cut = false;  // the client left, or did not read
+  std::string note{};    // the handler's words
 };
 
 // Called on the network thread: no method may block. What throws ends its connection or its request alone.

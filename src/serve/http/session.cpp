@@ -275,11 +275,12 @@ HttpResponse Session::fault_response() const {
 
 // A reply that needs no handler; false unless the connection is still in step.
 net::awaitable<bool> Session::refuse(const HttpRequest& request, const HttpResponse& response) {
-  keep_alive_ = !request.method.empty() && !response.must_close && !network_.is_draining && fault_.message.empty();
+  const HttpResponse told = in_form_of(request, response);
+  keep_alive_ = !request.method.empty() && !told.must_close && !network_.is_draining && fault_.message.empty();
   fault_ = {};
-  ReplyRecord record{.status = response.status, .n_bytes = response.body.size()};
+  ReplyRecord record{.status = told.status, .n_bytes = told.body.size()};
   set_deadline(network_.options.write_timeout);
-  const std::string bytes = head_of(response, false, request) + (request.method == "HEAD" ? "" : response.body);
+  const std::string bytes = head_of(told, false, request) + (request.method == "HEAD" ? "" : told.body);
   record.was_cut = !co_await write(bytes);
   clear_deadline();
   report(request, record);
@@ -295,6 +296,7 @@ net::awaitable<bool> Session::reply(const std::shared_ptr<Exchange>& exchange, b
   const bool is_whole = co_await send_waiting(*exchange, request, record);
   ++n_watches_;
   record.was_cut = !is_whole;
+  record.note = exchange->noted();
   if (!is_whole) {
     exchange->mark_gone();
     error_code ignored;

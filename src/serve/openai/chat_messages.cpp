@@ -7,12 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "serve/openai/api_request.h"
+#include "serve/openai/requests.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
-
-constexpr size_t kMaxMessages = 4096;
 
 // Reads the messages one after the other; the first thing that is wrong ends it.
 class MessageReader {
@@ -184,4 +182,4 @@ std::optional<ChatPrompt> read_chat_prompt(Fields& fields) {
   return chat;
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -2,20 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "serve/openai/reply.h"
+#include "serve/core/answer_reader.h"
+#include "serve/openai/reply_parts.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
 
 class ChatReply final : public Reply {
  public:
-  ChatReply(const Engine& engine, ReplyHead head, size_t n_choices) : engine_(engine), head_(std::move(head)) {
-    for (size_t i = 0; i < n_choices; ++i) choices_.emplace_back(head_.form);
+  ChatReply(const Engine& engine, ReplyHead head, ReplyOptions options, size_t n_choices)
+      : engine_(engine), head_(std::move(head)), options_(std::move(options)) {
+    for (size_t i = 0; i < n_choices; ++i) choices_.emplace_back(engine, head_.form);
   }
 
   void open(size_t choice, const Emit& emit) override {
@@ -38,10 +38,10 @@ class ChatReply final : public Reply {
       take_delta(index, delta, {std::exchange(logprobs, nullptr), std::exchange(explained, nullptr)}, emit);
     }
     if (!event.finish) return;
-    const char* called = head_.as_functions ? "function_call" : "tool_calls";
+    const char* called = options_.as_functions ? "function_call" : "tool_calls";
     choice.finish = choice.calls.empty() ? finish_reason(*event.finish) : called;
     choice.stop_reason = stop_reason(head_, event);
-    if (choice.parser.n_unread() > 0)
+    if (choice.reader.n_unread() > 0)
       head_.warnings.push_back("a call of a tool could not be read, and is given as text");
     if (head_.is_stream) emit(last_chunk(index, event.summary.has_value()));
   }
@@ -59,23 +59,23 @@ class ChatReply final : public Reply {
       if (!choice.stop_reason.is_null()) reply["choices"].back()["stop_reason"] = choice.stop_reason;
       if (!choice.explained.empty()) reply["choices"].back()["explain"] = std::move(choice.explained);
     }
-    if (head_.wants_prompt_logprobs) reply["prompt_logprobs"] = prompt_logprobs_json(engine_, prompt_logprobs_);
-    reply["usage"] = usage_json(usage_);
+    if (options_.wants_prompt_logprobs) reply["prompt_logprobs"] = prompt_logprobs_json(engine_, prompt_logprobs_);
+    reply["usage"] = usage_json(usage());
     add_notes(reply);
     return reply;
   }
 
   void close(const Emit& emit) override {
-    if (!head_.include_usage) return;
+    if (!options_.include_usage) return;
     Json last = common("chat.completion.chunk");
-    last["usage"] = usage_json(usage_);
+    last["usage"] = usage_json(usage());
     emit(last);
   }
 
  private:
   struct Choice {
-    explicit Choice(const text::OutputForm& form) : parser(form) {}
-    text::OutputParser parser;
+    Choice(const Engine& engine, const text::OutputForm& form) : reader(engine, form) {}
+    AnswerReader reader;
     std::string text;
     std::string reasoning;
     Json calls = Json::array();
@@ -92,18 +92,8 @@ class ChatReply final : public Reply {
 
   // What the token adds, as deltas. A logprob needs one to stand in, even if it shows nothing.
   std::vector<Json> deltas_of(Choice& choice, const TokenEvent& event, bool has_more) {
-    std::vector<text::OutputPiece> pieces = choice.parser.push(event.text);
-    const bool is_mark = !event.finish && event.token >= 0 && head_.form.tools != text::ToolForm::kNone &&
-                         engine_.token_bytes(event.token).empty();
-    if (is_mark) std::ranges::move(choice.parser.push(engine_.piece(event.token)), std::back_inserter(pieces));
-    if (event.finish) std::ranges::move(choice.parser.finish(), std::back_inserter(pieces));
     std::vector<Json> deltas;
-    bool is_reasoning = false;
-    for (text::OutputPiece& piece : pieces) {
-      is_reasoning = is_reasoning || piece.kind == text::OutputPiece::Kind::kReasoning;
-      add_deltas(choice, piece, deltas);
-    }
-    usage_.reasoning_tokens += is_reasoning ? 1 : 0;
+    for (text::OutputPiece& piece : choice.reader.take(event)) add_deltas(choice, piece, deltas);
     if (deltas.empty() && has_more) deltas.push_back({{"content", ""}});
     return deltas;
   }
@@ -116,10 +106,10 @@ class ChatReply final : public Reply {
     } else if (!head_.only_one_call || choice.calls.empty()) {
       const size_t index = choice.calls.size();
       const std::string id =
-          fmt::format("call_{}_{}_{}", head_.id.substr(head_.id.find('-') + 1), choice_number(choice), index);
+          fmt::format("call_{}_{}_{}", head_.number, choice_number(choice), index);
       choice.calls.push_back(
           {{"id", id}, {"type", "function"}, {"function", {{"name", piece.name}, {"arguments", piece.text}}}});
-      if (head_.as_functions) {
+      if (options_.as_functions) {
         deltas.push_back({{"function_call", {{"name", piece.name}, {"arguments", ""}}}});
         return deltas.push_back({{"function_call", {{"arguments", std::move(piece.text)}}}});
       }
@@ -130,6 +120,12 @@ class ChatReply final : public Reply {
       const Json rest = {{"index", index}, {"function", {{"arguments", std::move(piece.text)}}}};
       deltas.push_back({{"tool_calls", Json::array({rest})}});
     }
+  }
+
+  ReplyUsage usage() const {
+    ReplyUsage all = usage_;
+    for (const Choice& choice : choices_) all.reasoning_tokens += choice.reader.n_reasoning_tokens();
+    return all;
   }
 
   size_t choice_number(const Choice& choice) const { return static_cast<size_t>(&choice - choices_.data()); }
@@ -152,7 +148,7 @@ class ChatReply final : public Reply {
     if (!choice.reasoning.empty()) message["reasoning_content"] = message["reasoning"] = choice.reasoning;
     if (choice.calls.empty()) return message;
     if (message["content"] == "") message["content"] = nullptr;
-    if (head_.as_functions) {
+    if (options_.as_functions) {
       message["function_call"] = std::move(choice.calls[0]["function"]);
     } else {
       message["tool_calls"] = std::move(choice.calls);
@@ -175,7 +171,7 @@ class ChatReply final : public Reply {
     if (logprobs.is_object()) choice["logprobs"] = std::move(logprobs);
     Json reply = common("chat.completion.chunk");
     reply["choices"].push_back(std::move(choice));
-    if (head_.include_usage) reply["usage"] = nullptr;
+    if (options_.include_usage) reply["usage"] = nullptr;
     return reply;
   }
 
@@ -200,6 +196,7 @@ class ChatReply final : public Reply {
 
   const Engine& engine_;
   ReplyHead head_;
+  const ReplyOptions options_;
   std::vector<Choice> choices_;
   std::vector<PromptLogprob> prompt_logprobs_;
   ReplyUsage usage_;
@@ -207,8 +204,8 @@ class ChatReply final : public Reply {
 
 }  // namespace
 
-std::unique_ptr<Reply> make_chat_reply(const Engine& engine, ReplyHead head, size_t n_choices) {
-  return std::make_unique<ChatReply>(engine, std::move(head), n_choices);
+std::unique_ptr<Reply> make_chat_reply(const Engine& engine, ReplyHead head, ReplyOptions options, size_t n_choices) {
+  return std::make_unique<ChatReply>(engine, std::move(head), std::move(options), n_choices);
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

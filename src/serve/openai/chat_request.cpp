@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "serve/openai/api_request.h"
+#include "serve/openai/api.h"
+#include "serve/openai/reply_parts.h"
+#include "serve/openai/requests.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
 
 int32_t read_chat_logprobs(Fields& fields) {
@@ -19,21 +21,20 @@ int32_t read_chat_logprobs(Fields& fields) {
   return is_wanted ? static_cast<int32_t>(n_top.value_or(n_probs.value_or(0))) : -1;
 }
 
-void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result) {
-  result.is_chat = true;
+void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result, ReplyOptions& reply) {
   result.names.prompt = "messages";
-  read_common(fields, limits, result);
+  read_common(fields, limits, result, reply);
   Request request;
   request.sampling = read_sampling(fields, std::nullopt, 1);
   request.sampling.logprobs = read_chat_logprobs(fields);
-  read_prompt_logprobs(fields, result, request.sampling);
+  read_prompt_logprobs(fields, result, request.sampling, reply);
   request.n = result.n_choices;
   read_beams(fields, std::nullopt, request, result.warnings);
   request.scheduling = read_scheduling(fields);
   read_truncation(fields, limits, request);
   request.constraint = read_constraint(fields, result.names.constraint);
   if (auto chat = read_chat_prompt(fields)) {
-    read_tools(fields, *chat, result);
+    read_tools(fields, *chat, result, reply);
     request.prompt = std::move(*chat);
   }
   if (result.forced_call && request.constraint) {
@@ -49,14 +50,39 @@ void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result) {
 
 }  // namespace
 
+void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request, ReplyOptions& reply) {
+  check_model(fields, limits, request.model);
+  request.n_choices = static_cast<int32_t>(fields.integer("n", 1, limits.max_choices).value_or(1));
+  request.stream = fields.boolean("stream").value_or(false);
+  if (const Json* options = fields.object("stream_options")) {
+    Fields inner(*options, "stream_options");
+    reply.include_usage = inner.boolean("include_usage").value_or(false);
+    inner.accept({"include_obfuscation", "continuous_usage_stats"});
+    if (inner.fault()) fields.refuse_with(*inner.fault());
+  }
+  if (const auto slot = fields.integer("id_slot", -1, 0); slot && *slot >= 0) {
+    request.warnings.push_back("id_slot has no effect: requests have no fixed places here");
+  }
+  fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata", "store",
+                 "service_tier", "cache_prompt", "request_id"});
+}
+
 Result<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also) {
   Fields fields(body);
   ApiRequest result;
-  read_chat(fields, limits, result);
+  ReplyOptions reply;
+  read_chat(fields, limits, result, reply);
   fields.accept(also);
   settle_unknown(fields, limits, result.warnings);
   if (fields.fault()) return *fields.fault();
+  result.make_reply = [reply](const Engine& engine, ReplyHead head, size_t n_choices) {
+    return make_chat_reply(engine, std::move(head), reply, n_choices);
+  };
   return result;
 }
 
-}  // namespace candor::openai
+const Endpoint kChat{
+    .parse = [](const Json& body, const RequestTerms& terms) { return parse_chat(body, terms.limits()); },
+    .id_prefix = "chatcmpl-"};
+
+}  // namespace candor::serve::openai

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "serve/openai/reply.h"
+#include "serve/openai/reply_parts.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
 
 int64_t n_code_points(const std::string& text) {
@@ -29,9 +29,10 @@ void append(Json& all, Json& more) {
 
 class CompletionReply final : public Reply {
  public:
-  CompletionReply(const Engine& engine, ReplyHead head, size_t n_choices)
+  CompletionReply(const Engine& engine, ReplyHead head, ReplyOptions options, size_t n_choices)
       : engine_(engine),
         head_(std::move(head)),
+        options_(std::move(options)),
         choices_(n_choices),
         prompt_logprobs_(n_choices / std::max<size_t>(1, head_.n_per_prompt)) {}
 
@@ -42,8 +43,8 @@ class CompletionReply final : public Reply {
     take_notes(index, event);
     std::string text = event.text;
     Json logprobs = head_.wants_logprobs ? no_logprobs() : Json();
-    if (!head_.echoed.empty() && !std::exchange(choice.has_begun, true)) {
-      text.insert(0, head_.echoed[index / head_.n_per_prompt].text);
+    if (!options_.echoed.empty() && !std::exchange(choice.has_begun, true)) {
+      text.insert(0, options_.echoed[index / head_.n_per_prompt].text);
       if (head_.wants_logprobs) add_echo(index, logprobs);
     }
     if (event.logprob && head_.wants_logprobs) add_token(choice, event, logprobs);
@@ -62,7 +63,7 @@ class CompletionReply final : public Reply {
     if (!choice.stop_reason.is_null()) shown["stop_reason"] = choice.stop_reason;
     if (explained.is_array()) shown["explain"] = std::move(explained);
     chunk["choices"].push_back(std::move(shown));
-    if (head_.include_usage) chunk["usage"] = nullptr;
+    if (options_.include_usage) chunk["usage"] = nullptr;
     if (event.summary) add_notes(chunk);
     emit(chunk);
   }
@@ -75,7 +76,7 @@ class CompletionReply final : public Reply {
       Json shown = choice_json(i, choice.text, std::move(logprobs), choice.finish);
       if (!choice.stop_reason.is_null()) shown["stop_reason"] = choice.stop_reason;
       if (!choice.explained.empty()) shown["explain"] = std::move(choice.explained);
-      if (head_.wants_prompt_logprobs) {
+      if (options_.wants_prompt_logprobs) {
         shown["prompt_logprobs"] = prompt_logprobs_json(engine_, prompt_logprobs_[i / head_.n_per_prompt]);
       }
       reply["choices"].push_back(std::move(shown));
@@ -86,7 +87,7 @@ class CompletionReply final : public Reply {
   }
 
   void close(const Emit& emit) override {
-    if (!head_.include_usage) return;
+    if (!options_.include_usage) return;
     Json last = common();
     last["usage"] = usage_json(usage_);
     emit(last);
@@ -147,7 +148,7 @@ class CompletionReply final : public Reply {
   // Nothing comes before the first token, so that it has no logprob. Where the tokens' bytes are more than the text (a
   // space that the tokenizer puts before it), the first one takes the difference.
   void add_echo(size_t index, Json& logprobs) {
-    const EchoedPrompt& echoed = head_.echoed[index / head_.n_per_prompt];
+    const EchoedPrompt& echoed = options_.echoed[index / head_.n_per_prompt];
     const std::vector<PromptLogprob>& scored = prompt_logprobs_[index / head_.n_per_prompt];
     int64_t n_of_tokens = 0;
     const auto length = [this](TokenId token) { return n_code_points(to_valid_utf8(engine_.token_bytes(token))); };
@@ -172,6 +173,7 @@ class CompletionReply final : public Reply {
 
   const Engine& engine_;
   ReplyHead head_;
+  const ReplyOptions options_;
   std::vector<Choice> choices_;
   std::vector<std::vector<PromptLogprob>> prompt_logprobs_;  // [prompts]
   ReplyUsage usage_;
@@ -179,8 +181,9 @@ class CompletionReply final : public Reply {
 
 }  // namespace
 
-std::unique_ptr<Reply> make_completion_reply(const Engine& engine, ReplyHead head, size_t n_choices) {
-  return std::make_unique<CompletionReply>(engine, std::move(head), n_choices);
+std::unique_ptr<Reply> make_completion_reply(const Engine& engine, ReplyHead head, ReplyOptions options,
+                                             size_t n_choices) {
+  return std::make_unique<CompletionReply>(engine, std::move(head), std::move(options), n_choices);
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "serve/openai/api_request.h"
+#include "serve/openai/requests.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 
-Result<void> read_echo(const Engine& engine, ApiRequest& request) {
-  if (!request.echo) return {};
+Result<std::vector<EchoedPrompt>> read_echo(const Engine& engine, ApiRequest& request) {
+  std::vector<EchoedPrompt> all;
   for (Request& one : request.requests) {
     auto tokens = engine.tokenize(one.prompt);
     if (!tokens) return with_api_field(tokens.error(), request.names);
@@ -22,19 +22,19 @@ Result<void> read_echo(const Engine& engine, ApiRequest& request) {
       echoed.text = std::move(*detokenized);
     }
     one.prompt = echoed.tokens;
-    request.echoed.push_back(std::move(echoed));
+    all.push_back(std::move(echoed));
   }
-  return {};
+  return all;
 }
 
-void read_prompt_logprobs(Fields& fields, ApiRequest& request, SamplingParams& sampling) {
+void read_prompt_logprobs(Fields& fields, const ApiRequest& request, SamplingParams& sampling, ReplyOptions& reply) {
   const auto wanted = fields.integer("prompt_logprobs", 0, kMaxLogprobs);
   if (!wanted) return;
   if (request.stream) {
     return fields.refuse("prompt_logprobs", "prompt_logprobs comes with a whole reply, expected stream: false");
   }
-  request.wants_prompt_logprobs = true;
+  reply.wants_prompt_logprobs = true;
   sampling.prompt_logprobs = std::max(sampling.prompt_logprobs, static_cast<int32_t>(*wanted));
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -1,14 +1,27 @@
 // POST /v1/embeddings, from JSON to engine requests.
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
+#include <bit>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
-#include "serve/openai/api_request.h"
+#include "serve/openai/requests.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
+
+std::string base64(std::span<const float> vector) {
+  static_assert(std::endian::native == std::endian::little, "base64 carries little-endian floats");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(vector.data());
+  const size_t n_digits = (vector.size_bytes() + 2) / 3 * 4;
+  std::string text(n_digits + 1, '\0');  // ends with a zero byte
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes, static_cast<int>(vector.size_bytes()));
+  text.resize(n_digits);
+  return text;
+}
 
 bool read_encoding_format(Fields& fields) {
   const std::string format = fields.text("encoding_format").value_or("float");
@@ -27,13 +40,28 @@ Pooling read_pooling(Fields& fields) {
   return pooling == "last" ? Pooling::kLast : Pooling::kMean;
 }
 
+std::string reply_of(const std::string& model, bool as_base64, const std::vector<std::string>& warnings,
+                     const std::vector<std::vector<float>>& vectors, int64_t n_tokens) {
+  Json data = Json::array();
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    Json shown = as_base64 ? Json(base64(vectors[i])) : Json(vectors[i]);
+    data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(shown)}});
+  }
+  Json json = {{"object", "list"},
+               {"data", std::move(data)},
+               {"model", model},
+               {"usage", {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}}}};
+  if (!warnings.empty()) json["warnings"] = warnings;
+  return to_text(json);
+}
+
 }  // namespace
 
 Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits) {
   Fields fields(body);
   EmbeddingRequest result;
   check_model(fields, limits, result.model);
-  result.as_base64 = read_encoding_format(fields);
+  const bool as_base64 = read_encoding_format(fields);
   result.n_dimensions = static_cast<size_t>(fields.integer("dimensions", 1, limits.dim).value_or(0));
   Request base;
   base.pooling = read_pooling(fields);
@@ -43,9 +71,13 @@ Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limi
     result.requests.push_back(base);
   }
   fields.accept({"user"});
-  settle_unknown(fields, limits, result.warnings);
+  std::vector<std::string> warnings;
+  settle_unknown(fields, limits, warnings);
   if (fields.fault()) return *fields.fault();
+  result.write = [model = result.model, as_base64, warnings](const auto& vectors, int64_t n_tokens) {
+    return reply_of(model, as_base64, warnings, vectors, n_tokens);
+  };
   return result;
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "serve/openai/text_routes.h"
-
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
 
 int hex_digit(char c) {
@@ -31,9 +29,9 @@ std::string percent_decoded(std::string_view text) {
 }  // namespace
 
 void InfoRoutes::metrics(http::Exchange& exchange) const {
-  const ServerFigures figures{parts_.faults, parts_.bytes, parts_.places.n_tickets()};
+  const ServerFigures figures{core_.faults, core_.bytes, core_.places.n_tickets()};
   exchange.respond(
-      {.content_type = "text/plain; version=0.0.4", .body = parts_.metrics.text(parts_.engine, figures, read_limit_)});
+      {.content_type = "text/plain; version=0.0.4", .body = core_.metrics.text(core_.engine, figures, core_.read_limit)});
 }
 
 void InfoRoutes::health(http::Exchange& exchange) const {
@@ -45,10 +43,10 @@ void InfoRoutes::ready(http::Exchange& exchange) const {
 }
 
 Json InfoRoutes::model_json() const {
-  const ModelInfo& info = parts_.engine.info();
-  return {{"id", parts_.limits.model},
+  const ModelInfo& info = core_.engine.info();
+  return {{"id", core_.limits().model},
           {"object", "model"},
-          {"created", created_},
+          {"created", core_.created},
           {"owned_by", "candor"},
           {"max_model_len", info.n_ctx},
           {"meta",
@@ -66,10 +64,10 @@ void InfoRoutes::models(http::Exchange& exchange) const {
 void InfoRoutes::model(http::Exchange& exchange) const {
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string name = percent_decoded(std::string_view(exchange.request().path).substr(kPrefix.size()));
-  const auto& aliases = parts_.limits.aliases;
-  if (name == parts_.limits.model || std::ranges::find(aliases, name) != aliases.end())
+  const auto& aliases = core_.limits().aliases;
+  if (name == core_.limits().model || std::ranges::find(aliases, name) != aliases.end())
     return answer(exchange, model_json());
   answer(exchange, model_not_found(name));
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -7,9 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "serve/openai/http_sink.h"
+#include "serve/core/http_sink.h"
+#include "serve/openai/api.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
 
 constexpr size_t kMaxIdBytes = 256;
@@ -44,8 +45,8 @@ class SocketSink final : public Sink {
   ~SocketSink() override { --socket_->n_busy; }
 
   void open_stream() override {}
-  void chunk(const std::string& json) override {
-    const std::string text = frame(id_, "chunk", json);
+  void chunk(const Json& json) override {
+    const std::string text = frame(id_, "chunk", to_text(json));
     const std::lock_guard lock(jobs_->mutex);
     if (find() != jobs_->by_id.end()) socket_->send(text);
   }
@@ -131,10 +132,12 @@ void SocketRoutes::run(const std::shared_ptr<http::WebSocket>& socket, const std
   }
   if (fields.fault()) return send_error(*socket, id, *fields.fault());
   if (method == "cancel") return cancel(*socket, id);
-  auto request = terms_.read_generation(*body, method == "chat.completions");
+  const Endpoint& endpoint = method == "chat.completions" ? kChat : kCompletion;
+  auto request = endpoint.parse(*body, terms_);
   if (!request) return send_error(*socket, id, request.error());
+  terms_.settle(*request);
   terms_.add_key(request->requests, socket->request().key);
-  start(socket, id, *request);
+  start(socket, id, *request, endpoint.id_prefix);
 }
 
 void SocketRoutes::cancel(http::WebSocket& socket, const std::string& id) const {
@@ -150,7 +153,7 @@ void SocketRoutes::cancel(http::WebSocket& socket, const std::string& id) const 
 }
 
 void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
-                         const ApiRequest& request) {
+                         const ApiRequest& request, std::string_view id_prefix) {
   const int32_t key = socket->request().key;
   auto ticket = places_.take(key);
   if (!ticket || !ticket->try_hold(places_of(request))) return send_error(*socket, id, places_.no_room(key));
@@ -161,7 +164,7 @@ void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const s
     number = ++held->n_ever;
   }
   const auto job =
-      generations_.make_job(request, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
+      generations_.make_job(request, id_prefix, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
   {
     const std::lock_guard lock(held->mutex);
     const bool is_full = held->by_id.size() >= kMaxJobs;
@@ -176,4 +179,4 @@ void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const s
   held->by_id.erase(id);
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -7,14 +7,15 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "serve/http/web_socket.h"
 #include "serve/http/worker_pool.h"
-#include "serve/openai/answer_places.h"
-#include "serve/openai/generations.h"
-#include "serve/openai/request_terms.h"
+#include "serve/core/answer_places.h"
+#include "serve/core/generations.h"
+#include "serve/core/request_terms.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 
 class SocketRoutes {
  public:
@@ -30,7 +31,8 @@ class SocketRoutes {
  private:
   void run(const std::shared_ptr<http::WebSocket>& socket, const std::string& message);
   void cancel(http::WebSocket& socket, const std::string& id) const;
-  void start(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const ApiRequest& request);
+  void start(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const ApiRequest& request,
+             std::string_view id_prefix);
 
   http::WorkerPool& workers_;
   const RequestTerms& terms_;
@@ -38,4 +40,4 @@ class SocketRoutes {
   Generations& generations_;
 };
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "serve/http/message.h"
+#include "serve/openai/requests.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
 
 constexpr size_t kMaxTokensReply = 128u << 20;
@@ -45,15 +46,14 @@ Result<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
   return result;
 }
 
+// As /v1/chat/completions reads it; also: further fields, which the route itself reads.
+Result<ApiRequest> read_chat(const RequestTerms& terms, const Json& body, std::initializer_list<const char*> also = {}) {
+  auto request = parse_chat(body, terms.limits(), also);
+  if (request) terms.settle(*request);
+  return request;
+}
+
 }  // namespace
-
-void answer(http::Exchange& exchange, const Json& json) {
-  exchange.respond({.body = to_text(json)});
-}
-
-void answer(http::Exchange& exchange, const Error& error) {
-  exchange.respond(http::error_response(error));
-}
 
 void TextRoutes::tokenize(http::Exchange& exchange) const {
   const auto body = parse_body(exchange.request().body);
@@ -62,23 +62,23 @@ void TextRoutes::tokenize(http::Exchange& exchange) const {
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);
   const auto asked =
       fields.has("messages")
-          ? terms_.read_chat(*body, {"with_pieces", "add_special", "add_special_tokens", "parse_special"})
-          : parse_text(fields, terms_.limits());
+          ? read_chat(core_.terms, *body, {"with_pieces", "add_special", "add_special_tokens", "parse_special"})
+          : parse_text(fields, core_.limits());
   if (fields.fault()) return answer(exchange, *fields.fault());
   if (!asked) return answer(exchange, asked.error());
-  const auto tokens = engine_.tokenize(asked->requests.front().prompt);
+  const auto tokens = core_.engine.tokenize(asked->requests.front().prompt);
   if (!tokens) return answer(exchange, with_api_field(tokens.error(), asked->names));
-  http::FairBudget::Share held = bytes_.share_of(exchange.request().key);
+  http::FairBudget::Share held = core_.bytes.share_of(exchange.request().key);
   std::string reply = "{\"tokens\":[";
   for (size_t i = 0; i < tokens->size(); ++i) {
     const TokenId id = (*tokens)[i];
     if (i > 0) reply += ',';
-    reply += with_pieces ? fmt::format("{{\"id\":{},\"piece\":{}}}", id, to_text(Json(engine_.piece(id))))
+    reply += with_pieces ? fmt::format("{{\"id\":{},\"piece\":{}}}", id, to_text(Json(core_.engine.piece(id))))
                          : std::to_string(id);
     if (reply.size() > kMaxTokensReply) return answer(exchange, reply_too_large());
     if (const auto size = static_cast<int64_t>(reply.capacity()); size > held.amount()) held.resize(size);
   }
-  reply += fmt::format("],\"count\":{},\"max_model_len\":{}", tokens->size(), engine_.info().n_ctx);
+  reply += fmt::format("],\"count\":{},\"max_model_len\":{}", tokens->size(), core_.engine.info().n_ctx);
   if (!asked->warnings.empty()) reply += ",\"warnings\":" + to_text(Json(asked->warnings));
   reply += '}';
   exchange.respond({.body = std::move(reply)});
@@ -89,15 +89,15 @@ void TextRoutes::detokenize(http::Exchange& exchange) const {
   if (!body) return answer(exchange, body.error());
   Fields fields(*body);
   std::string model;
-  check_model(fields, terms_.limits(), model);
+  check_model(fields, core_.limits(), model);
   std::vector<Prompt> prompts = read_prompts(fields, "tokens");
   if (!fields.fault() && (prompts.size() != 1 || !std::holds_alternative<TokenPrompt>(prompts.front()))) {
     fields.refuse("tokens", "tokens is not one list of token ids");
   }
   std::vector<std::string> warnings;
-  settle_unknown(fields, terms_.limits(), warnings);
+  settle_unknown(fields, core_.limits(), warnings);
   if (fields.fault()) return answer(exchange, *fields.fault());
-  const auto text = engine_.detokenize(std::get<TokenPrompt>(prompts.front()));
+  const auto text = core_.engine.detokenize(std::get<TokenPrompt>(prompts.front()));
   if (!text) return answer(exchange, with_api_field(text.error(), {.prompt = "tokens"}));
   answer_with(exchange, Json{{"content", *text}, {"prompt", *text}}, warnings);
 }
@@ -105,11 +105,11 @@ void TextRoutes::detokenize(http::Exchange& exchange) const {
 void TextRoutes::apply_template(http::Exchange& exchange) const {
   const auto body = parse_body(exchange.request().body);
   if (!body) return answer(exchange, body.error());
-  const auto asked = terms_.read_chat(*body);
+  const auto asked = read_chat(core_.terms, *body);
   if (!asked) return answer(exchange, asked.error());
-  const auto prompt = engine_.apply_template(std::get<ChatPrompt>(asked->requests.front().prompt));
+  const auto prompt = core_.engine.apply_template(std::get<ChatPrompt>(asked->requests.front().prompt));
   if (!prompt) return answer(exchange, with_api_field(prompt.error(), asked->names));
   answer_with(exchange, Json{{"prompt", *prompt}}, asked->warnings);
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -1,5 +1,4 @@
-// tools and tool_choice. A choice that must be a call is enforced by a schema: the answer is then one JSON object with
-// "name" and "parameters", whatever form the model would have chosen.
+// tools and tool_choice.
 
 #include <fmt/format.h>
 
@@ -9,37 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "serve/openai/api_request.h"
+#include "serve/openai/requests.h"
 
-namespace candor::openai {
+namespace candor::serve::openai {
 namespace {
-
-constexpr size_t kMaxTools = 128;
-
-// Why it is no tool; "" if it is one.
-std::string fault_of(const Json& tool) {
-  const auto function = tool.is_object() ? tool.find("function") : tool.end();
-  if (!tool.is_object() || function == tool.end() || !function->is_object()) return "has no function";
-  const auto name = function->find("name");
-  if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty())
-    return "has no function.name";
-  const auto parameters = function->find("parameters");
-  if (parameters == function->end() || parameters->is_null()) return {};
-  if (!parameters->is_object()) return "has function.parameters that are no schema";
-  const auto type = parameters->find("type");
-  return type != parameters->end() && *type != "object" ? "has function.parameters of a type other than object" : "";
-}
-
-Json call_schema(const Json& tool) {
-  const Json& function = tool["function"];
-  const auto given = function.find("parameters");
-  const bool is_given = given != function.end() && given->is_object();
-  const Json parameters = is_given ? *given : Json{{"type", "object"}, {"additionalProperties", false}};
-  return {{"type", "object"},
-          {"properties", {{"name", {{"const", function["name"]}}}, {"parameters", parameters}}},
-          {"required", {"name", "parameters"}},
-          {"additionalProperties", false}};
-}
 
 // The name in {"type": "function", "function": {"name": ...}}.
 std::optional<std::string> named_tool(const Json& choice) {
@@ -71,11 +43,11 @@ ToolWishes read_legacy(Fields& fields) {
   return wishes;
 }
 
-ToolWishes read_wishes(Fields& fields, ApiRequest& result) {
+ToolWishes read_wishes(Fields& fields, ReplyOptions& reply) {
   ToolWishes wishes = read_legacy(fields);
   const Json* tools = fields.array("tools");
   const Json* choice = fields.raw("tool_choice");
-  result.as_functions = wishes.tools.has_value();
+  reply.as_functions = wishes.tools.has_value();
   if (wishes.tools && tools != nullptr) fields.refuse("functions", "functions come beside tools, expected one of them");
   if (tools != nullptr) wishes.tools = *tools;
   if (choice != nullptr) wishes.choice = *choice;
@@ -110,38 +82,15 @@ bool keep_allowed(Fields& fields, ToolWishes& wishes) {
   return true;
 }
 
-bool check_tools(Fields& fields, const Json& tools) {
-  if (tools.size() > kMaxTools) {
-    fields.refuse("tools", fmt::format("tools has {} elements, expected at most {}", tools.size(), kMaxTools));
-    return false;
-  }
-  for (size_t i = 0; i < tools.size(); ++i) {
-    if (const std::string fault = fault_of(tools[i]); !fault.empty()) {
-      fields.refuse("tools", fmt::format("tools[{}] {}", i, fault));
-      return false;
-    }
-  }
-  return true;
-}
-
-void force_call(Fields& fields, const Json& tools, const std::optional<std::string>& name, ApiRequest& result) {
-  Json schemas = Json::array();
-  for (const Json& tool : tools) {
-    if (!name || tool["function"]["name"] == *name) schemas.push_back(call_schema(tool));
-  }
-  if (schemas.empty()) return fields.refuse("tool_choice", "tool_choice names a tool that is not in tools");
-  result.must_call = true;
-  result.forced_call = ConstraintSpec{.kind = GrammarKind::kJsonSchema,
-                                      .source = to_text(schemas.size() == 1 ? schemas[0] : Json{{"anyOf", schemas}})};
-}
-
 }  // namespace
 
-void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
-  ToolWishes wishes = read_wishes(fields, result);
-  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true) && !result.as_functions;
+void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result, ReplyOptions& reply) {
+  ToolWishes wishes = read_wishes(fields, reply);
+  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true) && !reply.as_functions;
   const bool has_tools = wishes.tools && !wishes.tools->empty();
-  if (has_tools && !check_tools(fields, *wishes.tools)) return;
+  if (has_tools) {
+    if (std::string fault = fault_of_tools(*wishes.tools); !fault.empty()) return fields.refuse("tools", std::move(fault));
+  }
   const auto is_allowed_list = [](const Json& choice) {
     return choice.is_object() && choice.contains("type") && choice["type"] == "allowed_tools";
   };
@@ -153,7 +102,8 @@ void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
     return fields.refuse("tool_choice", "tool_choice asks for a call, and there are no tools");
   } else if (const auto name = named_tool(*wishes.choice); name || word == "required") {
     result.has_tools = true;
-    force_call(fields, *wishes.tools, name, result);
+    if (!force_call(*wishes.tools, name, result))
+      fields.refuse("tool_choice", "tool_choice names a tool that is not in tools");
   } else {
     return fields.refuse("tool_choice", fmt::format("tool_choice is {}, expected none, auto, required, a named "
                                                     "function or allowed_tools",
@@ -162,4 +112,4 @@ void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
   if (result.has_tools) chat.tools_json = to_text(*wishes.tools);
 }
 
-}  // namespace candor::openai
+}  // namespace candor::serve::openai

@@ -1,0 +1,60 @@
+#pragma once
+// The places of answers in work, shared fairly between keys: whoever generates has as many as it makes answers, from
+// before it is read until its reply is over. Any thread.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "serve/http/fair_budget.h"
+#include "serve/core/api_request.h"
+#include "serve/core/job.h"
+
+namespace candor::serve {
+
+// The places of one request.
+class PlaceTicket final : public Ticket {
+ public:
+  // The counter is borrowed: it is one higher as long as the ticket is there.
+  PlaceTicket(http::FairBudget::Share places, std::atomic<int32_t>& n_tickets)
+      : places_(std::move(places)), n_tickets_(n_tickets) {
+    ++n_tickets_;
+  }
+  ~PlaceTicket() override {
+    free_places();
+    --n_tickets_;  // last: the server may end
+  }
+  PlaceTicket(const PlaceTicket&) = delete;
+  PlaceTicket& operator=(const PlaceTicket&) = delete;
+
+  // As many places in all; false, and as before, where there is no room for them.
+  bool try_hold(int64_t n) { return places_.try_grow(n - places_.amount()); }
+  void free_places() noexcept override { places_.resize(0); }
+
+ private:
+  http::FairBudget::Share places_;
+  std::atomic<int32_t>& n_tickets_;
+};
+
+class AnswerPlaces {
+ public:
+  // max_per_key: 0: what is fair to the others.
+  AnswerPlaces(int64_t n_places, size_t n_keys, int64_t max_per_key) : places_(n_places, n_keys, max_per_key) {}
+
+  bool has_room(int32_t key) const { return places_.has_room(key, 1); }
+  // With one place; nullptr when there is none for that key.
+  std::shared_ptr<PlaceTicket> take(int32_t key);
+  // Why there is none.
+  Error no_room(int32_t key) const;
+  int32_t n_tickets() const { return n_tickets_; }
+
+ private:
+  http::FairBudget places_;
+  std::atomic<int32_t> n_tickets_{0};
+};
+
+// Those of all its answers.
+int64_t places_of(const ApiRequest& request);
+
+}  // namespace candor::serve

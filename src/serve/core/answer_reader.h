@@ -1,0 +1,33 @@
+#pragma once
+// One answer of a chat, read event by event: what of it is reasoning, content, a call of a tool. Interfaces put these
+// pieces in their own words. One thread at a time.
+
+#include <cstdint>
+#include <vector>
+
+#include "candor/engine.h"
+#include "text/chat/output_parser.h"
+
+namespace candor::serve {
+
+class AnswerReader {
+ public:
+  // The engine is borrowed.
+  AnswerReader(const Engine& engine, const text::OutputForm& form)
+      : engine_(engine), knows_tools_(form.tools != text::ToolForm::kNone), parser_(form) {}
+
+  // What the event adds, and with its last event what was held back.
+  std::vector<text::OutputPiece> take(const TokenEvent& event);
+  // Tokens that added to the reasoning.
+  int64_t n_reasoning_tokens() const { return n_reasoning_tokens_; }
+  // Calls that could not be read, and were given as content.
+  int32_t n_unread() const { return parser_.n_unread(); }
+
+ private:
+  const Engine& engine_;
+  const bool knows_tools_;
+  text::OutputParser parser_;
+  int64_t n_reasoning_tokens_ = 0;
+};
+
+}  // namespace candor::serve

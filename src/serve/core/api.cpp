@@ -1,0 +1,15 @@
+#include "serve/core/api.h"
+
+#include <nlohmann/json.hpp>
+
+namespace candor::serve {
+
+void answer(http::Exchange& exchange, const Json& json) {
+  exchange.respond({.body = to_text(json)});
+}
+
+void answer(http::Exchange& exchange, const Error& error) {
+  exchange.respond(http::error_response(error));
+}
+
+}  // namespace candor::serve

@@ -1,0 +1,54 @@
+#pragma once
+// The seam between the server and its interfaces: an interface is a folder with one Api, which the list of
+// serve/interfaces.cpp names. It puts bodies into ApiRequests and events into its own words, and has no rule of its own
+// about sampling, limits, places or threads.
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string_view>
+
+#include "candor/engine.h"
+#include "serve/core/generations.h"
+#include "serve/core/metrics_page.h"
+#include "serve/http/exchange.h"
+
+namespace candor::serve {
+
+// What routes answer from. Borrowed; any thread.
+struct Core {
+  Engine& engine;
+  const RequestTerms& terms;
+  Generations& generations;
+  http::FairBudget& bytes;  // in flight: what replies hold meanwhile is counted there
+  const MetricsPage& metrics;
+  const http::Faults& faults;
+  const AnswerPlaces& places;
+  double read_limit = 0;  // bytes a second that this machine's memory gives; 0: unknown
+  int64_t created = 0;    // when the server began, in seconds since 1970
+
+  const ApiLimits& limits() const { return terms.limits(); }
+};
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  // one that ends with '/' matches what follows, too, but for "/" itself
+  bool needs_key = true;
+  bool is_quick = false;  // answered on the network thread
+  bool is_socket = false;
+  bool generates = false;  // refused unread while the engine is full; the exchange's state is its PlaceTicket
+  void (*handle)(const Core& core, const std::shared_ptr<http::Exchange>& exchange) = nullptr;
+};
+
+struct Api {
+  std::string_view name;
+  std::span<const Route> routes;
+  http::ErrorForm error_form = nullptr;  // nullptr: OpenAI's
+};
+
+// Replies of routes that make no generation.
+void answer(http::Exchange& exchange, const Json& json);
+void answer(http::Exchange& exchange, const Error& error);
+
+}  // namespace candor::serve

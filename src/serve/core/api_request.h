@@ -1,0 +1,103 @@
+#pragma once
+// What a client asks, whatever its interface, checked, as requests for the engine; and the readers that interfaces share.
+// Where a field is refused, the error names it; a field without effect here is named in `warnings`.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/engine.h"
+#include "serve/core/fields.h"
+#include "serve/http/message.h"
+
+namespace candor::serve {
+
+class Reply;
+struct ReplyHead;
+
+inline constexpr size_t kMaxPrompts = 64;
+inline constexpr size_t kMaxInputs = 2048;  // of an embedding
+inline constexpr size_t kMaxMessages = 4096;
+inline constexpr size_t kMaxTools = 128;
+
+// What the parsers need to know of the server.
+struct ApiLimits {
+  std::string model;  // the id that it serves
+  std::vector<std::string> aliases = {};
+  int64_t n_ctx = 0;
+  int64_t max_choices = 128;
+  int32_t dim = 0;         // of an embedding
+  bool is_strict = false;  // an unknown field is an error
+};
+
+// What the client calls the things that the engine may refuse.
+struct FieldNames {
+  std::string prompt = "prompt";
+  std::string constraint = "response_format";
+};
+
+// Whoever tells the client, in the words of its interface.
+using ReplyMaker = std::function<std::unique_ptr<Reply>(const Engine& engine, ReplyHead head, size_t n_choices)>;
+
+struct ApiRequest {
+  std::string model;                // as the client wrote it
+  std::vector<Request> requests{};  // one per prompt
+  int32_t n_choices = 1;            // per prompt
+  bool stream = false;
+  bool parallel_tool_calls = true;
+  bool has_tools = false;
+  bool must_call = false;  // the answer is one call, by constraint
+  std::optional<ConstraintSpec> forced_call{};
+  FieldNames names{};
+  std::vector<std::string> warnings{};
+  ReplyMaker make_reply{};
+  http::Headers headers{};  // of the reply
+  std::string note{};       // for the reply's log line: what was assumed
+};
+
+// The vectors of a request's inputs, in order, as the body of a reply. n_tokens: of all inputs.
+using VectorsWriter = std::function<std::string(const std::vector<std::vector<float>>& vectors, int64_t n_tokens)>;
+
+struct EmbeddingRequest {
+  std::string model;
+  std::vector<Request> requests{};  // one per input
+  size_t n_dimensions = 0;          // 0: all
+  FieldNames names{.prompt = "input"};
+  VectorsWriter write{};
+  std::string note{};  // for the reply's log line
+};
+
+// The model's name, where given, is one that is served: else 404.
+void check_model(Fields& fields, const ApiLimits& limits, std::string& model);
+Error model_not_found(const std::string& model);
+
+// Tools in OpenAI's form ({"type": "function", "function": {...}}). Why the list is none; "" if it is one.
+std::string fault_of_tools(const Json& tools);
+// The answer must be a call: of the tool of that name, or of any. REQUIRES: fault_of_tools(tools) is empty. False where
+// no tool has the name.
+bool force_call(const Json& tools, const std::optional<std::string>& name, ApiRequest& result);
+
+// temperature, top_p, seed, stop, ..., as OpenAI and llama.cpp name them. default_max_tokens: absent = until the end.
+SamplingParams read_sampling(Fields& fields, std::optional<int64_t> default_max_tokens, int64_t least_max_tokens);
+// Text, or token ids, or a list of either.
+std::vector<Prompt> read_prompts(Fields& fields, const char* name, size_t at_most = kMaxPrompts);
+// Penalties, biases, bans and the rarer stages.
+void read_sampler(Fields& fields, SamplingParams& sampling);
+// truncate_prompt_tokens, as vLLM has it: a longer prompt loses its oldest tokens; -1 keeps what the context holds.
+void read_truncation(Fields& fields, const ApiLimits& limits, Request& request);
+// use_beam_search, as vLLM has it: n or best_of texts side by side.
+void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request, std::vector<std::string>& warnings);
+// priority, as vLLM has it: a lower value is served sooner.
+Scheduling read_scheduling(Fields& fields);
+// response_format and its kin; name: which of them it was.
+std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name);
+// Unknown fields become warnings, or an error.
+void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
+
+// The error with the field's name in this API.
+Error with_api_field(Error error, const FieldNames& names = {});
+
+}  // namespace candor::serve

@@ -1,0 +1,69 @@
+#pragma once
+// The vectors of one request on their way: a few inputs at a time in the engine, the reply when all are there.
+// Events come on the engine thread and are only kept there; workers submit and answer.
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "candor/engine.h"
+#include "serve/http/worker_pool.h"
+#include "serve/core/job.h"
+
+namespace candor::serve {
+
+class EmbeddingJob final : public Work,
+                           public http::Continuation,
+                           public std::enable_shared_from_this<EmbeddingJob> {
+ public:
+  static constexpr size_t kAtOnce = 16;  // inputs in the engine
+
+  // All borrowed but the request, the sink and the ticket, which is released when the job is over.
+  EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request, std::unique_ptr<Sink> sink,
+               std::shared_ptr<Ticket> ticket);
+
+  // On a worker: the next inputs go to the engine, or the reply says why not. What throws ends the reply with an error.
+  void go_on() noexcept override;
+  void cancel() override;
+  void abort(const Error& error) override;
+
+ private:
+  struct State {
+    size_t n_sent = 0;
+    size_t n_in_work = 0;
+    size_t n_done = 0;
+    bool is_over = false;
+    bool is_scheduled = true;  // go_on() is running, or will
+    bool has_lost_events = false;  // there was no memory for them
+    bool goes_again = false;   // something came while it ran
+    std::optional<Error> error{};
+    std::vector<RequestId> ids{};
+  };
+
+  void on_event(size_t index, const TokenEvent& event) noexcept;
+  void schedule() noexcept;
+  void advance();
+  bool take_next(size_t& index);
+  void send(size_t index);
+  void stop(const std::optional<Error>& error);
+  void end_by(const std::exception_ptr& fault) noexcept;
+  void settle();
+
+  // Constant after construction.
+  const std::shared_ptr<Ticket> ticket_;
+  Engine& engine_;
+  http::WorkerPool& workers_;
+  const EmbeddingRequest request_;
+  const std::unique_ptr<Sink> sink_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  State state_;
+  std::vector<std::vector<float>> vectors_;  // [inputs]
+  int64_t n_tokens_ = 0;
+};
+
+}  // namespace candor::serve

@@ -1,0 +1,47 @@
+#pragma once
+// A reply over HTTP: one JSON body, or a stream.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "serve/core/job.h"
+#include "serve/http/exchange.h"
+
+namespace candor::serve {
+
+// How the chunks of a stream are written.
+enum class StreamFormat : uint8_t {
+  kData,    // server-sent events without names, the last one [DONE]
+  kEvents,  // server-sent events named by the chunk's "type"
+  kLines,   // a line of JSON each (NDJSON)
+};
+
+class HttpSink final : public Sink {
+ public:
+  HttpSink(std::shared_ptr<http::Exchange> exchange, http::Headers headers, StreamFormat format)
+      : exchange_(std::move(exchange)), headers_(std::move(headers)), format_(format) {}
+
+  void open_stream() override;
+  void chunk(const Json& json) override;
+  void end_stream() override;
+  void whole(const std::string& json) override { exchange_->respond({.body = json, .headers = headers_}); }
+  void fail(const Error& error) override;
+  void cut() noexcept override { exchange_->cut(); }
+
+ private:
+  // name: of the event, where events have names.
+  void write(const std::string& name, const std::string& json);
+
+  std::shared_ptr<http::Exchange> exchange_;
+  http::Headers headers_;
+  const StreamFormat format_;
+  bool is_open_ = false;
+};
+
+inline Error too_many_waiting() {
+  return {ErrorKind::kBusy, "too many requests wait to be read; try again"};
+}
+
+}  // namespace candor::serve

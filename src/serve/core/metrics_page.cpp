@@ -1,0 +1,129 @@
+#include "serve/core/metrics_page.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace candor::serve {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+class Families {
+ public:
+  void counter(const char* name, const char* help, double value, std::vector<ClientMetric::Label> labels = {}) {
+    ClientMetric metric;
+    metric.counter.value = value;
+    add(name, help, MetricType::Counter, std::move(metric), std::move(labels));
+  }
+  void gauge(const char* name, const char* help, double value) {
+    ClientMetric metric;
+    metric.gauge.value = value;
+    add(name, help, MetricType::Gauge, std::move(metric), {});
+  }
+  // The engine's fine buckets, summed up to these bounds.
+  void histogram(const char* name, const char* help, const Distribution& seen, double unit,
+                 std::span<const double> bounds) {
+    ClientMetric metric;
+    metric.histogram.sample_count = seen.count;
+    metric.histogram.sample_sum = seen.sum * unit;
+    for (const double bound : bounds) {
+      uint64_t n_below = 0;
+      for (const Distribution::Bucket& bucket : seen.buckets)
+        n_below += bucket.upper * unit <= bound ? bucket.count : 0;
+      metric.histogram.bucket.push_back({.cumulative_count = n_below, .upper_bound = bound});
+    }
+    metric.histogram.bucket.push_back(
+        {.cumulative_count = seen.count, .upper_bound = std::numeric_limits<double>::infinity()});
+    add(name, help, MetricType::Histogram, std::move(metric), {});
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  void add(const char* name, const char* help, MetricType type, ClientMetric metric,
+           std::vector<ClientMetric::Label> labels) {
+    metric.label = std::move(labels);
+    if (families_.empty() || families_.back().name != name) {
+      families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
+    }
+    families_.back().metric.push_back(std::move(metric));
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+void add_engine(const EngineStats& stats, Families& families) {
+  const auto n = [](auto value) { return static_cast<double>(value); };
+  families.counter("candor_requests_total", "Requests that entered the engine", n(stats.n_submitted));
+  families.counter("candor_requests_finished_total", "Requests that ended, for whatever reason", n(stats.n_finished));
+  families.counter("candor_sampled_tokens_total", "Tokens drawn", n(stats.n_sampled));
+  families.counter("candor_computed_tokens_total", "Tokens computed, of prompts and outputs", n(stats.n_rows));
+  families.counter("candor_cached_tokens_total", "Prompt tokens found in the prefix cache", n(stats.cached_tokens));
+  families.counter("candor_steps_total", "Passes of the step loop that computed something", n(stats.n_steps));
+  families.counter("candor_preemptions_total", "Times that a request's K/V blocks were taken", n(stats.n_preemptions));
+  families.gauge("candor_requests_waiting", "Requests that wait for their first step", n(stats.n_waiting));
+  families.gauge("candor_requests_running", "Requests being computed", n(stats.n_running));
+  families.gauge("candor_kv_blocks_used", "K/V blocks held by requests", n(stats.kv_blocks_used));
+  families.gauge("candor_kv_blocks_cached", "K/V blocks held by the prefix cache alone", n(stats.kv_blocks_cached));
+  families.gauge("candor_kv_blocks_total", "K/V blocks in all", n(stats.kv_blocks_total));
+}
+
+void add_distributions(const EngineMetrics& metrics, Families& families) {
+  constexpr double kMs = 1e-3;
+  static constexpr double kSeconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60};
+  static constexpr double kCounts[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536};
+  families.histogram("candor_queue_seconds", "From arrival to the first computed row", metrics.queue_ms, kMs, kSeconds);
+  families.histogram("candor_ttft_seconds", "From arrival to the first text", metrics.ttft_ms, kMs, kSeconds);
+  families.histogram("candor_itl_seconds", "Between a choice's tokens", metrics.itl_ms, kMs, kSeconds);
+  families.histogram("candor_e2e_seconds", "From arrival to the end", metrics.e2e_ms, kMs, kSeconds);
+  families.histogram("candor_step_seconds", "One pass of the step loop", metrics.step_ms, kMs, kSeconds);
+  families.histogram("candor_step_rows", "Tokens computed in one step", metrics.step_rows, 1, kCounts);
+  families.histogram("candor_prompt_tokens", "Of a request's prompt", metrics.prompt_tokens, 1, kCounts);
+  families.histogram("candor_completion_tokens", "Drawn for a request", metrics.completion_tokens, 1, kCounts);
+}
+
+}  // namespace
+
+void MetricsPage::count_reply(int status) {
+  const std::lock_guard lock(mutex_);
+  ++replies_[status];
+}
+
+std::string MetricsPage::text(const Engine& engine, const ServerFigures& server, double read_limit) const {
+  Families families;
+  const EngineMetrics seen = engine.metrics();
+  add_engine(engine.stats(), families);
+  add_distributions(seen, families);
+  if (read_limit > 0 && seen.step_ms.sum > 0) {
+    const double bytes = static_cast<double>(engine.info().weight_bytes) * static_cast<double>(seen.step_ms.count);
+    families.gauge("candor_limit_share",
+                   "Weights read in steps, a second of them, as a share of what this machine's memory gives",
+                   bytes / (seen.step_ms.sum * 1e-3) / read_limit);
+  }
+  for (size_t i = 0; i < http::kFaultPlaces; ++i) {
+    const auto place = static_cast<http::FaultPlace>(i);
+    families.counter("candor_faults_total", "Exceptions that ended a request or a connection, by place",
+                     static_cast<double>(server.faults.count(place)),
+                     {{.name = "place", .value = std::string(http::place_name(place))}});
+  }
+  families.counter("candor_faults_total", "", static_cast<double>(seen.n_faults), {{.name = "place", .value = "engine"}});
+  families.gauge("candor_generations", "Replies being made", server.n_jobs);
+  families.gauge("candor_inflight_bytes", "Bytes of bodies, messages and replies held now",
+                 static_cast<double>(server.bytes.used()));
+  families.gauge("candor_inflight_bytes_limit", "Beyond it requests are refused with 503",
+                 static_cast<double>(server.bytes.limit()));
+  const std::lock_guard lock(mutex_);
+  for (const auto& [status, count] : replies_) {
+    families.counter("candor_http_replies_total", "Replies by status", static_cast<double>(count),
+                     {{.name = "status", .value = std::to_string(status)}});
+  }
+  return families.text();
+}
+
+}  // namespace candor::serve

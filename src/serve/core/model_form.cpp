@@ -1,0 +1,66 @@
+#include "serve/core/model_form.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace candor::serve {
+namespace {
+
+constexpr const char* kTools =
+    R"([{"type":"function","function":{"name":"probe_tool","description":"d","parameters":{"type":"object","properties":{}}}}])";
+constexpr const char* kCall =
+    R"({"tool_calls":[{"id":"call00001","type":"function","function":{"name":"probe_call","arguments":{"a":1}}}]})";
+
+std::string rendered(const Engine& engine, std::vector<Message> messages, const char* tools) {
+  ChatPrompt chat{.messages = std::move(messages), .tools_json = tools};
+  auto text = engine.apply_template(chat);
+  return text ? std::move(*text) : std::string();
+}
+
+bool ends_in_reasoning(const std::string& prompt) {
+  return prompt.ends_with("<think>\n") || prompt.ends_with("<think>");
+}
+
+// Does the template treat the role in a way of its own? What it makes of it is held against a role that nobody knows.
+bool knows_role(const Engine& engine, const std::string& role) {
+  constexpr std::string_view kUnknown = "probe_role";
+  const Message user{.role = "user", .content = "hi"};
+  const std::string known = rendered(engine, {{.role = role, .content = "probe_words"}, user}, "");
+  std::string unknown = rendered(engine, {{.role = std::string(kUnknown), .content = "probe_words"}, user}, "");
+  for (size_t at = unknown.find(kUnknown); at != std::string::npos; at = unknown.find(kUnknown, at + role.size())) {
+    unknown.replace(at, kUnknown.size(), role);
+  }
+  return known.find("probe_words") != std::string::npos && known != unknown;
+}
+
+bool holds(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+bool opens_reasoning(const Engine& engine, const ChatPrompt& chat) {
+  const auto prompt = engine.apply_template(chat);
+  return prompt && ends_in_reasoning(*prompt);
+}
+
+ModelForm probe_model_form(const Engine& engine) {
+  ModelForm form;
+  if (!engine.info().has_chat_template) return form;
+  form.knows_developer = knows_role(engine, "developer");
+  const Message user{.role = "user", .content = "hi"};
+  const std::string with_tools = rendered(engine, {user}, kTools);
+  form.shows_tools = holds(with_tools, "probe_tool");
+  const std::string called = rendered(engine, {user, {.role = "assistant", .extra_json = kCall}}, kTools);
+  if (form.shows_tools) form.output.tools = text::tool_form_of(holds(called, "probe_call") ? called : with_tools);
+  const Message thinker{.role = "assistant", .content = "x", .extra_json = R"({"reasoning_content":"probe_thought"})"};
+  const std::string plain = rendered(engine, {user}, "");
+  form.output.opens_in_reasoning = ends_in_reasoning(plain);
+  form.output.has_reasoning = form.output.opens_in_reasoning ||
+                              text::writes_reasoning(rendered(engine, {user, thinker}, "")) ||
+                              text::writes_reasoning(plain);
+  return form;
+}
+
+}  // namespace candor::serve

@@ -1,0 +1,19 @@
+#pragma once
+// How a model writes reasoning and calls of tools, found out by showing its template a conversation that has both.
+
+#include "candor/engine.h"
+#include "text/chat/output_parser.h"
+
+namespace candor::serve {
+
+struct ModelForm {
+  text::OutputForm output{};
+  bool shows_tools = false;      // the template passes the tools on to the model
+  bool knows_developer = false;  // the role means something else to the template than any word would
+};
+
+ModelForm probe_model_form(const Engine& engine);
+// The prompt that the template makes of this ends inside of reasoning.
+bool opens_reasoning(const Engine& engine, const ChatPrompt& chat);
+
+}  // namespace candor::serve

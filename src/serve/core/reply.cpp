@@ -1,0 +1,111 @@
+#include "serve/core/reply.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "candor/version.h"
+
+namespace candor::serve {
+
+void ReplyUsage::add(const RequestSummary& summary) {
+  usage.prompt_tokens += summary.usage.prompt_tokens;
+  usage.completion_tokens += summary.usage.completion_tokens;
+  usage.cached_tokens += summary.usage.cached_tokens;
+  usage.truncated_tokens += summary.usage.truncated_tokens;
+  usage.drafted_tokens += summary.usage.drafted_tokens;
+  usage.accepted_tokens += summary.usage.accepted_tokens;
+  usage.seed = summary.usage.seed;
+  timings = summary.timings;
+}
+
+Json timings_json(const ReplyUsage& sum, double decode_limit) {
+  const Usage& usage = sum.usage;
+  const RequestTimings& t = sum.timings;
+  const int64_t n_read = usage.prompt_tokens - usage.cached_tokens;
+  const auto per = [](double ms, int64_t n) { return n > 0 ? ms / static_cast<double>(n) : 0.0; };
+  Json json = {{"cache_n", usage.cached_tokens},
+               {"prompt_n", n_read},
+               {"prompt_ms", t.prefill_ms},
+               {"prompt_per_token_ms", per(t.prefill_ms, n_read)},
+               {"prompt_per_second", t.prefill_tokens_per_s},
+               {"predicted_n", usage.completion_tokens},
+               {"predicted_ms", t.decode_ms},
+               {"predicted_per_token_ms", per(t.decode_ms, usage.completion_tokens)},
+               {"predicted_per_second", t.decode_tokens_per_s},
+               {"queue_ms", t.queue_ms},
+               {"ttft_ms", t.ttft_ms},
+               {"seed", usage.seed}};
+  if (usage.drafted_tokens > 0) {
+    json["draft_n"] = usage.drafted_tokens;
+    json["draft_n_accepted"] = usage.accepted_tokens;
+  }
+  if (decode_limit > 0 && t.decode_tokens_per_s > 0) json["limit_share"] = t.decode_tokens_per_s / decode_limit;
+  return json;
+}
+
+float finite_logprob(float logprob) {
+  constexpr float kNever = -9999.0f;
+  return std::isfinite(logprob) ? std::max(logprob, kNever) : kNever;
+}
+
+namespace {
+
+Json beam_options_json(const Engine& engine, const TokenExplanation& explanation) {
+  Json options = Json::array();
+  for (const BeamOption& option : explanation.beam_options) {
+    options.push_back({{"parent", option.parent},
+                       {"token", option.token},
+                       {"text", token_text(engine, option.token)},
+                       {"score", option.score},
+                       {"fate", to_string(option.fate)}});
+  }
+  return options;
+}
+
+}  // namespace
+
+Json explanation_json(const Engine& engine, const TokenEvent& event) {
+  const TokenExplanation& explanation = *event.explanation;
+  Json stages = Json::array();
+  for (const StageView& stage : explanation.stages) {
+    Json best = Json::array();
+    for (const StageView::Candidate& candidate : stage.best) {
+      best.push_back({{"token", candidate.token},
+                      {"text", token_text(engine, candidate.token)},
+                      {"logit", candidate.logit},
+                      {"probability", candidate.probability}});
+    }
+    stages.push_back({{"name", stage.name}, {"n_left", stage.n_left}, {"best", std::move(best)}});
+  }
+  Json json = {{"token", event.token}, {"text", token_text(engine, event.token)}, {"stages", std::move(stages)}};
+  json["draw"] = explanation.was_drawn ? Json(explanation.draw) : Json();
+  json["guess"] = explanation.guess >= 0 ? Json(explanation.guess) : Json();
+  if (explanation.beam_option) {
+    json["beam_option"] = *explanation.beam_option;
+    json["beam_options"] = beam_options_json(engine, explanation);
+  }
+  return json;
+}
+
+std::string token_text(const Engine& engine, TokenId token) {
+  const std::string_view bytes = engine.token_bytes(token);
+  return to_valid_utf8(bytes.empty() ? engine.piece(token) : bytes);
+}
+
+Json token_json(const Engine& engine, const TokenLogprob& token) {
+  std::string_view bytes = engine.token_bytes(token.token);
+  if (bytes.empty()) bytes = engine.piece(token.token);
+  Json list = Json::array();
+  for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
+  return {{"token", to_valid_utf8(bytes)}, {"logprob", finite_logprob(token.logprob)}, {"bytes", std::move(list)}};
+}
+
+std::string fingerprint_of(const ModelInfo& info) {
+  return fmt::format("fp_{:016x}_{}", info.hash, kNumericsVersion);
+}
+
+}  // namespace candor::serve

@@ -1,0 +1,17 @@
+#pragma once
+// The interfaces of this server, and which route of which of them a request is for.
+
+#include <span>
+
+#include "serve/core/api.h"
+
+namespace candor::serve {
+
+std::span<const Api* const> interfaces();
+
+// nullptr where nothing answers the request; is_path_known: but another method of its path. HEAD is answered by GET.
+const Route* find_route(const http::HttpRequest& request, bool& is_path_known);
+// The form in which errors at that path are told; nullptr: OpenAI's.
+http::ErrorForm error_form_at(const http::HttpRequest& request);
+
+}  // namespace candor::serve

@@ -1,0 +1,68 @@
+#include "serve/openai/api.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "serve/openai/info_routes.h"
+#include "serve/openai/requests.h"
+#include "serve/openai/text_routes.h"
+
+namespace candor::serve::openai {
+namespace {
+
+using Shared = std::shared_ptr<http::Exchange>;
+
+void embed(const Core& core, const Shared& exchange) {
+  const auto body = parse_body(exchange->request().body);
+  if (!body) return core.generations.embed(exchange, body.error());
+  core.generations.embed(exchange, parse_embedding(*body, core.limits()));
+}
+
+constexpr Route kRoutes[] = {
+    {.method = "GET",
+     .path = "/health",
+     .needs_key = false,
+     .is_quick = true,
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).health(*exchange); }},
+    {.method = "GET",
+     .path = "/ready",
+     .is_quick = true,
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).ready(*exchange); }},
+    {.method = "GET",
+     .path = "/metrics",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).metrics(*exchange); }},
+    {.method = "GET",
+     .path = "/v1/models",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).models(*exchange); }},
+    {.method = "GET",
+     .path = "/v1/models/",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).model(*exchange); }},
+    {.method = "POST",
+     .path = "/v1/chat/completions",
+     .generates = true,
+     .handle = [](const Core& core, const Shared& exchange) { core.generations.generate(exchange, kChat); }},
+    {.method = "POST",
+     .path = "/v1/completions",
+     .generates = true,
+     .handle = [](const Core& core, const Shared& exchange) { core.generations.generate(exchange, kCompletion); }},
+    {.method = "POST",
+     .path = "/v1/embeddings",
+     .generates = true,
+     .handle = [](const Core& core, const Shared& exchange) { embed(core, exchange); }},
+    {.method = "POST",
+     .path = "/tokenize",
+     .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).tokenize(*exchange); }},
+    {.method = "POST",
+     .path = "/detokenize",
+     .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).detokenize(*exchange); }},
+    {.method = "POST",
+     .path = "/apply-template",
+     .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).apply_template(*exchange); }},
+    {.method = "GET", .path = "/v1/stream", .is_socket = true},
+};
+
+}  // namespace
+
+const Api kApi{.name = "openai", .routes = kRoutes};
+
+}  // namespace candor::serve::openai

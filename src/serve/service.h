@@ -1,0 +1,87 @@
+#pragma once
+// The interfaces over an engine: lets requests in or refuses them, and hands them to whoever answers their route.
+// Called on the network thread, which only looks up the route; all else happens on workers. Borrows the engine and the
+// log, which outlive it.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "candor/engine.h"
+#include "obs/log.h"
+#include "serve/core/api.h"
+#include "serve/http/access.h"
+#include "serve/http/fair_budget.h"
+#include "serve/http/faults.h"
+#include "serve/http/server.h"
+#include "serve/http/worker_pool.h"
+#include "serve/openai/socket_routes.h"
+
+namespace candor::serve {
+
+struct ServiceOptions {
+  ApiLimits limits{};
+  http::AccessOptions access{};
+  int32_t n_workers = 2;
+  size_t max_waiting = 1024;  // requests that no worker has begun
+  // Answers in work: those that the engine computes at once and those that wait for it.
+  int32_t n_places = 144;
+  int32_t max_per_key = 0;  // of them; 0: what is fair to the others (FairBudget)
+  int64_t inflight_bytes = 256 << 20;  // of bodies, messages and replies
+  double read_limit = 0;      // bytes a second that this machine's memory gives; 0: unknown
+  std::chrono::milliseconds quiet{5'000};  // an open stream that says nothing for so long says that it goes on
+};
+
+class Service final : public http::Handler {
+ public:
+  Service(Engine& engine, ServiceOptions options, const obs::Log& log);
+  // Ends what is still in work.
+  ~Service() override;
+
+  http::Faults& faults() override { return faults_; }
+  http::FairBudget& bytes() override { return bytes_; }
+  std::optional<http::HttpResponse> refuse(http::HttpRequest& request) override;
+  void handle(std::shared_ptr<http::Exchange> exchange) override;
+  void on_reply(const http::HttpRequest& request, const http::ReplyRecord& record) override;
+  void on_socket(const std::shared_ptr<http::WebSocket>& socket) override { sockets_.open(socket); }
+  void on_message(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message) override {
+    sockets_.take(socket, std::move(message));
+  }
+  void on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) override { sockets_.close(socket); }
+
+  // New work is refused with 503 from now on.
+  void begin_drain() { is_draining_ = true; }
+  // Every reply in work ends with an error that says so, and so does what no worker has begun.
+  void abort_all();
+  int32_t n_jobs() const { return places_.n_tickets(); }
+
+ private:
+  void tick(const std::stop_token& stop);
+  void run(const Route& route, const std::shared_ptr<http::Exchange>& exchange);
+
+  // Constant after construction.
+  Engine& engine_;
+  const ServiceOptions options_;
+  const obs::Log& log_;
+  http::Faults faults_;
+  const http::Access access_;
+
+  // With locks of their own.
+  MetricsPage metrics_;
+  AnswerPlaces places_;
+  http::FairBudget bytes_;
+  const RequestTerms terms_;
+  JobList jobs_;
+  Generations generations_;
+  openai::SocketRoutes sockets_;
+  const Core core_;
+  std::atomic<bool> is_draining_{false};
+
+  http::WorkerPool workers_;  // what it runs uses the others
+  std::jthread ticker_;       // last: it ticks the jobs
+};
+
+}  // namespace candor::serve
