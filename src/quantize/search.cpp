@@ -1,10 +1,11 @@
 #include "quantize/search.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <span>
 
+#include "platform/four_floats.h"
 #include "tensor/encode.h"
 #include "tensor/quant/block_math.h"
 #include "tensor/quant/q2_k.h"
@@ -20,26 +21,44 @@ namespace {
 
 using quant::kSuperBlock;
 using quant::round_clamped;
-using Values = std::span<const float>;
 
-constexpr int kMaxGroup = 32;
+// Four candidates side by side, each summed over the group's values in their order: the same on every processor.
+using platform::four;
+using platform::Four;
 
-// A group's values with the weights of their errors.
-struct Weighted {
-  Values x;
-  std::array<float, kMaxGroup> w;
+// To the nearest integer in [lo, hi], halves to even: near 1.5 * 2^23 floats are integers.
+Four nearest_codes(Four x, float lo, float hi) {
+  constexpr float kIntegers = 12582912.0f;
+  return platform::clamped(x, four(lo), four(hi)) + kIntegers - kIntegers;
+}
+
+// A group's values with the weights of their errors, once for each candidate.
+template <int n>
+struct Group {
+  Four x[n];
+  Four w[n];
+  Four sum_w;
+  Four sum_wx;
 };
 
-Weighted weigh(Values x, float rms) {
-  Weighted group{x, {}};
-  for (size_t i = 0; i < x.size(); ++i) group.w[i] = rms + std::fabs(x[i]);
+template <int n>
+Group<n> weigh(const float* x) {
+  double squares = 0.0;
+  for (int i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  const float rms = static_cast<float>(std::sqrt(squares / n));
+  Group<n> group;
+  group.sum_w = group.sum_wx = Four{};
+  for (int i = 0; i < n; ++i) {
+    group.x[i] = four(x[i]);
+    group.w[i] = four(rms + std::fabs(x[i]));
+    group.sum_w += group.w[i];
+    group.sum_wx += group.w[i] * group.x[i];
+  }
   return group;
 }
 
-float rms_of(Values x) {
-  double sum = 0.0;
-  for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
-  return static_cast<float>(std::sqrt(sum / static_cast<double>(x.size())));
+Four inverse_or_zero(Four d) {
+  return d == four(0.0f) ? four(0.0f) : 1.0f / d;
 }
 
 // x = scale * q - min, q in [0, q_max].
@@ -47,80 +66,94 @@ struct Affine {
   float scale = 0.0f;
   float min = 0.0f;
 };
+struct FourAffine {
+  Four scale;
+  Four min;
+};
 
-int affine_code(float x, Affine a, int q_max) {
-  return round_clamped((x + a.min) * quant::inverse_or_zero(a.scale), 0, q_max);
+// What scales and minimums lose, and the least-squares ones for the codes that they give; a minimum below 0 is held
+// at 0.
+struct AffineFits {
+  Four loss;
+  FourAffine refitted;
+};
+
+template <int n>
+AffineFits fit(const Group<n>& g, const FourAffine& a, float q_max) {
+  const Four inverse = inverse_or_zero(a.scale);
+  Four loss{}, wq{}, wqq{}, wqx{};
+  for (int i = 0; i < n; ++i) {
+    const Four q = nearest_codes((g.x[i] + a.min) * inverse, 0.0f, q_max);
+    const Four error = a.scale * q - a.min - g.x[i];
+    const Four weighted = g.w[i] * q;
+    loss += g.w[i] * error * error;
+    wq += weighted;
+    wqq += weighted * q;
+    wqx += weighted * g.x[i];
+  }
+  const Four w = g.sum_w;
+  const Four wx = g.sum_wx;
+  const Four determinant = w * wqq - wq * wq;
+  const Four scale = (w * wqx - wq * wx) / determinant;
+  const Four min = (wq * wqx - wqq * wx) / determinant;
+  const Four nothing = four(0.0f);
+  const auto has_both = (determinant > nothing) & (min >= nothing) & (scale > nothing);
+  const auto has_scale = (wqq > nothing) & (wqx > nothing);
+  return {loss,
+          {has_both ? scale : (has_scale ? wqx / wqq : a.scale), has_both ? min : (has_scale ? nothing : a.min)}};
 }
 
-double affine_loss(const Weighted& g, Affine a, int q_max) {
-  double loss = 0.0;
-  for (size_t i = 0; i < g.x.size(); ++i) {
-    const float error = a.scale * static_cast<float>(affine_code(g.x[i], a, q_max)) - a.min - g.x[i];
-    loss += static_cast<double>(g.w[i] * error * error);
-  }
-  return loss;
-}
-
-// The least-squares scale and minimum for the codes that `a` gives; a minimum below 0 is held at 0.
-Affine refit(const Weighted& g, Affine a, int q_max) {
-  double w = 0.0;
-  double wq = 0.0;
-  double wqq = 0.0;
-  double wx = 0.0;
-  double wqx = 0.0;
-  for (size_t i = 0; i < g.x.size(); ++i) {
-    const double q = affine_code(g.x[i], a, q_max);
-    const double weight = static_cast<double>(g.w[i]);
-    const double x = static_cast<double>(g.x[i]);
-    w += weight;
-    wq += weight * q;
-    wqq += weight * q * q;
-    wx += weight * x;
-    wqx += weight * q * x;
-  }
-  const double determinant = w * wqq - wq * wq;
-  if (determinant > 0.0) {
-    const double scale = (w * wqx - wq * wx) / determinant;
-    const double min = (wq * wqx - wqq * wx) / determinant;
-    if (min >= 0.0 && scale > 0.0) return {static_cast<float>(scale), static_cast<float>(min)};
-  }
-  return wqq > 0.0 && wqx > 0.0 ? Affine{static_cast<float>(wqx / wqq), 0.0f} : a;
-}
-
-Affine search_affine(const Weighted& g, int q_max) {
-  const quant::Range range = quant::range_of(g.x);
-  const float min = std::max(0.0f, -range.min);
-  const float span = std::max(0.0f, range.max + min);
-  Affine best{span / static_cast<float>(q_max), min};
-  if (span == 0.0f) return best;
-  double best_loss = affine_loss(g, best, q_max);
-  constexpr int kSteps = 12;
-  for (int step = -kSteps; step <= kSteps; ++step) {
-    const float levels = static_cast<float>(q_max) + 0.1f * static_cast<float>(step);
-    const Affine fitted = refit(g, {span / levels, min}, q_max);
-    for (const Affine candidate : {fitted, refit(g, fitted, q_max)}) {
-      const double loss = affine_loss(g, candidate, q_max);
-      if (loss < best_loss) {
-        best = candidate;
-        best_loss = loss;
-      }
+// Keeps what loses least, the first of equals.
+struct BestAffine {
+  Affine at;
+  float loss;
+  void take(const FourAffine& candidates, const Four& losses) {
+    for (int c = 0; c < 4; ++c) {
+      if (!(losses[c] < loss)) continue;
+      at = {candidates.scale[c], candidates.min[c]};
+      loss = losses[c];
     }
   }
-  return best;
+};
+
+template <int n>
+Affine search_affine(const Group<n>& g, const float* x, float q_max) {
+  constexpr int kSteps = 12;
+  const quant::Range range = quant::range_of({x, n});
+  const float min = std::max(0.0f, -range.min);
+  const float span = std::max(0.0f, range.max + min);
+  const Affine plain{span / q_max, min};
+  if (span == 0.0f) return plain;
+  BestAffine best{plain, fit(g, {four(plain.scale), four(plain.min)}, q_max).loss[0]};
+  for (int step = -kSteps; step <= kSteps; step += 4) {
+    Four scale;
+    for (int c = 0; c < 4; ++c) scale[c] = span / (q_max + 0.1f * static_cast<float>(step + c));
+    FourAffine candidates = fit(g, {scale, four(min)}, q_max).refitted;
+    for (int round = 0; round < 2; ++round) {
+      const AffineFits found = fit(g, candidates, q_max);
+      best.take(candidates, found.loss);
+      candidates = found.refitted;
+    }
+  }
+  return best.at;
 }
 
 // The integer scale and minimum of a group, next to the rounded ones, that lose least.
-quant::ScaleMin round_affine(const Weighted& g, Affine a, Affine unit, int q_max, int level_max) {
+template <int n>
+quant::ScaleMin round_affine(const Group<n>& g, Affine a, Affine unit, float q_max, int level_max) {
   const int scale = round_clamped(a.scale * quant::inverse_or_zero(unit.scale), 0, level_max);
   const int min = round_clamped(a.min * quant::inverse_or_zero(unit.min), 0, level_max);
+  const auto level = [level_max](int middle, int c) { return std::clamp(middle + c - 1, 0, level_max); };
   quant::ScaleMin best;
-  double best_loss = -1.0;
-  for (int s = std::max(0, scale - 1); s <= std::min(level_max, scale + 1); ++s) {
-    for (int m = std::max(0, min - 1); m <= std::min(level_max, min + 1); ++m) {
-      const double loss = affine_loss(g, {unit.scale * static_cast<float>(s), unit.min * static_cast<float>(m)}, q_max);
-      if (best_loss >= 0.0 && loss >= best_loss) continue;
-      best = {static_cast<uint8_t>(s), static_cast<uint8_t>(m)};
-      best_loss = loss;
+  float best_loss = -1.0f;
+  for (int s = 0; s < 3; ++s) {
+    FourAffine candidates{four(unit.scale * static_cast<float>(level(scale, s))), Four{}};
+    for (int m = 0; m < 3; ++m) candidates.min[m] = unit.min * static_cast<float>(level(min, m));
+    const Four losses = fit(g, candidates, q_max).loss;
+    for (int m = 0; m < 3; ++m) {
+      if (best_loss >= 0.0f && losses[m] >= best_loss) continue;
+      best = {static_cast<uint8_t>(level(scale, s)), static_cast<uint8_t>(level(min, m))};
+      best_loss = losses[m];
     }
   }
   return best;
@@ -128,15 +161,14 @@ quant::ScaleMin round_affine(const Weighted& g, Affine a, Affine unit, int q_max
 
 template <int n_groups, int q_max, int level_max>
 quant::AffineLevels search_affine_levels(const float* src) {
-  constexpr size_t kGroup = kSuperBlock / n_groups;
-  std::array<Weighted, n_groups> groups;
+  constexpr int kGroup = kSuperBlock / n_groups;
+  std::array<Group<kGroup>, n_groups> groups;
   std::array<Affine, n_groups> fits;
   float largest_scale = 0.0f;
   float largest_min = 0.0f;
   for (size_t j = 0; j < n_groups; ++j) {
-    const Values x(src + j * kGroup, kGroup);
-    groups[j] = weigh(x, rms_of(x));
-    fits[j] = search_affine(groups[j], q_max);
+    groups[j] = weigh<kGroup>(src + j * kGroup);
+    fits[j] = search_affine(groups[j], src + j * kGroup, static_cast<float>(q_max));
     largest_scale = std::max(largest_scale, fits[j].scale);
     largest_min = std::max(largest_min, fits[j].min);
   }
@@ -145,48 +177,55 @@ quant::AffineLevels search_affine_levels(const float* src) {
   levels.dmin = f32_to_f16(largest_min / static_cast<float>(level_max));
   const Affine unit{f16_to_f32(levels.d), f16_to_f32(levels.dmin)};
   for (size_t j = 0; j < n_groups; ++j) {
-    levels.groups[j] = round_affine(groups[j], fits[j], unit, q_max, level_max);
+    levels.groups[j] = round_affine(groups[j], fits[j], unit, static_cast<float>(q_max), level_max);
   }
   return levels;
 }
 
-// x = scale * q, q in [lo, -lo - 1].
-double symmetric_loss(const Weighted& g, float scale, int lo) {
-  const float inverse = quant::inverse_or_zero(scale);
-  double loss = 0.0;
-  for (size_t i = 0; i < g.x.size(); ++i) {
-    const float error = scale * static_cast<float>(round_clamped(g.x[i] * inverse, lo, -lo - 1)) - g.x[i];
-    loss += static_cast<double>(g.w[i] * error * error);
+// x = scale * q, q in [lo, -lo - 1]: what scales lose.
+template <int n>
+Four symmetric_loss(const Group<n>& g, Four scale, float lo) {
+  const Four inverse = inverse_or_zero(scale);
+  Four loss{};
+  for (int i = 0; i < n; ++i) {
+    const Four error = scale * nearest_codes(g.x[i] * inverse, lo, -lo - 1.0f) - g.x[i];
+    loss += g.w[i] * error * error;
   }
   return loss;
 }
 
-float refit(const Weighted& g, float scale, int lo) {
-  const float inverse = quant::inverse_or_zero(scale);
-  double qq = 0.0;
-  double qx = 0.0;
-  for (size_t i = 0; i < g.x.size(); ++i) {
-    const double q = round_clamped(g.x[i] * inverse, lo, -lo - 1);
-    qq += static_cast<double>(g.w[i]) * q * q;
-    qx += static_cast<double>(g.w[i]) * q * static_cast<double>(g.x[i]);
+// The least-squares scales for the codes that `scale` gives.
+template <int n>
+Four refit(const Group<n>& g, Four scale, float lo) {
+  const Four inverse = inverse_or_zero(scale);
+  Four qq{}, qx{};
+  for (int i = 0; i < n; ++i) {
+    const Four q = nearest_codes(g.x[i] * inverse, lo, -lo - 1.0f);
+    const Four weighted = g.w[i] * q;
+    qq += weighted * q;
+    qx += weighted * g.x[i];
   }
-  return qq > 0.0 ? static_cast<float>(qx / qq) : scale;
+  return qq > four(0.0f) ? qx / qq : scale;
 }
 
-float search_symmetric(const Weighted& g, int lo) {
-  const float extreme = quant::largest_magnitude(g.x);
-  float best = extreme / static_cast<float>(lo);
-  if (extreme == 0.0f) return best;
-  double best_loss = symmetric_loss(g, best, lo);
+template <int n>
+float search_symmetric(const Group<n>& g, const float* x, int lo_code) {
   constexpr int kSteps = 12;
+  const float lo = static_cast<float>(lo_code);
+  const float extreme = quant::largest_magnitude({x, n});
+  float best = extreme / lo;
+  if (extreme == 0.0f) return best;
+  float best_loss = symmetric_loss(g, four(best), lo)[0];
   for (const float sign : {1.0f, -1.0f}) {
-    for (int step = -kSteps; step <= kSteps; ++step) {
-      const float levels = static_cast<float>(lo) + 0.1f * static_cast<float>(step);
-      const float candidate = refit(g, sign * extreme / levels, lo);
-      const double loss = symmetric_loss(g, candidate, lo);
-      if (loss < best_loss) {
-        best = candidate;
-        best_loss = loss;
+    for (int step = -kSteps; step <= kSteps; step += 4) {
+      Four scale;
+      for (int c = 0; c < 4; ++c) scale[c] = sign * extreme / (lo + 0.1f * static_cast<float>(step + c));
+      const Four candidates = refit(g, scale, lo);
+      const Four losses = symmetric_loss(g, candidates, lo);
+      for (int c = 0; c < 4; ++c) {
+        if (!(losses[c] < best_loss)) continue;
+        best = candidates[c];
+        best_loss = losses[c];
       }
     }
   }
@@ -196,25 +235,27 @@ float search_symmetric(const Weighted& g, int lo) {
 template <int lo, int level_min>
 quant::SymmetricLevels search_symmetric_levels(const float* src) {
   constexpr size_t kGroups = 16;
-  std::array<Weighted, kGroups> groups;
+  std::array<Group<16>, kGroups> groups;
   std::array<float, kGroups> fits{};
   for (size_t j = 0; j < kGroups; ++j) {
-    const Values x(src + 16 * j, 16);
-    groups[j] = weigh(x, rms_of(x));
-    fits[j] = search_symmetric(groups[j], lo);
+    groups[j] = weigh<16>(src + 16 * j);
+    fits[j] = search_symmetric(groups[j], src + 16 * j, lo);
   }
   quant::SymmetricLevels levels;
   levels.d = f32_to_f16(quant::largest_magnitude(fits) / static_cast<float>(level_min));
   const float d = f16_to_f32(levels.d);
   for (size_t j = 0; j < kGroups; ++j) {
     const int middle = round_clamped(fits[j] * quant::inverse_or_zero(d), level_min, -level_min - 1);
-    double best_loss = -1.0;
-    for (int s = std::max(level_min, middle - 1); s <= std::min(-level_min - 1, middle + 1); ++s) {
-      const double loss = symmetric_loss(groups[j], d * static_cast<float>(s), lo);
-      if (best_loss >= 0.0 && loss >= best_loss) continue;
-      levels.scales[j] = s;
-      best_loss = loss;
+    std::array<int, 4> near{};
+    Four scales{};
+    for (int c = 0; c < 4; ++c) {
+      near[static_cast<size_t>(c)] = std::clamp(middle - 1 + c % 3, level_min, -level_min - 1);
+      scales[c] = d * static_cast<float>(near[static_cast<size_t>(c)]);
     }
+    const Four losses = symmetric_loss(groups[j], scales, static_cast<float>(lo));
+    int best = 0;
+    for (int c = 1; c < 3; ++c) best = losses[c] < losses[best] ? c : best;
+    levels.scales[j] = near[static_cast<size_t>(best)];
   }
   return levels;
 }
@@ -238,8 +279,7 @@ void encode(const float* src, quant::BlockQ6_K& block) {
 // One f16 scale for 32: codes are chosen for the scale as it will be read.
 template <int lo, class Block>
 void encode_single(const float* src, Block& block) {
-  const Values x(src, Block::kElements);
-  const float scale = search_symmetric(weigh(x, rms_of(x)), lo);
+  const float scale = search_symmetric(weigh<Block::kElements>(src), src, lo);
   quant::fill_block(src, f16_to_f32(f32_to_f16(scale)), block);
 }
 void encode(const float* src, quant::BlockQ4_0& block) {

@@ -3,7 +3,8 @@
 // the squared error weighted by w = rms(block) + |x| (a large weight matters more, and none matters nothing). Per
 // group: several step sizes around the one that spans the extremes, each refitted by least squares (for affine groups
 // scale and minimum together); then, once the super-block's f16 scales are fixed, the integer scales next to the
-// rounded ones. Deterministic, and a function of the block alone, so that any number of threads writes the same file.
+// rounded ones. Deterministic, and a function of the block alone, so that any number of threads and any processor
+// writes the same file. Candidates are tried four at a time in f32.
 
 #include <cstddef>
 #include <cstdint>
