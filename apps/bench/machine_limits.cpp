@@ -1,17 +1,15 @@
 #include "apps/bench/machine_limits.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
+#include "apps/bench/cache_file.h"
 #include "candor/version.h"
 #include "kernels/kernels.h"
 #include "platform/cpu_features.h"
@@ -43,13 +41,8 @@ MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_thre
   return sum;
 }
 
-// Empty where no folder is known.
 fs::path cache_file() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && fs::path(cache).is_absolute())
-    return fs::path(cache) / "candor" / "limits.json";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || !fs::path(home).is_absolute()) return {};
-  return fs::path(home) / ".cache" / "candor" / "limits.json";
+  return cache_file_of("limits.json");
 }
 
 std::string key_of(const kernels::KernelTable& table, int32_t n_threads) {
@@ -57,25 +50,7 @@ std::string key_of(const kernels::KernelTable& table, int32_t n_threads) {
                      kVersion);
 }
 
-nlohmann::json read_cache(const fs::path& path) {
-  std::ifstream file(path);
-  auto json = nlohmann::json::parse(file, nullptr, false);
-  return json.is_object() ? json : nlohmann::json::object();
-}
-
-bool write_cache(const fs::path& path, const nlohmann::json& json) {
-  if (path.empty()) return false;
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  const fs::path temporary = path.string() + "." + std::to_string(::getpid());
-  std::ofstream file(temporary);
-  file << json.dump(1) << '\n';
-  file.close();
-  if (file) fs::rename(temporary, path, error);
-  return file && !error;
-}
-
-std::optional<MachineLimits> recall(const nlohmann::json& json, const std::string& key) {
+std::optional<MachineLimits> recall(const nlohmann::ordered_json& json, const std::string& key) {
   const auto entry = json.find(key);
   if (entry == json.end() || !entry->is_array() || entry->size() != 4) return std::nullopt;
   std::array<double, 4> values{};
@@ -90,7 +65,7 @@ std::optional<MachineLimits> recall(const nlohmann::json& json, const std::strin
 // The best of each figure: a busy moment does not lower a limit.
 void remember(const std::string& key, const MachineLimits& limits) {
   const fs::path path = cache_file();
-  nlohmann::json json = read_cache(path);
+  auto json = read_cache(path);
   const MachineLimits known = recall(json, key).value_or(limits);
   json[key] = {std::max(known.dram_read_bytes, limits.dram_read_bytes),
                std::max(known.l2_read_bytes, limits.l2_read_bytes), std::max(known.int8_ops, limits.int8_ops),
@@ -111,7 +86,7 @@ std::optional<MachineLimits> known_limits(int32_t n_threads) {
   const auto table = kernels::select_table_from_environment();
   if (!table) return std::nullopt;
   const fs::path path = cache_file();
-  const nlohmann::json json = read_cache(path);
+  const auto json = read_cache(path);
   if (const auto known = recall(json, key_of(**table, n_threads))) return known;
   if (!write_cache(path, json)) return std::nullopt;
   const auto measured = measure_limits(n_threads);

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "apps/bench/machine_limits.h"
+#include "apps/bench/remembered_costs.h"
 #include "apps/commands/commands.h"
 #include "apps/options/arguments.h"
 #include "apps/options/config_file.h"
@@ -150,10 +152,14 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
 }
 
 // Until Ctrl-C or SIGTERM; then what is in work may end within the drain time, or is told that it cannot.
-void serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time) {
+void serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time,
+                             const std::function<void()>& now_and_then) {
   constexpr std::chrono::milliseconds kPoll{50};
   constexpr std::chrono::seconds kGoodbye{2};
-  while (!interrupted()) std::this_thread::sleep_for(kPoll);
+  while (!interrupted()) {
+    std::this_thread::sleep_for(kPoll);
+    now_and_then();
+  }
   service.begin_drain();
   if (server.drain(drain_time)) return;
   service.abort_all();
@@ -178,8 +184,13 @@ int serve(const ServeOptions& options) {
 
   platform::give_freed_memory_back();
   int code = kDone;
-  const auto engine = open_engine(engine_options_of(options, choice->model), code);
+  EngineOptions engine_options = engine_options_of(options, choice->model);
+  RememberedCosts costs(engine_options);
+  engine_options.costs = costs.recall();
+  const auto engine = open_engine(engine_options, code);
   if (!engine) return code;
+  if (!engine_options.costs) costs.keep(engine->info().costs);
+  if (engine_options.costs) engine->on_step([&costs](const StepReport& report) { costs.take(report); });
   const auto sink = obs::make_stderr_sink();
   const obs::Log log(*sink, *level);
   auto service_options = service_options_of(options, choice->model, engine->info());
@@ -190,7 +201,10 @@ int serve(const ServeOptions& options) {
   write_err(fmt::format("candor serves {} at http://{}:{} (context {}, {} at once)\n",
                         choice->model.filename().string(), options.host, (*server)->port(), engine->info().n_ctx,
                         options.parallel.value_or(16)));
-  serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)));
+  serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
+    if (!costs.forget_if_off()) return;
+    log.info("steps take other times than an earlier start measured: they are measured anew at the next start");
+  });
   return kDone;
 }
 
