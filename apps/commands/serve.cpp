@@ -34,7 +34,7 @@ namespace {
 constexpr int64_t kMaxInt = 1'000'000'000;
 
 struct ServeOptions {
-  GenerationOptions generation;  // what is guessed, and fast weights
+  GenerationOptions generation;  // what is drafted, and fast weights
   std::vector<std::string> positionals;
   std::optional<std::string> model, key_file, model_id, config;
   std::vector<std::string> keys, hosts, origins, aliases;
@@ -67,8 +67,8 @@ bool read_hosts(const ServeOptions& options, bool is_local, http::AccessOptions&
   for (const std::string& text : options.hosts) {
     const auto name = http::host_name(text);
     if (!name || name->size() != text.size())
-      return fails(fmt::format("serve: --allow-host \"{}\" is not a name alone, such as chat.example.com",
-                               clipped(text)));
+      return fails(
+          fmt::format("serve: --allow-host \"{}\" is not a name alone, such as chat.example.com", clipped(text)));
     access.hosts.push_back(*name);
   }
   return true;
@@ -123,8 +123,8 @@ int32_t places_of(const ServeOptions& options) {
   return static_cast<int32_t>(options.parallel.value_or(16) + options.max_queued.value_or(128));
 }
 
-// A quarter of what the model leaves of the memory, where nothing else is asked for. K/V that is not yet used is not yet
-// taken.
+// A quarter of what the model leaves of the memory, where nothing else is asked for. K/V that is not yet used is not
+// yet taken.
 int64_t inflight_bytes_of(const ServeOptions& options, const ModelInfo& info) {
   constexpr int64_t kLeast = 64 << 20;
   constexpr uint64_t kUnknown = 1u << 30;
@@ -238,7 +238,8 @@ int print_config(const ServeOptions& options, CLI::App& command) {
   const int64_t per_key = http::FairBudget(places_of(options), n_keys).most_per_key();
   command.get_option("--max-per-key")->default_str(std::to_string(per_key));
   std::string config = without_unset(command.config_to_str(true, true));
-  if (!options.inflight_mb) config += "\n# max-inflight-mb: a quarter of the memory that the model leaves, at least 64\n";
+  if (!options.inflight_mb)
+    config += "\n# max-inflight-mb: a quarter of the memory that the model leaves, at least 64\n";
   write_out(config);
   return kDone;
 }

@@ -125,8 +125,8 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
   const Usage& usage = outcome.summary.usage;
   const RequestTimings& t = outcome.summary.timings;
   std::string cached = usage.cached_tokens > 0 ? fmt::format(" ({} cached)", usage.cached_tokens) : "";
-  const std::string guessed =
-      usage.drafted_tokens > 0 ? fmt::format(" | {} of {} guesses right", usage.accepted_tokens, usage.drafted_tokens)
+  const std::string drafted =
+      usage.drafted_tokens > 0 ? fmt::format(" | {} of {} drafts accepted", usage.accepted_tokens, usage.drafted_tokens)
                                : "";
   std::string cropped =
       usage.cropped_tokens > 0 ? fmt::format(" | {} oldest tokens cropped", usage.cropped_tokens) : "";
@@ -134,7 +134,7 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
   return fmt::format("TTFT {} | prefill {} tokens{}, {}{} | decode {} tokens, {}{}{}{}{} | {} | seed {}",
                      format_ms(t.ttft_ms), usage.prompt_tokens, cached, rate(t.prefill_tokens_per_s),
                      share(shares.prefill_int8, "int8"), usage.completion_tokens, rate(t.decode_tokens_per_s),
-                     share(shares.decode_dram, "DRAM"), guessed, cropped, fast, reason_text(outcome), usage.seed);
+                     share(shares.decode_dram, "DRAM"), drafted, cropped, fast, reason_text(outcome), usage.seed);
 }
 
 }  // namespace candor::apps

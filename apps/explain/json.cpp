@@ -34,8 +34,8 @@ Json to_json(const Engine& engine, const TokenEvent& event) {
     token["was_drawn"] = explanation.was_drawn;
     token["draw"] = explanation.draw;
   }
-  if (explanation.guess >= 0)
-    token["guess"] = {{"token", explanation.guess}, {"accepted", explanation.guess == event.token}};
+  if (explanation.draft >= 0)
+    token["draft"] = {{"token", explanation.draft}, {"accepted", explanation.draft == event.token}};
   for (const StageView& stage : explanation.stages) {
     Json best = Json::array();
     for (const StageView::Candidate& c : stage.best)

@@ -79,7 +79,7 @@ class Page {
                         info_.kv_blocks, info_.kv_block_tokens, info_.kv_type, format_bytes(info_.kv_bytes),
                         trace_.summary.usage.cached_tokens);
     if (info_.draft_parameters > 0)
-      out_ += fmt::format("  guesses: {}, {} parameters\n", info_.draft_path.filename().string(),
+      out_ += fmt::format("  drafts: {}, {} parameters\n", info_.draft_path.filename().string(),
                           format_count(info_.draft_parameters));
     heading(4, "the last vector to one number a token of the vocabulary");
     shape("norm, output projection", fmt::format("1 x 1 x {}", info_.n_vocab),
@@ -136,7 +136,7 @@ class Page {
                                     : "";
       show_part(backend::op_name(kind), ms, whole, bytes);
     }
-    show_part("plan, guess", phase.plan_ms, whole, "");
+    show_part("plan, draft", phase.plan_ms, whole, "");
     show_part("choose tokens", phase.pick_ms, whole, "");
   }
 
@@ -171,9 +171,10 @@ class Page {
                 ? fmt::format("  {:.6f} was drawn with seed {}", explanation.draw, trace_.summary.usage.seed)
                 : "  the best is taken";
     out_ += fmt::format(": {} {}", event.token, style_.green(piece(event.token)));
-    if (explanation.guess >= 0)
-      out_ += fmt::format(" (guessed {}: {})", piece(explanation.guess),
-                          explanation.guess == event.token ? "right, so that the next row counts as well" : "wrong");
+    if (explanation.draft >= 0)
+      out_ +=
+          fmt::format(" (drafted {}: {})", piece(explanation.draft),
+                      explanation.draft == event.token ? "accepted, so that the next row counts as well" : "rejected");
     out_ += "\n";
   }
 

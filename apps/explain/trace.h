@@ -17,7 +17,7 @@ struct Phase {
   int64_t n_steps = 0;
   int64_t n_rows = 0;
   double compute_ms = 0;
-  double plan_ms = 0;  // planning and guessing
+  double plan_ms = 0;  // planning, and making drafts
   double pick_ms = 0;  // from logits to tokens
   backend::OpTimes ops{};
 };

@@ -27,9 +27,10 @@ std::vector<std::string> preset_names() {
 
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
-             "check guesses several at a time; same answer. ngram: what stood in the text before; auto: draft where "
+             "check drafts several at a time; same answer. ngram: what stood in the text before; auto: draft where "
              "there is one, else off");
-  command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which guesses")->type_name("FILE");
+  command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which makes drafts")
+      ->type_name("FILE");
 }
 
 void add_fast_weights(CLI::App& command, bool& fast_weights) {

@@ -1,7 +1,7 @@
 #include "apps/options/idle_options.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "apps/terminal/terminal.h"
 #include "sample/chain.h"
@@ -25,14 +25,20 @@ void note_idle(const CLI::App& command, std::initializer_list<const char*> names
 void note_idle_generation(const CLI::App& command, const Request& request) {
   const SamplingParams& sampling = request.sampling;
   const bool is_greedy = sampling.temperature < sample::kGreedyBelow;
-  const std::initializer_list<const char*> of_draws = {
-      "--top-k",         "--top-p",          "--min-p",           "--typical-p", "--xtc-probability",
-      "--xtc-threshold", "--dynatemp-range", "--dynatemp-exponent", "--seed"};
+  const std::initializer_list<const char*> of_draws = {"--top-k",
+                                                       "--top-p",
+                                                       "--min-p",
+                                                       "--typical-p",
+                                                       "--xtc-probability",
+                                                       "--xtc-threshold",
+                                                       "--dynatemp-range",
+                                                       "--dynatemp-exponent",
+                                                       "--seed"};
   if (request.beams) {
     constexpr std::string_view kReason = "--beams searches for the likeliest text, nothing is drawn";
     note_idle(command, of_draws, kReason);
     note_idle(command, {"--temperature", "--preset"}, kReason);
-    note_idle(command, {"--speculate", "--draft"}, "with --beams nothing is guessed");
+    note_idle(command, {"--speculate", "--draft"}, "with --beams nothing is drafted");
   } else if (is_greedy) {
     note_idle(command, of_draws, "at temperature 0 the most likely token is taken, nothing is drawn");
   } else {

@@ -1,8 +1,8 @@
-// What speculation gains: decoding with and without guesses, in turns in one engine, as a ratio of times.
+// What speculation gains: decoding with and without drafts, in turns in one engine, as a ratio of times.
 //
-//   candor_bench_speculate MODEL             n-gram guesses on scripted outputs: those that repeat their prompt, those
+//   candor_bench_speculate MODEL             n-gram drafts on scripted outputs: those that repeat their prompt, those
 //                                            that repeat nothing, and those that begin to repeat and then do not
-//   candor_bench_speculate MODEL DRAFT|ngram 10 prompts in the model's own words, the draft model guessing, or n-grams
+//   candor_bench_speculate MODEL DRAFT|ngram 10 prompts in the model's own words, drafts of the draft model, or n-grams
 //
 // A scripted output comes from a backend that computes everything and then lifts one token's logit: so random weights
 // can be measured on a text of our choice, at full cost.
@@ -114,11 +114,11 @@ Json compare(Engine& engine, const std::vector<Request>& requests, int n_rounds)
     usage.accepted_tokens += of_request.accepted_tokens;
   }
   return {{"tokens", usage.completion_tokens}, {"plain_ms", sums[0]},          {"speculated_ms", sums[1]},
-          {"ratio", sums[0] / sums[1]},        {"pairs_ratio", median(pairs)}, {"guesses", usage.drafted_tokens},
+          {"ratio", sums[0] / sums[1]},        {"pairs_ratio", median(pairs)}, {"drafts", usage.drafted_tokens},
           {"right", usage.accepted_tokens}};
 }
 
-// Medians of what steps with so many guesses took, to hold against the costs that guesses are made by.
+// Medians of what steps with so many drafts took, to hold against the costs that drafts are made by.
 class StepTimes {
  public:
   explicit StepTimes(Engine& engine) {
@@ -128,13 +128,13 @@ class StepTimes {
   }
   Json report() const {
     Json rows = Json::array();
-    for (const auto& [n_guesses, reports] : times_) {
+    for (const auto& [n_drafts, reports] : times_) {
       const auto of = [&reports = reports](double StepReport::*ms) {
         std::vector<double> values;
         for (const StepReport& report : reports) values.push_back(report.*ms);
         return median(values);
       };
-      rows.push_back({{"guesses", n_guesses},
+      rows.push_back({{"drafts", n_drafts},
                       {"steps", reports.size()},
                       {"plan_ms", of(&StepReport::plan_ms)},
                       {"compute_ms", of(&StepReport::compute_ms)},

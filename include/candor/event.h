@@ -44,8 +44,8 @@ struct Usage {
   std::int64_t truncated_tokens = 0;   // dropped from the front by Request::max_prompt_tokens
   std::int64_t cropped_tokens = 0;     // dropped from the front because the context was full
   std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again
-  std::int64_t drafted_tokens = 0;     // guesses that were checked
-  std::int64_t accepted_tokens = 0;    // of them, those that came true
+  std::int64_t drafted_tokens = 0;     // drafts that were verified
+  std::int64_t accepted_tokens = 0;    // of them, those that equal the tokens drawn
   std::int64_t token_layers = 0;       // tokens x layers computed for it
   std::uint64_t seed = 0;              // the one in effect
 };
@@ -80,7 +80,7 @@ struct TokenExplanation {
   std::vector<StageView> stages{};  // of a beam search: of the text that the token follows
   bool was_drawn = false;           // false: the best was taken
   double draw = 0.0;                // in [0, 1): the share of probability, in order, at which the token was found
-  TokenId guess = -1;               // what speculation had guessed for this place, -1 where nothing
+  TokenId draft = -1;               // what was drafted for this place, -1 where nothing
   std::vector<BeamOption> beam_options{};    // of a beam search, best first; of those dropped, the 8 best
   std::optional<std::size_t> beam_option{};  // which of them the token is
 };

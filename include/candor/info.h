@@ -73,7 +73,7 @@ struct StepReport {
   std::int64_t step = 0;
   std::int32_t n_rows = 0;
   std::int32_t n_prefill_rows = 0;  // of them, rows whose token was known before
-  std::int32_t n_draft_rows = 0;    // of them, guesses
+  std::int32_t n_draft_rows = 0;    // of them, drafts
   std::int32_t n_sequences = 0;
   std::int32_t n_sampled = 0;
   std::int32_t n_finished = 0;

@@ -13,7 +13,8 @@
 
 namespace candor {
 
-// Where guesses of the next tokens come from. They change no answer: only how many tokens a step gives.
+// Where drafts come from: tokens proposed ahead, which one step of the model verifies together. They change no answer:
+// only how many tokens a step gives.
 enum class Speculation : std::uint8_t {
   kOff,
   kNgram,  // what followed the newest tokens where they stood before, in prompt and output
@@ -32,28 +33,28 @@ struct StepCosts {
   double look_back_ns = 0;
   double attend_ns = 0;
   double out_row_ms = 0;
-  double draft_ms = 0;       // one guess of the draft model, chosen as a request's tokens are
-  double draft_read_ms = 0;  // each token of a text that it reads before its first guess
+  double draft_ms = 0;       // one draft of the draft model, chosen as a request's tokens are
+  double draft_read_ms = 0;  // each token of a text that it reads before its first draft
 };
 
 struct EngineOptions {
   std::filesystem::path model_path{};  // a GGUF file, or a folder of safetensors with its config.json
   std::string quantize{};     // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
   bool fast_weights = false;  // read Q4_K matrices as close values that cost less: docs/numerics.md, "Rebased weights"
-  std::string backend = "cpu";  // or "reference"
-  std::int32_t n_threads = 0;   // 0 = what this machine advises
-  std::int64_t n_ctx = 0;       // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
+  std::string backend = "cpu";      // or "reference"
+  std::int32_t n_threads = 0;       // 0 = what this machine advises
+  std::int64_t n_ctx = 0;           // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
   std::optional<KvType> kv_type{};  // of the K/V cache; absent: the backend's own
-  std::uint64_t kv_bytes = 0;     // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
-  std::int32_t kv_blocks = 0;     // K/V budget in blocks; overrides kv_bytes when not 0
-  std::int32_t max_rows = 256;    // tokens computed in one step
-  std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
-  std::int32_t max_running = 16;  // requests computed at once
-  std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
+  std::uint64_t kv_bytes = 0;       // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
+  std::int32_t kv_blocks = 0;       // K/V budget in blocks; overrides kv_bytes when not 0
+  std::int32_t max_rows = 256;      // tokens computed in one step
+  std::int32_t prefill_rows = 0;    // of those, at most this many of prompts; 0 = all
+  std::int32_t max_running = 16;    // requests computed at once
+  std::int32_t max_queued = 128;    // requests waiting; beyond it submit() answers kOverloaded
   // While others decode, prompts are read in chunks that let a step take about so long; 0 = 1.75 times what decoding
   // alone takes.
   double step_ms = 0;
-  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or guesses are made
+  std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or drafts are made
   Speculation speculation = Speculation::kOff;
   std::filesystem::path draft_path{};  // with Speculation::kDraft, and only then
   bool prefix_cache = true;            // share the K/V of equal beginnings

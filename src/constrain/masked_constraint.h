@@ -36,10 +36,10 @@ class MaskedConstraint {
   bool has_mask() const noexcept { return has_mask_; }
   // The worker has accepted the token that comes next; mask() is still the one before it.
   bool is_ahead() const noexcept { return is_ahead_; }
-  // The tokens that may come next, or why that could not be said. REQUIRES: has_mask(). Holds until accept().
+  // The tokens that may come next, or why that could not be said. REQUIRES: has_mask(). Valid until accept().
   Result<const TokenMask*> mask() const;
-  // Advances; the mask is gone then, or is the next one where the constraint was ahead. A token that is not allowed is an
-  // error. REQUIRES, where it is ahead: the token that it accepted.
+  // Advances; the mask is gone then, or is the next one where the constraint was ahead. A token that is not allowed is
+  // an error. REQUIRES, where it is ahead: the token that it accepted.
   Result<void> accept(TokenId token);
   // What the last accept() took.
   int64_t accept_ns() const { return accept_ns_; }

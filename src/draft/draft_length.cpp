@@ -5,18 +5,18 @@
 namespace candor::draft {
 namespace {
 
-constexpr double kDecay = 0.9;       // a guess counts for about ten
+constexpr double kDecay = 0.9;       // a draft counts for about ten
 constexpr double kLeastGain = 1.05;  // below it, noise decides
-constexpr double kMostLoss = 0.01;   // of the time without guesses
+constexpr double kMostLoss = 0.01;   // of the time without drafts
 constexpr int32_t kLeastPatience = 32;
 constexpr int32_t kMostPatience = 1024;
-constexpr int32_t kTrialGuesses = 4;
+constexpr int32_t kTrialDrafts = 4;
 constexpr double kOldNews = 0.5;  // the weight of what was seen before a trial
 
 }  // namespace
 
-int32_t DraftLength::choose(int32_t most, const GuessCosts& costs) const {
-  most = std::clamp(most, 0, kMaxGuesses);
+int32_t DraftLength::choose(int32_t most, const DraftCosts& costs) const {
+  most = std::clamp(most, 0, kMaxDrafts);
   const double share = std::clamp(acceptance(), 0.0, 0.99);
   int32_t best = 0;
   double best_gain = kLeastGain;
@@ -43,23 +43,23 @@ void DraftLength::pay(double plain, double extra) {
   budget_ -= extra;
 }
 
-void DraftLength::record(int32_t n_guessed, int32_t n_right) {
-  budget_ += (n_right + kMostLoss * (n_right + 1)) * plain_;
-  if (n_guessed == 0) {
+void DraftLength::record(int32_t n_drafted, int32_t n_accepted) {
+  budget_ += (n_accepted + kMostLoss * (n_accepted + 1)) * plain_;
+  if (n_drafted == 0) {
     ++n_idle_;
     return;
   }
   if (n_idle_ >= patience_) {
-    n_trial_ = kTrialGuesses;
-    n_right_ *= kOldNews;
+    n_trial_ = kTrialDrafts;
+    n_accepted_ *= kOldNews;
     n_tried_ *= kOldNews;
     patience_ = std::min(2 * patience_, kMostPatience);
   }
-  if (n_right > 1) patience_ = kLeastPatience;
+  if (n_accepted > 1) patience_ = kLeastPatience;
   n_trial_ = std::max(0, n_trial_ - 1);
   n_idle_ = 0;
-  const int32_t n_tried = std::min(n_right + 1, n_guessed);  // what stands behind a wrong guess was not tried
-  n_right_ = n_right_ * kDecay + n_right;
+  const int32_t n_tried = std::min(n_accepted + 1, n_drafted);  // what stands behind a rejected draft was not tried
+  n_accepted_ = n_accepted_ * kDecay + n_accepted;
   n_tried_ = n_tried_ * kDecay + n_tried;
 }
 

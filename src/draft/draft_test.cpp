@@ -16,33 +16,33 @@ namespace {
 
 using Tokens = std::vector<TokenId>;
 
-Tokens guesses_for(const Tokens& text, int32_t most, const NgramOptions& options = {}) {
-  Tokens guesses;
-  guess_by_ngram(text, most, options, guesses);
-  return guesses;
+Tokens drafts_for(const Tokens& text, int32_t most, const NgramOptions& options = {}) {
+  Tokens drafts;
+  draft_by_ngram(text, most, options, drafts);
+  return drafts;
 }
 
-TEST(ngram, what_followed_the_same_tokens_is_guessed) {
-  EXPECT_EQ(guesses_for({1, 2, 3, 4, 5, 1, 2}, 3), (Tokens{3, 4, 5}));
-  EXPECT_EQ(guesses_for({1, 2, 3, 4, 5, 1, 2}, 1), (Tokens{3}));
-  EXPECT_EQ(guesses_for({7, 8, 7, 8}, 5), (Tokens{7, 8}));
+TEST(ngram, what_followed_the_same_tokens_is_drafted) {
+  EXPECT_EQ(drafts_for({1, 2, 3, 4, 5, 1, 2}, 3), (Tokens{3, 4, 5}));
+  EXPECT_EQ(drafts_for({1, 2, 3, 4, 5, 1, 2}, 1), (Tokens{3}));
+  EXPECT_EQ(drafts_for({7, 8, 7, 8}, 5), (Tokens{7, 8}));
 }
 
 TEST(ngram, the_longest_agreement_wins_and_of_equals_the_newest) {
-  EXPECT_EQ(guesses_for({5, 1, 2, 9, 4, 1, 2, 8, 5, 1, 2}, 1), (Tokens{9}));
-  EXPECT_EQ(guesses_for({4, 1, 2, 9, 4, 1, 2, 8, 4, 1, 2}, 1), (Tokens{8}));
+  EXPECT_EQ(drafts_for({5, 1, 2, 9, 4, 1, 2, 8, 5, 1, 2}, 1), (Tokens{9}));
+  EXPECT_EQ(drafts_for({4, 1, 2, 9, 4, 1, 2, 8, 4, 1, 2}, 1), (Tokens{8}));
 }
 
-TEST(ngram, nothing_is_guessed_where_nothing_agrees) {
-  EXPECT_TRUE(guesses_for({}, 4).empty());
-  EXPECT_TRUE(guesses_for({1}, 4).empty());
-  EXPECT_TRUE(guesses_for({1, 2, 3, 4}, 4).empty());
-  EXPECT_TRUE(guesses_for({3, 1, 2, 3}, 4).empty());  // one token alone is not enough
-  EXPECT_TRUE(guesses_for({1, 2, 1, 2}, 0).empty());
-  EXPECT_TRUE(guesses_for({1, 2, 3, 9, 9, 9, 9, 1, 2}, 4, {.lookback = 4}).empty());
+TEST(ngram, nothing_is_drafted_where_nothing_agrees) {
+  EXPECT_TRUE(drafts_for({}, 4).empty());
+  EXPECT_TRUE(drafts_for({1}, 4).empty());
+  EXPECT_TRUE(drafts_for({1, 2, 3, 4}, 4).empty());
+  EXPECT_TRUE(drafts_for({3, 1, 2, 3}, 4).empty());  // one token alone is not enough
+  EXPECT_TRUE(drafts_for({1, 2, 1, 2}, 0).empty());
+  EXPECT_TRUE(drafts_for({1, 2, 3, 9, 9, 9, 9, 1, 2}, 4, {.lookback = 4}).empty());
 }
 
-// A decoding whose steps cost 1, and the more the more they guess.
+// A decoding whose steps cost 1, and the more the more drafts they verify.
 class Decoding {
  public:
   explicit Decoding(double each, double first = 0.0) {
@@ -50,26 +50,26 @@ class Decoding {
     for (size_t n = 1; n < costs_.extra.size(); ++n) costs_.extra[n] = first + each * static_cast<double>(n);
   }
 
-  // come_true(n) of n guesses. What was guessed.
-  template <class ComeTrue>
-  int32_t step(ComeTrue&& come_true, int32_t most = kMaxGuesses) {
+  // accepted_of(n) of n drafts. What was drafted.
+  template <class AcceptedOf>
+  int32_t step(AcceptedOf&& accepted_of, int32_t most = kMaxDrafts) {
     const int32_t n = length_.choose(most, costs_);
     const double extra = costs_.extra[static_cast<size_t>(n)];
     length_.pay(costs_.plain, extra);
-    const int32_t n_right = n == 0 ? 0 : come_true(n);
-    length_.record(n, n_right);
+    const int32_t n_accepted = n == 0 ? 0 : accepted_of(n);
+    length_.record(n, n_accepted);
     time_ += costs_.plain + extra;
-    n_tokens_ += 1.0 + n_right;
+    n_tokens_ += 1.0 + n_accepted;
     worst_ = std::max(worst_, time_ / n_tokens_);
     return n;
   }
 
-  // Of the time without guesses, now and at the worst moment.
+  // Of the time without drafts, now and at the worst moment.
   double share() const { return time_ / n_tokens_; }
   double worst() const { return worst_; }
 
  private:
-  GuessCosts costs_;
+  DraftCosts costs_;
   DraftLength length_;
   double time_ = 0.0;
   double n_tokens_ = 0.0;
@@ -84,43 +84,43 @@ TEST(ngram_drafter, says_at_once_how_many_it_has_and_makes_no_more) {
   Drafter& drafter = ngrams;
   const Tokens text = {1, 2, 3, 4, 1, 2};
   std::array<DraftRequest, 2> requests;
-  requests[0] = {.sequence = 1, .text = text, .n_guesses = 3};
-  requests[1] = {.sequence = 2, .text = std::span(text).first(4), .n_guesses = 3};
+  requests[0] = {.sequence = 1, .text = text, .n_drafts = 3};
+  requests[1] = {.sequence = 2, .text = std::span(text).first(4), .n_drafts = 3};
   EXPECT_EQ(drafter.begin(requests[0]), 3);
   EXPECT_EQ(drafter.begin(requests[1]), 0);
   drafter.propose(requests, nullptr);
-  EXPECT_EQ(requests[0].guesses, (Tokens{3, 4, 1}));
-  EXPECT_TRUE(requests[1].guesses.empty());
+  EXPECT_EQ(requests[0].drafts, (Tokens{3, 4, 1}));
+  EXPECT_TRUE(requests[1].drafts.empty());
   EXPECT_FALSE(drafter.needs_masks());
   EXPECT_EQ(drafter.n_behind(1, text.size()), 1u);
 }
 
-TEST(draft_length, free_guesses_are_made_in_full_and_dear_ones_never) {
+TEST(draft_length, free_drafts_are_made_in_full_and_dear_ones_never) {
   Decoding free(0.0);
   for (int i = 0; i < 20; ++i) free.step(kAllRight, 8);
   EXPECT_EQ(free.step(kAllRight, 8), 8);
   EXPECT_EQ(free.step(kAllRight, 3), 3);
   EXPECT_EQ(free.step(kAllRight, 0), 0);
   Decoding dear(2.0);
-  int32_t n_guesses = 0;
-  for (int i = 0; i < 2000; ++i) n_guesses += dear.step(kAllRight);
-  EXPECT_LT(n_guesses, 40);
+  int32_t n_drafts = 0;
+  for (int i = 0; i < 2000; ++i) n_drafts += dear.step(kAllRight);
+  EXPECT_LT(n_drafts, 40);
 }
 
-TEST(draft_length, the_first_guess_waits_until_its_cost_is_a_hundredth_of_the_time) {
+TEST(draft_length, the_first_draft_waits_until_its_cost_is_a_hundredth_of_the_time) {
   Decoding decoding(0.1, 0.4);
   for (int i = 0; i < 50; ++i) ASSERT_EQ(decoding.step(kAllRight), 0) << i;
   EXPECT_EQ(decoding.step(kAllRight), 1);
 }
 
-TEST(draft_length, right_guesses_soon_pay_for_longer_ones) {
+TEST(draft_length, accepted_drafts_soon_pay_for_longer_ones) {
   Decoding decoding(0.1);
   for (int i = 0; i < 40; ++i) decoding.step(kAllRight);
-  EXPECT_EQ(decoding.step(kAllRight), kMaxGuesses);
+  EXPECT_EQ(decoding.step(kAllRight), kMaxDrafts);
   EXPECT_LT(decoding.share(), 0.4);
 }
 
-TEST(draft_length, wrong_guesses_end_the_guessing_and_trials_grow_rare) {
+TEST(draft_length, rejected_drafts_end_the_drafting_and_trials_grow_rare) {
   Decoding decoding(0.1);
   int32_t n_trials = 0;
   for (int step = 0; step < 10000; ++step) {
@@ -131,10 +131,10 @@ TEST(draft_length, wrong_guesses_end_the_guessing_and_trials_grow_rare) {
   EXPECT_LT(n_trials, 60);
   int32_t longest = 0;
   for (int step = 0; step < 2000; ++step) longest = std::max(longest, decoding.step(kAllRight));
-  EXPECT_EQ(longest, kMaxGuesses);  // better times are found out
+  EXPECT_EQ(longest, kMaxDrafts);  // better times are found out
 }
 
-TEST(draft_length, whichever_guesses_come_true_no_moment_is_2_percent_behind) {
+TEST(draft_length, whichever_drafts_are_accepted_no_moment_is_2_percent_behind) {
   uint32_t random = 1;
   int32_t n_calls = 0;
   const std::function<int32_t(int32_t)> patterns[] = {
@@ -151,16 +151,16 @@ TEST(draft_length, whichever_guesses_come_true_no_moment_is_2_percent_behind) {
       for (size_t i = 0; i < std::size(patterns); ++i) {
         Decoding decoding(each, first);
         for (int step = 0; step < 3000; ++step) decoding.step(patterns[i]);
-        EXPECT_LE(decoding.worst(), 1.0 / 0.98) << "pattern " << i << ", " << first << " + " << each << " a guess";
+        EXPECT_LE(decoding.worst(), 1.0 / 0.98) << "pattern " << i << ", " << first << " + " << each << " a draft";
       }
     }
   }
 }
 
-TEST(verify, guesses_hold_up_to_the_first_that_differs) {
+TEST(verify, drafts_are_accepted_up_to_the_first_that_differs) {
   const Tokens target = {4, 5, 6, 7};
-  const auto run = [&](const Tokens& guesses, Tokens& picked) {
-    return verify(guesses, [&](int32_t i) {
+  const auto run = [&](const Tokens& drafts, Tokens& picked) {
+    return verify(drafts, [&](int32_t i) {
       picked.push_back(target[static_cast<size_t>(i)]);
       return picked.back();
     });

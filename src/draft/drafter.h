@@ -21,8 +21,8 @@ struct DraftRequest {
   sample::DrawKey key{};  // of the first draft
   // In the state behind `text`, and here; nullptr: none.
   const constrain::MaskedConstraint* constraint = nullptr;
-  int32_t n_guesses = 0;           // wanted, one or more
-  std::vector<TokenId> guesses{};  // made: as many, fewer, or none
+  int32_t n_drafts = 0;           // wanted, one or more
+  std::vector<TokenId> drafts{};  // made: as many, fewer, or none
 };
 
 class Drafter {
@@ -34,9 +34,9 @@ class Drafter {
   // How many tokens of a text of n_text it would read before the first draft, one at least; too many rather than too
   // few.
   virtual size_t n_behind(SequenceId sequence, size_t n_text) const = 0;
-  // For each request of a step: how many drafts it will make, at most. REQUIRES: no guesses yet.
+  // For each request of a step: how many drafts it will make, at most. REQUIRES: no drafts yet.
   virtual int32_t begin(DraftRequest& request) = 0;
-  // Fills the guesses of all requests of a step, each of which was begun. masks: nullptr where none is constrained.
+  // Fills the drafts of all requests of a step, each of which was begun. masks: nullptr where none is constrained.
   // REQUIRES: each sequence once.
   virtual void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) = 0;
   // After an exception out of propose(), which is then without consequence.

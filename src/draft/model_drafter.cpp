@@ -35,7 +35,7 @@ void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWork
     const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_};
     const backend::LogitsView logits = backend_.wait(model_.launch(batch, kv_));
     for (Work& work : std::span(work_).first(n_work_)) {
-      if (!work.is_done) guess(work, logits.row(work.out_row).first(n_vocab_), masks);
+      if (!work.is_done) draft(work, logits.row(work.out_row).first(n_vocab_), masks);
     }
     if (masks != nullptr) masks->send();
   }
@@ -79,7 +79,7 @@ ModelDrafter::Slot& ModelDrafter::slot_for(const DraftRequest& request) {
 // Afterwards the slot's tokens are the end of the text, with at least one to compute.
 void ModelDrafter::open_window(Slot& slot, const DraftRequest& request) {
   const size_t n_text = request.text.size();
-  const size_t room = static_cast<size_t>(slot_tokens()) - static_cast<size_t>(request.n_guesses);
+  const size_t room = static_cast<size_t>(slot_tokens()) - static_cast<size_t>(request.n_drafts);
   if (slot.begin >= n_text || n_text - slot.begin > room) {
     slot.begin = n_text > room ? n_text - room / 2 : 0;
     slot.n_past = 0;
@@ -95,7 +95,7 @@ void ModelDrafter::open(Work& work, DraftRequest& request) {
   open_window(slot, request);
   slot.owner = request.sequence;
   slot.used_at = n_calls_;
-  request.guesses.clear();
+  request.drafts.clear();
   work.request = &request;
   work.slot = &slot;
   work.text.assign(request.text.begin(), request.text.end());
@@ -106,7 +106,7 @@ void ModelDrafter::open(Work& work, DraftRequest& request) {
   work.is_done = work.constraint == nullptr;
 }
 
-// One row for each request that goes on guessing; in its first step as many as it has to catch up on.
+// One row for each request that goes on drafting; in its first step as many as it has to catch up on.
 bool ModelDrafter::build_step() {
   tokens_.clear();
   positions_.clear();
@@ -123,7 +123,7 @@ void ModelDrafter::append_rows(Work& work) {
   Slot& slot = *work.slot;
   const int32_t n_pending = static_cast<int32_t>(slot.tokens.size()) - slot.n_past;
   const int32_t n_rows = std::min(n_pending, max_rows_ - static_cast<int32_t>(tokens_.size()));
-  work.is_done = n_rows < n_pending;  // it is behind: no guesses this time
+  work.is_done = n_rows < n_pending;  // it is behind: no drafts this time
   if (n_rows == 0) return;
   slices_.push_back({static_cast<int32_t>(tokens_.size()), n_rows, slot.n_past});
   for (int32_t i = 0; i < n_rows; ++i) {
@@ -137,27 +137,27 @@ void ModelDrafter::append_rows(Work& work) {
   out_rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
 }
 
-void ModelDrafter::guess(Work& work, std::span<const float> logits, constrain::MaskWorker* masks) {
+void ModelDrafter::draft(Work& work, std::span<const float> logits, constrain::MaskWorker* masks) {
   DraftRequest& request = *work.request;
   work.is_done = work.constraint != nullptr && !masks->has(work.constraint);
   if (work.is_done) return;
   const auto token = choose(work, logits);
   work.is_done = !token;
   if (!token) return;
-  request.guesses.push_back(*token);
-  work.is_done = static_cast<int32_t>(request.guesses.size()) == request.n_guesses;
+  request.drafts.push_back(*token);
+  work.is_done = static_cast<int32_t>(request.drafts.size()) == request.n_drafts;
   work.slot->tokens.push_back(*token);
   work.text.push_back(*token);
   if (work.constraint != nullptr && !work.is_done) masks->want(work.constraint);
 }
 
-// An error ends the guessing and is no one's concern: the model itself will meet it, or not.
+// An error ends the drafting and is no one's concern: the model itself will meet it, or not.
 Result<TokenId> ModelDrafter::choose(Work& work, std::span<const float> logits) {
   const DraftRequest& request = *work.request;
   sample::PickRequest pick{.logits = logits, .chain = *request.chain};
-  pick.history = {work.text, request.n_output + request.guesses.size()};
+  pick.history = {work.text, request.n_output + request.drafts.size()};
   pick.key = request.key;
-  pick.key.position += request.guesses.size();
+  pick.key.position += request.drafts.size();
   if (work.constraint != nullptr) {
     CANDOR_ASSIGN(pick.mask, work.constraint->mask());
   }

@@ -1,13 +1,13 @@
 #pragma once
-// Guesses of a small model that shares the large one's vocabulary (Leviathan et al., "Fast inference from transformers
-// via speculative decoding", ICML 2023). Each guess is chosen as the large model's token will be: by the request's own
-// chain, with the random words of its position, under its constraint. So two models that agree on the distribution
-// agree on the token.
+// Draft tokens of a small model that shares the large one's vocabulary (Leviathan et al., "Fast inference from
+// transformers via speculative decoding", ICML 2023). Each draft is chosen as the large model's token will be: by the
+// request's own chain, with the random words of its position, under its constraint. So two models that agree on the
+// distribution agree on the token.
 //
 // Every sequence has a slot of K/V of its own, which holds the newest part of its text; what a slot holds is found by
-// comparing tokens, so that wrong guesses, forks and cropped texts need no word from the caller. A text that outgrows
-// its slot is read anew from its newer half on. Masks of guesses are computed by the engine's MaskWorker, within what
-// it may be waited for; a guess whose mask is not there in time is not made. Engine thread only.
+// comparing tokens, so that rejected drafts, forks and cropped texts need no word from the caller. A text that outgrows
+// its slot is read anew from its newer half on. Masks of drafts are computed by the engine's MaskWorker, within what
+// it may be waited for; a draft whose mask is not there in time is not made. Engine thread only.
 
 #include <cstdint>
 #include <memory>
@@ -37,8 +37,8 @@ class ModelDrafter final : public Drafter {
 
   bool needs_masks() const override { return true; }
   size_t n_behind(SequenceId sequence, size_t n_text) const override;
-  int32_t begin(DraftRequest& request) override { return request.n_guesses; }
-  // All requests together, token by token; fewer guesses, or none, where a slot has to catch up or a mask is late.
+  int32_t begin(DraftRequest& request) override { return request.n_drafts; }
+  // All requests together, token by token; fewer drafts, or none, where a slot has to catch up or a mask is late.
   // REQUIRES: at most n_slots requests.
   void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) override;
   // Everything is read anew.
@@ -48,7 +48,7 @@ class ModelDrafter final : public Drafter {
   struct Slot {
     SequenceId owner = -1;
     size_t begin = 0;               // the window's first token, in the text
-    std::vector<TokenId> tokens{};  // of the window, guesses included
+    std::vector<TokenId> tokens{};  // of the window, drafts included
     int32_t n_past = 0;             // leading ones whose K/V is there
     int64_t used_at = 0;
   };
@@ -56,7 +56,7 @@ class ModelDrafter final : public Drafter {
     DraftRequest* request = nullptr;
     Slot* slot = nullptr;
     std::shared_ptr<constrain::MaskedConstraint> constraint{};
-    std::vector<TokenId> text{};  // with the guesses so far
+    std::vector<TokenId> text{};  // with the drafts so far
     int32_t out_row = -1;         // of the step in the making
     bool is_done = false;
   };
@@ -67,7 +67,7 @@ class ModelDrafter final : public Drafter {
   void open(Work& work, DraftRequest& request);
   bool build_step();
   void append_rows(Work& work);
-  void guess(Work& work, std::span<const float> logits, constrain::MaskWorker* masks);
+  void draft(Work& work, std::span<const float> logits, constrain::MaskWorker* masks);
   Result<TokenId> choose(Work& work, std::span<const float> logits);
 
   // Constant after construction.

@@ -17,8 +17,8 @@ int32_t agreement(std::span<const TokenId> text, size_t end, int32_t most) {
 
 }  // namespace
 
-void guess_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOptions& options,
-                    std::vector<TokenId>& guesses) {
+void draft_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOptions& options,
+                    std::vector<TokenId>& drafts) {
   if (most <= 0 || text.size() < 2) return;
   const size_t lookback = static_cast<size_t>(options.lookback);
   const size_t first = text.size() - std::min(text.size(), lookback);
@@ -31,9 +31,9 @@ void guess_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOpti
     best_end = end;
   }
   if (best_end == 0) return;
-  const size_t n_guesses = std::min(static_cast<size_t>(most), text.size() - best_end);
+  const size_t n_drafts = std::min(static_cast<size_t>(most), text.size() - best_end);
   const auto begin = text.begin() + static_cast<std::ptrdiff_t>(best_end);
-  guesses.insert(guesses.end(), begin, begin + static_cast<std::ptrdiff_t>(n_guesses));
+  drafts.insert(drafts.end(), begin, begin + static_cast<std::ptrdiff_t>(n_drafts));
 }
 
 }  // namespace candor::draft

@@ -1,5 +1,5 @@
 #pragma once
-// Guesses from the text itself: what followed the last time that its newest tokens stood there ("prompt lookup
+// Draft tokens from the text itself: what followed the last time that its newest tokens stood there ("prompt lookup
 // decoding", Saxena, 2023). A pure function.
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct NgramOptions {
   int32_t lookback = 16384;  // tokens searched
 };
 
-// Appends up to `most` guesses of what follows `text`; none where nothing agrees. The longest agreement wins, then the
+// Appends up to `most` drafts of what follows `text`; none where nothing agrees. The longest agreement wins, then the
 // newest.
-void guess_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOptions& options,
-                    std::vector<TokenId>& guesses);
+void draft_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOptions& options,
+                    std::vector<TokenId>& drafts);
 
 }  // namespace candor::draft

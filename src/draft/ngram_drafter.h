@@ -1,5 +1,5 @@
 #pragma once
-// Drafts from the text itself (ngram.h): nothing is read, kept or computed for them.
+// Draft tokens from the text itself (ngram.h): nothing is read, kept or computed for them.
 
 #include "draft/drafter.h"
 #include "draft/ngram.h"
@@ -12,8 +12,8 @@ class NgramDrafter final : public Drafter {
   size_t n_behind(SequenceId, size_t) const override { return 1; }
   // They are made here: how many there are is known at once.
   int32_t begin(DraftRequest& request) override {
-    guess_by_ngram(request.text, request.n_guesses, {}, request.guesses);
-    return static_cast<int32_t>(request.guesses.size());
+    draft_by_ngram(request.text, request.n_drafts, {}, request.drafts);
+    return static_cast<int32_t>(request.drafts.size());
   }
   void propose(std::span<DraftRequest>, constrain::MaskWorker*) override {}
   void forget() noexcept override {}

@@ -21,7 +21,8 @@ void Admission::admit_in_turn() {
     Sequence& sequence = *sequences.waiting()[i];
     const bool has_room = has_place_for(sequence) && try_admit(sequence);
     if (!has_room && !admit_over_lower_ranks(sequence)) return;
-    sequences.add_running(sequences.take_waiting(i));  // preemption appends to those that wait, so that i still holds
+    sequences.add_running(
+        sequences.take_waiting(i));  // preemption appends to those that wait, so that i is still right
   }
 }
 

@@ -1,4 +1,4 @@
-// Sequences that fork, hold, guess and roll back.
+// Sequences that fork, pause, draft and roll back.
 
 #include "sched/test_driver.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr StepBudget kBudget{.max_rows = 16, .max_prefill_rows = 16, .max_out_rows = 12};
 
-// Steps by hand: every sequence goes on with what the model says, but those that the test holds.
+// Steps by hand: every sequence goes on with what the model says, but those that the test pauses.
 class Branches : public ::testing::Test {
  protected:
   void open(const SchedulerOptions& options) {
@@ -16,7 +16,7 @@ class Branches : public ::testing::Test {
     model_ = std::make_unique<FakeModel>(options.n_blocks, options.block_tokens);
   }
 
-  // The state after the last row of each sequence that has one; all of them hold.
+  // The state after the last row of each sequence that has one; all of them are paused.
   std::map<SequenceId, uint64_t> step_and_hold() {
     const StepPlan& plan = scheduler_->plan(kBudget);
     n_rows_ = plan.batch().n_rows();
@@ -130,7 +130,7 @@ TEST_F(Branches, places_kept_at_admission_are_there_for_the_forks) {
   EXPECT_EQ(scheduler_->n_waiting(), 1);
 }
 
-// Beams as a caller would run them: all hold, the best continuations go on, the others are dropped.
+// Beams as a caller would run them: all pause, the best continuations go on, the others are dropped.
 TEST_F(Branches, beams_fork_and_drop_at_every_step_and_leak_nothing) {
   for (const int32_t n_blocks : {64, 17}) {
     SchedulerOptions options = small_options();
@@ -165,15 +165,15 @@ TEST_F(Branches, beams_fork_and_drop_at_every_step_and_leak_nothing) {
   }
 }
 
-TEST(drafts, guesses_change_how_fast_a_text_comes_and_not_the_text) {
-  for (const size_t guess_length : {1u, 3u, 5u}) {
+TEST(drafts, drafts_change_how_fast_a_text_comes_and_not_the_text) {
+  for (const size_t draft_length : {1u, 3u, 5u}) {
     Driver driver(small_options());
-    driver.guess_length = guess_length;
+    driver.draft_length = draft_length;
     for (SequenceId id = 0; id < 2; ++id) {
       ASSERT_TRUE(driver.add(id, {.prompt = {static_cast<TokenId>(id), 2, 3}, .n_new = 50}).has_value());
     }
     EXPECT_LT(driver.run({.max_rows = 32, .max_prefill_rows = 16, .max_out_rows = 32}), 45);
-    EXPECT_GT(driver.n_accepted_guesses, 10);
+    EXPECT_GT(driver.n_accepted_drafts, 10);
     driver.expect_all_right();
     expect_nothing_is_held(driver.scheduler);
   }
@@ -188,12 +188,12 @@ TEST(drafts, in_small_pools_and_full_contexts_every_text_stays_right) {
     options.n_blocks = 16 + static_cast<int32_t>(seed % 3);
     options.use_prefix_index = seed % 2 == 0;
     Driver driver(options);
-    driver.guess_length = 1 + seed % 4;
+    driver.draft_length = 1 + seed % 4;
     for (SequenceId id = 0; id < 20; ++id) ASSERT_TRUE(driver.add(id, random_job(random, 20, 60)).has_value());
     driver.run({.max_rows = 20, .max_prefill_rows = 16, .max_out_rows = 20});
     driver.expect_all_right();
     expect_nothing_is_held(driver.scheduler);
-    n_accepted += driver.n_accepted_guesses;
+    n_accepted += driver.n_accepted_drafts;
     n_preempted += driver.n_preempted;
   }
   EXPECT_GT(n_accepted, 1000);
@@ -202,17 +202,17 @@ TEST(drafts, in_small_pools_and_full_contexts_every_text_stays_right) {
 
 TEST(drafts, without_room_for_its_rows_a_draft_is_left_out) {
   Driver driver(small_options());
-  driver.guess_length = 4;
+  driver.draft_length = 4;
   for (SequenceId id = 0; id < 8; ++id) ASSERT_TRUE(driver.add(id, {.prompt = {1}, .n_new = 10}).has_value());
   driver.run({.max_rows = 8, .max_prefill_rows = 8});
-  EXPECT_EQ(driver.n_accepted_guesses, 0);
+  EXPECT_EQ(driver.n_accepted_drafts, 0);
   driver.expect_all_right();
 }
 
 TEST(shown_prompts, every_row_is_shown_once_and_in_order_whatever_happens) {
   std::mt19937 random(11);
   SchedulerOptions options = small_options();
-  options.n_blocks = 24;  // too few for all: they give way to each other
+  options.n_blocks = 24;  // too few for all: they preempt each other
   Driver driver(options);
   int64_t n_preempted = 0;
   for (int round = 0; round < 40; ++round) {

@@ -15,7 +15,7 @@ class Progress {
   // Borrows the state.
   explicit Progress(SchedulerState& state) : state_(&state) {}
 
-  // The slice was computed, and the sequence goes on with these tokens; with none it holds. REQUIRES: all but the last
+  // The slice was computed, and the sequence goes on with these tokens; with none it pauses. REQUIRES: all but the last
   // are its draft's first.
   void settle(Sequence& sequence, const PlannedSlice& slice, std::span<const TokenId> tokens);
   // So many rows more were computed.

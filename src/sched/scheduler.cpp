@@ -102,10 +102,10 @@ void Scheduler::append(SequenceId id, TokenId token) {
   progress_.accept(*sequence, token);
 }
 
-void Scheduler::set_draft(SequenceId id, std::span<const TokenId> guesses) {
+void Scheduler::set_draft(SequenceId id, std::span<const TokenId> drafts) {
   Sequence* sequence = state_->sequences.find(id);
   CANDOR_CHECK(sequence != nullptr);
-  sequence->draft.assign(guesses.begin(), guesses.end());
+  sequence->draft.assign(drafts.begin(), drafts.end());
 }
 
 const StepPlan& Scheduler::plan(const StepBudget& budget) {

@@ -1,5 +1,5 @@
 #pragma once
-// Decides what each step computes. Sequences wait, run together in one ragged batch, fork, hold, and leave when the
+// Decides what each step computes. Sequences wait, run together in one ragged batch, fork, pause, and leave when the
 // engine says so. Deterministic: the same calls give the same plans; it reads no clock.
 //
 // - Turns: by rank (the priority, plus one for every kStepsPerRank plans waited, so that nobody waits for ever), then
@@ -10,7 +10,7 @@
 //   first in turn gets half or more, the shortest of the others the rest, so that neither kind starves.
 // - Blocks: when a growing sequence finds none, the last in turn gives its blocks up and waits; it is computed again
 //   later (to the same bits). The first always gets what it needs, so everyone finishes.
-// - Sequences that hold give way where nothing else could be computed, so that holders never keep out those that
+// - Paused sequences are preempted where nothing else could be computed, so that they never keep out those that
 //   everyone waits for.
 // - A prompt that is shown is read in chunks of at most max_shown_rows, and takes nothing from the prefix index that it
 //   has not shown.
@@ -41,7 +41,7 @@ class Scheduler {
   // (kContextLength). Where memory runs out nothing changes. REQUIRES: an id that is not in work.
   Result<void> add(const SequenceSpec& spec);
 
-  // Builds the next step. Empty only when nothing waits or runs, or all hold.
+  // Builds the next step. Empty only when nothing waits or runs, or all are paused.
   const StepPlan& plan(const StepBudget& budget);
   // The plan was computed: one outcome for each slice that has logits, in their order.
   void commit(std::span<const Outcome> outcomes);
@@ -55,9 +55,9 @@ class Scheduler {
   void fork(SequenceId parent, SequenceId child);
   // The sequence goes on with `token`. REQUIRES: not is_full().
   void append(SequenceId id, TokenId token);
-  // Guesses of the tokens that follow, to be checked by the next step. They are used where the sequence decodes, and as
+  // Drafts of the tokens that follow, to be checked by the next step. They are used where the sequence decodes, and as
   // far as budget, context and free blocks allow; then they are forgotten.
-  void set_draft(SequenceId id, std::span<const TokenId> guesses);
+  void set_draft(SequenceId id, std::span<const TokenId> drafts);
 
   // True when a sequence has no room for one more token and does not crop: it must be finished.
   bool is_full(const Sequence& sequence) const { return progress_.is_full(sequence); }

@@ -3,7 +3,7 @@
 // Scheduler; the engine thread reads it between two steps and between plan() and commit().
 //
 // Tokens [0, n_computed) have their K/V in the blocks; the others are pending. One pending token: the sequence decodes.
-// More: it reads. None: it holds, keeping its place and blocks, until Scheduler::append() gives it a token.
+// More: it reads. None: it is paused, keeping its place and blocks, until Scheduler::append() gives it a token.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SequenceSpec {
 struct Sequence {
   SequenceId id = 0;
   std::vector<TokenId> tokens{};  // prompt, then what was accepted; without what was cropped
-  std::vector<TokenId> draft{};   // guesses of what follows; they live for one step
+  std::vector<TokenId> draft{};   // drafts of what follows; they live for one step
   kv::PrefixKey key{};
   OnContextFull on_full = OnContextFull::kStop;
   kv::BlockTable table{};
@@ -51,7 +51,7 @@ struct Sequence {
   int32_t n_preemptions = 0;
   int32_t n_cached = 0;  // tokens found in the prefix index when it was first admitted
   bool was_admitted = false;
-  bool awaits_token = false;  // it holds; where it gave way meanwhile, it is not computed again before it goes on
+  bool awaits_token = false;  // it is paused; preempted meanwhile, it is not computed again before it goes on
 
   int32_t n_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t n_pending() const { return n_tokens() - n_computed; }

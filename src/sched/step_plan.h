@@ -24,7 +24,7 @@ struct StepBudget {
   int64_t decode_step_ns = 0;
 };
 
-// Rows [first_row, first_row + n_rows) of the batch belong to `sequence`; the last n_draft of them are guesses. The
+// Rows [first_row, first_row + n_rows) of the batch belong to `sequence`; the last n_draft of them are drafts. The
 // logits of the last n_out are rows [out_row, out_row + n_out) of the step's result: none where the rows end before
 // the sequence does, else 1 + n_draft. Before them stand the rows of its prompt that are to be shown:
 // [shown_row, shown_row + n_shown), of the tokens from Sequence::shown_begin on.
@@ -75,7 +75,7 @@ class StepPlan {
 };
 
 // What came of one slice that has logits: the sequence goes on with `tokens`, the accepted ones of its draft first and
-// then one that was chosen; with no token it holds. Or it ends.
+// then one that was chosen; with no token it pauses. Or it ends.
 struct Outcome {
   SequenceId sequence = 0;
   std::span<const TokenId> tokens{};  // borrowed for the call

@@ -50,7 +50,7 @@ class Driver {
   }
 
   void step(const StepBudget& budget) {
-    if (guess_length > 0) propose();
+    if (draft_length > 0) propose();
     const StepPlan& plan = scheduler.plan(budget);
     EXPECT_EQ(plan.is_empty(), scheduler.is_idle());
     EXPECT_LE(plan.batch().n_rows(), budget.max_rows);
@@ -94,8 +94,8 @@ class Driver {
   std::map<SequenceId, std::vector<TokenId>> answers{};
   int64_t n_rows = 0;
   int64_t n_preempted = 0;
-  int64_t n_accepted_guesses = 0;
-  size_t guess_length = 0;  // of the drafts, which are right up to a point that the sequence's length decides
+  int64_t n_accepted_drafts = 0;
+  size_t draft_length = 0;  // of the drafts, which are accepted up to a point that the sequence's length decides
 
  private:
   // Each row of a shown prompt comes once, in order, and is the right one.
@@ -110,7 +110,7 @@ class Driver {
     }
   }
 
-  // What the model says after each row, as far as the guesses were right.
+  // What the model says after each row, as far as drafts are accepted.
   Outcome choose(const Sequence& sequence, std::span<const uint64_t> states, std::vector<TokenId>& accepted) {
     auto& answer = answers[sequence.id];
     bool is_finished = false;
@@ -122,18 +122,18 @@ class Driver {
       is_finished = fills_up || answer.size() == jobs_.at(sequence.id).n_new;
       if (i + 1 < states.size() && sequence.draft[i] != accepted.back()) break;
     }
-    n_accepted_guesses += static_cast<int64_t>(accepted.size()) - 1;
+    n_accepted_drafts += static_cast<int64_t>(accepted.size()) - 1;
     return {sequence.id, accepted, is_finished};
   }
 
   void propose() {
     for (int32_t i = 0; i < scheduler.n_running(); ++i) {
       const Sequence& sequence = scheduler.running(i);
-      Job rest{.prompt = sequence.tokens, .n_new = guess_length, .on_full = sequence.on_full};
-      std::vector<TokenId> guesses = answer_alone(rest, options_.n_ctx);
-      const size_t n_right = sequence.tokens.size() % (guess_length + 1);
-      for (size_t g = n_right; g < guesses.size(); ++g) guesses[g] = 7;
-      scheduler.set_draft(sequence.id, guesses);
+      Job rest{.prompt = sequence.tokens, .n_new = draft_length, .on_full = sequence.on_full};
+      std::vector<TokenId> drafts = answer_alone(rest, options_.n_ctx);
+      const size_t n_accepted = sequence.tokens.size() % (draft_length + 1);
+      for (size_t d = n_accepted; d < drafts.size(); ++d) drafts[d] = 7;
+      scheduler.set_draft(sequence.id, drafts);
     }
   }
 

@@ -238,7 +238,7 @@ TEST(windows, with_forks_drafts_preemption_and_the_prefix_index_every_text_stays
     options.n_blocks = 17;
     options.window_tokens = 6 + static_cast<int32_t>(seed % 20);
     Driver driver(options);
-    driver.guess_length = seed % 3;
+    driver.draft_length = seed % 3;
     for (SequenceId id = 0; id < 30; ++id) ASSERT_TRUE(driver.add(id, random_job(random, 40, 40)).has_value());
     driver.run({.max_rows = 24, .max_prefill_rows = 16, .max_out_rows = 20});
     driver.expect_all_right();

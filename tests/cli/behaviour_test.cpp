@@ -139,14 +139,14 @@ TEST(command, the_output_obeys_what_was_asked_of_it) {
   EXPECT_TRUE(value.is_object() && value.contains("n")) << value.dump();
 }
 
-TEST(command, guesses_change_no_answer) {
+TEST(command, drafts_change_no_answer) {
   const std::vector<std::string> base = {"run", "--raw", "the cat sat, the cat sat, the cat", "-n", "40", "--temp",
                                          "0",   "--json"};
-  std::vector<std::string> guessing = base;
-  guessing.insert(guessing.end(), {"--speculate", "ngram"});
-  const RunResult plain = run_candor(base), guessed = run_candor(guessing);
-  ASSERT_EQ(guessed.exit_code, 0) << guessed.err;
-  EXPECT_EQ(nlohmann::json::parse(plain.out).at("tokens"), nlohmann::json::parse(guessed.out).at("tokens"));
+  std::vector<std::string> drafting = base;
+  drafting.insert(drafting.end(), {"--speculate", "ngram"});
+  const RunResult plain = run_candor(base), drafted = run_candor(drafting);
+  ASSERT_EQ(drafted.exit_code, 0) << drafted.err;
+  EXPECT_EQ(nlohmann::json::parse(plain.out).at("tokens"), nlohmann::json::parse(drafted.out).at("tokens"));
 }
 
 TEST(command, explain_shows_the_eight_steps) {

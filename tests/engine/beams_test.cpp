@@ -207,7 +207,7 @@ TEST_F(Beams, give_the_same_answers_in_any_company_pool_and_chunking) {
   check("two threads", [](EngineOptions& o) { o.n_threads = 2; });
   check("small chunks", [](EngineOptions& o) { o.max_rows = 16; });
   check("few places", [](EngineOptions& o) { o.max_running = 4; });
-  check("with guesses", [](EngineOptions& o) { o.speculation = Speculation::kNgram; });
+  check("with drafts", [](EngineOptions& o) { o.speculation = Speculation::kNgram; });
   EXPECT_GT(check("one context of blocks",
                   [](EngineOptions& o) {
                     o.kv_blocks = 4;

@@ -68,7 +68,7 @@ TEST_F(Choices, the_first_is_the_answer_without_others_and_each_is_the_same_in_a
   const Completion two = complete(engine(), choices(2, 40, 30, 8));
   EXPECT_TRUE(is_same(two.more_choices[0], four.more_choices[0]));
   options_.max_running = 2;  // two of four wait
-  options_.kv_blocks = 5;    // and give way
+  options_.kv_blocks = 5;    // and preempt each other
   options_.prefix_cache = false;
   engine_ = testing::open_or_fail(options_);
   const Completion crowded = complete(engine(), choices(4, 40, 30, 8));

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
-#include <future>
 #include <functional>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -135,7 +135,8 @@ class LateMasks : public testing::TinyModelTest {
     return request;
   }
   // Every mask takes until another request got two tokens more.
-  Completion complete_late(const Request& request, const std::function<void()>& on_other_token = [] {}) {
+  Completion complete_late(
+      const Request& request, const std::function<void()>& on_other_token = [] {}) {
     gate_.wait_for_others(2);
     const auto other = engine().submit(endless(), [&](const TokenEvent& event) {
       gate_.on_other_token();
@@ -219,7 +220,7 @@ TEST_F(LateMasks, while_sequences_give_way_change_nothing) {
   EXPECT_GT(late.summary.usage.preemptions, 0);
 }
 
-TEST_F(LateMasks, of_a_sequence_with_guesses_change_nothing) {
+TEST_F(LateMasks, of_a_sequence_with_drafts_change_nothing) {
   options_.speculation = Speculation::kNgram;
   Request request = letters(40, 7);
   request.sampling.temperature = 0.0;
@@ -228,7 +229,7 @@ TEST_F(LateMasks, of_a_sequence_with_guesses_change_nothing) {
   testing::expect_same(complete_late(request), quick, "n-grams");
 }
 
-TEST_F(LateMasks, of_a_draft_models_guesses_change_nothing) {
+TEST_F(LateMasks, of_a_draft_models_drafts_change_nothing) {
   options_.speculation = Speculation::kDraft;
   options_.draft_path = options_.model_path;
   const Request request = letters(30, 8);

@@ -14,10 +14,10 @@ class SpeculationTest : public testing::TinyModelTest {
   SpeculationTest() {
     options_ = testing::options_for(tiny_path(tiny_options()));
     options_.n_ctx = 160;
-    options_.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};  // rows are free: guesses are made
+    options_.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};  // rows are free: drafts are made
     plain_ = testing::open_or_fail(options_);
     options_.speculation = Speculation::kNgram;
-    guessing_ = testing::open_or_fail(options_);
+    drafting_ = testing::open_or_fail(options_);
   }
   static Request repeating(double temperature, uint64_t seed) {
     TokenPrompt prompt = {1};
@@ -30,7 +30,7 @@ class SpeculationTest : public testing::TinyModelTest {
 
   EngineOptions options_;
   std::unique_ptr<Engine> plain_;
-  std::unique_ptr<Engine> guessing_;
+  std::unique_ptr<Engine> drafting_;
 };
 
 TEST_F(SpeculationTest, answers_are_those_of_plain_decoding) {
@@ -43,7 +43,7 @@ TEST_F(SpeculationTest, answers_are_those_of_plain_decoding) {
       if (seed == 2) request.sampling.max_tokens.reset();  // until the context is full
       if (seed == 3) request.sampling.allowed_token_ids = {10, 11, 12, 13, 14};
       const Completion expected = complete(*plain_, request);
-      const Completion found = complete(*guessing_, request);
+      const Completion found = complete(*drafting_, request);
       testing::expect_same(found, expected, std::to_string(seed) + " at " + std::to_string(temperature));
       n_drafted += found.summary.usage.drafted_tokens;
       n_accepted += found.summary.usage.accepted_tokens;
@@ -57,33 +57,33 @@ TEST_F(SpeculationTest, answers_are_those_of_plain_decoding) {
 TEST_F(SpeculationTest, a_request_may_go_without) {
   Request request = repeating(0.0, 1);
   request.sampling.speculate = false;
-  EXPECT_EQ(complete(*guessing_, request).summary.usage.drafted_tokens, 0);
+  EXPECT_EQ(complete(*drafting_, request).summary.usage.drafted_tokens, 0);
 }
 
 TEST_F(SpeculationTest, several_requests_and_choices_at_once_get_their_own_answers) {
   std::vector<Request> requests;
   for (uint64_t seed = 0; seed < 8; ++seed) requests.push_back(repeating(seed % 2 == 0 ? 0.0 : 0.7, seed));
-  const auto together = testing::Crowd(*guessing_).run(requests);
+  const auto together = testing::Crowd(*drafting_).run(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
     testing::expect_same(together[i], complete(*plain_, requests[i]), "request " + std::to_string(i));
   }
-  EXPECT_EQ(guessing_->stats().kv_blocks_used, 0);
+  EXPECT_EQ(drafting_->stats().kv_blocks_used, 0);
 }
 
-TEST_F(SpeculationTest, a_stop_inside_a_right_guess_ends_the_answer_there) {
+TEST_F(SpeculationTest, a_stop_inside_accepted_drafts_ends_the_answer_there) {
   Request request = repeating(0.0, 4);
   const Completion whole = complete(*plain_, request);
   request.sampling.stop_ids = {whole.tokens[17]};
-  testing::expect_same(complete(*guessing_, request), complete(*plain_, request), "stop id");
+  testing::expect_same(complete(*drafting_, request), complete(*plain_, request), "stop id");
 }
 
 TEST_F(SpeculationTest, explanations_show_every_stage_and_change_nothing) {
   Request request = repeating(0.7, 5);
   request.sampling.top_k = 20;
-  const Completion plain = complete(*guessing_, request);
+  const Completion plain = complete(*drafting_, request);
   request.sampling.explain = true;
   std::vector<TokenExplanation> explanations;
-  const auto explained = guessing_->generate(request, [&](const TokenEvent& event) {
+  const auto explained = drafting_->generate(request, [&](const TokenEvent& event) {
     if (event.explanation) explanations.push_back(*event.explanation);
   });
   ASSERT_TRUE(explained.has_value());
@@ -146,51 +146,51 @@ void expect_same_choices(const Completion& a, const Completion& b, const std::st
 }
 
 TEST_F(DraftModelTest, answers_are_those_of_plain_decoding_whatever_the_draft_model_says) {
-  const auto guessing = open_with(other_model());
+  const auto drafting = open_with(other_model());
   int64_t n_drafted = 0;
   const auto asked = requests();
   for (size_t i = 0; i < asked.size(); ++i) {
-    const Completion found = complete(*guessing, asked[i]);
+    const Completion found = complete(*drafting, asked[i]);
     expect_same_choices(found, complete(*plain_, asked[i]), "request " + std::to_string(i));
     n_drafted += found.summary.usage.drafted_tokens;
   }
   EXPECT_GT(n_drafted, 20);
 }
 
-TEST_F(DraftModelTest, a_twin_guesses_every_token_right_greedy_sampled_and_constrained) {
-  const auto guessing = open_with(options_.model_path);
+TEST_F(DraftModelTest, a_twin_drafts_every_token_right_greedy_sampled_and_constrained) {
+  const auto drafting = open_with(options_.model_path);
   const auto asked = requests();
   for (size_t i = 0; i < asked.size(); ++i) {
     if (i == 3) continue;  // in a full context the twin has moved its window: other positions
-    const Completion found = complete(*guessing, asked[i]);
+    const Completion found = complete(*drafting, asked[i]);
     expect_same_choices(found, complete(*plain_, asked[i]), "request " + std::to_string(i));
     const Usage& usage = found.summary.usage;
-    // Guesses behind the last token of an answer are the only ones that are not used.
+    // Drafts behind the last token of an answer are the only ones that are not used.
     EXPECT_GE(usage.accepted_tokens + asked[i].n * 15, usage.drafted_tokens) << i;
     EXPECT_GE(2 * usage.accepted_tokens, usage.completion_tokens) << i;
   }
 }
 
-TEST_F(DraftModelTest, guesses_pay_for_what_the_draft_model_looks_back_at) {
+TEST_F(DraftModelTest, drafts_pay_for_what_the_draft_model_looks_back_at) {
   Request request = requests()[4];
   request.constraint.reset();
   request.sampling.max_tokens = 60;
   EXPECT_GT(complete(*open_with(options_.model_path), request).summary.usage.drafted_tokens, 0);
-  // To check a guess adds a quarter to a step, and to make it as much again: within 60 tokens the ledger, which has a
+  // To check a draft adds a quarter to a step, and to make it as much again: within 60 tokens the ledger, which has a
   // hundredth of each step, can pay for the one and not for both.
   options_.costs->attend_ns = 5'000.0;
   EXPECT_EQ(complete(*open_with(options_.model_path), request).summary.usage.drafted_tokens, 0);
 }
 
 TEST_F(DraftModelTest, many_at_once_get_their_own_answers) {
-  const auto guessing = open_with(other_model());
+  const auto drafting = open_with(other_model());
   auto asked = requests();
   asked.pop_back();  // a crowd follows single choices
-  const auto together = testing::Crowd(*guessing).run(asked);
+  const auto together = testing::Crowd(*drafting).run(asked);
   for (size_t i = 0; i < asked.size(); ++i) {
     testing::expect_same(together[i], complete(*plain_, asked[i]), "request " + std::to_string(i));
   }
-  EXPECT_EQ(guessing->stats().kv_blocks_used, 0);
+  EXPECT_EQ(drafting->stats().kv_blocks_used, 0);
 }
 
 TEST_F(DraftModelTest, another_vocabulary_is_refused_by_the_first_token_that_differs) {

@@ -48,8 +48,8 @@ struct Condition {
   std::string isa = {};  // a kernel table, as CANDOR_ISA would choose it; "" = the default
 };
 
-// Rows that cost nothing, so that as much is guessed as can be.
-void guess(EngineOptions& options, Speculation speculation = Speculation::kNgram) {
+// Rows that cost nothing, so that as much is drafted as can be.
+void draft(EngineOptions& options, Speculation speculation = Speculation::kNgram) {
   options.speculation = speculation;
   options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
 }
@@ -72,10 +72,10 @@ std::vector<Condition> conditions() {
       {"16 at once in chunks of 16", [](EngineOptions& o) { o.max_rows = 32, o.prefill_rows = 16; }, 16},
       {"2 threads", [](EngineOptions& o) { o.n_threads = 2; }},
       {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
-      {"guesses", [](EngineOptions& o) { guess(o); }},
-      {"guesses, 16 at once", [](EngineOptions& o) { guess(o); }, 16},
-      {"guesses of a draft model", [](EngineOptions& o) { guess(o, Speculation::kDraft); }},
-      {"guesses of a draft model, 16 at once", [](EngineOptions& o) { guess(o, Speculation::kDraft); }, 16},
+      {"drafts", [](EngineOptions& o) { draft(o); }},
+      {"drafts, 16 at once", [](EngineOptions& o) { draft(o); }, 16},
+      {"drafts of a draft model", [](EngineOptions& o) { draft(o, Speculation::kDraft); }},
+      {"drafts of a draft model, 16 at once", [](EngineOptions& o) { draft(o, Speculation::kDraft); }, 16},
       {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
       {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
@@ -157,9 +157,7 @@ engine::BackendFactory backend_of(const std::string& isa) {
 }
 
 engine::BackendFactory broken_backend(testing::BrokenRule rule) {
-  return [rule](const EngineOptions& options) {
-    return testing::make_broken_backend(options.n_threads, rule);
-  };
+  return [rule](const EngineOptions& options) { return testing::make_broken_backend(options.n_threads, rule); };
 }
 
 class Invariance : public testing::TinyModelTest {
@@ -211,7 +209,7 @@ class Invariance : public testing::TinyModelTest {
     int n_different = 0;
     int64_t n_preempted = 0;
     int64_t n_cached = 0;
-    int64_t n_right = 0;  // guesses
+    int64_t n_accepted = 0;  // drafts
   };
 
   // backend: of the conditions that do not name an instruction set.
@@ -231,7 +229,7 @@ class Invariance : public testing::TinyModelTest {
       if (engine == nullptr) return counts;
       for (const auto& [number, found] : answers(*engine, requests, condition)) {
         ++counts.n_compared;
-        counts.n_right += found.summary.usage.accepted_tokens;
+        counts.n_accepted += found.summary.usage.accepted_tokens;
         if (is_same(found, expected.at(number))) continue;
         ++counts.n_different;
         last_difference_ = condition.name + ", request " + std::to_string(number);
@@ -306,7 +304,7 @@ TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {
   for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
   const Counts counts = compare(testing::stories_path(), engine::make_named_backend, under);
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
-  EXPECT_GT(counts.n_right, 50);
+  EXPECT_GT(counts.n_accepted, 50);
 }
 
 }  // namespace

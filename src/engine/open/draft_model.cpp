@@ -55,13 +55,12 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   return plan;
 }
 
-Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend,
-                          int32_t n_ctx) {
+Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx) {
   const auto block_bytes = backend::kv_pool_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
   plan.slots = slots_of(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(plan.slots.slot_blocks) *
                   static_cast<uint64_t>(plan.slots.n_slots);
-  if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxGuesses) return {};
+  if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxDrafts) return {};
   return fail(ErrorKind::kInvalidInput,
               fmt::format("{}: made for {} tokens of context, a draft model needs {} or more", name_of(*plan.file),
                           plan.model.spec.max_positions, backend::kBlockTokens));

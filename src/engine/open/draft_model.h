@@ -1,5 +1,5 @@
 #pragma once
-// The small model that guesses for the large one, where EngineOptions asks for it: its weights in the same backend, and
+// The small model that drafts for the large one, where EngineOptions asks for it: its weights in the same backend, and
 // its own K/V, one slot for each sequence that may run. Caller's thread until the engine runs, then the engine
 // thread's.
 
@@ -27,8 +27,7 @@ struct DraftPlan {
 // Opened and described, without slots; nullopt where no draft model is asked for.
 Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const backend::Backend& backend);
 // Gives it slots for a context of n_ctx. Refuses a model made for too short a one.
-Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend,
-                          int32_t n_ctx);
+Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx);
 
 struct DraftModel {
   std::unique_ptr<formats::ModelFile> file{};

@@ -108,8 +108,7 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
   CANDOR_ASSIGN(loaded.kernels, kernels::select_table_from_environment());
   CANDOR_ASSIGN(auto draft, open_draft(options, *loaded.backend));
-  CANDOR_ASSIGN(const MemoryPlan plan,
-                plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
+  CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
   CANDOR_TRY(check_fits(plan));
   CANDOR_TRY(loaded.file->make_copies());
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
@@ -120,7 +119,7 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
     CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), *loaded.tokenizer, *loaded.backend));
   }
   CANDOR_TRY(reserve_memory(loaded, plan));
-  if (!options.costs && (options.max_running > 1 || max_guesses(options) > 0) && options.use_kv_cache) {
+  if (!options.costs && (options.max_running > 1 || max_drafts(options) > 0) && options.use_kv_cache) {
     const platform::ScopedFloatMode float_mode;
     loaded.options.costs = measure_costs(loaded);
   }

@@ -18,9 +18,9 @@ std::string gigabytes(uint64_t n_bytes) {
 
 }  // namespace
 
-int32_t max_guesses(const EngineOptions& options) {
+int32_t max_drafts(const EngineOptions& options) {
   if (options.speculation == Speculation::kOff || !options.use_kv_cache) return 0;
-  return std::min(draft::kMaxGuesses, options.max_rows - options.max_running);
+  return std::min(draft::kMaxDrafts, options.max_rows - options.max_running);
 }
 
 int32_t max_shown_rows(const EngineOptions& options) {
@@ -29,7 +29,7 @@ int32_t max_shown_rows(const EngineOptions& options) {
 }
 
 int32_t max_out_rows(const EngineOptions& options) {
-  return options.max_running + max_guesses(options) + max_shown_rows(options);
+  return options.max_running + max_drafts(options) + max_shown_rows(options);
 }
 
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,

@@ -19,8 +19,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
 // kOutOfMemory with the numbers where the plan exceeds what is available.
 Result<void> check_fits(const MemoryPlan& plan);
 
-// Guesses that one step may check, over all sequences.
-int32_t max_guesses(const EngineOptions& options);
+// Drafts that one step may check, over all sequences.
+int32_t max_drafts(const EngineOptions& options);
 // Rows of prompts whose logits one step may show.
 int32_t max_shown_rows(const EngineOptions& options);
 // Rows of logits that one step may give, those included.

@@ -26,8 +26,8 @@ constexpr int kMostRepetitions = 40;
 constexpr int kFewRepetitions = 3;          // are enough where they last
 constexpr int64_t kEnoughNs = 300'000'000;  // of one size
 constexpr int64_t kLastingNs = 8'000'000;
-constexpr int32_t kDraftGuesses = 8;
-constexpr int32_t kDraftText = 128;  // tokens that a draft model reads and then guesses behind
+constexpr int32_t kTimedDrafts = 8;
+constexpr int32_t kDraftText = 128;  // tokens that a draft model reads and then drafts behind
 
 double to_ms(int64_t ns) {
   return static_cast<double>(ns) * 1e-6;
@@ -178,13 +178,13 @@ class Trial {
   obs::SteadyClock clock_;
 };
 
-// As requests pay for it: with the choice of each guess by a sampling chain.
+// As requests pay for it: with the choice of each draft by a sampling chain.
 class DraftTrial {
  public:
   explicit DraftTrial(LoadedModel& loaded)
       : drafter_(*loaded.backend, *loaded.draft->model, *loaded.draft->kv, loaded.draft->slots, loaded.options.max_rows,
                  loaded.n_vocab(), *loaded.kernels) {
-    const int32_t n_slot = loaded.draft->slots.slot_blocks * backend::kBlockTokens - draft::kMaxGuesses;
+    const int32_t n_slot = loaded.draft->slots.slot_blocks * backend::kBlockTokens - draft::kMaxDrafts;
     text_.resize(static_cast<size_t>(std::min({kDraftText, n_slot, loaded.options.max_rows})));
     std::iota(text_.begin(), text_.end(), 0);
     for (TokenId& token : text_) token %= loaded.n_vocab();
@@ -197,17 +197,17 @@ class DraftTrial {
     };
     const int64_t reading_ns = usual_of_each(1, reading).front();
     const int64_t one_ns = usual_of_each(1, [&](size_t) { return run(1); }).front();
-    const int64_t all_ns = usual_of_each(1, [&](size_t) { return run(kDraftGuesses); }).front();
-    costs.draft_ms = to_ms(std::max(all_ns / kDraftGuesses, one_ns));
+    const int64_t all_ns = usual_of_each(1, [&](size_t) { return run(kTimedDrafts); }).front();
+    costs.draft_ms = to_ms(std::max(all_ns / kTimedDrafts, one_ns));
     costs.draft_read_ms = to_ms(std::max<int64_t>(0, reading_ns - one_ns)) / static_cast<double>(text_.size());
   }
 
  private:
-  std::span<const int64_t> run(int32_t n_guesses) {
+  std::span<const int64_t> run(int32_t n_drafts) {
     request_.text = text_;
     request_.n_output = text_.size() / 2;
     request_.chain = &chain_;
-    request_.n_guesses = n_guesses;
+    request_.n_drafts = n_drafts;
     const int64_t began_ns = clock_.now_ns();
     drafter_.propose(std::span(&request_, 1), nullptr);
     ns_ = clock_.now_ns() - began_ns;

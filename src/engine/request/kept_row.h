@@ -1,5 +1,5 @@
 #pragma once
-// A row of logits whose token waits for its mask. Its sequence holds meanwhile.
+// A row of logits whose token waits for its mask. Its sequence pauses meanwhile.
 
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace candor::engine {
 
 struct KeptRow {
   std::vector<float> logits{};  // [V]
-  TokenId guess = kNoToken;     // what speculation had guessed for the token
+  TokenId draft = kNoToken;     // what was drafted for the token
 };
 
 }  // namespace candor::engine

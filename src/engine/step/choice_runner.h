@@ -22,7 +22,7 @@ class ChoiceRunner {
   void begin_step() { picked_.clear(); }
   // What the slice's rows show of their prompt.
   void show_prompt(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
-  // The outcome's tokens hold until begin_step().
+  // The outcome's tokens are valid until begin_step().
   sched::Outcome choose(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   // Between two steps, of a row that was kept. False where its mask is still not there.
   bool choose_kept(ActiveRequest& request, SequenceId sequence, int64_t now_ns);

@@ -23,7 +23,7 @@ class Chooser {
 
   // Before the request is scheduled.
   void begin(ActiveRequest& request);
-  // One outcome for each slice that has logits, in their order; they hold until the next call.
+  // One outcome for each slice that has logits, in their order; valid until the next call.
   std::span<const sched::Outcome> choose(const sched::StepPlan& plan, const StepResult& result);
   // After the outcomes were committed: prompts of several choices fork, beam searches take their step, and masks of the
   // next tokens are asked for.

@@ -56,7 +56,7 @@ void LateMasks::send() noexcept {
 
 void LateMasks::keep(SequenceId sequence, KeptRow& row, const PickInput& input) {
   row.logits.assign(input.logits.begin(), input.logits.end());
-  row.guess = input.guess;
+  row.draft = input.draft;
   if (std::ranges::find(kept_, sequence) == kept_.end()) kept_.push_back(sequence);
 }
 

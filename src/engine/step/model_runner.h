@@ -14,7 +14,7 @@ namespace candor::engine {
 
 class ModelRunner;
 
-// Of one step; holds until the next.
+// Of one step; valid until the next.
 struct StepResult {
   backend::LogitsView logits{};
   backend::RowsView hidden{};  // rows as in logits

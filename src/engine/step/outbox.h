@@ -16,7 +16,7 @@ struct Outgoing {
 
 class Outbox {
  public:
-  // An event of `choice` without content. The reference holds until the next call.
+  // An event of `choice` without content. The reference is valid until the next call.
   TokenEvent& add(ActiveRequest& request, int32_t choice) {
     if (n_events_ == events_.size()) events_.emplace_back();
     Outgoing& outgoing = events_[n_events_++];

@@ -17,7 +17,7 @@ struct PickInput {
   uint64_t position = 0;            // of the token to choose, in the whole text
   bool has_room = true;             // for another one behind it
   int64_t now_ns = 0;               // when the logits were there
-  TokenId guess = kNoToken;         // of speculation, for those who want to see it
+  TokenId draft = kNoToken;         // the draft for this place, for those who want to see it
   std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
   size_t n_output = 0;              // of them, how many are output
 };

@@ -39,18 +39,18 @@ std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
 
 Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks)
     : costs_(costs),
-      guess_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
+      draft_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
       read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
       attend_ns_(draft_attend_ns(loaded)),
       draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
-      max_guesses_(max_guesses(loaded.options)),
+      max_drafts_(max_drafts(loaded.options)),
       masks_(masks),
       drafter_(make_drafter(loaded)) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
 }
 
 // What is added to a step of n_rows, of which everyone in it has to wait.
-draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
+draft::DraftCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
   const int64_t n_past = sequence.n_tokens() - 1;
   const auto step_ns = [&](int32_t n) {
     sched::StepWork work{.n_rows = n_rows - 1, .n_out_rows = n_rows + n};
@@ -62,10 +62,10 @@ draft::GuessCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t 
   const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));
   const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
   const double reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
-  draft::GuessCosts costs{.plain = step_ns(0)};
-  for (int32_t n = 1; n <= draft::kMaxGuesses; ++n) {
+  draft::DraftCosts costs{.plain = step_ns(0)};
+  for (int32_t n = 1; n <= draft::kMaxDrafts; ++n) {
     const double checking_ns = step_ns(n) - costs.plain;
-    const double making_ns = (guess_ns_ / n_guessing_ + looking_ns) * n;
+    const double making_ns = (draft_ns_ / n_drafting_ + looking_ns) * n;
     costs.extra[static_cast<size_t>(n)] = reading_ns + n_waiting * (checking_ns + making_ns);
   }
   return costs;
@@ -81,28 +81,28 @@ void Speculator::find_decoding(const sched::Scheduler& scheduler) {
 draft::DraftRequest& Speculator::next_ask() {
   if (n_asks_ == asks_.size()) asks_.emplace_back();
   draft::DraftRequest& request = asks_[n_asks_++];
-  request.guesses.clear();
+  request.drafts.clear();
   return request;
 }
 
 void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) {
   n_asks_ = 0;
-  n_left_ = max_guesses_;
+  n_left_ = max_drafts_;
   n_rows_ = static_cast<int32_t>(decoding_.size());
   for (const SequenceId id : decoding_) {
     ActiveRequest& request = requests.of(id);
     if (request.rules.may_speculate) ask_for(*scheduler.find(id), request);
   }
-  n_guessing_ = static_cast<double>(std::max<size_t>(1, n_asks_));
+  n_drafting_ = static_cast<double>(std::max<size_t>(1, n_asks_));
 }
 
 void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request) {
   const int32_t index = static_cast<int32_t>(sequence.id - request.id);
   Choice& choice = request.choice(index);
-  const draft::GuessCosts costs = costs_of(sequence, n_rows_);
+  const draft::DraftCosts costs = costs_of(sequence, n_rows_);
   int32_t n = choice.draft_length.choose(n_left_, costs);
-  if (n > 0 && !may_guess(choice)) n = 0;
-  int32_t n_guessed = n;
+  if (n > 0 && !may_draft(choice)) n = 0;
+  int32_t n_drafted = n;
   if (n > 0) {
     draft::DraftRequest& asked = next_ask();
     asked.sequence = sequence.id;
@@ -111,16 +111,16 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
     asked.chain = &request.rules.chain;
     asked.key = {request.rules.seed, static_cast<uint32_t>(index), sequence.next_position()};
     asked.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
-    asked.n_guesses = n;
-    n_guessed = drafter_->begin(asked);
+    asked.n_drafts = n;
+    n_drafted = drafter_->begin(asked);
   }
-  choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_guessed)]);
-  n_left_ -= n_guessed;
-  n_rows_ += n_guessed;
+  choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_drafted)]);
+  n_left_ -= n_drafted;
+  n_rows_ += n_drafted;
 }
 
 // Who drafts under the constraint needs it here.
-bool Speculator::may_guess(const Choice& choice) {
+bool Speculator::may_draft(const Choice& choice) {
   if (choice.constraint == nullptr || choice.output.is_reasoning()) return true;
   if (choice.constraint->is_slow()) return false;
   return !drafter_->needs_masks() || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
@@ -131,13 +131,13 @@ void Speculator::forget() noexcept {
 }
 
 void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
-  if (max_guesses_ == 0) return;
+  if (max_drafts_ == 0) return;
   find_decoding(scheduler);
   ask(scheduler, requests);
   const auto asked = std::span(asks_).first(n_asks_);
   drafter_->propose(asked, &masks_);
   for (const draft::DraftRequest& request : asked) {
-    if (!request.guesses.empty()) scheduler.set_draft(request.sequence, request.guesses);
+    if (!request.drafts.empty()) scheduler.set_draft(request.sequence, request.drafts);
   }
 }
 

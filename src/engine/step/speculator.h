@@ -1,9 +1,9 @@
 #pragma once
-// Proposes guesses for the sequences that decode, before each step is planned: as many as pay by the engine's costs and
-// by how many came true so far. A guess is charged what it adds to the step, for each sequence that waits for the step;
-// of a draft model also the making of it, with what it looks back at, and the reading of what it has not read yet.
-// Masks are not in it: a guess under a constraint takes some 10 us more at 128 000 tokens. Where masks are slow nothing
-// is guessed. Engine thread only.
+// Proposes draft tokens for the sequences that decode, before each step is planned: as many as pay by the engine's
+// costs and by how many were accepted so far. A draft is charged what it adds to the step, for each sequence that waits
+// for the step; of a draft model also the making of it, with what it looks back at, and the reading of what it has not
+// read yet. Masks are not in it: a draft under a constraint takes some 10 us more at 128 000 tokens. Where masks are
+// slow nothing is drafted. Engine thread only.
 
 #include <memory>
 #include <vector>
@@ -30,25 +30,25 @@ class Speculator {
   void find_decoding(const sched::Scheduler& scheduler);
   void ask(const sched::Scheduler& scheduler, RequestTable& requests);
   draft::DraftRequest& next_ask();
-  draft::GuessCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
+  draft::DraftCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
   void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
-  bool may_guess(const Choice& choice);
+  bool may_draft(const Choice& choice);
 
   // Constant after construction.
   const sched::CostModel costs_;
-  const double guess_ns_;          // of the draft model, for one
+  const double draft_ns_;          // of the draft model, for one
   const double read_ns_;           // for each token that it reads before
-  const double attend_ns_;         // and for each position that a guess looks at,
+  const double attend_ns_;         // and for each position that a draft looks at,
   const int64_t draft_positions_;  // of which there are so many at most
-  const int32_t max_guesses_;      // in a step over all sequences; 0 = never any
+  const int32_t max_drafts_;       // in a step over all sequences; 0 = never any
   constrain::MaskWorker& masks_;
   // Engine thread only.
   std::unique_ptr<draft::Drafter> drafter_;
   std::vector<SequenceId> decoding_;
   std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
   size_t n_asks_ = 0;
-  double n_guessing_ = 1.0;  // sequences that share the making of guesses: those of the step before, one at least
-  int32_t n_left_ = 0;       // guesses, in the step in the making
+  double n_drafting_ = 1.0;  // sequences that share the making of drafts: those of the step before, one at least
+  int32_t n_left_ = 0;       // drafts, in the step in the making
   int32_t n_rows_ = 0;       // of it
 };
 

@@ -27,7 +27,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded) {
 sched::StepBudget step_budget(const EngineOptions& options) {
   return {.max_rows = options.max_rows,
           .max_prefill_rows = options.prefill_rows > 0 ? options.prefill_rows : options.max_rows,
-          .max_out_rows = options.max_running + max_guesses(options),
+          .max_out_rows = options.max_running + max_drafts(options),
           .max_shown_rows = max_shown_rows(options),
           .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }

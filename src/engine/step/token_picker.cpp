@@ -10,7 +10,7 @@ PickInput TokenPicker::input_of(const sched::PlannedSlice& slice, int32_t n_acce
   PickInput input = input_behind(sequence, n_accepted, result.ready_ns);
   const auto row = result.logits.row(slice.out_row + n_accepted);
   input.logits = row.first(static_cast<size_t>(tokenizer_.n_vocab()));
-  if (n_accepted < slice.n_draft) input.guess = sequence.draft[static_cast<size_t>(n_accepted)];
+  if (n_accepted < slice.n_draft) input.draft = sequence.draft[static_cast<size_t>(n_accepted)];
   return input;
 }
 
@@ -69,7 +69,7 @@ Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input,
     TokenExplanation& explanation = event.explanation.emplace();
     explanation.was_drawn = !rules.chain.is_greedy();
     explanation.draw = static_cast<double>(sample::draw_of(pick.key));
-    explanation.guess = input.guess;
+    explanation.draft = input.draft;
     explainer_.begin(explanation);
     pick.observer = &explainer_;
   }

@@ -83,7 +83,7 @@ Json explanation_json(const Engine& engine, const TokenEvent& event) {
   }
   Json json = {{"token", event.token}, {"text", token_text(engine, event.token)}, {"stages", std::move(stages)}};
   json["draw"] = explanation.was_drawn ? Json(explanation.draw) : Json();
-  json["guess"] = explanation.guess >= 0 ? Json(explanation.guess) : Json();
+  json["draft"] = explanation.draft >= 0 ? Json(explanation.draft) : Json();
   if (explanation.beam_option) {
     json["beam_option"] = *explanation.beam_option;
     json["beam_options"] = beam_options_json(engine, explanation);
