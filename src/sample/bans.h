@@ -1,5 +1,6 @@
 #pragma once
-// What may or may not be chosen whatever the chain says: applied to the logits before any stage.
+// Biases and bans: tokens that a request makes likelier, forbids, or alone allows. Applied to a row of logits before
+// any stage of sampling (temperature, top-k and so on; chain.h). Pure functions.
 
 #include <cstdint>
 #include <optional>

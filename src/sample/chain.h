@@ -1,7 +1,7 @@
 #pragma once
-// The stages between logits and token, as plain functions over Candidates, in an order that is data. Probabilities are
-// those of the candidates that are left: every stage renormalises. Temperature leaves logits relative to the greatest
-// one, which penalties behind it see.
+// The stages of sampling (penalties, temperature, top-k and so on) between a row of logits and a token, as plain functions
+// over Candidates, in an order that is data. Probabilities are those of the candidates that are left: every stage
+// renormalises. Temperature leaves logits relative to the greatest one, which penalties behind it see.
 
 #include <cstdint>
 #include <string_view>

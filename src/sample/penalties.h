@@ -1,5 +1,6 @@
 #pragma once
-// Stages that lower the logits of what was said before. Pure functions of the history.
+// Stages of sampling that lower the logits of tokens which stand in the text already: repetition, frequency and
+// presence penalties, and DRY (repeated sequences). Pure functions of the tokens so far.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// The sizes and rules that a scheduler is made with.
+// The sizes and rules that a scheduler is made with: how many sequences, tokens and K/V blocks, and what a step may cost.
 
 #include <cstdint>
 

@@ -1,5 +1,6 @@
 #pragma once
-// The costs that plans are made with: measured on the loaded model, or given by the caller and checked.
+// What a step is expected to take, by its rows and what they attend to: by these costs prompts are cut into chunks and
+// drafts are made. Measured on the loaded model, or given by the caller and checked.
 
 #include "base/error.h"
 #include "candor/info.h"

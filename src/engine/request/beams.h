@@ -1,6 +1,7 @@
 #pragma once
-// A beam search as the engine runs it: the search, and what carries each of its live texts. Live text i of the search
-// is live[i] here. Engine thread only.
+// A beam search as the engine runs it: the search (scores alone), and what each of its unfinished texts needs beside a
+// score: a sequence with K/V, its text so far, its constraint. Live text i of the search is live[i] here. Engine thread
+// only.
 
 #include <memory>
 #include <optional>

@@ -1,5 +1,6 @@
 #pragma once
-// What those work with who choose tokens. Borrowed.
+// What a step's tokens are chosen with, by ChoiceRunner (ordinary requests) and BeamRunner (beam searches): parts of
+// the step loop, which owns them. Borrowed. Engine thread only.
 
 #include "engine/step/endings.h"
 #include "engine/step/late_masks.h"
