@@ -1,6 +1,7 @@
 #include "constrain/gbnf.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <utility>
 #include <vector>

@@ -1,5 +1,6 @@
 #include "constrain/grammar_constraint.h"
 
+#include <cstddef>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -7,6 +8,8 @@
 
 #include "candor_bridge.h"
 #include "constrain/gbnf.h"
+#include "constrain/token_mask.h"
+#include "sandbox/helper_process.h"
 
 namespace candor::constrain {
 namespace {

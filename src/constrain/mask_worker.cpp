@@ -1,7 +1,10 @@
 #include "constrain/mask_worker.h"
 
+#include <atomic>
 #include <chrono>
 #include <utility>
+
+#include "base/error.h"
 
 namespace candor::constrain {
 namespace {

@@ -3,6 +3,7 @@
 // helper busy for seconds each time. Any thread may ask.
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>

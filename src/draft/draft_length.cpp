@@ -1,6 +1,7 @@
 #include "draft/draft_length.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace candor::draft {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "constrain/mask_worker.h"
 #include "constrain/masked_constraint.h"
+#include "sample/chain.h"
 #include "sample/sampler.h"
 
 namespace candor::draft {

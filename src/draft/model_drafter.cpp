@@ -1,7 +1,10 @@
 #include "draft/model_drafter.h"
 
 #include <algorithm>
+#include <compare>
 #include <utility>
+
+#include "base/error.h"
 
 namespace candor::draft {
 namespace {

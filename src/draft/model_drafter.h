@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "base/ids.h"
 #include "constrain/mask_worker.h"
 #include "constrain/masked_constraint.h"

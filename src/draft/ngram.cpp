@@ -1,6 +1,7 @@
 #include "draft/ngram.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace candor::draft {
 namespace {

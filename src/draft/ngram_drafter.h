@@ -1,6 +1,11 @@
 #pragma once
 // Draft tokens from the text itself (ngram.h): nothing is read, kept or computed for them.
 
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "constrain/mask_worker.h"
 #include "draft/drafter.h"
 #include "draft/ngram.h"
 

@@ -3,8 +3,10 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace candor::hub {
 namespace {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -21,7 +22,8 @@ bool is_ours_alone(const struct stat& status) {
 
 // The name still stands for the open file: nobody has finished, removed or replaced it before we had the lock.
 bool is_named(int descriptor, const std::filesystem::path& path) {
-  struct stat open_one {}, named_one {};
+  struct stat open_one {
+  }, named_one{};
   return ::fstat(descriptor, &open_one) == 0 && ::lstat(path.c_str(), &named_one) == 0 &&
          open_one.st_ino == named_one.st_ino && open_one.st_dev == named_one.st_dev;
 }
@@ -44,9 +46,8 @@ Result<PartialFile> PartialFile::open(const std::filesystem::path& path) {
         ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     const int cause = file.descriptor_ < 0 ? errno : 0;
     struct stat status {};
-    const bool is_foreign =
-        cause == ELOOP || cause == ENXIO || cause == EISDIR ||
-        (cause == 0 && (::fstat(file.descriptor_, &status) != 0 || !is_ours_alone(status)));
+    const bool is_foreign = cause == ELOOP || cause == ENXIO || cause == EISDIR ||
+                            (cause == 0 && (::fstat(file.descriptor_, &status) != 0 || !is_ours_alone(status)));
     if (is_foreign) {
       if (::unlink(path.c_str()) != 0 && errno != ENOENT) return file.cannot("remove what stands there", errno);
       continue;
@@ -58,8 +59,8 @@ Result<PartialFile> PartialFile::open(const std::filesystem::path& path) {
     file.n_bytes_ = static_cast<uint64_t>(status.st_size);
     return file;
   }
-  return fail(ErrorKind::kIo, fmt::format("'{}': another program is writing it; wait for it, or end it",
-                                          to_valid_utf8(path.string())));
+  return fail(ErrorKind::kIo,
+              fmt::format("'{}': another program is writing it; wait for it, or end it", to_valid_utf8(path.string())));
 }
 
 PartialFile::PartialFile(PartialFile&& other) noexcept

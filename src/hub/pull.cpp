@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "formats/json_text.h"
 #include "formats/new_file.h"
 #include "formats/quote.h"
 #include "hub/digest.h"
+#include "hub/http.h"
 #include "hub/partial_file.h"
 
 namespace candor::hub {

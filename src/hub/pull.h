@@ -5,6 +5,7 @@
 // states, and gets its name when its digest is right. A blob that is there already is used when it has its digest, and
 // fetched again when it has not. Names that the hub sends are checked before they become paths.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "hub/http.h"
 
 namespace candor::hub {
 
