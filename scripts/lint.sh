@@ -1,6 +1,6 @@
 #!/bin/sh
-# Reads the whole tree with the tools that are too slow for every change: clang-tidy with the checks of .clang-tidy over
-# src/ and apps/, include-what-you-use over src/. Status 1 where one found something.
+# Reads the tree with the tools that are too slow for every change: clang-tidy with the checks of .clang-tidy over
+# src/ and apps/, include-what-you-use over the folders that lint_includes.py names. Status 1 where one found something.
 #   sh scripts/lint.sh        some 30 minutes of two processors
 set -u
 cd "$(dirname "$0")/.."
