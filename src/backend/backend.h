@@ -65,14 +65,26 @@ struct LinearTerm {
 // Of a norm: y = normalised x * gain + bias.
 struct NormWeights {
   NormWeights(const Weight& gain_of, const Weight* bias_of = nullptr) : gain(&gain_of), bias(bias_of) {}
-  const Weight* gain;  // [D]
+  NormWeights(const Weight* gain_of, const Weight* bias_of) : gain(gain_of), bias(bias_of) {}
+  const Weight* gain;  // [D], or nullptr for ones
   const Weight* bias;  // [D] or nullptr
 };
 
 struct Expert {
-  const Weight* gate = nullptr;  // [F, D]
-  const Weight* up = nullptr;    // [F, D]
-  const Weight* down = nullptr;  // [D, F]
+  const Weight* gate = nullptr;       // [F, D]
+  const Weight* up = nullptr;         // [F, D]
+  const Weight* down = nullptr;       // [D, F]
+  const Weight* gate_bias = nullptr;  // [F] or nullptr
+  const Weight* up_bias = nullptr;    // [F] or nullptr
+  const Weight* down_bias = nullptr;  // [D] or nullptr
+};
+
+// The operands of attention, q and k already rotated.
+struct AttnTerm {
+  Activation q;                   // [T, H * Dh]
+  Activation k, v;                // [T, Hk * Dh]
+  int32_t layer = 0;              // of the K/V store
+  const Weight* sinks = nullptr;  // [H] where the spec has sinks
 };
 
 struct MoeTerm {
@@ -97,10 +109,9 @@ class Ops {
   virtual void linear(std::span<const LinearTerm> terms, Activation src) = 0;
   // x: [T, n_heads * head_dim], rotated in place by the positions of this step's rows.
   virtual void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) = 0;
-  // Appends k and v: [T, Hk * Dh] to layer `layer` of the K/V store, then dst: [T, H * Dh] = attention of q: [T, H *
-  // Dh] over its own sequence's positions up to and including its own. q and k are already rotated.
-  virtual void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer,
-                      const AttnSpec& spec) = 0;
+  // Appends k and v to their layer of the K/V store, then dst: [T, H * Dh] = attention of q over its own sequence's
+  // positions up to and including its own.
+  virtual void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) = 0;
   // dst = act(gate) * up, element by element; all [T, F]; dst may be either source.
   virtual void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) = 0;
   // x = act(x), element by element; [T, F].

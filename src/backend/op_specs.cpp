@@ -18,8 +18,10 @@ double yarn_pair(const RopeSpec& spec, double rotations) {
 
 // Slow pairs are interpolated, fast pairs are left alone, with a linear ramp over the pair's index between them.
 double yarn_frequency(const RopeSpec& spec, double frequency, int32_t pair) {
-  const double low = std::max(0.0, std::floor(yarn_pair(spec, spec.beta_fast)));
-  const double high = std::min(spec.n_dims - 1.0, std::ceil(yarn_pair(spec, spec.beta_slow)));
+  const double fast = yarn_pair(spec, spec.beta_fast);
+  const double slow = yarn_pair(spec, spec.beta_slow);
+  const double low = std::max(0.0, spec.is_truncated ? std::floor(fast) : fast);
+  const double high = std::min(spec.n_dims - 1.0, spec.is_truncated ? std::ceil(slow) : slow);
   const double ramp = std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
   return frequency / spec.factor * ramp + frequency * (1.0 - ramp);
 }

@@ -32,6 +32,7 @@ struct RopeSpec {
   double attention_factor = 1.0;         // yarn: scales cos and sin
   double beta_fast = 32.0;               // yarn
   double beta_slow = 1.0;                // yarn
+  bool is_truncated = true;              // yarn: the ramp begins and ends at whole pairs
   std::vector<float> frequency_factors;  // [n_dims / 2], from the file (rope_freqs.weight); empty = none
   bool operator==(const RopeSpec&) const = default;
 };
@@ -49,6 +50,7 @@ struct AttnSpec {
   float softcap = 0.0f;         // score = softcap * tanh(score / softcap); 0 = as it is
   float max_alibi_bias = 0.0f;  // score of position t seen from p -= slope * (p - t), alibi_slopes(); 0 = none
   RopeSpec rope;
+  bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token
   bool operator==(const AttnSpec&) const = default;
 };
 
@@ -56,9 +58,12 @@ struct AttnSpec {
 // 1) / n); other counts take every second slope of twice the next lower power for the heads past it.
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias);
 
+// What an activation makes of x, or of a gate's x and the u that it gates (times u, where nothing else is said).
 // kSilu: x / (1 + e^-x). kGelu: the tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-// kGeluErf: the exact form, 0.5 x (1 + erf(x / sqrt(2))).
-enum class GateKind : uint8_t { kSilu, kGelu, kGeluErf };
+// kGeluErf: the exact form, 0.5 x (1 + erf(x / sqrt(2))). kRelu: max(x, 0). kReluSquared: its square.
+// kClampedSilu, of gates only: g / (1 + e^(-1.702 g)) * (clamp(u, -7, 7) + 1) with g = min(x, 7).
+enum class GateKind : uint8_t { kSilu, kGelu, kGeluErf, kRelu, kReluSquared, kClampedSilu };
+inline constexpr int kGateKinds = 6;
 
 // A mixture of experts: which experts a row goes to and how their outputs are added (backend/routing.h).
 struct MoeSpec {

@@ -66,6 +66,7 @@ struct AttendArgs {
   float scale = 1.0f;
   float softcap = 0.0f;           // score = softcap * tanh(score / softcap); 0 = none
   const float* slopes = nullptr;  // [n_group_heads]: score of position t seen from p -= slope * (p - t); nullptr = none
+  const float* sinks = nullptr;   // [n_group_heads]: one more score in each softmax, of no token; nullptr = none
 };
 
 // Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.

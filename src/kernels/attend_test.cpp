@@ -48,6 +48,7 @@ struct Query {
   int32_t window = 0;
   float softcap = 0.0f;
   const float* slopes = nullptr;
+  const float* sinks = nullptr;
 };
 
 std::vector<float> queries(const Sequence& s, const Query& query) {
@@ -71,7 +72,8 @@ AttendArgs args_of(const Sequence& s, const Query& query, const std::vector<floa
           query.window,
           1.0f / std::sqrt(static_cast<float>(s.head_dim)),
           query.softcap,
-          query.slopes};
+          query.slopes,
+          query.sinks};
 }
 
 std::vector<float> run(const KernelTable& table, const Sequence& s, const Query& query) {
@@ -100,11 +102,11 @@ std::vector<float> run_in_splits(const KernelTable& table, const Sequence& s, co
 
 // f64 attention of one query over bf16 K and V.
 std::vector<double> expected(const Sequence& s, const float* q, int32_t position, int32_t window, double cap = 0.0,
-                             double slope = 0.0) {
+                             double slope = 0.0, const float* sink = nullptr) {
   const auto dim = static_cast<size_t>(s.head_dim);
   const auto begin = static_cast<size_t>(window == 0 ? 0 : std::max(0, position - window + 1));
   std::vector<double> weights;
-  double sum = 0;
+  double sum = sink == nullptr ? 0.0 : std::exp(static_cast<double>(*sink));
   for (size_t t = begin; t <= static_cast<size_t>(position); ++t) {
     double score = 0;
     for (size_t d = 0; d < dim; ++d) score += static_cast<double>(q[d]) * bf16_to_f32(f32_to_bf16(s.k[t * dim + d]));
@@ -159,6 +161,29 @@ TEST_F(attend, scores_are_capped_and_lowered_by_distance) {
     }
     const auto portable = runnable_tables().front();
     EXPECT_EQ(first_difference(run(*portable, Sequence(*portable, 300, 64), query), out), -1) << table->name;
+  }
+}
+
+// Below all scores, among them and above them.
+TEST_F(attend, a_sink_takes_its_share_in_the_bits_of_portable_at_once_and_in_pieces) {
+  const float sinks[] = {-20.0f, 0.7f, 9.0f};
+  const KernelTable& portable = *runnable_tables().front();
+  for (const int32_t window : {0, 12}) {
+    const Query query{2030, 30, 3, window, 0.0f, nullptr, sinks};
+    const auto first = run(portable, Sequence(portable, 2060, 64), query);
+    for (const KernelTable* table : tested_tables()) {
+      const Sequence s(*table, 2060, 64);
+      const auto q = queries(s, query);
+      const auto out = run(*table, s, query);
+      for (int32_t i = 0; i < 90; ++i) {
+        const auto want = expected(s, q.data() + i * 64, 2030 + i / 3, window, 0.0, 0.0, sinks + i % 3);
+        for (int32_t d = 0; d < 64; ++d) {
+          ASSERT_NEAR(out[static_cast<size_t>(i * 64 + d)], want[static_cast<size_t>(d)], 0.03) << table->name;
+        }
+      }
+      EXPECT_EQ(first_difference(first, out), -1) << table->name;
+      EXPECT_EQ(first_difference(first, run_in_splits(*table, s, query)), -1) << table->name;
+    }
   }
 }
 

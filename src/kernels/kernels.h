@@ -53,7 +53,7 @@ struct KernelTable {
   void (*encode)(Encoding encoding, const float* src, int64_t n, std::byte* dst);
   void (*matmul)(const MatmulArgs& args);
 
-  // dst, src: [n] f32, may be the same; gain: [n]; bias: [n] or nullptr.
+  // dst, src: [n] f32, may be the same; gain: [n], or nullptr for ones; bias: [n] or nullptr.
   void (*rms_norm)(const float* src, const float* gain, float epsilon, int64_t n, float* dst);
   void (*layer_norm)(const float* src, const float* gain, const float* bias, float epsilon, int64_t n, float* dst);
 
@@ -70,6 +70,10 @@ struct KernelTable {
   void (*silu_gate)(const float* gate, const float* up, int64_t n, float* dst);
   void (*gelu_gate)(const float* gate, const float* up, int64_t n, float* dst);
   void (*gelu_erf_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  void (*relu_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  void (*relu_squared_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  // dst[i] = g / (1 + exp(-1.702 g)) * (u + 1), g = min(gate[i], 7), u = clamp(up[i], -7, 7). REQUIRES: up.
+  void (*clamped_silu_gate)(const float* gate, const float* up, int64_t n, float* dst);
   // dst[i] = cap * tanh(src[i] / cap); may be the same.
   void (*soft_cap)(const float* src, float cap, int64_t n, float* dst);
 

@@ -111,6 +111,41 @@ TEST_F(rows, gelu_by_erf_and_the_soft_cap_agree_with_libm_and_have_the_bits_of_p
   }
 }
 
+TEST_F(rows, relu_its_square_and_the_clamped_gate_agree_with_libm_and_have_the_bits_of_portable) {
+  std::vector<float> x;
+  for (float v = -12.0f; v < 12.0f; v += 0.0137f) x.push_back(v);
+  x.push_back(std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> up(x.rbegin(), x.rend());
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<float> first[3];
+  for (const KernelTable* t : runnable_tables()) {
+    std::vector<float> seen[3];
+    for (std::vector<float>& row : seen) row.resize(x.size());
+    t->relu_gate(x.data(), nullptr, n, seen[0].data());
+    t->relu_squared_gate(x.data(), up.data(), n, seen[1].data());
+    t->clamped_silu_gate(x.data(), up.data(), n, seen[2].data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const bool is_broken = std::isnan(x[i]) || std::isnan(up[i]);
+      ASSERT_EQ(std::isnan(seen[0][i]), std::isnan(x[i]));
+      ASSERT_EQ(std::isnan(seen[1][i]), is_broken);
+      ASSERT_EQ(std::isnan(seen[2][i]), is_broken);
+      if (is_broken) continue;
+      const double positive = std::max(x[i], 0.0f);
+      ASSERT_EQ(seen[0][i], static_cast<float>(positive));
+      ASSERT_NEAR(seen[1][i], positive * positive * up[i], 1e-4);
+      const double gate = std::min(x[i], 7.0f);
+      const double want = gate / (1.0 + std::exp(-1.702 * gate)) * (std::clamp(up[i], -7.0f, 7.0f) + 1.0);
+      ASSERT_NEAR(seen[2][i], want, 4e-6 * std::fabs(want) + 1e-9) << x[i];
+    }
+    for (int i = 0; i < 3; ++i) {
+      seen[i].back() = 0.0f;
+      seen[i].front() = 0.0f;
+      if (first[i].empty()) first[i] = seen[i];
+      EXPECT_EQ(first_difference(first[i], seen[i]), -1) << t->name;
+    }
+  }
+}
+
 TEST_F(rows, norms_agree_with_f64) {
   const int64_t n = 2048;
   const auto x = random_row(n, 5, 2.0f);

@@ -11,8 +11,12 @@
 namespace candor::model {
 
 // Where the norms stand around attention and feed-forward: before each, after each (before it is added to the residual
-// stream), or both.
-enum class Wiring : uint8_t { kPreNorm, kPostNorm, kSandwich };
+// stream), or both. kParallel, kParallelTwoNorms: both read the stream as the block found it, behind one norm or behind
+// one each.
+enum class Wiring : uint8_t { kPreNorm, kPostNorm, kSandwich, kParallel, kParallelTwoNorms };
+constexpr bool is_parallel(Wiring wiring) {
+  return wiring == Wiring::kParallel || wiring == Wiring::kParallelTwoNorms;
+}
 
 // Which norm q and k take before rotation: none, one over each head, or one over all heads together.
 enum class QkNorm : uint8_t { kNone, kHeads, kWhole };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace candor::model {
 namespace {
 
@@ -27,7 +29,8 @@ std::string scaling_text(const backend::RopeSpec& rope) {
   std::string text = fmt::format("scaling {}", scaling_name(rope.scaling));
   if (rope.scaling != backend::RopeScaling::kNone) text += fmt::format(" factor {}", rope.factor);
   if (rope.original_positions != 0) text += fmt::format(" from {} positions", rope.original_positions);
-  if (rope.scaling == backend::RopeScaling::kYarn) text += fmt::format(" beta {} {}", rope.beta_fast, rope.beta_slow);
+  if (rope.scaling == backend::RopeScaling::kYarn)
+    text += fmt::format(" beta {} {}{}", rope.beta_fast, rope.beta_slow, rope.is_truncated ? "" : " not truncated");
   if (rope.attention_factor != 1.0) text += fmt::format(" attention factor {}", rope.attention_factor);
   if (rope.scaling == backend::RopeScaling::kLlama3) {
     text += fmt::format(" frequency factors {} {}", rope.low_freq_factor, rope.high_freq_factor);
@@ -38,12 +41,15 @@ std::string scaling_text(const backend::RopeSpec& rope) {
 
 std::string_view wiring_text(Wiring wiring) {
   if (wiring == Wiring::kPreNorm) return "before";
+  if (wiring == Wiring::kParallel) return "before both in parallel";
+  if (wiring == Wiring::kParallelTwoNorms) return "before each in parallel";
   return wiring == Wiring::kPostNorm ? "after" : "before and after";
 }
 
 std::string_view act_text(backend::GateKind kind) {
-  if (kind == backend::GateKind::kSilu) return "silu";
-  return kind == backend::GateKind::kGelu ? "gelu" : "gelu (erf)";
+  constexpr std::string_view kNames[] = {"silu", "gelu", "gelu (erf)", "relu", "relu squared", "clamped silu"};
+  static_assert(std::size(kNames) == backend::kGateKinds);
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string ffn_text(const FfnSpec& ffn) {
@@ -64,6 +70,7 @@ std::string block_text(const BlockSpec& block) {
   if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
   if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
   if (attn.max_alibi_bias != 0.0f) text += fmt::format(", alibi up to 2^-{}", attn.max_alibi_bias);
+  if (attn.has_sinks) text += ", with sinks";
   if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
   if (block.qk_norm == QkNorm::kWhole) text += ", q and k normalised whole";
   text += '\n';

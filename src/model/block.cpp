@@ -14,6 +14,13 @@ LinearTerm term(const Projection& projection, Activation dst) {
   return {projection.weight.get(), projection.bias.get(), dst};
 }
 
+// Where attention reads and writes.
+struct Place {
+  Activation src;
+  Activation dst;
+  int32_t layer;
+};
+
 // What a sub-layer reads: x normalised into h, or x itself.
 Activation read_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act) {
   if (spec.wiring == Wiring::kPostNorm) return act.x;
@@ -23,7 +30,8 @@ Activation read_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const 
 
 // Adds a sub-layer's output to the stream.
 void write_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act, Activation output) {
-  if (spec.wiring != Wiring::kPreNorm) ops.norm(output, output, norm.weights(), spec.norm);
+  const bool is_normed = spec.wiring == Wiring::kPostNorm || spec.wiring == Wiring::kSandwich;
+  if (is_normed) ops.norm(output, output, norm.weights(), spec.norm);
   ops.add(act.x, output, spec.residual_scale);
 }
 
@@ -32,10 +40,10 @@ void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Nor
   if (kind != QkNorm::kNone) ops.norm(x, x, norm.weights(), spec);
 }
 
-void attention(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-               int32_t layer) {
+// The output of attention, in dst; src may be dst.
+void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
+  const auto [src, dst, layer] = place;
   const backend::AttnSpec& attn = spec.attn;
-  const Activation src = read_stream(ops, spec, weights.attn_norm, act);
   ops.linear(std::array{term(weights.q, act.q), term(weights.k, act.k), term(weights.v, act.v)}, src);
   norm_heads(ops, spec.qk_norm, act.q, attn.head_dim, weights.q_norm, spec.norm);
   norm_heads(ops, spec.qk_norm, act.k, attn.head_dim, weights.k_norm, spec.norm);
@@ -43,9 +51,8 @@ void attention(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, con
     ops.rope(act.q, attn.n_heads, attn.head_dim, attn.rope);
     ops.rope(act.k, attn.n_kv_heads, attn.head_dim, attn.rope);
   }
-  ops.attend(act.heads, act.q, act.k, act.v, layer, attn);
-  ops.linear(std::array{term(weights.attn_out, act.h)}, act.heads);
-  write_stream(ops, spec, weights.attn_post_norm, act, act.h);
+  ops.attend(act.heads, {act.q, act.k, act.v, layer, weights.sinks.get()}, attn);
+  ops.linear(std::array{term(weights.attn_out, dst)}, act.heads);
 }
 
 Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
@@ -76,19 +83,35 @@ Activation dense(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, cons
   return act.h;
 }
 
-void feed_forward(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act) {
+Activation feed_forward(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+                        Activation src) {
+  return ffn.is_moe() ? mix_experts(ops, ffn, weights, act, src) : dense(ops, ffn, weights, act, src);
+}
+
+void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                  int32_t layer) {
+  ops.norm(act.h, act.x, weights.attn_norm.weights(), spec.norm);
+  attend_to(ops, spec, weights, act, {act.h, act.branch, layer});
+  if (spec.wiring == Wiring::kParallelTwoNorms) ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
+  const Activation output = feed_forward(ops, spec.ffn, weights, act, act.h);
+  ops.add(act.x, act.branch, spec.residual_scale);
+  ops.add(act.x, output, spec.residual_scale);
+}
+
+void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                int32_t layer) {
+  attend_to(ops, spec, weights, act, {read_stream(ops, spec, weights.attn_norm, act), act.h, layer});
+  write_stream(ops, spec, weights.attn_post_norm, act, act.h);
   const Activation src = read_stream(ops, spec, weights.ffn_norm, act);
-  const Activation output =
-      spec.ffn.is_moe() ? mix_experts(ops, spec.ffn, weights, act, src) : dense(ops, spec.ffn, weights, act, src);
-  write_stream(ops, spec, weights.ffn_post_norm, act, output);
+  write_stream(ops, spec, weights.ffn_post_norm, act, feed_forward(ops, spec.ffn, weights, act, src));
 }
 
 }  // namespace
 
 void run_block(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                int32_t layer) {
-  attention(ops, spec, weights, act, layer);
-  feed_forward(ops, spec, weights, act);
+  if (is_parallel(spec.wiring)) return run_parallel(ops, spec, weights, act, layer);
+  run_serial(ops, spec, weights, act, layer);
 }
 
 }  // namespace candor::model

@@ -21,6 +21,7 @@ struct BlockActivations {
   backend::Activation expert_in;   // [T, D]
   backend::Activation expert_out;  // [T, D]
   backend::Activation mixed;       // [T, D]
+  backend::Activation branch;      // [T, D], of blocks wired in parallel
 };
 
 // x becomes the block's output.

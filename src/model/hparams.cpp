@@ -59,6 +59,8 @@ Result<void> read_yarn(const Hparams& hparams, backend::RopeSpec& rope) {
   CANDOR_ASSIGN(rope.beta_slow, hparams.positive_or("rope.scaling.yarn_beta_slow", rope.beta_slow));
   CANDOR_ASSIGN(const double factor, hparams.positive_or("rope.scaling.attn_factor", 1.0));
   rope.attention_factor = factor * (1.0 + 0.1 * rounded_log(rope.factor));
+  CANDOR_ASSIGN(const auto truncates, formats::meta_bool(hparams.file(), hparams.key("rope.scaling.yarn_truncate")));
+  rope.is_truncated = truncates.value_or(true);
   CANDOR_TRY(check_positive(hparams.key("rope.scaling.factor"), rope.attention_factor));
   return {};
 }

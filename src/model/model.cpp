@@ -29,6 +29,7 @@ enum Slot : int32_t {
   kExpertIn,
   kExpertOut,
   kMixed,
+  kBranch,
   kLast,
   kLogits,
   kSlots
@@ -40,15 +41,16 @@ std::array<int32_t, kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& blo
   const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
   const int32_t ffn = block.ffn.ffn_dim;
   const int32_t expert = block.ffn.is_moe() ? spec.dim : 0;
-  return {spec.dim, spec.dim, heads,  kv_heads, kv_heads,  heads, ffn, ffn, block.ffn.moe.n_experts,
-          expert,   expert,   expert, spec.dim, spec.vocab};
+  const int32_t branch = is_parallel(block.wiring) ? spec.dim : 0;
+  return {spec.dim, spec.dim, heads,  kv_heads, kv_heads, heads,     ffn, ffn, block.ffn.moe.n_experts,
+          expert,   expert,   expert, branch,   spec.dim, spec.vocab};
 }
 
 BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
   const std::array<int32_t, kSlots> cols = slot_cols(spec, block);
   const auto at = [&](Slot slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
-  return {at(kX),    at(kH),  at(kQ),      at(kK),        at(kV),         at(kHeads),
-          at(kGate), at(kUp), at(kScores), at(kExpertIn), at(kExpertOut), at(kMixed)};
+  return {at(kX),  at(kH),      at(kQ),        at(kK),         at(kV),     at(kHeads), at(kGate),
+          at(kUp), at(kScores), at(kExpertIn), at(kExpertOut), at(kMixed), at(kBranch)};
 }
 
 int64_t count_parameters(std::span<const Binding> bindings) {
@@ -141,7 +143,8 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
   for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
     const BlockSpec& block = spec_.blocks[layer];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
-    backend_.ops().attend(act.heads, act.q, act.k, act.v, static_cast<int32_t>(layer), block.attn);
+    const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
+    backend_.ops().attend(act.heads, {act.q, act.k, act.v, static_cast<int32_t>(layer), sinks}, block.attn);
   }
   return backend_.end_step();
 }
@@ -181,10 +184,10 @@ void Model::run_head(Activation x, int32_t n_out) {
   backend::Ops& ops = backend_.ops();
   const Activation last{kLast, n_out, spec_.dim};
   const Activation logits{kLogits, n_out, spec_.vocab};
-  const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.get();
+  const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.weight.get();
   ops.gather(last, x);
   ops.norm(last, last, weights_->final_norm.weights(), spec_.final_norm);
-  ops.linear(std::array{backend::LinearTerm{head, nullptr, logits}}, last);
+  ops.linear(std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, last);
   ops.collect(logits, spec_.head.logits);
 }
 

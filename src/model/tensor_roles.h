@@ -14,6 +14,7 @@ enum class TensorRole : uint8_t {
   kFinalNorm,
   kFinalNormBias,
   kHead,
+  kHeadBias,
   kAttnNorm,
   kAttnNormBias,
   kAttnPostNorm,
@@ -25,6 +26,7 @@ enum class TensorRole : uint8_t {
   kVBias,
   kAttnOut,
   kAttnOutBias,
+  kSinks,
   kQNorm,
   kKNorm,
   kFfnNorm,
@@ -37,20 +39,25 @@ enum class TensorRole : uint8_t {
   kDown,
   kDownBias,
   kRouter,
+  kRouterBias,
   kExpertGate,
+  kExpertGateBias,
   kExpertUp,
+  kExpertUpBias,
   kExpertDown,
+  kExpertDownBias,
   kQkv,  // rows of q, then k, then v
   kQkvBias,
   kGateUp,  // rows of gate, then up
 };
-inline constexpr int kTensorRoles = 36;
+inline constexpr int kTensorRoles = 42;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 
+// Of several rows of one role the first that is in the file counts.
 struct TensorName {
   TensorRole role;
-  // "*" stands for the number of the block. Of experts: one tensor of three dimensions.
+  // "*" stands for the number of the block. Of experts: one tensor for all, with a dimension more.
   std::string_view name;
   Presence presence = Presence::kRequired;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <unordered_set>
 
 #include "formats/quote.h"
@@ -19,6 +20,7 @@ enum class Extent : uint8_t {
   kDim,
   kVocab,
   kPositionRows,
+  kHeadCount,
   kHeads,
   kKvHeads,
   kQkvRows,
@@ -29,7 +31,7 @@ enum class Extent : uint8_t {
   kExperts,
 };
 
-// Shape, packing and place of each role. Rows of kNone: a vector. Experts have a third, outer dimension.
+// Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension.
 struct RoleTraits {
   TensorRole role;
   WeightRole packing;
@@ -38,7 +40,7 @@ struct RoleTraits {
   Projection BlockWeights::*projection = nullptr;  // a vector is its bias
   Norm BlockWeights::*norm = nullptr;
   WeightPtr Norm::*part = nullptr;
-  WeightPtr ExpertWeights::*expert = nullptr;
+  Projection ExpertWeights::*expert = nullptr;  // a vector is its bias
 };
 
 using enum TensorRole;
@@ -56,6 +58,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kFinalNorm, kVector, kNone, kDim},
     {kFinalNormBias, kVector, kNone, kDim},
     {kHead, kMatrix, kVocab, kDim},
+    {kHeadBias, kVector, kNone, kVocab},
     {kAttnNorm, kVector, kNone, kDim, nullptr, &B::attn_norm, kGain},
     {kAttnNormBias, kVector, kNone, kDim, nullptr, &B::attn_norm, kBias},
     {kAttnPostNorm, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kGain},
@@ -67,6 +70,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kVBias, kVector, kNone, kKvHeads, &B::v},
     {kAttnOut, kMatrix, kDim, kHeads, &B::attn_out},
     {kAttnOutBias, kVector, kNone, kDim, &B::attn_out},
+    {kSinks, kVector, kNone, kHeadCount},
     {kQNorm, kVector, kNone, kQNormed, nullptr, &B::q_norm, kGain},
     {kKNorm, kVector, kNone, kKNormed, nullptr, &B::k_norm, kGain},
     {kFfnNorm, kVector, kNone, kDim, nullptr, &B::ffn_norm, kGain},
@@ -79,9 +83,13 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kDown, kMatrix, kDim, kFfn, &B::down},
     {kDownBias, kVector, kNone, kDim, &B::down},
     {kRouter, kMatrix, kExperts, kDim, &B::router},
+    {kRouterBias, kVector, kNone, kExperts, &B::router},
     {kExpertGate, kMatrix, kFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
+    {kExpertGateBias, kVector, kNone, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::gate},
     {kExpertUp, kMatrix, kFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::up},
+    {kExpertUpBias, kVector, kNone, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::up},
     {kExpertDown, kMatrix, kDim, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::down},
+    {kExpertDownBias, kVector, kNone, kDim, nullptr, nullptr, nullptr, &ExpertWeights::down},
     {kQkv, kMatrix, kQkvRows, kDim},
     {kQkvBias, kVector, kNone, kQkvRows},
     {kGateUp, kMatrix, kTwiceFfn, kDim},
@@ -113,6 +121,8 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return spec.vocab;
     case kPositionRows:
       return spec.max_positions;
+    case kHeadCount:
+      return block.attn.n_heads;
     case kHeads:
       return heads;
     case kKvHeads:
@@ -147,7 +157,8 @@ Shape expected_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
 
 Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
   const Shape one = expected_shape(spec, role, layer);
-  return {3, {extent_of(kExperts, spec, layer), one[0], one[1]}};
+  const int64_t n_experts = extent_of(kExperts, spec, layer);
+  return one.n_dims == 1 ? Shape{2, {n_experts, one[0]}} : Shape{3, {n_experts, one[0], one[1]}};
 }
 
 std::string name_in_block(std::string_view pattern, int32_t layer) {
@@ -156,10 +167,12 @@ std::string name_in_block(std::string_view pattern, int32_t layer) {
   return fmt::format("{}{}{}", pattern.substr(0, star), layer, pattern.substr(star + 1));
 }
 
-// Blocks with experts have no dense feed-forward, and the other way round.
+// Blocks with experts have no dense feed-forward, and the other way round; one norm that serves both is attention's.
 bool is_for(TensorRole role, const BlockSpec& block) {
+  const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
+  if (is_ffn_norm && block.wiring == Wiring::kParallel) return false;
   if (role == kGate || role == kUp || role == kDown || role == kGateUp) return !block.ffn.is_moe();
-  if (role == kRouter || is_expert(role)) return block.ffn.is_moe();
+  if (role == kRouter || role == kRouterBias || is_expert(role)) return block.ffn.is_moe();
   return true;
 }
 
@@ -192,12 +205,30 @@ TensorView piece_of(const TensorView& tensor, int64_t first, int64_t n) {
   return piece;
 }
 
+// What one expert has of a tensor for all. shape: of one.
+TensorView expert_of(const TensorView& tensor, const Shape& shape, int32_t expert) {
+  TensorView piece = tensor;
+  piece.shape = shape;
+  piece.n_bytes = tensor.n_bytes / static_cast<size_t>(tensor.shape[0]);
+  piece.data = tensor.data + static_cast<size_t>(expert) * piece.n_bytes;
+  return piece;
+}
+
+Result<void> check_sibling(const TensorView& tensor, const TensorView& first) {
+  if (tensor.dtype == first.dtype) return {};
+  return fail(
+      ErrorKind::kInvalidInput,
+      fmt::format("tensor \"{}\": type {}; expected {}, as tensor \"{}\" has: experts of one block have one type",
+                  tensor.name, dtype_info(tensor.dtype).name, dtype_info(first.dtype).name, first.name));
+}
+
 // Binds a tensor of the file: as it is, or the parts that it joins.
 class Binder {
  public:
   Binder(const formats::ModelFile& file, const ArchSpec& spec) : file_(file), spec_(spec) {}
 
   Result<void> bind(const TensorName& row, int32_t layer) {
+    if (bound_.contains({row.role, layer})) return {};
     if (is_expert(row.role)) return bind_experts(row, layer);
     const std::string name = name_in_block(row.name, layer);
     const Shape expected = expected_shape(spec_, row.role, layer);
@@ -207,6 +238,7 @@ class Binder {
       return missing(name, expected);
     }
     CANDOR_TRY(check_shape(*tensor, expected));
+    bound_.emplace(row.role, layer);
     if (row.role == kQkv) return bind_pieces(*tensor, layer, {{kQ, kHeads}, {kK, kKvHeads}, {kV, kKvHeads}});
     if (row.role == kQkvBias) {
       return bind_pieces(*tensor, layer, {{kQBias, kHeads}, {kKBias, kKvHeads}, {kVBias, kKvHeads}});
@@ -244,20 +276,21 @@ class Binder {
     const std::string name = name_in_block(row.name, layer);
     const Shape expected = stacked_shape(spec_, row.role, layer);
     const TensorView* tensor = file_.find(name);
+    if (tensor == nullptr && row.presence == Presence::kOptional) return {};
     const size_t suffix = name.find("_exps");
     if (tensor != nullptr) CANDOR_TRY(check_shape(*tensor, expected));
+    const TensorView* first = nullptr;
     for (int32_t expert = 0; expert < static_cast<int32_t>(expected[0]); ++expert) {
       if (tensor != nullptr) {
-        TensorView piece = piece_of(*tensor, 0, 1);
-        piece.shape = expected_shape(spec_, row.role, layer);
-        piece.n_bytes = static_cast<size_t>(piece.shape[0]) * piece.row_bytes();
-        piece.data = tensor->data + static_cast<size_t>(expert) * piece.n_bytes;
-        bindings_.push_back({piece, row.role, layer, expert});
+        bindings_.push_back(
+            {expert_of(*tensor, expected_shape(spec_, row.role, layer), expert), row.role, layer, expert});
         continue;
       }
       const std::string own = fmt::format("{}.{}{}", name.substr(0, suffix), expert, name.substr(suffix + 5));
       const TensorView* single = file_.find(own);
       if (single == nullptr) return missing(name, expected);
+      if (first == nullptr) first = single;
+      CANDOR_TRY(check_sibling(*single, *first));
       CANDOR_TRY(check_shape(*single, expected_shape(spec_, row.role, layer)));
       bindings_.push_back({*single, row.role, layer, expert});
     }
@@ -267,6 +300,7 @@ class Binder {
   const formats::ModelFile& file_;
   const ArchSpec& spec_;
   std::vector<Binding> bindings_;
+  std::set<std::pair<TensorRole, int32_t>> bound_;
 };
 
 Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family, const ArchSpec& spec,
@@ -311,12 +345,14 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kEmbedNormBias) return weights.embed_norm.bias;
   if (binding.role == kFinalNorm) return weights.final_norm.gain;
   if (binding.role == kFinalNormBias) return weights.final_norm.bias;
-  if (binding.role == kHead) return weights.head;
+  if (binding.role == kHead) return weights.head.weight;
+  if (binding.role == kHeadBias) return weights.head.bias;
   const RoleTraits& traits = traits_of(binding.role);
   BlockWeights& block = weights.blocks[static_cast<size_t>(binding.layer)];
+  if (binding.role == kSinks) return block.sinks;
   if (traits.norm != nullptr) return block.*traits.norm.*traits.part;
-  if (traits.expert != nullptr) return block.experts[static_cast<size_t>(binding.expert)].*traits.expert;
-  Projection& projection = block.*traits.projection;
+  const auto expert = static_cast<size_t>(binding.expert);
+  Projection& projection = traits.expert != nullptr ? block.experts[expert].*traits.expert : block.*traits.projection;
   return traits.packing == WeightRole::kVector ? projection.bias : projection.weight;
 }
 
@@ -327,7 +363,8 @@ WeightRole packing_of(const Binding& binding, const ArchSpec& spec) {
 
 void list_experts(BlockWeights& block) {
   for (const ExpertWeights& expert : block.experts) {
-    block.expert_views.push_back({expert.gate.get(), expert.up.get(), expert.down.get()});
+    block.expert_views.push_back({expert.gate.weight.get(), expert.up.weight.get(), expert.down.weight.get(),
+                                  expert.gate.bias.get(), expert.up.bias.get(), expert.down.bias.get()});
   }
 }
 
@@ -384,7 +421,8 @@ Result<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec&
 size_t weight_bytes(const ModelWeights& weights) {
   const auto bytes_of = [](const WeightPtr& weight) { return weight ? weight->n_bytes() : size_t{0}; };
   const auto norm_bytes = [&](const Norm& norm) { return bytes_of(norm.gain) + bytes_of(norm.bias); };
-  size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + bytes_of(weights.head) +
+  const auto projection_bytes = [&](const Projection& p) { return bytes_of(p.weight) + bytes_of(p.bias); };
+  size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + projection_bytes(weights.head) +
                  norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
@@ -393,10 +431,11 @@ size_t weight_bytes(const ModelWeights& weights) {
     }
     for (const Projection* projection :
          {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router}) {
-      total += bytes_of(projection->weight) + bytes_of(projection->bias);
+      total += projection_bytes(*projection);
     }
+    total += bytes_of(block.sinks);
     for (const ExpertWeights& expert : block.experts) {
-      total += bytes_of(expert.gate) + bytes_of(expert.up) + bytes_of(expert.down);
+      total += projection_bytes(expert.gate) + projection_bytes(expert.up) + projection_bytes(expert.down);
     }
   }
   return total;

@@ -23,16 +23,15 @@ struct Projection {
 };
 
 struct Norm {
-  WeightPtr gain;  // [D], or [Dh] over each head
+  WeightPtr gain;  // [D], or [Dh] over each head; nullptr for ones
   WeightPtr bias;  // [D] or nullptr
-  // REQUIRES: gain is there.
-  backend::NormWeights weights() const { return {*gain, bias.get()}; }
+  backend::NormWeights weights() const { return {gain.get(), bias.get()}; }
 };
 
 struct ExpertWeights {
-  WeightPtr gate;  // [F, D]
-  WeightPtr up;    // [F, D]
-  WeightPtr down;  // [D, F]
+  Projection gate;  // [F, D]
+  Projection up;    // [F, D]
+  Projection down;  // [D, F]
 };
 
 // What an architecture lacks is nullptr.
@@ -43,6 +42,7 @@ struct BlockWeights {
   Projection v;  // [Hk * Dh, D]
   Norm q_norm;
   Norm k_norm;
+  WeightPtr sinks;      // [H]
   Projection attn_out;  // [D, H * Dh]
   Norm attn_post_norm;
   Norm ffn_norm;
@@ -61,7 +61,7 @@ struct ModelWeights {
   Norm embed_norm;
   std::vector<BlockWeights> blocks;
   Norm final_norm;
-  WeightPtr head;  // [V, D]; nullptr where the embedding serves
+  Projection head;  // [V, D]; no weight where the embedding serves
 };
 
 // One tensor of the file, or a piece of one that the file keeps together, and the place that it is for.

@@ -93,6 +93,12 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
   const auto& q = rig.upload_rows(random_values(n * q_cols, 31), w.q_cols());
   const auto& k = rig.upload_rows(random_values(n * static_cast<size_t>(w.kv_cols()), 32), w.kv_cols());
   const auto& v = rig.upload_rows(random_values(n * static_cast<size_t>(w.kv_cols()), 33), w.kv_cols());
+  const backend::Weight* sinks = nullptr;
+  if (w.spec.has_sinks) {
+    const auto n_heads = static_cast<size_t>(w.spec.n_heads);
+    const OwnedTensor scores = tensor_of("sinks", DType::kF32, {w.spec.n_heads}, random_values(n_heads, 34));
+    sinks = &rig.upload(scores.view(), backend::WeightRole::kVector);
+  }
   rig.reserve(4, w.q_cols(), w.n_rows);
   rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type);
   std::vector<float> all(n * q_cols);
@@ -111,7 +117,8 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
       rig.ops().embed({0, t, w.q_cols()}, q, 1.0f);
       rig.ops().embed({1, t, w.kv_cols()}, k, 1.0f);
       rig.ops().embed({2, t, w.kv_cols()}, v, 1.0f);
-      rig.ops().attend({3, t, w.q_cols()}, {0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.kv_cols()}, 1, w.spec);
+      rig.ops().attend({3, t, w.q_cols()}, {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.kv_cols()}, 1, sinks},
+                       w.spec);
       return Activation{3, t, w.q_cols()};
     });
     for (size_t i = 0; i < batch.tokens.size(); ++i)
@@ -121,6 +128,11 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
   return all;
 }
 
+AttnSpec with_sinks(AttnSpec spec) {
+  spec.has_sinks = true;
+  return spec;
+}
+
 std::vector<Workload> workloads() {
   std::vector<Workload> all;
   all.emplace_back(attn_spec(4, 2, 64), std::vector<int32_t>{1, 40, 3, 131});
@@ -128,6 +140,8 @@ std::vector<Workload> workloads() {
   all.emplace_back(attn_spec(8, 1, 128), std::vector<int32_t>{150, 2});
   all.emplace_back(attn_spec(6, 2, 16, 20), std::vector<int32_t>{5, 200, 90});
   all.emplace_back(attn_spec(2, 1, 8), std::vector<int32_t>{70});
+  all.emplace_back(with_sinks(attn_spec(6, 2, 16, 20)), std::vector<int32_t>{5, 200, 90});
+  all.emplace_back(with_sinks(attn_spec(8, 1, 64)), std::vector<int32_t>{150, 2});
   return all;
 }
 
@@ -182,7 +196,7 @@ TEST(attend, f32_and_int8_pages_agree_with_the_reference_and_keep_their_bits_und
 
 // Beyond 2048 tokens the context is cut into splits; one kv head on three threads makes the splits the unit of work.
 TEST(attend, a_long_context_gives_the_same_bits_when_threads_share_its_splits) {
-  const Workload w(attn_spec(2, 1, 16), {4200});
+  const Workload w(with_sinks(attn_spec(2, 1, 16)), {4200});
   const std::vector<float> wanted = run_plan(cpu_rig(1), w, all_at_once(w));
   const Plan tail = {{{0, 4190}}, {{0, 1}}, {{0, 1}}, {{0, 5}}, {{0, 3}}};
   for (const std::string& isa : runnable_isas()) {
@@ -209,7 +223,7 @@ TEST(attend, a_copied_block_serves_as_the_original_did) {
       rig.ops().embed({0, n, 32}, rows, 1.0f);
       rig.ops().embed({1, n, 16}, k, 1.0f);
       rig.ops().embed({2, n, 16}, v, 1.0f);
-      rig.ops().attend({3, n, 32}, {0, n, 32}, {1, n, 16}, {2, n, 16}, 1, spec);
+      rig.ops().attend({3, n, 32}, {{0, n, 32}, {1, n, 16}, {2, n, 16}, 1}, spec);
       return Activation{3, n, 32};
     });
   };

@@ -92,7 +92,7 @@ void MiniModel::block(const Layer& layer, int32_t index, int32_t n_rows) {
   ops.linear(qkv, h);
   ops.rope(q, attn.n_heads, attn.head_dim, attn.rope);
   ops.rope(k, attn.n_kv_heads, attn.head_dim, attn.rope);
-  ops.attend(heads, q, k, v, index, attn);
+  ops.attend(heads, {q, k, v, index}, attn);
   const LinearTerm out[] = {{layer.out, nullptr, h}};
   ops.linear(out, heads);
   ops.add(x, h, 1.0f);

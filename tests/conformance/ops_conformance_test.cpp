@@ -83,6 +83,20 @@ TEST(ops, norms_agree) {
   }
 }
 
+TEST(ops, a_norm_without_gains_is_one_whose_gains_are_ones) {
+  for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+    const auto run = [kind](bool has_gains) {
+      return run_program(cpu_rig(2), [&](Rig& rig, Activation x, Activation) {
+        const OwnedTensor ones = tensor_of("gain", DType::kF32, {kCols}, std::vector<float>(kCols, 1.0f));
+        const auto& weight = rig.upload(ones.view(), WeightRole::kVector);
+        rig.ops().norm(x, x, {has_gains ? &weight : nullptr, nullptr}, {kind, 1e-5f});
+        return x;
+      });
+    };
+    EXPECT_EQ(first_difference(run(false), run(true)), -1);
+  }
+}
+
 TEST(ops, a_norm_may_overwrite_its_source) {
   expect_close(
       [](Rig& rig, Activation x, Activation) {
@@ -95,9 +109,13 @@ TEST(ops, a_norm_may_overwrite_its_source) {
 
 // exp is within 2 ulp, and three operations follow.
 TEST(ops, gates_agree) {
-  for (const GateKind kind : {GateKind::kSilu, GateKind::kGelu}) {
+  for (const GateKind kind :
+       {GateKind::kSilu, GateKind::kGelu, GateKind::kRelu, GateKind::kReluSquared, GateKind::kClampedSilu}) {
     expect_close(
         [kind](Rig& rig, Activation x, Activation y) {
+          // Past the limits of the clamped gate.
+          rig.ops().add(x, x, 4.0f);
+          rig.ops().add(y, y, 4.0f);
           rig.ops().gate(x, x, y, kind);
           return x;
         },
@@ -107,7 +125,8 @@ TEST(ops, gates_agree) {
 
 // The bound of the kernel for the exact GELU is 2e-5.
 TEST(ops, activations_agree) {
-  for (const GateKind kind : {GateKind::kSilu, GateKind::kGelu, GateKind::kGeluErf}) {
+  for (const GateKind kind :
+       {GateKind::kSilu, GateKind::kGelu, GateKind::kGeluErf, GateKind::kRelu, GateKind::kReluSquared}) {
     expect_close(
         [kind](Rig& rig, Activation x, Activation) {
           rig.ops().activate(x, kind);

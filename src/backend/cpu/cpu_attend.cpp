@@ -64,7 +64,8 @@ AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_
           .window_tokens = a.spec->window_tokens,
           .scale = a.spec->scale,
           .softcap = a.spec->softcap,
-          .slopes = a.slopes == nullptr ? nullptr : a.slopes + kv_head * group_heads(*a.spec)};
+          .slopes = a.slopes == nullptr ? nullptr : a.slopes + kv_head * group_heads(*a.spec),
+          .sinks = a.sinks == nullptr ? nullptr : a.sinks + kv_head * group_heads(*a.spec)};
 }
 
 // Units run over the groups, and within a group over the kv heads.
@@ -154,9 +155,10 @@ void CpuOps::attend_in_splits(const Attention& a) {
   });
 }
 
-void CpuOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) {
+void CpuOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
   if (batch_.n_rows() == 0) return;
-  const Attention a{dst, q, k, v, layer, &spec, slopes_of(spec)};
+  const float* sinks = spec.has_sinks ? own(*term.sinks).values() : nullptr;
+  const Attention a{dst, term.q, term.k, term.v, term.layer, &spec, slopes_of(spec), sinks};
   make_row_groups(group_heads(spec));
   if (plan_splits(a)) {
     store_all(a);

@@ -24,8 +24,10 @@ size_t encoded_bytes(const ArenaLayout& layout) {
 }
 
 auto gate_function(const kernels::KernelTable& table, GateKind kind) {
-  if (kind == GateKind::kSilu) return table.silu_gate;
-  return kind == GateKind::kGelu ? table.gelu_gate : table.gelu_erf_gate;
+  const std::array functions = {table.silu_gate, table.gelu_gate,         table.gelu_erf_gate,
+                                table.relu_gate, table.relu_squared_gate, table.clamped_silu_gate};
+  static_assert(functions.size() == kGateKinds);
+  return functions[static_cast<size_t>(kind)];
 }
 
 }  // namespace
@@ -41,10 +43,7 @@ void CpuOps::for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn) {
 }
 
 CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool)
-    : table_(table),
-      pool_(pool),
-      scratch_(pool.n_threads()),
-      last_dtypes_(static_cast<size_t>(pool.n_threads())) {}
+    : table_(table), pool_(pool), scratch_(pool.n_threads()), last_dtypes_(static_cast<size_t>(pool.n_threads())) {}
 
 Result<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));
@@ -88,7 +87,7 @@ void CpuOps::add_positions(Activation dst, const Weight& table) {
 }
 
 void CpuOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
-  const float* gains = own(*weights.gain).values();
+  const float* gains = weights.gain == nullptr ? nullptr : own(*weights.gain).values();
   const float* biases = weights.bias == nullptr ? nullptr : own(*weights.bias).values();
   for_rows(src.n_rows, src.n_cols / kNormSpeed, [&](int32_t i) {
     const float* x = arena_.row(src, i);
@@ -154,9 +153,10 @@ void CpuOps::run_expert(Activation dst, Activation src, const MoeTerm& term, int
     std::memcpy(arena_.row(rows, i), arena_.row(src, visit_of(i).row),
                 static_cast<size_t>(rows.n_cols) * sizeof(float));
   });
-  linear(std::array{LinearTerm{weights.gate, nullptr, gates}, LinearTerm{weights.up, nullptr, ups}}, rows);
+  linear(std::array{LinearTerm{weights.gate, weights.gate_bias, gates}, LinearTerm{weights.up, weights.up_bias, ups}},
+         rows);
   gate(gates, gates, ups, term.kind);
-  linear(std::array{LinearTerm{weights.down, nullptr, outputs}}, gates);
+  linear(std::array{LinearTerm{weights.down, weights.down_bias, outputs}}, gates);
   for_rows(outputs.n_rows, outputs.n_cols / kCopySpeed, [&](int32_t i) {
     const Routing::Visit visit = visit_of(i);
     table_.add_scaled(arena_.row(outputs, i), visit.weight, outputs.n_cols, arena_.row(dst, visit.row));

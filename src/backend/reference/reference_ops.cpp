@@ -51,8 +51,19 @@ double activation(double x, GateKind kind) {
     }
     case GateKind::kGeluErf:
       return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2.0);
+    case GateKind::kRelu:
+      return x < 0.0 ? 0.0 : x;
+    case GateKind::kReluSquared:
+      return x < 0.0 ? 0.0 : x * x;
+    case GateKind::kClampedSilu:
+      return std::min(x, 7.0) * sigmoid(1.702 * std::min(x, 7.0));
   }
   return x;
+}
+
+// What the activation is multiplied with.
+double gated(double up, GateKind kind) {
+  return kind == GateKind::kClampedSilu ? std::clamp(up, -7.0, 7.0) + 1.0 : up;
 }
 
 // cos and sin of one position: [n_dims / 2] each, computed in double and rounded to f32.
@@ -85,10 +96,11 @@ void rotate(float* head, const Turn& turn, RopePairs pairs) {
   }
 }
 
-// scores become probabilities.
-void softmax(std::span<double> scores) {
-  const double largest = *std::max_element(scores.begin(), scores.end());
-  double sum = 0.0;
+// scores become probabilities, beside that of a sink, if there is one.
+void softmax(std::span<double> scores, const float* sink) {
+  double largest = *std::max_element(scores.begin(), scores.end());
+  if (sink != nullptr) largest = std::max(largest, static_cast<double>(*sink));
+  double sum = sink == nullptr ? 0.0 : exp(static_cast<double>(*sink) - largest);
   for (double& score : scores) {
     score = exp(score - largest);
     sum += score;
@@ -147,7 +159,7 @@ void ReferenceOps::add_positions(Activation dst, const Weight& table) {
 
 void ReferenceOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
   const size_t n = static_cast<size_t>(src.n_cols);
-  const float* gains = decoded(*weights.gain).row(0);
+  const float* gains = weights.gain == nullptr ? nullptr : decoded(*weights.gain).row(0);
   const float* biases = weights.bias == nullptr ? nullptr : decoded(*weights.bias).row(0);
   for (int32_t t = 0; t < src.n_rows; ++t) {
     const float* x = row(src, t);
@@ -156,7 +168,8 @@ void ReferenceOps::norm(Activation dst, Activation src, NormWeights weights, con
     const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(spec.epsilon));
     for (size_t i = 0; i < n; ++i) {
       const double bias = biases == nullptr ? 0.0 : static_cast<double>(biases[i]);
-      y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * scale * static_cast<double>(gains[i]) + bias);
+      const double gain = gains == nullptr ? 1.0 : static_cast<double>(gains[i]);
+      y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * scale * gain + bias);
     }
   }
 }
@@ -199,9 +212,9 @@ void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
   }
 }
 
-void ReferenceOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer,
-                          const AttnSpec& spec) {
-  append(k, v, layer);
+void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
+  append(term.k, term.v, term.layer);
+  const float* sinks = spec.has_sinks ? decoded(*term.sinks).row(0) : nullptr;
   const int32_t group = spec.n_heads / spec.n_kv_heads;
   const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
@@ -209,9 +222,10 @@ void ReferenceOps::attend(Activation dst, Activation q, Activation k, Activation
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       for (int32_t head = 0; head < spec.n_heads; ++head) {
         const int32_t offset = head * spec.head_dim;
-        attend_head(row(dst, seq.first_row + i) + offset, row(q, seq.first_row + i) + offset, {s, seq.n_past + i},
-                    {layer, head / group,
-                     spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(head)])},
+        attend_head(row(dst, seq.first_row + i) + offset, row(term.q, seq.first_row + i) + offset, {s, seq.n_past + i},
+                    {term.layer, head / group,
+                     spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(head)]),
+                     sinks == nullptr ? nullptr : sinks + head},
                     spec);
       }
     }
@@ -233,7 +247,7 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
     const double score = soft_cap(dot(query, key, n) * static_cast<double>(spec.scale), spec.softcap);
     scores_.push_back(score - plane.slope * (place.position - p));
   }
-  softmax(scores_);
+  softmax(scores_, plane.sink);
   sums_.assign(n, 0.0);
   for (int32_t p = first; p <= place.position; ++p) {
     const float* value = kv_->value(blocks, plane.layer, p) + offset;
@@ -249,7 +263,8 @@ void ReferenceOps::gate(Activation dst, Activation gate_src, Activation up, Gate
     const float* ups = row(up, t);
     float* y = row(dst, t);
     for (int32_t i = 0; i < dst.n_cols; ++i) {
-      y[i] = static_cast<float>(activation(static_cast<double>(gates[i]), kind) * static_cast<double>(ups[i]));
+      y[i] = static_cast<float>(activation(static_cast<double>(gates[i]), kind) *
+                                gated(static_cast<double>(ups[i]), kind));
     }
   }
 }
@@ -257,9 +272,8 @@ void ReferenceOps::gate(Activation dst, Activation gate_src, Activation up, Gate
 void ReferenceOps::activate(Activation x, GateKind kind) {
   for (int32_t t = 0; t < x.n_rows; ++t) {
     float* y = row(x, t);
-    std::transform(y, y + x.n_cols, y, [kind](float value) {
-      return static_cast<float>(activation(static_cast<double>(value), kind));
-    });
+    std::transform(y, y + x.n_cols, y,
+                   [kind](float value) { return static_cast<float>(activation(static_cast<double>(value), kind)); });
   }
 }
 
@@ -280,9 +294,10 @@ void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
     for (int32_t i = 0; i < rows.n_rows; ++i) {
       std::copy_n(row(src, visits[static_cast<size_t>(i)].row), src.n_cols, row(rows, i));
     }
-    linear(std::array{LinearTerm{expert.gate, nullptr, gates}, LinearTerm{expert.up, nullptr, ups}}, rows);
+    linear(std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
+           rows);
     gate(gates, gates, ups, term.kind);
-    linear(std::array{LinearTerm{expert.down, nullptr, outputs}}, gates);
+    linear(std::array{LinearTerm{expert.down, expert.down_bias, outputs}}, gates);
     for (int32_t i = 0; i < rows.n_rows; ++i) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];
       const float* x = row(outputs, i);

@@ -66,7 +66,7 @@ class ReferenceOps final : public Ops {
   void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
-  void attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) override;
+  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
@@ -82,7 +82,8 @@ class ReferenceOps final : public Ops {
   struct Plane {
     int32_t layer;
     int32_t kv_head;
-    double slope;  // of ALiBi
+    double slope;       // of ALiBi
+    const float* sink;  // or nullptr
   };
 
   float* row(Activation x, int32_t i);

@@ -61,8 +61,8 @@ void TimedOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeS
   measure(OpKind::kRope, 0, [&] { inner_.rope(x, n_heads, head_dim, spec); });
 }
 
-void TimedOps::attend(Activation dst, Activation q, Activation k, Activation v, int32_t layer, const AttnSpec& spec) {
-  measure(OpKind::kAttend, 0, [&] { inner_.attend(dst, q, k, v, layer, spec); });
+void TimedOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
+  measure(OpKind::kAttend, bytes_of(term.sinks), [&] { inner_.attend(dst, term, spec); });
 }
 
 void TimedOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
@@ -76,7 +76,8 @@ void TimedOps::activate(Activation x, GateKind kind) {
 // Counts the experts that a single row reads; more rows may read more.
 void TimedOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   const Expert& first = term.experts.front();
-  const uint64_t expert_bytes = bytes_of(first.gate) + bytes_of(first.up) + bytes_of(first.down);
+  const uint64_t expert_bytes = bytes_of(first.gate) + bytes_of(first.up) + bytes_of(first.down) +
+                                bytes_of(first.gate_bias) + bytes_of(first.up_bias) + bytes_of(first.down_bias);
   measure(OpKind::kMoe, expert_bytes * static_cast<uint64_t>(term.spec.n_used), [&] { inner_.moe(dst, src, term); });
 }
 

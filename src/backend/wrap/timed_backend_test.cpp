@@ -35,7 +35,7 @@ class FakeOps final : public Ops {
   void norm(Activation, Activation, NormWeights, const NormSpec&) override { note("norm"); }
   void linear(std::span<const LinearTerm>, Activation) override { note("linear"); }
   void rope(Activation, int32_t, int32_t, const RopeSpec&) override { note("rope"); }
-  void attend(Activation, Activation, Activation, Activation, int32_t, const AttnSpec&) override { note("attend"); }
+  void attend(Activation, const AttnTerm&, const AttnSpec&) override { note("attend"); }
   void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
   void activate(Activation, GateKind) override { note("activate"); }
   void moe(Activation, Activation, const MoeTerm&) override { note("moe"); }
@@ -91,7 +91,7 @@ TEST(timed_backend, operations_pass_through_and_are_counted_by_kind) {
   ops.linear(terms, x);
   ops.linear(terms, x);
   ops.rope(x, 1, 4, {});
-  ops.attend(x, x, x, x, 0, {});
+  ops.attend(x, {x, x, x}, {});
   ops.gate(x, x, x, GateKind::kSilu);
   ops.activate(x, GateKind::kGelu);
   const Expert experts[] = {{&weight, &weight, &weight}};

@@ -387,10 +387,23 @@ inline void combine_records(float* total, float* split, int32_t dp, int32_t n) {
   }
 }
 
+// The record with one more score, of a token without a value.
+inline void add_sink(const QueryRecord& record, int32_t dp, float sink) {
+  const float new_max = *record.max > sink ? *record.max : sink;
+  float old_scale[16];
+  float sink_weight[16];
+  store(old_scale, exp16(splat(*record.max - new_max)));
+  store(sink_weight, exp16(splat(sink - new_max)));
+  *record.max = new_max;
+  *record.sum = fma1(*record.sum, old_scale[0], sink_weight[0]);
+  for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(old_scale[0])));
+}
+
 inline void write_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, float* total) {
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t query = chunk.first + i;
     const QueryRecord record = record_of(total, dp, i);
+    if (a.sinks != nullptr) add_sink(record, dp, a.sinks[query % a.n_group_heads]);
     const float inverse = 1.0f / *record.sum;
     float* dst =
         a.dst + query / a.n_group_heads * a.dst_stride + static_cast<int64_t>(query % a.n_group_heads) * a.head_dim;

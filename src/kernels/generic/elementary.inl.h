@@ -31,6 +31,16 @@ inline F32 gelu16(F32 x) {
   return div(x, add(splat(1.0f), exp16(mul(u, splat(-1.5957691f)))));
 }
 
+// max takes its second operand where one is NaN: a NaN stays.
+inline F32 relu16(F32 x) {
+  return max(splat(0.0f), x);
+}
+
+inline F32 relu_squared16(F32 x) {
+  const F32 y = relu16(x);
+  return mul(y, y);
+}
+
 inline F32 negate(F32 x) {
   return mul(x, splat(-1.0f));
 }

@@ -15,7 +15,9 @@ inline void rms_norm(const float* src, const float* gain, float epsilon, int64_t
   const F32 r = splat(1.0f / sqrt1(mean + epsilon));
   for (int64_t i = 0; i < n; i += 16) {
     const F32 x = load_part(src + i, n - i, 0.0f);
-    store_part(dst + i, n - i, mul(mul(x, r), load_part(gain + i, n - i, 0.0f)));
+    F32 y = mul(x, r);
+    if (gain != nullptr) y = mul(y, load_part(gain + i, n - i, 0.0f));
+    store_part(dst + i, n - i, y);
   }
 }
 
@@ -27,7 +29,8 @@ inline void layer_norm(const float* src, const float* gain, const float* bias, f
   const F32 r = splat(1.0f / sqrt1(variance + epsilon));
   for (int64_t i = 0; i < n; i += 16) {
     const F32 c = sub(load_part(src + i, n - i, 0.0f), splat(mean));
-    F32 y = mul(mul(c, r), load_part(gain + i, n - i, 0.0f));
+    F32 y = mul(c, r);
+    if (gain != nullptr) y = mul(y, load_part(gain + i, n - i, 0.0f));
     if (bias != nullptr) y = add(y, load_part(bias + i, n - i, 0.0f));
     store_part(dst + i, n - i, y);
   }
@@ -69,6 +72,25 @@ inline void gelu_gate(const float* gate, const float* up, int64_t n, float* dst)
 
 inline void gelu_erf_gate(const float* gate, const float* up, int64_t n, float* dst) {
   gate_row<gelu_erf16>(gate, up, n, dst);
+}
+
+inline void relu_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  gate_row<relu16>(gate, up, n, dst);
+}
+
+inline void relu_squared_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  gate_row<relu_squared16>(gate, up, n, dst);
+}
+
+inline void clamped_silu_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  constexpr float kLimit = 7.0f;
+  constexpr float kSteepness = 1.702f;
+  for (int64_t i = 0; i < n; i += 16) {
+    const F32 g = min(splat(kLimit), load_part(gate + i, n - i, 0.0f));
+    const F32 u = max(splat(-kLimit), min(splat(kLimit), load_part(up + i, n - i, 0.0f)));
+    const F32 y = div(g, add(splat(1.0f), exp16(mul(g, splat(-kSteepness)))));
+    store_part(dst + i, n - i, mul(y, add(u, splat(1.0f))));
+  }
 }
 
 inline void soft_cap(const float* src, float cap, int64_t n, float* dst) {

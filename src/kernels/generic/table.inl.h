@@ -39,6 +39,9 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.silu_gate = silu_gate;
   table.gelu_gate = gelu_gate;
   table.gelu_erf_gate = gelu_erf_gate;
+  table.relu_gate = relu_gate;
+  table.relu_squared_gate = relu_squared_gate;
+  table.clamped_silu_gate = clamped_silu_gate;
   table.soft_cap = soft_cap;
   table.max = max_row;
   table.exp_sum = exp_sum;
