@@ -17,6 +17,7 @@ import shutil
 import sys
 
 import numpy as np
+import safetensors.torch
 import tokenizers
 import torch
 import transformers as tf
@@ -29,6 +30,11 @@ WINDOW = 12
 BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, max_position_embeddings=256, tie_word_embeddings=False, bos_token_id=0,
             eos_token_id=0, pad_token_id=0)
+
+
+OLD = dict(vocab_size=VOCAB, n_positions=128, n_ctx=128, n_embd=64, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)
+FALCON = dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_hidden_size=256,
+              max_position_embeddings=2048, alibi=False, bias=False, bos_token_id=0, eos_token_id=0)
 
 
 def rope(theta=10000.0, **more):
@@ -44,6 +50,11 @@ def phi3_rope():
     return dict(rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=32, factor=8.0,
                 partial_rotary_factor=1.0,
                 short_factor=[1.0 + 0.02 * i for i in range(8)], long_factor=[1.0 + 0.3 * i for i in range(8)])
+
+
+def yarn_rope():
+    return dict(rope_type="yarn", rope_theta=150000.0, factor=4.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
+                original_max_position_embeddings=16)
 
 
 def gemma_layers(n, every):
@@ -85,8 +96,51 @@ MODELS = {
     "xglm": (tf.XGLMConfig, dict(vocab_size=VOCAB, d_model=64, ffn_dim=128, num_layers=2, attention_heads=4,
                                  max_position_embeddings=128, activation_function="gelu", scale_embedding=True,
                                  bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "gpt_oss": (tf.GptOssConfig, dict(BASE, head_dim=32, intermediate_size=64, num_local_experts=8, num_experts_per_tok=4,
+                                      sliding_window=WINDOW, layer_types=["sliding_attention", "full_attention"],
+                                      rope_parameters=yarn_rope())),
+    "starcoder2": (tf.Starcoder2Config, dict(BASE, use_bias=True, sliding_window=None, tie_word_embeddings=True,
+                                             rope_parameters=rope(1e5))),
+    "gpt_neox": (tf.GPTNeoXConfig, dict({key: BASE[key] for key in BASE if key != "num_key_value_heads"},
+                                        use_parallel_residual=True,
+                                        rope_parameters=rope(partial_rotary_factor=0.25))),
+    "gptj": (tf.GPTJConfig, dict(OLD, rotary_dim=8, tie_word_embeddings=False)),
+    "phi": (tf.PhiConfig, dict(BASE, num_key_value_heads=4, intermediate_size=256,
+                             rope_parameters=rope(partial_rotary_factor=0.5))),
+    "stablelm": (tf.StableLmConfig, dict(BASE, use_qkv_bias=True, rope_parameters=rope(partial_rotary_factor=0.25))),
+    "falcon": (tf.FalconConfig, dict(FALCON, multi_query=True, num_kv_heads=1, parallel_attn=True, new_decoder_architecture=False)),
+    "falcon40": (tf.FalconConfig, dict(FALCON, num_kv_heads=2, new_decoder_architecture=True)),
+    "cohere": (tf.CohereConfig, dict(BASE, tie_word_embeddings=True, logit_scale=0.25, rope_parameters=rope(8e6))),
+    "cohere2": (tf.Cohere2Config, dict(BASE, tie_word_embeddings=True, logit_scale=0.25, num_hidden_layers=4,
+                                       intermediate_size=48, sliding_window=WINDOW, head_dim=16,
+                                       layer_types=gemma_layers(4, 4), rope_parameters=rope(5e4))),
+    "olmo": (tf.OlmoConfig, dict(BASE, num_key_value_heads=4, rope_parameters=rope())),
+    "olmo3": (tf.Olmo3Config, dict(BASE, num_hidden_layers=4, intermediate_size=48, sliding_window=WINDOW,
+                                   layer_types=gemma_layers(4, 4),
+                                   rope_parameters={"sliding_attention": rope(5e5),
+                                                    "full_attention": dict(yarn_rope(), rope_theta=5e5,
+                                                                           truncate=True)})),
+    "olmoe": (tf.OlmoeConfig, dict(BASE, intermediate_size=32, num_experts=6, num_experts_per_tok=2,
+                                   norm_topk_prob=False, rope_parameters=rope())),
+    "mpt": (tf.MptConfig, dict(vocab_size=VOCAB, d_model=64, n_heads=4, n_layers=2, expansion_ratio=4, max_seq_len=128,
+                               bos_token_id=0, eos_token_id=0, pad_token_id=0)),
+    "opt": (tf.OPTConfig, dict(vocab_size=VOCAB, hidden_size=64, ffn_dim=96, num_hidden_layers=2, num_attention_heads=4,
+                               max_position_embeddings=128, word_embed_proj_dim=64, bos_token_id=0, eos_token_id=0,
+                               pad_token_id=1)),
+    "gpt_bigcode": (tf.GPTBigCodeConfig, dict(OLD, multi_query=True)),
+    "gemma": (tf.GemmaConfig, dict(BASE, head_dim=32, tie_word_embeddings=True, rope_parameters=rope())),
+    "glm4": (tf.Glm4Config, dict(BASE, head_dim=16, attention_bias=True,
+                                 rope_parameters=rope(partial_rotary_factor=0.5))),
+    "seed_oss": (tf.SeedOssConfig, dict(BASE, head_dim=32, attention_bias=True, attention_out_bias=False,
+                                        rope_parameters=rope(1e7))),
+    "nemotron": (tf.NemotronConfig, dict(BASE, head_dim=16, rope_parameters=rope(partial_rotary_factor=0.5))),
+    "arcee": (tf.ArceeConfig, dict(BASE, rope_parameters=rope())),
+    "ernie4_5": (tf.Ernie4_5Config, dict(BASE, head_dim=16, tie_word_embeddings=True, rope_parameters=rope(5e5))),
 }
-NOT_IN_LLAMA_CPP = {"xglm"}
+NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj"}
+# What published folders say and the library no longer writes.
+PUBLISHED = {"gpt_neox": {"rotary_pct": 0.25}, "cohere2": {"rotary_pct": 1.0},
+             "mpt": {"architectures": ["MPTForCausalLM"]}}
 
 
 def prompt():
@@ -121,6 +175,29 @@ def randomise(model):
                 weight.copy_(noise * (1.5 / weight.shape[-1] ** 0.5 if not is_table(name) else 0.25))
 
 
+def pack_mxfp4(weight):
+    """weight: [..., K] -> codes [..., K/32, 16], exponents [..., K/32] (OCP Microscaling Formats v1.0)."""
+    values = torch.tensor([0.0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    groups = weight.float().reshape(*weight.shape[:-1], -1, 32)
+    exponents = torch.floor(torch.log2(groups.abs().amax(-1))) - 2
+    scaled = groups / torch.exp2(exponents)[..., None]
+    codes = (scaled.abs()[..., None] - values).abs().argmin(-1) + 8 * (scaled < 0)
+    return (codes[..., ::2] + 16 * codes[..., 1::2]).to(torch.uint8), (exponents + 127).to(torch.uint8)
+
+
+def pack_experts(folder):
+    """gpt-oss as it is published: experts in MXFP4, outputs before inputs."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
+        codes, exponents = pack_mxfp4(4 * tensors.pop(name).transpose(-1, -2))
+        tensors[name + "_blocks"], tensors[name + "_scales"] = codes.contiguous(), exponents.contiguous()
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
+        "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
 def save_folder(name, folder):
     config_class, settings = MODELS[name]
     config = config_class(**settings)
@@ -128,6 +205,11 @@ def save_folder(name, folder):
     model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     randomise(model)
     model.to(torch.bfloat16).save_pretrained(folder)
+    if name == "gpt_oss":
+        pack_experts(folder)
+    if name in PUBLISHED:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | PUBLISHED[name], indent=2) + "\n")
     tok = tf.PreTrainedTokenizerFast(tokenizer_object=train_tokenizer(), bos_token="<|end|>", eos_token="<|end|>")
     tok.save_pretrained(folder)
 
@@ -157,6 +239,7 @@ def convert(folder, target):
     with torch.inference_mode():
         instance = converter(folder, gguf.LlamaFileType.MOSTLY_BF16, target, use_temp_file=False,
                              model_name="tiny")
+        instance.hparams |= PUBLISHED.get(folder.name, {})
         instance.write()
 
 
@@ -175,6 +258,8 @@ def main():
         logits.astype("<f4").tofile(folder / "expected.f32")
         if name not in NOT_IN_LLAMA_CPP:
             convert(folder, folder / "model.gguf")
+        for path in folder.iterdir():
+            path.chmod(0o644)
         size = sum(path.stat().st_size for path in folder.iterdir()) // 1024
         print(f"{name}: largest logit {np.abs(logits).max():.3f}, {size} KiB")
 

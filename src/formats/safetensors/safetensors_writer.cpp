@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kAlignment = 8;  // of the data, by spaces behind the header
 
 const char* type_name(DType dtype) {
-  CANDOR_CHECK(dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16);
+  CANDOR_CHECK(dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kI8);
+  if (dtype == DType::kI8) return "U8";
   return dtype == DType::kF32 ? "F32" : dtype == DType::kF16 ? "F16" : "BF16";
 }
 

@@ -16,7 +16,7 @@ namespace candor::formats::safetensors {
 
 struct NewTensor {
   std::string name;
-  DType dtype = DType::kF32;  // F32, F16 or BF16
+  DType dtype = DType::kF32;  // F32, F16, BF16, or I8 for bytes
   Shape shape;
 };
 

@@ -14,7 +14,7 @@ std::span<const Family> families() {
   static const std::array kFamilies = {llama_family(),  qwen2_family(),  qwen3_family(),   qwen3moe_family(),
                                        gemma2_family(), gemma3_family(), phi3_family(),    granite_family(),
                                        gpt2_family(),   olmo2_family(),  smollm3_family(), bloom_family(),
-                                       xglm_family()};
+                                       xglm_family(),   gpt_oss_family()};
   return kFamilies;
 }
 

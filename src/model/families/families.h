@@ -41,5 +41,6 @@ Family olmo2_family();
 Family smollm3_family();
 Family bloom_family();
 Family xglm_family();
+Family gpt_oss_family();
 
 }  // namespace candor::model

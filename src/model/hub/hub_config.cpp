@@ -24,11 +24,11 @@ struct KeyNames {
 };
 const KeyNames kIntegers[] = {
     {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
-    {"block_count", {"num_hidden_layers", "n_layer", "num_layers"}},
-    {"attention.head_count", {"num_attention_heads", "n_head", "attention_heads"}},
+    {"block_count", {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}},
+    {"attention.head_count", {"num_attention_heads", "n_head", "attention_heads", "n_heads"}},
     {"attention.head_count_kv", {"num_key_value_heads"}},
-    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_dim"}},
-    {"context_length", {"max_position_embeddings", "n_positions", "seq_length"}},
+    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}},
+    {"context_length", {"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}},
     {"attention.key_length", {"head_dim"}},
     {"attention.value_length", {"head_dim"}},
     {"expert_count", {"num_local_experts", "num_experts"}},
@@ -37,7 +37,7 @@ const KeyNames kIntegers[] = {
 };
 const KeyNames kFloats[] = {
     {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}},
-    {"attention.layer_norm_epsilon", {"layer_norm_epsilon", "layer_norm_eps"}},
+    {"attention.layer_norm_epsilon", {"layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"}},
     {"attn_logit_softcapping", {"attn_logit_softcapping"}},
     {"final_logit_softcapping", {"final_logit_softcapping"}},
 };
@@ -63,7 +63,8 @@ class ConfigReader {
     if (const json* norm = find_any(config_, {"norm_topk_prob"}))
       add("expert_weights_norm", norm->is_boolean() && norm->get<bool>());
     CANDOR_TRY(check_activation(form.activation));
-    if (find_any(config_, {"intermediate_size", "n_inner", "ffn_dim"}) == nullptr) CANDOR_TRY(add_default_ffn());
+    if (find_any(config_, {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}) == nullptr)
+      CANDOR_TRY(add_default_ffn());
     CANDOR_TRY(read_windows());
     return read_rope();
   }
@@ -98,7 +99,7 @@ class ConfigReader {
   }
 
   Result<void> check_activation(std::string_view expected) const {
-    const json* value = find_any(config_, {"hidden_act", "hidden_activation", "activation_function"});
+    const json* value = find_any(config_, {"hidden_act", "hidden_activation", "activation_function", "activation"});
     if (value == nullptr || expected.empty()) return {};
     std::string seen = value->is_string() ? value->get<std::string>() : value->dump();
     if (seen == "gelu_pytorch_tanh" || seen == "gelu_fast") seen = "gelu_new";  // three names of the tanh form
@@ -152,7 +153,7 @@ class ConfigReader {
     }
     json rope = json::object();
     if (const json* scaling = find_any(config_, {"rope_scaling"})) rope = *scaling;
-    if (const json* theta = find_any(config_, {"rope_theta"})) rope["rope_theta"] = *theta;
+    if (const json* theta = find_any(config_, {"rope_theta", "rotary_emb_base"})) rope["rope_theta"] = *theta;
     if (const json* local = find_any(config_, {"rope_local_base_freq"}); local != nullptr && local->is_number()) {
       add("rope.freq_base_swa", local->get<double>());
     }
@@ -167,7 +168,8 @@ class ConfigReader {
   Result<void> read_rope_of(const json& rope) {
     if (!rope.is_object()) return bad("rope_parameters", rope, "an object");
     if (rope.contains("rope_theta")) add("rope.freq_base", number(rope, "rope_theta", 0.0));
-    CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor", number(config_, "partial_rotary_factor", 1.0))));
+    CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor",
+                                   number(config_, "partial_rotary_factor", number(config_, "rotary_pct", 1.0)))));
     const json* named = find_any(rope, {"rope_type", "type"});
     const std::string type = named != nullptr && named->is_string() ? named->get<std::string>() : "default";
     if (type == "default") return {};
@@ -207,6 +209,9 @@ class ConfigReader {
     for (const char* key : {"mscale", "mscale_all_dim"}) {
       if (rope.contains(key)) return unsupported(key, rope[key], "yarn without it");
     }
+    const json* truncates = find_any(rope, {"truncate"});
+    if (truncates != nullptr && !truncates->is_boolean()) return bad("truncate", *truncates, "true or false");
+    if (truncates != nullptr) add("rope.scaling.yarn_truncate", truncates->get<bool>());
     add("rope.scaling.yarn_beta_fast", number(rope, "beta_fast", 32.0));
     add("rope.scaling.yarn_beta_slow", number(rope, "beta_slow", 1.0));
     const double usual = 1.0 + 0.1 * rounded_log(factor);
@@ -221,7 +226,8 @@ class ConfigReader {
     const double original =
         number(rope, "original_max_position_embeddings", number(config_, "original_max_position_embeddings", context));
     const double scale = original > 0.0 ? context / original : 0.0;
-    const double usual = scale > 1.0 && original > 1.0 ? std::sqrt(1.0 + rounded_log(scale) / rounded_log(original)) : 1.0;
+    const double usual =
+        scale > 1.0 && original > 1.0 ? std::sqrt(1.0 + rounded_log(scale) / rounded_log(original)) : 1.0;
     add("rope.scaling.attn_factor", static_cast<double>(static_cast<float>(number(rope, "attention_factor", usual))));
     return {};
   }
@@ -240,6 +246,14 @@ Result<std::optional<double>> hub_number(const json& config, const char* key) {
   if (value->is_number()) return std::optional<double>(value->get<double>());
   return fail(ErrorKind::kInvalidInput,
               fmt::format("config.json: \"{}\" is {}, expected a number", key, formats::in_quotes(value->dump())));
+}
+
+Result<std::optional<bool>> hub_flag(const json& config, const char* key) {
+  const json* value = find_any(config, {key});
+  if (value == nullptr) return std::optional<bool>();
+  if (value->is_boolean()) return std::optional<bool>(value->get<bool>());
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("config.json: \"{}\" is {}, expected true or false", key, formats::in_quotes(value->dump())));
 }
 
 double shortest_decimal(float value) {

@@ -16,6 +16,9 @@ namespace candor::model {
 // A number of config.json; nothing where it is absent or null.
 Result<std::optional<double>> hub_number(const nlohmann::json& config, const char* key);
 
+// The same of true and false.
+Result<std::optional<bool>> hub_flag(const nlohmann::json& config, const char* key);
+
 // The number with the fewest digits that is the same float: what config.json says of it.
 double shortest_decimal(float value);
 

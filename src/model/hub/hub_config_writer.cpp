@@ -155,6 +155,7 @@ class ConfigWriter {
       scaling["attention_factor"] = rope.attention_factor;
       scaling["beta_fast"] = rope.beta_fast;
       scaling["beta_slow"] = rope.beta_slow;
+      if (!rope.is_truncated) scaling["truncate"] = false;
     }
     if (rope.scaling == RopeScaling::kLlama3) {
       scaling["rope_type"] = "llama3";

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <unordered_map>
 
 #include "formats/json_text.h"
 #include "formats/name_order.h"
@@ -16,6 +17,7 @@
 #include "model/families/families.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_experts.h"
 #include "model/hub/hub_names.h"
 
 namespace candor::model {
@@ -162,6 +164,9 @@ class HubReader {
 
   Result<void> map_tensors(const HubForm& form) {
     for (const SafetensorsFile& shard : file_->shards_) {
+      for (const TensorView& tensor : shard.tensors()) on_hub_.emplace(tensor.name, &tensor);
+    }
+    for (const SafetensorsFile& shard : file_->shards_) {
       for (const TensorView& tensor : shard.tensors()) CANDOR_TRY(map_tensor(tensor, form));
     }
     return {};
@@ -172,6 +177,10 @@ class HubReader {
       if (match_name(pattern, tensor.name) || match_name(without_stem(pattern), tensor.name)) return {};
     }
     if (tensor.name == "lm_head.weight" && is_tied()) return {};
+    for (const HubExperts& row : form.experts) {
+      CANDOR_ASSIGN(const bool is_mapped, map_experts(tensor, row));
+      if (is_mapped) return {};
+    }
     for (const HubTensor& row : form.tensors) {
       std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) match = match_name(without_stem(row.hub), tensor.name);
@@ -185,6 +194,46 @@ class HubReader {
     return fail(ErrorKind::kUnsupported,
                 fmt::format("{}: tensor {} {} has no place in a {} model", in_quotes(folder_.string()),
                             in_quotes(tensor.name), to_string(tensor.shape), form.model_type));
+  }
+
+  const TensorView* find_on_hub(const std::string& name) const {
+    const auto at = on_hub_.find(name);
+    return at == on_hub_.end() ? nullptr : at->second;
+  }
+
+  // Whether the tensor is one of the row's.
+  Result<bool> map_experts(const TensorView& tensor, const HubExperts& row) {
+    for (const std::string_view end : {std::string_view(), kBiasEnd, kBlocksEnd, kScalesEnd}) {
+      const std::optional<Match> match = match_name(fmt::format("{}{}", row.hub, end), tensor.name);
+      if (!match) continue;
+      const std::string stem(tensor.name.substr(0, tensor.name.size() - end.size()));
+      const bool is_packed = end == kBlocksEnd || end == kScalesEnd;
+      for (const std::string_view other : {kBlocksEnd, kScalesEnd}) {
+        if (!is_packed || find_on_hub(fmt::format("{}{}", stem, other)) != nullptr) continue;
+        return bad(
+            fmt::format("tensor {}", in_quotes(tensor.name)),
+            fmt::format("tensor {} is missing, which belongs to it", in_quotes(fmt::format("{}{}", stem, other))));
+      }
+      if (end == kScalesEnd) return true;
+      const JoinedExperts joined{tensor, is_packed ? find_on_hub(fmt::format("{}{}", stem, kScalesEnd)) : nullptr};
+      const std::string_view ending = end == kBiasEnd ? ".bias" : ".weight";
+      const auto add = [&](int32_t part, DType dtype, const Shape& shape) {
+        return add_copy(fill_name(row.names[static_cast<size_t>(part)], *match).append(ending), dtype, shape);
+      };
+      CANDOR_TRY(split_experts(joined, static_cast<int32_t>(row.n_parts()), add));
+      return true;
+    }
+    return false;
+  }
+
+  // A new tensor; its memory is to be filled.
+  Result<std::byte*> add_copy(std::string name, DType dtype, const Shape& shape) {
+    TensorView view{file_->names_.emplace_back(std::move(name)), dtype, shape, nullptr, 0};
+    view.n_bytes = static_cast<size_t>(shape.n_elements() / shape.row_elements()) * view.row_bytes();
+    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
+    view.data = copy;
+    file_->tensors_.push_back(view);
+    return copy;
   }
 
   bool is_tied() const {
@@ -208,15 +257,18 @@ class HubReader {
     const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
     if (kind == HubChange::kNone) return {};
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
+    if (kind == HubChange::kDropTwoRows) return drop_two_rows(view);
     if (kind == HubChange::kWiden) return widen(view, 0.0f);
     if (kind == HubChange::kAddOne) return widen(view, 1.0f);
     if (kind == HubChange::kTranspose) {
       return is_matrix ? transpose(view) : bad(what, fmt::format("shape {}; expected a matrix", to_string(view.shape)));
     }
-    const std::string key = kind == HubChange::kSplitHeads || view.name.find("q_proj") != std::string_view::npos
-                                ? "attention.head_count"
-                                : "attention.head_count_kv";
-    return reorder_rows(kind, view, n_heads(key));
+    const int64_t n_kv_heads = n_heads("attention.head_count_kv");
+    const bool is_query = view.name.find("q_proj") != std::string_view::npos;
+    if (kind == HubChange::kPairRows)
+      return reorder_rows({kind, is_query ? n_heads("attention.head_count") : n_kv_heads, 2}, view);
+    const int64_t group = n_kv_heads < 1 ? 0 : n_heads("attention.head_count") / n_kv_heads;
+    return reorder_rows({kind, n_kv_heads, group + 2}, view);
   }
 
   int64_t n_heads(const std::string& suffix) const {
@@ -257,23 +309,33 @@ class HubReader {
     return {};
   }
 
+  Result<void> drop_two_rows(TensorView& view) {
+    constexpr int64_t kDropped = 2;
+    if (view.shape.n_dims != 2 || view.shape[0] <= kDropped) {
+      return bad(fmt::format("tensor {}", in_quotes(view.name)),
+                 fmt::format("shape {}; expected more than two rows", to_string(view.shape)));
+    }
+    view.data += static_cast<size_t>(kDropped) * view.row_bytes();
+    view.n_bytes -= static_cast<size_t>(kDropped) * view.row_bytes();
+    view.shape.dims[0] -= kDropped;
+    return {};
+  }
+
   // A vector's elements are taken as rows.
-  Result<void> reorder_rows(HubChange kind, TensorView& view, int64_t heads) {
+  Result<void> reorder_rows(RowOrder order, TensorView& view) {
     TensorView rows = view;
     if (view.shape.n_dims == 1) rows.shape = {2, {view.shape[0], 1}};
-    const int64_t parts = kind == HubChange::kSplitHeads ? 3 : 2;
-    if (rows.shape.n_dims != 2 || heads < 1 || rows.shape[0] % (heads * parts) != 0) {
+    if (rows.shape.n_dims != 2 || order.heads < 1 || rows.shape[0] % (order.heads * order.parts) != 0) {
       return bad(fmt::format("tensor {}", in_quotes(view.name)),
-                 fmt::format("shape {}; expected rows of {} heads in {} parts", to_string(view.shape), heads, parts));
+                 fmt::format("shape {}; expected rows of {} heads in {} parts", to_string(view.shape), order.heads,
+                             order.parts));
     }
-    const int64_t size = rows.shape[0] / (heads * parts);
+    order.size = rows.shape[0] / (order.heads * order.parts);
     CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    for (int64_t head = 0; head < heads; ++head) {
-      for (int64_t part = 0; part < parts; ++part) {
-        for (int64_t i = 0; i < size; ++i) {
-          const int64_t from = (head * parts + part) * size + i;
-          const int64_t pair = head * parts * size + i * parts + part;
-          copy_row(rows, from, copy, kind == HubChange::kSplitHeads ? (part * heads + head) * size + i : pair);
+    for (int64_t head = 0; head < order.heads; ++head) {
+      for (int64_t part = 0; part < order.parts; ++part) {
+        for (int64_t i = 0; i < order.size; ++i) {
+          copy_row(rows, order.place_there(head, part, i), copy, order.place_here(head, part, i));
         }
       }
     }
@@ -377,6 +439,7 @@ class HubReader {
   fs::path folder_;
   std::unique_ptr<HubFolder> file_;
   json config_;
+  std::unordered_map<std::string_view, const TensorView*> on_hub_;
 };
 
 const TensorView* HubFolder::find(std::string_view name) const {

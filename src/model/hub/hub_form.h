@@ -2,6 +2,7 @@
 // How a family is published on the hub: config.json's model_type, what its tensors are called there, and what has to be
 // done to them so that they are those of a GGUF file of the same family. Data of the families; read by hub_folder.
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
@@ -18,13 +19,23 @@ enum class HubChange : uint8_t {
   kWiden,       // to f32, as GGUF keeps routers
   kAddOne,      // gains that are stored as their distance from 1
   kTranspose,   // [in, out] to [out, in]
-  kSplitHeads,  // rows as [head][q, k, v] to [q, k, v][head]
+  kSplitHeads,  // rows as [K/V head][its q heads, k, v] to all q, all k, all v
+  kDropTwoRows  // a table whose first two rows stand for no position
 };
 
 struct HubTensor {
   std::string_view name;  // here, "*" for the block and "#" for the expert
   std::string_view hub;   // there
   HubChange change = HubChange::kNone;
+};
+
+// Experts that the hub keeps in one tensor for all (hub_experts.h), with "_bias", or "_blocks" and "_scales", behind
+// it.
+struct HubExperts {
+  std::string_view hub;
+  // Here, without ".weight" and ".bias": of outputs 0, 2, ... and 1, 3, ...; the second is "" where there is one alone.
+  std::array<std::string_view, 2> names;
+  size_t n_parts() const { return names[1].empty() ? 1 : 2; }
 };
 
 struct HubForm {
@@ -36,6 +47,7 @@ struct HubForm {
   // Keys of the family's own, from config.json to "<prefix>." and back; may be nullptr.
   Result<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
   void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
+  std::span<const HubExperts> experts = {};
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
 };
 

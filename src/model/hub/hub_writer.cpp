@@ -12,6 +12,7 @@
 #include "formats/safetensors/tokenizer_json_writer.h"
 #include "model/families/families.h"
 #include "model/hub/hub_config_writer.h"
+#include "model/hub/hub_experts.h"
 #include "model/hub/hub_names.h"
 #include "model/model.h"
 #include "tensor/encode.h"
@@ -23,11 +24,24 @@ using formats::in_quotes;
 
 namespace {
 
-// One tensor of the folder: a tensor of the file, or the part of one that belongs to one expert.
+// What stands in one tensor of the folder, of experts that the file keeps in one or two.
+using Join = std::vector<std::byte> (*)(std::span<const TensorView> parts, DType dtype);
+
+// A tensor of the file that a row of HubExperts names.
+struct ExpertPlace {
+  const HubExperts* row = nullptr;
+  size_t part = 0;
+  Match match;
+  bool is_bias = false;
+};
+
+// One tensor of the folder: a tensor of the file, the part of one that belongs to one expert, or what is joined.
 struct Item {
   TensorView view;  // of the file; `name` is the file's
   HubChange change = HubChange::kNone;
   formats::safetensors::NewTensor target;
+  Join join = nullptr;
+  std::vector<TensorView> joined;  // view among them
   size_t n_bytes() const {
     return static_cast<size_t>(target.shape.n_elements()) * static_cast<size_t>(dtype_info(target.dtype).block_bytes);
   }
@@ -59,19 +73,6 @@ std::optional<std::string> expert_pattern(std::string_view name) {
   return fmt::format("{}.#.weight", name.substr(0, name.size() - kEnd.size()));
 }
 
-// Rows of a head of `size` and the head's parts, back to where they came from (hub_folder's reorder_rows()).
-struct RowOrder {
-  HubChange change;
-  int64_t heads;
-  int64_t parts;
-  int64_t size;
-  int64_t place_here(int64_t head, int64_t part, int64_t i) const {
-    if (change == HubChange::kSplitHeads) return (part * heads + head) * size + i;
-    return head * parts * size + i * parts + part;
-  }
-  int64_t place_there(int64_t head, int64_t part, int64_t i) const { return (head * parts + part) * size + i; }
-};
-
 class HubWriter {
  public:
   HubWriter(const formats::ModelFile& file, const fs::path& folder, const HubWriteOptions& options)
@@ -85,6 +86,9 @@ class HubWriter {
     CANDOR_TRY(plan_tensors());
     plan_shards();
     config["torch_dtype"] = torch_name(matrix_dtype());
+    if (std::ranges::any_of(items_, [](const Item& item) { return item.join == join_codes; })) {
+      config["quantization_config"] = {{"quant_method", "mxfp4"}};
+    }
     std::error_code error;
     fs::create_directories(folder_, error);
     if (error) return fail(ErrorKind::kIo, fmt::format("{}: {}", in_quotes(folder_.string()), error.message()));
@@ -112,8 +116,9 @@ class HubWriter {
     const bool has_window = spec_.blocks.front().attn.window_tokens > 0;
     std::string missing;
     for (const HubForm& form : family_->hub) {
-      const auto homeless = std::ranges::find_if(
-          file_.tensors(), [&](const TensorView& tensor) { return !is_known(tensor) && !place(tensor, form); });
+      const auto homeless = std::ranges::find_if(file_.tensors(), [&](const TensorView& tensor) {
+        return !is_known(tensor) && !place(tensor, form) && !expert_place(tensor, form);
+      });
       if (homeless != file_.tensors().end()) {
         missing = homeless->name;
       } else if (form_ == nullptr || has_window) {
@@ -144,14 +149,82 @@ class HubWriter {
     return fill_name(name, {.block = "*", .expert = std::string(expert)});
   }
 
+  static Error unwritable(const TensorView& tensor) {
+    return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: type {} can't be written as safetensors",
+                                                     in_quotes(tensor.name), dtype_info(tensor.dtype).name));
+  }
+
+  static std::optional<ExpertPlace> expert_place(const TensorView& tensor, const HubForm& form) {
+    for (const bool is_bias : {false, true}) {
+      const std::string_view end = is_bias ? ".bias" : ".weight";
+      if (!tensor.name.ends_with(end)) continue;
+      const std::string_view stem = tensor.name.substr(0, tensor.name.size() - end.size());
+      for (const HubExperts& row : form.experts) {
+        for (size_t part = 0; part < row.n_parts(); ++part) {
+          if (const auto match = match_name(row.names[part], stem)) return ExpertPlace{&row, part, *match, is_bias};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The tensors that stand in one on the hub, each of the shape of the first.
+  Result<std::vector<TensorView>> parts_of(const ExpertPlace& place) const {
+    std::vector<TensorView> parts;
+    for (size_t part = 0; part < place.row->n_parts(); ++part) {
+      const std::string name = fill_name(place.row->names[part], place.match) + (place.is_bias ? ".bias" : ".weight");
+      const TensorView* tensor = file_.find(name);
+      if (tensor == nullptr)
+        return fail(ErrorKind::kInvalidInput, fmt::format("tensor {} is missing", in_quotes(name)));
+      const int32_t n_dims = place.is_bias ? 2 : 3;
+      if (!dtype_info(tensor->dtype).is_weight) return unwritable(*tensor);
+      if (tensor->shape.n_dims != n_dims || tensor->n_bytes == 0 ||
+          (part > 0 && tensor->shape != parts.front().shape)) {
+        return fail(ErrorKind::kInvalidInput,
+                    fmt::format("tensor {}: shape {}; expected {} dimensions, the same for all "
+                                "that belong together",
+                                in_quotes(name), to_string(tensor->shape), n_dims));
+      }
+      parts.push_back(*tensor);
+    }
+    return parts;
+  }
+
+  Result<void> add_joined(const ExpertPlace& place) {
+    CANDOR_ASSIGN(const std::vector<TensorView> parts, parts_of(place));
+    const TensorView& first = parts.front();
+    const Shape& shape = first.shape;
+    const int64_t n_out = shape[1] * static_cast<int64_t>(parts.size());
+    const std::string name = fill_name(place.row->hub, place.match);
+    const auto add = [&](std::string_view end, DType dtype, const Shape& joined, Join join) {
+      items_.push_back({first, HubChange::kNone, {name + std::string(end), dtype, joined}, join, parts});
+    };
+    const bool is_packed = std::ranges::all_of(parts, [](const auto& part) { return part.dtype == DType::kMXFP4; });
+    if (is_packed && !options_.dtype) {
+      add(kBlocksEnd, DType::kI8, {4, {shape[0], n_out, shape[2] / 32, 16}}, join_codes);
+      add(kScalesEnd, DType::kI8, {3, {shape[0], n_out, shape[2] / 32}}, join_scales);
+      return {};
+    }
+    const DType dtype = options_.dtype ? *options_.dtype : is_float(first.dtype) ? first.dtype : DType::kF32;
+    if (place.is_bias) {
+      add(kBiasEnd, dtype, {2, {shape[0], n_out}}, join_biases);
+    } else {
+      add("", dtype, {3, {shape[0], shape[2], n_out}}, join_matrices);
+    }
+    return {};
+  }
+
   Result<void> plan_tensors() {
     for (const TensorView& tensor : file_.tensors()) {
+      if (const auto experts = expert_place(tensor, *form_)) {
+        report_.source_bytes += tensor.n_bytes;
+        report_.n_weights += tensor.shape.n_elements();
+        if (experts->part == 0) CANDOR_TRY(add_joined(*experts));
+        continue;
+      }
       const HubTensor* row = place(tensor, *form_);
       if (row == nullptr) continue;
-      if (!dtype_info(tensor.dtype).is_weight) {
-        return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: type {} can't be written as safetensors",
-                                                         in_quotes(tensor.name), dtype_info(tensor.dtype).name));
-      }
+      if (!dtype_info(tensor.dtype).is_weight) return unwritable(tensor);
       report_.source_bytes += tensor.n_bytes;
       report_.n_weights += tensor.shape.n_elements();
       const auto pattern = expert_pattern(tensor.name);
@@ -176,11 +249,13 @@ class HubWriter {
     if (options_.dtype && is_matrix) dtype = *options_.dtype;
     Shape shape = view.shape;
     if (row.change == HubChange::kTranspose) std::swap(shape.dims[0], shape.dims[1]);
-    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}});
+    if (row.change == HubChange::kDropTwoRows) shape.dims[0] += 2;
+    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}, nullptr, {}});
   }
 
   DType matrix_dtype() const {
-    const auto matrix = std::ranges::find_if(items_, [](const Item& item) { return item.view.shape.n_dims >= 2; });
+    const auto matrix = std::ranges::find_if(
+        items_, [](const Item& item) { return item.view.shape.n_dims >= 2 && is_float(item.target.dtype); });
     return matrix == items_.end() ? DType::kF32 : matrix->target.dtype;
   }
 
@@ -230,6 +305,7 @@ class HubWriter {
   }
 
   Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
+    if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype));
     const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden;
     if (keeps_order && item.target.dtype == item.view.dtype) {
       return writer.write_tensor({item.view.data, item.view.n_bytes});
@@ -250,6 +326,11 @@ class HubWriter {
     }
     const size_t n_rows = static_cast<size_t>(item.view.shape[0]);
     const size_t width = values.size() / n_rows;
+    if (item.change == HubChange::kDropTwoRows) {
+      result.insert(result.begin(), 2 * width, 0.0f);
+      std::ranges::copy(values, result.begin() + static_cast<int64_t>(2 * width));
+      return result;
+    }
     if (item.change == HubChange::kTranspose) {
       for (size_t row = 0; row < n_rows; ++row) {
         for (size_t col = 0; col < width; ++col) result[col * n_rows + row] = values[row * width + col];
@@ -258,11 +339,13 @@ class HubWriter {
     }
     const backend::AttnSpec& attn = spec_.blocks.front().attn;
     const bool is_key = item.view.name.find("attn_k.") != std::string_view::npos;
-    const int64_t heads = is_key ? attn.n_kv_heads : attn.n_heads;
-    const int64_t parts = item.change == HubChange::kSplitHeads ? 3 : 2;
-    const RowOrder order{item.change, heads, parts, static_cast<int64_t>(n_rows) / (heads * parts)};
-    for (int64_t head = 0; head < heads; ++head) {
-      for (int64_t part = 0; part < parts; ++part) {
+    RowOrder order{item.change, is_key ? attn.n_kv_heads : attn.n_heads, 2};
+    if (item.change == HubChange::kSplitHeads) {
+      order = {item.change, attn.n_kv_heads, attn.n_heads / attn.n_kv_heads + 2};
+    }
+    order.size = static_cast<int64_t>(n_rows) / (order.heads * order.parts);
+    for (int64_t head = 0; head < order.heads; ++head) {
+      for (int64_t part = 0; part < order.parts; ++part) {
         for (int64_t i = 0; i < order.size; ++i) {
           const auto from = values.begin() + order.place_here(head, part, i) * static_cast<int64_t>(width);
           std::copy_n(from, width, result.begin() + order.place_there(head, part, i) * static_cast<int64_t>(width));

@@ -1,0 +1,42 @@
+#pragma once
+// Experts that the hub keeps in one tensor for all, in the order of its own library (gpt-oss): from there to the
+// tensors of a GGUF file and back. Matrices are floats as [experts, inputs, outputs], or MXFP4 as two tensors of bytes:
+// codes [experts, outputs, groups, 16], byte j with elements 2 j (low) and 2 j + 1 (high) of its group of 32, and
+// exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors in turn (gate
+// and up).
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::model {
+
+inline constexpr std::string_view kBlocksEnd = "_blocks";
+inline constexpr std::string_view kScalesEnd = "_scales";
+inline constexpr std::string_view kBiasEnd = "_bias";
+
+// A tensor of the folder, and the exponents that belong to it where it is codes.
+struct JoinedExperts {
+  TensorView tensor;
+  const TensorView* scales = nullptr;
+};
+
+// Memory of part `part`, of that type and shape: [experts, outputs, inputs], or [experts, outputs] of biases.
+using AddPart = std::function<Result<std::byte*>(int32_t part, DType dtype, const Shape& shape)>;
+
+// The parts (1 or 2), each filled. Refuses by name shapes and types that are not the ones above.
+Result<void> split_experts(const JoinedExperts& joined, int32_t n_parts, const AddPart& add);
+
+// Back. parts: 1 or 2 tensors of one shape.
+std::vector<std::byte> join_biases(std::span<const TensorView> parts, DType dtype);
+std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dtype);
+// Bytes. REQUIRES: MXFP4.
+std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType);
+std::vector<std::byte> join_scales(std::span<const TensorView> parts, DType);
+
+}  // namespace candor::model
