@@ -54,6 +54,7 @@ std::string attention_of(const model::ArchSpec& spec) {
     text += is_all ? ", window" : ", window in some blocks";
   }
   if (block.attn.softcap > 0.0f) text += ", capped";
+  if (block.attn.has_sinks) text += ", sinks";
   if (block.qk_norm == model::QkNorm::kHeads) text += ", norms by head";
   if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
   return text;
@@ -61,14 +62,16 @@ std::string attention_of(const model::ArchSpec& spec) {
 
 std::string norms_of(const model::ArchSpec& spec) {
   const model::BlockSpec& block = spec.blocks.front();
-  constexpr const char* kWiring[] = {"before", "after", "before and after"};
+  constexpr const char* kWiring[] = {"before", "after", "before and after", "before both in parallel",
+                                     "before each in parallel"};
   return fmt::format("{} {}", block.norm.kind == backend::NormKind::kRms ? "RMS" : "LayerNorm",
                      kWiring[static_cast<size_t>(block.wiring)]);
 }
 
 std::string ffn_of(const model::ArchSpec& spec) {
   const model::FfnSpec& ffn = spec.blocks.front().ffn;
-  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)"};
+  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU"};
+  static_assert(std::size(kGates) == backend::kGateKinds);
   return fmt::format("{}{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)],
                      ffn.is_moe() ? ", experts" : "");
 }
@@ -90,7 +93,8 @@ std::string families_table() {
       const auto spec = model::read_arch(**file);
       EXPECT_TRUE(spec) << golden;
       if (!spec) continue;
-      const std::string proof = fs::exists(folder / "llama_cpp.json") ? ", GGUF, llama.cpp" : "";
+      std::string proof = fs::exists(folder / "model.gguf") ? ", GGUF" : "";
+      if (fs::exists(folder / "llama_cpp.json")) proof += ", llama.cpp";
       table += fmt::format("| `{}` | `{}` | {} | {} | {} | {} | safetensors{} |\n", form.model_type, family.name,
                            positions_of(*spec), attention_of(*spec), norms_of(*spec), ffn_of(*spec), proof);
     }

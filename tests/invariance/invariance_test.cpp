@@ -12,6 +12,7 @@
 #include "engine_fixture.h"
 #include "kernels/kernels.h"
 #include "support/broken_backend.h"
+#include "support/shared_data.h"
 #include "tensor/dtype.h"
 
 namespace candor {
@@ -306,6 +307,24 @@ TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
   EXPECT_GT(counts.n_accepted, 50);
 }
+
+// Attention with sinks and windows, experts with biases in MXFP4; attention and feed-forward side by side.
+class InvarianceOfFamily : public Invariance, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(InvarianceOfFamily, every_answer_is_the_one_given_alone) {
+  n_ctx_ = 256;
+  std::vector<Condition> under = conditions();
+  for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
+  const auto path = testing::project_file(std::string("tests/families/goldens/") + GetParam() + "/model.gguf");
+  const Counts counts = compare(path, engine::make_named_backend, under);
+  EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
+  EXPECT_GE(counts.n_compared, 180);
+  EXPECT_GE(counts.n_preempted, 20);
+  EXPECT_GT(counts.n_cached, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(families, InvarianceOfFamily, ::testing::Values("gpt_oss", "cohere2"),
+                         [](const auto& family) { return std::string(family.param); });
 
 }  // namespace
 }  // namespace candor

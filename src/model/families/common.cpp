@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 namespace candor::model {
 
 Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
@@ -25,6 +27,10 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
   spec.final_norm = block.norm;
   spec.head.tied = hparams.file().find("output.weight") == nullptr;
   return spec;
+}
+
+void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered_json& config) {
+  config[key] = shortest_decimal(spec.final_norm.epsilon);
 }
 
 Result<backend::MoeSpec> read_moe(const Hparams& hparams) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <utility>
 
 #include "model/families/families.h"
@@ -33,6 +34,16 @@ inline constexpr std::array kAttnTensors = {
     TensorName{TensorRole::kV, "blk.*.attn_v.weight"},
     TensorName{TensorRole::kAttnOut, "blk.*.attn_output.weight"},
 };
+inline constexpr std::array kQkvTensors = {
+    TensorName{TensorRole::kQ, "blk.*.attn_q.weight"},
+    TensorName{TensorRole::kK, "blk.*.attn_k.weight"},
+    TensorName{TensorRole::kV, "blk.*.attn_v.weight"},
+};
+inline constexpr std::array kQkvBiases = {
+    TensorName{TensorRole::kQBias, "blk.*.attn_q.bias", kOptional},
+    TensorName{TensorRole::kKBias, "blk.*.attn_k.bias", kOptional},
+    TensorName{TensorRole::kVBias, "blk.*.attn_v.bias", kOptional},
+};
 inline constexpr std::array kQkNormTensors = {
     TensorName{TensorRole::kQNorm, "blk.*.attn_q_norm.weight"},
     TensorName{TensorRole::kKNorm, "blk.*.attn_k_norm.weight"},
@@ -47,6 +58,19 @@ inline constexpr std::array kMoeTensors = {
     TensorName{TensorRole::kExpertGate, "blk.*.ffn_gate_exps.weight"},
     TensorName{TensorRole::kExpertUp, "blk.*.ffn_up_exps.weight"},
     TensorName{TensorRole::kExpertDown, "blk.*.ffn_down_exps.weight"},
+};
+// Blocks of one LayerNorm for attention and feed-forward, which has no gate; the head with a bias.
+inline constexpr std::array kOneNormTensors = {
+    TensorName{TensorRole::kFinalNormBias, "output_norm.bias"},
+    TensorName{TensorRole::kAttnNorm, "blk.*.attn_norm.weight"},
+    TensorName{TensorRole::kAttnNormBias, "blk.*.attn_norm.bias"},
+};
+inline constexpr std::array kHeadBiasTensors = {TensorName{TensorRole::kHeadBias, "output.bias"}};
+inline constexpr std::array kUngatedFfnTensors = {
+    TensorName{TensorRole::kUp, "blk.*.ffn_up.weight"},
+    TensorName{TensorRole::kUpBias, "blk.*.ffn_up.bias"},
+    TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
+    TensorName{TensorRole::kDownBias, "blk.*.ffn_down.bias"},
 };
 // Blocks of LayerNorms with biases and an ungated feed-forward.
 inline constexpr std::array kLayerNormTensors = {
@@ -77,6 +101,11 @@ inline constexpr std::array kHubAttn = {
     HubTensor{"blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight"},
     HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"},
 };
+inline constexpr std::array kHubQkvBiases = {
+    HubTensor{"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"},
+    HubTensor{"blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias"},
+    HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
+};
 // Where the family rotates interleaved pairs and the hub's models halves.
 inline constexpr std::array kHubPairedAttn = {
     HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight", HubChange::kPairRows},
@@ -87,6 +116,12 @@ inline constexpr std::array kHubPairedAttn = {
 inline constexpr std::array kHubQkNorm = {
     HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight"},
     HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight"},
+};
+inline constexpr std::array kHubExperts = {
+    HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.mlp.gate.weight", HubChange::kWiden},
+    HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.mlp.experts.#.gate_proj.weight"},
+    HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.mlp.experts.#.down_proj.weight"},
+    HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.mlp.experts.#.up_proj.weight"},
 };
 inline constexpr std::array kHubGatedFfn = {
     HubTensor{"blk.*.ffn_gate.weight", "model.layers.*.mlp.gate_proj.weight"},
@@ -109,6 +144,9 @@ constexpr auto join(const std::array<Row, n>&... lists) {
 // Sizes, norms, attention and a SiLU-gated feed-forward in every block; head tied where the file has no
 // "output.weight". norm decides which epsilon is read.
 Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm);
+
+// The epsilon of the norms under the name that the family's config.json has for it.
+void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered_json& config);
 
 // Experts in every block, each ffn_dim wide.
 Result<backend::MoeSpec> read_moe(const Hparams& hparams);

@@ -42,5 +42,24 @@ Family smollm3_family();
 Family bloom_family();
 Family xglm_family();
 Family gpt_oss_family();
+Family gemma_family();
+Family starcoder2_family();
+Family gptneox_family();
+Family gptj_family();
+Family phi2_family();
+Family stablelm_family();
+Family falcon_family();
+Family command_r_family();
+Family cohere2_family();
+Family olmo_family();
+Family olmoe_family();
+Family mpt_family();
+Family opt_family();
+Family starcoder_family();
+Family glm4_family();
+Family seed_oss_family();
+Family nemotron_family();
+Family arcee_family();
+Family ernie4_5_family();
 
 }  // namespace candor::model

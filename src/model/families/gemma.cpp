@@ -1,6 +1,6 @@
-// Gemma 2 and 3: norms before and after each sub-layer, a GELU-gated feed-forward, embeddings scaled by sqrt(D), and
-// blocks that see a window only between blocks that see everything. Gemma 2 caps its scores and logits; Gemma 3 norms
-// each head of Q and K and rotates windowed blocks with a base of their own. Gemma Team, 2024 and 2025.
+// Gemma 1 to 3: a GELU-gated feed-forward, embeddings scaled by sqrt(D); since the second norms before and after each
+// sub-layer, and blocks that see a window only between blocks that see everything. Gemma 2 caps its scores and logits;
+// Gemma 3 norms each head of Q and K and rotates windowed blocks with a base of their own. Gemma Team, 2024 and 2025.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -11,6 +11,7 @@ namespace candor::model {
 namespace gemma {
 namespace {
 
+constexpr auto kGemma1Tensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors);
 constexpr auto kGemma2Tensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kGatedFfnTensors);
 constexpr auto kGemma3Tensors = join(kGemma2Tensors, kQkNormTensors);
 
@@ -26,6 +27,13 @@ constexpr std::array kHubHeadNorms = {
     HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight", HubChange::kAddOne},
 };
+constexpr std::array kHubNorms1 = {
+    HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight", HubChange::kAddOne},
+};
+constexpr auto kHubGemma1 = join(kHubNorms1, kHubAttn, kHubGatedFfn);
 constexpr auto kHubGemma2 = join(kHubNorms, kHubAttn, kHubGatedFfn);
 constexpr auto kHubGemma3 = join(kHubGemma2, kHubHeadNorms);
 
@@ -44,6 +52,17 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
     config["query_pre_attn_scalar"] = width;
   }
 }
+// Early files say "gelu" and mean the tanh form, as the `transformers` library takes it.
+void write_hub1(const ArchSpec&, nlohmann::ordered_json& config) {
+  config["hidden_act"] = "gelu_pytorch_tanh";
+}
+constexpr HubForm kGemma1Hub[] = {
+    {.model_type = "gemma",
+     .architecture = "GemmaForCausalLM",
+     .activation = "",
+     .tensors = kHubGemma1,
+     .write = write_hub1},
+};
 constexpr HubForm kGemma2Hub[] = {
     {"gemma2", "Gemma2ForCausalLM", "gelu_new", kHubGemma2, {}, read_hub, write_hub},
 };
@@ -76,6 +95,16 @@ Result<ArchSpec> read_shared(const Hparams& hparams, int32_t window_pattern) {
   return spec;
 }
 
+Result<ArchSpec> read_gemma1(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "gemma"), backend::NormKind::kRms));
+  spec.embed.scale = std::sqrt(static_cast<float>(spec.dim));
+  for (BlockSpec& block : spec.blocks) {
+    block.attn.rope.pairs = backend::RopePairs::kHalves;
+    block.ffn.gate = backend::GateKind::kGelu;
+  }
+  return spec;
+}
+
 Result<ArchSpec> read_gemma2(const formats::ModelFile& file) {
   const Hparams hparams(file, "gemma2");
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 2));
@@ -105,6 +134,11 @@ Result<ArchSpec> read_gemma3(const formats::ModelFile& file) {
 
 }  // namespace
 }  // namespace gemma
+
+Family gemma_family() {
+  using namespace gemma;
+  return {"gemma", read_gemma1, kGemma1Tensors, {}, kGemma1Hub};
+}
 
 Family gemma2_family() {
   using namespace gemma;

@@ -24,13 +24,13 @@ constexpr std::array kBiases = {
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kMoeTensors, kBiases);
 
 constexpr auto kHubLlama = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
-constexpr std::array kHubExperts = {
+constexpr std::array kHubMixtralExperts = {
     HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.block_sparse_moe.gate.weight", HubChange::kWiden},
     HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.block_sparse_moe.experts.#.w1.weight"},
     HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.block_sparse_moe.experts.#.w2.weight"},
     HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.block_sparse_moe.experts.#.w3.weight"},
 };
-constexpr auto kHubMixtral = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubExperts);
+constexpr auto kHubMixtral = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubMixtralExperts);
 constexpr std::string_view kHubIgnored[] = {"model.layers.*.self_attn.rotary_emb.inv_freq"};
 // Every block has the window; with a list of them the `transformers` library takes another class (Ministral).
 void write_mistral(const ArchSpec&, nlohmann::ordered_json& config) {

@@ -1,4 +1,5 @@
-// OLMo 2: norms after each sub-layer instead of before, and norms over the whole of Q and of K. OLMo Team, 2024.
+// OLMo 2 and 3: norms after each sub-layer instead of before, and norms over the whole of Q and of K. OLMo 3 has a
+// window in three blocks of four, whose rotation is not scaled. OLMo Team, 2024 and 2025.
 
 #include "model/families/common.h"
 
@@ -13,13 +14,30 @@ constexpr std::array kHubPostNorm = {
     HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_feedforward_layernorm.weight"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPostNorm, kHubAttn, kHubQkNorm, kHubGatedFfn);
-constexpr HubForm kHub[] = {{"olmo2", "Olmo2ForCausalLM", "silu", kHubTensors}};
+constexpr HubForm kHub[] = {
+    {"olmo2", "Olmo2ForCausalLM", "silu", kHubTensors},
+    {"olmo3", "Olmo3ForCausalLM", "silu", kHubTensors},
+};
+
+constexpr int32_t kWindowPattern = 4;
+
+// A windowed block rotates by the base alone.
+void drop_scaling(backend::RopeSpec& rope) {
+  backend::RopeSpec plain;
+  plain.n_dims = rope.n_dims;
+  plain.base = rope.base;
+  rope = plain;
+}
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "olmo2");
-  CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
-  for (BlockSpec& block : spec.blocks) {
+  const int32_t n_layers = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, kWindowPattern));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    BlockSpec& block = spec.blocks[layer];
+    if (!is_windowed[layer]) block.attn.window_tokens = 0;
+    if (block.attn.window_tokens > 0) drop_scaling(block.attn.rope);
     block.wiring = Wiring::kPostNorm;
     block.qk_norm = QkNorm::kWhole;
     block.attn.rope.pairs = backend::RopePairs::kHalves;

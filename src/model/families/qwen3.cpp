@@ -13,12 +13,6 @@ constexpr auto kMoeModelTensors = join(kShared, kMoeTensors);
 
 constexpr auto kHubShared = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm);
 constexpr auto kHubDenseTensors = join(kHubShared, kHubGatedFfn);
-constexpr std::array kHubExperts = {
-    HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.mlp.gate.weight", HubChange::kWiden},
-    HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.mlp.experts.#.gate_proj.weight"},
-    HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.mlp.experts.#.down_proj.weight"},
-    HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.mlp.experts.#.up_proj.weight"},
-};
 constexpr auto kHubMoeTensors = join(kHubShared, kHubExperts);
 constexpr HubForm kDenseHub[] = {{"qwen3", "Qwen3ForCausalLM", "silu", kHubDenseTensors}};
 constexpr HubForm kMoeHub[] = {{"qwen3_moe", "Qwen3MoeForCausalLM", "silu", kHubMoeTensors}};

@@ -1,0 +1,50 @@
+// GLM-4 (dense, 0414): norms before and after each sub-layer, interleaved rotary pairs of half of each head, gate and
+// up in one tensor, biases on Q, K and V. Zhipu AI, 2025.
+
+#include <nlohmann/json.hpp>
+
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace glm4 {
+namespace {
+
+using enum TensorRole;
+
+constexpr std::array kFused = {
+    TensorName{kGateUp, "blk.*.ffn_up.weight"},
+    TensorName{kDown, "blk.*.ffn_down.weight"},
+};
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kQkvBiases, kFused);
+
+constexpr std::array kHubOwn = {
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
+    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_self_attn_layernorm.weight"},
+    HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
+    HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_mlp_layernorm.weight"},
+    HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"},
+    HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
+};
+constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubQkvBiases, kHubOwn);
+void write_hub(const ArchSpec&, nlohmann::ordered_json& config) {
+  config["attention_bias"] = true;
+}
+constexpr HubForm kHub[] = {{"glm4", "Glm4ForCausalLM", "silu", kHubTensors, {}, nullptr, write_hub}};
+
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "glm4");
+  CANDOR_TRY(hparams.refuse_unless_zero({"nextn_predict_layers"}));
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  for (BlockSpec& block : spec.blocks) block.wiring = Wiring::kSandwich;
+  return spec;
+}
+
+}  // namespace
+}  // namespace glm4
+
+Family glm4_family() {
+  using namespace glm4;
+  return {"glm4", read, kTensors, {}, kHub};
+}
+
+}  // namespace candor::model

@@ -1,0 +1,137 @@
+// Files of the newer families that contradict themselves or ask for what is not computed: refused in one line that
+// names the tensor or the key, before a weight is read.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "backend/all/make_backend.h"
+#include "formats/json_text.h"
+#include "model/hub/hub_folder.h"
+#include "model/model.h"
+#include "support/memory_model_file.h"
+#include "support/shared_data.h"
+#include "support/temp_folder.h"
+
+namespace candor::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path golden(const std::string& name) {
+  return project_file("tests/families/goldens/" + name);
+}
+
+void copy_tensor(const TensorView& tensor, const std::string& name, MemoryModelFile& copy) {
+  copy.add_tensor(name, tensor.dtype, tensor.shape, {tensor.data, tensor.data + tensor.n_bytes});
+}
+
+// What stands in the way of the model; "" where it loads.
+std::string refusal_of(const formats::ModelFile& file) {
+  const auto backend = backend::make_backend("reference", {.n_threads = 1});
+  const auto loaded = model::Model::load(file, **backend, {});
+  return loaded ? std::string() : loaded.error().message;
+}
+
+class BadGptOss : public ::testing::Test {
+ protected:
+  BadGptOss() : original_(formats::open_model_file(golden("gpt_oss") / "model.gguf").value()) {
+    for (const formats::MetaEntry& entry : original_->metadata()) file_.set(std::string(entry.key), entry.value);
+    for (const TensorView& tensor : original_->tensors()) copy_tensor(tensor, std::string(tensor.name), file_);
+  }
+
+  std::unique_ptr<formats::ModelFile> original_;
+  MemoryModelFile file_;
+};
+
+TEST_F(BadGptOss, the_sound_file_loads) {
+  EXPECT_EQ(refusal_of(file_), "");
+}
+
+TEST_F(BadGptOss, a_missing_sink_is_named) {
+  file_.remove_tensor("blk.1.attn_sinks.weight");
+  const std::string refusal = refusal_of(file_);
+  EXPECT_NE(refusal.find("tensor \"blk.1.attn_sinks.weight\" is missing; expected shape [4]"), std::string::npos)
+      << refusal;
+}
+
+TEST_F(BadGptOss, biases_of_too_few_experts_are_named) {
+  const TensorView biases = *file_.find("blk.0.ffn_up_exps.bias");
+  file_.remove_tensor(biases.name);
+  const size_t n_bytes = biases.n_bytes / 2;
+  file_.add_tensor("blk.0.ffn_up_exps.bias", biases.dtype, {2, {4, 64}}, {biases.data, biases.data + n_bytes});
+  const std::string refusal = refusal_of(file_);
+  EXPECT_NE(refusal.find("\"blk.0.ffn_up_exps.bias\": shape [4, 64]; expected [8, 64]"), std::string::npos) << refusal;
+}
+
+TEST_F(BadGptOss, a_routing_that_is_not_known_is_named) {
+  file_.set("gpt-oss.expert_gating_func", int64_t{2});
+  const std::string refusal = refusal_of(file_);
+  EXPECT_NE(refusal.find("\"gpt-oss.expert_gating_func\" is set"), std::string::npos) << refusal;
+}
+
+// "blk.N.ffn_up.E.weight": an expert of its own in each tensor.
+TEST(bad_family, an_expert_of_another_type_than_its_siblings_is_named) {
+  const auto original = model::open_model(golden("olmoe"));
+  ASSERT_TRUE(original) << original.error().message;
+  MemoryModelFile file;
+  for (const formats::MetaEntry& entry : (*original)->metadata()) file.set(std::string(entry.key), entry.value);
+  for (const TensorView& tensor : (*original)->tensors()) {
+    if (tensor.name != "blk.1.ffn_up.4.weight") {
+      copy_tensor(tensor, std::string(tensor.name), file);
+      continue;
+    }
+    const auto n_bytes = static_cast<size_t>(tensor.shape.n_elements()) * sizeof(float);
+    file.add_tensor(std::string(tensor.name), DType::kF32, tensor.shape, std::vector<std::byte>(n_bytes));
+  }
+  const std::string refusal = refusal_of(file);
+  EXPECT_NE(refusal.find("\"blk.1.ffn_up.4.weight\": type F32; expected BF16"), std::string::npos) << refusal;
+}
+
+// A copy of a golden's folder whose config.json is changed.
+std::string refusal_with(const std::string& name, const std::function<void(nlohmann::json&)>& change) {
+  const TempFolder folder;
+  for (const fs::directory_entry& file : fs::directory_iterator(golden(name))) {
+    if (file.path().extension() != ".gguf") fs::copy(file.path(), folder.path() / file.path().filename());
+  }
+  nlohmann::json config = formats::read_json_file(folder.path() / "config.json", 1 << 20).value();
+  change(config);
+  std::ofstream(folder.path() / "config.json") << config.dump();
+  const auto file = model::open_model(folder.path());
+  return file ? refusal_of(**file) : file.error().message;
+}
+
+TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
+  struct Case {
+    const char* golden;
+    const char* key;
+    nlohmann::json value;
+  };
+  const Case cases[] = {
+      {"gpt_oss", "swiglu_limit", 5.0},
+      {"gpt_oss", "swiglu_alpha", 1.0},
+      {"gpt_oss", "hidden_act", "gelu"},
+      {"falcon", "alibi", true},
+      {"falcon", "parallel_attn", false},
+      {"falcon", "activation", "relu"},
+      {"olmo", "clip_qkv", 8.0},
+      {"mpt", "expansion_ratio", 2},
+      {"opt", "do_layer_norm_before", false},
+      {"opt", "activation_function", "gelu"},
+      {"gpt_bigcode", "multi_query", false},
+      {"phi", "hidden_act", "silu"},
+      {"gpt_neox", "use_parallel_residual", "yes"},
+  };
+  for (const Case& row : cases) {
+    const std::string refusal = refusal_with(row.golden, [&](nlohmann::json& config) { config[row.key] = row.value; });
+    const char* key = std::string(row.key).find("act") == 0 ? "hidden_act" : row.key;
+    EXPECT_NE(refusal.find(key), std::string::npos) << row.golden << " " << row.key << ": " << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
+  }
+  EXPECT_EQ(refusal_with("gpt_oss", [](nlohmann::json&) {}), "");
+}
+
+}  // namespace
+}  // namespace candor::testing
