@@ -120,7 +120,7 @@ MODELS = {
                                    rope_parameters={"sliding_attention": rope(5e5),
                                                     "full_attention": dict(yarn_rope(), rope_theta=5e5,
                                                                            truncate=True)})),
-    "olmoe": (tf.OlmoeConfig, dict(BASE, intermediate_size=32, num_experts=6, num_experts_per_tok=2,
+    "olmoe": (tf.OlmoeConfig, dict(BASE, intermediate_size=32, num_experts=4, num_experts_per_tok=2,
                                    norm_topk_prob=False, rope_parameters=rope())),
     "mpt": (tf.MptConfig, dict(vocab_size=VOCAB, d_model=64, n_heads=4, n_layers=2, expansion_ratio=4, max_seq_len=128,
                                bos_token_id=0, eos_token_id=0, pad_token_id=0)),
