@@ -242,9 +242,27 @@ def chats():
                "deep": (4, '<tool_call>{"name":"f","arguments":{"a":' + nested(100_000, "[", "]") + "}}</tool_call>"), "deep_llama": (8, '{"name":"f","parameters":' + nested(60_000)
                + "}"), "deep_mistral": (12, "[TOOL_CALLS][" + '{"name":"f","arguments":{"a":' + nested(100_000, "[", "]") + "}}]"), "open": (4, "<tool_call>" * 2000), "almost": (7, "</thin" * 5000 + "<tool_cal"),
                "many_keys": (4, '<tool_call>{"name":"f","arguments":' + dense(many_keys(30_000)) + "}</tool_call>"), "bad_json": (4, "<tool_call>{\"name\":</tool_call>"), "markers": (20, "<|channel|>" * 3000), "braces":
-               (8, "{" * 50_000)}
+               (8, "{" * 50_000), "mistral_v11": (24, '[THINK]x[/THINK][TOOL_CALLS]f[CALL_ID]abc[ARGS]{"a":"}"}[TOOL_CALLS]g[ARGS]{}'), "qwen_coder":
+               (28, "<tool_call>\n<function=f>\n<parameter=a>\n</parameter> 1\n</parameter>\n</function>\n</tool_call>"), "qwen_ends": (28, "<tool_call><function=f><parameter=a>" + "</parameter>  " * 3000), "glm":
+               (32, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>[1, True]</arg_value>\n</tool_call>"), "gemma": (36, '<|channel>thought\nx<channel|><|tool_call>call:f{a:<|"|>"}<|"|>,b:[1]}<tool_call|>'), "kimi":
+               (40, '<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a":1}<|tool_call_end|><|tool_calls_section_end|>'), "minimax":
+               (44, '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">1</parameter>\n</invoke>\n</minimax:tool_call>'), "lfm":
+               (48, "<|tool_call_start|>[f(a='\\'', b={'c': (1, None)}), g()]<|tool_call_end|>"), "lfm_deep": (48, "<|tool_call_start|>[f(a=" + "(" * 50_000), "granite": (52, '<|tool_call|>[{"name":"f","arguments":{}}]')}
     for name, (form, text) in outputs.items():
         write("output_parser", name, bytes([form, 6]) + text.encode())
+    json_calls = {"open": "<tool_call>", "close": "</tool_call>", "content": "json", "transform": {"type": "function", "function": "{content}"}}
+    tags = {"open_pattern": r"<tool_call>\s*<function=(?P<name>\w+)>", "close": "</tool_call>", "content": "xml-inline", "content_args": {"tag_pattern":
+            r"<parameter=(?P<key>\w+)>\s*(?P<value>.*?)\s*</parameter>"}, "transform": {"function": {"name": "{name}", "arguments": "{content}"}}}
+    lines = {"open_pattern": r"\[call (?P<name>[^\]]+)\]", "close": "[/call]", "content": "kv-lines", "transform": {"name": "{name}", "arguments": "{content}"}}
+    bare = {"open_pattern": r"<\|call>(?P<name>\w+)", "close": "<call|>", "content": "json", "content_args": {"unquoted_keys": True, "string_delims": [['<|"|>', '<|"|>']]},
+            "transform": {"function": {"name": "{name}", "arguments": "{content}"}}}
+    own = {"json": (json_calls, '<think>x</think><tool_call>{"name":"f","arguments":{"a":"</tool_call>"}}</tool_call>y'), "tags":
+           (tags, "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>"), "lines": (lines, "[call f]a: 1\nb: 2\n[/call]"), "bare":
+           (bare, '<|call>f{a:<|"|>}<|"|>}<call|>'), "lookahead": ({"open_pattern": "(?=a)", "content": "json"}, ""), "classes": ({"open_pattern": "a[^" + "a-z" * 500, "content": "json"}, ""),
+           "steps": ({"open_pattern": r"a\s*b" * 500, "content": "json"}, ""), "number": (7, "")}
+    for name, (calls, text) in own.items():
+        fields = {"thinking": {"open": "<think>", "close": "</think>"}, "content": {"close": "<|im_end|>"}, "tool_calls": calls}
+        write("response_template", name, dense({"start_anchor": "<|im_start|>", "fields": fields}).encode() + bytes([0, 2]) + text.encode())
 
 
 def configs():

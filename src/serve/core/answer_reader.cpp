@@ -1,5 +1,7 @@
 #include "serve/core/answer_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -8,7 +10,7 @@ namespace candor::serve {
 std::vector<text::OutputPiece> AnswerReader::take(const TokenEvent& event) {
   std::vector<text::OutputPiece> pieces = parser_.push(event.text);
   const bool is_mark =
-      !event.finish && event.token >= 0 && knows_tools_ && engine_.token_bytes(event.token).empty();
+      !event.finish && event.token >= 0 && tools_ != text::ToolForm::kNone && engine_.token_bytes(event.token).empty();
   if (is_mark) std::ranges::move(parser_.push(engine_.piece(event.token)), std::back_inserter(pieces));
   if (event.finish) std::ranges::move(parser_.finish(), std::back_inserter(pieces));
   const auto is_reasoning = [](const text::OutputPiece& piece) {
@@ -16,6 +18,11 @@ std::vector<text::OutputPiece> AnswerReader::take(const TokenEvent& event) {
   };
   n_reasoning_tokens_ += std::ranges::any_of(pieces, is_reasoning) ? 1 : 0;
   return pieces;
+}
+
+std::string AnswerReader::warning() const {
+  if (parser_.n_unread() == 0) return {};
+  return fmt::format("a call of a tool could not be read in the form {}, and is given as text", text::to_string(tools_));
 }
 
 }  // namespace candor::serve

@@ -3,6 +3,7 @@
 // pieces in their own words. One thread at a time.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "candor/engine.h"
@@ -14,7 +15,7 @@ class AnswerReader {
  public:
   // The engine is borrowed.
   AnswerReader(const Engine& engine, const text::OutputForm& form)
-      : engine_(engine), knows_tools_(form.tools != text::ToolForm::kNone), parser_(form) {}
+      : engine_(engine), tools_(form.tools), parser_(form) {}
 
   // What the event adds, and with its last event what was held back.
   std::vector<text::OutputPiece> take(const TokenEvent& event);
@@ -22,10 +23,12 @@ class AnswerReader {
   int64_t n_reasoning_tokens() const { return n_reasoning_tokens_; }
   // Calls that could not be read, and were given as content.
   int32_t n_unread() const { return parser_.n_unread(); }
+  // Where calls could not be read and were given as content: that, and in which form they were looked for. Else "".
+  std::string warning() const;
 
  private:
   const Engine& engine_;
-  const bool knows_tools_;
+  const text::ToolForm tools_;
   text::OutputParser parser_;
   int64_t n_reasoning_tokens_ = 0;
 };

@@ -36,7 +36,8 @@ text::OutputForm RequestTerms::form_for(const ApiRequest& request) const {
     form.has_reasoning = form.opens_in_reasoning || first.constraint->may_reason_first;
     return form;
   }
-  if (!request.has_tools && form.tools != text::ToolForm::kGptOss) form.tools = text::ToolForm::kNone;
+  if (!request.has_tools) return form.without_calls();
+  if (const auto* chat = std::get_if<ChatPrompt>(&first.prompt)) form.types = text::ToolTypes::of(chat->tools_json);
   return form;
 }
 

@@ -41,8 +41,7 @@ class ChatReply final : public Reply {
     const char* called = options_.as_functions ? "function_call" : "tool_calls";
     choice.finish = choice.calls.empty() ? finish_reason(*event.finish) : called;
     choice.stop_reason = stop_reason(head_, event);
-    if (choice.reader.n_unread() > 0)
-      head_.warnings.push_back("a call of a tool could not be read, and is given as text");
+    if (std::string warning = choice.reader.warning(); !warning.empty()) head_.warnings.push_back(std::move(warning));
     if (head_.is_stream) emit(last_chunk(index, event.summary.has_value()));
   }
 

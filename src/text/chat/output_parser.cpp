@@ -1,150 +1,52 @@
 #include "text/chat/output_parser.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <iterator>
 #include <utility>
 
-#include "text/chat/call_json.h"
+#include "text/chat/forms/blanks.h"
 
 namespace candor::text {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kDeepSeekCall =
-    "<\xef\xbd\x9ctool\xe2\x96\x81"
-    "call\xe2\x96\x81"
-    "begin\xef\xbd\x9c>";
-constexpr std::string_view kDeepSeekEnd =
-    "<\xef\xbd\x9ctool\xe2\x96\x81"
-    "call\xe2\x96\x81"
-    "end\xef\xbd\x9c>";
-constexpr std::string_view kDeepSeekSeparator = "<\xef\xbd\x9ctool\xe2\x96\x81sep\xef\xbd\x9c>";
-constexpr std::string_view kDeepSeekCalls =
-    "<\xef\xbd\x9ctool\xe2\x96\x81"
-    "calls\xe2\x96\x81"
-    "begin\xef\xbd\x9c>";
-constexpr std::string_view kDeepSeekCallsEnd =
-    "<\xef\xbd\x9ctool\xe2\x96\x81"
-    "calls\xe2\x96\x81"
-    "end\xef\xbd\x9c>";
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-// Arguments as the text of a JSON object; a string is taken as that text.
-std::optional<std::string> arguments_of(const Json& call) {
-  for (const char* name : {"arguments", "parameters"}) {
-    const auto it = call.find(name);
-    if (it == call.end()) continue;
-    if (it->is_object()) return it->dump();
-    if (!it->is_string()) return std::nullopt;
-    const auto inner = read_call_json(it->get_ref<const std::string&>());
-    return inner && inner->is_object() ? std::optional(inner->dump()) : std::nullopt;
-  }
-  return "{}";
-}
-
-bool add_call(const Json& call, std::vector<OutputPiece>& calls) {
-  const auto name = call.is_object() ? call.find("name") : call.end();
-  if (!call.is_object() || name == call.end() || !name->is_string()) return false;
-  auto arguments = arguments_of(call);
-  if (!arguments) return false;
-  calls.push_back({.kind = OutputPiece::Kind::kCall, .text = std::move(*arguments), .name = name->get<std::string>()});
-  return true;
-}
-
-bool read_json(std::string_view body, std::vector<OutputPiece>& calls) {
-  const auto json = read_call_json(body);
-  if (!json) return false;
-  if (!json->is_array()) return add_call(*json, calls);
-  return !json->empty() && std::ranges::all_of(*json, [&](const Json& call) { return add_call(call, calls); });
-}
-
-// "function<sep>NAME\n```json\n{...}\n```", or "NAME<sep>{...}" as later models write it.
-bool read_deepseek(std::string_view body, std::vector<OutputPiece>& calls) {
-  const size_t separator = body.find(kDeepSeekSeparator);
-  if (separator == std::string_view::npos) return false;
-  const size_t begin = body.find('{', separator);
-  const size_t end = body.rfind('}');
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return false;
-  const auto arguments = read_call_json(body.substr(begin, end - begin + 1));
-  std::string_view name = trimmed(body.substr(0, separator));
-  if (name == "function") {
-    name = body.substr(separator + kDeepSeekSeparator.size());
-    name = trimmed(name.substr(0, name.find('\n')));
-  }
-  if (!arguments || !arguments->is_object() || name.empty()) return false;
-  calls.push_back({.kind = OutputPiece::Kind::kCall, .text = arguments->dump(), .name = std::string(name)});
-  return true;
-}
+constexpr std::string_view kChannel = "<|channel|>";
+constexpr FormMark kThink{.text = "<think>", .next = OutputMode::kReasoning};
 
 }  // namespace
-
-ToolForm tool_form_of(std::string_view source) {
-  const auto has = [source](std::string_view text) { return source.find(text) != std::string_view::npos; };
-  if (has("<|channel|>")) return ToolForm::kGptOss;
-  if (has(kDeepSeekCall)) return ToolForm::kDeepSeek;
-  if (has("[TOOL_CALLS]")) return ToolForm::kMistral;
-  if (has("<tool_call>")) return ToolForm::kHermes;
-  if (has("<|python_tag|>") || has("\"parameters\": ")) return ToolForm::kLlama;
-  return ToolForm::kNone;
-}
 
 bool writes_reasoning(std::string_view source) {
   return source.find("</think>") != std::string_view::npos;
 }
 
-OutputParser::OutputParser(const OutputForm& form) : form_(form) {
-  if (form.has_reasoning) text_markers_.push_back({"<think>", Mode::kReasoning});
-  switch (form.tools) {
-    case ToolForm::kHermes:
-      text_markers_.push_back({"<tool_call>", Mode::kCall});
-      break;
-    case ToolForm::kLlama:
-      text_markers_.push_back({"<|python_tag|>", Mode::kCall});
-      break;
-    case ToolForm::kMistral:
-      text_markers_.push_back({"[TOOL_CALLS]", Mode::kCall});
-      break;
-    case ToolForm::kDeepSeek:
-      text_markers_.push_back({kDeepSeekCall, Mode::kCall});
-      text_markers_.push_back({kDeepSeekCalls, Mode::kText});
-      text_markers_.push_back({kDeepSeekCallsEnd, Mode::kText});
-      break;
-    case ToolForm::kGptOss:
-      text_markers_ = {{"<|channel|>", Mode::kHeader},
-                       {"<|start|>assistant", Mode::kText},
-                       {"<|end|>", Mode::kText},
-                       {"<|return|>", Mode::kText}};
-      break;
-    case ToolForm::kNone:
-      break;
+OutputForm OutputForm::without_calls() const {
+  OutputForm form = *this;
+  form.may_call = false;
+  if (row() == nullptr || !row()->has_channels) form.tools = ToolForm::kNone;
+  return form;
+}
+
+OutputParser::OutputParser(const OutputForm& form) : form_(form), row_(form_.row()) {
+  if (form.has_reasoning) text_marks_.push_back(kThink);
+  if (row_ != nullptr) {
+    std::ranges::copy_if(row_->marks, std::back_inserter(text_marks_),
+                         [&](const FormMark& mark) { return form.may_call || mark.next != Mode::kCall; });
+    for (const std::string_view end : row_->ends) unread_marks_.push_back({.text = end});
+    for (const FormMark& mark : row_->ends_of_reasoning) first_bytes_ += mark.text.front();
   }
+  for (const FormMark& mark : text_marks_) first_bytes_ += mark.text.front();
+  for (const FormMark& mark : unread_marks_) first_bytes_ += mark.text.front();
+  std::ranges::sort(first_bytes_);
+  first_bytes_.erase(std::ranges::unique(first_bytes_).begin(), first_bytes_.end());
   if (form.opens_in_reasoning) mode_ = Mode::kReasoning;
 }
 
-std::span<const OutputParser::Marker> OutputParser::markers() const {
-  static constexpr Marker kEndOfReasoning[] = {{"</think>", Mode::kText}};
-  static constexpr Marker kEndOfAnalysis[] = {{"<|end|>", Mode::kText}, {"<|channel|>", Mode::kHeader}};
-  static constexpr Marker kEndOfHeader[] = {{"<|message|>", Mode::kText}};
-  static constexpr Marker kEndOfHarmonyCall[] = {{"<|call|>", Mode::kText}, {"<|end|>", Mode::kText}};
-  static constexpr Marker kEndOfHermesCall[] = {{"</tool_call>", Mode::kText}};
-  static constexpr Marker kEndOfDeepSeekCall[] = {{kDeepSeekEnd, Mode::kText}};
-  if (mode_ == Mode::kText) return text_markers_;
+std::span<const FormMark> OutputParser::marks() const {
+  static constexpr FormMark kEndOfReasoning[] = {{.text = "</think>"}};
+  static constexpr FormMark kEndOfHeader[] = {{.text = "<|message|>"}};
+  if (mode_ == Mode::kText) return text_marks_;
+  if (mode_ == Mode::kUnread) return unread_marks_;
   if (mode_ == Mode::kHeader) return kEndOfHeader;
-  if (mode_ == Mode::kReasoning) {
-    return form_.tools == ToolForm::kGptOss ? std::span<const Marker>(kEndOfAnalysis) : kEndOfReasoning;
-  }
-  if (form_.tools == ToolForm::kHermes) return kEndOfHermesCall;
-  if (form_.tools == ToolForm::kDeepSeek) return kEndOfDeepSeekCall;
-  if (form_.tools == ToolForm::kGptOss) return kEndOfHarmonyCall;
-  return {};  // to the end of the output
+  return row_ != nullptr && !row_->ends_of_reasoning.empty() ? row_->ends_of_reasoning : kEndOfReasoning;
 }
 
 void OutputParser::take(size_t n_bytes) {
@@ -154,20 +56,21 @@ void OutputParser::take(size_t n_bytes) {
 }
 
 size_t OutputParser::leading_blanks() {
-  n_blanks_ = std::min(held().find_first_not_of(kBlanks, n_blanks_), held().size());
+  n_blanks_ = std::min(held().find_first_not_of(kBlankBytes, n_blanks_), held().size());
   return n_blanks_;
 }
 
-// Llama writes a call without any marker, as the whole answer.
+// Some models write a call without any mark, as the whole answer.
 bool OutputParser::may_be_bare_call() {
-  if (form_.tools != ToolForm::kLlama || !is_start_ || mode_ != Mode::kText) return false;
+  const bool may_be = row_ != nullptr && row_->opens_bare && form_.may_call && is_start_ && mode_ == Mode::kText;
+  if (!may_be) return false;
   const size_t n_blanks = leading_blanks();
   return n_blanks < held().size() && held()[n_blanks] == '{';
 }
 
-// Spaces that may turn out to stand before a bare call, or between two calls.
+// Spaces that may turn out to stand before a call.
 bool OutputParser::is_undecided(size_t n_free) {
-  const bool may_be_gap = is_after_call_ || (form_.tools == ToolForm::kLlama && is_start_);
+  const bool may_be_gap = is_after_call_ || (is_start_ && row_ != nullptr);
   return mode_ == Mode::kText && may_be_gap && leading_blanks() >= n_free;
 }
 
@@ -181,64 +84,97 @@ std::vector<OutputPiece> OutputParser::push(std::string_view text) {
 }
 
 OutputParser::Search OutputParser::search() const {
-  constexpr std::string_view kFirstBytes = "<[";  // of every marker
   const std::string_view text = held();
   Search result;
-  for (size_t at = text.find_first_of(kFirstBytes, searched_); at < text.size();
-       at = text.find_first_of(kFirstBytes, at + 1)) {
+  for (size_t at = text.find_first_of(first_bytes_, searched_); at < text.size();
+       at = text.find_first_of(first_bytes_, at + 1)) {
     const std::string_view rest = text.substr(at);
-    for (const Marker& marker : markers()) {
-      if (rest.starts_with(marker.text)) return {.marker = &marker, .at = at};
-      if (result.n_open == 0 && marker.text.starts_with(rest)) result.n_open = rest.size();
+    for (const FormMark& mark : marks()) {
+      const bool is_whole = rest.starts_with(mark.text);
+      if (is_whole && result.n_open > rest.size()) return result;  // what begins before it comes first
+      if (is_whole) return {.mark = &mark, .at = at};
+      if (result.n_open == 0 && !has_ended_ && mark.text.starts_with(rest)) result.n_open = rest.size();
     }
   }
   return result;
 }
 
-// Passes one marker; false when none is whole.
+// Passes one mark or call; false where what is held decides nothing more.
 bool OutputParser::advance(std::vector<OutputPiece>& pieces) {
-  if (may_be_bare_call()) {
-    mode_ = Mode::kCall;
-    call_opening_.clear();
-  }
+  if (may_be_bare_call()) open_call({}, {});
+  return mode_ == Mode::kCall ? read_call(pieces) : pass_mark(pieces);
+}
+
+bool OutputParser::pass_mark(std::vector<OutputPiece>& pieces) {
   const Search found = search();
-  if (found.marker != nullptr) {
+  if (found.mark != nullptr) {
     const std::string_view before = held().substr(0, found.at);
-    enter(*found.marker, before, pieces);
-    take(found.at + found.marker->text.size());
+    enter(*found.mark, before, pieces);
+    take(found.at + (found.mark->is_part ? 0 : found.mark->text.size()));
     return true;
   }
   const size_t n_free = held().size() - found.n_open;
   searched_ = n_free;
-  if (mode_ != Mode::kText && mode_ != Mode::kReasoning) return false;
-  if (is_undecided(n_free)) return false;
+  if (mode_ == Mode::kHeader || is_undecided(n_free)) return false;
   emit(held().substr(0, n_free), pieces);
   take(n_free);
   return false;
 }
 
-void OutputParser::enter(const Marker& marker, std::string_view before, std::vector<OutputPiece>& pieces) {
-  Mode next = marker.next;
-  if (mode_ == Mode::kCall) {
-    close_call(before, pieces);
-  } else if (mode_ == Mode::kHeader) {
-    next = mode_of_header(before);
-  } else {
-    const bool is_gap = mode_ == Mode::kText && trimmed(before).empty() && (next == Mode::kCall || is_after_call_);
-    emit(is_gap ? std::string_view{} : before, pieces);
+void OutputParser::enter(const FormMark& mark, std::string_view before, std::vector<OutputPiece>& pieces) {
+  if (mode_ == Mode::kHeader) {
+    mode_ = enter_message(before);
+    return;
   }
-  if (next == Mode::kCall) call_opening_ = marker.text;
-  mode_ = next;
+  const bool is_blank = mode_ == Mode::kText && trimmed(before).empty();
+  const bool is_gap = is_blank && (is_after_call_ || (is_start_ && row_ != nullptr));
+  emit(is_gap ? std::string_view{} : before, pieces);
+  mode_ = mark.next;
+  if (mark.next == Mode::kCall) open_call(mark.is_part ? std::string_view{} : mark.text, {});
+  is_role_ = mark.next == Mode::kHeader && mark.text != kChannel;
 }
 
-// "analysis", "final", "commentary to=functions.NAME <|constrain|>json"
-OutputParser::Mode OutputParser::mode_of_header(std::string_view header) {
+void OutputParser::open_call(std::string_view opening, std::string name) {
+  mode_ = Mode::kCall;
+  call_opening_ = opening;
+  reader_.emplace(row_->grammar, CallParts{.types = form_.types.get(),
+                                           .region = row_->region,
+                                           .must_be_known = row_->opens_bare && form_.types != nullptr,
+                                           .name = std::move(name)});
+}
+
+bool OutputParser::read_call(std::vector<OutputPiece>& pieces) {
+  const CallReader::State state = reader_->read(held(), has_ended_);
+  if (state == CallReader::State::kMore) return false;
+  const size_t end = reader_->end();
+  if (state == CallReader::State::kWhole) {
+    for (ReadCall& call : reader_->take_calls()) {
+      pieces.push_back({.kind = OutputPiece::Kind::kCall, .text = std::move(call.arguments), .name = std::move(call.name)});
+    }
+    mode_ = Mode::kText;
+    is_start_ = false;
+    is_after_call_ = true;
+  } else {
+    ++n_unread_;
+    mode_ = Mode::kUnread;
+    emit(call_opening_ + std::string(held().substr(0, end)), pieces);
+  }
+  take(end);
+  return true;
+}
+
+// "analysis", "final", "commentary to=functions.NAME <|constrain|>json"; behind a role the channel has its mark, and the
+// tool may stand before it.
+OutputParser::Mode OutputParser::enter_message(std::string_view header) {
   constexpr std::string_view kTo = "to=functions.";
   const size_t to = header.find(kTo);
-  if (to != std::string_view::npos) {
+  if (to != std::string_view::npos && form_.may_call) {
     const std::string_view name = header.substr(to + kTo.size());
-    call_name_ = std::string(name.substr(0, name.find_first_of(" <\n")));
+    open_call({}, std::string(name.substr(0, name.find_first_of(" <\n"))));
     return Mode::kCall;
+  }
+  if (const size_t channel = header.rfind(kChannel); channel != std::string_view::npos) {
+    header.remove_prefix(channel + kChannel.size());
   }
   return trimmed(header).starts_with("analysis") ? Mode::kReasoning : Mode::kText;
 }
@@ -255,36 +191,14 @@ void OutputParser::emit(std::string_view text, std::vector<OutputPiece>& pieces)
   }
 }
 
-bool OutputParser::read_calls(std::string_view body, std::vector<OutputPiece>& pieces) const {
-  if (form_.tools == ToolForm::kDeepSeek) return read_deepseek(body, pieces);
-  if (form_.tools != ToolForm::kGptOss) return read_json(trimmed(body), pieces);
-  const auto arguments = read_call_json(body);
-  if (!arguments || !arguments->is_object() || call_name_.empty()) return false;
-  pieces.push_back({.kind = OutputPiece::Kind::kCall, .text = arguments->dump(), .name = call_name_});
-  return true;
-}
-
-void OutputParser::close_call(std::string_view body, std::vector<OutputPiece>& pieces) {
-  std::vector<OutputPiece> calls;
-  mode_ = Mode::kText;
-  if (read_calls(body, calls)) {
-    std::ranges::move(calls, std::back_inserter(pieces));
-    is_after_call_ = true;
-    return;
-  }
-  ++n_unread_;
-  emit(call_opening_ + std::string(body), pieces);
-}
-
 std::vector<OutputPiece> OutputParser::finish() {
-  std::vector<OutputPiece> pieces;
-  const std::string rest = std::exchange(held_, {});
-  take(0);
-  if (mode_ == Mode::kCall) {
-    close_call(rest, pieces);
-  } else if (mode_ != Mode::kHeader && !(is_after_call_ && trimmed(rest).empty())) {
-    emit(rest, pieces);
-  }
+  has_ended_ = true;
+  std::vector<OutputPiece> pieces = push({});
+  const bool is_gap = is_after_call_ && trimmed(held_).empty();
+  const bool is_text = mode_ != Mode::kHeader || (is_role_ && held_.find('<') == std::string::npos);
+  if (mode_ == Mode::kHeader) mode_ = Mode::kText;
+  if (is_text && !is_gap) emit(held_, pieces);
+  held_.clear();
   return pieces;
 }
 

@@ -1,5 +1,5 @@
-// A model's output as an attack: any bytes in any of the forms, in pieces and at once, with the same result but for
-// blanks between calls and text. First byte: the form; second: how long the pieces are.
+// A model's output as an attack: any bytes in any of the forms, in pieces and at once, with the same result. First
+// byte: the form; second: how long the pieces are.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -18,21 +18,17 @@ using candor::text::OutputPiece;
 using candor::text::ToolForm;
 
 OutputForm form_of(uint8_t choice) {
-  constexpr ToolForm kForms[] = {ToolForm::kNone,    ToolForm::kHermes,   ToolForm::kLlama,
-                                 ToolForm::kMistral, ToolForm::kDeepSeek, ToolForm::kGptOss};
+  constexpr ToolForm kForms[] = {
+      ToolForm::kNone,       ToolForm::kHermes,    ToolForm::kLlama, ToolForm::kMistral, ToolForm::kDeepSeek,
+      ToolForm::kGptOss,     ToolForm::kMistralV11, ToolForm::kQwenCoder, ToolForm::kGlm, ToolForm::kGemma,
+      ToolForm::kKimi,       ToolForm::kMiniMax,   ToolForm::kLfm,   ToolForm::kGranite};
   return {.tools = kForms[(choice >> 2) % std::size(kForms)],
           .has_reasoning = (choice & 1) != 0,
           .opens_in_reasoning = (choice & 3) == 3};
 }
 
-bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 void add(std::vector<OutputPiece>& all, std::vector<OutputPiece> pieces) {
   for (OutputPiece& piece : pieces) {
-    if (piece.kind != OutputPiece::Kind::kCall) std::erase_if(piece.text, is_blank);
-    if (piece.kind != OutputPiece::Kind::kCall && piece.text.empty()) continue;
     const bool goes_on = !all.empty() && all.back().kind == piece.kind && piece.kind != OutputPiece::Kind::kCall;
     if (goes_on) {
       all.back().text += piece.text;

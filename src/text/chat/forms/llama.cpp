@@ -1,0 +1,33 @@
+#include "text/chat/forms/form_row.h"
+
+namespace candor::text {
+namespace llama_form {
+namespace {
+
+using Step = GrammarStep;
+using Kind = GrammarStep::Kind;
+
+constexpr std::string_view kSigns[] = {"<|python_tag|>", "\"parameters\": "};
+constexpr FormMark kMarks[] = {{.text = "<|python_tag|>", .next = OutputMode::kCall}};
+
+// Several calls stand between semicolons. Nothing may follow: an answer that only begins like a call is text.
+const Step kLlamaSteps[] = {
+    /* 0 */ {.kind = Kind::kBlanks},
+    /* 1 */ {.kind = Kind::kValue, .take = take_calls},
+    /* 2 */ {.kind = Kind::kBlanks},
+    /* 3 */ {.kind = Kind::kMark, .text = ";", .next = 0, .otherwise = 4},
+    /* 4 */ {.kind = Kind::kNothing},
+    /* 5 */ {.kind = Kind::kEnd},
+};
+
+}  // namespace
+}  // namespace llama_form
+
+const FormRow kLlamaForm{.form = ToolForm::kLlama,
+                         .name = "llama3.1",
+                         .signs = llama_form::kSigns,
+                         .grammar = llama_form::kLlamaSteps,
+                         .marks = llama_form::kMarks,
+                         .opens_bare = true};
+
+}  // namespace candor::text
