@@ -60,7 +60,11 @@ Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
       core_{engine, terms_, generations_, bytes_, metrics_, faults_, places_, options_.read_limit, unix_seconds()},
       workers_({.n_threads = options_.n_workers, .max_waiting = options_.max_waiting, .n_keys = access_.n_keys()},
                faults_),
-      ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
+      ticker_([this](const std::stop_token& stop) { tick(stop); }) {
+  const ModelForm& form = terms_.model_form();
+  log_.info(fmt::format("calls of tools are read in the form {}", text::to_string(form.output.tools)));
+  if (!form.own_fault.empty()) log_.warning(fmt::format("{}; it is not followed", form.own_fault));
+}
 
 Service::~Service() {
   constexpr std::chrono::milliseconds kPoll{2};

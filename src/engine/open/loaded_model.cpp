@@ -171,6 +171,8 @@ ModelInfo describe(const LoadedModel& loaded) {
     info.draft_path = loaded.options.draft_path;
     info.draft_parameters = loaded.draft->model->n_parameters();
   }
+  const auto response = formats::meta_string(*loaded.file, "tokenizer.response_template");
+  if (response && *response) info.response_template = **response;
   info.hash = loaded.model->hash();
   if (loaded.options.costs) info.costs = *loaded.options.costs;
   return info;

@@ -146,13 +146,14 @@ std::string tokenizer_refusal(const json& tokenizer) {
 
 TEST(tokenizer_json, becomes_the_metadata_of_a_vocabulary) {
   const json tokenizer = byte_level();
-  const json config = {{"eos_token", {{"content", "<end>"}}}, {"chat_template", "T"}};
+  const json config = {{"eos_token", {{"content", "<end>"}}}, {"chat_template", "T"}, {"response_template", {{"fields", 1}}}};
   const json generation = {{"eos_token_id", {3u, 2u}}};
   MetaList metadata;
   const TokenizerFiles files{.name = "f", .tokenizer = &tokenizer, .config = &config, .generation = &generation};
   ASSERT_TRUE(read_tokenizer(files, 6, metadata));
   EXPECT_EQ(std::get<std::string_view>(*metadata.find("tokenizer.ggml.pre")), "gpt-2");
   EXPECT_EQ(std::get<std::string_view>(*metadata.find("tokenizer.chat_template")), "T");
+  EXPECT_EQ(std::get<std::string_view>(*metadata.find("tokenizer.response_template")), R"({"fields":1})");
   EXPECT_EQ(std::get<uint64_t>(*metadata.find("tokenizer.ggml.eos_token_id")), 3u);
   const auto& tokens =
       std::get<std::vector<std::string_view>>(std::get<MetaArray>(*metadata.find("tokenizer.ggml.tokens")));

@@ -309,6 +309,10 @@ class Reader {
       if (const auto pad = token_of(*files_.config, "pad_token")) add_id("tokenizer.ggml.padding_token_id", *pad);
       if (const auto unk = token_of(*files_.config, "unk_token")) add_id("tokenizer.ggml.unknown_token_id", *unk);
       read_chat_template(*files_.config);
+      if (const auto response = files_.config->find("response_template");
+          response != files_.config->end() && response->is_object()) {
+        metadata_.add_string("tokenizer.response_template", response->dump());
+      }
     }
     bool adds_bos = false;
     bool adds_eos = false;

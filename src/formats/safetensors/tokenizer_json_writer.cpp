@@ -253,6 +253,9 @@ class Writer {
     }
     const std::string chat_template = text_or("tokenizer.chat_template", "");
     if (!chat_template.empty()) result.config["chat_template"] = chat_template;
+    const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth < 100; };
+    const Json response = Json::parse(text_or("tokenizer.response_template", ""), is_shallow, false);
+    if (response.is_object()) result.config["response_template"] = response;
     std::set<int64_t> ends;
     for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
       if (const auto id = id_at(key)) ends.insert(static_cast<int64_t>(*id));

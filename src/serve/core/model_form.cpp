@@ -54,6 +54,12 @@ ModelForm probe_model_form(const Engine& engine) {
   form.shows_tools = holds(with_tools, "probe_tool");
   const std::string called = rendered(engine, {user, {.role = "assistant", .extra_json = kCall}}, kTools);
   if (form.shows_tools) form.output.tools = text::tool_form_of(holds(called, "probe_call") ? called : with_tools);
+  if (auto own = text::ResponseTemplate::parse(engine.info().response_template); own) {
+    form.output.tools = text::ToolForm::kOwn;
+    form.output.own = std::move(*own);
+  } else if (!engine.info().response_template.empty()) {
+    form.own_fault = own.error().message;
+  }
   const Message thinker{.role = "assistant", .content = "x", .extra_json = R"({"reasoning_content":"probe_thought"})"};
   const std::string plain = rendered(engine, {user}, "");
   form.output.opens_in_reasoning = ends_in_reasoning(plain);

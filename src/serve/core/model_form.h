@@ -8,6 +8,7 @@ namespace candor::serve {
 
 struct ModelForm {
   text::OutputForm output{};
+  std::string own_fault{};       // why the model's own response template is not followed
   bool shows_tools = false;      // the template passes the tools on to the model
   bool knows_developer = false;  // the role means something else to the template than any word would
 };
