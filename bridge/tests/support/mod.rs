@@ -1,4 +1,5 @@
-//! The program `candor_helper` as its owner sees it: one that is killed when it works for more than 2 s.
+//! Processor time, so that no test depends on the machine's load, and the program `candor_helper` as its owner sees it: one
+//! that is killed when it works for more than 2 s.
 #![allow(dead_code)] // each test program uses a part
 
 use std::io::{Read, Write};
@@ -8,8 +9,41 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use candor_bridge::constraint::tok_env::TokEnvironment;
+use candor_bridge::constraint::{rehearse, Kind};
+use candor_bridge::guard::on_large_stack;
+use candor_bridge::Error;
+
 const WORK_LIMIT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Processor time of the thread that calls.
+pub fn thread_time() -> Duration {
+    clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock_time(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    assert_eq!(unsafe { libc::clock_gettime(clock, &mut time) }, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// `f` on the stack that it needs, with the processor time that it took: a thread that has ended cannot be asked.
+pub fn timed<T: Send>(f: impl FnOnce() -> Result<T, Error> + Send) -> (Result<T, Error>, Duration) {
+    let mut took = Duration::ZERO;
+    let outcome = on_large_stack(|| {
+        let begin = thread_time();
+        let outcome = f();
+        took = thread_time() - begin;
+        outcome
+    });
+    (outcome, took)
+}
+
+/// All that compiling does, timed.
+pub fn rehearsed(env: &TokEnvironment, kind: Kind, source: &str) -> (Result<(), Error>, Duration) {
+    timed(|| rehearse(env, kind, source))
+}
 
 pub struct Helper {
     child: Child,
@@ -71,11 +105,9 @@ impl Helper {
     }
 
     pub fn work_time(&self) -> Duration {
-        let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
-        let code =
-            unsafe { libc::clock_getcpuclockid(self.child.id() as i32, &mut clock) | libc::clock_gettime(clock, &mut time) };
-        assert_eq!(code, 0);
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        let mut clock = 0;
+        assert_eq!(unsafe { libc::clock_getcpuclockid(self.child.id() as i32, &mut clock) }, 0);
+        clock_time(clock)
     }
 
     fn answer(&mut self) -> Answer {
