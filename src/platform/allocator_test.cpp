@@ -1,22 +1,17 @@
 #include "platform/allocator.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <vector>
+
+#include "support/resident_memory.h"
 
 namespace candor::platform {
 namespace {
 
-int64_t resident_bytes() {
-  int64_t all = 0;
-  int64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
-}
+using testing::resident_bytes;
 
 TEST(allocator, large_blocks_go_back_to_the_system_though_small_ones_stay_between_them) {
 #if defined(CANDOR_SANITIZED) || !defined(__GLIBC__)

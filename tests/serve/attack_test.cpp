@@ -185,7 +185,7 @@ class attack : public ServerTest {
     if (field == "messages") rest = R"("max_tokens":1,"t_max_ms":200)";
     const std::string body = "{\"" + field + "\":" + one.value + (rest.empty() ? "" : "," + rest) + "}";
     const std::string what = route.path + " " + field + ": " + one.name;
-    const int64_t before = resident_bytes();  // gives back what the request before has left
+    const int64_t before = trimmed_resident_bytes();  // gives back what the request before has left
     forget_peak();
     const double began = process_seconds();
     const ClientReply reply = ask(port(), "POST", route.path, body);

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
+
+#include "support/resident_memory.h"
 
 namespace candor::testing {
 namespace {
@@ -39,12 +40,9 @@ std::string repeated(std::string_view text, size_t n) {
   return all;
 }
 
-int64_t resident_bytes() {
+int64_t trimmed_resident_bytes() {
   malloc_trim(0);
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
+  return resident_bytes();
 }
 
 RawClient::RawClient(uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {

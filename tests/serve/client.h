@@ -63,7 +63,7 @@ void begin_story(RawClient& client, int n_tokens);
 
 std::string repeated(std::string_view text, size_t n);
 // Of this process, without what workers and clients have given back.
-int64_t resident_bytes();
+int64_t trimmed_resident_bytes();
 
 // From the bytes of one reply.
 ClientReply parse_reply(const std::string& bytes);

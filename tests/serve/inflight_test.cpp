@@ -82,7 +82,7 @@ TEST_F(inflight, a_body_in_chunks_counts_as_it_comes) {
 TEST_F(inflight, a_hundred_large_bodies_take_no_more_memory_than_the_limit) {
   Running running(narrow(8, 4));
   EXPECT_EQ(ask(running.port(), "POST", "/tokenize", text_body(2 * kMb)).status, 200);  // what stays allocated
-  const int64_t before = resident_bytes();
+  const int64_t before = trimmed_resident_bytes();
   {
     std::vector<std::unique_ptr<RawClient>> clients;
     const std::string part(kMb, ' ');
@@ -93,7 +93,7 @@ TEST_F(inflight, a_hundred_large_bodies_take_no_more_memory_than_the_limit) {
       }
     }
     EXPECT_LE(running.service().bytes().used(), static_cast<int64_t>(8 * kMb));
-    EXPECT_LT(resident_bytes(), before + static_cast<int64_t>(64 * kMb));
+    EXPECT_LT(trimmed_resident_bytes(), before + static_cast<int64_t>(64 * kMb));
     EXPECT_EQ(ask(running.port(), "GET", "/health").status, 200);
   }
   EXPECT_TRUE(all_is_given_back(running));
@@ -159,14 +159,14 @@ TEST_F(inflight, a_socket_whose_message_has_no_room_is_told_to_try_again) {
 
 TEST_F(inflight, tokens_of_a_whole_body_are_answered_within_memory) {
   Running running(narrow(64, 4));
-  [[maybe_unused]] const int64_t before = resident_bytes();
+  [[maybe_unused]] const int64_t before = trimmed_resident_bytes();
   std::string body = R"({"with_pieces":true,"content":")";
   body.append(kMb / 2, 'x');
   const ClientReply reply = ask(running.port(), "POST", "/tokenize", body + "\"}");
   EXPECT_EQ(reply.status, 200);
   EXPECT_GT(reply.json()["count"], 1000);
 #ifndef CANDOR_SANITIZED  // freed memory stays in quarantine there
-  EXPECT_LT(resident_bytes(), before + static_cast<int64_t>(128 * kMb));
+  EXPECT_LT(trimmed_resident_bytes(), before + static_cast<int64_t>(128 * kMb));
 #endif
 }
 

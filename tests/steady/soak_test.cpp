@@ -1,14 +1,12 @@
 // The pool fills and empties again and again, with random short requests and random cancels: in the end no block is
 // held and memory is what it was. The number of rounds can be raised from outside (scripts/soak.sh).
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
 #include "engine_fixture.h"
+#include "support/resident_memory.h"
 
 namespace candor {
 namespace {
@@ -22,14 +20,6 @@ constexpr int kRounds = 150;
 int n_rounds() {
   const char* text = std::getenv("CANDOR_SOAK_ROUNDS");
   return text == nullptr ? kRounds : std::max(1, std::atoi(text));
-}
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0;
-  int64_t resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 class Soak : public testing::TinyModelTest {
@@ -86,9 +76,9 @@ class Soak : public testing::TinyModelTest {
 TEST_F(Soak, filling_and_emptying_the_pool_leaves_no_block_and_no_memory_behind) {
   const int n = n_rounds();
   for (int i = 0; i < n / 5; ++i) fill_and_empty();
-  const int64_t before = resident_bytes();
+  const int64_t before = testing::resident_bytes();
   for (int i = n / 5; i < n; ++i) fill_and_empty();
-  const int64_t grown = resident_bytes() - before;
+  const int64_t grown = testing::resident_bytes() - before;
   testing::complete(*engine_, testing::greedy(TokenPrompt{1}, 1));
   const EngineStats stats = engine_->stats();
   EXPECT_EQ(stats.kv_blocks_used, 0);
