@@ -1,10 +1,5 @@
 // Products with super-blocks without minima: tile registers in software, for emulated_table_test.cpp.
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
+#include "kernels/isa/avx512vnni/undefined_operands.h"
 #include "kernels/isa/amx/tile_config.h"
 #include "kernels/isa/standard_headers.h"
 

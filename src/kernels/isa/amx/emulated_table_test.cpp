@@ -1,9 +1,5 @@
 // The bodies of this folder on tile registers in software, so that any AVX-512 machine proves them against portable.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
+#include "kernels/isa/avx512vnni/undefined_operands.h"
 #include "kernels/isa/amx/asm_tiles.h"
 #include "kernels/isa/standard_headers.h"
 #include "kernels/isa/tables.h"

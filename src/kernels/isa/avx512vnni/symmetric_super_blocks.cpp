@@ -1,10 +1,5 @@
 // Products with super-blocks without minima: AVX-512 with VNNI.
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
+#include "kernels/isa/avx512vnni/undefined_operands.h"
 #include "kernels/isa/standard_headers.h"
 
 #if defined(__x86_64__)

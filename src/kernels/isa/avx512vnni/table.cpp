@@ -1,9 +1,4 @@
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12's own avx512fintrin.h initialises its "undefined" operands with themselves, and warns about it once inlined.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
+#include "kernels/isa/avx512vnni/undefined_operands.h"
 #include "kernels/isa/standard_headers.h"
 #include "kernels/isa/tables.h"
 #include "platform/cpu_features.h"
