@@ -1,15 +1,17 @@
 #!/bin/sh
 # Fuzzes every door: builds the targets of tests/fuzz with the fuzz preset (clang, libFuzzer, ASan + UBSan) and runs each.
 #   sh scripts/fuzz_nightly.sh [TARGET ...]      all of tests/fuzz/CMakeLists.txt, or those named
-# CANDOR_FUZZ_SECONDS: for each target (60). Every input is held to the bounds of tests/fuzz/fuzz_budget.h, not only to
+# CANDOR_FUZZ_SECONDS: for each target (60). CANDOR_FUZZ_SEED: of the day (YYYYMMDD); it is printed, and gives the same
+# again. Before it fuzzes a target, it gives it inputs of no corpus: all of them varied by the seed. Every input is held to the bounds of tests/fuzz/fuzz_budget.h, not only to
 # not crashing. One line a target: runs, edges covered, inputs found.
 # What ends a target is made as small as may be and kept as build-fuzz/findings/TARGET-*: mend the fault, and put the
 # input into tests/fuzz/corpus/TARGET under a name that says what it did. Inputs that reach new code are kept in
 # build-fuzz/new/TARGET, without those that others make needless, and the next run begins with them.
-# Longer inputs are cut to 16 KiB here; the tests replay them whole. Status 1 where something was found, or a target did not run.
+# Longer inputs are cut to 16 KiB in fuzzing; varied ones are whole, as in the tests. Status 1 where something was found, or a target did not run.
 set -u
 cd "$(dirname "$0")/.."
 seconds="${CANDOR_FUZZ_SECONDS:-60}"
+seed="${CANDOR_FUZZ_SEED:-$(date -u +%Y%m%d)}"
 known=$(sed -n 's/^candor_add_fuzz(\([a-z_]*\) .*/\1/p' tests/fuzz/CMakeLists.txt)
 [ $# -gt 0 ] || eval "set -- $(echo $known)"
 programs=""
@@ -21,6 +23,9 @@ export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
 sh scripts/build.sh fuzz $programs || exit 1
 export ASAN_OPTIONS="quarantine_size_mb=16:allocator_may_return_null=1:detect_leaks=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 mkdir -p build-fuzz/findings build-fuzz/new build-fuzz/logs
+echo "fuzz: seed $seed (CANDOR_FUZZ_SEED=$seed gives the same again)"
+rm -rf build-fuzz/varied
+python3 tests/fuzz/make_attack_corpus.py --seed "$seed" --into build-fuzz/varied || exit 1
 
 last() { grep -o "$1: *[0-9]*" "$2" | tail -n 1 | grep -o '[0-9]*$' || true; }
 
@@ -49,13 +54,30 @@ keep_needed() {
   rm -rf "build-fuzz/new/$2.needed"
 }
 
+# Every varied input, whole. One that ends the program is kept, and the next ones follow.
+#   try_varied PROGRAM TARGET
+try_varied() {
+  tried=$1 name=$2
+  set -- build-fuzz/varied/"$name"/*
+  while [ $# -gt 0 ]; do
+    "$tried" -rss_limit_mb=4096 -timeout=60 "$@" >"build-fuzz/logs/$name.varied" 2>&1 && return 0
+    ended=$(sed -n 's/^Running: //p' "build-fuzz/logs/$name.varied" | tail -n 1)
+    tail -n 25 "build-fuzz/logs/$name.varied"
+    [ -n "$ended" ] || return 1
+    cp "$ended" "build-fuzz/findings/$name-varied-${ended##*/}"
+    while [ "$1" != "$ended" ]; do shift; done
+    shift
+  done
+}
+
 status=0
 for target in "$@"; do
   program=build-fuzz/tests/candor_${target}_fuzz
   log=build-fuzz/logs/$target
   mkdir -p "build-fuzz/new/$target"
   before=$(find build-fuzz/findings -name "$target-*" | wc -l)
-  "$program" -max_total_time="$seconds" -max_len=16384 -rss_limit_mb=4096 -timeout=60 -print_final_stats=1 \
+  try_varied "$program" "$target" || status=1
+  "$program" -seed="$seed" -max_total_time="$seconds" -max_len=16384 -rss_limit_mb=4096 -timeout=60 -print_final_stats=1 \
     -artifact_prefix="build-fuzz/findings/$target-" "build-fuzz/new/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1
   code=$?
   runs=$(last stat::number_of_executed_units "$log")

@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
 """Writes the hand-made inputs of the corpora that stand for a client: bodies, heads, chunks, frames, constraints, chats,
 model output and configuration. What fuzzing found lies beside them and is kept.
-   python3 tests/fuzz/make_attack_corpus.py"""
+   python3 tests/fuzz/make_attack_corpus.py
+Or makes a second corpus, which nothing was mended by: every input of every corpus, varied by a seed. The same seed gives
+the same files.
+   python3 tests/fuzz/make_attack_corpus.py --seed 20260131 --into FOLDER"""
+import argparse
 import json
+import random
+import re
 import struct
 from pathlib import Path
 
@@ -273,10 +279,87 @@ def configs():
         write("serve_config", name, text)
 
 
+NUMBERS = [b"0", b"-1", b"1", b"2", b"63", b"255", b"256", b"65535", b"65536", b"4294967296", b"-9223372036854775808",
+           b"9223372036854775807", b"18446744073709551616", b"1e308", b"1e-308", b"0.5", b"00", b"99999999999999999999999"]
+
+
+def other_number(rng, data, _):
+    """One of the numbers that stand in it as text."""
+    found = list(re.finditer(rb"\d+", data))
+    if not found:
+        return data
+    one = rng.choice(found)
+    return data[:one.start()] + rng.choice(NUMBERS) + data[one.end():]
+
+
+def part(rng, data):
+    begin = rng.randrange(len(data) + 1)
+    return begin, min(len(data), begin + rng.choice([1, 2, 5, 20, 100, 1000]))
+
+
+def repeated_part(rng, data, _):
+    begin, end = part(rng, data)
+    return data[:end] + data[begin:end] * rng.choice([1, 2, 10, 100, 3000]) + data[end:]
+
+
+def moved_part(rng, data, _):
+    (begin, end), at = part(rng, data), rng.randrange(len(data) + 1)
+    return data[:at] + data[begin:end] + data[at:]
+
+
+def without_part(rng, data, _):
+    begin, end = part(rng, data)
+    return data[:begin] + data[end:]
+
+
+def spliced(rng, data, others):
+    other = rng.choice(others)
+    return data[:rng.randrange(len(data) + 1)] + other[rng.randrange(len(other) + 1):]
+
+
+def other_bits(rng, data, _):
+    changed = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 8]) if data else 0):
+        changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+WAYS = [other_number, repeated_part, moved_part, without_part, spliced, other_bits]
+
+
+def varied(rng, data, others):
+    """The first byte mostly chooses what the rest is given to, and stays."""
+    head, rest = data[:1], data[1:]
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        rest = rng.choice(WAYS)(rng, rest, others)[:max(len(data), 1 << 16)]
+    return head + rest
+
+
+def write_varied(seed, folder, n_each):
+    for corpus in sorted(path for path in CORPUS.iterdir() if path.is_dir()):
+        inputs = {path.name: path.read_bytes() for path in sorted(corpus.iterdir())}
+        others = list(inputs.values())
+        (folder / corpus.name).mkdir(parents=True, exist_ok=True)
+        for name, data in inputs.items():
+            rng = random.Random(f"{seed}:{corpus.name}:{name}")
+            for i in range(n_each):
+                (folder / corpus.name / f"{name}_{seed}_{i}").write_bytes(varied(rng, data, others))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", help="of a second corpus")
+    parser.add_argument("--into", type=Path, help="folder of the second corpus, which gets a folder for each target")
+    parser.add_argument("--each", type=int, default=4, help="variations of each input (4)")
+    options = parser.parse_args()
+    if (options.seed is None) != (options.into is None):
+        parser.error("a second corpus needs --seed and --into")
+    if options.into is not None:
+        write_varied(options.seed, options.into, options.each)
+        return
+    for make in (routes, http, sockets, constraints, chats, configs):
+        make()
+
+
 if __name__ == "__main__":
-    routes()
-    http()
-    sockets()
-    constraints()
-    chats()
-    configs()
+    main()
