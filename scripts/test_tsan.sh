@@ -4,11 +4,11 @@
 # streams and sockets, clients that leave, a crowd).
 #   sh scripts/test_tsan.sh [GTEST_FILTER of the server's and the engine's tests]
 # A report ends the run with a status that is not 0.
-# Of the bridge, what C++ does with it is covered: who holds, hands over and frees its handles, on which thread. The Rust
-# code itself is not: a stable toolchain neither instruments it nor brings a standard library that is, so that the locks
-# inside it are not seen (tsan_suppressions.txt). Safe Rust admits no data race; what is unsafe in it are the boundary and
-# calls of the system. Helper processes (src/sandbox) are programs of their own, and not watched either.
-# bridge/tests run compilers and templates on several threads.
+# Of the bridge, what C++ does with it is covered: who holds, hands over and frees its handles, on which thread. A stable
+# toolchain neither instruments the Rust code itself nor brings a standard library that is, so that the locks inside it
+# are not seen there (tsan_suppressions.txt). Where a nightly one with its sources is installed (rustup toolchain install
+# nightly --component rust-src), the tests of bridge/tests that have threads run with both instrumented. Helper processes
+# (src/sandbox) are programs of their own, and not watched.
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
@@ -21,3 +21,13 @@ build-tsan/tests/candor_sched_test --gtest_brief=1
 build-tsan/tests/candor_constrain_test --gtest_brief=1 --gtest_filter='ConstraintThreads.*'
 build-tsan/tests/candor_end_to_end_test --gtest_brief=1 --gtest_filter="$filter"
 build-tsan/tests/candor_server_test --gtest_brief=1 --gtest_filter="$filter"
+
+triple=$(rustc -vV | sed -n 's/^host: //p')
+if [ -d "$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then
+  # Without the suppressions, which name all of this code.
+  TSAN_OPTIONS="second_deadlock_stack=1" RUSTFLAGS=-Zsanitizer=thread CARGO_TARGET_DIR="$CANDOR_CARGO_TARGET_DIR/tsan" \
+    cargo +nightly test -Zbuild-std --target "$triple" --locked --quiet --manifest-path bridge/Cargo.toml \
+    --test constraints --test templates -- threads forks_are_independent
+else
+  echo "tsan: no nightly Rust toolchain with rust-src here: the threads inside the bridge are not watched"
+fi
