@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,6 +68,8 @@ class Engine {
   std::string_view token_bytes(TokenId token) const;
 
   const ModelInfo& info() const;
+  // nullopt for an id that is not in work.
+  std::optional<PromptProgress> prompt_progress(RequestId request) const;
   EngineStats stats() const;
   // kOverloaded while there is no room for one answer more beside n_coming that the caller is about to submit: cheaper
   // than a request that is refused, and counted as one.

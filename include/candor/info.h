@@ -36,6 +36,18 @@ struct MemoryPlan {
   bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
 };
 
+// Marks of a vocabulary for a text that is to be filled in between two others; -1 where it has none.
+struct FimTokens {
+  TokenId prefix = -1;
+  TokenId suffix = -1;
+  TokenId middle = -1;
+  TokenId pad = -1;
+  TokenId repo = -1;       // before a repository's name
+  TokenId separator = -1;  // before a file's name
+
+  bool exist() const { return prefix >= 0 && suffix >= 0 && middle >= 0; }
+};
+
 struct ModelInfo {
   std::vector<std::filesystem::path> paths{};
   std::string format{};               // "GGUF v3"
@@ -62,11 +74,22 @@ struct ModelInfo {
   TokenId bos = -1;       // -1 where the model has none
   std::vector<TokenId> end_tokens{};
   bool adds_bos = false;
+  TokenId eos = -1;  // one of the end tokens: the vocabulary's own; -1 where it has none
+  TokenId pad = -1;
+  FimTokens fim{};
   bool has_chat_template = false;
+  std::string chat_template{};        // as the file has it
   std::string chat_template_error{};  // why messages are refused although the file has a template
   std::string response_template{};    // how its maker says that answers are taken apart, as JSON; often none
   std::uint64_t hash = 0;             // of the architecture and the weights
   StepCosts costs{};                  // in effect
+};
+
+// How much of a request's prompt is read, as of the last step that began.
+struct PromptProgress {
+  std::int64_t n_prompt = 0;
+  std::int64_t n_cached = 0;  // of them, found in the prefix cache
+  std::int64_t n_read = 0;    // of them, computed or found
 };
 
 // One pass of the step loop.

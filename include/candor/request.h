@@ -152,6 +152,7 @@ struct Scheduling {
   std::int32_t priority = 0;  // -kMaxPriority to kMaxPriority; higher is sooner; waiting raises it slowly
   std::string fair_key{};     // among equal priorities the key that was served least comes first: a user, say
   double deadline_ms = 0.0;   // since submit(); then it ends with kDeadline. 0 = none
+  double prompt_deadline_ms = 0.0;  // the same, as long as it has no token
   std::string cache_scope{};  // the prefix cache is shared within a scope only
 };
 

@@ -97,6 +97,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model)
       inbox(loaded.options.max_running + loaded.options.max_queued),
       loop(loaded, inbox, metrics, clock) {
   info.has_chat_template = reader.has_template();
+  info.chat_template = reader.template_source();
   info.chat_template_error = reader.template_error();
 }
 
@@ -282,6 +283,9 @@ std::string_view Engine::token_bytes(TokenId token) const {
 
 const ModelInfo& Engine::info() const {
   return impl_->info;
+}
+std::optional<PromptProgress> Engine::prompt_progress(RequestId request) const {
+  return impl_->inbox.prompt_progress(request);
 }
 EngineStats Engine::stats() const {
   return impl_->loop.stats();

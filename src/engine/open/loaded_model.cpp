@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/all/make_backend.h"
+#include "engine/open/fim_tokens.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/step_costs.h"
 #include "kernels/kernels.h"
@@ -165,6 +166,9 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.n_ctx = loaded.n_ctx();
   info.bos = loaded.tokenizer->special().bos;
   info.adds_bos = loaded.tokenizer->special().add_bos;
+  info.eos = loaded.tokenizer->special().eos;
+  info.pad = loaded.tokenizer->special().pad;
+  info.fim = find_fim_tokens(*loaded.file, *loaded.tokenizer);
   const auto ends = loaded.tokenizer->end_tokens();
   info.end_tokens.assign(ends.begin(), ends.end());
   if (loaded.draft) {

@@ -3,6 +3,7 @@
 // Its choices share one sequence until the prompt is read; then choice i has sequence id + i. The texts of a beam
 // search have the ids from id to id + width - 1, in no order.
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "engine/request/beams.h"
 #include "engine/request/kept_row.h"
 #include "engine/request/output_text.h"
+#include "engine/request/prompt_meter.h"
 #include "engine/request/stopwatch.h"
 #include "sample/sampler.h"
 #include "sched/sequence.h"
@@ -68,11 +70,18 @@ struct ActiveRequest {
   std::vector<double> hidden_sum{};              // as well
   std::optional<Error> fault{};                  // met then: every choice ends with it
   std::optional<Error> breakdown{};              // an exception: whoever was not told of an end is told of this
+  std::shared_ptr<PromptMeter> meter{};          // from submission on
   int64_t deadline_ns = kNever;
+  int64_t prompt_deadline_ns = kNever;  // counts until the first token
   int32_t n_open = 0;       // choices
   bool has_forked = false;  // every open choice has its own sequence
 
   int32_t n_choices() const { return static_cast<int32_t>(choices.size()); }
+  // The earliest deadline that counts; kNever: none.
+  int64_t due_ns() const {
+    if (prompt_deadline_ns == kNever || watch.has_token()) return deadline_ns;
+    return deadline_ns == kNever ? prompt_deadline_ns : std::min(deadline_ns, prompt_deadline_ns);
+  }
   // Sequences at once, at most.
   int32_t n_sequences() const { return beams ? beams->width() : n_choices(); }
   SequenceId sequence_of(int32_t choice) const { return id + choice; }

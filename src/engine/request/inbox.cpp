@@ -20,6 +20,7 @@ Result<void> Inbox::check_room(int32_t n_coming) const {
 
 Result<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
   RequestId id = 0;
+  request->meter = std::make_shared<PromptMeter>(std::ssize(request->spec.prompt));
   {
     const std::lock_guard lock(mutex_);
     if (is_closed_) return fail(ErrorKind::kCancelled, "the engine is shutting down");
@@ -27,7 +28,7 @@ Result<RequestId> Inbox::submit(std::unique_ptr<ActiveRequest> request) {
     id = next_id_;
     request->id = request->spec.id = id;
     const int32_t n_sequences = request->n_sequences();
-    in_work_.insert(id);  // where memory runs out now, the next request has this id
+    in_work_.insert_or_assign(id, request->meter);  // where memory runs out now, the next request has this id
     arrived_.submitted.push_back(std::move(request));
     next_id_ += n_sequences;
     n_choices_ += n_sequences;
@@ -44,6 +45,13 @@ bool Inbox::cancel(RequestId id) {
   }
   changed_.notify_one();
   return true;
+}
+
+std::optional<PromptProgress> Inbox::prompt_progress(RequestId id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = in_work_.find(id);
+  if (found == in_work_.end()) return std::nullopt;
+  return found->second->progress();
 }
 
 void Inbox::close() {

@@ -6,7 +6,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -44,6 +45,8 @@ class Inbox {
   Result<RequestId> submit(std::unique_ptr<ActiveRequest> request);
   // False when the request is not in work.
   bool cancel(RequestId id);
+  // nullopt when the request is not in work.
+  std::optional<PromptProgress> prompt_progress(RequestId id) const;
   // Nothing may be submitted any more; wakes the engine thread.
   void close();
   // Something else came that the engine thread may be waiting for.
@@ -67,7 +70,7 @@ class Inbox {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   InboxBatch arrived_;
-  std::unordered_set<RequestId> in_work_;
+  std::unordered_map<RequestId, std::shared_ptr<const PromptMeter>> in_work_;
   int32_t n_choices_ = 0;  // of those in work
   RequestId next_id_ = 1;
   bool is_closed_ = false;

@@ -32,6 +32,7 @@ PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer
   if (!source) {
     template_error_ = source.error().message;
   } else if (source->has_value()) {
+    template_source_ = **source;
     auto compiled = text::ChatTemplate::compile(**source, tokenizer, helpers);
     if (compiled) {
       template_ = std::move(*compiled);

@@ -25,6 +25,8 @@ class PromptReader {
   Result<std::string> render(const ChatPrompt& chat) const;
 
   bool has_template() const { return template_.has_value(); }
+  // As the file has it; "" where it has none.
+  const std::string& template_source() const { return template_source_; }
   // Why messages are refused although the file has a template; "" otherwise.
   const std::string& template_error() const { return template_error_; }
 
@@ -36,6 +38,7 @@ class PromptReader {
 
   const text::Tokenizer& tokenizer_;
   std::optional<text::ChatTemplate> template_;
+  std::string template_source_;
   std::string template_error_;
 };
 

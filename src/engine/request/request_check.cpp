@@ -90,9 +90,10 @@ Result<void> schedule(const Scheduling& scheduling, const RequestLimits& limits,
   constexpr double kMaxMs = 1e12;
   const auto priority = sample::check_range("priority", scheduling.priority, -kMaxPriority, kMaxPriority);
   if (!priority) return priority.error();
-  const double deadline_ms = scheduling.deadline_ms;
-  if (!(deadline_ms >= 0.0 && deadline_ms <= kMaxMs)) {
-    return invalid("deadline_ms", "deadline_ms is " + std::to_string(deadline_ms) + ", expected 0 to 1e12");
+  for (const auto& [name, ms] : {std::pair("deadline_ms", scheduling.deadline_ms),
+                                 std::pair("prompt_deadline_ms", scheduling.prompt_deadline_ms)}) {
+    if (!(ms >= 0.0 && ms <= kMaxMs))
+      return invalid(name, std::string(name) + " is " + std::to_string(ms) + ", expected 0 to 1e12");
   }
   if (auto key = check_key("fair_key", scheduling.fair_key); !key) return key.error();
   if (auto scope = check_key("cache_scope", scheduling.cache_scope); !scope) return scope.error();
@@ -100,7 +101,9 @@ Result<void> schedule(const Scheduling& scheduling, const RequestLimits& limits,
   active.spec.share_key = hash_bytes(std::as_bytes(std::span(scheduling.fair_key)));
   active.spec.key = limits.key;
   active.spec.key.scope = scheduling.cache_scope;
-  if (deadline_ms > 0.0) active.deadline_ns = now_ns + static_cast<int64_t>(deadline_ms * 1e6);
+  const auto at = [now_ns](double ms) { return ms > 0.0 ? now_ns + static_cast<int64_t>(ms * 1e6) : kNever; };
+  active.deadline_ns = at(scheduling.deadline_ms);
+  active.prompt_deadline_ns = at(scheduling.prompt_deadline_ms);
   return {};
 }
 

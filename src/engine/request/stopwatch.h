@@ -35,6 +35,7 @@ class Stopwatch {
   void on_text(int64_t now_ns) {
     if (first_text_ == kNever) first_text_ = now_ns;
   }
+  bool has_token() const { return first_token_ != kNever; }
   void on_end(int64_t now_ns) { end_ = now_ns; }
 
   // n_prefilled: prompt tokens that were computed, not found in the prefix cache.

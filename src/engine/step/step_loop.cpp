@@ -74,8 +74,9 @@ int64_t StepLoop::patience_ns() const {
   if (!is_stuck_) return 0;
   int64_t until_ns = kNever;
   for (const auto& request : requests_) {
-    if (request->deadline_ns == kNever) continue;
-    until_ns = until_ns == kNever ? request->deadline_ns : std::min(until_ns, request->deadline_ns);
+    const int64_t due_ns = request->due_ns();
+    if (due_ns == kNever) continue;
+    until_ns = until_ns == kNever ? due_ns : std::min(until_ns, due_ns);
   }
   return until_ns == kNever ? kNever : std::max<int64_t>(0, until_ns - clock_.now_ns());
 }
@@ -109,7 +110,12 @@ StepReport StepLoop::step(int64_t began_ns) {
 }
 
 void StepLoop::watch_rows(const sched::StepPlan& plan, int64_t began_ns) {
-  for (const sched::PlannedSlice& slice : plan.slices) requests_.of(slice.sequence->id).watch.on_rows(began_ns);
+  for (const sched::PlannedSlice& slice : plan.slices) {
+    const sched::Sequence& sequence = *slice.sequence;
+    ActiveRequest& request = requests_.of(sequence.id);
+    request.watch.on_rows(began_ns);
+    request.meter->note(sequence.n_computed, sequence.n_cached);
+  }
 }
 
 // Drafts change no answer: where none can be made there are none.
@@ -154,7 +160,8 @@ void StepLoop::start(std::unique_ptr<ActiveRequest>& request) {
 
 void StepLoop::expire(int64_t now_ns) {
   for (const auto& request : requests_) {
-    if (request->deadline_ns == kNever || now_ns < request->deadline_ns) continue;
+    const int64_t due_ns = request->due_ns();
+    if (due_ns == kNever || now_ns < due_ns) continue;
     end(*request, FinishReason::kDeadline);
   }
 }

@@ -1,0 +1,14 @@
+#pragma once
+// The marks of a vocabulary for texts that are to be filled in: those that the file's keys name, else those under the
+// names that published vocabularies give them.
+
+#include "candor/info.h"
+#include "formats/model_file.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::engine {
+
+// A key that names no token of the vocabulary counts as absent: nothing but filling in needs it.
+FimTokens find_fim_tokens(const formats::ModelFile& file, const text::Tokenizer& tokenizer);
+
+}  // namespace candor::engine
