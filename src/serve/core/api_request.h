@@ -67,7 +67,8 @@ struct EmbeddingRequest {
   size_t n_dimensions = 0;          // 0: all
   FieldNames names{.prompt = "input"};
   VectorsWriter write{};
-  std::string note{};  // for the reply's log line
+  http::Headers headers{};  // of the reply
+  std::string note{};       // for the reply's log line
 };
 
 // The model's name, where given, is one that is served: else 404.

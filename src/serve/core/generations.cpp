@@ -88,7 +88,7 @@ void Generations::embed(const std::shared_ptr<http::Exchange>& exchange, Result<
   if (!ticket->try_hold(n_at_once)) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
   if (!request->note.empty()) exchange->note(request->note);
-  auto sink = std::make_unique<HttpSink>(exchange, headers_of(*exchange, {}), StreamFormat::kLines);
+  auto sink = std::make_unique<HttpSink>(exchange, headers_of(*exchange, request->headers), StreamFormat::kLines);
   const auto job =
       std::make_shared<EmbeddingJob>(parts_.engine, parts_.workers, std::move(*request), std::move(sink), ticket);
   parts_.jobs.add(job);

@@ -17,6 +17,7 @@ void HttpSink::open_stream() {
 void HttpSink::write(const std::string& name, const std::string& json) {
   switch (format_) {
     case StreamFormat::kData:
+    case StreamFormat::kBareData:
       exchange_->write("data: " + json + "\n\n");
       break;
     case StreamFormat::kEvents:

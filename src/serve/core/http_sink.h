@@ -13,7 +13,8 @@ namespace candor::serve {
 
 // How the chunks of a stream are written.
 enum class StreamFormat : uint8_t {
-  kData,    // server-sent events without names, the last one [DONE]
+  kData,      // server-sent events without names, the last one [DONE]
+  kBareData,  // the same without [DONE]
   kEvents,  // server-sent events named by the chunk's "type"
   kLines,   // a line of JSON each (NDJSON)
 };

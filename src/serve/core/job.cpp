@@ -118,6 +118,10 @@ void Job::take(const Arrived& arrived) {
     return cancel_requests();
   }
   reply_->on_event(arrived.choice, arrived.event, [this](const Json& chunk) { emit(chunk); });
+  if (!has_enough_ && reply_->has_enough()) {
+    has_enough_ = true;
+    cancel_requests();
+  }
   if (arrived.event.summary && --n_open_ == 0) finish();
 }
 
@@ -140,8 +144,22 @@ void Job::say_waiting() {
   if (is_over_ || is_cancelled_) return;
   constexpr double kMsPerNs = 1e-6;
   const int64_t now = now_ns();
-  reply_->on_wait(static_cast<double>(now - opened_ns_) * kMsPerNs, [this](const Json& chunk) { emit(chunk); });
+  const Waiting waiting{.ms = static_cast<double>(now - opened_ns_) * kMsPerNs, .prompt = prompt_progress()};
+  reply_->on_wait(waiting, [this](const Json& chunk) { emit(chunk); });
   last_chunk_ns_ = now;
+}
+
+PromptProgress Job::prompt_progress() {
+  const std::lock_guard lock(mutex_);
+  PromptProgress sum;
+  for (const RequestId id : ids_) {
+    const auto one = engine_.prompt_progress(id);
+    if (!one) continue;
+    sum.n_prompt += one->n_prompt;
+    sum.n_cached += one->n_cached;
+    sum.n_read += one->n_read;
+  }
+  return sum;
 }
 
 void Job::finish() {

@@ -85,6 +85,7 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   void take(const Arrived& arrived);
   void emit(const Json& chunk);
   void say_waiting();
+  PromptProgress prompt_progress();
   void finish();
   void fail(const Error& error);
   void end_by(const std::exception_ptr& fault) noexcept;
@@ -102,6 +103,7 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   std::unique_ptr<Reply> reply_;
   std::unique_ptr<Sink> sink_;
   size_t n_open_ = 0;  // requests without their last event
+  bool has_enough_ = false;  // the reply said so
   bool is_over_ = false;
   bool is_open_ = false;  // a stream whose head is out
   int64_t opened_ns_ = 0;

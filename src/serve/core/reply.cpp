@@ -22,6 +22,14 @@ void ReplyUsage::add(const RequestSummary& summary) {
   timings = summary.timings;
 }
 
+Json prompt_progress_json(const Waiting& waiting) {
+  const PromptProgress& prompt = waiting.prompt;
+  return {{"total", prompt.n_prompt},
+          {"cache", prompt.n_cached},
+          {"processed", prompt.n_read},
+          {"time_ms", static_cast<int64_t>(waiting.ms)}};
+}
+
 Json timings_json(const ReplyUsage& sum, double decode_limit) {
   const Usage& usage = sum.usage;
   const RequestTimings& t = sum.timings;

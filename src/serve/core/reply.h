@@ -32,6 +32,12 @@ struct ReplyHead {
   std::vector<std::string> warnings{};
 };
 
+// What is known of the work behind a stream that has been silent.
+struct Waiting {
+  double ms = 0;            // since the stream was opened
+  PromptProgress prompt{};  // the sum over the prompts of the reply that are in work
+};
+
 class Reply {
  public:
   using Emit = std::function<void(const Json& chunk)>;
@@ -41,9 +47,10 @@ class Reply {
   virtual void open(size_t choice, const Emit& emit) = 0;
   // In a stream, emits what may be shown; else keeps it.
   virtual void on_event(size_t choice, const TokenEvent& event, const Emit& emit) = 0;
-  // An open stream has been silent for some seconds: what tells the client that its work goes on. waited_ms: since the
-  // stream was opened.
-  virtual void on_wait(double /*waited_ms*/, const Emit& /*emit*/) {}
+  // An open stream has been silent for some seconds: what tells the client that its work goes on.
+  virtual void on_wait(const Waiting& /*waiting*/, const Emit& /*emit*/) {}
+  // Nothing more is needed: what is still in work is cancelled, and its last events come.
+  virtual bool has_enough() const { return false; }
   // An error that ends an open stream. False where it is the interface's plain error, as one chunk.
   virtual bool on_error(const Error& /*error*/, const Emit& /*emit*/) { return false; }
   // The whole reply, after every choice has ended.
@@ -61,6 +68,8 @@ struct ReplyUsage {
 };
 
 // Parts that several interfaces use.
+// As llama.cpp says it: total, cache, processed, time_ms.
+Json prompt_progress_json(const Waiting& waiting);
 Json timings_json(const ReplyUsage& usage, double decode_limit);
 // "token", "logprob", "bytes"
 Json token_json(const Engine& engine, const TokenLogprob& token);

@@ -58,6 +58,9 @@ constexpr Route kRoutes[] = {
     {.method = "POST",
      .path = "/apply-template",
      .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).apply_template(*exchange); }},
+    {.method = "GET",
+     .path = "/tokenizer_info",
+     .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).tokenizer_info(*exchange); }},
     {.method = "GET", .path = "/v1/stream", .is_socket = true},
 };
 

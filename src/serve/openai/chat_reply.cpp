@@ -45,6 +45,12 @@ class ChatReply final : public Reply {
     if (head_.is_stream) emit(last_chunk(index, event.summary.has_value()));
   }
 
+  void on_wait(const Waiting& waiting, const Emit& emit) override {
+    Json waits = chunk(0, {{"content", ""}}, nullptr, nullptr);
+    if (options_.return_progress) waits["prompt_progress"] = prompt_progress_json(waiting);
+    emit(waits);
+  }
+
   Json whole() override {
     Json reply = common("chat.completion");
     for (size_t i = 0; i < choices_.size(); ++i) {

@@ -60,6 +60,7 @@ void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request, R
     inner.accept({"include_obfuscation", "continuous_usage_stats"});
     if (inner.fault()) fields.refuse_with(*inner.fault());
   }
+  reply.return_progress = fields.boolean("return_progress").value_or(false);
   if (const auto slot = fields.integer("id_slot", -1, 0); slot && *slot >= 0) {
     request.warnings.push_back("id_slot has no effect: requests have no fixed places here");
   }

@@ -68,6 +68,13 @@ class CompletionReply final : public Reply {
     emit(chunk);
   }
 
+  void on_wait(const Waiting& waiting, const Emit& emit) override {
+    Json waits = common();
+    waits["choices"].push_back(choice_json(0, "", nullptr, nullptr));
+    if (options_.return_progress) waits["prompt_progress"] = prompt_progress_json(waiting);
+    emit(waits);
+  }
+
   Json whole() override {
     Json reply = common();
     for (size_t i = 0; i < choices_.size(); ++i) {

@@ -20,6 +20,7 @@ struct EchoedPrompt {
 // What only OpenAI's replies have.
 struct ReplyOptions {
   bool include_usage = false;
+  bool return_progress = false;        // of the prompt, as llama.cpp's clients ask for it
   bool as_functions = false;           // calls in the form that was before tools
   bool wants_prompt_logprobs = false;  // as vLLM shows them
   std::vector<EchoedPrompt> echoed{};  // one per prompt, or none

@@ -112,4 +112,15 @@ void TextRoutes::apply_template(http::Exchange& exchange) const {
   answer_with(exchange, Json{{"prompt", *prompt}}, asked->warnings);
 }
 
+void TextRoutes::tokenizer_info(http::Exchange& exchange) const {
+  const ModelInfo& info = core_.engine.info();
+  const auto written = [this](TokenId token) { return token < 0 ? Json() : Json(core_.engine.piece(token)); };
+  answer(exchange, Json{{"eos_token", written(info.eos)},
+                        {"bos_token", written(info.bos)},
+                        {"pad_token", written(info.pad)},
+                        {"chat_template", info.chat_template.empty() ? Json() : Json(info.chat_template)},
+                        {"add_bos_token", info.adds_bos},
+                        {"n_vocab", info.n_vocab}});
+}
+
 }  // namespace candor::serve::openai

@@ -14,6 +14,8 @@ class TextRoutes {
   void tokenize(http::Exchange& exchange) const;
   void detokenize(http::Exchange& exchange) const;
   void apply_template(http::Exchange& exchange) const;
+  // What an evaluation needs of the tokenizer beside these.
+  void tokenizer_info(http::Exchange& exchange) const;
 
  private:
   const Core& core_;
