@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "serve/llama_cpp/api.h"
 #include "serve/openai/api.h"
 
 namespace candor::serve {
@@ -9,6 +10,7 @@ namespace {
 
 const Api* const kInterfaces[] = {
     &openai::kApi,
+    &llama_cpp::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

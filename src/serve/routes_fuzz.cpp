@@ -1,6 +1,7 @@
 // JSON bodies of every route that takes one, and messages of the WebSocket, through the service with a small model behind
-// it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, w WebSocket).
-// Every request is answered once, by JSON, never with 500; afterwards nothing is in work and no K/V block is held.
+// it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, l llama.cpp's
+// completion, i infill, r rerank, w WebSocket). Every request is answered once, by JSON, never with 500; afterwards
+// nothing is in work and no K/V block is held.
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,7 +69,11 @@ std::unique_ptr<candor::Engine> open_engine() {
   candor::testing::TinyModelOptions model{.dim = 32, .n_layers = 1, .n_heads = 2, .n_kv_heads = 1, .ffn_dim = 32};
   model.vocab = 320;
   model.context_tokens = 64;
-  model.extra_keys = {{"tokenizer.chat_template", std::string_view(kTemplate)}};
+  model.extra_keys = {{"tokenizer.chat_template", std::string_view(kTemplate)},
+                      {"tokenizer.ggml.fim_pre_token_id", uint64_t{300}},
+                      {"tokenizer.ggml.fim_suf_token_id", uint64_t{301}},
+                      {"tokenizer.ggml.fim_mid_token_id", uint64_t{302}},
+                      {"tokenizer.ggml.fim_sep_token_id", uint64_t{303}}};
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("candor_routes_fuzz_" + std::to_string(getpid()) + ".gguf");
   CANDOR_CHECK(candor::testing::write_model(*candor::testing::make_tiny_model(model), path).has_value());
@@ -184,7 +189,8 @@ Target& target() {
 }
 
 constexpr std::string_view kRoutes[] = {"c/v1/chat/completions", "p/v1/completions", "e/v1/embeddings", "t/tokenize",
-                                        "d/detokenize",          "a/apply-template"};
+                                        "d/detokenize",          "a/apply-template",  "l/completion",     "i/infill",
+                                        "r/rerank"};
 
 }  // namespace
 

@@ -84,6 +84,14 @@ def routes():
         write("routes", "completion_" + name, "p" + dense(body))
     write("routes", "embedding", "e" + dense({"input": ["a", "b"], "dimensions": 4, "encoding_format": "base64"}))
     write("routes", "embedding_ids", "e" + dense({"input": [5, 6], "pooling": "last"}))
+    write("routes", "llama", "l" + dense({"prompt": ["a", [5, "b", 6]], "n_predict": 2, "n_probs": 1, "samplers": ["top_k", "infill"],
+                                          "response_fields": ["content", "timings/prompt_n"], "n_indent": 2, "stream": True}))
+    write("routes", "llama_warm", "l" + dense({"prompt": "a", "n_predict": 0, "grammar": "root ::= \"a\""}))
+    write("routes", "llama_late", "l" + dense({"prompt": "a b c", "t_max_prompt_ms": 0.001, "t_max_predict_ms": 0.001}))
+    write("routes", "infill", "i" + dense({"input_prefix": "a" * 90, "input_suffix": "b" * 90, "prompt": "c", "n_predict": 2,
+                                           "input_extra": [{"filename": "f", "text": "d" * 90}, {"text": ""}]}))
+    write("routes", "rerank", "r" + dense({"query": "a", "documents": ["b", {"text": "a"}], "top_n": 5}))
+    write("routes", "rerank_tei", "r" + dense({"query": "", "texts": ["b"], "return_text": True}))
     write("routes", "tokenize", "t" + dense({"content": "hello </s>", "parse_special": True, "with_pieces": True}))
     write("routes", "tokenize_messages", "t" + dense({"messages": called, "tools": [tool]}))
     write("routes", "tokenize_accents", "t" + dense({"content": "a" + "\u0301\u0316" * 40_000}))

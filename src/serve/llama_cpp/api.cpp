@@ -1,0 +1,58 @@
+#include "serve/llama_cpp/api.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "serve/llama_cpp/info_routes.h"
+#include "serve/llama_cpp/requests.h"
+
+namespace candor::serve::llama_cpp {
+namespace {
+
+using Shared = std::shared_ptr<http::Exchange>;
+
+const Endpoint kCompletion{
+    .parse = parse_completion, .format = StreamFormat::kBareData, .id_prefix = "cmpl-"};
+const Endpoint kInfill{.parse = parse_infill, .format = StreamFormat::kBareData, .id_prefix = "infill-"};
+
+void complete(const Core& core, const Shared& exchange) {
+  core.generations.generate(exchange, kCompletion);
+}
+
+void fill_in(const Core& core, const Shared& exchange) {
+  core.generations.generate(exchange, kInfill);
+}
+
+void rerank(const Core& core, const Shared& exchange) {
+  const auto body = parse_body(exchange->request().body);
+  if (!body) return core.generations.embed(exchange, body.error());
+  core.generations.embed(exchange, parse_rerank(*body, core.terms));
+}
+
+constexpr Route kRoutes[] = {
+    {.method = "POST", .path = "/completion", .generates = true, .handle = complete},
+    {.method = "POST", .path = "/completions", .generates = true, .handle = complete},
+    {.method = "POST", .path = "/infill", .generates = true, .handle = fill_in},
+    {.method = "POST", .path = "/rerank", .generates = true, .handle = rerank},
+    {.method = "POST", .path = "/reranking", .generates = true, .handle = rerank},
+    {.method = "POST", .path = "/v1/rerank", .generates = true, .handle = rerank},
+    {.method = "POST", .path = "/v1/reranking", .generates = true, .handle = rerank},
+    {.method = "GET",
+     .path = "/props",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).props(*exchange); }},
+    {.method = "GET",
+     .path = "/slots",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).slots(*exchange); }},
+    {.method = "POST",
+     .path = "/slots/",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).slot_action(*exchange); }},
+    {.method = "GET",
+     .path = "/lora-adapters",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).lora_adapters(*exchange); }},
+};
+
+}  // namespace
+
+const Api kApi{.name = "llama.cpp", .routes = kRoutes};
+
+}  // namespace candor::serve::llama_cpp

@@ -1,0 +1,77 @@
+#include "serve/llama_cpp/info_routes.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "candor/version.h"
+#include "serve/llama_cpp/requests.h"
+
+namespace candor::serve::llama_cpp {
+namespace {
+
+// "a=1&b=2"
+bool asks_for(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const size_t mark = std::min(pair.find('='), pair.size());
+    if (pair.substr(0, mark) != name) continue;
+    const std::string_view value = pair.substr(std::min(mark + 1, pair.size()));
+    return !value.empty() && value != "0" && value != "false";
+  }
+  return false;
+}
+
+}  // namespace
+
+void InfoRoutes::props(http::Exchange& exchange) const {
+  const ModelInfo& info = core_.engine.info();
+  const auto written = [this](TokenId token) { return token < 0 ? Json() : Json(core_.engine.piece(token)); };
+  const ReplyOptions defaults{.sampling = default_sampling()};
+  Json params = settings_json(defaults, 0);
+  params["seed"] = nullptr;  // one is made for each request
+  answer(exchange, Json{{"default_generation_settings", {{"n_ctx", info.n_ctx}, {"params", std::move(params)}}},
+                        {"total_slots", core_.limits().max_choices},
+                        {"model_alias", core_.limits().model},
+                        {"model_path", core_.limits().model},
+                        {"modalities", {{"vision", false}, {"audio", false}}},
+                        {"chat_template", info.chat_template},
+                        {"bos_token", written(info.bos)},
+                        {"eos_token", written(info.eos)},
+                        {"can_infill", info.fim.exist()},
+                        {"build_info", std::string("candor ") + kVersion}});
+}
+
+void InfoRoutes::slots(http::Exchange& exchange) const {
+  const EngineStats stats = core_.engine.stats();
+  const bool has_room = core_.places.has_room(exchange.request().key);
+  if (!has_room && asks_for(exchange.request().query, "fail_on_no_slot")) {
+    return answer(exchange, Error{ErrorKind::kBusy, "no slot is free: every place is taken; try again"});
+  }
+  Json slots = Json::array();
+  const auto add = [&](bool is_processing) {
+    slots.push_back({{"id", slots.size()},
+                     {"id_task", -1},
+                     {"n_ctx", core_.engine.info().n_ctx},
+                     {"speculative", !core_.engine.info().draft_path.empty()},
+                     {"is_processing", is_processing}});
+  };
+  for (int32_t i = 0; i < stats.n_running; ++i) add(true);
+  if (has_room) add(false);
+  answer(exchange, slots);
+}
+
+void InfoRoutes::slot_action(http::Exchange& exchange) const {
+  answer(exchange, Error{ErrorKind::kUnsupported,
+                         "slots cannot be saved, restored or erased: requests have no fixed places, and what was read "
+                         "is found again by its tokens",
+                         "action"});
+}
+
+void InfoRoutes::lora_adapters(http::Exchange& exchange) const {
+  answer(exchange, Json::array());
+}
+
+}  // namespace candor::serve::llama_cpp

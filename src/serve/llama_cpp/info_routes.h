@@ -1,0 +1,24 @@
+#pragma once
+// What the server says of itself in llama.cpp's words. Any thread.
+
+#include "serve/core/api.h"
+
+namespace candor::serve::llama_cpp {
+
+class InfoRoutes {
+ public:
+  explicit InfoRoutes(const Core& core) : core_(core) {}
+
+  void props(http::Exchange& exchange) const;
+  // There are no fixed places: one for each answer in work, and a free one where another would be let in.
+  // ?fail_on_no_slot=1: 503 where none is free.
+  void slots(http::Exchange& exchange) const;
+  // save, restore, erase: refused.
+  void slot_action(http::Exchange& exchange) const;
+  void lora_adapters(http::Exchange& exchange) const;
+
+ private:
+  const Core& core_;
+};
+
+}  // namespace candor::serve::llama_cpp

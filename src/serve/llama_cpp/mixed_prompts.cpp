@@ -1,0 +1,85 @@
+// Prompts as llama.cpp's clients write them: texts and token ids, also mixed.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/llama_cpp/requests.h"
+
+namespace candor::serve::llama_cpp {
+namespace {
+
+bool is_token_id(const Json& value) {
+  return value.is_number_unsigned() &&
+         value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<TokenId>::max());
+}
+
+TextPrompt text_of(const Json& value) {
+  return {.text = value.get<std::string>(), .add_special = true, .parse_special = true};
+}
+
+// The beginning token stands before a text that comes first, and before no other.
+Result<Prompt> join_parts(const Json& list, const Engine& engine) {
+  TokenPrompt tokens;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Json& part = list[i];
+    if (is_token_id(part)) {
+      tokens.push_back(part.get<TokenId>());
+    } else if (part.is_string()) {
+      TextPrompt text = text_of(part);
+      text.add_special = i == 0;
+      const auto more = engine.tokenize(text);
+      if (!more) return more.error();
+      tokens.insert(tokens.end(), more->begin(), more->end());
+    } else {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("prompt holds {}, expected texts and token ids", shown(part)), "prompt");
+    }
+  }
+  return Prompt(std::move(tokens));
+}
+
+Result<Prompt> read_one(const Json& value, const Engine& engine) {
+  if (value.is_string()) return Prompt(text_of(value));
+  if (value.is_array()) return join_parts(value, engine);
+  const bool is_media = value.is_object() && value.contains("multimodal_data");
+  return fail(is_media ? ErrorKind::kUnsupported : ErrorKind::kInvalidInput,
+              is_media ? "prompt.multimodal_data is not offered: the model reads text"
+                       : fmt::format("prompt is {}, expected a text or a list of texts and token ids", shown(value)),
+              "prompt");
+}
+
+// A list of prompts, or one prompt of parts? Ids make it one.
+bool holds_prompts(const Json& value) {
+  return value.is_array() && !value.empty() &&
+         std::ranges::none_of(value, [](const Json& item) { return item.is_number(); });
+}
+
+}  // namespace
+
+std::vector<Prompt> read_mixed_prompts(Fields& fields, const Engine& engine) {
+  std::vector<Prompt> prompts;
+  const Json* value = fields.raw("prompt");
+  if (value == nullptr) {
+    fields.refuse("prompt", "prompt is missing, expected a text, token ids, or a list of either");
+    return prompts;
+  }
+  const bool is_list = holds_prompts(*value);
+  const size_t n = is_list ? value->size() : 1;
+  if (n > kMaxPrompts)
+    fields.refuse("prompt", fmt::format("prompt has {} elements, expected at most {}", n, kMaxPrompts));
+  for (size_t i = 0; i < n && !fields.fault(); ++i) {
+    auto prompt = read_one(is_list ? (*value)[i] : *value, engine);
+    if (prompt) {
+      prompts.push_back(std::move(*prompt));
+    } else {
+      fields.refuse_with(prompt.error());
+    }
+  }
+  return prompts;
+}
+
+}  // namespace candor::serve::llama_cpp
