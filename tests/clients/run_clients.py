@@ -2,7 +2,7 @@
 """Asks a server that this script starts as its users do: with OpenAI's packages, unmodified, and against the description
 of the API. Exit code 77 where what a part needs is absent: the test counts as skipped.
 
-usage: run_clients.py description | python | langchain | node_6 | node_5 | node_4 | ai_6 | shutdown PROGRAM CLIENTS_FOLDER
+usage: run_clients.py description | python | langchain | lm_eval | node_6 | node_5 | node_4 | ai_6 | shutdown PROGRAM CLIENTS_FOLDER
 """
 import json
 import os
@@ -244,6 +244,17 @@ def check_langchain(program, _):
     return 0
 
 
+def check_lm_eval(program, _):
+    import importlib.util
+    if importlib.util.find_spec("lm_eval") is None:
+        return SKIPPED
+    sys.path.insert(0, str(Path(__file__).parent))
+    import lm_eval_client
+    with Served(program) as served:
+        lm_eval_client.evaluate(served.url)
+    return 0
+
+
 def check_node(package, script="node_client.cjs"):
     def check(program, clients):
         if not (clients / "node_modules" / package).exists():
@@ -274,7 +285,7 @@ def main():
         os.execv(python, [str(python), *sys.argv])
     parts = {"description": check_description, "python": check_python, "node_6": check_node("openai"),
              "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
-             "langchain": check_langchain, "shutdown": check_shutdown}
+             "langchain": check_langchain, "lm_eval": check_lm_eval, "shutdown": check_shutdown}
     return parts[part](program, clients)
 
 
