@@ -183,6 +183,21 @@ TEST_F(llama_cpp, what_it_says_of_itself) {
   EXPECT_FALSE(model.chat_template.empty());
 }
 
+TEST_F(llama_cpp, pieces_are_the_text_of_their_tokens_or_bytes_of_it) {
+  const std::string text = "the cat \xf0\x9f\x90\x88 sat";
+  const Json reply = post(port(), "/tokenize", {{"content", text}, {"with_pieces", true}}).json();
+  std::string joined;
+  bool has_bytes = false;
+  for (const Json& token : reply["tokens"]) {
+    const Json& piece = token["piece"];
+    has_bytes = has_bytes || piece.is_array();
+    if (piece.is_string()) joined += piece.get<std::string>();
+    for (const Json& byte : piece.is_array() ? piece : Json::array()) joined += static_cast<char>(byte.get<int>());
+  }
+  EXPECT_TRUE(joined == text || joined == " " + text) << joined;
+  EXPECT_TRUE(has_bytes) << reply;
+}
+
 TEST(llama_cpp_slots, none_is_free_while_all_places_are_taken) {
   RunningOptions options = Running::defaults();
   options.service.n_places = 1;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {
@@ -19,6 +20,16 @@ Error reply_too_large() {
   return {ErrorKind::kInvalidInput,
           fmt::format("the reply would be larger than {} bytes; ask for less text at once, or without with_pieces",
                       kMaxTokensReply)};
+}
+
+// The token's text, or its bytes where they are none by themselves; a control token as the vocabulary writes it.
+Json piece_json(const Engine& engine, TokenId id) {
+  const std::string_view bytes = engine.token_bytes(id);
+  if (bytes.empty()) return engine.piece(id);
+  if (first_invalid_utf8(bytes) == bytes.size()) return bytes;
+  Json list = Json::array();
+  for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
+  return list;
 }
 
 void answer_with(http::Exchange& exchange, Json json, const std::vector<std::string>& warnings) {
@@ -73,7 +84,7 @@ void TextRoutes::tokenize(http::Exchange& exchange) const {
   for (size_t i = 0; i < tokens->size(); ++i) {
     const TokenId id = (*tokens)[i];
     if (i > 0) reply += ',';
-    reply += with_pieces ? fmt::format("{{\"id\":{},\"piece\":{}}}", id, to_text(Json(core_.engine.piece(id))))
+    reply += with_pieces ? fmt::format("{{\"id\":{},\"piece\":{}}}", id, to_text(piece_json(core_.engine, id)))
                          : std::to_string(id);
     if (reply.size() > kMaxTokensReply) return answer(exchange, reply_too_large());
     if (const auto size = static_cast<int64_t>(reply.capacity()); size > held.amount()) held.resize(size);
