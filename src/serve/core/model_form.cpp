@@ -38,6 +38,27 @@ bool holds(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
+// Behind the user's words and before the answer's, each where there is one, and apart from them.
+bool stands_apart(const std::string& prompt, const char* words) {
+  const size_t at = prompt.find(words);
+  const size_t asked = prompt.find("probe_asked");
+  const size_t answered = prompt.find("probe_answered");
+  if (at == std::string::npos || asked == std::string::npos || asked > at) return false;
+  const size_t behind = asked + std::string_view("probe_asked").size();
+  const bool has_mark = prompt.substr(behind, at - behind).find_first_not_of(" \t\r\n") != std::string::npos;
+  return has_mark && (answered == std::string::npos || answered > at);
+}
+
+void probe_system(const Engine& engine, ModelForm& form) {
+  const Message user{.role = "user", .content = "probe_asked"};
+  const Message system{.role = "system", .content = "probe_words"};
+  const Message answer{.role = "assistant", .content = "probe_answered"};
+  const Message next{.role = "user", .content = "hi"};
+  form.takes_system = holds(rendered(engine, {system, user}, ""), "probe_words");
+  form.takes_late_system = stands_apart(rendered(engine, {user, system}, ""), "probe_words") &&
+                           stands_apart(rendered(engine, {user, system, answer, next}, ""), "probe_words");
+}
+
 }  // namespace
 
 bool opens_reasoning(const Engine& engine, const ChatPrompt& chat) {
@@ -49,6 +70,7 @@ ModelForm probe_model_form(const Engine& engine) {
   ModelForm form;
   if (!engine.info().has_chat_template) return form;
   form.knows_developer = knows_role(engine, "developer");
+  probe_system(engine, form);
   const Message user{.role = "user", .content = "hi"};
   const std::string with_tools = rendered(engine, {user}, kTools);
   form.shows_tools = holds(with_tools, "probe_tool");

@@ -11,6 +11,8 @@ struct ModelForm {
   std::string own_fault{};       // why the model's own response template is not followed
   bool shows_tools = false;      // the template passes the tools on to the model
   bool knows_developer = false;  // the role means something else to the template than any word would
+  bool takes_system = true;      // as the first message
+  bool takes_late_system = true;  // behind others, as a turn of its own at its place
 };
 
 ModelForm probe_model_form(const Engine& engine);

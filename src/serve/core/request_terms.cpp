@@ -27,7 +27,8 @@ void RequestTerms::settle(ApiRequest& request) const {
 text::OutputForm RequestTerms::form_for(const ApiRequest& request) const {
   text::OutputForm form = form_.output;
   const Request& first = request.requests.front();
-  if (const auto* chat = std::get_if<ChatPrompt>(&first.prompt); chat != nullptr && !chat->kwargs_json.empty()) {
+  const auto* chat = std::get_if<ChatPrompt>(&first.prompt);
+  if (chat != nullptr && (chat->continue_final || !chat->kwargs_json.empty())) {
     form.opens_in_reasoning = form.has_reasoning && opens_reasoning(engine_, *chat);
   }
   // A constraint holds from the first token on, or behind reasoning that the prompt or the model opens.
