@@ -1,6 +1,9 @@
 #include "serve/openai/info_routes.h"
 
+#include <fmt/chrono.h>
+
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -44,9 +47,15 @@ void InfoRoutes::ready(http::Exchange& exchange) const {
 
 Json InfoRoutes::model_json() const {
   const ModelInfo& info = core_.engine.info();
+  std::tm utc{};
+  const std::time_t created = core_.created;
+  gmtime_r(&created, &utc);
   return {{"id", core_.limits().model},
           {"object", "model"},
           {"created", core_.created},
+          {"type", "model"},
+          {"display_name", core_.limits().model},
+          {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc)},
           {"owned_by", "candor"},
           {"max_model_len", info.n_ctx},
           {"meta",
@@ -58,7 +67,12 @@ Json InfoRoutes::model_json() const {
 }
 
 void InfoRoutes::models(http::Exchange& exchange) const {
-  answer(exchange, Json{{"object", "list"}, {"data", Json::array({model_json()})}});
+  const std::string& id = core_.limits().model;
+  answer(exchange, Json{{"object", "list"},
+                        {"data", Json::array({model_json()})},
+                        {"has_more", false},
+                        {"first_id", id},
+                        {"last_id", id}});
 }
 
 void InfoRoutes::model(http::Exchange& exchange) const {

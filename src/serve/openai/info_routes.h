@@ -1,5 +1,6 @@
 #pragma once
-// What the server says of itself: whether it lives, its metrics, and its model. Any thread.
+// What the server says of itself: whether it lives, its metrics, and its model, in OpenAI's shape and Anthropic's at
+// once. Any thread.
 
 #include "serve/core/api.h"
 
