@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "serve/llama_cpp/api.h"
+#include "serve/anthropic/api.h"
 #include "serve/openai/api.h"
 
 namespace candor::serve {
@@ -11,6 +12,7 @@ namespace {
 const Api* const kInterfaces[] = {
     &openai::kApi,
     &llama_cpp::kApi,
+    &anthropic::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

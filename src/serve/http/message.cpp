@@ -35,6 +35,7 @@ std::string_view reason_phrase(int status) {
       {501, "Not Implemented"},
       {503, "Service Unavailable"},
       {505, "HTTP Version Not Supported"},
+      {529, "Overloaded"},
   };
   for (const auto& [value, phrase] : kPhrases) {
     if (value == status) return phrase;

@@ -1,0 +1,306 @@
+// system and messages of POST /v1/messages: blocks of text, thinking, calls of tools and their results.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "serve/anthropic/requests.h"
+
+namespace candor::serve::anthropic {
+namespace {
+
+constexpr std::string_view kBilling = "x-anthropic-billing-header:";
+
+// Blocks of a user or of the system are paragraphs; those of an answer follow each other as they were written.
+void add_paragraph(std::string& text, std::string_view more) {
+  if (!text.empty() && !more.empty()) text += "\n\n";
+  text += more;
+}
+
+// What clients put before their system prompt to count by. It changes with every request, and nothing behind it could
+// come from the prefix cache.
+bool is_billing(std::string_view text) {
+  return text.starts_with(kBilling) && text.substr(0, text.find_last_not_of("\n") + 1).find('\n') == std::string::npos;
+}
+
+// Puts messages in order; those of the system where the template has a place for them.
+class Conversation {
+ public:
+  Conversation(const ModelForm& form, std::vector<std::string>& warnings) : form_(form), warnings_(warnings) {}
+
+  void add_system(const std::string& text, const std::string& where) {
+    if (text.empty()) return;
+    const bool is_front = std::ranges::all_of(messages_, [](const Message& one) { return one.role == "system"; });
+    if (is_front && form_.takes_system) {
+      if (messages_.empty()) messages_.push_back({.role = "system"});
+      return add_paragraph(messages_.front().content, text);
+    }
+    const bool is_turn = !is_front && form_.takes_late_system;
+    if (!is_turn) {
+      warnings_.push_back(where + " is folded into the message beside it: the model's chat template has no place for a "
+                                  "message of the system there");
+    }
+    if (is_turn && !has_calls_) {
+      messages_.push_back({.role = "system", .content = text});
+    } else if (!is_turn && !is_front && messages_.back().role != "assistant") {
+      add_paragraph(messages_.back().content, text);
+    } else {
+      held_.push_back({text, is_turn});
+    }
+  }
+
+  void add_answer(Message message, bool has_calls) {
+    if (!held_.empty()) add_turn({}, {});
+    messages_.push_back(std::move(message));
+    has_calls_ = has_calls;
+  }
+
+  // Results of tools, then what the user says.
+  void add_turn(std::vector<Message> results, std::optional<std::string> words) {
+    const bool has_results = !results.empty();
+    std::ranges::move(results, std::back_inserter(messages_));
+    has_calls_ = false;
+    std::string before;
+    for (const Held& held : std::exchange(held_, {})) {
+      if (held.is_turn) {
+        messages_.push_back({.role = "system", .content = held.text});
+      } else {
+        add_paragraph(has_results ? messages_.back().content : before, held.text);
+      }
+    }
+    if (!words && before.empty()) return;
+    add_paragraph(before, words.value_or(""));
+    messages_.push_back({.role = "user", .content = std::move(before)});
+  }
+
+  // What still waits for a neighbour is a turn by itself.
+  std::vector<Message> finish() {
+    if (!held_.empty()) add_turn({}, {});
+    return std::move(messages_);
+  }
+
+ private:
+  struct Held {
+    std::string text;
+    bool is_turn = false;
+  };
+
+  const ModelForm& form_;
+  std::vector<std::string>& warnings_;
+  std::vector<Message> messages_;
+  std::vector<Held> held_;  // between calls and their results, or before what it is folded into
+  bool has_calls_ = false;  // of the last message
+};
+
+// Reads the messages one after the other; the first thing that is wrong ends it.
+class MessageReader {
+ public:
+  MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
+      : fields_(fields), warnings_(warnings), conversation_(form, warnings) {}
+
+  bool read_system() {
+    const Json* system = fields_.raw("system");
+    if (system == nullptr) return true;
+    std::string text;
+    if (!read_texts(*system, "system", text)) return false;
+    conversation_.add_system(text, "system");
+    return true;
+  }
+
+  bool read(const Json& value, size_t index) {
+    const std::string where = fmt::format("messages[{}]", index);
+    if (!value.is_object()) return fails(fmt::format("{} is {}, expected an object", where, shown(value)));
+    Fields message(value, where);
+    const std::string role = message.text("role").value_or("");
+    const Json* content = message.raw("content");
+    if (message.fault()) return fails(message.fault()->message);
+    if (content == nullptr) return fails(where + ".content is missing, expected a string or an array of blocks");
+    ends_with_answer_ = role == "assistant";
+    where_ = where + ".content";
+    if (role == "user") return read_turn(*content);
+    if (role == "assistant") return read_answer(*content);
+    if (role != "system")
+      return fails(fmt::format("{}.role is {}, expected user, assistant or system", where, shown(Json(role))));
+    std::string text;
+    if (!read_texts(*content, where_, text)) return false;
+    conversation_.add_system(text, where);
+    return true;
+  }
+
+  // The answer that the last message begins is to be continued.
+  bool continues() const { return ends_with_answer_ && !has_calls_ && has_words_; }
+  std::vector<Message> finish() { return conversation_.finish(); }
+
+ private:
+  bool fails(std::string words) { return fields_.refuse("messages", std::move(words)), false; }
+
+  // The type of each block, and the block.
+  template <class Take>
+  bool each_block(const Json& content, const std::string& where, Take take) {
+    if (!content.is_array())
+      return fails(fmt::format("{} is {}, expected a string or an array of blocks", where, shown(content)));
+    for (size_t i = 0; i < content.size(); ++i) {
+      const std::string at = fmt::format("{}[{}]", where, i);
+      if (!content[i].is_object()) return fails(fmt::format("{} is {}, expected a block", at, shown(content[i])));
+      Fields block(content[i], at);
+      const auto type = block.text("type");
+      block.object("cache_control");
+      if (!type) block.refuse("type", at + ".type is missing, expected a string");
+      if (!block.fault()) take(*type, block);
+      if (block.fault()) return fails(block.fault()->message);
+    }
+    return true;
+  }
+
+  static std::string text_of(Fields& block, const char* name) {
+    auto text = block.text(name);
+    if (!text) block.refuse(name, block.path_of(name) + " is missing, expected a string");
+    return text.value_or("");
+  }
+
+  static void refuse_type(Fields& block, const std::string& type, std::string_view expected) {
+    const bool is_media = type == "image" || type == "document";
+    block.refuse("type", is_media ? fmt::format("{} is {}: this is a text model, it reads no {}s", block.path_of("type"),
+                                                shown(Json(type)), type)
+                                  : fmt::format("{} is {}, expected {}", block.path_of("type"), shown(Json(type)),
+                                                expected));
+  }
+
+  bool read_texts(const Json& content, const std::string& where, std::string& text) {
+    if (content.is_string()) {
+      text = content.get<std::string>();
+      return true;
+    }
+    return each_block(content, where, [&](const std::string& type, Fields& block) {
+      if (type != "text") return refuse_type(block, type, "text");
+      const std::string words = text_of(block, "text");
+      if (where != "system" || !is_billing(words)) return add_paragraph(text, words);
+      warnings_.push_back(block.path_of("text") +
+                          " is an x-anthropic-billing-header, which changes with every request: it is left out, so that "
+                          "the prefix cache serves what follows it");
+    });
+  }
+
+  bool read_turn(const Json& content) {
+    if (content.is_string()) return conversation_.add_turn({}, content.get<std::string>()), true;
+    if (content.is_array() && content.empty()) return fails(where_ + " is an array of 0, expected at least one block");
+    std::vector<Message> results;
+    std::optional<std::string> words;
+    const bool is_read = each_block(content, where_, [&](const std::string& type, Fields& block) {
+      if (type == "tool_result") {
+        read_result(block, results);
+      } else if (type == "text") {
+        if (!words) words.emplace();
+        add_paragraph(*words, text_of(block, "text"));
+      } else {
+        refuse_type(block, type, "text or tool_result");
+      }
+    });
+    if (is_read) conversation_.add_turn(std::move(results), std::move(words));
+    return is_read;
+  }
+
+  void read_result(Fields& block, std::vector<Message>& results) {
+    const std::string id = text_of(block, "tool_use_id");
+    block.boolean("is_error");
+    if (block.fault()) return;
+    const auto known = call_ids_.find(id);
+    if (known == call_ids_.end()) {
+      return block.refuse("tool_use_id", fmt::format("{} {} belongs to no tool_use before it, or has a result already",
+                                                     block.path_of("tool_use_id"), shown(Json(id))));
+    }
+    call_ids_.erase(known);
+    Message result{.role = "tool", .extra_json = to_text({{"tool_call_id", id}})};
+    const Json* content = block.raw("content");
+    if (content != nullptr && !read_texts(*content, block.path_of("content"), result.content)) return;
+    results.push_back(std::move(result));
+  }
+
+  bool read_answer(const Json& content) {
+    Message message{.role = "assistant"};
+    std::string thinking;
+    Json calls = Json::array();
+    if (content.is_string()) {
+      message.content = content.get<std::string>();
+    } else if (!each_block(content, where_, [&](const std::string& type, Fields& block) {
+                 if (type == "text") {
+                   message.content += text_of(block, "text");
+                 } else if (type == "thinking") {
+                   thinking += text_of(block, "thinking");
+                   block.text("signature");
+                 } else if (type == "redacted_thinking") {
+                   warnings_.push_back(block.path_of("data") + " has no effect: only its author can read it");
+                 } else if (type == "tool_use") {
+                   read_call(block, calls);
+                 } else {
+                   refuse_type(block, type, "text, thinking or tool_use");
+                 }
+               })) {
+      return false;
+    }
+    has_calls_ = !calls.empty();
+    has_words_ = !message.content.empty();
+    Json extra = Json::object();
+    if (has_calls_) extra["tool_calls"] = std::move(calls);
+    if (!thinking.empty()) extra["reasoning_content"] = std::move(thinking);
+    if (!extra.empty()) message.extra_json = to_text(extra);
+    conversation_.add_answer(std::move(message), has_calls_);
+    return true;
+  }
+
+  // Arguments that are no object, or no JSON, come from a model that wrote them so: they stay as they are.
+  void read_call(Fields& block, Json& calls) {
+    const std::string id = text_of(block, "id");
+    const std::string name = text_of(block, "name");
+    if (block.fault()) return;
+    if (!all_ids_.insert(id).second)
+      return block.refuse("id", fmt::format("{} {} is that of an earlier tool_use", block.path_of("id"), shown(Json(id))));
+    call_ids_.insert(id);
+    const Json* input = block.raw("input");
+    Json arguments = input == nullptr ? Json::object() : *input;
+    if (arguments.is_string()) {
+      if (auto parsed = parse_body(arguments.get_ref<const std::string&>())) arguments = std::move(*parsed);
+    } else if (!arguments.is_object()) {
+      arguments = to_text(arguments);
+    }
+    calls.push_back(
+        {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
+  }
+
+  Fields& fields_;
+  std::vector<std::string>& warnings_;
+  Conversation conversation_;
+  std::string where_;
+  std::set<std::string> all_ids_;
+  std::set<std::string> call_ids_;  // without a result
+  bool ends_with_answer_ = false;
+  bool has_calls_ = false;  // of the last answer
+  bool has_words_ = false;
+};
+
+}  // namespace
+
+std::optional<ChatPrompt> read_conversation(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings) {
+  const Json* messages = fields.raw("messages");
+  if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {
+    fields.refuse("messages", fmt::format("messages is {}, expected an array of 1 to {} messages",
+                                          messages == nullptr ? "missing" : shown(*messages), kMaxMessages));
+    return std::nullopt;
+  }
+  MessageReader reader(fields, form, warnings);
+  if (!reader.read_system()) return std::nullopt;
+  for (size_t i = 0; i < messages->size(); ++i) {
+    if (!reader.read((*messages)[i], i)) return std::nullopt;
+  }
+  ChatPrompt chat;
+  chat.messages = reader.finish();
+  chat.continue_final = reader.continues();
+  chat.add_generation_prompt = !chat.continue_final;
+  return chat;
+}
+
+}  // namespace candor::serve::anthropic
