@@ -1,7 +1,7 @@
 // JSON bodies of every route that takes one, and messages of the WebSocket, through the service with a small model behind
 // it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, l llama.cpp's
-// completion, i infill, r rerank, w WebSocket). Every request is answered once, by JSON, never with 500; afterwards
-// nothing is in work and no K/V block is held.
+// completion, i infill, r rerank, m messages, n their tokens counted, w WebSocket). Every request is answered once, by
+// JSON, never with 500; afterwards nothing is in work and no K/V block is held.
 #include <unistd.h>
 
 #include <algorithm>
@@ -190,7 +190,7 @@ Target& target() {
 
 constexpr std::string_view kRoutes[] = {"c/v1/chat/completions", "p/v1/completions", "e/v1/embeddings", "t/tokenize",
                                         "d/detokenize",          "a/apply-template",  "l/completion",     "i/infill",
-                                        "r/rerank"};
+                                        "r/rerank",              "m/v1/messages",     "n/v1/messages/count_tokens"};
 
 }  // namespace
 

@@ -41,6 +41,31 @@ def call(arguments):
     return {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
 
 
+def messages():
+    block = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    use = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": [1, {"b": "c"}]}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [block], "is_error": True}
+    tool = {"name": "f", "description": "d", "input_schema": {"type": "object"}}
+    called = [{"role": "user", "content": [block]}, {"role": "system", "content": "s"}, {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "h", "signature": "s"}, block, use]}, {"role": "user", "content": [result, block]}]
+    bodies = {
+        "plain": user("hello"), "stream": user("hi", stream=True, stop_sequences=["a", "b"]), "no_length": {"messages": called},
+        "replayed": {"messages": called, "tools": [tool], "max_tokens": 4, "system": [block, block]},
+        "orphan": {"messages": called[3:], "max_tokens": 4}, "twice": {"messages": called + called[2:], "max_tokens": 4},
+        "no_object": {"messages": [{"role": "assistant", "content": [{**use, "input": '{"a":'}]}], "max_tokens": 4},
+        "forced": user("a", tools=[tool], tool_choice={"type": "any", "disable_parallel_tool_use": True}, stream=True),
+        "elsewhere": user("a", tools=[{"type": "web_search_20250305", "name": "w"}], mcp_servers=[{}], container="c"),
+        "thinking": user("a", thinking={"type": "enabled", "budget_tokens": 1024}, output_config={"effort": "max"}),
+        "schema": user("a", output_config={"format": {"type": "json_schema", "schema": {"type": "boolean"}}}),
+        "billing": user("a", system=[{"type": "text", "text": "x-anthropic-billing-header: cch=1;"}]),
+        "systems": {"messages": [{"role": "system", "content": "s"}] * 3, "max_tokens": 1},
+        "continued": {"messages": [*called[:1], {"role": "assistant", "content": "Once"}], "max_tokens": 2},
+    }
+    for name, body in bodies.items():
+        write("routes", "message_" + name, "m" + dense(body))
+        write("routes", "counted_" + name, "n" + dense(body))
+
+
 def routes():
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
     called = [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [call('{"a":[1,{"b":"c"}]}')]},
@@ -99,6 +124,7 @@ def routes():
     write("routes", "template", "a" + dense({"messages": called, "tools": [tool], "continue_final_message": False}))
     write("routes", "template_deep", "a" + '{"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":'
           + nested(120) + "}")
+    messages()
     write("routes", "deep", "c" + nested(100_000, "[", "]"))
     write("routes", "cut", 'c{"messages": [')
     write("routes", "twice", 'c{"model":"a","model":"b"}')
