@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Asks a server that this script starts as its users do: with OpenAI's packages, unmodified, and against the description
-of the API. Exit code 77 where what a part needs is absent: the test counts as skipped.
+"""Asks a server that this script starts as its users do: with OpenAI's and Anthropic's packages, unmodified, and against
+the description of OpenAI's API. Exit code 77 where what a part needs is absent: the test counts as skipped.
 
-usage: run_clients.py description | python | langchain | lm_eval | node_6 | node_5 | node_4 | ai_6 | shutdown PROGRAM CLIENTS_FOLDER
+usage: run_clients.py PART PROGRAM CLIENTS_FOLDER
+PART: description | python | langchain | anthropic | node_6 | node_5 | node_4 | ai_6 | shutdown
 """
 import json
 import os
@@ -255,6 +256,54 @@ def check_lm_eval(program, _):
     return 0
 
 
+def as_anthropic(message):
+    """A message without what differs between two runs (its id, those of its calls, what came from the cache) and without
+    our warnings, which an SDK does not take over from a stream's last event."""
+    fields = message.model_dump(exclude={"id", "warnings"})
+    for block in fields["content"]:
+        block.pop("id", None)
+    usage = fields["usage"]
+    usage["input_tokens"] += usage.pop("cache_read_input_tokens")
+    return fields
+
+
+def check_anthropic(program, _):
+    try:
+        import anthropic
+    except ImportError:
+        return SKIPPED
+    with Served(program) as served:
+        client = anthropic.Anthropic(base_url=served.url, api_key="none", max_retries=0)
+        function = TOOL["function"]
+        tool = {"name": "weather", "description": "Outside", "input_schema": function["parameters"]}
+        asked = {"model": "pocket", "messages": SAY, "max_tokens": 24, "extra_body": {"seed": 5}}
+        for more in ({}, {"stop_sequences": ["a"]}, {"system": [{"type": "text", "text": "Be kind"}]},
+                     {"tools": [tool], "tool_choice": {"type": "tool", "name": "weather"}, "max_tokens": 100}):
+            plain = client.messages.create(**(asked | more))
+            with client.messages.stream(**(asked | more)) as stream:
+                streamed = stream.get_final_message()
+            assert as_anthropic(plain) == as_anthropic(streamed), (plain, streamed)
+            countable = {name: value for name, value in (asked | more).items()
+                         if name not in ("max_tokens", "stop_sequences", "extra_body")}
+            n_tokens = client.messages.count_tokens(**countable).input_tokens
+            assert n_tokens == plain.usage.input_tokens + plain.usage.cache_read_input_tokens
+        for seed in range(30):
+            call = client.messages.create(**(asked | more | {"extra_body": {"seed": seed}}))
+            if call.stop_reason == "tool_use":
+                break
+        assert call.content[0].input["place"] in ("Rome", "Oslo"), call
+        assert [model.id for model in client.models.list()] == ["pocket"]
+        for error, change in ((anthropic.BadRequestError, {"max_tokens": 0}), (anthropic.NotFoundError, {"model": "other"}),
+                              (anthropic.BadRequestError, {"messages": [{"role": "user", "content": "word " * 2000}]})):
+            try:
+                client.messages.create(**(asked | change))
+                raise AssertionError(f"{change} was accepted")
+            except error as seen:
+                assert seen.body["error"]["message"] and seen.request_id, seen.body
+        assert re.search(r"prompt is too long: \d+ tokens > 512 maximum", seen.message), seen.message
+    return 0
+
+
 def check_node(package, script="node_client.cjs"):
     def check(program, clients):
         if not (clients / "node_modules" / package).exists():
@@ -285,7 +334,8 @@ def main():
         os.execv(python, [str(python), *sys.argv])
     parts = {"description": check_description, "python": check_python, "node_6": check_node("openai"),
              "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
-             "langchain": check_langchain, "lm_eval": check_lm_eval, "shutdown": check_shutdown}
+             "langchain": check_langchain, "lm_eval": check_lm_eval, "anthropic": check_anthropic,
+             "shutdown": check_shutdown}
     return parts[part](program, clients)
 
 
