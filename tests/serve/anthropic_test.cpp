@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include "serve/client.h"
@@ -336,7 +337,7 @@ class anthropic_thinking : public ::testing::Test {
   static void SetUpTestSuite() {
     TinyModelOptions model{.dim = 32, .n_layers = 1, .n_heads = 2, .n_kv_heads = 1, .ffn_dim = 32};
     model.vocab = 320;
-    model.context_tokens = 1024;
+    model.context_tokens = 2048;
     model.extra_keys = {{"tokenizer.chat_template", kStrict}};
     path_ = std::filesystem::temp_directory_path() / ("candor_anthropic_" + std::to_string(getpid()) + ".gguf");
     ASSERT_TRUE(write_model(*make_tiny_model(model), path_).has_value());
@@ -401,6 +402,32 @@ TEST_F(anthropic_thinking, a_replayed_turn_is_the_prompt_that_a_chat_makes_of_it
   for (const Json& block : got["content"]) thinking += block.value("thinking", "");
   EXPECT_EQ(thinking, expected["choices"][0]["message"].value("reasoning_content", "")) << expected;
   same_both_ways(port, conversation());
+}
+
+// What an agent sends in its second turn, with other words for the long texts: thinking, a call and its result replayed, a
+// late message of the system, a billing block that differs from turn to turn.
+TEST_F(anthropic_thinking, the_second_turn_of_an_agent_is_answered_and_only_what_is_new_is_read) {
+  std::ifstream file(project_file("tests/serve/claude_code_turn.json"));
+  Json second = Json::parse(file);
+  second["model"] = "pocket";
+  second["max_tokens"] = 4;
+  Json first = second;
+  first["messages"].erase(first["messages"].begin() + 2, first["messages"].end());
+  std::string& billing = first["system"][0]["text"].get_ref<std::string&>();
+  billing.replace(billing.find("197.000"), 7, "197.123");
+  const uint16_t port = running_->port();
+  const ClientReply begun = post(port, "/v1/messages?beta=true", first);
+  EXPECT_EQ(Accumulator(begun).message()["stop_reason"], "max_tokens");
+  for (const char* words : {"system[0].text is an x-anthropic-billing-header", "context_management", "messages[1]"})
+    EXPECT_NE(begun.head.find(words), std::string::npos) << begun.head;
+  const ClientReply reply = post(port, "/v1/messages?beta=true", second);
+  const Json usage = Accumulator(reply).message()["usage"];
+  const int n_first = Accumulator(begun).message()["usage"]["input_tokens"].get<int>();
+  EXPECT_GT(usage["cache_read_input_tokens"].get<int>(), n_first / 2) << usage;
+  Json counted = second;
+  for (const char* name : {"max_tokens", "stream", "context_management", "metadata"}) counted.erase(name);
+  EXPECT_EQ(post(port, "/v1/messages/count_tokens", counted).json()["input_tokens"],
+            usage["input_tokens"].get<int>() + usage["cache_read_input_tokens"].get<int>());
 }
 
 }  // namespace
