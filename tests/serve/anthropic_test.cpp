@@ -185,7 +185,7 @@ TEST_F(anthropic_messages, what_is_counted_is_what_is_then_reported) {
   for (int turn = 0; turn < 2; ++turn) EXPECT_EQ(reported(body), n_tokens);
   EXPECT_GT(post(port(), kPath, body).json()["usage"]["cache_read_input_tokens"], 0);
   body["system"] = "Be kind";
-  body["tools"] = {weather_tool()};
+  body["tools"] = Json::array({weather_tool()});
   body["thinking"] = {{"type", "adaptive"}};
   EXPECT_EQ(reported(body), counted(body));
   body["stream"] = true;
