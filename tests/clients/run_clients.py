@@ -13,6 +13,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import responses_clients
+
 SKIPPED = 77
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODEL = ROOT / "models/pocket/pocket-q8_0.gguf"
@@ -314,6 +316,10 @@ def check_node(package, script="node_client.cjs"):
     return check
 
 
+def served_to(check):
+    return lambda program, _: check(lambda: Served(program))
+
+
 def check_shutdown(program, _):
     """SIGTERM while a reply streams: it ends by itself within the drain time, or is told that it cannot."""
     for options, last in ((("--drain-seconds", "30"), "[DONE]"), (("--drain-seconds", "0"), "shutting down")):
@@ -332,7 +338,8 @@ def main():
     python = clients / "python/bin/python"
     if python.exists() and Path(sys.prefix).resolve() != (clients / "python").resolve():
         os.execv(python, [str(python), *sys.argv])
-    parts = {"description": check_description, "python": check_python, "node_6": check_node("openai"),
+    parts = {"description": check_description, "python": check_python, "responses": served_to(responses_clients.check_responses),
+             "agents": served_to(responses_clients.check_agents), "node_6": check_node("openai"),
              "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
              "langchain": check_langchain, "lm_eval": check_lm_eval, "anthropic": check_anthropic,
              "shutdown": check_shutdown}
