@@ -35,11 +35,16 @@ def table(title, rows):
     return "\n".join(lines) + "\n"
 
 
+# Facts of other projects that tests hold replies against.
+FACTS = [("open_responses.json", "2026-04-24", "Apache-2.0", "https://github.com/openresponses/openresponses")]
+
+
 def main():
     text = HEAD
     text += table("Debian packages that the build uses (linked into the program: fmt, spdlog, nlohmann-json, CLI11, "
                   "utf8proc, libedit, Boost, OpenSSL, curl, prometheus-cpp)", debian_rows())
     text += table("Rust crates linked into the program through bridge/", crate_rows())
+    text += table("Facts of other projects, in tests/serve/data", FACTS)
     path = ROOT / "NOTICE"
     if "--check" in sys.argv[1:]:
         if path.read_text() != text:

@@ -5,6 +5,7 @@
 #include "serve/llama_cpp/api.h"
 #include "serve/anthropic/api.h"
 #include "serve/openai/api.h"
+#include "serve/responses/api.h"
 
 namespace candor::serve {
 namespace {
@@ -13,6 +14,7 @@ const Api* const kInterfaces[] = {
     &openai::kApi,
     &llama_cpp::kApi,
     &anthropic::kApi,
+    &responses::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

@@ -1,6 +1,6 @@
 // JSON bodies of every route that takes one, and messages of the WebSocket, through the service with a small model behind
 // it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, l llama.cpp's
-// completion, i infill, r rerank, m messages, n their tokens counted, w WebSocket). Every request is answered once, by
+// completion, i infill, r rerank, s responses, m messages, n their tokens counted, w WebSocket). Every request is answered once, by
 // JSON, never with 500; afterwards nothing is in work and no K/V block is held.
 #include <unistd.h>
 
@@ -190,7 +190,8 @@ Target& target() {
 
 constexpr std::string_view kRoutes[] = {"c/v1/chat/completions", "p/v1/completions", "e/v1/embeddings", "t/tokenize",
                                         "d/detokenize",          "a/apply-template",  "l/completion",     "i/infill",
-                                        "r/rerank",              "m/v1/messages",     "n/v1/messages/count_tokens"};
+                                        "r/rerank",              "m/v1/messages",     "n/v1/messages/count_tokens",
+                                        "s/v1/responses"};
 
 }  // namespace
 

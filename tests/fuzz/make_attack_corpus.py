@@ -132,11 +132,32 @@ def routes():
     write("routes", "numbers", 'p{"prompt":"a","temperature":1e400,"seed":-0,"x":0x10}')
     write("routes", "bad_utf8", b'p{"prompt":"\xff"}')
     write("routes", "nul", 'p{"prompt":"a\\u0000b","max_tokens":1}')
+    responses(tool["function"] | {"type": "function"})
     for name, body in {"chat": {"id": "a", "method": "chat.completions", "body": user("a", stream=True)},
                        "whole": {"id": "a", "method": "completions", "body": {"prompt": "a", "max_tokens": 1}},
                        "cancel": {"id": "a", "method": "cancel"}, "no_id": {"method": "completions", "body": {}},
                        "long_id": {"id": "a" * 300, "method": "cancel"}}.items():
         write("routes", "socket_" + name, "w" + dense(body))
+
+
+def responses(tool):
+    turns = [{"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+             {"type": "reasoning", "summary": [], "encrypted_content": "candor1.YQ=="},
+             {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a":'},
+             {"type": "function_call_output", "call_id": "1", "output": [{"type": "input_text", "text": "b"}]}]
+    bodies = {
+        "text": {"input": "a", "include": ["message.output_text.logprobs"], "top_logprobs": 2},
+        "stream": {"input": turns, "tools": [tool], "stream": True, "instructions": "b", "truncation": "auto"},
+        "tools": {"input": "a", "tools": [{"type": "namespace", "name": "n", "tools": [tool]}, {"type": "web_search"},
+                                          {"type": "custom", "name": "c"}], "tool_choice": "required"},
+        "format": {"input": "a", "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "null"}}}},
+        "orphan": {"input": turns[3:]}, "image": {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+        "stored": {"input": "a", "previous_response_id": "resp_1"},
+        "allowed": {"input": "a", "tools": [tool],
+                    "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}},
+    }
+    for name, body in bodies.items():
+        write("routes", "responses_" + name, "r" + dense({"max_output_tokens": 3} | body))
 
 
 def http():

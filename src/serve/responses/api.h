@@ -1,0 +1,11 @@
+#pragma once
+// POST /v1/responses and /v1/responses/input_tokens, to the schema of Open Responses. Nothing is stored: a request
+// brings its whole conversation.
+
+#include "serve/core/api.h"
+
+namespace candor::serve::responses {
+
+extern const Api kApi;
+
+}  // namespace candor::serve::responses

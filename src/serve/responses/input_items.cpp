@@ -1,0 +1,293 @@
+// The conversation of POST /v1/responses: messages, reasoning, calls and their results, each an item of its own, put
+// together to the turns that chat templates know.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "serve/responses/requests.h"
+#include "serve/responses/sealed_text.h"
+
+namespace candor::serve::responses {
+namespace {
+
+// What the assistant has said in one turn.
+struct AssistantTurn {
+  bool is_open = false;
+  bool has_content = false;
+  std::string content;
+  std::string reasoning;
+  Json calls = Json::array();
+};
+
+// Reads the items one after the other; the first thing that is wrong ends it.
+class ItemReader {
+ public:
+  ItemReader(Fields& fields, std::vector<Message>& messages, std::vector<std::string>& warnings)
+      : fields_(fields), messages_(messages), warnings_(warnings) {}
+
+  void read(const Json& value, size_t index);
+  // Calls whose arguments are no JSON object.
+  bool has_odd_arguments() const { return has_odd_arguments_; }
+  void close_turn();
+
+ private:
+  using Handler = void (ItemReader::*)(Fields& item);
+  static Handler handler_of(std::string_view type);
+
+  void read_message(Fields& item);
+  void read_reasoning(Fields& item);
+  void read_call(Fields& item);
+  void read_custom_call(Fields& item);
+  void read_result(Fields& item);
+  void refuse_reference(Fields& item);
+
+  void add_call(Fields& item, const std::string& name, Json arguments);
+  std::string needed_text(Fields& item, const char* name);
+  // A string, or parts of text.
+  std::string needed_content(Fields& item, const char* name);
+  std::string text_of_part(const Json& part, const std::string& where);
+  std::string text_of_parts(const Json& parts, const std::string& where);
+  void refuse(const std::string& field, std::string words) { fields_.refuse(field.c_str(), std::move(words)); }
+
+  Fields& fields_;
+  std::vector<Message>& messages_;
+  std::vector<std::string>& warnings_;
+  AssistantTurn turn_;
+  std::set<std::string> called_;    // call ids
+  std::set<std::string> answered_;  // of them
+  bool has_odd_arguments_ = false;
+};
+
+ItemReader::Handler ItemReader::handler_of(std::string_view type) {
+  static constexpr std::pair<std::string_view, Handler> kHandlers[] = {
+      {"message", &ItemReader::read_message},
+      {"reasoning", &ItemReader::read_reasoning},
+      {"function_call", &ItemReader::read_call},
+      {"custom_tool_call", &ItemReader::read_custom_call},
+      {"function_call_output", &ItemReader::read_result},
+      {"custom_tool_call_output", &ItemReader::read_result},
+      {"item_reference", &ItemReader::refuse_reference},
+  };
+  for (const auto& [name, handler] : kHandlers) {
+    if (name == type) return handler;
+  }
+  return nullptr;
+}
+
+// Without a type, what has a role is a message, and what has nothing but an id a reference.
+void ItemReader::read(const Json& value, size_t index) {
+  const std::string where = fmt::format("input[{}]", index);
+  if (!value.is_object()) return refuse(where, fmt::format("{} is {}, expected an object", where, shown(value)));
+  Fields item(value, where);
+  const char* const fallback = item.has("role")                      ? "message"
+                               : value.size() == 1 && item.has("id") ? "item_reference"
+                                                                     : "";
+  const std::string type = item.text("type").value_or(fallback);
+  if (!item.fault() && type.empty()) item.refuse("type", where + ".type is missing, expected a string");
+  const Handler handler = handler_of(type);
+  if (!item.fault() && handler == nullptr) {
+    item.refuse("type", fmt::format("{}.type is {}, expected message, reasoning, function_call, function_call_output, "
+                                    "custom_tool_call or custom_tool_call_output",
+                                    where, shown(Json(type))));
+  }
+  item.text("id");
+  item.text("status");
+  if (!item.fault()) (this->*handler)(item);
+  if (item.fault()) fields_.refuse_with(*item.fault());
+}
+
+std::string ItemReader::needed_text(Fields& item, const char* name) {
+  if (!item.has(name)) item.refuse(name, item.path_of(name) + " is missing, expected a string");
+  return item.text(name).value_or("");
+}
+
+std::string ItemReader::text_of_part(const Json& part, const std::string& where) {
+  static constexpr std::string_view kTexts[] = {"input_text", "output_text", "text", "summary_text", "reasoning_text"};
+  const auto type = part.is_object() ? part.find("type") : part.end();
+  if (!part.is_object() || type == part.end() || !type->is_string()) {
+    refuse(where, fmt::format("{} is {}, expected a part with a type", where, shown(part)));
+    return {};
+  }
+  const auto& word = type->get_ref<const std::string&>();
+  const bool is_text = std::ranges::find(kTexts, word) != std::end(kTexts);
+  if (!is_text && word != "refusal") {
+    refuse(where + ".type", fmt::format("{}.type is {}: this is a text model, it reads parts of text (input_text, "
+                                        "output_text, refusal)",
+                                        where, shown(*type)));
+    return {};
+  }
+  const char* const key = is_text ? "text" : "refusal";
+  const auto text = part.find(key);
+  if (text == part.end() || !text->is_string()) {
+    refuse(fmt::format("{}.{}", where, key), fmt::format("{}.{} is missing, expected a string", where, key));
+    return {};
+  }
+  return text->get<std::string>();
+}
+
+std::string ItemReader::text_of_parts(const Json& parts, const std::string& where) {
+  std::string text;
+  for (size_t i = 0; i < parts.size() && !fields_.fault(); ++i) {
+    text += text_of_part(parts[i], fmt::format("{}[{}]", where, i));
+  }
+  return text;
+}
+
+std::string ItemReader::needed_content(Fields& item, const char* name) {
+  const Json* value = item.raw(name);
+  if (value != nullptr && value->is_string()) return value->get<std::string>();
+  if (value != nullptr && value->is_array()) return text_of_parts(*value, item.path_of(name));
+  item.refuse(name, fmt::format("{} is {}, expected a string or an array of parts", item.path_of(name),
+                                value == nullptr ? "missing" : shown(*value)));
+  return {};
+}
+
+void ItemReader::read_message(Fields& item) {
+  static constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant"};
+  const std::string role = needed_text(item, "role");
+  if (!item.fault() && std::ranges::find(kRoles, role) == std::end(kRoles)) {
+    return item.refuse("role", fmt::format("{} is {}, expected system, developer, user or assistant",
+                                           item.path_of("role"), shown(Json(role))));
+  }
+  std::string content = needed_content(item, "content");
+  if (role != "assistant") {
+    close_turn();
+    messages_.push_back({.role = role, .content = std::move(content)});
+    return;
+  }
+  if (turn_.has_content || !turn_.calls.empty()) close_turn();
+  turn_.is_open = turn_.has_content = true;
+  turn_.content = std::move(content);
+}
+
+// Its text, or the copy of it that this server has sealed, or what another has made of it as a summary.
+void ItemReader::read_reasoning(Fields& item) {
+  std::string text;
+  if (const Json* content = item.array("content")) text = text_of_parts(*content, item.path_of("content"));
+  const Json* summary = item.array("summary");
+  const std::string summed_up = summary == nullptr ? "" : text_of_parts(*summary, item.path_of("summary"));
+  const auto copy = item.text("encrypted_content");
+  if (text.empty() && copy) {
+    const auto opened = unsealed(*copy);
+    text = opened.value_or("");
+    if (!opened) warnings_.push_back(item.path_of("encrypted_content") + " is not of this server and has no effect");
+  }
+  if (text.empty()) text = summed_up;
+  if (turn_.has_content || !turn_.calls.empty()) close_turn();
+  turn_.is_open = true;
+  if (!turn_.reasoning.empty() && !text.empty()) turn_.reasoning += '\n';
+  turn_.reasoning += text;
+}
+
+// A replayed call is what some model wrote: arguments that are no JSON stay the text that they are.
+void ItemReader::read_call(Fields& item) {
+  const std::string name = needed_text(item, "name");
+  const std::string name_space = item.text("namespace").value_or("");
+  const std::string arguments = needed_text(item, "arguments");
+  Json value = Json::object();
+  if (!arguments.empty()) {
+    auto parsed = parse_body(arguments);
+    has_odd_arguments_ = has_odd_arguments_ || !parsed;
+    value = parsed ? std::move(*parsed) : Json(arguments);
+  }
+  add_call(item, shown_name(name, name_space), std::move(value));
+}
+
+void ItemReader::read_custom_call(Fields& item) {
+  const std::string name = needed_text(item, "name");
+  const std::string name_space = item.text("namespace").value_or("");
+  const std::string input = needed_text(item, kCustomInput);
+  add_call(item, shown_name(name, name_space), Json{{kCustomInput, input}});
+}
+
+void ItemReader::add_call(Fields& item, const std::string& name, Json arguments) {
+  const std::string id = needed_text(item, "call_id");
+  if (item.fault()) return;
+  if (name.empty()) return item.refuse("name", item.path_of("name") + " is empty, expected the name of a tool");
+  if (id.empty()) return item.refuse("call_id", item.path_of("call_id") + " is empty, expected the id of the call");
+  if (!called_.insert(id).second) {
+    return item.refuse("call_id",
+                       fmt::format("{} {} is that of a call before it", item.path_of("call_id"), shown(Json(id))));
+  }
+  turn_.is_open = true;
+  turn_.calls.push_back(
+      {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
+}
+
+void ItemReader::read_result(Fields& item) {
+  const std::string id = needed_text(item, "call_id");
+  std::string output = needed_content(item, "output");
+  if (item.fault()) return;
+  if (!called_.contains(id)) {
+    return item.refuse("call_id",
+                       fmt::format("{} {} belongs to no call before it", item.path_of("call_id"), shown(Json(id))));
+  }
+  if (!answered_.insert(id).second) {
+    return item.refuse("call_id",
+                       fmt::format("{} {} has an output before it", item.path_of("call_id"), shown(Json(id))));
+  }
+  close_turn();
+  messages_.push_back(
+      {.role = "tool", .content = std::move(output), .extra_json = to_text(Json{{"tool_call_id", id}})});
+}
+
+void ItemReader::refuse_reference(Fields& item) {
+  item.refuse("type", item.path_of("type") + " is item_reference, and nothing is stored here: send the item itself");
+}
+
+void ItemReader::close_turn() {
+  if (!turn_.is_open) return;
+  AssistantTurn turn = std::exchange(turn_, {});
+  Json extra = Json::object();
+  if (!turn.calls.empty()) extra["tool_calls"] = std::move(turn.calls);
+  if (!turn.reasoning.empty()) extra["reasoning_content"] = std::move(turn.reasoning);
+  if (extra.empty() && !turn.has_content) return;
+  messages_.push_back({.role = "assistant",
+                       .content = std::move(turn.content),
+                       .extra_json = extra.empty() ? std::string() : to_text(extra)});
+}
+
+// Some templates take arguments apart, which fails where they are text: then they stand in an object.
+void wrap_odd_arguments(const Engine& engine, std::vector<Message>& messages) {
+  if (engine.apply_template({.messages = messages})) return;
+  for (Message& message : messages) {
+    if (message.extra_json.empty()) continue;
+    Json extra = Json::parse(message.extra_json, nullptr, false);
+    if (!extra.is_object() || !extra.contains("tool_calls")) continue;
+    for (Json& call : extra["tool_calls"]) {
+      Json& arguments = call["function"]["arguments"];
+      if (arguments.is_string()) arguments = Json{{"arguments", arguments.get<std::string>()}};
+    }
+    message.extra_json = to_text(extra);
+  }
+}
+
+}  // namespace
+
+std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::vector<std::string>& warnings) {
+  std::vector<Message> messages;
+  if (const auto instructions = fields.text("instructions"); instructions && !instructions->empty()) {
+    messages.push_back({.role = "system", .content = *instructions});
+  }
+  const Json* input = fields.raw("input");
+  if (input != nullptr && input->is_string()) {
+    messages.push_back({.role = "user", .content = input->get<std::string>()});
+    return messages;
+  }
+  if (input == nullptr || !input->is_array() || input->empty() || input->size() > kMaxMessages) {
+    fields.refuse("input", fmt::format("input is {}, expected a string or an array of 1 to {} items",
+                                       input == nullptr ? "missing" : shown(*input), kMaxMessages));
+    return messages;
+  }
+  ItemReader reader(fields, messages, warnings);
+  for (size_t i = 0; i < input->size() && !fields.fault(); ++i) reader.read((*input)[i], i);
+  reader.close_turn();
+  if (messages.empty()) fields.refuse("input", "input holds no words, expected at least one message");
+  if (reader.has_odd_arguments() && !fields.fault()) wrap_odd_arguments(terms.engine(), messages);
+  return messages;
+}
+
+}  // namespace candor::serve::responses
