@@ -1,8 +1,7 @@
 #include "serve/responses_client.h"
 
-#include <unistd.h>
-
 #include "serve/schema_check.h"
+#include "support/temp_folder.h"
 #include "support/tiny_model.h"
 
 namespace candor::testing {
@@ -148,13 +147,25 @@ std::vector<Json> stream_response(uint16_t port, Json body) {
   return reply.events();
 }
 
+Json whole_response(uint16_t port, Json& body) {
+  Json response;
+  body["temperature"] = 0.7;
+  for (int seed = 1; seed <= 30 && response.value("status", "") != "completed"; ++seed) {
+    body["seed"] = seed;
+    response = post_response(port, body).json();
+    expect_response(response);
+  }
+  EXPECT_EQ(response["status"], "completed") << response;
+  return response;
+}
+
 RunningOptions tool_model() {
   TinyModelOptions model{.dim = 32, .n_layers = 1, .n_heads = 2, .n_kv_heads = 1, .ffn_dim = 32};
   model.vocab = 320;
   model.context_tokens = 2048;
   model.extra_keys = {{"tokenizer.chat_template", std::string_view(kTemplate)}};
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("candor_responses_" + std::to_string(getpid()) + ".gguf");
+  static const TempFolder folder;
+  const std::filesystem::path path = folder.path() / "tools.gguf";
   EXPECT_TRUE(write_model(*make_tiny_model(model), path).has_value());
   RunningOptions options = Running::defaults();
   options.engine.model_path = path;

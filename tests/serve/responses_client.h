@@ -23,6 +23,8 @@ Json asks(const std::string& text, int max_output_tokens = 12);
 ClientReply post_response(uint16_t port, Json body);
 // The streamed reply to the same body.
 std::vector<Json> stream_response(uint16_t port, Json body);
+// Asks with one seed after the other until the answer is not cut, as post_until_whole(); the body keeps that seed.
+Json whole_response(uint16_t port, Json& body);
 
 // A random model that knows every role, tools, their results, and reasoning.
 RunningOptions tool_model();
