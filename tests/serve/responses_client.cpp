@@ -162,7 +162,7 @@ Json whole_response(uint16_t port, Json& body) {
 RunningOptions tool_model() {
   TinyModelOptions model{.dim = 32, .n_layers = 1, .n_heads = 2, .n_kv_heads = 1, .ffn_dim = 32};
   model.vocab = 320;
-  model.context_tokens = 2048;
+  model.context_tokens = 16384;
   model.extra_keys = {{"tokenizer.chat_template", std::string_view(kTemplate)}};
   static const TempFolder folder;
   const std::filesystem::path path = folder.path() / "tools.gguf";

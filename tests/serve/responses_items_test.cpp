@@ -1,6 +1,8 @@
 // Items of /v1/responses beyond messages: reasoning, calls of functions, namespaces and custom tools, in answers and
 // replayed in the input. Answers that no small model would write are told to the reply event by event.
 
+#include <fstream>
+
 #include "serve/core/reply.h"
 #include "serve/responses/requests.h"
 #include "serve/responses/sealed_text.h"
@@ -295,6 +297,17 @@ TEST_F(responses_items, sealed_reasoning_alone_gives_the_prompt_of_its_text) {
   EXPECT_LT(n_tokens(Json::array({answer})), n_tokens(Json::array({copy, answer})));
   const Json warned = post_response(port(), replay(Json::array({foreign, answer}))).json();
   EXPECT_NE(warned["warnings"].dump().find("input[1].encrypted_content"), std::string::npos) << warned;
+}
+
+TEST_F(responses_items, what_codex_sends_behind_a_call_is_answered) {
+  std::ifstream file(project_file("tests/serve/data/codex_turn.json"));
+  Json body = Json::parse(file, nullptr, false);
+  body.update({{"model", "pocket"}, {"max_output_tokens", 4}, {"temperature", 0}});
+  const Json response = post_response(port(), body).json();
+  expect_response(response);
+  EXPECT_EQ(response["metadata"]["tools_not_offered"], "web_search");
+  EXPECT_EQ(response["tools"].size(), 12u) << "7 functions and 5 of a namespace";
+  EXPECT_EQ(without_ids(expect_stream(stream_response(port(), body))), without_ids(response));
 }
 
 TEST_F(responses_items, custom_calls_and_those_of_namespaces_can_be_replayed) {
