@@ -157,7 +157,7 @@ def responses(tool):
                     "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}},
     }
     for name, body in bodies.items():
-        write("routes", "responses_" + name, "r" + dense({"max_output_tokens": 3} | body))
+        write("routes", "responses_" + name, "s" + dense({"max_output_tokens": 3} | body))
 
 
 def http():
