@@ -26,17 +26,19 @@
 #include "platform/topology.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
+#include "serve/http/tls_identity.h"
 #include "serve/service.h"
 
 namespace candor::apps {
 namespace {
 
 constexpr int64_t kMaxInt = 1'000'000'000;
+constexpr int64_t kConnections = 4096;
 
 struct ServeOptions {
   GenerationOptions generation;  // what is drafted, and fast weights
   std::vector<std::string> positionals;
-  std::optional<std::string> model, key_file, model_id, config;
+  std::optional<std::string> model, key_file, tls_cert, tls_key, model_id, config;
   std::vector<std::string> keys, hosts, origins, aliases;
   std::string host = "127.0.0.1";
   std::string backend = "cpu", kv_type = "auto", log_level = "info";
@@ -93,7 +95,41 @@ bool read_access(const ServeOptions& options, http::AccessOptions& access) {
                     "SECRET), or stay on 127.0.0.1",
                     options.host));
   }
+  access.scheme = options.tls_cert ? "https" : "http";
   return read_origins(options, access) && read_hosts(options, is_local, access);
+}
+
+std::optional<http::TlsFiles> tls_files_of(const ServeOptions& options) {
+  if (!options.tls_cert || !options.tls_key) return std::nullopt;
+  return http::TlsFiles{.cert = *options.tls_cert, .key = *options.tls_key};
+}
+
+// Nothing in `identity` where none is asked for.
+bool read_identity(const ServeOptions& options, std::shared_ptr<http::TlsIdentity>& identity) {
+  if (options.tls_cert.has_value() != options.tls_key.has_value()) {
+    return fails(options.tls_cert ? "serve: --tls-cert comes with --tls-key FILE, the private key that belongs to it"
+                                  : "serve: --tls-key comes with --tls-cert FILE, the certificate that it belongs to");
+  }
+  const auto files = tls_files_of(options);
+  if (!files) return true;
+  auto loaded = http::TlsIdentity::load(*files);
+  if (!loaded) return fails("serve: " + loaded.error().message);
+  identity = std::move(*loaded);
+  catch_hang_ups();
+  return true;
+}
+
+void announce(const http::TlsIdentity& identity, const obs::Log& log) {
+  log.info("TLS: " + identity.description());
+  for (const std::string& warning : identity.warnings()) log.warning("TLS: " + warning);
+}
+
+// The pair as it now is in its files. One that cannot be used leaves the old one in its place.
+void reload_identity(http::Server& server, const http::TlsFiles& files, const obs::Log& log) {
+  auto identity = http::TlsIdentity::load(files);
+  if (!identity) return log.error("TLS: the pair in use stays, the new one cannot be used: " + identity.error().message);
+  announce(**identity, log);
+  server.use(std::move(*identity));
 }
 
 EngineOptions engine_options_of(const ServeOptions& options, const std::filesystem::path& path) {
@@ -113,7 +149,7 @@ http::ServerOptions server_options_of(const ServeOptions& options) {
   http::ServerOptions server;
   server.host = options.host;
   server.port = static_cast<uint16_t>(options.port.value_or(8080));
-  server.max_connections = static_cast<int32_t>(options.max_connections.value_or(server.max_connections));
+  server.max_connections = static_cast<int32_t>(options.max_connections.value_or(kConnections));
   server.body_bytes = static_cast<uint64_t>(options.body_mb.value_or(16)) << 20;
   return server;
 }
@@ -128,9 +164,12 @@ int32_t places_of(const ServeOptions& options) {
 int64_t inflight_bytes_of(const ServeOptions& options, const ModelInfo& info) {
   constexpr int64_t kLeast = 64 << 20;
   constexpr uint64_t kUnknown = 1u << 30;
+  constexpr uint64_t kTlsBytes = 100'000;  // of a connection: two pairs of record buffers, and OpenSSL's state
   if (options.inflight_mb) return *options.inflight_mb << 20;
   const uint64_t available = platform::read_topology().memory_available_bytes;
-  const uint64_t left = available == 0 ? kUnknown : available - std::min(available, info.kv_bytes);
+  const uint64_t connections = options.tls_cert ? kTlsBytes * options.max_connections.value_or(kConnections) : 0;
+  const uint64_t taken = info.kv_bytes + connections;
+  const uint64_t left = available == 0 ? kUnknown : available - std::min(available, taken);
   return std::max({kLeast, options.body_mb.value_or(16) << 20, static_cast<int64_t>(left / 4)});
 }
 
@@ -174,7 +213,8 @@ int serve(const ServeOptions& options) {
   const auto level = obs::parse_log_level(options.log_level);
   if (!level) return say_error(level.error().message), kUserInput;
   http::AccessOptions access;
-  if (!read_access(options, access)) return kUserInput;
+  std::shared_ptr<http::TlsIdentity> identity;
+  if (!read_access(options, access) || !read_identity(options, identity)) return kUserInput;
   if (options.inflight_mb && *options.inflight_mb < options.body_mb.value_or(16)) {
     return say_error(fmt::format("serve: --max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or "
                                  "less of the other",
@@ -196,12 +236,16 @@ int serve(const ServeOptions& options) {
   auto service_options = service_options_of(options, choice->model, engine->info());
   service_options.access = std::move(access);
   serve::Service service(*engine, std::move(service_options), log);
-  auto server = http::Server::start(server_options_of(options), service);
+  auto server_options = server_options_of(options);
+  server_options.tls = identity;
+  auto server = http::Server::start(server_options, service);
   if (!server) return say_error(server.error().message), kUserInput;
-  write_err(fmt::format("candor serves {} at http://{}:{} (context {}, {} at once)\n",
-                        choice->model.filename().string(), options.host, (*server)->port(), engine->info().n_ctx,
-                        options.parallel.value_or(16)));
+  if (identity) announce(*identity, log);
+  write_err(fmt::format("candor serves {} at {}://{}:{} (context {}, {} at once)\n",
+                        choice->model.filename().string(), identity ? "https" : "http", options.host,
+                        (*server)->port(), engine->info().n_ctx, options.parallel.value_or(16)));
   serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
+    if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
     if (!costs.forget_if_off()) return;
     log.info("steps take other times than an earlier start measured: they are measured anew at the next start");
   });
@@ -251,6 +295,9 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   add_int(command, "--port", o.port, 0, 65535, "0 = any free one (8080)")->default_str("8080");
   command.add_option("--api-key", o.keys, "a key that clients must show; better in a file")->type_name("KEY");
   command.add_option("--api-key-file", o.key_file, "lines of NAME SECRET")->type_name("FILE");
+  command.add_option("--tls-cert", o.tls_cert, "serve https with this certificate chain (PEM); SIGHUP reads it again")
+      ->type_name("FILE");
+  command.add_option("--tls-key", o.tls_key, "its private key (PEM, without a passphrase)")->type_name("FILE");
   command.add_option("--allow-host", o.hosts, "a further name in Host")->type_name("NAME");
   command.add_option("--allow-origin", o.origins, "a web page that may ask: https://chat.example.com")
       ->type_name("ORIGIN");

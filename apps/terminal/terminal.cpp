@@ -17,6 +17,7 @@ namespace {
 
 std::atomic<bool> interrupt_flag{false};
 std::atomic<bool> interrupt_is_final{false};
+std::atomic<bool> hang_up_flag{false};
 std::atomic<int> output_error{0};
 
 void on_interrupt(int) {
@@ -24,6 +25,10 @@ void on_interrupt(int) {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, "\n", 1);
     ::_exit(kInterrupted);
   }
+}
+
+void on_hang_up(int) {
+  hang_up_flag.store(true);
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -84,6 +89,16 @@ bool interrupted() {
 }
 void clear_interrupt() {
   interrupt_flag.store(false);
+}
+void catch_hang_ups() {
+  struct sigaction action {};
+  action.sa_handler = on_hang_up;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGHUP, &action, nullptr);
+}
+bool take_hang_up() {
+  return hang_up_flag.exchange(false);
 }
 EndsOnInterrupt::EndsOnInterrupt() : before_(interrupt_is_final.exchange(true)) {}
 EndsOnInterrupt::~EndsOnInterrupt() {

@@ -43,6 +43,9 @@ void say_warning(std::string_view message);
 void install_signal_handlers();
 bool interrupted();
 void clear_interrupt();
+// From now on SIGHUP does not end the process: take_hang_up() tells of it, once.
+void catch_hang_ups();
+bool take_hang_up();
 
 // While one lives, Ctrl-C and SIGTERM end the process with 130 at once: there is nothing to lose (a prompt waits for
 // input, a model is loaded).

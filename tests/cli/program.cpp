@@ -66,6 +66,7 @@ void collect(pid_t child, int out, int err, const RunInput& input, RunResult& re
   const auto deadline = Clock::now() + kLimit;
   auto interrupt_at = Clock::time_point::max();
   bool waits_for_text = !input.interrupt_at.empty();
+  bool waits_to_hang_up = !input.hang_up_at.empty();
   pollfd fds[2] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
     ::poll(fds, 2, 20);
@@ -86,6 +87,11 @@ void collect(pid_t child, int out, int err, const RunInput& input, RunResult& re
     }
     if ((fds[1].revents & (POLLIN | POLLHUP)) != 0 && !drain(fds[1].fd, result.err)) fds[1].fd = -1;
     fds[0].revents = fds[1].revents = 0;
+    if (waits_to_hang_up && result.err.find(input.hang_up_at) != std::string::npos) {
+      waits_to_hang_up = false;
+      if (input.before_hang_up) input.before_hang_up();
+      ::kill(child, SIGHUP);
+    }
     if (waits_for_text && result.err.find(input.interrupt_at) != std::string::npos) {
       waits_for_text = false;
       ::kill(child, SIGINT);

@@ -1,6 +1,7 @@
 #pragma once
 // Runs the built program and keeps what it said.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct RunInput {
   bool close_stdin = false;
   bool close_stdout_early = false;       // the reader goes away after the first byte
   std::string interrupt_at = {};         // sends SIGINT once, when stderr holds this
+  std::string hang_up_at = {};           // sends SIGHUP once, when stderr holds this
+  std::function<void()> before_hang_up = {};
   int interrupt_after_ms = 0;            // sends SIGINT once, this long after the first output
   std::vector<std::string> environment = {};  // "NAME=value", added
 };

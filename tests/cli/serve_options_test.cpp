@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "cli/program.h"
+#include "support/certificate.h"
+#include "support/temp_folder.h"
 
 namespace candor::testing {
 namespace {
@@ -89,6 +91,43 @@ TEST_F(serve_options, a_config_file_is_read_as_it_was_printed) {
   const RunResult second = run_candor({"serve", "--config", file_.string(), "--print-config"});
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(second.out, first.out);
+}
+
+TEST_F(serve_options, tls_takes_a_certificate_and_its_key) {
+  const TempFolder folder;
+  write_certificate(folder.path());
+  const std::string cert = folder.path() / "cert.pem", key = folder.path() / "key.pem";
+  expect_refused({"serve", "--tls-cert", cert}, {"--tls-cert", "--tls-key FILE"});
+  expect_refused({"serve", "--tls-key", key}, {"--tls-key", "--tls-cert FILE"});
+  expect_refused({"serve", "--tls-cert", cert, "--tls-key", cert}, {"--tls-key", cert, "no private key"});
+  expect_refused({"serve", "--tls-cert", "/nowhere", "--tls-key", key}, {"--tls-cert", "/nowhere", "does not exist"});
+  std::ofstream(file_) << "tls-cert = \"" << cert << "\"\ntls-key = \"/nowhere\"\n";
+  expect_refused({"serve", "--config", file_.string()}, {"--tls-key", "/nowhere"});
+}
+
+// The program from its start to its end, with a hang-up between.
+RunResult serve_with_tls(const TempFolder& folder, const std::function<void()>& before_hang_up) {
+  return run_candor({"serve", "--port", "0", "--tls-cert", folder.path() / "cert.pem", "--tls-key",
+                     folder.path() / "key.pem", "--drain-seconds", "0"},
+                    {.interrupt_at = "TLS: the", .hang_up_at = "candor serves", .before_hang_up = before_hang_up});
+}
+
+TEST_F(serve_options, a_hang_up_reads_the_certificate_again) {
+  const TempFolder folder;
+  write_certificate(folder.path());
+  const RunResult result = serve_with_tls(folder, [&] { write_certificate(folder.path(), {.ends_s = -60}); });
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("at https://127.0.0.1:"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("expired on"), std::string::npos) << result.err;
+}
+
+TEST_F(serve_options, a_pair_that_cannot_be_used_leaves_the_old_one) {
+  const TempFolder folder;
+  write_certificate(folder.path());
+  const RunResult result = serve_with_tls(folder, [&] { std::ofstream(folder.path() / "key.pem") << "nothing\n"; });
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("TLS: the pair in use stays"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("no private key"), std::string::npos) << result.err;
 }
 
 TEST_F(serve_options, the_bytes_in_flight_hold_at_least_one_body) {

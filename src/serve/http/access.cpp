@@ -133,15 +133,13 @@ std::optional<HttpResponse> Access::refuse(HttpRequest& request, bool needs_key)
     return forbidden("pages of this origin may not ask this server; --allow-origin adds origins");
   }
   if (!needs_key || !has_keys() || request.method == "OPTIONS") return std::nullopt;
-  constexpr std::string_view kScheme = "bearer ";
-  const std::string_view field = request.header("authorization");
-  const bool is_bearer = lower_case(field.substr(0, kScheme.size())) == kScheme;
-  request.key = find_key(is_bearer ? trimmed(field.substr(kScheme.size())) : std::string_view{});
+  request.key = key_of(request);
   if (request.key >= 0) return std::nullopt;
-  HttpResponse response =
-      error_response({ErrorKind::kInvalidInput, field.empty() ? "an API key is needed: Authorization: Bearer KEY"
-                                                              : "the API key is not valid here"},
-                     {.status = 401, .type = "authentication_error", .code = "invalid_api_key"});
+  const bool has_none = request.header("authorization").empty() && request.header("x-api-key").empty();
+  HttpResponse response = error_response(
+      {ErrorKind::kInvalidInput, has_none ? "an API key is needed: Authorization: Bearer KEY, or x-api-key: KEY"
+                                          : "the API key is not valid here"},
+      {.status = 401, .type = "authentication_error", .code = "invalid_api_key"});
   response.headers.emplace_back("www-authenticate", "Bearer");
   return response;
 }
@@ -151,7 +149,7 @@ Headers Access::cors_headers(const HttpRequest& request) const {
   if (origin.empty() || std::ranges::find(options_.origins, origin) == options_.origins.end()) return {};
   return {{"access-control-allow-origin", std::string(origin)},
           {"access-control-allow-methods", "GET, POST, OPTIONS"},
-          {"access-control-allow-headers", "authorization, content-type, x-request-id"},
+          {"access-control-allow-headers", "authorization, content-type, x-api-key, x-request-id"},
           {"vary", "origin"}};
 }
 
@@ -171,7 +169,17 @@ bool Access::knows_origin(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
   if (origin.empty()) return true;
   if (std::ranges::find(options_.origins, origin) != options_.origins.end()) return true;
-  return !options_.hosts.empty() && lower_case(origin) == "http://" + lower_case(request.header("host"));
+  return !options_.hosts.empty() && lower_case(origin) == options_.scheme + "://" + lower_case(request.header("host"));
+}
+
+// Clients that know both fields may fill one of them with a placeholder: either will do.
+int32_t Access::key_of(const HttpRequest& request) const {
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string_view field = request.header("authorization");
+  const bool is_bearer = lower_case(field.substr(0, kScheme.size())) == kScheme;
+  const int32_t by_bearer = find_key(is_bearer ? trimmed(field.substr(kScheme.size())) : std::string_view{});
+  const int32_t by_field = find_key(trimmed(request.header("x-api-key")));
+  return by_bearer >= 0 ? by_bearer : by_field;
 }
 
 // Looks at every key, whatever it finds.

@@ -1,5 +1,6 @@
 #pragma once
-// Who may ask: API keys, the names under which the server is asked (against DNS rebinding) and the web pages that may
+// Who may ask: API keys (Authorization: Bearer KEY, as OpenAI's clients send them, or x-api-key: KEY, as Anthropic's do),
+// the names under which the server is asked (against DNS rebinding) and the web pages that may
 // ask (Origin). Keys are kept and compared as SHA-256 digests, in constant time. Immutable: any thread.
 
 #include <array>
@@ -32,6 +33,7 @@ struct AccessOptions {
   std::vector<ApiKey> keys{};          // none: no key is asked for
   std::vector<std::string> hosts{};    // names in Host, in lower case and without port; empty: any
   std::vector<std::string> origins{};  // "https://chat.example.com": may ask, and get CORS headers
+  std::string scheme = "http";         // by which the server itself is asked: that of its own pages
 };
 
 class Access {
@@ -51,6 +53,7 @@ class Access {
   bool knows_host(std::string_view host) const;
   bool knows_origin(const HttpRequest& request) const;
   int32_t find_key(std::string_view secret) const;
+  int32_t key_of(const HttpRequest& request) const;
 
   AccessOptions options_;
 };

@@ -37,6 +37,45 @@ TEST(access, only_the_very_names_of_the_server_are_known) {
     EXPECT_FALSE(is_known(host)) << host;
 }
 
+TEST(access, a_key_comes_in_either_field) {
+  AccessOptions options;
+  options.keys = {make_key("alice", "one"), make_key("bob", "two")};
+  const Access access(options);
+  const auto key_of = [&access](Headers headers) {
+    HttpRequest request;
+    request.method = "POST";
+    request.headers = std::move(headers);
+    const auto refusal = access.refuse(request, true);
+    EXPECT_EQ(refusal.has_value(), request.key < 0);
+    EXPECT_EQ(refusal ? refusal->status : 401, 401);
+    return request.key;
+  };
+  EXPECT_EQ(key_of({{"authorization", "Bearer one"}}), 0);
+  EXPECT_EQ(key_of({{"x-api-key", "two"}}), 1);
+  EXPECT_EQ(key_of({{"authorization", "Bearer placeholder"}, {"x-api-key", "two"}}), 1);
+  EXPECT_EQ(key_of({{"authorization", "Bearer one"}, {"x-api-key", "placeholder"}}), 0);
+  EXPECT_EQ(key_of({{"authorization", "Bearer one"}, {"x-api-key", "two"}}), 0);
+  for (const Headers& headers : {Headers{}, {{"authorization", "one"}}, {{"authorization", "Basic one"}},
+                                 {{"x-api-key", "Bearer one"}}, {{"x-api-key", ""}}, {{"x-api-key", "three"}},
+                                 {{"api-key", "one"}}})
+    EXPECT_EQ(key_of(headers), -1);
+}
+
+TEST(access, pages_of_the_server_itself_come_by_its_own_scheme) {
+  AccessOptions options;
+  options.hosts = {"localhost"};
+  options.scheme = "https";
+  const Access access(options);
+  const auto is_refused = [&access](const std::string& origin) {
+    HttpRequest request;
+    request.method = "POST";
+    request.headers = {{"host", "localhost:8080"}, {"origin", origin}};
+    return access.refuse(request, false).has_value();
+  };
+  EXPECT_FALSE(is_refused("https://localhost:8080"));
+  EXPECT_TRUE(is_refused("http://localhost:8080"));
+}
+
 TEST(access, an_origin_is_a_scheme_and_a_host) {
   EXPECT_EQ(*parse_origin("https://Chat.Example.com"), "https://chat.example.com");
   EXPECT_EQ(*parse_origin("http://localhost:3000"), "http://localhost:3000");

@@ -194,6 +194,12 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, Hand
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
+void Server::use(std::shared_ptr<TlsIdentity> identity) {
+  net::post(impl_->network.io, [impl = impl_.get(), identity = std::move(identity)]() mutable {
+    impl->network.tls = std::move(identity);
+  });
+}
+
 uint16_t Server::port() const {
   error_code ignored;
   return impl_->acceptor.local_endpoint(ignored).port();

@@ -1,5 +1,5 @@
 #pragma once
-// HTTP/1.1 and WebSocket on one port, by one network thread that only moves bytes: it reads requests within limits,
+// HTTP/1.1 and WebSocket on one port, in the clear or by TLS, by one network thread that only moves bytes: it reads requests within limits,
 // hands them to a Handler and sends what the handler makes. It never waits for the handler, so that whatever the
 // handler answers at once (/health) is answered at once.
 
@@ -13,6 +13,7 @@
 #include "serve/http/exchange.h"
 #include "serve/http/faults.h"
 #include "serve/http/head_scanner.h"
+#include "serve/http/tls_identity.h"
 #include "serve/http/web_socket.h"
 
 namespace candor::http {
@@ -24,7 +25,9 @@ struct ServerOptions {
   uint64_t body_bytes = 16u << 20;
   size_t waiting_bytes = 1u << 20;  // of a reply that its reader does not take
   int32_t max_connections = 4096;
-  std::chrono::milliseconds head_timeout{10'000};  // from a request's first byte to the end of its head
+  size_t max_handshakes = 256;               // at once; beyond, the oldest gives way
+  std::shared_ptr<TlsIdentity> tls = nullptr;  // null: HTTP in the clear
+  std::chrono::milliseconds head_timeout{10'000};  // of a handshake; from a request's first byte to the end of its head
   std::chrono::milliseconds body_timeout{60'000};
   std::chrono::milliseconds idle_timeout{60'000};  // between requests
   std::chrono::milliseconds write_timeout{60'000};
@@ -66,6 +69,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // What connections from now on are shown; those that are open go on. REQUIRES: the server began with one. Any thread.
+  void use(std::shared_ptr<TlsIdentity> identity);
   uint16_t port() const;
   int32_t n_connections() const;
   // Takes no more connections, closes idle ones, and waits until the others are done, at most that long. True if they

@@ -78,12 +78,13 @@ Session::Session(net::ip::tcp::socket socket, Network& network)
 // Where it ended by an exception, what it was answering has lost its reader.
 Session::~Session() {
   network_.sessions.erase(id_);
+  network_.handshakes.erase(id_);
   --network_.n_connections;
   if (exchange_) guarded([this] { exchange_->mark_gone(); });
 }
 
 net::awaitable<void> Session::run() {
-  bool goes_on = true;
+  bool goes_on = co_await shake_hands();
   while (goes_on) goes_on = co_await serve_one();
   if (socket_.is_open() && !is_client_gone_) co_await linger();
 }
@@ -299,8 +300,7 @@ net::awaitable<bool> Session::reply(const std::shared_ptr<Exchange>& exchange, b
   record.note = exchange->noted();
   if (!is_whole) {
     exchange->mark_gone();
-    error_code ignored;
-    socket_.close(ignored);
+    socket_.close();
     is_client_gone_ = true;
   } else {
     stop_waiting();
@@ -358,13 +358,14 @@ net::awaitable<bool> Session::next_event(std::chrono::milliseconds at_most) {
 
 // Lets the client read the last reply although it may still be sending: closing at once would reset the connection.
 net::awaitable<void> Session::linger() {
-  error_code ignored;
-  socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+  is_lingering_ = true;
   set_deadline(kLinger);
-  buffer_.clear();
-  for (size_t n_dropped = 0; n_dropped < kMaxLingerBytes;) {
+  if (socket_.is_tls()) co_await socket_.async_goodbye(kTuple);
+  error_code ignored;
+  socket_.tcp().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+  for (size_t n_dropped = 0; n_dropped < kMaxLingerBytes && !has_expired_;) {
     buffer_.clear();
-    const auto [error, n_read] = co_await socket_.async_read_some(buffer_.prepare(16 * kReadBytes), kTuple);
+    const auto [error, n_read] = co_await socket_.tcp().async_read_some(buffer_.prepare(16 * kReadBytes), kTuple);
     if (error) break;
     n_dropped += n_read;
   }
@@ -400,7 +401,7 @@ std::string Session::head_of(const HttpResponse& response, bool is_stream, const
 // While a request is answered, the only news from the client is that it left, or its next request.
 void Session::watch_for_end() {
   const uint64_t watch = ++n_watches_;
-  socket_.async_wait(net::ip::tcp::socket::wait_read, [this, watch, alive = std::weak_ptr(alive_)](error_code error) {
+  socket_.async_wait([this, watch, alive = std::weak_ptr(alive_)](error_code error) {
     if (error == net::error::operation_aborted || alive.expired() || watch != n_watches_) return;
     if (!guarded([this] { read_while_busy(); })) abort();
   });
@@ -408,8 +409,7 @@ void Session::watch_for_end() {
 
 void Session::read_while_busy() {
   error_code error;
-  socket_.non_blocking(true, error);
-  const size_t n_read = error ? 0 : socket_.read_some(buffer_.prepare(kReadBytes), error);
+  const size_t n_read = socket_.read_now(buffer_.prepare(kReadBytes), error);
   buffer_.commit(error ? 0 : n_read);
   if (error && error != net::error::would_block) {
     is_client_gone_ = true;
@@ -421,8 +421,8 @@ void Session::read_while_busy() {
 }
 
 void Session::stop_waiting() {
-  error_code ignored;
-  socket_.cancel(ignored);
+  if (is_lingering_) return socket_.close();
+  socket_.cancel();
 }
 
 void Session::signal() {
@@ -442,10 +442,9 @@ void Session::close_if_idle() {
 }
 
 void Session::abort() {
-  error_code ignored;
   if (close_web_socket_) close_web_socket_();
   is_client_gone_ = true;
-  socket_.close(ignored);
+  socket_.close();
   has_event_ = true;
   event_.cancel();
 }

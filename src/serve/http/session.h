@@ -15,16 +15,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "serve/http/faults.h"
 #include "serve/http/server.h"
+#include "serve/http/wire.h"
 
 namespace candor::http {
-
-namespace net = boost::asio;
 
 // Completion token of every co_await: the error comes with the result, nothing is thrown.
 inline constexpr auto kTuple = net::as_tuple(net::use_awaitable);
@@ -56,12 +56,14 @@ class WakeQueue {
 // What every session shares. Network thread only, but for the atomics and the queue.
 struct Network {
   Network(const ServerOptions& server_options, Handler& server_handler)
-      : options(server_options), handler(server_handler), faults(server_handler.faults()) {}
+      : options(server_options), handler(server_handler), faults(server_handler.faults()), tls(server_options.tls) {}
 
   const ServerOptions options;
   Handler& handler;
   Faults& faults;
+  std::shared_ptr<TlsIdentity> tls;  // of connections to come; null: in the clear
   std::unordered_map<uint64_t, Session*> sessions{};
+  std::set<uint64_t> handshakes{};  // sessions that are in one, the oldest first
   uint64_t n_sessions_ever = 0;
   uint64_t n_requests_ever = 0;
   std::atomic<int32_t> n_connections{0};
@@ -89,6 +91,8 @@ class Session : public std::enable_shared_from_this<Session> {
   enum class Read { kWhole, kRefused, kClosed };
   struct Parser;  // the request being read
 
+  net::awaitable<bool> shake_hands();
+  net::awaitable<void> answer_in_the_clear();
   net::awaitable<bool> serve_one();
   net::awaitable<Read> read_head(Parser& parser);
   net::awaitable<Read> read_body(Parser& parser, int32_t key);
@@ -130,7 +134,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Network& network_;
   const uint64_t id_;
-  net::ip::tcp::socket socket_;
+  Wire socket_;
   net::steady_timer deadline_;
   net::steady_timer event_;
   boost::beast::flat_buffer buffer_;
@@ -146,6 +150,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool has_expired_ = false;
   bool is_idle_ = false;  // waits for the first byte of a request
   bool is_client_gone_ = false;
+  bool is_lingering_ = false;
   bool is_chunked_ = false;  // the reply being sent
   bool keep_alive_ = false;
 };

@@ -15,15 +15,19 @@ constexpr size_t kReadAtOnce = 64 * 1024;
 
 }  // namespace
 
-struct WebSocketSession::Stream {
-  Stream(net::ip::tcp::socket tcp, std::shared_ptr<WebSocket> web_socket)
-      : ws(std::move(tcp)), room(ws.get_executor()), socket(std::move(web_socket)) {}
+// How Beast ends what lies below a WebSocket, found by this name.
+template <class Handler>
+void async_teardown(boost::beast::role_type role, Wire& wire, Handler&& handler) {
+  if (wire.is_tls()) return wire.async_goodbye(std::forward<Handler>(handler));
+  websocket::async_teardown(role, wire.tcp(), std::forward<Handler>(handler));
+}
 
-  websocket::stream<net::ip::tcp::socket, false> ws;
-  void close() {
-    boost::system::error_code ignored;
-    ws.next_layer().close(ignored);
-  }
+struct WebSocketSession::Stream {
+  Stream(Wire wire, std::shared_ptr<WebSocket> web_socket)
+      : ws(std::move(wire)), room(ws.get_executor()), socket(std::move(web_socket)) {}
+
+  websocket::stream<Wire, false> ws;
+  void close() { ws.next_layer().close(); }
 
   net::steady_timer room;  // ends when there may be room for another message
   std::shared_ptr<WebSocket> socket;

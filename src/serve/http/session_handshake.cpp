@@ -1,0 +1,55 @@
+// How a connection by TLS begins, before its first request.
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
+
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/write.hpp>
+
+#include "serve/http/session.h"
+
+namespace candor::http {
+namespace {
+
+// OpenSSL tells a request in the clear from bytes that are nothing.
+bool is_plain_request(const boost::system::error_code& error) {
+  return error.category() == net::error::get_ssl_category() &&
+         ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
+}
+
+}  // namespace
+
+// True where requests may follow. Who is in a handshake holds memory and no key has been asked for: of too many the
+// oldest gives way, so that clients which never go on do not keep those away that do.
+net::awaitable<bool> Session::shake_hands() {
+  if (!network_.tls) co_return true;
+  if (network_.handshakes.size() >= network_.options.max_handshakes) {
+    if (const auto it = network_.sessions.find(*network_.handshakes.begin()); it != network_.sessions.end())
+      it->second->abort();
+    network_.handshakes.erase(network_.handshakes.begin());
+  }
+  network_.handshakes.insert(id_);
+  socket_.begin_tls(*network_.tls);
+  is_idle_ = true;
+  set_deadline(network_.options.head_timeout);
+  const auto [error] = co_await socket_.async_handshake(kTuple);
+  clear_deadline();
+  network_.handshakes.erase(id_);
+  if (error && is_plain_request(error) && socket_.is_open()) co_await answer_in_the_clear();
+  co_return !error;
+}
+
+net::awaitable<void> Session::answer_in_the_clear() {
+  HttpRequest nothing;
+  keep_alive_ = false;
+  is_lingering_ = true;
+  const HttpResponse response = error_response(
+      {ErrorKind::kInvalidInput, "this port speaks TLS: ask it as https://, or by wss:// for a WebSocket"});
+  const std::string bytes = head_of(response, false, nothing) + response.body;
+  set_deadline(network_.options.write_timeout);
+  co_await net::async_write(socket_.tcp(), net::buffer(bytes), kTuple);
+  clear_deadline();
+}
+
+}  // namespace candor::http
