@@ -4,6 +4,7 @@
 
 #include "serve/llama_cpp/api.h"
 #include "serve/anthropic/api.h"
+#include "serve/ollama/api.h"
 #include "serve/openai/api.h"
 #include "serve/responses/api.h"
 
@@ -15,6 +16,7 @@ const Api* const kInterfaces[] = {
     &llama_cpp::kApi,
     &anthropic::kApi,
     &responses::kApi,
+    &ollama::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

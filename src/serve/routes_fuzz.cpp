@@ -1,7 +1,8 @@
 // JSON bodies of every route that takes one, and messages of the WebSocket, through the service with a small model behind
 // it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, l llama.cpp's
-// completion, i infill, r rerank, s responses, m messages, n their tokens counted, w WebSocket). Every request is answered once, by
-// JSON, never with 500; afterwards nothing is in work and no K/V block is held.
+// completion, i infill, r rerank, s responses, m messages, n their tokens counted; o, g, b, h Ollama's chat, generate,
+// embed and show; w WebSocket). Every request is answered once, by JSON, never with 500; afterwards nothing is in work
+// and no K/V block is held.
 #include <unistd.h>
 
 #include <algorithm>
@@ -154,6 +155,7 @@ class Target {
     int status = 0;
     std::string body;
     bool is_stream = false;
+    bool is_lines = false;
     for (bool is_over = false; !is_over;) {
       bell_.wait();
       const Exchange::Output output = exchange.take();
@@ -162,6 +164,7 @@ class Target {
         CANDOR_CHECK(status == 0);
         status = output.head->status;
         body = output.head->body;
+        is_lines = output.head->content_type == "application/x-ndjson";
       }
       is_stream = is_stream || output.is_stream;
       body += output.bytes;
@@ -169,7 +172,7 @@ class Target {
     }
     CANDOR_CHECK(status != 0 && status != 500);
     if (is_stream) {
-      CANDOR_CHECK(body.ends_with("\n\n"));
+      CANDOR_CHECK(body.ends_with(is_lines ? "\n" : "\n\n"));
     } else {
       CANDOR_CHECK(Json::accept(body));
     }
@@ -191,7 +194,8 @@ Target& target() {
 constexpr std::string_view kRoutes[] = {"c/v1/chat/completions", "p/v1/completions", "e/v1/embeddings", "t/tokenize",
                                         "d/detokenize",          "a/apply-template",  "l/completion",     "i/infill",
                                         "r/rerank",              "m/v1/messages",     "n/v1/messages/count_tokens",
-                                        "s/v1/responses"};
+                                        "s/v1/responses",        "o/api/chat",        "g/api/generate",   "b/api/embed",
+                                        "h/api/show"};
 
 }  // namespace
 

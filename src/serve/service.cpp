@@ -95,6 +95,7 @@ std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
                                   {.status = 405});
     return http::error_response({ErrorKind::kNotFound, "there is nothing at " + path});
   }
+  if (!route->refusal.empty()) return http::error_response({ErrorKind::kUnsupported, std::string(route->refusal)});
   if (is_draining_ && route->needs_key) {
     return http::error_response(shutting_down());
   }

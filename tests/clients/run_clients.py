@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Asks a server that this script starts as its users do: with OpenAI's and Anthropic's packages, unmodified, and against
-the description of OpenAI's API. Exit code 77 where what a part needs is absent: the test counts as skipped.
+"""Asks a server that this script starts as its users do: with the packages of OpenAI, Anthropic, Ollama and others,
+unmodified, and against the description of OpenAI's API. Exit code 77 where what a part needs is absent: the test counts
+as skipped.
 
 usage: run_clients.py PART PROGRAM CLIENTS_FOLDER
-PART: description | python | langchain | anthropic | node_6 | node_5 | node_4 | ai_6 | shutdown
+PART: one of those in main()
 """
+import importlib
 import json
 import os
 import re
@@ -13,6 +15,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import ollama_clients
 import responses_clients
 
 SKIPPED = 77
@@ -306,6 +309,18 @@ def check_anthropic(program, _):
     return 0
 
 
+def check_ollama(module, ask):
+    def check(program, _):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            return SKIPPED
+        with Served(program) as served:
+            ask(served.url)
+        return 0
+    return check
+
+
 def check_node(package, script="node_client.cjs"):
     def check(program, clients):
         if not (clients / "node_modules" / package).exists():
@@ -342,7 +357,9 @@ def main():
              "agents": served_to(responses_clients.check_agents), "node_6": check_node("openai"),
              "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
              "langchain": check_langchain, "lm_eval": check_lm_eval, "anthropic": check_anthropic,
-             "shutdown": check_shutdown}
+             "shutdown": check_shutdown,
+             "ollama": check_ollama("ollama", ollama_clients.ask_with_ollama),
+             "langchain_ollama": check_ollama("langchain_ollama", ollama_clients.ask_with_langchain)}
     return parts[part](program, clients)
 
 

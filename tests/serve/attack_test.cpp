@@ -163,6 +163,15 @@ std::vector<AttackedRoute> attacked_routes() {
         "chat_template_kwargs", "model"}},
       {"/detokenize", R"("tokens":[1])", {"tokens", "model"}},
       {"/apply-template", message, {"messages", "tools", "chat_template_kwargs", "add_generation_prompt"}},
+      {"/api/chat", message + R"(,"model":"pocket","options":{"num_predict":1})",
+       {"tools", "think", "format", "stream", "keep_alive", "logprobs", "top_logprobs", "truncate", "shift", "name"}},
+      {"/api/chat", R"("model":"pocket","options":{"num_predict":1})", {"messages"}},
+      {"/api/generate", R"("model":"pocket","prompt":"a","options":{"num_predict":1})",
+       {"system", "template", "suffix", "images", "raw", "context", "think", "format", "stream", "keep_alive", "truncate"}},
+      {"/api/generate", R"("model":"pocket","options":{"num_predict":1})", {"prompt"}},
+      {"/api/embed", R"("model":"pocket")", {"input", "options", "keep_alive", "dimensions", "truncate"}},
+      {"/api/show", "", {"model", "name", "verbose"}},
+      {"/api/pull", "", {"model", "name", "stream"}},
   };
 }
 
@@ -182,7 +191,7 @@ class attack : public ServerTest {
   }
   void send(const AttackedRoute& route, const std::string& field, const Attack& one) {
     std::string rest = without(route.rest, field);
-    if (field == "messages") rest = R"("max_tokens":1,"t_max_ms":200)";
+    if (field == "messages" && !route.path.starts_with("/api/")) rest = R"("max_tokens":1,"t_max_ms":200)";
     const std::string body = "{\"" + field + "\":" + one.value + (rest.empty() ? "" : "," + rest) + "}";
     const std::string what = route.path + " " + field + ": " + one.name;
     const int64_t before = trimmed_resident_bytes();  // gives back what the request before has left

@@ -37,6 +37,7 @@ struct Route {
   bool needs_key = true;
   bool is_quick = false;  // answered on the network thread
   bool is_socket = false;
+  std::string_view refusal{};  // not empty: never offered, and refused unread in these words
   bool generates = false;  // refused unread while the engine is full; the exchange's state is its PlaceTicket
   void (*handle)(const Core& core, const std::shared_ptr<http::Exchange>& exchange) = nullptr;
 };

@@ -1,0 +1,109 @@
+#include "serve/ollama/api.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/utf8.h"
+#include "serve/ollama/info_routes.h"
+#include "serve/ollama/requests.h"
+
+namespace candor::serve::ollama {
+namespace {
+
+using Shared = std::shared_ptr<http::Exchange>;
+using IdleReply = std::optional<Result<Json>> (*)(const Json& body, const ApiLimits& limits);
+
+const Endpoint kChat{.parse = parse_chat, .format = StreamFormat::kLines};
+const Endpoint kGenerate{.parse = parse_generate, .format = StreamFormat::kLines};
+
+// True where the body asks for nothing, and has its reply.
+bool answer_idle(const Core& core, const Shared& exchange, const Json& body, IdleReply idle_reply) {
+  const auto reply = idle_reply(body, core.limits());
+  if (!reply) return false;
+  if (*reply) {
+    answer(*exchange, **reply);
+  } else {
+    answer(*exchange, reply->error());
+  }
+  return true;
+}
+
+void generate(const Core& core, const Shared& exchange, const Endpoint& endpoint, IdleReply idle_reply) {
+  const auto body = parse_body(exchange->request().body);
+  if (!body) return core.generations.answer(exchange, body.error(), endpoint);
+  if (answer_idle(core, exchange, *body, idle_reply)) return;
+  core.generations.answer(exchange, endpoint.parse(*body, core.terms), endpoint);
+}
+
+void embed(const Core& core, const Shared& exchange, Result<EmbeddingRequest> (*parse)(const Json&, const ApiLimits&),
+           IdleReply idle_reply) {
+  const auto body = parse_body(exchange->request().body);
+  if (!body) return core.generations.embed(exchange, body.error());
+  if (answer_idle(core, exchange, *body, idle_reply)) return;
+  core.generations.embed(exchange, parse(*body, core.limits()));
+}
+
+// {"error": "text"}, which names the field.
+void tell_error(http::HttpResponse& response, const http::HttpRequest&) {
+  constexpr size_t kMostMessage = 4096;
+  const Error& error = response.told->error;
+  const bool is_named = error.message.find(error.field) != std::string::npos;
+  const std::string words = is_named ? error.message : error.field + ": " + error.message;
+  response.body = to_text(Json{{"error", clipped(words, kMostMessage)}});
+}
+
+constexpr std::string_view kOneModel =
+    "the server has one model, given when it was started: it is neither changed, copied nor deleted by clients";
+
+constexpr Route kRoutes[] = {
+    {.method = "GET",
+     .path = "/",
+     .is_quick = true,
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).root(*exchange); }},
+    {.method = "GET",
+     .path = "/api/version",
+     .is_quick = true,
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).version(*exchange); }},
+    {.method = "GET",
+     .path = "/api/tags",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).tags(*exchange); }},
+    {.method = "GET",
+     .path = "/api/ps",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).running(*exchange); }},
+    {.method = "POST",
+     .path = "/api/show",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).show(*exchange); }},
+    {.method = "POST",
+     .path = "/api/chat",
+     .generates = true,
+     .handle = [](const Core& core, const Shared& exchange) { generate(core, exchange, kChat, idle_chat_reply); }},
+    {.method = "POST",
+     .path = "/api/generate",
+     .generates = true,
+     .handle = [](const Core& core, const Shared& exchange) { generate(core, exchange, kGenerate, idle_generate_reply); }},
+    {.method = "POST",
+     .path = "/api/embed",
+     .generates = true,
+     .handle = [](const Core& core, const Shared& exchange) { embed(core, exchange, parse_embed, idle_embed_reply); }},
+    {.method = "POST",
+     .path = "/api/embeddings",
+     .generates = true,
+     .handle = [](const Core& core,
+                  const Shared& exchange) { embed(core, exchange, parse_embeddings, idle_embeddings_reply); }},
+    {.method = "POST",
+     .path = "/api/pull",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).pull(*exchange); }},
+    {.method = "DELETE", .path = "/api/delete", .refusal = kOneModel},
+    {.method = "POST", .path = "/api/copy", .refusal = kOneModel},
+    {.method = "POST", .path = "/api/create", .refusal = kOneModel},
+    {.method = "POST", .path = "/api/push", .refusal = kOneModel},
+    {.method = "GET", .path = "/api/blobs/", .refusal = kOneModel},
+    {.method = "POST", .path = "/api/blobs/", .refusal = kOneModel},
+};
+
+}  // namespace
+
+const Api kApi{.name = "ollama", .routes = kRoutes, .error_form = tell_error};
+
+}  // namespace candor::serve::ollama

@@ -1,0 +1,93 @@
+// POST /api/embed and /api/embeddings, from JSON to engine requests.
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/ollama/requests.h"
+
+namespace candor::serve::ollama {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Of either route. truncate must be asked for: what is left out of a text would not be seen in its vector.
+EmbeddingRequest read_embedding(Fields& fields, const char* name, const ApiLimits& limits,
+                                std::vector<std::string>& warnings) {
+  EmbeddingRequest result;
+  result.names.prompt = name;
+  result.model = read_model(fields, limits);
+  result.n_dimensions = static_cast<size_t>(fields.integer("dimensions", 0, limits.dim).value_or(0));
+  Request base;
+  base.pooling = Pooling::kMean;
+  if (fields.boolean("truncate").value_or(false)) base.max_prompt_tokens = limits.n_ctx;
+  for (Prompt& prompt : read_prompts(fields, name, kMaxInputs)) {
+    base.prompt = std::move(prompt);
+    result.requests.push_back(base);
+  }
+  fields.object("options");
+  read_keep_alive(fields, warnings);
+  fields.accept({"name"});
+  settle_unknown(fields, limits, warnings);
+  return result;
+}
+
+Json embed_json(const std::string& model, Json vectors, int64_t n_tokens, int64_t took_ns) {
+  return {{"model", model},
+          {"embeddings", std::move(vectors)},
+          {"total_duration", took_ns},
+          {"load_duration", 0},
+          {"prompt_eval_count", n_tokens}};
+}
+
+std::optional<Result<Json>> idle_reply_of(const Json& body, const ApiLimits& limits, const char* name) {
+  const auto input = body.find(name);
+  const bool is_idle = input == body.end() || input->is_null() || *input == "" || (input->is_array() && input->empty());
+  if (!is_idle) return std::nullopt;
+  Fields fields(body);
+  std::vector<std::string> warnings;
+  const std::string model = read_model(fields, limits);
+  read_keep_alive(fields, warnings);
+  if (fields.fault()) return Result<Json>(*fields.fault());
+  return Result<Json>(embed_json(model, Json::array(), 0, 0));
+}
+
+}  // namespace
+
+std::optional<Result<Json>> idle_embed_reply(const Json& body, const ApiLimits& limits) {
+  return idle_reply_of(body, limits, "input");
+}
+
+std::optional<Result<Json>> idle_embeddings_reply(const Json& body, const ApiLimits& limits) {
+  auto reply = idle_reply_of(body, limits, "prompt");
+  if (reply && *reply) return Result<Json>(Json{{"embedding", Json::array()}});
+  return reply;
+}
+
+Result<EmbeddingRequest> parse_embed(const Json& body, const ApiLimits& limits) {
+  Fields fields(body);
+  std::vector<std::string> warnings;
+  EmbeddingRequest result = read_embedding(fields, "input", limits, warnings);
+  if (fields.fault()) return *fields.fault();
+  result.write = [model = result.model, warnings, began = now_ns()](const auto& vectors, int64_t n_tokens) {
+    Json json = embed_json(model, vectors, n_tokens, now_ns() - began);
+    if (!warnings.empty()) json["warnings"] = warnings;
+    return to_text(json);
+  };
+  return result;
+}
+
+Result<EmbeddingRequest> parse_embeddings(const Json& body, const ApiLimits& limits) {
+  Fields fields(body);
+  std::vector<std::string> warnings;
+  EmbeddingRequest result = read_embedding(fields, "prompt", limits, warnings);
+  if (result.requests.size() > 1) fields.refuse("prompt", "prompt is a list, expected one string; /api/embed takes more");
+  if (fields.fault()) return *fields.fault();
+  result.write = [](const auto& vectors, int64_t) { return to_text(Json{{"embedding", vectors.front()}}); };
+  return result;
+}
+
+}  // namespace candor::serve::ollama

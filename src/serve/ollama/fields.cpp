@@ -1,0 +1,174 @@
+// The fields that Ollama's routes share.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+#include "serve/ollama/requests.h"
+
+namespace candor::serve::ollama {
+namespace {
+
+constexpr std::string_view kLatest = ":latest";
+
+std::string_view without_tag(std::string_view name) {
+  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
+  return name;
+}
+
+// Go's durations: "300ms", "1.5h", "1h30m", "-1s", "0". What is left of `text` behind one number and its unit.
+bool skip_part(std::string_view& text, bool& is_zero) {
+  static constexpr std::array<std::string_view, 8> kUnits = {"ns", "us", "\xC2\xB5s", "\xCE\xBCs", "ms", "s", "m", "h"};
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t n_digits = 0;
+  size_t at = 0;
+  for (bool has_point = false; at < text.size() && (is_digit(text[at]) || (text[at] == '.' && !has_point)); ++at) {
+    has_point = has_point || text[at] == '.';
+    n_digits += is_digit(text[at]) ? 1 : 0;
+    is_zero = is_zero && (text[at] == '0' || text[at] == '.');
+  }
+  text.remove_prefix(at);
+  const auto unit = std::ranges::find_if(kUnits, [&](std::string_view name) { return text.starts_with(name); });
+  if (n_digits == 0 || unit == kUnits.end()) return false;
+  text.remove_prefix(unit->size());
+  return true;
+}
+
+// Whether it is 0; nothing where it is no duration.
+std::optional<bool> is_zero_duration(std::string_view text) {
+  constexpr size_t kMostBytes = 64;
+  if (text.size() > kMostBytes) return std::nullopt;
+  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
+  if (text == "0") return true;
+  bool is_zero = true;
+  bool is_duration = !text.empty();
+  while (is_duration && !text.empty()) is_duration = skip_part(text, is_zero);
+  return is_duration ? std::optional(is_zero) : std::nullopt;
+}
+
+void read_format(Fields& fields, const ApiLimits& limits, ApiRequest& result, Request& request) {
+  result.names.constraint = "format";
+  const Json* format = fields.raw("format");
+  if (format == nullptr || *format == "") return;
+  if (*format == "json") {
+    request.constraint = ConstraintSpec{.kind = GrammarKind::kJsonObject};
+  } else if (format->is_object()) {
+    request.constraint = ConstraintSpec{.kind = GrammarKind::kJsonSchema, .source = to_text(*format)};
+  } else {
+    return fields.refuse("format", fmt::format("format is {}, expected \"json\" or a JSON schema", shown(*format)));
+  }
+  request.constraint->is_strict = limits.is_strict;
+}
+
+void read_think(Fields& fields, const RequestTerms& terms, const std::string& model, Json& kwargs) {
+  static constexpr std::array<std::string_view, 3> kLevels = {"low", "medium", "high"};
+  const Json* think = fields.raw("think");
+  if (think == nullptr || *think == "") return;
+  const std::string level = think->is_string() ? think->get<std::string>() : "";
+  if (!think->is_boolean() && std::ranges::find(kLevels, level) == kLevels.end()) {
+    return fields.refuse("think", fmt::format("think is {}, expected true, false, low, medium or high", shown(*think)));
+  }
+  const bool is_wanted = *think != false;
+  if (is_wanted && !terms.model_form().output.has_reasoning)
+    return fields.refuse("think", fmt::format("\"{}\" does not support thinking", clipped(model)));
+  kwargs["enable_thinking"] = is_wanted;
+  if (!level.empty()) kwargs["reasoning_effort"] = level;
+}
+
+void read_logprobs(Fields& fields, SamplingParams& sampling) {
+  const bool is_wanted = fields.boolean("logprobs").value_or(false);
+  const auto n_top = fields.integer("top_logprobs", 0, kMaxLogprobs);
+  if (n_top && *n_top > 0 && !is_wanted) fields.refuse("top_logprobs", "top_logprobs needs logprobs: true");
+  if (is_wanted) sampling.logprobs = static_cast<int32_t>(n_top.value_or(0));
+}
+
+// Options that say how a model is run, which this server decided at its start.
+void accept_machine_options(Fields& options, const ApiLimits& limits, std::vector<std::string>& warnings) {
+  const auto n_ctx = options.integer("num_ctx", 0, std::numeric_limits<int64_t>::max());
+  if (n_ctx && *n_ctx > limits.n_ctx)
+    warnings.push_back(fmt::format("options.num_ctx is {}: the context here has {} tokens", *n_ctx, limits.n_ctx));
+  if (const auto mode = options.integer("mirostat", 0, 2); mode && *mode > 0)
+    options.refuse("mirostat", fmt::format("options.mirostat is {}: Mirostat is not offered, expected 0", *mode));
+  options.accept({"num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock", "low_vram", "f16_kv",
+                  "vocab_only", "logits_all", "num_keep", "num_gqa", "mirostat_tau", "mirostat_eta"});
+  if (options.number("tfs_z", 0, 1e9).value_or(1) != 1) warnings.push_back("options.tfs_z has no effect");
+  if (options.boolean("penalize_newline") == false) warnings.push_back("options.penalize_newline has no effect");
+}
+
+}  // namespace
+
+std::string read_model(Fields& fields, const ApiLimits& limits) {
+  const auto older = fields.text("name");
+  const auto given = fields.text("model");
+  const std::string name = given ? *given : older.value_or("");
+  if (name.empty()) {
+    fields.refuse("model", "model is missing, expected the name of a model");
+    return name;
+  }
+  const auto is_it = [&name](const std::string& other) { return without_tag(other) == without_tag(name); };
+  if (!is_it(limits.model) && std::ranges::none_of(limits.aliases, is_it)) {
+    fields.refuse_with(fail(ErrorKind::kNotFound,
+                            fmt::format("model '{}' not found: this server has '{}'", clipped(name), limits.model),
+                            "model"));
+  }
+  return name;
+}
+
+bool read_keep_alive(Fields& fields, std::vector<std::string>& warnings) {
+  const Json* value = fields.raw("keep_alive");
+  if (value == nullptr || *value == "") return false;
+  const auto is_zero = value->is_string()   ? is_zero_duration(value->get_ref<const std::string&>())
+                       : value->is_number() ? std::optional(value->get<double>() == 0)
+                                            : std::nullopt;
+  if (!is_zero) {
+    fields.refuse("keep_alive",
+                  fmt::format("keep_alive is {}, expected seconds or a duration such as \"5m\"", shown(*value)));
+    return false;
+  }
+  warnings.push_back("keep_alive has no effect: the model of this server stays loaded");
+  return *is_zero;
+}
+
+SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest& result) {
+  static const std::pair<const char*, Json> kDefaults[] = {
+      {"temperature", 0.8}, {"top_k", 40}, {"top_p", 0.9}, {"repeat_last_n", 64}};
+  const Json* given = fields.object("options");
+  Json merged = given == nullptr ? Json::object() : *given;
+  for (const auto& [name, value] : kDefaults) {
+    const auto it = merged.find(name);
+    if (it != merged.end() && !it->is_null()) continue;
+    merged[name] = value;
+    result.note += fmt::format("{} {} {}", result.note.empty() ? "ollama's defaults:" : ",", name, to_text(value));
+  }
+  if (const auto seed = merged.find("seed"); seed != merged.end() && *seed == -1) merged.erase(seed);
+  Fields options(merged, "options");
+  SamplingParams sampling = read_sampling(options, std::nullopt, 1);
+  const auto n_predict =
+      options.integer("num_predict", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  if (n_predict && *n_predict > 0) sampling.max_tokens = n_predict;
+  accept_machine_options(options, limits, result.warnings);
+  settle_unknown(options, limits, result.warnings);
+  if (options.fault()) fields.refuse_with(*options.fault());
+  return sampling;
+}
+
+void read_common(Fields& fields, const RequestTerms& terms, ApiRequest& result, Request& request, Json& kwargs) {
+  const ApiLimits& limits = terms.limits();
+  result.model = read_model(fields, limits);
+  result.stream = fields.boolean("stream").value_or(true);
+  request.sampling = read_options(fields, limits, result);
+  read_logprobs(fields, request.sampling);
+  read_format(fields, limits, result, request);
+  read_think(fields, terms, result.model, kwargs);
+  read_keep_alive(fields, result.warnings);
+  if (fields.boolean("truncate").value_or(false)) request.max_prompt_tokens = std::max<int64_t>(1, limits.n_ctx - 1);
+  if (fields.boolean("shift").value_or(false)) request.on_context_full = OnContextFull::kCrop;
+}
+
+}  // namespace candor::serve::ollama

@@ -1,0 +1,38 @@
+#pragma once
+// Ollama's bodies, checked, as requests for the engine with the replies that they want.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/core/api_request.h"
+#include "serve/core/request_terms.h"
+
+namespace candor::serve::ollama {
+
+Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms);
+Result<ApiRequest> parse_generate(const Json& body, const RequestTerms& terms);
+// POST /api/embed, and the older /api/embeddings for one text.
+Result<EmbeddingRequest> parse_embed(const Json& body, const ApiLimits& limits);
+Result<EmbeddingRequest> parse_embeddings(const Json& body, const ApiLimits& limits);
+
+// A body that asks for no text only loads the model, or with keep_alive 0 lets it go: what is answered then. Nothing
+// where there is work to do.
+std::optional<Result<Json>> idle_chat_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<Json>> idle_generate_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<Json>> idle_embed_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<Json>> idle_embeddings_reply(const Json& body, const ApiLimits& limits);
+
+// The model that the body names ("model", or "name" as it was before) is the one that is served: else 404.
+std::string read_model(Fields& fields, const ApiLimits& limits);
+// keep_alive: seconds, or a duration such as "5m". True where it is 0: let the model go.
+bool read_keep_alive(Fields& fields, std::vector<std::string>& warnings);
+// options, with Ollama's own defaults for what is not there; note: those that were taken.
+SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest& result);
+// stream, format, think, keep_alive, truncate, logprobs and the like, into the one request. kwargs: variables of the
+// template.
+void read_common(Fields& fields, const RequestTerms& terms, ApiRequest& result, Request& request, Json& kwargs);
+// messages.
+std::optional<std::vector<Message>> read_messages(Fields& fields);
+
+}  // namespace candor::serve::ollama

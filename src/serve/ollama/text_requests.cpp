@@ -1,0 +1,142 @@
+// POST /api/chat and /api/generate, from JSON to an engine request.
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/ollama/replies.h"
+#include "serve/ollama/requests.h"
+
+namespace candor::serve::ollama {
+namespace {
+
+std::string json_or_nothing(const Json& value) {
+  return value.empty() ? std::string() : to_text(value);
+}
+
+void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
+  const Json* tools = fields.array("tools");
+  if (tools == nullptr || tools->empty()) return;
+  if (std::string fault = fault_of_tools(*tools); !fault.empty()) return fields.refuse("tools", std::move(fault));
+  result.has_tools = true;
+  chat.tools_json = to_text(*tools);
+}
+
+// What a text of old was, to be gone on with.
+TokenPrompt read_context(Fields& fields) {
+  TokenPrompt context;
+  const Json* ids = fields.array("context");
+  if (ids == nullptr) return context;
+  for (const Json& id : *ids) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{std::numeric_limits<int32_t>::max()}) {
+      fields.refuse("context", fmt::format("context holds {}, expected the token ids of an earlier reply", shown(id)));
+      return {};
+    }
+    context.push_back(id.get<TokenId>());
+  }
+  return context;
+}
+
+// Templates come from the model's file, and there is no image or insertion here.
+void refuse_what_is_not_offered(Fields& fields, const std::string& model) {
+  if (!fields.text("template").value_or("").empty())
+    fields.refuse("template", "template is not taken from a request: the model's own is used, or none with raw: true");
+  if (!fields.text("suffix").value_or("").empty())
+    fields.refuse("suffix", fmt::format("\"{}\" does not support insert at this route", model));
+  if (const Json* images = fields.array("images"); images != nullptr && !images->empty())
+    fields.refuse("images", "images holds images: this is a text model");
+}
+
+Prompt read_prompt(Fields& fields, const Engine& engine, const Json& kwargs) {
+  const std::string text = fields.text("prompt").value_or("");
+  const std::string system = fields.text("system").value_or("");
+  const bool is_raw = fields.boolean("raw").value_or(false);
+  if (is_raw && !system.empty()) fields.refuse("system", "system has no place in raw mode, which knows no template");
+  if (is_raw || (system.empty() && !engine.info().has_chat_template)) return TextPrompt{.text = text};
+  ChatPrompt chat;
+  if (!system.empty()) chat.messages.push_back({.role = "system", .content = system});
+  chat.messages.push_back({.role = "user", .content = text});
+  chat.kwargs_json = json_or_nothing(kwargs);
+  return chat;
+}
+
+// The prompt's tokens, which the reply shows; behind a context it is them that are read.
+Result<TokenPrompt> settle_context(const Engine& engine, TokenPrompt context, Request& request) {
+  CANDOR_ASSIGN(TokenPrompt tokens, engine.tokenize(request.prompt));
+  if (context.empty()) return tokens;
+  const bool begins_anew = engine.info().bos >= 0 && !tokens.empty() && tokens.front() == engine.info().bos;
+  context.insert(context.end(), tokens.begin() + (begins_anew ? 1 : 0), tokens.end());
+  request.prompt = context;
+  return context;
+}
+
+// What both have: a reply that asks for nothing to be written.
+std::optional<Result<Json>> idle_text_reply(const Json& body, const ApiLimits& limits, bool is_chat, bool is_idle) {
+  if (!is_idle) return std::nullopt;
+  Fields fields(body);
+  std::vector<std::string> warnings;
+  const std::string model = read_model(fields, limits);
+  const bool is_unload = read_keep_alive(fields, warnings);
+  if (fields.fault()) return Result<Json>(*fields.fault());
+  Json reply = idle_reply(model, is_chat, is_unload);
+  if (!warnings.empty()) reply["warnings"] = warnings;
+  return Result<Json>(std::move(reply));
+}
+
+}  // namespace
+
+std::optional<Result<Json>> idle_chat_reply(const Json& body, const ApiLimits& limits) {
+  const auto messages = body.find("messages");
+  const bool is_idle = messages == body.end() || messages->is_null() || (messages->is_array() && messages->empty());
+  return idle_text_reply(body, limits, true, is_idle);
+}
+
+std::optional<Result<Json>> idle_generate_reply(const Json& body, const ApiLimits& limits) {
+  const auto prompt = body.find("prompt");
+  const bool is_idle = prompt == body.end() || prompt->is_null() || *prompt == "";
+  return idle_text_reply(body, limits, false, is_idle);
+}
+
+Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms) {
+  Fields fields(body);
+  ApiRequest result;
+  result.names.prompt = "messages";
+  Request request;
+  Json kwargs = Json::object();
+  read_common(fields, terms, result, request, kwargs);
+  if (auto messages = read_messages(fields)) {
+    ChatPrompt chat{.messages = std::move(*messages), .kwargs_json = json_or_nothing(kwargs)};
+    read_tools(fields, chat, result);
+    request.prompt = std::move(chat);
+  }
+  fields.accept({"name"});
+  settle_unknown(fields, terms.limits(), result.warnings);
+  if (fields.fault()) return *fields.fault();
+  result.requests.push_back(std::move(request));
+  result.make_reply = [](const Engine& engine, ReplyHead head, size_t) { return make_chat_reply(engine, std::move(head)); };
+  return result;
+}
+
+Result<ApiRequest> parse_generate(const Json& body, const RequestTerms& terms) {
+  Fields fields(body);
+  ApiRequest result;
+  Request request;
+  Json kwargs = Json::object();
+  read_common(fields, terms, result, request, kwargs);
+  refuse_what_is_not_offered(fields, result.model);
+  TokenPrompt context = read_context(fields);
+  request.prompt = read_prompt(fields, terms.engine(), kwargs);
+  settle_unknown(fields, terms.limits(), result.warnings);
+  if (fields.fault()) return *fields.fault();
+  auto tokens = settle_context(terms.engine(), std::move(context), request);
+  if (!tokens) return with_api_field(tokens.error(), result.names);
+  result.requests.push_back(std::move(request));
+  result.make_reply = [tokens = std::move(*tokens)](const Engine& engine, ReplyHead head, size_t) {
+    return make_generate_reply(engine, std::move(head), tokens);
+  };
+  return result;
+}
+
+}  // namespace candor::serve::ollama
