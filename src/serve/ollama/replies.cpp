@@ -82,7 +82,7 @@ class LineReply final : public Reply {
   }
 
   // An empty line: clients add its text to the rest.
-  void on_wait(double, const Emit& emit) override { emit(line_of({}, false)); }
+  void on_wait(const Waiting& /*waiting*/, const Emit& emit) override { emit(line_of({}, false)); }
 
   Json whole() override { return last_line(std::move(kept_)); }
   void close(const Emit& emit) override { emit(last_line({})); }

@@ -84,7 +84,7 @@ class ResponseReply final : public Reply {
     if (event.finish) finish(event, emit);
   }
 
-  void on_wait(double /*waited_ms*/, const Emit& emit) override {
+  void on_wait(const Waiting& /*waiting*/, const Emit& emit) override {
     tell_response("response.in_progress", response("in_progress"), emit);
   }
 
