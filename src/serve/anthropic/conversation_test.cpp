@@ -11,9 +11,9 @@
 namespace candor::serve::anthropic {
 namespace {
 
-constexpr ModelForm kTakesNone{.takes_system = false, .takes_late_system = false};
-constexpr ModelForm kTakesFirst{.takes_system = true, .takes_late_system = false};
-constexpr ModelForm kTakesAll{.takes_system = true, .takes_late_system = true};
+const ModelForm kTakesNone{.takes_system = false, .takes_late_system = false};
+const ModelForm kTakesFirst{.takes_system = true, .takes_late_system = false};
+const ModelForm kTakesAll{.takes_system = true, .takes_late_system = true};
 
 constexpr const char* kCall =
     R"({"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"look","input":{"at":"sky"}}]})";

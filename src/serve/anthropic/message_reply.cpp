@@ -32,7 +32,7 @@ class MessageReply final : public Reply {
     emit({{"type", "message_start"}, {"message", std::move(message)}});
   }
 
-  void on_wait(double /*waited_ms*/, const Emit& emit) override { emit({{"type", "ping"}}); }
+  void on_wait(const Waiting& /*waiting*/, const Emit& emit) override { emit({{"type", "ping"}}); }
 
   void on_event(size_t /*choice*/, const TokenEvent& event, const Emit& emit) override {
     for (text::OutputPiece& piece : reader_.take(event)) add(piece, emit);
@@ -45,8 +45,7 @@ class MessageReply final : public Reply {
     if (*event.finish == FinishReason::kStopString && n_calls_ == 0)
       stop_sequence_ = head_.stops.at(event.stop_index.value_or(0));
     stop_reason_ = n_calls_ > 0 ? "tool_use" : stop_reason_of(*event.finish);
-    if (reader_.n_unread() > 0)
-      head_.warnings.emplace_back("a call of a tool could not be read, and is given as text");
+    if (std::string warning = reader_.warning(); !warning.empty()) head_.warnings.push_back(std::move(warning));
   }
 
   Json whole() override {
