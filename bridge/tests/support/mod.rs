@@ -111,7 +111,8 @@ impl Helper {
     }
 
     fn answer(&mut self) -> Answer {
-        let (began, begin) = (Instant::now(), self.work_time());
+        let begin = self.work_time();
+        let (mut worked, mut worked_last) = (begin, Instant::now());
         self.socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         let mut head = [0u8; 12];
         loop {
@@ -119,7 +120,8 @@ impl Helper {
                 Some(true) => break,
                 Some(false) => return Answer::Ended(self.child.wait().unwrap()),
                 None if self.work_time() > begin + WORK_LIMIT => return Answer::WorkedTooLong,
-                None => assert!(began.elapsed() < PATIENCE, "neither works nor answers"),
+                None if self.work_time() > worked => (worked, worked_last) = (self.work_time(), Instant::now()),
+                None => assert!(worked_last.elapsed() < PATIENCE, "neither works nor answers"),
             }
         }
         self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
