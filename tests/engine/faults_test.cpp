@@ -33,10 +33,10 @@ class Faults : public testing::TinyModelTest {
   std::vector<TokenEvent> events_of(const Request& request, IsBad is_bad, Thrown thrown) {
     std::vector<TokenEvent> events;
     std::promise<void> end;
-    const auto id = engine_->submit(request, [&](const TokenEvent& event) {
+    const auto id = engine_->submit(request, [&events, &end, is_bad, thrown](const TokenEvent& event) {
       events.push_back(event);
       const bool throws = is_bad(events.size(), event);
-      if (event.summary) end.set_value();  // from here on `events` is the waiting thread's
+      if (event.summary) end.set_value();  // from here on what the waiting thread has is its own
       if (throws) throw thrown;
     });
     EXPECT_TRUE(id.has_value());
