@@ -57,7 +57,8 @@ constexpr Golden kGoldens[] = {
     {"gpt_bigcode"}, {"gemma"},
     {"glm4"},        {"seed_oss"},
     {"nemotron"},    {"arcee"},
-    {"ernie4_5"},
+    {"ernie4_5"},    {"exaone4"},
+    {"glm"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -136,6 +136,10 @@ MODELS = {
     "nemotron": (tf.NemotronConfig, dict(BASE, head_dim=16, rope_parameters=rope(partial_rotary_factor=0.5))),
     "arcee": (tf.ArceeConfig, dict(BASE, rope_parameters=rope())),
     "ernie4_5": (tf.Ernie4_5Config, dict(BASE, head_dim=16, tie_word_embeddings=True, rope_parameters=rope(5e5))),
+    "exaone4": (tf.Exaone4Config, dict(BASE, head_dim=16, num_hidden_layers=4, intermediate_size=48, sliding_window=WINDOW,
+                                       layer_types=gemma_layers(4, 4), rope_parameters=rope(1e6))),
+    "glm": (tf.GlmConfig, dict(BASE, head_dim=16, attention_bias=True, rms_norm_eps=1e-5,
+                               rope_parameters=rope(partial_rotary_factor=0.5))),
 }
 NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj"}
 # What published folders say and the library no longer writes.

@@ -61,5 +61,7 @@ Family seed_oss_family();
 Family nemotron_family();
 Family arcee_family();
 Family ernie4_5_family();
+Family exaone4_family();
+Family chatglm_family();
 
 }  // namespace candor::model

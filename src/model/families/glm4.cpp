@@ -1,5 +1,5 @@
-// GLM-4 (dense, 0414): norms before and after each sub-layer, interleaved rotary pairs of half of each head, gate and
-// up in one tensor, biases on Q, K and V. Zhipu AI, 2025.
+// GLM-4 (dense): norms before each sub-layer (9B of 2024) or before and after it (0414), interleaved rotary pairs of
+// half of each head, gate and up in one tensor, biases on Q, K and V. Zhipu AI, 2025.
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +15,7 @@ constexpr std::array kFused = {
     TensorName{kGateUp, "blk.*.ffn_up.weight"},
     TensorName{kDown, "blk.*.ffn_down.weight"},
 };
+constexpr auto kFirstTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkvBiases, kFused);
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kQkvBiases, kFused);
 
 constexpr std::array kHubOwn = {
@@ -22,14 +23,22 @@ constexpr std::array kHubOwn = {
     HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_self_attn_layernorm.weight"},
     HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
     HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_mlp_layernorm.weight"},
+};
+constexpr std::array kHubFused = {
     HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"},
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
 };
-constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubQkvBiases, kHubOwn);
+constexpr auto kFirstHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkvBiases, kHubFused);
+constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubQkvBiases, kHubOwn, kHubFused);
 void write_hub(const ArchSpec&, nlohmann::ordered_json& config) {
   config["attention_bias"] = true;
 }
+constexpr HubForm kFirstHub[] = {{"glm", "GlmForCausalLM", "silu", kFirstHubTensors, {}, nullptr, write_hub}};
 constexpr HubForm kHub[] = {{"glm4", "Glm4ForCausalLM", "silu", kHubTensors, {}, nullptr, write_hub}};
+
+Result<ArchSpec> read_first(const formats::ModelFile& file) {
+  return read_decoder(Hparams(file, "chatglm"), backend::NormKind::kRms);
+}
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "glm4");
@@ -41,6 +50,11 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
 
 }  // namespace
 }  // namespace glm4
+
+Family chatglm_family() {
+  using namespace glm4;
+  return {"chatglm", read_first, kFirstTensors, {}, kFirstHub};
+}
 
 Family glm4_family() {
   using namespace glm4;
