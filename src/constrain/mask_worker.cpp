@@ -59,6 +59,7 @@ void MaskWorker::send() {
 
 // All of one family, which is away then.
 void MaskWorker::send(const std::shared_ptr<Family>& of) {
+  // A copy: `of` may be that of a constraint in wanted_, which goes. NOLINTNEXTLINE(performance-unnecessary-copy-*)
   const std::shared_ptr<Family> family = of;
   const auto is_of_it = [&](const auto& constraint) { return constraint->family_ == family; };
   Queue job(1);

@@ -57,8 +57,13 @@ bool BeamRunner::rank(ActiveRequest& request, int32_t live, PickInput input) {
   const Beam& beam = beams.live[static_cast<size_t>(live)];
   input.n_output = static_cast<size_t>(beams.search.length());
   auto ranked = parts_.picker.rank(request, input, {beam.constraint.get(), beam.text});
-  if (!ranked) beams.error = std::move(ranked).error();
-  RankedRow row = ranked ? std::move(*ranked) : RankedRow{};
+  const bool is_ranked = ranked.has_value();
+  RankedRow row;
+  if (is_ranked) {
+    row = std::move(*ranked);
+  } else {
+    beams.error = std::move(ranked).error();
+  }
   beams.search.set_row(live, std::move(row.best), std::move(row.top));
   if (request.rules.explains) {
     beams.traces.resize(static_cast<size_t>(beams.search.length()) + 1);
@@ -67,7 +72,7 @@ bool BeamRunner::rank(ActiveRequest& request, int32_t live, PickInput input) {
     rows[static_cast<size_t>(live)] = std::move(row.explanation);
   }
   if (beams.search.has_all_rows()) to_advance_.push_back(&request);
-  return ranked.has_value();
+  return is_ranked;
 }
 
 bool BeamRunner::choose_kept(ActiveRequest& request, SequenceId sequence, int64_t now_ns) {
