@@ -100,7 +100,7 @@ def add_family(copy):
     thing.change("src/model/families/families.h", "`families.h`",
                  ("Family llama_family();\n", "Family llama_family();\nFamily dummy_family();\n"))
     thing.change("src/model/families/families.cpp", "`families.cpp`",
-                 ("kFamilies = {llama_family(), ", "kFamilies = {llama_family(), dummy_family(), "))
+                 ("llama_family(),", "llama_family(), dummy_family(),"))
     # The golden of Llama, under the family's name.
     source = "tests/families/goldens/llama"
     for name in sorted(os.listdir(os.path.join(copy, source))):
@@ -111,7 +111,7 @@ def add_family(copy):
         if name == "config.json":
             content = content.replace(b"LlamaForCausalLM", b"DummyForCausalLM").replace(b'"llama"', b'"dummy"')
         thing.write(f"tests/families/goldens/dummy/{name}", "`tests/families/goldens/`", content)
-    thing.change("tests/families/families_test.cpp", "`families_test.cpp`", ('{"llama"}, ', '{"llama"}, {"dummy"}, '))
+    thing.change("tests/families/families_test.cpp", "`families_test.cpp`", ('{"llama"},', '{"llama"}, {"dummy"},'))
     row = re.search(r"^\| `mixtral` .*\n", thing.read("docs/models.md"), re.M)[0]
     line = "| `dummy` | `dummy` | rotary with factors | grouped | RMS before | gated SiLU | safetensors, GGUF, llama.cpp |\n"
     thing.change("docs/models.md", "`docs/models.md`", (row, row + line))
