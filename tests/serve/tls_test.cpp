@@ -96,7 +96,8 @@ TEST_F(tls, large_bodies_come_whole_and_large_replies_go_out) {
 }
 
 TEST_F(tls, a_web_socket_works_in_it) {
-  TlsClient client(port());
+  auto opened = std::make_unique<TlsClient>(port());
+  TlsClient& client = *opened;
   client.send(request_of("GET", "/v1/stream", {},
                          "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"));
@@ -109,6 +110,7 @@ TEST_F(tls, a_web_socket_works_in_it) {
   client.send(std::string("\x88\x82\0\0\0\0\x03\xe8", 8));  // a close frame: 1000
   client.read_until("");
   EXPECT_TRUE(client.was_told_the_end());
+  opened.reset();
   EXPECT_TRUE(has_connections(0));
 }
 

@@ -360,7 +360,10 @@ net::awaitable<bool> Session::next_event(std::chrono::milliseconds at_most) {
 net::awaitable<void> Session::linger() {
   is_lingering_ = true;
   set_deadline(kLinger);
-  if (socket_.is_tls()) co_await socket_.async_goodbye(kTuple);
+  if (socket_.is_tls()) {
+    const auto [error] = co_await socket_.async_goodbye(kTuple);
+    if (!error) co_return clear_deadline();
+  }
   error_code ignored;
   socket_.tcp().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
   for (size_t n_dropped = 0; n_dropped < kMaxLingerBytes && !has_expired_;) {

@@ -1,8 +1,11 @@
 #include "serve/http/wire.h"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace candor::http {
@@ -51,6 +54,7 @@ class OpenSslStream final : public TlsStream {
     };
   }
   bool has_news() const { return n_stored_ > 0 || fault_; }
+  void wait_for_goodbye(Handler handler);
   void begin_reading();
   template <class Then>
   void when_news(Then then);
@@ -62,6 +66,7 @@ class OpenSslStream final : public TlsStream {
   size_t n_stored_ = 0;
   error_code fault_{};  // behind what is stored; no more comes
   bool is_reading_ = false;
+  std::optional<error_code> goodbye_{};  // how it ended
   int32_t n_unbreakable_ = 0;
 };
 
@@ -69,8 +74,29 @@ void OpenSslStream::handshake(Handler handler) {
   stream_.async_handshake(net::ssl::stream_base::server, counted(std::move(handler)));
 }
 
+// The read underneath sees the client go, or the goodbye itself does: whichever reads at that time.
 void OpenSslStream::say_goodbye(Handler handler) {
-  stream_.async_shutdown(counted(std::move(handler)));
+  begin_reading();
+  stream_.async_shutdown(counted([this](const error_code& error) {
+    const bool is_end = !error || error == net::error::eof || error == net::ssl::error::stream_truncated;
+    goodbye_ = is_end ? error_code() : error;
+    news_.cancel();
+  }));
+  wait_for_goodbye(std::move(handler));
+}
+
+void OpenSslStream::wait_for_goodbye(Handler handler) {
+  n_stored_ = 0;
+  begin_reading();
+  if (fault_ || goodbye_) {
+    const error_code result = fault_ ? error_code() : *goodbye_;
+    net::post(stream_.get_executor(),
+              [self = shared_self(), handler = std::move(handler), result]() mutable { std::move(handler)(result); });
+    return;
+  }
+  news_.async_wait([self = shared_self(), handler = std::move(handler)](const error_code&) mutable {
+    self->wait_for_goodbye(std::move(handler));
+  });
 }
 
 void OpenSslStream::write(net::const_buffer bytes, IoHandler handler) {

@@ -30,7 +30,8 @@ class TlsStream : public std::enable_shared_from_this<TlsStream> {
 
   virtual net::ip::tcp::socket& socket() = 0;
   virtual void handshake(Handler handler) = 0;
-  // Tells the client that nothing more comes, and waits for its word.
+  // Tells the client that nothing more comes, and waits until it says so, too, or is gone; an error where it goes on
+  // sending. What it still sends is dropped.
   virtual void say_goodbye(Handler handler) = 0;
   virtual void wait_for_bytes(Handler handler) = 0;
   virtual void read(net::mutable_buffer buffer, IoHandler handler) = 0;
