@@ -10,10 +10,10 @@
 namespace candor::testing {
 namespace {
 
-constexpr const char* kText = "Once upon a time there was a cat";
+constexpr const char* kStory = "Once upon a time there was a cat";
 
-Json asked(const Json& more = Json::object()) {
-  Json body = {{"prompt", kText}, {"n_predict", 12}, {"seed", 7},  {"temperature", 0.9},
+Json story(const Json& more = Json::object()) {
+  Json body = {{"prompt", kStory}, {"n_predict", 12}, {"seed", 7},  {"temperature", 0.9},
                {"top_k", 30},     {"top_p", 0.9},    {"min_p", 0}, {"repeat_last_n", -1}};
   body.update(more);
   return body;
@@ -29,10 +29,10 @@ class llama_cpp : public ServerTest {
 };
 
 TEST_F(llama_cpp, a_completion_has_the_tokens_of_the_openai_route_bit_for_bit) {
-  Json other = asked({{"max_tokens", 12}, {"logprobs", 2}});
+  Json other = story({{"max_tokens", 12}, {"logprobs", 2}});
   const Json theirs = complete(other, "/v1/completions")["choices"][0];
   for (const char* path : {"/completion", "/completions"}) {
-    const Json ours = complete(asked({{"n_probs", 2}, {"return_tokens", true}}), path);
+    const Json ours = complete(story({{"n_probs", 2}, {"return_tokens", true}}), path);
     EXPECT_EQ(ours["content"], theirs["text"]);
     const Json& shown = ours["completion_probabilities"];
     ASSERT_EQ(shown.size(), theirs["logprobs"]["tokens"].size());
@@ -47,7 +47,7 @@ TEST_F(llama_cpp, a_completion_has_the_tokens_of_the_openai_route_bit_for_bit) {
 }
 
 TEST_F(llama_cpp, a_reply_has_every_part_and_says_what_was_used) {
-  const Json reply = complete(asked({{"cache_prompt", true}, {"id_slot", 0}}));
+  const Json reply = complete(story({{"cache_prompt", true}, {"id_slot", 0}}));
   for (const char* name : {"index", "content", "tokens", "stop", "stop_type", "stopping_word", "tokens_cached",
                            "tokens_evaluated", "tokens_predicted", "truncated", "timings", "generation_settings",
                            "model", "prompt", "has_new_line", "id_slot"}) {
@@ -55,36 +55,36 @@ TEST_F(llama_cpp, a_reply_has_every_part_and_says_what_was_used) {
   }
   EXPECT_EQ(reply["stop_type"], "limit");
   EXPECT_EQ(reply["tokens_predicted"], 12);
-  EXPECT_EQ(reply["prompt"], kText);
+  EXPECT_EQ(reply["prompt"], kStory);
   EXPECT_FALSE(reply["truncated"].get<bool>());
   const Json& settings = reply["generation_settings"];
   EXPECT_EQ(settings["temperature"], 0.9);
   EXPECT_EQ(settings["top_k"], 30);
   EXPECT_EQ(settings["seed"], 7);
   EXPECT_EQ(settings["n_predict"], 12);
-  EXPECT_EQ(complete({{"prompt", kText}, {"n_predict", 1}})["generation_settings"]["top_k"], 40);
+  EXPECT_EQ(complete({{"prompt", kStory}, {"n_predict", 1}})["generation_settings"]["top_k"], 40);
 }
 
 TEST_F(llama_cpp, the_seed_that_was_made_gives_the_text_again) {
-  const Json first = complete(asked({{"seed", -1}}));
-  const Json again = complete(asked({{"seed", first["generation_settings"]["seed"]}}));
+  const Json first = complete(story({{"seed", -1}}));
+  const Json again = complete(story({{"seed", first["generation_settings"]["seed"]}}));
   EXPECT_EQ(first["content"], again["content"]);
 }
 
 TEST_F(llama_cpp, stops_are_told_apart) {
-  const std::string text = complete(asked({{"temperature", 0}}))["content"];
+  const std::string text = complete(story({{"temperature", 0}}))["content"];
   const std::string word = text.substr(text.size() / 2, 2);
-  const Json stopped = complete(asked({{"temperature", 0}, {"stop", Json::array({"\x01", word})}}));
+  const Json stopped = complete(story({{"temperature", 0}, {"stop", Json::array({"\x01", word})}}));
   EXPECT_EQ(stopped["stop_type"], "word");
   EXPECT_EQ(stopped["stopping_word"], word);
   EXPECT_EQ(stopped["content"], text.substr(0, text.find(word)));
 }
 
 TEST_F(llama_cpp, prompts_come_as_ids_mixed_and_in_lists) {
-  const Json plain = complete(asked());
-  const Json ids = post(port(), "/tokenize", {{"content", kText}, {"add_special", true}}).json()["tokens"];
-  EXPECT_EQ(complete(asked({{"prompt", ids}}))["content"], plain["content"]);
-  const Json list = complete(asked({{"prompt", Json::array({kText, ids})}}));
+  const Json plain = complete(story());
+  const Json ids = post(port(), "/tokenize", {{"content", kStory}, {"add_special", true}}).json()["tokens"];
+  EXPECT_EQ(complete(story({{"prompt", ids}}))["content"], plain["content"]);
+  const Json list = complete(story({{"prompt", Json::array({kStory, ids})}}));
   ASSERT_EQ(list.size(), 2u);
   for (size_t i = 0; i < list.size(); ++i) {
     EXPECT_EQ(list[i]["content"], plain["content"]);
@@ -93,14 +93,14 @@ TEST_F(llama_cpp, prompts_come_as_ids_mixed_and_in_lists) {
   const Json some = post(port(), "/tokenize", {{"content", "Once upon"}, {"add_special", true}}).json()["tokens"];
   Json joined = some;
   joined.push_back(ids[2]);
-  const Json mixed = complete(asked({{"prompt", Json::array({"Once upon", ids[2]})}}));
+  const Json mixed = complete(story({{"prompt", Json::array({"Once upon", ids[2]})}}));
   EXPECT_EQ(mixed["tokens_evaluated"], joined.size());
-  EXPECT_EQ(mixed["content"], complete(asked({{"prompt", joined}}))["content"]);
+  EXPECT_EQ(mixed["content"], complete(story({{"prompt", joined}}))["content"]);
 }
 
 TEST_F(llama_cpp, a_stream_has_the_text_of_the_whole_reply_and_ends_without_done) {
-  const Json plain = complete(asked({{"return_tokens", true}}));
-  const ClientReply streamed = post(port(), "/completion", asked({{"stream", true}}));
+  const Json plain = complete(story({{"return_tokens", true}}));
+  const ClientReply streamed = post(port(), "/completion", story({{"stream", true}}));
   EXPECT_EQ(streamed.body.find("[DONE]"), std::string::npos);
   std::string text;
   Json tokens = Json::array();
@@ -120,7 +120,7 @@ TEST_F(llama_cpp, a_stream_has_the_text_of_the_whole_reply_and_ends_without_done
 
 TEST_F(llama_cpp, response_fields_pick_and_lead_into_objects) {
   const Json names = {"content", "timings/prompt_n", "generation_settings/top_k", "nothing", "content/of", ""};
-  const Json reply = complete(asked({{"response_fields", names}}));
+  const Json reply = complete(story({{"response_fields", names}}));
   EXPECT_EQ(reply.size(), 3u) << reply;
   EXPECT_EQ(reply["top_k"], 30);
   EXPECT_TRUE(reply.contains("prompt_n"));
@@ -137,7 +137,7 @@ TEST_F(llama_cpp, a_warm_up_reads_the_prompt_and_makes_nothing) {
 }
 
 TEST_F(llama_cpp, samplers_name_the_stages_that_count) {
-  const Json reply = complete(asked({{"samplers", Json::array({"top_k", "top_p", "infill"})}, {"min_p", 0.2}}));
+  const Json reply = complete(story({{"samplers", Json::array({"top_k", "top_p", "infill"})}, {"min_p", 0.2}}));
   EXPECT_EQ(reply["generation_settings"]["min_p"], 0);
   EXPECT_EQ(reply["generation_settings"]["temperature"], 1);
   const std::string warnings = reply["warnings"].dump();
@@ -148,7 +148,7 @@ TEST_F(llama_cpp, samplers_name_the_stages_that_count) {
 
 TEST_F(llama_cpp, a_time_limit_cuts_between_tokens_and_says_so) {
   const Json lines = Json::array({Json::array({"\n", 4})});
-  Json body = asked({{"temperature", 0}, {"n_predict", 60}, {"return_tokens", true}, {"logit_bias", lines}});
+  Json body = story({{"temperature", 0}, {"n_predict", 60}, {"return_tokens", true}, {"logit_bias", lines}});
   const Json whole = complete(body);
   body["t_max_predict_ms"] = 0.001;
   const Json cut = complete(body);
@@ -160,7 +160,7 @@ TEST_F(llama_cpp, a_time_limit_cuts_between_tokens_and_says_so) {
     EXPECT_NE(cut["warnings"].dump().find("not reproducible"), std::string::npos);
     EXPECT_EQ(cut["tokens"].size(), cut["tokens_predicted"]);
   }
-  const Json late = complete(asked({{"prompt", repeated("never read to its end ", 30)}, {"t_max_prompt_ms", 0.001}}));
+  const Json late = complete(story({{"prompt", repeated("never read to its end ", 30)}, {"t_max_prompt_ms", 0.001}}));
   EXPECT_EQ(late["content"], "");
   EXPECT_EQ(late["stop_type"], "limit");
   EXPECT_NE(late["warnings"].dump().find("not reproducible"), std::string::npos);
@@ -230,14 +230,14 @@ TEST_F(llama_cpp, documents_are_ranked_in_both_shapes) {
   EXPECT_EQ(tei[0]["score"], first["results"][0]["relevance_score"]);
 }
 
-struct Bad {
+struct BadLlama {
   const char* path;
   const char* fields;  // beside the good ones
   const char* param;   // "" where none is to blame
   int status = 400;
 };
 
-constexpr Bad kBad[] = {
+constexpr BadLlama kBadLlama[] = {
     {"/completion", R"("prompt":null)", "prompt"},
     {"/completion", R"("prompt":5)", "prompt"},
     {"/completion", R"("prompt":{})", "prompt"},
@@ -317,10 +317,10 @@ constexpr Bad kBad[] = {
     {"/rerank", R"("return_documents":"x")", "return_documents"},
     {"/rerank", R"("model":"other")", "model", 404},
 };
-static_assert(std::size(kBad) >= 55);
+static_assert(std::size(kBadLlama) >= 55);
 
 TEST_F(llama_cpp, every_bad_field_is_refused_by_its_name) {
-  for (const Bad& bad : kBad) {
+  for (const BadLlama& bad : kBadLlama) {
     const std::string path = bad.path;
     Json body = {{"prompt", "a"}, {"n_predict", 2}};
     if (path == "/infill") body = {{"input_prefix", "a"}, {"input_suffix", "b"}};
