@@ -215,7 +215,7 @@ TEST_F(responses_items, a_stream_that_breaks_fails_with_the_whole_response) {
   std::vector<Json> events;
   const auto emit = [&](const Json& event) { events.push_back(event); };
   reply->open(0, emit);
-  reply->on_wait(5000, emit);
+  reply->on_wait({.ms = 5000}, emit);
   EXPECT_TRUE(reply->on_error({.kind = ErrorKind::kContextLength, .message = "too long"}, emit));
   const Json failed = expect_stream(events);
   EXPECT_EQ(failed["error"], Json({{"code", "context_length_exceeded"}, {"message", "too long"}}));

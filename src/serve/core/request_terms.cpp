@@ -38,7 +38,7 @@ text::OutputForm RequestTerms::form_for(const ApiRequest& request) const {
     return form;
   }
   if (!request.has_tools) return form.without_calls();
-  if (const auto* chat = std::get_if<ChatPrompt>(&first.prompt)) form.types = text::ToolTypes::of(chat->tools_json);
+  if (chat != nullptr) form.types = text::ToolTypes::of(chat->tools_json);
   return form;
 }
 
