@@ -231,7 +231,7 @@ class ResponseReply final : public Reply {
     close_item(was_cut ? "incomplete" : "completed", emit);
     status_ = was_cut ? "incomplete" : "completed";
     stop_reason_ = stop_reason(head_, event);
-    if (reader_.n_unread() > 0) head_.warnings.push_back("a call of a tool could not be read, and is given as text");
+    if (std::string warning = reader_.warning(); !warning.empty()) head_.warnings.push_back(std::move(warning));
   }
 
   Json response(std::string_view status) const {
