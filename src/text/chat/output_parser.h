@@ -41,7 +41,9 @@ struct OutputForm {
   std::shared_ptr<const ToolTypes> types{};  // of the request's tools, where they are known
 
   // Nothing where there is no form.
-  const FormRow* row() const { return own != nullptr ? &own->row() : form_row(tools); }
+  const FormRow* row() const {
+    return tools == ToolForm::kOwn && own != nullptr ? &own->row() : form_row(tools);
+  }
   // For a request without tools: its output never holds a call.
   OutputForm without_calls() const;
 };

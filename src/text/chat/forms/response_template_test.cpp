@@ -109,6 +109,15 @@ TEST(response_template, without_tools_it_still_takes_reasoning_apart) {
             "(a) 'b<tool_call>{\"name\":\"f\"}</tool_call>'");
 }
 
+// As where a constraint makes the answer one JSON object.
+TEST(response_template, another_form_may_be_asked_for) {
+  OutputForm form = form_of(with_calls(kJsonCalls));
+  form.tools = ToolForm::kLlama;
+  EXPECT_EQ(parse_cut(R"({"name": "f", "parameters": {}})", form, {}).line, "f{}");
+  form.tools = ToolForm::kNone;
+  EXPECT_EQ(parse_cut(R"({"name": "f"})", form, {}).line, R"('{"name": "f"}')");
+}
+
 TEST(response_template, what_cannot_be_followed_is_refused_by_name) {
   const auto fault = [](const std::string& json) {
     const auto own = ResponseTemplate::parse(json);
