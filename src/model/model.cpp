@@ -16,27 +16,29 @@ namespace {
 using backend::Activation;
 
 // Places in the arena. Those of the head hold one row for each row of logits.
-enum Slot : int32_t {
-  kX,
-  kH,
-  kQ,
-  kK,
-  kV,
-  kHeads,
-  kGate,
-  kUp,
-  kScores,
-  kExpertIn,
-  kExpertOut,
-  kMixed,
-  kBranch,
-  kLast,
-  kLogits,
-  kSlots
+struct Slot {
+  enum Place : int32_t {
+    kX,
+    kH,
+    kQ,
+    kK,
+    kV,
+    kHeads,
+    kGate,
+    kUp,
+    kScores,
+    kExpertIn,
+    kExpertOut,
+    kMixed,
+    kBranch,
+    kLast,
+    kLogits,
+    kSlots
+  };
 };
 
 // Columns of each slot in one block.
-std::array<int32_t, kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
+std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
   const int32_t heads = block.attn.n_heads * block.attn.head_dim;
   const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
   const int32_t ffn = block.ffn.ffn_dim;
@@ -47,10 +49,11 @@ std::array<int32_t, kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& blo
 }
 
 BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
-  const std::array<int32_t, kSlots> cols = slot_cols(spec, block);
-  const auto at = [&](Slot slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
-  return {at(kX),  at(kH),      at(kQ),        at(kK),         at(kV),     at(kHeads), at(kGate),
-          at(kUp), at(kScores), at(kExpertIn), at(kExpertOut), at(kMixed), at(kBranch)};
+  const std::array<int32_t, Slot::kSlots> cols = slot_cols(spec, block);
+  const auto at = [&](Slot::Place slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
+  return {at(Slot::kX),         at(Slot::kH),     at(Slot::kQ),     at(Slot::kK),      at(Slot::kV),
+          at(Slot::kHeads),     at(Slot::kGate),  at(Slot::kUp),    at(Slot::kScores), at(Slot::kExpertIn),
+          at(Slot::kExpertOut), at(Slot::kMixed), at(Slot::kBranch)};
 }
 
 int64_t count_parameters(std::span<const Binding> bindings) {
@@ -88,17 +91,17 @@ Result<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_
 
 backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
   backend::ArenaLayout layout;
-  layout.slot_cols.assign(kSlots, 0);
+  layout.slot_cols.assign(Slot::kSlots, 0);
   for (const BlockSpec& block : spec.blocks) {
-    const std::array<int32_t, kSlots> cols = slot_cols(spec, block);
+    const std::array<int32_t, Slot::kSlots> cols = slot_cols(spec, block);
     for (size_t slot = 0; slot < cols.size(); ++slot) {
       layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
     }
-    layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[kHeads], cols[kGate]});
+    layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate]});
   }
-  layout.slot_is_output.assign(kSlots, false);
-  layout.slot_is_output[kLast] = true;
-  layout.slot_is_output[kLogits] = true;
+  layout.slot_is_output.assign(Slot::kSlots, false);
+  layout.slot_is_output[Slot::kLast] = true;
+  layout.slot_is_output[Slot::kLogits] = true;
   layout.max_rows = max_rows;
   layout.max_out_rows = max_out_rows;
   layout.max_positions = max_positions == 0 ? spec.max_positions : max_positions;
@@ -126,7 +129,7 @@ backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvSt
 backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backend::StepBatch& batch,
                                          backend::KvStore& kv) {
   backend_.begin_step(batch, kv);
-  const Activation x{kX, batch.n_rows(), spec_.dim};
+  const Activation x{Slot::kX, batch.n_rows(), spec_.dim};
   if (first == 0) run_embedding(x);
   for (int32_t layer = first; layer < end; ++layer) {
     const auto place = static_cast<size_t>(layer);
@@ -150,13 +153,13 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
 }
 
 backend::RowsView Model::hidden(int32_t n_out) const {
-  return backend_.rows_of({kLast, n_out, spec_.dim});
+  return backend_.rows_of({Slot::kLast, n_out, spec_.dim});
 }
 
 std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStore& kv) {
   const auto is_broken = [&](backend::StepTicket ticket) {
     backend_.wait(ticket);
-    const backend::RowsView stream = backend_.rows_of({kX, batch.n_rows(), spec_.dim});
+    const backend::RowsView stream = backend_.rows_of({Slot::kX, batch.n_rows(), spec_.dim});
     for (int32_t i = 0; i < batch.n_rows(); ++i) {
       if (!std::ranges::all_of(stream.row(i), [](float x) { return std::isfinite(x); })) return true;
     }
@@ -182,8 +185,8 @@ void Model::run_embedding(Activation x) {
 void Model::run_head(Activation x, int32_t n_out) {
   if (n_out == 0) return;
   backend::Ops& ops = backend_.ops();
-  const Activation last{kLast, n_out, spec_.dim};
-  const Activation logits{kLogits, n_out, spec_.vocab};
+  const Activation last{Slot::kLast, n_out, spec_.dim};
+  const Activation logits{Slot::kLogits, n_out, spec_.vocab};
   const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.weight.get();
   ops.gather(last, x);
   ops.norm(last, last, weights_->final_norm.weights(), spec_.final_norm);
