@@ -77,8 +77,7 @@ class LineReply final : public Reply {
     if (!head_.is_stream) keep(std::move(words));
     if (!event.finish) return;
     done_reason_ = done_reason(*event.finish);
-    if (reader_.n_unread() > 0)
-      head_.warnings.push_back("a call of a tool could not be read, and is given as text");
+    if (std::string warning = reader_.warning(); !warning.empty()) head_.warnings.push_back(std::move(warning));
   }
 
   // An empty line: clients add its text to the rest.
