@@ -305,7 +305,8 @@ def check_anthropic(program, _):
                 raise AssertionError(f"{change} was accepted")
             except error as seen:
                 assert seen.body["error"]["message"] and seen.request_id, seen.body
-        assert re.search(r"prompt is too long: \d+ tokens > 512 maximum", seen.message), seen.message
+                last = seen.message
+        assert re.search(r"prompt is too long: \d+ tokens > 512 maximum", last), last
     return 0
 
 
