@@ -1,4 +1,8 @@
 // Forms that write values in a notation of their own: Gemma 4 and LFM2; and what holds of every form.
+#include <fstream>
+#include <iterator>
+
+#include "support/shared_data.h"
 #include "text/chat/call_json.h"
 #include "text/chat/forms/forms_test_support.h"
 
@@ -73,6 +77,25 @@ TEST(forms, every_form_has_a_name_and_is_found_by_its_marks) {
   EXPECT_EQ(tool_form_of("[TOOL_CALLS]f[ARGS]{}"), ToolForm::kMistralV11);
   EXPECT_EQ(tool_form_of("<tool_call>f\n<arg_key>a</arg_key>"), ToolForm::kGlm);
   EXPECT_EQ(tool_form_of("<tool_call>\n<function=f>"), ToolForm::kQwenCoder);
+}
+
+TEST(forms, published_templates_show_their_forms) {
+  const std::filesystem::path folder = testing::shared_data() / "chat_templates";
+  CANDOR_REQUIRE_DATA(folder);
+  for (const auto& [name, form] : std::vector<std::pair<std::string, std::string_view>>{
+           {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "hermes"},
+           {"Qwen-Qwen3-0.6B", "hermes"},
+           {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "deepseek"},
+           {"google-gemma-2-2b-it", "none"},
+           {"ibm-granite-granite-3.3-2B-Instruct", "granite3"},
+           {"meta-llama-Llama-3.2-3B-Instruct", "llama3.1"},
+           {"mistralai-Mistral-Nemo-Instruct-2407", "mistral"},
+           {"openai-gpt-oss-120b", "harmony"}}) {
+    std::ifstream file(folder / (name + ".jinja"), std::ios::binary);
+    const std::string source{std::istreambuf_iterator<char>(file), {}};
+    ASSERT_FALSE(source.empty()) << name;
+    EXPECT_EQ(to_string(tool_form_of(source)), form) << name;
+  }
 }
 
 TEST(forms, a_request_without_tools_never_makes_calls) {
