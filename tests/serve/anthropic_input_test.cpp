@@ -129,7 +129,8 @@ TEST_F(anthropic_input, whatever_is_wrong_is_refused_with_its_place) {
   for (const Wrong& wrong : kWrong) {
     Json body = user_says("hi", 2);
     body.erase("temperature");
-    for (const auto& [name, value] : Json::parse(wrong.change).items()) body[name] = value;
+    const Json change = Json::parse(wrong.change);
+    for (const auto& [name, value] : change.items()) body[name] = value;
     expect_refused("/v1/messages", body.dump(), 400, "invalid_request_error", wrong.words);
     body["stream"] = body.value("stream", Json(true));
     expect_refused("/v1/messages", body.dump(), 400, "invalid_request_error", wrong.words);

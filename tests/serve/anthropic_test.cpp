@@ -221,7 +221,7 @@ TEST_F(anthropic_messages, the_sequence_that_ended_a_text_is_told) {
 
 TEST_F(anthropic_messages, a_text_that_fills_the_context_and_a_prompt_that_exceeds_it_say_so) {
   Json body = asked("Tell me a story", 100'000);
-  body["ignore_eos"] = true;
+  body.update({{"ignore_eos", true}, {"temperature", 0}});
   const Json filled = same_both_ways(port(), body);
   EXPECT_EQ(filled["stop_reason"], "model_context_window_exceeded");
   EXPECT_FALSE(filled["warnings"].empty());
