@@ -148,7 +148,7 @@ std::vector<Json> stream_response(uint16_t port, Json body) {
 }
 
 Json whole_response(uint16_t port, Json& body) {
-  Json response;
+  Json response = Json::object();
   body["temperature"] = 0.7;
   for (int seed = 1; seed <= 30 && response.value("status", "") != "completed"; ++seed) {
     body["seed"] = seed;

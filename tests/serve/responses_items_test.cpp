@@ -22,7 +22,7 @@ class responses_items : public ::testing::Test {
   static uint16_t port() { return running_->port(); }
 
   // The options of a request with these fields.
-  static ResponseOptions options_of(const Json& change) {
+  static ResponseOptions options_of(const Json& change = Json::object()) {
     const serve::ApiLimits limits{.model = "pocket", .n_ctx = 2048};
     const serve::RequestTerms terms(running_->engine(), limits);
     Json body = asks("Hi");
@@ -114,7 +114,7 @@ class responses_items : public ::testing::Test {
 };
 
 TEST_F(responses_items, reasoning_comes_before_the_message_as_an_item_of_its_own) {
-  const Told reply = told({"<thi", "nk>I pon", "der", "</think>", "Yes", "."}, options_of({}));
+  const Told reply = told({"<thi", "nk>I pon", "der", "</think>", "Yes", "."}, options_of());
   ASSERT_EQ(reply.whole["output"].size(), 2u);
   const Json& reasoning = reply.whole["output"][0];
   EXPECT_EQ(reasoning["type"], "reasoning");
@@ -130,7 +130,7 @@ TEST_F(responses_items, reasoning_comes_before_the_message_as_an_item_of_its_own
 }
 
 TEST_F(responses_items, sealed_reasoning_can_be_opened_again) {
-  ResponseOptions options = options_of({});
+  ResponseOptions options = options_of();
   options.seals_reasoning = true;
   const Told reply = told({"<think>I pond\xc3\xa9r</think>Yes"}, options);
   const std::string copy = reply.whole["output"][0]["encrypted_content"];
@@ -197,21 +197,21 @@ TEST_F(responses_items, a_custom_tool_gets_free_text) {
 }
 
 TEST_F(responses_items, a_call_that_cannot_be_read_is_text_with_a_warning) {
-  const Json whole = told({"<tool_call>{\"name\": oops}</tool_call>"}, options_of({})).whole;
+  const Json whole = told({"<tool_call>{\"name\": oops}</tool_call>"}, options_of()).whole;
   EXPECT_EQ(whole["output"][0]["type"], "message");
   EXPECT_NE(whole["warnings"].dump().find("could not be read"), std::string::npos);
 }
 
 TEST_F(responses_items, an_empty_answer_is_a_message_and_a_cut_one_what_there_is) {
-  EXPECT_EQ(told({}, options_of({})).whole["output"][0]["content"][0]["text"], "");
-  const Json cut = told({"<think>I"}, options_of({}), FinishReason::kLength).whole;
+  EXPECT_EQ(told({}, options_of()).whole["output"][0]["content"][0]["text"], "");
+  const Json cut = told({"<think>I"}, options_of(), FinishReason::kLength).whole;
   EXPECT_EQ(cut["status"], "incomplete");
   ASSERT_EQ(cut["output"].size(), 1u);
   EXPECT_EQ(cut["output"][0]["status"], "incomplete");
 }
 
 TEST_F(responses_items, a_stream_that_breaks_fails_with_the_whole_response) {
-  const auto reply = serve::responses::make_response_reply(running_->engine(), head_of(true), options_of({}));
+  const auto reply = serve::responses::make_response_reply(running_->engine(), head_of(true), options_of());
   std::vector<Json> events;
   const auto emit = [&](const Json& event) { events.push_back(event); };
   reply->open(0, emit);

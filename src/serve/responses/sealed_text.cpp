@@ -36,7 +36,7 @@ std::optional<std::string> unsealed(std::string_view sealed_text) {
   if (n < 0) return std::nullopt;
   const size_t n_padding = code.ends_with("==") ? 2 : code.ends_with("=") ? 1 : 0;
   text.resize(static_cast<size_t>(n) - n_padding);
-  if (first_invalid_utf8(text) != text.size()) return std::nullopt;
+  if (sealed(text) != sealed_text || first_invalid_utf8(text) != text.size()) return std::nullopt;
   return text;
 }
 
