@@ -89,7 +89,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["num_kv_heads"] = attn.n_kv_heads;
   config["num_ln_in_parallel_attn"] = spec.blocks.front().wiring == Wiring::kParallelTwoNorms ? 2 : 1;
   config["ffn_hidden_size"] = spec.blocks.front().ffn.ffn_dim;
-  config.erase("num_key_value_heads");
+  for (const char* key : {"num_key_value_heads", "head_dim"}) config.erase(key);  // computed there
 }
 constexpr HubForm kHub[] = {{"falcon", "FalconForCausalLM", "gelu", kHubTensors, {}, read_hub, write_hub}};
 

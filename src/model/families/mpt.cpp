@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "model/families/common.h"
@@ -64,9 +65,9 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["n_layers"] = spec.blocks.size();
   config["n_heads"] = block.attn.n_heads;
   config["max_seq_len"] = spec.max_positions;
-  config["expansion_ratio"] = kExpansion;
+  config["expansion_ratio"] = static_cast<int>(kExpansion);
   config["no_bias"] = true;
-  config["attn_config"] = {{"alibi", true}, {"alibi_bias_max", shortest_decimal(block.attn.max_alibi_bias)}};
+  config["attn_config"] = {{"alibi", true}, {"alibi_bias_max", std::lround(block.attn.max_alibi_bias)}};
 }
 constexpr HubForm kHub[] = {{.model_type = "mpt",
                              .architecture = "MPTForCausalLM",
