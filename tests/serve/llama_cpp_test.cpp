@@ -65,6 +65,10 @@ TEST_F(llama_cpp, a_reply_has_every_part_and_says_what_was_used) {
   EXPECT_EQ(complete({{"prompt", kStory}, {"n_predict", 1}})["generation_settings"]["top_k"], 40);
 }
 
+TEST_F(llama_cpp, an_empty_grammar_is_none) {
+  EXPECT_EQ(complete(story({{"grammar", ""}}))["content"], complete(story())["content"]);
+}
+
 TEST_F(llama_cpp, the_seed_that_was_made_gives_the_text_again) {
   const Json first = complete(story({{"seed", -1}}));
   const Json again = complete(story({{"seed", first["generation_settings"]["seed"]}}));
@@ -394,6 +398,39 @@ TEST_F(llama_cpp_infill, the_prompt_is_made_of_the_marks) {
   const ClientReply other = post(running_.port(), "/completion", plain);
   EXPECT_EQ(reply["tokens_evaluated"], ids.size());
   EXPECT_EQ(reply["tokens"], other.json()["tokens"]) << other.body;
+}
+
+TEST_F(llama_cpp_infill, marks_are_found_by_the_names_of_published_vocabularies) {
+  TinyModelOptions model;
+  model.vocab = 320;
+  const auto file = make_tiny_model(model);
+  const auto pieces = formats::meta_strings(*file, "tokenizer.ggml.tokens");
+  const auto kinds = formats::meta_ints(*file, "tokenizer.ggml.token_type");
+  ASSERT_TRUE(pieces && *pieces && kinds && *kinds);
+  std::vector<std::string_view> named = **pieces;
+  std::vector<int64_t> kinds_now = **kinds;
+  constexpr int64_t kControl = 3;
+  size_t id = 310;
+  for (const char* name : {"<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<fim_pad>", "<reponame>"}) {
+    named[id] = name;
+    kinds_now[id++] = kControl;
+  }
+  named[315] = "<|fim_prefix|>";  // text of an ordinary piece is no mark
+  file->set("tokenizer.ggml.tokens", formats::MetaArray(named));
+  file->set_ints("tokenizer.ggml.token_type", kinds_now);
+  EngineOptions options;
+  options.model_path = folder_.path() / "named.gguf";
+  options.n_threads = 1;
+  ASSERT_TRUE(write_model(*file, options.model_path));
+  const auto engine = Engine::open(options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const FimTokens& fim = (*engine)->info().fim;
+  EXPECT_EQ(fim.prefix, 310);
+  EXPECT_EQ(fim.suffix, 311);
+  EXPECT_EQ(fim.middle, 312);
+  EXPECT_EQ(fim.pad, 313);
+  EXPECT_EQ(fim.repo, 314);
+  EXPECT_EQ(fim.separator, -1);
 }
 
 TEST_F(llama_cpp_infill, what_has_no_room_is_said) {

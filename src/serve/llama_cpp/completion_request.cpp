@@ -79,6 +79,14 @@ std::string shown_prompt(const Engine& engine, const Prompt& prompt) {
 
 }  // namespace
 
+std::optional<Json> without_empty_grammar(const Json& body) {
+  const auto grammar = body.find("grammar");
+  if (grammar == body.end() || *grammar != "") return std::nullopt;
+  Json rest = body;
+  rest.erase("grammar");
+  return rest;
+}
+
 Request read_generation(Fields& fields, const ApiLimits& limits, ApiRequest& result, ReplyOptions& reply) {
   check_model(fields, limits, result.model);
   result.stream = fields.boolean("stream").value_or(false);
@@ -127,7 +135,8 @@ Result<ApiRequest> finish_generation(const RequestTerms& terms, Request base, st
 }
 
 Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms) {
-  Fields fields(body);
+  const std::optional<Json> rest = without_empty_grammar(body);
+  Fields fields(rest ? *rest : body);
   ApiRequest result;
   ReplyOptions reply;
   Request base = read_generation(fields, terms.limits(), result, reply);

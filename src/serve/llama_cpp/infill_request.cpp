@@ -165,7 +165,8 @@ int64_t room_for(const Engine& engine, const SamplingParams& sampling) {
 
 Result<ApiRequest> parse_infill(const Json& body, const RequestTerms& terms) {
   const Engine& engine = terms.engine();
-  Fields fields(body);
+  const std::optional<Json> rest = without_empty_grammar(body);
+  Fields fields(rest ? *rest : body);
   ApiRequest result;
   ReplyOptions reply;
   Request base = read_generation(fields, terms.limits(), result, reply);

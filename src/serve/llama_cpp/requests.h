@@ -2,6 +2,8 @@
 // llama.cpp's bodies, checked, as requests for the engine with the replies that they want.
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,9 @@ struct ReplyOptions {
 Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms);
 Result<ApiRequest> parse_infill(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_rerank(const Json& body, const RequestTerms& terms);
+
+// The body without an empty grammar, which clients send for none; nullopt where there is none.
+std::optional<Json> without_empty_grammar(const Json& body);
 
 // What both kinds share, but for the prompt. REQUIRES: finish_generation() follows.
 Request read_generation(Fields& fields, const ApiLimits& limits, ApiRequest& result, ReplyOptions& reply);
