@@ -103,6 +103,24 @@ std::string refusal_with(const std::string& name, const std::function<void(nlohm
   return file ? refusal_of(**file) : file.error().message;
 }
 
+// The exponents of one tensor have another name.
+TEST(bad_family, codes_of_experts_without_their_exponents_are_named) {
+  const TempFolder folder;
+  fs::copy(golden("gpt_oss"), folder.path(), fs::copy_options::overwrite_existing);
+  const fs::path weights = folder.path() / "model.safetensors";
+  std::ifstream stream(weights, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const size_t at = bytes.find("down_proj_scales");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 16, "down_proj_scalez");
+  std::ofstream(weights, std::ios::binary) << bytes;
+  const auto file = model::open_model(folder.path());
+  ASSERT_FALSE(file);
+  const std::string& refusal = file.error().message;
+  EXPECT_NE(refusal.find("down_proj_blocks"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("down_proj_scales' is missing"), std::string::npos) << refusal;
+}
+
 TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
   struct Case {
     const char* golden;

@@ -67,7 +67,9 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["max_seq_len"] = spec.max_positions;
   config["expansion_ratio"] = static_cast<int>(kExpansion);
   config["no_bias"] = true;
-  config["attn_config"] = {{"alibi", true}, {"alibi_bias_max", std::lround(block.attn.max_alibi_bias)}};
+  const double bias = shortest_decimal(block.attn.max_alibi_bias);
+  config["attn_config"] = {{"alibi", true}, {"alibi_bias_max", bias}};
+  if (bias == std::floor(bias)) config["attn_config"]["alibi_bias_max"] = static_cast<int64_t>(bias);
 }
 constexpr HubForm kHub[] = {{.model_type = "mpt",
                              .architecture = "MPTForCausalLM",
