@@ -360,7 +360,7 @@ net::awaitable<bool> Session::next_event(std::chrono::milliseconds at_most) {
 net::awaitable<void> Session::linger() {
   is_lingering_ = true;
   set_deadline(kLinger);
-  if (socket_.is_tls()) {
+  if (is_secured_) {
     const auto [error] = co_await socket_.async_goodbye(kTuple);
     if (!error) co_return clear_deadline();
   }

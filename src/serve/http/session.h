@@ -150,6 +150,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool has_expired_ = false;
   bool is_idle_ = false;  // waits for the first byte of a request
   bool is_client_gone_ = false;
+  bool is_secured_ = false;  // by a handshake of TLS
   bool is_lingering_ = false;
   bool is_chunked_ = false;  // the reply being sent
   bool keep_alive_ = false;

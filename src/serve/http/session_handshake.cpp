@@ -36,6 +36,7 @@ net::awaitable<bool> Session::shake_hands() {
   const auto [error] = co_await socket_.async_handshake(kTuple);
   clear_deadline();
   network_.handshakes.erase(id_);
+  is_secured_ = !error;
   if (error && is_plain_request(error) && socket_.is_open()) co_await answer_in_the_clear();
   co_return !error;
 }

@@ -78,8 +78,7 @@ void OpenSslStream::handshake(Handler handler) {
 void OpenSslStream::say_goodbye(Handler handler) {
   begin_reading();
   stream_.async_shutdown(counted([this](const error_code& error) {
-    const bool is_end = !error || error == net::error::eof || error == net::ssl::error::stream_truncated;
-    goodbye_ = is_end ? error_code() : error;
+    goodbye_ = error;
     news_.cancel();
   }));
   wait_for_goodbye(std::move(handler));
@@ -89,7 +88,8 @@ void OpenSslStream::wait_for_goodbye(Handler handler) {
   n_stored_ = 0;
   begin_reading();
   if (fault_ || goodbye_) {
-    const error_code result = fault_ ? error_code() : *goodbye_;
+    const error_code how = fault_ ? fault_ : *goodbye_;
+    const error_code result = how.category() == net::error::get_ssl_category() ? how : error_code();
     net::post(stream_.get_executor(),
               [self = shared_self(), handler = std::move(handler), result]() mutable { std::move(handler)(result); });
     return;
