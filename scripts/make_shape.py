@@ -4,8 +4,9 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
 
     python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
 
-Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, tiny.
-Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K. Needs numpy; uses no network.
+Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
+qwen3-30b-a3b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
+(experts; all else Q8_0). Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
 import struct
@@ -31,18 +32,27 @@ class ModelShape:
     tied: bool
     context: int = 131072
     rope_base: float = 500000.0
+    family: str = "llama"
+    n_experts: int = 0
+    n_used: int = 0
+    window: int = 0
 
 
 SHAPES = {
     "llama-3.2-1b": ModelShape(2048, 16, 32, 8, 64, 8192, 128256, True),
     "llama-3.1-8b": ModelShape(4096, 32, 32, 8, 128, 14336, 128256, False),
     "qwen2.5-0.5b": ModelShape(896, 24, 14, 2, 64, 4864, 151936, True, 32768, 1e6),
+    "gpt-oss-20b": ModelShape(2880, 24, 64, 8, 64, 2880, 201088, False, 131072, 150000.0, "gpt-oss", 32, 4, 128),
+    "qwen3-30b-a3b": ModelShape(2048, 48, 32, 4, 128, 768, 151936, False, 40960, 1e6, "qwen3moe", 128, 8),
+    "tiny-gpt-oss": ModelShape(256, 4, 8, 2, 64, 256, 1024, False, 4096, 150000.0, "gpt-oss", 8, 4, 128),
+    "tiny-qwen3-moe": ModelShape(512, 4, 8, 2, 64, 256, 1024, False, 4096, 1e6, "qwen3moe", 16, 4),
     "tiny": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096),
 }
 # name: (number in the file, elements of a block, bytes of a block, offset of its f16 scale)
 TYPES = {
     "F32": (0, 1, 4, None), "F16": (1, 1, 2, None), "BF16": (30, 1, 2, None),
     "Q4_0": (2, 32, 18, 0), "Q8_0": (8, 32, 34, 0), "Q4_K": (12, 256, 144, 0), "Q6_K": (14, 256, 210, 208),
+    "MXFP4": (39, 32, 17, None),
 }
 
 
@@ -56,6 +66,9 @@ def random_rows(rng, dtype, n_elements):
     if dtype == "BF16":
         return ((rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)).view(np.uint32) >> 16).astype(np.uint16)
     blocks = rng.integers(0, 256, (n_elements // block, size), dtype=np.uint8)
+    if dtype == "MXFP4":
+        blocks[:, 0] = 119 + blocks[:, 0] % 3  # exponents; codes have no mean
+        return blocks
     spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002}[dtype]
     scale = rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)
     if dtype == "Q4_0":
@@ -79,6 +92,8 @@ def center(blocks, scale):
 
 def type_of(name, layer, shape, quant):
     """The type of a matrix. Q4_K_M keeps some of attn_v and ffn_down, and the output matrix, in Q6_K."""
+    if quant == "MXFP4":
+        return "MXFP4" if name.endswith("_exps") else "Q8_0"
     if quant != "Q4_K_M":
         block = TYPES[quant][1]
         return quant if shape.dim % block == 0 else "Q8_0"
@@ -88,7 +103,7 @@ def type_of(name, layer, shape, quant):
     more_bits = layer < eighth or layer >= 7 * shape.n_layers // 8 or (layer - eighth) % 3 == 2
     if name == "output" or (name == "token_embd" and shape.tied):
         return "Q6_K"
-    return "Q6_K" if name in ("attn_v", "ffn_down") and more_bits else "Q4_K"
+    return "Q6_K" if name.removesuffix("_exps") in ("attn_v", "ffn_down") and more_bits else "Q4_K"
 
 
 def tensor_list(shape, quant):
@@ -97,14 +112,37 @@ def tensor_list(shape, quant):
     yield "token_embd.weight", (shape.vocab, shape.dim), type_of("token_embd", 0, shape, quant)
     for i in range(shape.n_layers):
         matrices = {"attn_q": (q, shape.dim), "attn_k": (kv, shape.dim), "attn_v": (kv, shape.dim), "attn_output": (shape.dim, q),
-                    "ffn_gate": (shape.ffn_dim, shape.dim), "ffn_up": (shape.ffn_dim, shape.dim), "ffn_down": (shape.dim, shape.ffn_dim)}
+                    **feed_forward(shape)}
         yield f"blk.{i}.attn_norm.weight", (shape.dim,), "F32"
-        yield f"blk.{i}.ffn_norm.weight", (shape.dim,), "F32"
+        yield f"blk.{i}.{'post_attention' if shape.family == 'gpt-oss' else 'ffn'}_norm.weight", (shape.dim,), "F32"
+        for name, dims in vectors(shape).items():
+            yield f"blk.{i}.{name}", dims, "F32"
         for name, dims in matrices.items():
             yield f"blk.{i}.{name}.weight", dims, type_of(name, i, shape, quant)
     yield "output_norm.weight", (shape.dim,), "F32"
     if not shape.tied:
         yield "output.weight", (shape.vocab, shape.dim), type_of("output", 0, shape, quant)
+
+
+def feed_forward(shape):
+    up, down = (shape.ffn_dim, shape.dim), (shape.dim, shape.ffn_dim)
+    if not shape.n_experts:
+        return {"ffn_gate": up, "ffn_up": up, "ffn_down": down}
+    return {f"ffn_{name}_exps": (shape.n_experts, *dims) for name, dims in (("gate", up), ("up", up), ("down", down))}
+
+
+def vectors(shape):
+    """What a block has in F32 beside its two norms."""
+    q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    own = {"ffn_gate_inp.weight": (shape.n_experts, shape.dim)} if shape.n_experts else {}
+    if shape.family == "qwen3moe":
+        own |= {"attn_q_norm.weight": (shape.head_dim,), "attn_k_norm.weight": (shape.head_dim,)}
+    if shape.family == "gpt-oss":
+        wide, narrow = (shape.n_experts, shape.ffn_dim), (shape.n_experts, shape.dim)
+        own |= {"attn_q.bias": (q,), "attn_k.bias": (kv,), "attn_v.bias": (kv,), "attn_output.bias": (shape.dim,),
+                "attn_sinks.weight": (shape.n_heads,), "ffn_gate_inp.bias": (shape.n_experts,),
+                "ffn_gate_exps.bias": wide, "ffn_up_exps.bias": wide, "ffn_down_exps.bias": narrow}
+    return own
 
 
 def byte_alphabet():
@@ -150,17 +188,32 @@ def meta(key, kind, value):
     return text(key) + struct.pack("<I", kind) + body[kind](value)
 
 
+def expert_keys(shape):
+    if not shape.n_experts:
+        return []
+    stem = shape.family
+    keys = [meta(f"{stem}.expert_count", UINT32, shape.n_experts), meta(f"{stem}.expert_used_count", UINT32, shape.n_used),
+            meta(f"{stem}.expert_feed_forward_length", UINT32, shape.ffn_dim)]
+    if stem == "gpt-oss":
+        keys += [meta(f"{stem}.attention.sliding_window", UINT32, shape.window), meta(f"{stem}.rope.scaling.type", STRING, "yarn"),
+                 meta(f"{stem}.rope.scaling.factor", FLOAT32, 32.0),
+                 meta(f"{stem}.rope.scaling.original_context_length", UINT32, shape.context // 32)]
+    return keys
+
+
 def metadata(name, shape):
     tokens, merges = vocabulary(shape.vocab)
     kinds = [1] * (shape.vocab - 2) + [3, 3]
+    stem = shape.family
     return [
-        meta("general.architecture", STRING, "llama"), meta("general.name", STRING, f"{name} (random weights)"),
-        meta("llama.block_count", UINT32, shape.n_layers), meta("llama.context_length", UINT32, shape.context),
-        meta("llama.embedding_length", UINT32, shape.dim), meta("llama.feed_forward_length", UINT32, shape.ffn_dim),
-        meta("llama.attention.head_count", UINT32, shape.n_heads), meta("llama.attention.head_count_kv", UINT32, shape.n_kv_heads),
-        meta("llama.attention.key_length", UINT32, shape.head_dim), meta("llama.attention.value_length", UINT32, shape.head_dim),
-        meta("llama.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta("llama.rope.dimension_count", UINT32, shape.head_dim),
-        meta("llama.rope.freq_base", FLOAT32, shape.rope_base), meta("llama.vocab_size", UINT32, shape.vocab),
+        *expert_keys(shape),
+        meta("general.architecture", STRING, stem), meta("general.name", STRING, f"{name} (random weights)"),
+        meta(f"{stem}.block_count", UINT32, shape.n_layers), meta(f"{stem}.context_length", UINT32, shape.context),
+        meta(f"{stem}.embedding_length", UINT32, shape.dim), meta(f"{stem}.feed_forward_length", UINT32, shape.ffn_dim),
+        meta(f"{stem}.attention.head_count", UINT32, shape.n_heads), meta(f"{stem}.attention.head_count_kv", UINT32, shape.n_kv_heads),
+        meta(f"{stem}.attention.key_length", UINT32, shape.head_dim), meta(f"{stem}.attention.value_length", UINT32, shape.head_dim),
+        meta(f"{stem}.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta(f"{stem}.rope.dimension_count", UINT32, shape.head_dim),
+        meta(f"{stem}.rope.freq_base", FLOAT32, shape.rope_base), meta(f"{stem}.vocab_size", UINT32, shape.vocab),
         meta("tokenizer.ggml.model", STRING, "gpt2"), meta("tokenizer.ggml.pre", STRING, "llama-bpe"),
         meta("tokenizer.ggml.tokens", ARRAY, (STRING, tokens)), meta("tokenizer.ggml.token_type", ARRAY, (INT32, kinds)),
         meta("tokenizer.ggml.merges", ARRAY, (STRING, merges)), meta("tokenizer.ggml.bos_token_id", UINT32, shape.vocab - 2),
@@ -184,10 +237,11 @@ def write(path, name, quant, seed):
         file.write(header + b"\0" * (-len(header) % ALIGNMENT))
         for tensor, dims, dtype in tensors:
             if len(dims) == 1:
-                file.write(np.ones(dims, np.float32).tobytes())
+                file.write(np.full(dims, float(tensor.endswith("norm.weight")), np.float32).tobytes())
             else:
-                for first in range(0, dims[0], 4096):
-                    file.write(random_rows(rng, dtype, (min(dims[0], first + 4096) - first) * dims[1]).tobytes())
+                n_rows = int(np.prod(dims[:-1]))
+                for first in range(0, n_rows, 4096):
+                    file.write(random_rows(rng, dtype, (min(n_rows, first + 4096) - first) * dims[-1]).tobytes())
             file.write(b"\0" * (-file.tell() % ALIGNMENT))
 
 
