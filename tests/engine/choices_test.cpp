@@ -150,11 +150,12 @@ TEST_F(Choices, and_turns_out_of_range_are_refused_by_name) {
   }
   for (const double ms : {-1.0, std::numeric_limits<double>::quiet_NaN(), 1e308}) {
     EXPECT_EQ(param_of([ms](Request& r) { r.scheduling.deadline_ms = ms; }), "deadline_ms");
+    EXPECT_EQ(param_of([ms](Request& r) { r.scheduling.prompt_deadline_ms = ms; }), "prompt_deadline_ms");
   }
   EXPECT_EQ(param_of([](Request& r) { r.scheduling.priority = 1001; }), "priority");
   EXPECT_EQ(param_of([](Request& r) { r.scheduling.fair_key.assign(1000, 'x'); }), "fair_key");
   EXPECT_EQ(param_of([](Request& r) { r.scheduling.cache_scope.assign(1000, 'x'); }), "cache_scope");
-  EXPECT_EQ(engine().metrics().n_refused, 10u);
+  EXPECT_EQ(engine().metrics().n_refused, 13u);
   EXPECT_EQ(engine().stats().n_submitted, 0);
 }
 
@@ -198,6 +199,46 @@ TEST_F(Choices, a_deadline_ends_a_request_that_runs_and_one_that_waits) {
   for (auto& ending : endings) EXPECT_EQ(ending.get(), FinishReason::kDeadline);
   complete(engine(), greedy(token_prompt(3, 320, 1), 1));
   expect_nothing_is_held();
+}
+
+TEST_F(Choices, a_deadline_for_the_prompt_ends_what_has_no_token_yet) {
+  Request request = greedy(token_prompt(60, 320, 1), 5);
+  request.sampling.ignore_eos = true;
+  request.scheduling.prompt_deadline_ms = 1e-6;
+  const Completion late = complete(engine(), request);
+  EXPECT_EQ(late.finish, FinishReason::kDeadline);
+  EXPECT_TRUE(late.tokens.empty());
+  request.scheduling.prompt_deadline_ms = 1e11;
+  EXPECT_EQ(complete(engine(), request).finish, FinishReason::kLength);
+  expect_nothing_is_held();
+}
+
+TEST_F(Choices, a_prompt_tells_how_much_of_it_is_read) {
+  constexpr int64_t kPrompt = 70;
+  constexpr int64_t kCached = 64;  // whole blocks
+  options_.prefill_rows = 16;
+  RequestId id = 1;  // the engine's first
+  std::vector<PromptProgress> seen;
+  engine().on_step([&](const StepReport&) {
+    if (const auto progress = engine().prompt_progress(id)) seen.push_back(*progress);
+  });
+  const Request request = greedy(token_prompt(kPrompt, 320, 1), 3);
+  complete(engine(), request);
+  ASSERT_GE(seen.size(), 5u);
+  EXPECT_EQ(seen.front().n_read, 0);
+  EXPECT_GT(seen[1].n_read, 0);
+  EXPECT_LT(seen[1].n_read, kPrompt);
+  EXPECT_EQ(seen.back().n_read, kPrompt);
+  EXPECT_TRUE(std::ranges::is_sorted(seen, {}, &PromptProgress::n_read));
+  EXPECT_TRUE(std::ranges::all_of(seen, [](const PromptProgress& one) { return one.n_prompt == kPrompt; }));
+  EXPECT_FALSE(engine().prompt_progress(id).has_value());
+  seen.clear();
+  ++id;
+  complete(engine(), request);
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.front().n_cached, kCached);
+  EXPECT_EQ(seen.front().n_read, kCached);
+  engine().on_step({});
 }
 
 TEST_F(Choices, a_beginning_is_shared_within_its_scope_only) {
