@@ -106,7 +106,7 @@ std::string refusal_with(const std::string& name, const std::function<void(nlohm
 // The exponents of one tensor have another name.
 TEST(bad_family, codes_of_experts_without_their_exponents_are_named) {
   const TempFolder folder;
-  fs::copy(golden("gpt_oss"), folder.path(), fs::copy_options::overwrite_existing);
+  fs::copy(golden("gpt_oss"), folder.path(), fs::copy_options::recursive);
   const fs::path weights = folder.path() / "model.safetensors";
   std::ifstream stream(weights, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};

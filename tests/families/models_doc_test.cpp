@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "model/families/families.h"
 #include "model/hub/hub_folder.h"
@@ -82,7 +83,9 @@ std::string families_table() {
       "| `model_type` of config.json | `general.architecture` of GGUF | positions | attention | norms | feed-forward | "
       "proved with |\n|---|---|---|---|---|---|---|\n";
   for (const model::Family& family : model::families()) {
+    std::string_view last;
     for (const model::HubForm& form : family.hub) {
+      if (std::exchange(last, form.model_type) == form.model_type) continue;
       std::string golden(form.model_type);
       if (golden == "qwen3_moe") golden = "qwen3moe";
       if (golden == "gemma3_text") golden = "gemma3";

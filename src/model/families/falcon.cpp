@@ -49,7 +49,8 @@ constexpr std::array kHubTwoNorms = {
     HubTensor{"blk.*.attn_norm_2.weight", "transformer.h.*.ln_attn.weight"},
     HubTensor{"blk.*.attn_norm_2.bias", "transformer.h.*.ln_attn.bias"},
 };
-constexpr auto kHubTensors = join(kHubShared, kHubOneNorm, kHubTwoNorms);
+constexpr auto kHubOne = join(kHubShared, kHubOneNorm);
+constexpr auto kHubTwo = join(kHubShared, kHubTwoNorms, kHubOneNorm);
 
 constexpr uint64_t kUsualPositions = 2048;  // of the models whose config.json does not say it
 
@@ -91,7 +92,11 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["ffn_hidden_size"] = spec.blocks.front().ffn.ffn_dim;
   for (const char* key : {"num_key_value_heads", "head_dim"}) config.erase(key);  // computed there
 }
-constexpr HubForm kHub[] = {{"falcon", "FalconForCausalLM", "gelu", kHubTensors, {}, read_hub, write_hub}};
+// A file with one norm is written by the first, one with two by the second; that one reads both.
+constexpr HubForm kHub[] = {
+    {"falcon", "FalconForCausalLM", "gelu", kHubOne, {}, read_hub, write_hub},
+    {"falcon", "FalconForCausalLM", "gelu", kHubTwo, {}, read_hub, write_hub},
+};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "falcon"), backend::NormKind::kLayer));

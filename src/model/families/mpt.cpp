@@ -72,7 +72,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   if (bias == std::floor(bias)) config["attn_config"]["alibi_bias_max"] = static_cast<int64_t>(bias);
 }
 constexpr HubForm kHub[] = {{.model_type = "mpt",
-                             .architecture = "MPTForCausalLM",
+                             .architecture = "MptForCausalLM",
                              .activation = "",
                              .tensors = kHubTensors,
                              .read = read_hub,

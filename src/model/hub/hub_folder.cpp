@@ -43,7 +43,11 @@ struct FamilyForm {
 std::string supported_types() {
   std::string names;
   for (const Family& family : families()) {
-    for (const HubForm& form : family.hub) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
+    std::string_view last;
+    for (const HubForm& form : family.hub) {
+      if (form.model_type != last) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
+      last = form.model_type;
+    }
   }
   return names;
 }
@@ -98,11 +102,13 @@ class HubReader {
     const std::string type = config_.is_object() && config_.contains("model_type") && config_["model_type"].is_string()
                                  ? config_["model_type"].get<std::string>()
                                  : std::string();
+    FamilyForm chosen;  // of several forms of one type the last, which knows every name
     for (const Family& family : families()) {
       for (const HubForm& form : family.hub) {
-        if (form.model_type == type) return FamilyForm{&family, &form};
+        if (form.model_type == type) chosen = {&family, &form};
       }
     }
+    if (chosen.form != nullptr) return chosen;
     return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {} is not supported (supported: {})",
                                                      path_name("config.json"), in_quotes(type), supported_types()));
   }

@@ -38,6 +38,7 @@ struct HubExperts {
   size_t n_parts() const { return names[1].empty() ? 1 : 2; }
 };
 
+// Of several forms of one model_type, one after another, the last knows every name.
 struct HubForm {
   std::string_view model_type;    // config.json
   std::string_view architecture;  // its class in the `transformers` library
