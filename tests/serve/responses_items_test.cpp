@@ -299,6 +299,31 @@ TEST_F(responses_items, sealed_reasoning_alone_gives_the_prompt_of_its_text) {
   EXPECT_NE(warned["warnings"].dump().find("input[1].encrypted_content"), std::string::npos) << warned;
 }
 
+TEST(responses_system, messages_without_a_place_are_folded_beside_where_they_stand) {
+  const std::vector<Message> said = {{.role = "developer", .content = "A"}, {.role = "system", .content = "B"},
+                                     {.role = "user", .content = "u"},      {.role = "system", .content = "C"},
+                                     {.role = "assistant", .content = "a"}, {.role = "developer", .content = "D"},
+                                     {.role = "tool", .content = "t"},      {.role = "assistant", .content = "b"},
+                                     {.role = "system", .content = "E"}};
+  const auto placed = [&](bool takes_system, bool takes_late_system, std::vector<std::string>& warnings) {
+    serve::ModelForm form;
+    form.takes_system = takes_system;
+    form.takes_late_system = takes_late_system;
+    std::string text;
+    for (const Message& message : serve::responses::place_system(said, form, warnings)) {
+      text += message.role + ":" + message.content + "|";
+    }
+    return text;
+  };
+  std::vector<std::string> warnings;
+  EXPECT_EQ(placed(true, true, warnings),
+            "developer:A|system:B|user:u|system:C|assistant:a|developer:D|tool:t|assistant:b|system:E|");
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(placed(true, false, warnings), "developer:A\n\nB|user:u\n\nC|assistant:a|tool:t\n\nD|assistant:b|user:E|");
+  EXPECT_EQ(placed(false, false, warnings), "user:A\n\nB\n\nu\n\nC|assistant:a|tool:t\n\nD|assistant:b|user:E|");
+  EXPECT_EQ(warnings.size(), 2u);
+}
+
 TEST_F(responses_items, what_codex_sends_behind_a_call_is_answered) {
   std::ifstream file(project_file("tests/serve/data/codex_turn.json"));
   Json body = Json::parse(file, nullptr, false);

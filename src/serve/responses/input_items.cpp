@@ -275,7 +275,7 @@ std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::
   const Json* input = fields.raw("input");
   if (input != nullptr && input->is_string()) {
     messages.push_back({.role = "user", .content = input->get<std::string>()});
-    return messages;
+    return place_system(std::move(messages), terms.model_form(), warnings);
   }
   if (input == nullptr || !input->is_array() || input->empty() || input->size() > kMaxMessages) {
     fields.refuse("input", fmt::format("input is {}, expected a string or an array of 1 to {} items",
@@ -286,6 +286,7 @@ std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::
   for (size_t i = 0; i < input->size() && !fields.fault(); ++i) reader.read((*input)[i], i);
   reader.close_turn();
   if (messages.empty()) fields.refuse("input", "input holds no words, expected at least one message");
+  messages = place_system(std::move(messages), terms.model_form(), warnings);
   if (reader.has_odd_arguments() && !fields.fault()) wrap_odd_arguments(terms.engine(), messages);
   return messages;
 }

@@ -46,6 +46,10 @@ Result<ApiRequest> parse_response(const Json& body, const RequestTerms& terms);
 
 // input, behind instructions, as messages of a chat.
 std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::vector<std::string>& warnings);
+// Messages of the system where the model's chat template has a place for them, else as words of the message beside
+// them: never moved to the front. The developer's are such where the template does not know that role.
+std::vector<Message> place_system(std::vector<Message> messages, const ModelForm& form,
+                                  std::vector<std::string>& warnings);
 // tools, tool_choice and parallel_tool_calls.
 ToolSet read_tools(Fields& fields, std::vector<std::string>& warnings);
 void read_tool_choice(Fields& fields, ToolSet& tools, ChatPrompt& chat, ApiRequest& result);
