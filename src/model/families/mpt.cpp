@@ -43,7 +43,8 @@ Error unsupported(const char* key) {
 }
 
 Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const nlohmann::json attention = config.value("attn_config", nlohmann::json::object());
+  const bool is_stated = config.contains("attn_config");  // never in what is no object
+  const nlohmann::json attention = is_stated ? config["attn_config"] : nlohmann::json::object();
   if (!attention.is_object()) return unsupported("attn_config");
   CANDOR_ASSIGN(const std::optional<bool> has_alibi, hub_flag(attention, "alibi"));
   if (!has_alibi.value_or(false)) return unsupported("alibi");
