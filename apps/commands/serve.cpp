@@ -244,6 +244,7 @@ int serve(const ServeOptions& options) {
   write_err(fmt::format("candor serves {} at {}://{}:{} (context {}, {} at once)\n",
                         choice->model.filename().string(), identity ? "https" : "http", options.host,
                         (*server)->port(), engine->info().n_ctx, options.parallel.value_or(16)));
+  service.say_forms();
   serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
     if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
     if (!costs.forget_if_off()) return;

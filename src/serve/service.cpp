@@ -60,9 +60,13 @@ Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
       core_{engine, terms_, generations_, bytes_, metrics_, faults_, places_, options_.read_limit, unix_seconds()},
       workers_({.n_threads = options_.n_workers, .max_waiting = options_.max_waiting, .n_keys = access_.n_keys()},
                faults_),
-      ticker_([this](const std::stop_token& stop) { tick(stop); }) {
+      ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
+
+void Service::say_forms() const {
   const ModelForm& form = terms_.model_form();
-  log_.info(fmt::format("calls of tools are read in the form {}", text::to_string(form.output.tools)));
+  const std::string_view name = text::to_string(form.output.tools);
+  log_.info(name == "none" ? std::string("the model's chat template shows no form for calls of tools")
+                           : fmt::format("calls of tools are read in the form {}", name));
   if (!form.own_fault.empty()) log_.warning(fmt::format("{}; it is not followed", form.own_fault));
 }
 

@@ -52,6 +52,8 @@ class Service final : public http::Handler {
   }
   void on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) override { sockets_.close(socket); }
 
+  // Logs how the model's calls of tools are read.
+  void say_forms() const;
   // New work is refused with 503 from now on.
   void begin_drain() { is_draining_ = true; }
   // Every reply in work ends with an error that says so, and so does what no worker has begun.
