@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/hub/hub_form.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::model {
