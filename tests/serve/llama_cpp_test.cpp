@@ -227,7 +227,7 @@ TEST_F(llama_cpp, documents_are_ranked_in_both_shapes) {
     first = jina;
   }
   const ClientReply reply = post(port(), "/rerank", {{"query", "a cat"}, {"texts", texts}, {"return_text", true}});
-  EXPECT_NE(reply.head.find("x-candor-warning"), std::string::npos);
+  EXPECT_NE(reply.head.find("x-candor-warnings: [\"scores are cosines"), std::string::npos);
   const Json tei = reply.json();
   ASSERT_EQ(tei.size(), 3u);
   EXPECT_EQ(tei[0]["text"], "a cat");

@@ -141,20 +141,6 @@ void read_message(Fields& fields, const RequestTerms& terms, ApiRequest& result)
   result.requests.push_back(std::move(request));
 }
 
-// As many as a header may hold.
-void name_in_header(ApiRequest& request) {
-  constexpr size_t kMostBytes = 4096;
-  Json named = Json::array();
-  size_t n_bytes = 0;
-  for (const std::string& warning : request.warnings) {
-    n_bytes += Json(warning).dump(-1, ' ', true, Json::error_handler_t::replace).size() + 1;
-    if (n_bytes > kMostBytes) break;
-    named.push_back(warning);
-  }
-  if (!named.empty())
-    request.headers.emplace_back(kWarningsHeader, named.dump(-1, ' ', true, Json::error_handler_t::replace));
-}
-
 }  // namespace
 
 Result<ApiRequest> parse_counted(const Json& body, const RequestTerms& terms) {
@@ -162,7 +148,7 @@ Result<ApiRequest> parse_counted(const Json& body, const RequestTerms& terms) {
   ApiRequest result;
   read_message(fields, terms, result);
   if (fields.fault()) return *fields.fault();
-  name_in_header(result);
+  add_warnings_header(result.warnings, result.headers);
   return result;
 }
 

@@ -13,9 +13,6 @@
 
 namespace candor::serve::anthropic {
 
-// The name of the reply's header that holds `warnings`, a JSON array in ASCII.
-inline constexpr const char* kWarningsHeader = "x-candor-warnings";
-
 Result<ApiRequest> parse_message(const Json& body, const RequestTerms& terms);
 // The same body, whose prompt is to be counted: max_tokens may be absent.
 Result<ApiRequest> parse_counted(const Json& body, const RequestTerms& terms);

@@ -98,6 +98,10 @@ std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name)
 // Unknown fields become warnings, or an error.
 void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
 
+// x-candor-warnings, for clients that look at no further member of a reply: a JSON array in ASCII, of as many as a
+// header may hold.
+void add_warnings_header(const std::vector<std::string>& warnings, http::Headers& headers);
+
 // The error with the field's name in this API.
 Error with_api_field(Error error, const FieldNames& names = {});
 

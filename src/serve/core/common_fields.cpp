@@ -155,6 +155,19 @@ void settle_unknown(Fields& fields, const ApiLimits& limits, std::vector<std::st
     warnings.push_back(fmt::format("and {} further unknown fields", names.size() - kMostNamed));
 }
 
+void add_warnings_header(const std::vector<std::string>& warnings, http::Headers& headers) {
+  constexpr size_t kMostBytes = 4096;
+  const auto ascii = [](const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); };
+  Json named = Json::array();
+  size_t n_bytes = 0;
+  for (const std::string& warning : warnings) {
+    n_bytes += ascii(Json(warning)).size() + 1;
+    if (n_bytes > kMostBytes) break;
+    named.push_back(warning);
+  }
+  if (!named.empty()) headers.emplace_back("x-candor-warnings", ascii(named));
+}
+
 Error with_api_field(Error error, const FieldNames& names) {
   if (error.field == "prompt") error.field = names.prompt;
   if (error.field == "constraint") error.field = names.constraint;

@@ -36,7 +36,7 @@ std::vector<Score> scores_of(const std::vector<std::vector<float>>& vectors) {
   for (size_t i = 1; i < vectors.size(); ++i) {
     double sum = 0;
     for (size_t k = 0; k < query.size(); ++k) sum += static_cast<double>(query[k]) * static_cast<double>(vectors[i][k]);
-    scores.push_back({i - 1, sum});
+    scores.push_back({i - 1, std::clamp(sum, -1.0, 1.0)});  // of vectors whose length is 1 but for rounding
   }
   std::ranges::stable_sort(scores, [](const Score& a, const Score& b) { return a.value > b.value; });
   return scores;
@@ -103,7 +103,7 @@ Result<EmbeddingRequest> parse_rerank(const Json& body, const RequestTerms& term
     base.prompt = TextPrompt{.text = text};
     result.requests.push_back(base);
   }
-  for (const std::string& warning : shape.warnings) result.headers.emplace_back("x-candor-warning", warning);
+  add_warnings_header(shape.warnings, result.headers);
   result.write = [shape](const auto& vectors, int64_t n_tokens) { return reply_of(shape, vectors, n_tokens); };
   return result;
 }

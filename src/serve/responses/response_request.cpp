@@ -226,7 +226,7 @@ void tell_not_offered(const ToolSet& tools, ApiRequest& result, Json& echo) {
   const std::string names = fmt::format("{}", fmt::join(tools.not_offered, ", "));
   echo["metadata"]["tools_not_offered"] = names;
   result.warnings.push_back("tools of these types are not offered: " + names);
-  result.headers.emplace_back("x-candor-warnings", to_text(Json::array({result.warnings.back()})));
+  add_warnings_header({result.warnings.back()}, result.headers);
 }
 
 void read_calls(Fields& fields, ChatPrompt& chat, ApiRequest& result, ResponseOptions& options) {
