@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "constrain/grammar_constraint.h"
+#include "constrain/mask_worker.h"
+#include "constrain/masked_constraint.h"
 #include "text/small_vocabularies.h"
 
 namespace candor::constrain {
@@ -105,6 +107,26 @@ TEST_F(ConstraintThreads, a_constraint_outlives_its_compiler_on_another_thread) 
   compiler_.reset();
   other.join();
   EXPECT_EQ(masks, expected);
+}
+
+// As where memory runs out before the worker is told, or the step finds time after all.
+TEST_F(ConstraintThreads, a_token_that_was_to_be_accepted_ahead_and_is_accepted_at_once_counts_once) {
+  const Source& words = sources()[1];
+  const auto masked = MaskedConstraint::start(compile(words), tokenizer_->n_vocab());
+  const std::unique_ptr<Constraint> plain = compile(words);
+  TokenMask mask(tokenizer_->n_vocab());
+  ASSERT_TRUE(plain->mask(mask));
+  TokenId token = 0;
+  while (!mask.allows(token) || tokenizer_->bytes_of(token).empty()) ++token;
+  ASSERT_TRUE(plain->accept(token) && plain->mask(mask));
+  MaskWorker worker([] {});
+  worker.allow_waiting(20'000'000'000);
+  worker.want_ahead(masked, token);
+  ASSERT_TRUE(masked->accept(token));
+  ASSERT_TRUE(worker.has(masked));
+  EXPECT_FALSE(masked->is_ahead());
+  const TokenMask& got = **masked->mask();
+  for (TokenId id = 0; id < tokenizer_->n_vocab(); ++id) ASSERT_EQ(got.allows(id), mask.allows(id)) << id;
 }
 
 }  // namespace

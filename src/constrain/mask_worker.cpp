@@ -47,10 +47,9 @@ void MaskWorker::want(const std::shared_ptr<MaskedConstraint>& constraint) {
 
 void MaskWorker::want_ahead(const std::shared_ptr<MaskedConstraint>& constraint, TokenId token) {
   CANDOR_DCHECK(constraint->is_here() && constraint->has_mask_ && !constraint->is_ahead_);
-  constraint->next_token_ = token;
-  if (constraint->is_wanted_) return;
-  wanted_.push_back(constraint);
+  if (!constraint->is_wanted_) wanted_.push_back(constraint);
   constraint->is_wanted_ = true;
+  constraint->next_token_ = token;
 }
 
 void MaskWorker::send() {

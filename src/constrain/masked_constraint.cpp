@@ -46,6 +46,7 @@ Result<void> MaskedConstraint::accept(TokenId token) {
     std::swap(error_, next_error_);
     return {};
   }
+  next_token_ = kNoToken;  // whoever was to accept it ahead did not come to it
   const auto begin = Clock::now();
   CANDOR_TRY(constraint_->accept(token));
   accept_ns_ = ns_since(begin);
