@@ -30,6 +30,25 @@ Json prompt_progress_json(const Waiting& waiting) {
           {"time_ms", static_cast<int64_t>(waiting.ms)}};
 }
 
+bool is_cut(FinishReason reason) {
+  return reason == FinishReason::kLength || reason == FinishReason::kContextFull || reason == FinishReason::kDeadline;
+}
+
+Json stop_reason(const ReplyHead& head, const TokenEvent& event) {
+  switch (event.finish.value_or(FinishReason::kLength)) {
+    case FinishReason::kStopString:
+      return head.stops.at(event.stop_index.value_or(0));
+    case FinishReason::kStopId:
+      return head.stop_ids.at(event.stop_index.value_or(0));
+    case FinishReason::kContextFull:
+    case FinishReason::kDeadline:
+    case FinishReason::kCancelled:
+      return to_string(*event.finish);
+    default:
+      return nullptr;
+  }
+}
+
 Json timings_json(const ReplyUsage& sum, double decode_limit) {
   const Usage& usage = sum.usage;
   const RequestTimings& t = sum.timings;

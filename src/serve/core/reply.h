@@ -68,6 +68,11 @@ struct ReplyUsage {
 };
 
 // Parts that several interfaces use.
+// The text ended because there was no room or no time for more.
+bool is_cut(FinishReason reason);
+// What a plain end and a cut do not tell: the stop string or id that was met, "context_full", "deadline", "cancelled".
+// Null for a plain end.
+Json stop_reason(const ReplyHead& head, const TokenEvent& event);
 // As llama.cpp says it: total, cache, processed, time_ms.
 Json prompt_progress_json(const Waiting& waiting);
 Json timings_json(const ReplyUsage& usage, double decode_limit);

@@ -48,9 +48,7 @@ void place_in_response(Json& line, Words words) {
 }
 
 const char* done_reason(FinishReason finish) {
-  const bool is_cut =
-      finish == FinishReason::kLength || finish == FinishReason::kContextFull || finish == FinishReason::kDeadline;
-  return is_cut ? "length" : "stop";
+  return is_cut(finish) ? "length" : "stop";
 }
 
 class LineReply final : public Reply {

@@ -7,24 +7,7 @@
 namespace candor::serve::openai {
 
 std::string finish_reason(FinishReason reason) {
-  const bool is_length =
-      reason == FinishReason::kLength || reason == FinishReason::kContextFull || reason == FinishReason::kDeadline;
-  return is_length ? "length" : "stop";
-}
-
-Json stop_reason(const ReplyHead& head, const TokenEvent& event) {
-  switch (event.finish.value_or(FinishReason::kLength)) {
-    case FinishReason::kStopString:
-      return head.stops.at(event.stop_index.value_or(0));
-    case FinishReason::kStopId:
-      return head.stop_ids.at(event.stop_index.value_or(0));
-    case FinishReason::kContextFull:
-    case FinishReason::kDeadline:
-    case FinishReason::kCancelled:
-      return to_string(*event.finish);
-    default:
-      return nullptr;
-  }
+  return is_cut(reason) ? "length" : "stop";
 }
 
 Json usage_json(const ReplyUsage& sum) {

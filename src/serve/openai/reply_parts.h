@@ -15,9 +15,6 @@ std::unique_ptr<Reply> make_completion_reply(const Engine& engine, ReplyHead hea
                                              size_t n_choices);
 
 std::string finish_reason(FinishReason reason);
-// What finish_reason() does not tell: the stop string or id that was met, "context_full", "deadline", "cancelled". Null
-// for a plain end.
-Json stop_reason(const ReplyHead& head, const TokenEvent& event);
 Json usage_json(const ReplyUsage& usage);
 // As vLLM shows them: null for the first token, then objects by token id.
 Json prompt_logprobs_json(const Engine& engine, const std::vector<PromptLogprob>& logprobs);

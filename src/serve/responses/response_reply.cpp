@@ -18,26 +18,6 @@ namespace {
 
 using Kind = text::OutputPiece::Kind;
 
-bool is_cut(FinishReason reason) {
-  return reason == FinishReason::kLength || reason == FinishReason::kContextFull || reason == FinishReason::kDeadline;
-}
-
-// What there is to say beyond the status: the string or the id that was met, or why it is cut.
-Json stop_reason(const ReplyHead& head, const TokenEvent& event) {
-  switch (event.finish.value_or(FinishReason::kStopEos)) {
-    case FinishReason::kStopString:
-      return head.stops.at(event.stop_index.value_or(0));
-    case FinishReason::kStopId:
-      return head.stop_ids.at(event.stop_index.value_or(0));
-    case FinishReason::kContextFull:
-    case FinishReason::kDeadline:
-    case FinishReason::kCancelled:
-      return to_string(*event.finish);
-    default:
-      return nullptr;
-  }
-}
-
 Json usage_json(const ReplyUsage& sum) {
   const Usage& usage = sum.usage;
   Json of_input = {{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}};
