@@ -2,7 +2,9 @@
 """Steady streams beside a random mix of every bad request: is each answer right, how much do the streams feel of it,
 does memory stay, does nothing stay behind, and is SIGTERM answered at any moment? Loopback only; stops by itself.
 
-usage: attack_server.py PROGRAM [--seconds 3600] [--streams 16] [--attackers 4] [--terms 20] [--seed 1]
+usage: attack_server.py PROGRAM [--seconds 3600] [--rounds 6] [--streams 16] [--attackers 4] [--terms 20] [--seed 1]
+
+Undisturbed and attacked stretches alternate, so that what else the machine does counts for both.
 
 Exits with 1 where an answer differs, the server ends, memory grows by more than 5 %, blocks stay in use, SIGTERM takes
 longer than a second to be answered, or the streams' p99 gap is more than twice the undisturbed one.
@@ -353,6 +355,28 @@ def percentile(values, share):
     return sorted(values)[int(share * (len(values) - 1))] if values else float("nan")
 
 
+class Seen:
+    """What streams saw over several stretches."""
+
+    def __init__(self, name):
+        self.name, self.stretches, self.gaps, self.n_right, self.wrong = name, [], [], 0, []
+
+    def add(self, seen):
+        gaps, n_right, wrong = seen
+        self.stretches.append(percentile(gaps, 0.99))
+        self.gaps += gaps
+        self.n_right += n_right
+        self.wrong += wrong
+
+    def last(self):
+        return f"{self.name} p99 {self.stretches[-1] * 1e3:.1f} ms"
+
+    def __str__(self):
+        return (f"{self.name}: {self.n_right} answers right, {len(self.wrong)} wrong; between tokens "
+                f"{percentile(self.gaps, 0.5) * 1e3:.1f} ms (median), {percentile(self.gaps, 0.99) * 1e3:.1f} ms (p99), "
+                f"{max(self.gaps) * 1e3:.0f} ms (most)")
+
+
 def known_texts(port, n):
     texts = []
     for number in range(n):
@@ -384,33 +408,51 @@ def watch_memory(served, seconds):
     return found
 
 
+def add_counts(counts, more):
+    for name, count in more.items():
+        counts[name] = counts.get(name, 0) + count
+
+
+def attacked_stretch(served, options, number, known):
+    """Streams beside attackers: what the streams saw, resident bytes every second, attacks by name."""
+    seconds = options.seconds / options.rounds
+    reader, receiver = run_streams(served.port, options.streams, seconds, known)
+    attackers = start_attackers(served.port, options.attackers, options.seed + 100 * number, seconds)
+    memory = watch_memory(served, seconds)
+    counts = {}
+    for process, results in attackers:
+        add_counts(counts, results.recv())
+        process.join()
+    seen = receiver.recv()
+    reader.join()
+    return seen, memory, counts
+
+
+def undisturbed_stretch(served, options, known):
+    reader, receiver = run_streams(served.port, options.streams, options.alone, known)
+    seen = receiver.recv()
+    reader.join()
+    return seen
+
+
 def steady_run(options):
-    served = Served(options.program, "--parallel", str(options.streams + 8), "-c", "512")
-    faults = []
+    more = ["--threads", str(options.threads)] if options.threads else []
+    served = Served(options.program, "--parallel", str(options.streams + 8), "-c", "512", *more)
+    faults, memory, counts = [], [], {}
+    undisturbed, beside = Seen("undisturbed"), Seen("beside attacks")
     try:
         known = known_texts(served.port, options.streams)
-        reader, receiver = run_streams(served.port, options.streams, options.alone, known)
-        alone, n_right, wrong = receiver.recv()
-        reader.join()
-        print(f"undisturbed: {n_right} answers right, {len(wrong)} wrong; between tokens "
-              f"{percentile(alone, 0.5) * 1e3:.1f} ms (median), {percentile(alone, 0.99) * 1e3:.1f} ms (p99)")
-        reader, receiver = run_streams(served.port, options.streams, options.seconds, known)
-        attackers = start_attackers(served.port, options.attackers, options.seed, options.seconds)
-        memory = watch_memory(served, options.seconds)
-        counts = {}
-        for process, results in attackers:
-            for name, count in results.recv().items():
-                counts[name] = counts.get(name, 0) + count
-            process.join()
-        gaps, n_right, wrong = receiver.recv()
-        reader.join()
-        print(f"attacks: {counts}")
-        print(f"beside them: {n_right} answers right, {len(wrong)} wrong; between tokens "
-              f"{percentile(gaps, 0.5) * 1e3:.1f} ms (median), {percentile(gaps, 0.99) * 1e3:.1f} ms (p99), "
-              f"{max(gaps) * 1e3:.0f} ms (most)")
-        if wrong:
-            faults.append(f"{len(wrong)} answers were wrong, such as {wrong[0]}")
-        if percentile(gaps, 0.99) > 2 * percentile(alone, 0.99):
+        for number in range(options.rounds):
+            undisturbed.add(undisturbed_stretch(served, options, known))
+            seen, resident, attacks = attacked_stretch(served, options, number, known)
+            beside.add(seen)
+            memory += resident
+            add_counts(counts, attacks)
+            print(f"round {number + 1}: {undisturbed.last()}; {beside.last()}; {resident[-1] / 2**20:.0f} MB", flush=True)
+        print(f"attacks: {counts}\n{undisturbed}\n{beside}")
+        if beside.wrong:
+            faults.append(f"{len(beside.wrong)} answers were wrong, such as {beside.wrong[0]}")
+        if percentile(beside.gaps, 0.99) > 2 * percentile(undisturbed.gaps, 0.99):
             faults.append("the streams' p99 gap is more than twice the undisturbed one")
         faults += memory_faults(memory) + remains(served)
     finally:
@@ -471,7 +513,7 @@ def term_run(options, number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    for name, default in (("seconds", 3600), ("alone", 60), ("streams", 16), ("attackers", 4), ("terms", 20), ("seed", 1)):
+    for name, default in (("seconds", 3600), ("rounds", 6), ("alone", 60), ("streams", 16), ("attackers", 4), ("terms", 20), ("seed", 1), ("threads", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     faults = steady_run(options) if options.seconds else []
