@@ -83,7 +83,7 @@ struct LogitSpec {
 // How the backend packs a weight.
 enum class WeightRole : uint8_t { kEmbedding, kLinear, kEmbeddingAndLinear, kVector };
 
-// K/V storage: one pool for all layers, a block holds `block_tokens` positions of every layer.
+// The K/V block size: one pool for all layers, a block holds kBlockTokens positions of every layer.
 inline constexpr int32_t kBlockTokens = 32;
 struct KvLayout {
   int32_t n_layers = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The integer names that travel between modules: those of the interface, and the library's own.
+// The integer ids that travel between modules: those of the interface, and the library's own.
 
 #include <cstdint>
 

@@ -1,10 +1,10 @@
 #pragma once
 // Constraints that a grammar describes: JSON schema, any JSON object, a regular expression, a Lark or GBNF grammar, a
-// list of texts. Compiled by llguidance through the bridge, within its limits on size, depth and work, and only after a
-// helper process has shown that this takes neither too much time nor too much memory.
-// In JSON no object has a name twice; of a grammar's own objects (%json) that holds for listed names only.
-// A GrammarCompiler gives the same answer whenever it is asked, and may be used by several threads at once; it is not
-// meant for the engine thread.
+// list of texts. Compiled by llguidance through bridge/, our binding to it, within its limits on size, depth and
+// work, and only after a helper process has shown that this takes neither too much time nor too much memory. In JSON
+// no object has a name twice; of a grammar's own objects (%json) that holds for listed names only. A GrammarCompiler
+// gives the same answer whenever it is asked, and may be used by several threads at once; it is not meant for the
+// engine thread.
 
 #include <cstdint>
 #include <memory>

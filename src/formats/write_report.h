@@ -1,5 +1,5 @@
 #pragma once
-// What writing a model to another file came to.
+// The result of writing a model to another file: sizes before and after.
 
 #include <cstdint>
 

@@ -1,7 +1,9 @@
 #pragma once
 // The K/V blocks of sequences: who holds which, what may be shared, and when a shared block must be copied before it
 // is written. A BlockTable is a sequence's own list; the manager is the only one that changes it.
-// A full block that was published is never written again. Integers only; one engine thread owns a manager.
+// A full block that was published to the prefix index is never written again. The block size is given
+// (backend::kBlockTokens); blocks are released where sequences end, are preempted, cropped or lose drafts (src/sched).
+// Integers only; one engine thread owns a manager.
 
 #include <cstdint>
 #include <optional>

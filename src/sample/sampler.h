@@ -36,7 +36,7 @@ enum class LogprobsOf : uint8_t {
 struct PickRequest {
   std::span<const float> logits;  // [V]
   const ChainParams& chain;
-  const constrain::TokenMask* mask = nullptr;  // nullptr: every token is allowed
+  const constrain::TokenMask* mask = nullptr;  // of the constraint, from TokenPicker; nullptr: every token is allowed
   History history{};
   DrawKey key{};
   int32_t n_logprobs = -1;  // -1: none are computed; else how many of the likeliest besides the chosen one

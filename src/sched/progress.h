@@ -1,6 +1,7 @@
 #pragma once
 // How a sequence goes on: rows that were computed, tokens that were accepted, blocks that are published to the prefix
-// index, fall out of the window, or are given up where a full context is cropped. Engine thread only.
+// index, and blocks that are freed because drafts were rejected, the window moved on, or a full context is cropped.
+// Engine thread only.
 
 #include <cstdint>
 #include <span>

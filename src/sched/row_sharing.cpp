@@ -31,7 +31,7 @@ void RowSharing::share(const StepBudget& budget) {
   n_shown_left_ = std::max(budget.max_shown_rows, 1);
   share_decoding();
   share_drafts(budget);
-  share_prompts(budget);
+  size_prompt_chunks(budget);
 }
 
 void RowSharing::share_decoding() {
@@ -57,8 +57,8 @@ void RowSharing::share_drafts(const StepBudget& budget) {
   }
 }
 
-// The first in turn at least half of what fits, then the shortest of the others, then the first again.
-void RowSharing::share_prompts(const StepBudget& budget) {
+// Chunk lengths: the first in turn at least half of what fits, then the shortest of the others, then the first again.
+void RowSharing::size_prompt_chunks(const StepBudget& budget) {
   readers_.clear();
   for (size_t i = 0; i < running().size(); ++i) {
     if (running()[i]->n_pending() > 1) readers_.push_back(i);

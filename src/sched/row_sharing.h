@@ -1,6 +1,7 @@
 #pragma once
-// How many rows of a step each running sequence gets: one for whoever decodes, its draft behind it, then chunks of
-// prompts, as far as the budget, the cost of the step and what may be shown allow. Engine thread only.
+// How many rows of a step each running sequence gets: one for whoever decodes, its draft behind it, then the chunks of
+// prompts that are prefilled, as long as the budget, the cost of the step and what may be shown allow. Engine thread
+// only.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,7 @@ class RowSharing {
   const std::vector<SequencePool::Owned>& running() const { return state_->sequences.running(); }
   void share_decoding();
   void share_drafts(const StepBudget& budget);
-  void share_prompts(const StepBudget& budget);
+  void size_prompt_chunks(const StepBudget& budget);
   int32_t rows_that_fit(size_t i, int32_t n_most) const;
   int32_t rows_that_show(size_t i, int32_t n_most) const;
   void give_rows(size_t i, int32_t n_rows);

@@ -1,6 +1,6 @@
 #pragma once
 // What a request says about single tokens and texts, as ids of the model's vocabulary: biases, bans, allowed ids, bad
-// words, the breakers of DRY, what min_tokens holds back. Caller's thread.
+// words, the breakers of DRY, what min_tokens holds back. (Stop rules: engine/step/token_picker.h.) Caller's thread.
 
 #include "candor/request.h"
 #include "sample/chain.h"

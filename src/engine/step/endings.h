@@ -1,6 +1,7 @@
 #pragma once
-// How choices and requests come to their end: the last event of a choice, leaving the scheduler, and what a request has
-// used by then. Engine thread only. Takes no memory but for events.
+// What happens when choices and requests end: the last event of a choice, leaving the scheduler, and what a request has
+// used by then. That a choice ends, and why, is decided by the stop rules of TokenPicker::add_token (token_picker.h).
+// Engine thread only. Takes no memory but for events.
 
 #include "engine/request/active_request.h"
 #include "engine/step/late_masks.h"

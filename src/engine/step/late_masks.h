@@ -1,7 +1,7 @@
 #pragma once
-// The masks of constrained outputs, computed beside the step, and the sequences whose mask is late: their row's logits
-// are kept and they wait, and the token is chosen between two steps, as it would have been in its own. Engine thread
-// only.
+// The masks of constrained outputs, in time or late, all computed beside the step. Of a sequence whose mask is late the
+// row's logits are kept and it waits, and the token is chosen between two steps, as it would have been in its own.
+// Engine thread only.
 
 #include <algorithm>
 #include <memory>

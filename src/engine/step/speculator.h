@@ -1,9 +1,9 @@
 #pragma once
 // Proposes draft tokens for the sequences that decode, before each step is planned: as many as pay by the engine's
 // costs and by how many were accepted so far. A draft is charged what it adds to the step, for each sequence that waits
-// for the step; of a draft model also the making of it, with what it looks back at, and the reading of what it has not
-// read yet. Masks are not in it: a draft under a constraint takes some 10 us more at 128 000 tokens. Where masks are
-// slow nothing is drafted. Engine thread only.
+// for the step. A draft model's own passes are charged too: the tokens that it drafts, and those of the text that it
+// has yet to prefill. The cost of masks is not counted (some 10 us a draft at 128 000 tokens); where masks are slow
+// nothing is drafted. Engine thread only.
 
 #include <memory>
 #include <vector>

@@ -1,6 +1,7 @@
 #pragma once
-// One row of logits to the next token of one choice, and what its caller is told of it: the draw, the text, and whether
-// the choice ends. Engine thread only; scratch memory is used again from token to token.
+// One row of logits to the next token of one choice, and what its caller is told of it: the draw, the text, and the
+// stop rules, which decide whether the choice ends (add_token). Engine thread only; scratch memory is used again
+// from token to token.
 
 #include <optional>
 #include <span>

@@ -1,5 +1,5 @@
-// From packed weights to what dot products take: a unit's codes as bytes and its scales in 32 bits, in a thread's own
-// cache (kernels/packed_format.h has the bits).
+// Packed weights decoded (dequantised) as far as dot products need: a unit's codes as bytes and its scales in 32
+// bits, in a thread's own cache (kernels/packed_format.h has the bits).
 
 struct alignas(64) BlockUnit {
   uint8_t codes[kUnit / 4][64];  // group of 4 k, then row, then k

@@ -1,5 +1,6 @@
 // Attention's two matrix products (q k^T and p v) on tile registers, for up to 32 queries at once (generic/attend.inl.h
-// does the rest). K and V pages are right operands as they lie; queries and probabilities are rewritten as bf16 pairs.
+// does the rest). A page (32 tokens of K, or of V, of one head: that head's part of a K/V block) is a right operand
+// as it lies; queries and probabilities are rewritten as bf16 pairs.
 
 constexpr int32_t kTileMinQueries = 9;  // fewer are left to vector instructions
 

@@ -1,4 +1,5 @@
-// Products with super-blocks on tile registers: 256 k in one go, then one sequence of float operations for a row and 16
+// Products with super-blocks on tile registers. k counts inputs; a unit is 256 k of 16 outputs, packed
+// (kernels/README.md). A unit's 256 k in one go, then one sequence of float operations for a row and 16
 // outputs. Between any two tile operations of a block of rows stands a share of the vector work: weight tiles of the
 // next unit, float operations of the block before. Where two hardware threads share a core, tile operations in a row
 // hinder one another, and work between them costs nothing (isa/README.md).

@@ -1,7 +1,8 @@
 #pragma once
-// Reads calls of tools by the grammar of their form while the text grows. A grammar is a list of steps; a step that the
-// text does not allow breaks the call, and nothing ever searches for an end mark that the grammar does not put there.
-// Every byte is looked at a bounded number of times, however the text is cut. One per call; not thread-safe.
+// Parses streamed tool calls by the grammar of one model's tool-call format (its form, docs/server.md). A grammar is
+// a list of steps; a step that the text does not allow breaks the call, and nothing ever searches for an end mark
+// that the grammar does not put there. Every byte is looked at a bounded number of times, however the text is cut.
+// One per call; not thread-safe.
 
 #include <cstdint>
 #include <optional>
