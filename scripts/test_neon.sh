@@ -24,7 +24,9 @@ if has test; then
   for cpu in max cortex-a53; do
     for test in candor_platform_test candor_kernels_test candor_bits_test; do
       printf '\n== %s on %s\n' "$test" "$cpu"
-      qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu "$cpu" "build-neon/tests/$test" --gtest_brief=1
+      # Death tests start their own program again, which the host cannot run without qemu.
+      qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu "$cpu" "build-neon/tests/$test" --gtest_brief=1 \
+        --gtest_filter='-*death_test*'
     done
   done
 fi
