@@ -8,6 +8,7 @@
 #include "kernels/interleave.h"
 #include "kernels/packed_format.h"
 #include "kernels/row_unit.h"
+#include "tensor/quant/block_format.h"
 
 namespace candor::kernels {
 

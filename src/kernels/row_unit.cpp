@@ -1,8 +1,13 @@
 #include "kernels/row_unit.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
+#include "base/half.h"
+#include "kernels/packed_weight.h"
+#include "tensor/quant/iq4.h"
+#include "tensor/quant/mxfp4.h"
+#include "tensor/quant/q4_k_fast.h"
 #include "tensor/weight_formats.h"
 
 namespace candor::kernels {

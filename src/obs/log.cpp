@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 namespace candor::obs {
 namespace {

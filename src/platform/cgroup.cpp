@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <fstream>
-#include <sstream>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "platform/topology.h"
 

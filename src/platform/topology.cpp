@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <numeric>
 #include <set>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "platform/cgroup.h"
 

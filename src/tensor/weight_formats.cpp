@@ -1,5 +1,6 @@
 #include "tensor/weight_formats.h"
 
+#include <cstddef>
 #include <cstring>
 
 #include "tensor/encode.h"

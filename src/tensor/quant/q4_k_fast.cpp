@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/half.h"
+#include "tensor/quant/block_math.h"
+
 namespace candor::quant {
 namespace {
 
