@@ -14,6 +14,8 @@
 #include "backend/op_specs.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
+#include "base/ids.h"
+#include "candor/kv_type.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::backend {

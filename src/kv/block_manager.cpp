@@ -1,6 +1,7 @@
 #include "kv/block_manager.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/checked.h"

@@ -4,6 +4,10 @@
 #include <span>
 #include <utility>
 
+#include "kv/block_manager.h"
+#include "sched/scheduler_options.h"
+#include "sched/sequence_pool.h"
+
 namespace candor::sched {
 
 void Admission::admit() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "sched/scheduler_state.h"
+#include "sched/sequence.h"
 
 namespace candor::sched {
 

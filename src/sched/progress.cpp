@@ -1,6 +1,10 @@
 #include "sched/progress.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "base/error.h"
 
 namespace candor::sched {
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "sched/sequence.h"
+
 namespace candor::sched {
 namespace {
 

@@ -9,6 +9,7 @@
 
 #include "sched/cost_model.h"
 #include "sched/scheduler_state.h"
+#include "sched/sequence_pool.h"
 #include "sched/step_plan.h"
 
 namespace candor::sched {

@@ -23,11 +23,16 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/ids.h"
+#include "kv/block_manager.h"
 #include "sched/admission.h"
+#include "sched/fair_share.h"
 #include "sched/progress.h"
 #include "sched/row_sharing.h"
 #include "sched/scheduler_options.h"
 #include "sched/scheduler_state.h"
+#include "sched/sequence.h"
+#include "sched/sequence_pool.h"
 #include "sched/step_plan.h"
 
 namespace candor::sched {

@@ -1,10 +1,12 @@
 #pragma once
-// The sizes and rules that a scheduler is made with: how many sequences, tokens and K/V blocks, and what a step may cost.
+// The sizes and rules that a scheduler is made with: how many sequences, tokens and K/V blocks, and what a step may
+// cost.
 
 #include <cstdint>
 
 #include "backend/op_specs.h"
 #include "kv/block_manager.h"
+#include "kv/prefix_index.h"
 #include "sched/cost_model.h"
 
 namespace candor::sched {

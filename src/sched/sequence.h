@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "candor/request.h"
 #include "kv/block_manager.h"
+#include "kv/prefix_index.h"
 
 namespace candor::sched {
 

@@ -1,6 +1,7 @@
 #include "sched/sequence_pool.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/checked.h"

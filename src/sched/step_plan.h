@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/step_batch.h"
+#include "base/ids.h"
 #include "kv/block_manager.h"
 #include "sched/sequence.h"
 

@@ -2,6 +2,7 @@
 // Makes the backend of a name ("cpu", "reference"). The only place that names concrete backends, so that nothing else
 // depends on one.
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 

@@ -1,8 +1,8 @@
 #include "backend/cpu/arena.h"
 
+#include <cstdint>
 #include <limits>
 #include <string>
-#include <utility>
 
 #include "base/checked.h"
 

@@ -2,9 +2,11 @@
 // The memory that a step needs on the CPU beside weights and K/V: its activations, and scratch for each compute thread.
 // One buffer each, sized before the first step, so that a step allocates nothing.
 
+#include <cstdint>
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/error.h"
 #include "platform/huge_buffer.h"
 
 namespace candor::backend::cpu {

@@ -2,8 +2,18 @@
 // the context is long, the fixed splits of the context are shared out instead; the bits are the same either way.
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
+#include "backend/backend.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
+#include "kernels/attend.h"
+#include "kernels/kernels.h"
+#include "platform/huge_buffer.h"
+#include "platform/thread_pool.h"
 
 namespace candor::backend::cpu {
 namespace {

@@ -1,10 +1,19 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include "backend/cpu/cpu_kv.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "platform/thread_pool.h"
 #include "platform/topology.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::backend {
 namespace cpu {

@@ -3,6 +3,7 @@
 // (bf16 unless chosen otherwise), and a pool of threads. Gives the same bits for every number of threads, batch,
 // chunking and instruction set (docs/numerics.md).
 
+#include <cstdint>
 #include <memory>
 
 #include "backend/backend.h"
@@ -14,7 +15,7 @@ struct KernelTable;
 namespace candor::backend {
 
 struct CpuOptions {
-  int32_t n_threads = 0;  // 0 = as platform::advise_threads() says; the calling thread counts
+  int32_t n_threads = 0;                        // 0 = as platform::advise_threads() says; the calling thread counts
   const kernels::KernelTable* table = nullptr;  // nullptr = those of CANDOR_ISA, or else the fastest that run here
 };
 

@@ -1,10 +1,13 @@
 #include "backend/cpu/cpu_kv.h"
 
+#include <cstddef>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/error.h"
 
 namespace candor::backend::cpu {
 namespace {

@@ -3,9 +3,13 @@
 // keys and values of all layers: [block][layer][kv head][K page, V page]. A block has an idle pair of pages at its end
 // where the others are even in number (op_specs.h). kernels/attend.h says what lies where inside a page.
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "base/ids.h"
 #include "kernels/attend.h"
 #include "platform/huge_buffer.h"
 

@@ -2,9 +2,18 @@
 // shared out over the threads in one go.
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include "backend/backend.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_weight.h"
+#include "base/error.h"
+#include "kernels/packed_weight.h"
+#include "platform/thread_pool.h"
+#include "tensor/dtype.h"
 
 namespace candor::backend::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/checked.h"
+#include "base/error.h"
 
 namespace candor::backend::cpu {
 namespace {

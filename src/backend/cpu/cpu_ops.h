@@ -4,7 +4,9 @@
 // are never depends on the split (docs/numerics.md). The engine thread calls; nothing here allocates after the first
 // steps have warmed it up.
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -12,9 +14,15 @@
 #include "backend/cpu/cpu_kv.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/rope_tables.h"
+#include "backend/op_specs.h"
 #include "backend/routing.h"
+#include "backend/step_batch.h"
+#include "kernels/attend.h"
 #include "kernels/kernels.h"
+#include "kernels/packed_weight.h"
+#include "platform/huge_buffer.h"
 #include "platform/thread_pool.h"
+#include "tensor/dtype.h"
 
 namespace candor::backend::cpu {
 

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "backend/cpu/weight_check.h"
-#include "base/checked.h"
+#include "base/error.h"
+#include "tensor/dtype.h"
 
 namespace candor::backend::cpu {
 namespace {

@@ -4,12 +4,16 @@
 // only looked up row by row keeps the file's own rows; a vector is f32. A tied embedding needs one copy: rows are
 // decoded from the panels. Constant after upload; readable from any thread.
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
 #include "kernels/packed_weight.h"
 #include "platform/huge_buffer.h"
 #include "platform/thread_pool.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::backend::cpu {
 

@@ -1,6 +1,8 @@
 #include "backend/cpu/rope_tables.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "base/rounded_math.h"
 

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <string>
 
+#include "tensor/dtype.h"
+#include "tensor/quant/block_format.h"
+#include "tensor/quant/scalar_formats.h"
 #include "tensor/weight_formats.h"
 
 namespace candor::backend::cpu {

@@ -1,11 +1,17 @@
 #include "backend/reference/reference_backend.h"
 
-#include <new>
+#include <cstdint>
+#include <exception>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "backend/op_specs.h"
 #include "backend/reference/reference_ops.h"
+#include "backend/step_batch.h"
 #include "base/checked.h"
+#include "base/error.h"
 
 namespace candor::backend {
 namespace {

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "backend/reference/reference_math.h"
+#include "base/error.h"
 
 namespace candor::backend::reference {
 namespace {

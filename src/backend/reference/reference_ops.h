@@ -1,11 +1,16 @@
 #pragma once
 // K/V storage and operations of the reference backend: slow, scalar, obvious. Numbers: see reference_backend.h.
 
+#include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
 #include "backend/routing.h"
+#include "backend/step_batch.h"
+#include "base/ids.h"
 
 namespace candor::backend::reference {
 

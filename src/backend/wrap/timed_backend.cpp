@@ -1,5 +1,7 @@
 #include "backend/wrap/timed_backend.h"
 
+#include <cstdint>
+
 namespace candor::backend {
 namespace {
 

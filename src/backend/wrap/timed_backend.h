@@ -4,10 +4,15 @@
 // Owns the backend that it wraps; borrows the clock. One thread, like every Backend.
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "obs/clock.h"
 
 namespace candor::backend {
