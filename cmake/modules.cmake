@@ -18,6 +18,7 @@ set(CANDOR_EXTERNAL_serve/llama_cpp fmt)
 set(CANDOR_EXTERNAL_serve/anthropic fmt)
 set(CANDOR_EXTERNAL_serve/responses fmt crypto)
 set(CANDOR_EXTERNAL_serve/ollama fmt)
+set(CANDOR_EXTERNAL_serve/page fmt candor_page_files)
 set(CANDOR_EXTERNAL_serve fmt)
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.

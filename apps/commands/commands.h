@@ -17,6 +17,7 @@ void add_run(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_fit(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
+void add_ui(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);

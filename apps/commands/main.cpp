@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   add_run(app, action);
   add_chat(app, action);
   add_serve(app, action);
+  add_ui(app, action);
   add_show(app, action);
   add_fit(app, action);
   add_tokenize(app, action);

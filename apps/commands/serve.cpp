@@ -14,6 +14,7 @@
 #include "apps/bench/machine_limits.h"
 #include "apps/bench/remembered_costs.h"
 #include "apps/commands/commands.h"
+#include "apps/commands/page_opener.h"
 #include "apps/options/arguments.h"
 #include "apps/options/config_file.h"
 #include "apps/options/generation_options.h"
@@ -46,6 +47,8 @@ struct ServeOptions {
       body_mb, inflight_mb, drain_seconds;
   bool strict = false;
   bool print_config = false;
+  bool no_ui = false;
+  bool opens_page = false;
 };
 
 bool fails(const std::string& message) {
@@ -205,6 +208,11 @@ void serve_until_interrupted(http::Server& server, serve::Service& service, std:
   server.drain(kGoodbye);
 }
 
+std::string page_address(const ServeOptions& options, uint16_t port) {
+  const bool is_any = options.host == "0.0.0.0" || options.host == "::";
+  return fmt::format("{}://{}:{}/", options.tls_cert ? "https" : "http", is_any ? "localhost" : options.host, port);
+}
+
 int serve(const ServeOptions& options) {
   auto choice = choose_model(options.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
@@ -215,6 +223,8 @@ int serve(const ServeOptions& options) {
   http::AccessOptions access;
   std::shared_ptr<http::TlsIdentity> identity;
   if (!read_access(options, access) || !read_identity(options, identity)) return kUserInput;
+  if (options.opens_page && options.no_ui)
+    return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
   if (options.inflight_mb && *options.inflight_mb < options.body_mb.value_or(16)) {
     return say_error(fmt::format("serve: --max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or "
                                  "less of the other",
@@ -226,15 +236,21 @@ int serve(const ServeOptions& options) {
   int code = kDone;
   EngineOptions engine_options = engine_options_of(options, choice->model);
   RememberedCosts costs(engine_options);
+  serve::StepHistory steps;
   engine_options.costs = costs.recall();
   const auto engine = open_engine(engine_options, code);
   if (!engine) return code;
   if (!engine_options.costs) costs.keep(engine->info().costs);
-  if (engine_options.costs) engine->on_step([&costs](const StepReport& report) { costs.take(report); });
+  engine->on_step([&costs, &steps, remembers = engine_options.costs.has_value()](const StepReport& report) {
+    steps.take(report);
+    if (remembers) costs.take(report);
+  });
   const auto sink = obs::make_stderr_sink();
   const obs::Log log(*sink, *level);
   auto service_options = service_options_of(options, choice->model, engine->info());
   service_options.access = std::move(access);
+  service_options.steps = &steps;
+  service_options.has_page = !options.no_ui;
   serve::Service service(*engine, std::move(service_options), log);
   auto server_options = server_options_of(options);
   server_options.tls = identity;
@@ -245,6 +261,7 @@ int serve(const ServeOptions& options) {
                         choice->model.filename().string(), identity ? "https" : "http", options.host,
                         (*server)->port(), engine->info().n_ctx, options.parallel.value_or(16)));
   service.say_forms();
+  if (!options.no_ui) show_page(page_address(options, (*server)->port()), options.opens_page);
   serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
     if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
     if (!costs.forget_if_off()) return;
@@ -315,14 +332,14 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--log-level", o.log_level, "debug, info, warning, error, off (info)")
       ->type_name("LEVEL")
       ->capture_default_str();
+  command.add_flag("--no-ui", o.no_ui, "no page for browsers at /");
   command.add_flag("--strict", o.strict, "unknown fields of a request are errors");
 }
 
-}  // namespace
-
-void add_serve(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("serve", "the HTTP and WebSocket server, as OpenAI's clients know it");
+void add_server(CLI::App& app, const char* name, const char* help, bool opens_page, Action& action) {
+  CLI::App* command = app.add_subcommand(name, help);
   const auto options = std::make_shared<ServeOptions>();
+  options->opens_page = opens_page;
   command->add_option("model_argument", options->positionals, "[MODEL]")->configurable(false);
   command->add_option("-m,--model", options->model, "GGUF file; left out: the shipped model")->type_name("MODEL");
   command->add_option("--model-id", options->model_id, "the name that clients ask for (the file's)")->type_name("NAME");
@@ -354,6 +371,16 @@ void add_serve(CLI::App& app, Action& action) {
       return print_config(*options, *command);
     };
   });
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Action& action) {
+  add_server(app, "serve", "the HTTP and WebSocket server, as OpenAI's clients know it", false, action);
+}
+
+void add_ui(CLI::App& app, Action& action) {
+  add_server(app, "ui", "the server, and its page in your browser", true, action);
 }
 
 }  // namespace candor::apps

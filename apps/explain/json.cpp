@@ -8,6 +8,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json candidates_json(const Engine& engine, const std::vector<StageView::Candidate>& candidates) {
+  Json list = Json::array();
+  for (const StageView::Candidate& c : candidates) {
+    list.push_back(
+        {{"token", c.token}, {"piece", engine.piece(c.token)}, {"logit", c.logit}, {"probability", c.probability}});
+  }
+  return list;
+}
+
 Json options_json(const Engine& engine, const TokenExplanation& explanation) {
   Json options = Json::array();
   for (const BeamOption& option : explanation.beam_options) {
@@ -37,12 +46,12 @@ Json to_json(const Engine& engine, const TokenEvent& event) {
   if (explanation.draft >= 0)
     token["draft"] = {{"token", explanation.draft}, {"accepted", explanation.draft == event.token}};
   for (const StageView& stage : explanation.stages) {
-    Json best = Json::array();
-    for (const StageView::Candidate& c : stage.best)
-      best.push_back(
-          {{"token", c.token}, {"piece", engine.piece(c.token)}, {"logit", c.logit}, {"probability", c.probability}});
     if (stage.name == "mask") token["mask_size"] = stage.n_left;
-    token["stages"].push_back({{"name", stage.name}, {"n_left", stage.n_left}, {"best", std::move(best)}});
+    token["stages"].push_back({{"name", stage.name},
+                               {"n_left", stage.n_left},
+                               {"best", candidates_json(engine, stage.best)},
+                               {"cut", candidates_json(engine, stage.cut)},
+                               {"lowered", candidates_json(engine, stage.lowered)}});
   }
   return token;
 }

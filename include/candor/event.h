@@ -50,7 +50,7 @@ struct Usage {
   std::uint64_t seed = 0;              // the one in effect
 };
 
-// What one stage of the sampler left.
+// What one stage of the sampler left, and what of the stage before it no longer stands among the best.
 struct StageView {
   struct Candidate {
     TokenId token = -1;
@@ -60,6 +60,10 @@ struct StageView {
   std::string name{};             // "logits" first; "mask" of a constraint and "bans"; then the stages that were on
   std::int64_t n_left = 0;        // candidates
   std::vector<Candidate> best{};  // at most 8, in order
+  // Of what the stage before showed as best: what this one took out, as it was, and what it lowered behind the others,
+  // as it is.
+  std::vector<Candidate> cut{};
+  std::vector<Candidate> lowered{};
 };
 
 enum class BeamFate : std::uint8_t { kKept, kComplete, kDropped };
@@ -87,6 +91,8 @@ struct TokenExplanation {
 
 // Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.
 struct RequestTimings {
+  double template_ms = 0;           // of queue_ms: the chat template
+  double tokenize_ms = 0;           // of queue_ms: text to tokens
   double queue_ms = 0;              // until its first row was computed
   double ttft_ms = 0;               // until its first text; its first token where no text came; of any choice
   double e2e_ms = 0;                // until the end

@@ -30,6 +30,7 @@ struct EngineMetrics {
   Distribution ttft_ms{};
   Distribution e2e_ms{};
   Distribution itl_ms{};  // per token after a choice's first
+  Distribution tpot_ms{};  // per request: the mean of these
   Distribution prompt_tokens{};
   Distribution completion_tokens{};
   Distribution step_ms{};                                  // planning, computing and choosing

@@ -58,6 +58,12 @@ float* Candidates::find(TokenId wanted) {
   return it != end && *it == wanted ? &logits_[static_cast<size_t>(it - tokens_.begin())] : nullptr;
 }
 
+std::optional<Candidate> Candidates::look(TokenId wanted) {
+  const float* logit = find(wanted);
+  if (logit == nullptr || !(*logit > -kInfinity)) return std::nullopt;
+  return candidate(static_cast<size_t>(logit - logits_.data()));
+}
+
 Result<void> Candidates::settle() {
   if (!scan(logits()).is_valid) {
     return fail(ErrorKind::kInvalidInput, "a logit overflows after penalties and biases: lower them");

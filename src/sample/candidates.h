@@ -44,6 +44,8 @@ class Candidates {
   float* find(TokenId token);
   Result<void> settle();
 
+  // One of them as it is; nothing for a token that is no candidate.
+  std::optional<Candidate> look(TokenId token);
   // How many there are; a pass over all of them.
   size_t count() const;
   float max_logit() const { return max_logit_; }

@@ -6,12 +6,14 @@
 #include "serve/anthropic/api.h"
 #include "serve/ollama/api.h"
 #include "serve/openai/api.h"
+#include "serve/page/api.h"
 #include "serve/responses/api.h"
 
 namespace candor::serve {
 namespace {
 
 const Api* const kInterfaces[] = {
+    &page::kApi,  // first: browsers get it at "/"
     &openai::kApi,
     &llama_cpp::kApi,
     &anthropic::kApi,
@@ -24,18 +26,22 @@ bool fits(const Route& route, std::string_view path) {
   return is_prefix ? path.starts_with(route.path) && path.size() > route.path.size() : path == route.path;
 }
 
-}  // namespace
-
-std::span<const Api* const> interfaces() {
-  return kInterfaces;
+bool is_acceptable(const Route& route, const http::HttpRequest& request) {
+  return route.accepts.empty() || request.header("accept").find(route.accepts) != std::string_view::npos;
 }
 
-const Route* find_route(const http::HttpRequest& request, bool& is_path_known) {
+}  // namespace
+
+std::span<const Api* const> interfaces(bool has_page) {
+  return std::span(kInterfaces).subspan(has_page ? 0 : 1);
+}
+
+const Route* find_route(std::span<const Api* const> apis, const http::HttpRequest& request, bool& is_path_known) {
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   is_path_known = false;
-  for (const Api* api : interfaces()) {
+  for (const Api* api : apis) {
     for (const Route& route : api->routes) {
-      if (!fits(route, request.path)) continue;
+      if (!fits(route, request.path) || !is_acceptable(route, request)) continue;
       is_path_known = true;
       if (route.method == method) return &route;
     }

@@ -7,10 +7,11 @@
 
 namespace candor::serve {
 
-std::span<const Api* const> interfaces();
+// has_page: with the page for browsers, and what it asks.
+std::span<const Api* const> interfaces(bool has_page = true);
 
 // nullptr where nothing answers the request; is_path_known: but another method of its path. HEAD is answered by GET.
-const Route* find_route(const http::HttpRequest& request, bool& is_path_known);
+const Route* find_route(std::span<const Api* const> apis, const http::HttpRequest& request, bool& is_path_known);
 // The form in which errors at that path are told; nullptr: OpenAI's.
 http::ErrorForm error_form_at(const http::HttpRequest& request);
 

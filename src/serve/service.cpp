@@ -48,6 +48,7 @@ Error shutting_down() {
 Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
     : engine_(engine),
       options_(std::move(options)),
+      apis_(interfaces(options_.has_page)),
       log_(log),
       faults_(log),
       access_(options_.access),
@@ -57,7 +58,8 @@ Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
       jobs_(faults_),
       generations_({engine, workers_, access_, terms_, places_, jobs_}, options_.read_limit),
       sockets_(workers_, terms_, places_, generations_),
-      core_{engine, terms_, generations_, bytes_, metrics_, faults_, places_, options_.read_limit, unix_seconds()},
+      core_{engine, terms_, generations_, bytes_, metrics_, faults_, places_, options_.steps, options_.read_limit,
+            unix_seconds()},
       workers_({.n_threads = options_.n_workers, .max_waiting = options_.max_waiting, .n_keys = access_.n_keys()},
                faults_),
       ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
@@ -87,7 +89,7 @@ void Service::tick(const std::stop_token& stop) {
 
 std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
   bool is_path_known = false;
-  const Route* route = find_route(request, is_path_known);
+  const Route* route = find_route(apis_, request, is_path_known);
   request.error_form = error_form_at(request);
   if (auto refusal = access_.refuse(request, route == nullptr || route->needs_key)) return refusal;
   if (request.method == "OPTIONS")
@@ -117,7 +119,7 @@ std::optional<HttpResponse> Service::refuse(HttpRequest& request) {
 // for it.
 void Service::handle(std::shared_ptr<http::Exchange> exchange) {
   bool is_path_known = false;
-  const Route* route = find_route(exchange->request(), is_path_known);
+  const Route* route = find_route(apis_, exchange->request(), is_path_known);
   if (route->is_quick) return run(*route, exchange);
   const int32_t key = exchange->request().key;
   if (route->generates) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "candor/engine.h"
@@ -32,6 +33,8 @@ struct ServiceOptions {
   int32_t max_per_key = 0;  // of them; 0: what is fair to the others (FairBudget)
   int64_t inflight_bytes = 256 << 20;  // of bodies, messages and replies
   double read_limit = 0;      // bytes a second that this machine's memory gives; 0: unknown
+  const StepHistory* steps = nullptr;  // what the page shows of them; borrowed, nullptr: nothing
+  bool has_page = true;                // for browsers, at "/"
   std::chrono::milliseconds quiet{5'000};  // an open stream that says nothing for so long says that it goes on
 };
 
@@ -67,6 +70,7 @@ class Service final : public http::Handler {
   // Constant after construction.
   Engine& engine_;
   const ServiceOptions options_;
+  const std::span<const Api* const> apis_;
   const obs::Log& log_;
   http::Faults faults_;
   const http::Access access_;

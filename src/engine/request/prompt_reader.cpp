@@ -42,9 +42,9 @@ PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer
   }
 }
 
-Result<std::vector<TokenId>> PromptReader::read(const Prompt& prompt) const {
+Result<std::vector<TokenId>> PromptReader::read(const Prompt& prompt, const std::function<void()>& on_rendered) const {
   if (const auto* text = std::get_if<TextPrompt>(&prompt)) return read_text(*text);
-  if (const auto* chat = std::get_if<ChatPrompt>(&prompt)) return read_chat(*chat);
+  if (const auto* chat = std::get_if<ChatPrompt>(&prompt)) return read_chat(*chat, on_rendered);
   return read_tokens(std::get<TokenPrompt>(prompt));
 }
 
@@ -63,9 +63,11 @@ Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens
   return tokens;
 }
 
-Result<std::vector<TokenId>> PromptReader::read_chat(const ChatPrompt& chat) const {
+Result<std::vector<TokenId>> PromptReader::read_chat(const ChatPrompt& chat,
+                                                      const std::function<void()>& on_rendered) const {
   const auto rendered = render_marked(chat);
   if (!rendered) return rendered.error();
+  if (on_rendered) on_rendered();
   auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
   if (!tokens) return fail(std::move(tokens).error(), "messages");
   return std::move(*tokens);

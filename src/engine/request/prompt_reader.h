@@ -1,6 +1,7 @@
 #pragma once
 // Prompts of every kind to tokens. Immutable: any thread.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ class PromptReader {
   // and the helpers are borrowed and outlive the reader; the file is only read here.
   PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers);
 
-  Result<std::vector<TokenId>> read(const Prompt& prompt) const;
+  // on_rendered: called between the template and the tokenizer, where there is a template to render.
+  Result<std::vector<TokenId>> read(const Prompt& prompt, const std::function<void()>& on_rendered = {}) const;
   // The text of read_chat(), for people.
   Result<std::string> render(const ChatPrompt& chat) const;
 
@@ -32,7 +34,7 @@ class PromptReader {
 
  private:
   Result<std::vector<TokenId>> read_text(const TextPrompt& prompt) const;
-  Result<std::vector<TokenId>> read_chat(const ChatPrompt& chat) const;
+  Result<std::vector<TokenId>> read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const;
   Result<std::vector<TokenId>> read_tokens(const TokenPrompt& tokens) const;
   Result<text::RenderedPrompt> render_marked(const ChatPrompt& chat) const;
 

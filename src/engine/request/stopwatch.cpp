@@ -15,6 +15,10 @@ double per_second(int64_t n, double duration_ms) {
 
 RequestTimings Stopwatch::timings(int64_t n_prefilled) const {
   RequestTimings timings;
+  if (tokenized_ != kNever) {
+    timings.template_ms = ms(rendered_ - submitted_);
+    timings.tokenize_ms = ms(tokenized_ - rendered_);
+  }
   timings.e2e_ms = ms(end_ - submitted_);
   timings.queue_ms = first_row_ == kNever ? timings.e2e_ms : ms(first_row_ - submitted_);
   if (first_token_ == kNever) return timings;

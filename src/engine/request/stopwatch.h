@@ -14,6 +14,11 @@ class Stopwatch {
  public:
   explicit Stopwatch(int64_t now_ns) : submitted_(now_ns), end_(now_ns) {}
 
+  // Its prompt became text, and then tokens.
+  void on_read(int64_t rendered_ns, int64_t tokenized_ns) {
+    rendered_ = rendered_ns;
+    tokenized_ = tokenized_ns;
+  }
   // A step that computes rows of the request begins.
   void on_rows(int64_t now_ns) {
     if (first_row_ == kNever) first_row_ = now_ns;
@@ -43,6 +48,8 @@ class Stopwatch {
 
  private:
   int64_t submitted_;
+  int64_t rendered_ = kNever;
+  int64_t tokenized_ = kNever;
   int64_t first_row_ = kNever;
   int64_t first_token_ = kNever;
   int64_t first_text_ = kNever;

@@ -31,6 +31,7 @@ Distribution distribution(const obs::Histogram& histogram, double unit) {
 void MetricStore::record(const RequestSummary& summary) {
   queue_ns.record(to_ns(summary.timings.queue_ms));
   e2e_ns.record(to_ns(summary.timings.e2e_ms));
+  if (summary.timings.itl_mean_ms > 0) tpot_ns.record(to_ns(summary.timings.itl_mean_ms));
   if (summary.usage.completion_tokens > 0) ttft_ns.record(to_ns(summary.timings.ttft_ms));
   prompt_tokens.record(static_cast<uint64_t>(summary.usage.prompt_tokens));
   completion_tokens.record(static_cast<uint64_t>(summary.usage.completion_tokens));
@@ -42,6 +43,7 @@ EngineMetrics MetricStore::snapshot() const {
   metrics.ttft_ms = distribution(ttft_ns, kMsPerNs);
   metrics.e2e_ms = distribution(e2e_ns, kMsPerNs);
   metrics.itl_ms = distribution(itl_ns, kMsPerNs);
+  metrics.tpot_ms = distribution(tpot_ns, kMsPerNs);
   metrics.step_ms = distribution(step_ns, kMsPerNs);
   metrics.prompt_tokens = distribution(prompt_tokens, 1.0);
   metrics.completion_tokens = distribution(completion_tokens, 1.0);

@@ -12,6 +12,7 @@
 #include "candor/engine.h"
 #include "serve/core/generations.h"
 #include "serve/core/metrics_page.h"
+#include "serve/core/step_history.h"
 #include "serve/http/exchange.h"
 
 namespace candor::serve {
@@ -25,6 +26,7 @@ struct Core {
   const MetricsPage& metrics;
   const http::Faults& faults;
   const AnswerPlaces& places;
+  const StepHistory* steps = nullptr;  // none: nobody keeps them
   double read_limit = 0;  // bytes a second that this machine's memory gives; 0: unknown
   int64_t created = 0;    // when the server began, in seconds since 1970
 
@@ -37,6 +39,7 @@ struct Route {
   bool needs_key = true;
   bool is_quick = false;  // answered on the network thread
   bool is_socket = false;
+  std::string_view accepts{};  // not empty: only who names it in Accept; others find the next route of that path
   std::string_view refusal{};  // not empty: never offered, and refused unread in these words
   bool generates = false;  // refused unread while the engine is full; the exchange's state is its PlaceTicket
   void (*handle)(const Core& core, const std::shared_ptr<http::Exchange>& exchange) = nullptr;

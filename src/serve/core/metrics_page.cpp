@@ -81,6 +81,7 @@ void add_distributions(const EngineMetrics& metrics, Families& families) {
   families.histogram("candor_queue_seconds", "From arrival to the first computed row", metrics.queue_ms, kMs, kSeconds);
   families.histogram("candor_ttft_seconds", "From arrival to the first text", metrics.ttft_ms, kMs, kSeconds);
   families.histogram("candor_itl_seconds", "Between a choice's tokens", metrics.itl_ms, kMs, kSeconds);
+  families.histogram("candor_tpot_seconds", "Of a request, the mean between its tokens", metrics.tpot_ms, kMs, kSeconds);
   families.histogram("candor_e2e_seconds", "From arrival to the end", metrics.e2e_ms, kMs, kSeconds);
   families.histogram("candor_step_seconds", "One pass of the step loop", metrics.step_ms, kMs, kSeconds);
   families.histogram("candor_step_rows", "Tokens computed in one step", metrics.step_rows, 1, kCounts);

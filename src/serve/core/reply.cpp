@@ -63,6 +63,8 @@ Json timings_json(const ReplyUsage& sum, double decode_limit) {
                {"predicted_ms", t.decode_ms},
                {"predicted_per_token_ms", per(t.decode_ms, usage.completion_tokens)},
                {"predicted_per_second", t.decode_tokens_per_s},
+               {"template_ms", t.template_ms},
+               {"tokenize_ms", t.tokenize_ms},
                {"queue_ms", t.queue_ms},
                {"ttft_ms", t.ttft_ms},
                {"seed", usage.seed}};
@@ -80,6 +82,17 @@ float finite_logprob(float logprob) {
 }
 
 namespace {
+
+Json candidates_json(const Engine& engine, const std::vector<StageView::Candidate>& candidates) {
+  Json list = Json::array();
+  for (const StageView::Candidate& candidate : candidates) {
+    list.push_back({{"token", candidate.token},
+                    {"text", token_text(engine, candidate.token)},
+                    {"logit", candidate.logit},
+                    {"probability", candidate.probability}});
+  }
+  return list;
+}
 
 Json beam_options_json(const Engine& engine, const TokenExplanation& explanation) {
   Json options = Json::array();
@@ -99,14 +112,11 @@ Json explanation_json(const Engine& engine, const TokenEvent& event) {
   const TokenExplanation& explanation = *event.explanation;
   Json stages = Json::array();
   for (const StageView& stage : explanation.stages) {
-    Json best = Json::array();
-    for (const StageView::Candidate& candidate : stage.best) {
-      best.push_back({{"token", candidate.token},
-                      {"text", token_text(engine, candidate.token)},
-                      {"logit", candidate.logit},
-                      {"probability", candidate.probability}});
-    }
-    stages.push_back({{"name", stage.name}, {"n_left", stage.n_left}, {"best", std::move(best)}});
+    stages.push_back({{"name", stage.name},
+                      {"n_left", stage.n_left},
+                      {"best", candidates_json(engine, stage.best)},
+                      {"cut", candidates_json(engine, stage.cut)},
+                      {"lowered", candidates_json(engine, stage.lowered)}});
   }
   Json json = {{"token", event.token}, {"text", token_text(engine, event.token)}, {"stages", std::move(stages)}};
   json["draw"] = explanation.was_drawn ? Json(explanation.draw) : Json();

@@ -1,0 +1,145 @@
+#include "serve/page/figures.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "candor/sampling_table.h"
+#include "candor/version.h"
+#include "platform/topology.h"
+#include "sample/chain.h"
+#include "serve/core/step_history.h"
+
+namespace candor::serve::page {
+namespace {
+
+Json number_json(const SamplingNumber& number) {
+  static const SamplingParams kDefaults;
+  const bool is_whole = std::holds_alternative<std::int64_t SamplingParams::*>(number.member);
+  Json json = {{"name", number.name}, {"least", number.api_least}, {"most", number.api_most}};
+  json["default"] = value_of(number, kDefaults);
+  json["whole"] = is_whole;
+  json["note"] = number.note;
+  json["help"] = number.help;
+  return json;
+}
+
+Json model_json(const Core& core) {
+  const ModelInfo& info = core.engine.info();
+  return {{"id", core.limits().model},
+          {"path", info.paths.empty() ? std::string() : info.paths.front().string()},
+          {"family", info.family},
+          {"format", info.format},
+          {"backend", info.backend_description},
+          {"n_parameters", info.n_parameters},
+          {"n_layers", info.n_layers},
+          {"dim", info.dim},
+          {"n_vocab", info.n_vocab},
+          {"n_ctx", info.n_ctx},
+          {"n_ctx_train", info.n_ctx_train},
+          {"kv_type", info.kv_type},
+          {"n_threads", info.n_threads},
+          {"has_chat_template", info.has_chat_template},
+          {"chat_template_error", info.chat_template_error},
+          {"draft", info.draft_path.string()}};
+}
+
+Json distribution_json(const Distribution& seen) {
+  Json buckets = Json::array();
+  for (const Distribution::Bucket& bucket : seen.buckets) buckets.push_back({bucket.upper, bucket.count});
+  return {{"count", seen.count}, {"p50", seen.p50}, {"p90", seen.p90}, {"p99", seen.p99}, {"max", seen.max},
+          {"buckets", std::move(buckets)}};
+}
+
+Json steps_json(const StepHistory* history, int64_t n_known) {
+  if (history == nullptr) return nullptr;
+  const StepHistory::Newest newest = history->since(n_known);
+  Json rows = Json::array();
+  for (const StepReport& step : newest.steps) {
+    rows.push_back({step.n_prefill_rows, step.n_rows - step.n_prefill_rows - step.n_draft_rows, step.n_draft_rows,
+                    step.n_sequences, step.plan_ms, step.compute_ms, step.pick_ms});
+  }
+  const StepHistory::Totals& totals = newest.totals;
+  return {{"n", totals.n_steps},
+          {"prefill_rows", totals.n_prefill_rows},
+          {"decode_rows", totals.n_decode_rows},
+          {"draft_rows", totals.n_draft_rows},
+          {"busy_ms", totals.busy_ms},
+          {"newest", std::move(rows)}};
+}
+
+Json memory_json(const ModelInfo& info) {
+  const platform::Topology machine = platform::read_topology();
+  return {{"weights", info.weight_bytes},
+          {"kv", info.kv_bytes},
+          {"available", machine.memory_available_bytes},
+          {"machine", machine.memory_bytes}};
+}
+
+// Of "steps=N"; 0 where it says nothing else.
+int64_t known_steps(std::string_view query) {
+  constexpr std::string_view kName = "steps=";
+  int64_t n = 0;
+  if (query.starts_with(kName)) std::from_chars(query.data() + kName.size(), query.data() + query.size(), n);
+  return n;
+}
+
+}  // namespace
+
+void send_parameters(const Core& core, http::Exchange& exchange) {
+  Json numbers = Json::array();
+  for (const SamplingNumber& number : kSamplingNumbers) numbers.push_back(number_json(number));
+  Json presets = Json::array();
+  for (const SamplingPreset& preset : kSamplingPresets) {
+    presets.push_back({{"name", preset.name}, {"temperature", preset.temperature}, {"top_p", preset.top_p}});
+  }
+  Json stages = Json::array();
+  for (const sample::Stage stage : sample::kDefaultStages) stages.push_back(sample::to_string(stage));
+  answer(exchange, Json{{"version", kVersion},
+          {"numbers", std::move(numbers)},
+          {"presets", std::move(presets)},
+          {"stages", std::move(stages)},
+          {"limits",
+           {{"top_logprobs", kMaxLogprobs}, {"choices", core.limits().max_choices}, {"beams", kMaxBeams},
+            {"stops", kMaxStopStrings}}},
+          {"model", model_json(core)}});
+}
+
+void send_live(const Core& core, http::Exchange& exchange) {
+  const EngineStats stats = core.engine.stats();
+  const EngineMetrics seen = core.engine.metrics();
+  const ModelInfo& info = core.engine.info();
+  const double weights = static_cast<double>(info.weight_bytes);
+  Json limit = nullptr;
+  if (core.read_limit > 0 && weights > 0) {
+    limit = {{"read_bytes_per_s", core.read_limit}, {"steps_per_s", core.read_limit / weights}};
+  }
+  Json json = {{"sampled_tokens", stats.n_sampled},
+               {"computed_tokens", stats.n_rows},
+               {"cached_tokens", stats.cached_tokens},
+               {"preemptions", stats.n_preemptions},
+               {"waiting", stats.n_waiting},
+               {"running", stats.n_running},
+               {"kv_blocks",
+                {{"used", stats.kv_blocks_used},
+                 {"cached", stats.kv_blocks_cached},
+                 {"total", stats.kv_blocks_total},
+                 {"tokens", info.kv_block_tokens}}},
+               {"ttft_ms", distribution_json(seen.ttft_ms)},
+               {"itl_ms", distribution_json(seen.itl_ms)},
+               {"tpot_ms", distribution_json(seen.tpot_ms)},
+               {"queue_ms", distribution_json(seen.queue_ms)},
+               {"step_ms", distribution_json(seen.step_ms)},
+               {"refused", seen.n_refused},
+               {"generations", core.places.n_tickets()},
+               {"inflight_bytes", {{"used", core.bytes.used()}, {"limit", core.bytes.limit()}}},
+               {"memory", memory_json(info)},
+               {"limit", std::move(limit)},
+               {"steps", steps_json(core.steps, known_steps(exchange.request().query))}};
+  answer(exchange, json);
+}
+
+}  // namespace candor::serve::page

@@ -1,0 +1,18 @@
+#pragma once
+// The files of the page as web/build.mjs made them, linked into the program, compressed. Any thread.
+
+#include <cstdint>
+#include <string_view>
+
+#include "serve/http/exchange.h"
+
+namespace candor::serve::page {
+
+enum class PageFile : uint8_t { kHtml, kScript, kStyle };
+
+// gzip of the file.
+std::string_view bytes_of(PageFile file);
+// With what a browser may do with it. One that has it already (ETag) gets 304, one that takes no gzip 406.
+void send(http::Exchange& exchange, PageFile file);
+
+}  // namespace candor::serve::page

@@ -1,0 +1,21 @@
+// Made by build.mjs of include/candor/sampling_table.h.
+export type SamplingName =
+  | "temperature"
+  | "dynatemp_range"
+  | "dynatemp_exponent"
+  | "top_k"
+  | "typical_p"
+  | "top_p"
+  | "min_p"
+  | "xtc_probability"
+  | "xtc_threshold"
+  | "repetition_penalty"
+  | "frequency_penalty"
+  | "presence_penalty"
+  | "repeat_last_n"
+  | "dry_multiplier"
+  | "dry_base"
+  | "dry_allowed_length"
+  | "dry_penalty_last_n"
+  | "no_repeat_ngram_size"
+  | "min_tokens";

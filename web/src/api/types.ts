@@ -1,0 +1,184 @@
+// What the server says and is told: the members that the page uses, as src/serve writes them.
+import type { SamplingName } from "./sampling_names";
+
+export interface NumberInfo {
+  name: SamplingName;
+  least: number;
+  most: number;
+  default: number;
+  whole: boolean;
+  note: string;
+  help: string;
+}
+
+export interface Preset {
+  name: string;
+  temperature: number;
+  top_p: number;
+}
+
+export interface ModelFacts {
+  id: string;
+  path: string;
+  family: string;
+  format: string;
+  backend: string;
+  n_parameters: number;
+  n_layers: number;
+  dim: number;
+  n_vocab: number;
+  n_ctx: number;
+  n_ctx_train: number;
+  kv_type: string;
+  n_threads: number;
+  has_chat_template: boolean;
+  chat_template_error: string;
+  draft: string;
+}
+
+// GET /v1/ui/parameters
+export interface Parameters {
+  version: string;
+  numbers: NumberInfo[];
+  presets: Preset[];
+  stages: string[];
+  limits: { top_logprobs: number; choices: number; beams: number; stops: number };
+  model: ModelFacts;
+}
+
+export interface Distribution {
+  count: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  max: number;
+  buckets: [upper: number, count: number][];
+}
+
+export type StepRow = [
+  prefill: number, decode: number, draft: number, sequences: number, plan: number, compute: number, pick: number,
+];
+
+// GET /v1/ui/live
+export interface Live {
+  sampled_tokens: number;
+  computed_tokens: number;
+  cached_tokens: number;
+  preemptions: number;
+  waiting: number;
+  running: number;
+  kv_blocks: { used: number; cached: number; total: number; tokens: number };
+  ttft_ms: Distribution;
+  itl_ms: Distribution;
+  tpot_ms: Distribution;
+  queue_ms: Distribution;
+  step_ms: Distribution;
+  refused: number;
+  generations: number;
+  inflight_bytes: { used: number; limit: number };
+  memory: { weights: number; kv: number; available: number; machine: number };
+  limit: { read_bytes_per_s: number; steps_per_s: number } | null;
+  steps: {
+    n: number;
+    prefill_rows: number;
+    decode_rows: number;
+    draft_rows: number;
+    busy_ms: number;
+    newest: StepRow[];
+  } | null;
+}
+
+export interface Candidate {
+  token: number;
+  text: string;
+  logit: number;
+  probability: number;
+}
+
+export interface Stage {
+  name: string;
+  n_left: number;
+  best: Candidate[];
+  cut: Candidate[];
+  lowered: Candidate[];
+}
+
+export interface BeamOption {
+  parent: number;
+  token: number;
+  text: string;
+  score: number;
+  fate: "kept" | "complete" | "dropped";
+}
+
+// How one token came about: a member of `explain`.
+export interface Explanation {
+  token: number;
+  text: string;
+  stages: Stage[];
+  draw: number | null;
+  draft: number | null;
+  beam_option?: number;
+  beam_options?: BeamOption[];
+}
+
+export interface Timings {
+  cache_n: number;
+  prompt_n: number;
+  prompt_ms: number;
+  prompt_per_second: number;
+  predicted_n: number;
+  predicted_ms: number;
+  predicted_per_second: number;
+  template_ms: number;
+  tokenize_ms: number;
+  queue_ms: number;
+  ttft_ms: number;
+  seed: number;
+  draft_n?: number;
+  draft_n_accepted?: number;
+  limit_share?: number;
+}
+
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+}
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+export interface ChatMessage {
+  role: string;
+  content: string | null;
+  tool_calls?: { id: string; type: "function"; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
+}
+
+interface ToolCallDelta {
+  index: number;
+  id?: string;
+  function: { name?: string; arguments: string };
+}
+
+// A chunk of /v1/chat/completions or /v1/completions.
+export interface Chunk {
+  choices: {
+    index: number;
+    delta?: { content?: string; reasoning_content?: string; tool_calls?: ToolCallDelta[] };
+    text?: string;
+    logprobs?: { content?: { token: string; logprob: number }[]; tokens?: string[]; token_logprobs?: number[] } | null;
+    explain?: Explanation[];
+    finish_reason?: string | null;
+    stop_reason?: string | number | null;
+  }[];
+  usage?: Usage | null;
+  timings?: Timings;
+  warnings?: string[];
+  error?: { message: string };
+}
+
+export type RequestBody = Record<string, unknown>;

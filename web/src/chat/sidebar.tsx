@@ -1,0 +1,83 @@
+// Conversations and views.
+import { useRef } from "preact/hooks";
+import { Views } from "../app";
+import { exportAll, importFrom, open, remove, startNew } from "../store/library";
+import { show, store, type Theme } from "../store/store";
+import { Icon, type IconName } from "../ui/icons";
+import { IconButton } from "../ui/parts";
+
+const themes: { name: Theme; icon: IconName; title: string }[] = [
+  { name: "auto", icon: "half", title: "As the system" },
+  { name: "light", icon: "sun", title: "Light" },
+  { name: "dark", icon: "moon", title: "Dark" },
+];
+
+function ThemeChoice() {
+  return (
+    <div class="themes" role="group" aria-label="Colours">
+      {themes.map((theme) => (
+        <IconButton key={theme.name} icon={theme.icon} label={theme.title} pressed={store.theme.value === theme.name}
+                    onClick={() => (store.theme.value = theme.name)} />
+      ))}
+    </div>
+  );
+}
+
+function ConversationList() {
+  store.revision.value;
+  const openOne = (id: string) => {
+    show("chat");
+    open(id);
+  };
+  return (
+    <ul class="conversations">
+      {store.conversations.value.map((one) => (
+        <li key={one.id} class={one.id === store.activeId.value ? "is-open" : ""}>
+          <button type="button" class="conversation" aria-current={one.id === store.activeId.value ? "true" : undefined} onClick={() => openOne(one.id)}>
+            {one.title}
+          </button>
+          <IconButton icon="download" label={`Export ${one.title}`} onClick={() => exportAll([one.id])} />
+          <IconButton icon="trash" label={`Delete ${one.title}`}
+                      onClick={() => confirm(`Delete "${one.title}"? It is kept nowhere else.`) && remove(one.id)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function Sidebar() {
+  const input = useRef<HTMLInputElement>(null);
+  const begin = () => {
+    show("chat");
+    startNew();
+    document.getElementById("composer")?.focus();
+  };
+  const take = (event: Event) => {
+    const field = event.currentTarget as HTMLInputElement;
+    if (field.files?.[0]) void importFrom(field.files[0]);
+    field.value = "";
+  };
+  const all = store.conversations.value;
+  return (
+    <>
+      {store.isMenuOpen.value && <div class="shade" onClick={() => (store.isMenuOpen.value = false)} />}
+      <aside class={`sidebar${store.isMenuOpen.value ? " is-open" : ""}`} aria-label="Conversations and views">
+        <div class="brand">
+          <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="9" /><path d="M22 11a8 8 0 1 0 0 10" /><circle cx="16" cy="16" r="2.600" /></svg>
+          <strong>Candor</strong>
+          <IconButton icon="close" label="Close the menu" class="only-narrow" onClick={() => (store.isMenuOpen.value = false)} />
+        </div>
+        <Views class="views" />
+        <button type="button" class="new-chat" onClick={begin}><Icon name="plus" /> New conversation <kbd>Ctrl K</kbd></button>
+        <ConversationList />
+        <div class="side-foot">
+          <IconButton icon="upload" label="Import" text="Import" onClick={() => input.current?.click()} />
+          <IconButton icon="download" label="Export all conversations" text="Export" disabled={all.length === 0} onClick={() => exportAll(all.map((one) => one.id))} />
+          <input ref={input} type="file" accept="application/json,.json" hidden onChange={take} />
+          <IconButton icon="key" label="API key" onClick={() => (store.dialog.value = { kind: "keys" })} />
+          <ThemeChoice />
+        </div>
+      </aside>
+    </>
+  );
+}

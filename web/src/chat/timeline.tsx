@@ -1,0 +1,46 @@
+// Where the time of one request went.
+import type { MessageNode } from "../store/types";
+import { duration } from "../ui/parts";
+
+interface Part {
+  name: string;
+  ms: number;
+  class: string;
+}
+
+function partsOf(node: MessageNode): Part[] {
+  const t = node.timings!;
+  const queue = Math.max(0, t.queue_ms - t.template_ms - t.tokenize_ms);
+  return [
+    { name: "template", ms: t.template_ms, class: "part-1" },
+    { name: "tokenise", ms: t.tokenize_ms, class: "part-2" },
+    { name: "queue", ms: queue, class: "part-3" },
+    { name: `prefill, ${t.prompt_n} tokens${t.cache_n ? ` (${t.cache_n} cached)` : ""}`, ms: t.prompt_ms, class: "part-4" },
+    { name: `decode, ${t.predicted_n} tokens`, ms: t.predicted_ms, class: "part-5" },
+  ];
+}
+
+export function Timeline({ node }: { node: MessageNode }) {
+  if (!node.timings) return <p class="quiet">The server told no times: the answer did not come to its end.</p>;
+  const parts = partsOf(node);
+  const total = Math.max(0.001, parts.reduce((sum, part) => sum + part.ms, 0));
+  const own = (node.tokens ?? []).slice(node.origin ? node.origin.at + 1 : 0);
+  const last = Math.max(1, ...own.map((token) => token.ms));
+  let before = 0;
+  return (
+    <figure class="timeline">
+      <svg viewBox="0 0 1000 44" preserveAspectRatio="none" role="img" aria-label={parts.map((part) => `${part.name} ${duration(part.ms)}`).join(", ")}>
+        {parts.map((part) => {
+          const x = (before / total) * 1000;
+          before += part.ms;
+          return <rect key={part.class} class={part.class} x={x} y="0" width={Math.max(1.5, (part.ms / total) * 1000)} height="18" />;
+        })}
+        {own.slice(0, 2000).map((token, i) => <rect key={i} class="tick" x={(token.ms / last) * 998} y="26" width="1.5" height="14" />)}
+      </svg>
+      <figcaption>
+        {parts.map((part) => <span key={part.class}><i class={part.class} /> {part.name} <b>{duration(part.ms)}</b></span>)}
+        <span><i class="tick" /> when each token arrived here, within <b>{duration(last)}</b></span>
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,94 @@
+// The machine, live.
+import { useEffect } from "preact/hooks";
+import { live, liveFault, points, steps, watch } from "../store/live";
+import { active, shown } from "../store/store";
+import { Timeline } from "../chat/timeline";
+import { bytes } from "../ui/parts";
+import { Chart, type Series } from "./chart";
+import { Percentiles } from "./percentiles";
+
+function Figure({ name, value, note }: { name: string; value: string; note?: string }) {
+  return <div class="figure"><dt>{name}</dt><dd>{value}{note && <small>{note}</small>}</dd></div>;
+}
+
+function Now() {
+  const now = live.value;
+  const last = points.value.at(-1);
+  if (!now || !last) return null;
+  const blocks = now.kv_blocks;
+  return (
+    <dl class="figures-now">
+      <Figure name="Tokens a second" value={last.decode.toFixed(1)} note={now.limit ? `one stream at most ${now.limit.steps_per_s.toFixed(0)}` : "limit: candor doctor measures it"} />
+      <Figure name="Running" value={String(now.running)} note={`${now.waiting} wait`} />
+      <Figure name="K/V blocks" value={`${blocks.used}`} note={`of ${blocks.total}, ${blocks.tokens} tokens each`} />
+      <Figure name="Cached tokens" value={now.cached_tokens.toLocaleString("en")} note="not computed again" />
+      <Figure name="Refused" value={String(now.refused)} note={`${now.preemptions} preempted`} />
+    </dl>
+  );
+}
+
+function Memory() {
+  const memory = live.value?.memory;
+  if (!memory) return null;
+  const taken = memory.weights + memory.kv;
+  const total = Math.max(taken, memory.machine || taken + memory.available);
+  const part = (n: number) => `${Math.max(0.4, (n / total) * 100)}%`;
+  return (
+    <section class="memory">
+      <h3>Memory</h3>
+      <div class="memory-bar" role="img" aria-label={`weights ${bytes(memory.weights)}, K/V ${bytes(memory.kv)} of ${bytes(total)}`}>
+        <i style={{ width: part(memory.weights), background: "var(--series-1)" }} />
+        <i style={{ width: part(memory.kv), background: "var(--series-2)" }} />
+      </div>
+      <p>weights <b>{bytes(memory.weights)}</b> · K/V <b>{bytes(memory.kv)}</b> · machine <b>{bytes(total)}</b>{memory.available ? <> · free <b>{bytes(memory.available)}</b></> : ""}</p>
+    </section>
+  );
+}
+
+function Charts() {
+  const p = points.value;
+  const s = steps.value;
+  const x = p.map((point) => point.t);
+  const limit = live.value?.limit?.steps_per_s;
+  const speed: Series[] = [
+    { name: "decode", color: "--series-1", values: p.map((point) => point.decode) },
+    { name: "prefill", color: "--series-2", values: p.map((point) => point.prefill) },
+  ];
+  if (limit) speed.push({ name: "limit of one stream", color: "--series-4", values: p.map(() => limit), isDashed: true });
+  const of = (i: number) => s.map((row) => row[i]);
+  return (
+    <div class="charts">
+      <Chart title="Speed" unit="tokens a second" x={x} series={speed} />
+      <Chart title="Rows of each step" unit="rows; newest step on the right" isStacked isTime={false} x={s.map((_, i) => i - s.length + 1)}
+             series={[{ name: "prefill", color: "--series-2", values: of(0) }, { name: "decode", color: "--series-1", values: of(1) }, { name: "drafts", color: "--series-3", values: of(2) }]} />
+      <Chart title="Time of each step" unit="ms; newest step on the right" isStacked isTime={false} x={s.map((_, i) => i - s.length + 1)}
+             series={[{ name: "compute", color: "--series-1", values: of(5) }, { name: "choose", color: "--series-3", values: of(6) }, { name: "plan", color: "--series-2", values: of(4) }]} />
+      <Chart title="K/V blocks" unit="blocks" isStacked x={x}
+             series={[{ name: "used", color: "--series-1", values: p.map((point) => point.used) }, { name: "cached", color: "--series-2", values: p.map((point) => point.cached) }, { name: "free", color: "--series-0", values: p.map((point) => point.free) }]} />
+      <Chart title="Requests" unit="requests" x={x}
+             series={[{ name: "running", color: "--series-1", values: p.map((point) => point.running) }, { name: "waiting", color: "--series-4", values: p.map((point) => point.waiting) }]} />
+    </div>
+  );
+}
+
+function LastRequest() {
+  const node = shown.value.findLast((one) => one.role === "assistant" && one.timings);
+  if (!node) return null;
+  return <section class="last-request"><h3>The last answer of “{active.value?.title}”</h3><Timeline node={node} /></section>;
+}
+
+export function Machine() {
+  useEffect(watch, []);
+  return (
+    <div class="view machine" tabIndex={0} role="region" aria-label="The machine">
+      {liveFault.value && <p class="notice" role="alert">{liveFault.value}</p>}
+      <Now />
+      <Charts />
+      <div class="below-charts">
+        <Percentiles />
+        <Memory />
+      </div>
+      <LastRequest />
+    </div>
+  );
+}

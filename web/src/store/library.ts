@@ -1,0 +1,117 @@
+// The conversations that the browser keeps: loaded, saved, brought in and out.
+import { client } from "../api/client";
+import { forget, loadAll, recallKey, rememberKey, save } from "./persist";
+import { withPreset } from "./settings";
+import { active, store } from "./store";
+import { newId } from "./tree";
+import type { Conversation, Settings } from "./types";
+
+let keeping = new Map<string, number>();
+
+export function keep(conversation: Conversation) {
+  conversation.at = Date.now();
+  clearTimeout(keeping.get(conversation.id));
+  const run = () => save(conversation).catch(() => (store.notice.value = "This browser keeps nothing: export what you want to keep."));
+  keeping.set(conversation.id, window.setTimeout(run, 300));
+}
+
+export async function loadLibrary() {
+  try {
+    const all = await loadAll();
+    for (const one of all) {
+      for (const node of Object.values(one.nodes)) if (node.state === "streaming") node.state = "stopped";
+    }
+    store.conversations.value = [...store.conversations.value, ...all.sort((a, b) => b.at - a.at)];
+  } catch {
+    store.notice.value = "This browser keeps nothing: export what you want to keep.";
+  }
+}
+
+export async function connect() {
+  try {
+    const [parameters, models] = await Promise.all([client.parameters(), client.models()]);
+    store.parameters.value = parameters;
+    store.models.value = models.data.map((model) => model.id);
+    if (!store.settings.value.preset && Object.keys(store.settings.value.numbers).length === 0) {
+      store.settings.value = withPreset(store.settings.value, "chat", parameters);
+    }
+    store.connection.value = "ready";
+    store.connectionFault.value = "";
+  } catch (failure) {
+    const status = (failure as { status?: number }).status;
+    store.connection.value = status === 401 ? "key" : "away";
+    store.connectionFault.value = (failure as Error).message;
+  }
+}
+
+export function useKey(key: string, isKept: boolean) {
+  client.key = key.trim();
+  rememberKey(client.key, isKept);
+  store.connection.value = "asking";
+  return connect();
+}
+
+export function begin() {
+  client.key = recallKey().key;
+  void loadLibrary();
+  void connect();
+}
+
+export function startNew() {
+  store.activeId.value = "";
+  store.panel.value = { kind: "none" };
+  store.isMenuOpen.value = false;
+}
+
+export function open(id: string) {
+  store.activeId.value = id;
+  store.panel.value = { kind: "none" };
+  store.isMenuOpen.value = false;
+}
+
+export function remove(id: string) {
+  store.conversations.value = store.conversations.value.filter((one) => one.id !== id);
+  if (store.activeId.value === id) store.activeId.value = "";
+  void forget(id).catch(() => {});
+}
+
+// Of the conversation that is open, and of those that will begin.
+export function change(part: Partial<Settings>) {
+  const conversation = active.value;
+  if (conversation) {
+    conversation.settings = { ...conversation.settings, ...part };
+    keep(conversation);
+  }
+  store.settings.value = { ...store.settings.value, ...(conversation ? { numbers: conversation.settings.numbers, preset: conversation.settings.preset } : part) };
+  store.revision.value++;
+}
+
+export function exportAll(ids: string[]) {
+  const chosen = store.conversations.value.filter((one) => ids.includes(one.id));
+  const text = JSON.stringify({ candor: 1, conversations: chosen }, null, 1);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = chosen.length === 1 ? `${chosen[0].title.replace(/[^\w ]/g, "").trim() || "conversation"}.json` : "candor-conversations.json";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+const isConversation = (value: unknown): value is Conversation => {
+  const one = value as Conversation;
+  return typeof one?.title === "string" && typeof one.nodes === "object" && Array.isArray(one.roots) && typeof one.settings === "object"
+    && Object.values(one.nodes).every((node) => typeof node.content === "string" && Array.isArray(node.children));
+};
+
+export async function importFrom(file: File) {
+  try {
+    const list = JSON.parse(await file.text()).conversations;
+    if (!Array.isArray(list) || !list.every(isConversation)) throw new Error("it holds no conversations of this page");
+    const fresh = list.map((one) => ({ ...one, id: newId() }));
+    store.conversations.value = [...fresh, ...store.conversations.value];
+    fresh.forEach(keep);
+    open(fresh[0]?.id ?? "");
+    store.notice.value = "";
+  } catch (error) {
+    store.notice.value = `${file.name} cannot be read: ${(error as Error).message}`;
+  }
+}
