@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes NOTICE: what Candor builds on, with versions and licences. --check fails when the file is out of date.
 
-Debian packages come from scripts/packages.txt, crates from the bridge's lock file (bridge/licences.py asks cargo).
+Debian packages come from scripts/packages.txt, crates from the bridge's lock file (bridge/licences.py asks cargo), the
+page's packages from web/package-lock.json.
 """
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,14 @@ def crate_rows():
         yield name, version, licence, source[0] if source else ""
 
 
+def page_rows():
+    packages = json.loads((ROOT / "web" / "package-lock.json").read_text())["packages"]
+    for path, package in sorted(packages.items()):
+        if path and not package.get("dev") and not path.startswith("node_modules/@types/"):
+            name = path.removeprefix("node_modules/")
+            yield name, package["version"], package["license"], "https://www.npmjs.com/package/" + name
+
+
 def table(title, rows):
     lines = [f"\n{title}\n"]
     lines += [f"  {name:<28} {version:<14} {licence:<46} {more}".rstrip() for name, version, licence, more in rows]
@@ -44,6 +54,7 @@ def main():
     text += table("Debian packages that the build uses (linked into the program: fmt, spdlog, nlohmann-json, CLI11, "
                   "utf8proc, libedit, Boost, OpenSSL, curl, prometheus-cpp)", debian_rows())
     text += table("Rust crates linked into the program through bridge/", crate_rows())
+    text += table("npm packages in the page, web/dist (web/package-lock.json)", page_rows())
     text += table("Facts of other projects, in tests/serve/data", FACTS)
     path = ROOT / "NOTICE"
     if "--check" in sys.argv[1:]:

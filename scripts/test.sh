@@ -35,6 +35,7 @@ run_tests() {
 
 stage setup sh scripts/setup.sh
 stage setup:clients sh scripts/setup_clients.sh || echo "setup: the clients of tests/clients are not all here"
+stage setup:page sh scripts/setup_page.sh || echo "setup: the packages of the page are not all here"
 stage checks checks
 stage release:build sh scripts/build.sh release
 stage release:test run_tests build

@@ -1,10 +1,11 @@
 // A server and a browser for the tests of the page. Exit code 77 where what they need is absent: the test counts as
 // skipped.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const skipped = 77;
@@ -31,16 +32,31 @@ export async function openBrowser() {
 }
 
 // Resolves once it takes requests: {url, stop()}.
-export function serve(program, options = [], model = "models/pocket/pocket-q8_0.gguf") {
-  const child = spawn(program, ["serve", "-m", join(root, model), "--port", "0", "--model-id", "pocket", "--log-level", "off", ...options]);
+export function serve(program, options = [], model = join(root, "models/pocket/pocket-q8_0.gguf")) {
+  const child = spawn(program, ["serve", "-m", model, "--port", "0", "--model-id", "pocket", "--log-level", "off", ...options]);
   return new Promise((resolve, reject) => {
     let said = "";
     child.stderr.on("data", (bytes) => {
       said += bytes;
       const found = /candor serves .* at (http:\/\/[\d.]+:\d+)/.exec(said);
-      if (found) resolve({ url: found[1], stop: (signal = "SIGTERM") => new Promise((over) => (child.on("exit", over), child.kill(signal))) });
+      const stop = (signal = "SIGTERM") => {
+        child.kill(signal);
+        return over;
+      };
+      if (found) resolve({ url: found[1], stop });
     });
+    const over = new Promise((done) => child.on("exit", done));
     child.on("exit", () => reject(new Error(`the server did not start: ${said}`)));
+  });
+}
+
+// CANDOR_PAGE_NEWEST=1, for whoever works on the page: web/dist as it is now, which the program may not have yet.
+export async function showNewest(page, url) {
+  if (!process.env.CANDOR_PAGE_NEWEST) return;
+  await page.route(`${url}/ui/*`, (route) => {
+    const name = route.request().url().split("/").pop();
+    const body = gunzipSync(readFileSync(join(root, "web/dist", `${name}.gz`)));
+    return route.fulfill({ body, contentType: name.endsWith(".css") ? "text/css" : "text/javascript" });
   });
 }
 

@@ -1,6 +1,7 @@
 // Pictures of each view, light and dark, wide and narrow: node tests/page/shots.mjs PROGRAM FOLDER
 import { join } from "node:path";
-import { openBrowser, serve } from "./served.mjs";
+import { openBrowser, serve, showNewest } from "./served.mjs";
+import { views } from "./views.mjs";
 
 const [program, folder] = process.argv.slice(2);
 const server = await serve(program, ["--speculate", "ngram"]);
@@ -17,38 +18,18 @@ try {
   for (const theme of ["light", "dark"]) {
     for (const [size, viewport] of Object.entries(sizes)) {
       const page = await browser.newPage({ viewport, colorScheme: theme });
+      await showNewest(page, server.url);
       page.on("pageerror", (error) => console.log("page error:", error.message));
       page.on("console", (message) => ["error", "warning"].includes(message.type()) && console.log("console:", message.text()));
-      const shot = (name) => page.screenshot({ path: join(folder, `${name}-${size}-${theme}.png`) });
-      await page.goto(server.url);
-      await page.waitForSelector(".presets button");
-      await shot("welcome");
-      await page.fill("#composer", "Tell me a story about a cat that finds a lighthouse.");
-      await page.keyboard.press("Enter");
-      await page.waitForSelector(".message.is-assistant footer");
-      await page.fill("#composer", "And what did the dog say?");
-      await page.keyboard.press("Enter");
-      await page.waitForSelector(".message.is-assistant footer >> nth=1");
-      await shot("chat");
-      await page.click("[title='Show tokens']");
-      await page.click(".token >> nth=14");
-      await page.waitForSelector(".stage");
-      await shot("why");
-      await page.click("[aria-label='Close the explanation']");
-      await page.click("[title='Settings']");
-      await shot("settings");
-      await page.click("[aria-label='Close the settings']");
-      await page.goto(`${server.url}/#compare`);
-      await page.reload();
-      await page.fill(".compare-ask textarea", "Tell me about a little bird");
-      await page.click("text=Compare >> nth=-1");
-      await page.waitForSelector(".column footer >> nth=2");
-      await shot("compare");
-      await page.goto(`${server.url}/#machine`);
-      await page.reload();
-      await page.waitForSelector(".charts");
-      await Promise.all([load(server.url), page.waitForTimeout(6000)]);
-      await shot("machine");
+      for (const [name, go] of Object.entries(views)) {
+        await go(page, server.url);
+        if (name === "machine") await Promise.all([load(server.url), page.waitForTimeout(8000)]);
+        await page.waitForTimeout(300);
+        await page.screenshot({ path: join(folder, `${name}-${size}-${theme}.png`) });
+        await page.goto("about:blank");
+        await page.goto(server.url);
+        await page.evaluate(() => (localStorage.clear(), indexedDB.deleteDatabase("candor")));
+      }
       await page.close();
     }
   }

@@ -26,6 +26,7 @@ function LongText({ text }: { text: string }) {
 }
 
 function Branches({ node }: { node: MessageNode }) {
+  tickOf(node.id).value;
   const conversation = active.value;
   if (!conversation) return null;
   const siblings = siblingsOf(conversation, node);
@@ -46,6 +47,7 @@ function Branches({ node }: { node: MessageNode }) {
 }
 
 function Figures({ node }: { node: MessageNode }) {
+  tickOf(node.id).value;
   const t = node.timings;
   if (!t) return node.tookMs ? <span class="figures">{node.tokens?.length ?? 0} tokens, {duration(node.tookMs)}</span> : null;
   const share = t.limit_share ? `, ${(t.limit_share * 100).toFixed(0)} % of this machine's limit` : "";
@@ -58,6 +60,7 @@ function Figures({ node }: { node: MessageNode }) {
 }
 
 function Body({ node }: { node: MessageNode }) {
+  tickOf(node.id).value;
   if (store.showsTokens.value && node.tokens?.length) return <Tokens node={node} />;
   return (
     <>
@@ -72,7 +75,7 @@ function Body({ node }: { node: MessageNode }) {
   );
 }
 
-export function Message({ node, isLast }: { node: MessageNode; isLast: boolean }) {
+export function Message({ node }: { node: MessageNode }) {
   tickOf(node.id).value;
   const isEditing = useSignal(false);
   const showsTime = useSignal(false);
@@ -87,7 +90,7 @@ export function Message({ node, isLast }: { node: MessageNode; isLast: boolean }
     <article class={`message is-${node.role}${isGrowing ? " is-growing" : ""}`} aria-label={name}>
       {isEditing.value ? <EditForm text={node.content} onSave={save} onCancel={() => (isEditing.value = false)} /> : <Body node={node} />}
       {isGrowing && !node.tokens?.length && <p class="waiting" aria-label="Waiting"><i /><i /><i /></p>}
-      {node.calls && <Calls node={node} isLast={isLast} />}
+      {node.calls && <Calls node={node} />}
       {node.error && (
         <p class="fault" role="alert">
           {node.error} <button type="button" class="plain" onClick={() => regenerate(node)}>Try again</button>

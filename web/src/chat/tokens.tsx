@@ -1,6 +1,6 @@
 // An answer as its tokens, coloured by confidence. One tab stop: arrows move, Enter opens.
 import { useSignal } from "@preact/signals";
-import { store } from "../store/store";
+import { store, tickOf } from "../store/store";
 import { openWhy } from "../store/why";
 import type { MessageNode, Token } from "../store/types";
 import { confidence, percent, visible } from "../ui/parts";
@@ -12,6 +12,7 @@ function label(token: Token, fixed: boolean): string {
 }
 
 export function Tokens({ node }: { node: MessageNode }) {
+  tickOf(node.id).value;
   const focused = useSignal(0);
   const tokens = node.tokens ?? [];
   const first = Math.max(0, tokens.length - mostShown);
@@ -25,6 +26,10 @@ export function Tokens({ node }: { node: MessageNode }) {
     openWhy(node, at);
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return onClick(event);
+    }
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
@@ -42,10 +47,10 @@ export function Tokens({ node }: { node: MessageNode }) {
         const names = ["token", `confidence-${confidence(token.p)}`, token.k === "r" ? "is-reasoning" : "", token.k === "x" ? "is-hidden" : "",
           token.d ? "is-draft" : "", isFixed ? "is-fixed" : "", at === opened ? "is-open" : ""];
         return (
-          <button type="button" key={at} data-at={at} class={names.filter(Boolean).join(" ")} title={label(token, isFixed)}
+          <span role="button" key={at} data-at={at} class={names.filter(Boolean).join(" ")} title={label(token, isFixed)}
                   tabIndex={at === Math.max(first, focused.value) ? 0 : -1}>
-            {token.k === "x" || token.t === "" ? visible(token.s) : token.t}
-          </button>
+            {token.k === "x" || token.t === "" ? visible(token.s) : token.t.replaceAll("\n", "↵\n")}
+          </span>
         );
       })}
       <p class="legend" aria-hidden="true">

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { ToolCall } from "../api/types";
 import { giveResult } from "../store/actions";
-import { active } from "../store/store";
+import { active, store, tickOf } from "../store/store";
 import type { MessageNode } from "../store/types";
 
 function Call({ call, node, isOpen }: { call: ToolCall; node: MessageNode; isOpen: boolean }) {
@@ -21,7 +21,9 @@ function Call({ call, node, isOpen }: { call: ToolCall; node: MessageNode; isOpe
   );
 }
 
-export function Calls({ node }: { node: MessageNode; isLast: boolean }) {
+export function Calls({ node }: { node: MessageNode }) {
+  tickOf(node.id).value;
+  store.revision.value;
   const nodes = Object.values(active.value?.nodes ?? {});
   const isGiven = (id: string) => nodes.some((one) => one.role === "tool" && one.callId === id);
   return <div class="calls">{node.calls!.map((call) => <Call key={call.id} call={call} node={node} isOpen={node.state === "done" && !isGiven(call.id)} />)}</div>;

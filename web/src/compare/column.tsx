@@ -43,6 +43,7 @@ function Choice({ column, at }: { column: Column; at: number }) {
 }
 
 export function ColumnCard({ column, at, parts }: { column: Column; at: number; parts: number }) {
+  compare.tick.value;
   const answer = column.answer;
   const tokens = answer?.tokens ?? [];
   return (

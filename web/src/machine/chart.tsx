@@ -30,14 +30,17 @@ function dataOf({ x, series, isStacked }: Props): uPlot.AlignedData {
   return [x, ...stacked.reverse()];
 }
 
+const clock = (t: number) => new Date(t * 1000).toLocaleTimeString("en-GB");
+
 function optionsOf(props: Props, width: number): uPlot.Options {
+  const isTime = props.isTime ?? true;
   const grid = { stroke: colorOf("--line"), width: 1 };
   const axis = { stroke: colorOf("--quiet"), grid, ticks: { show: false }, font: "11px system-ui", size: 44 };
   const series = props.isStacked ? [...props.series].reverse() : props.series;
   return {
-    width, height: 190, cursor: { show: false }, legend: { show: false },
-    scales: { x: { time: props.isTime ?? true }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
-    axes: [{ ...axis, size: 26, space: 70 }, axis],
+    width, height: 190, padding: [8, 14, 0, 0], cursor: { show: false }, legend: { show: false },
+    scales: { x: { time: isTime }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+    axes: [{ ...axis, size: 26, space: 90, values: isTime ? (_, ticks) => ticks.map(clock) : undefined }, axis],
     series: [{}, ...series.map((one) => ({
       label: one.name, stroke: colorOf(one.color), width: 1.75, dash: one.isDashed ? [6, 5] : undefined, points: { show: false },
       fill: props.isStacked ? colorOf(one.color) : one.isDashed ? undefined : `${colorOf(one.color)}22`,
@@ -65,7 +68,7 @@ export function Chart(props: Props) {
   return (
     <figure class="chart">
       <figcaption>
-        <h3>{props.title}</h3>
+        <h2>{props.title}</h2>
         {props.series.map((one) => (
           <span key={one.name}><i style={{ background: `var(${one.color})` }} />{one.name} <b>{(one.values.at(-1) ?? 0).toLocaleString("en", { maximumFractionDigits: 1 })}</b></span>
         ))}

@@ -35,7 +35,7 @@ function Memory() {
   const part = (n: number) => `${Math.max(0.4, (n / total) * 100)}%`;
   return (
     <section class="memory">
-      <h3>Memory</h3>
+      <h2>Memory</h2>
       <div class="memory-bar" role="img" aria-label={`weights ${bytes(memory.weights)}, K/V ${bytes(memory.kv)} of ${bytes(total)}`}>
         <i style={{ width: part(memory.weights), background: "var(--series-1)" }} />
         <i style={{ width: part(memory.kv), background: "var(--series-2)" }} />
@@ -74,7 +74,7 @@ function Charts() {
 function LastRequest() {
   const node = shown.value.findLast((one) => one.role === "assistant" && one.timings);
   if (!node) return null;
-  return <section class="last-request"><h3>The last answer of “{active.value?.title}”</h3><Timeline node={node} /></section>;
+  return <section class="last-request"><h2>The last answer of “{active.value?.title}”</h2><Timeline node={node} /></section>;
 }
 
 export function Machine() {

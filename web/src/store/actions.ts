@@ -13,6 +13,7 @@ const inWork = new Map<string, AbortController>();
 
 export const isBusy = () => shownStream() !== null;
 export function shownStream(): MessageNode | null {
+  store.revision.value;
   const nodes = active.value?.nodes ?? {};
   for (const id of inWork.keys()) if (nodes[id]) return nodes[id];
   return null;

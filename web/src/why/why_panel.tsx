@@ -20,7 +20,7 @@ function Head({ node, at }: { node: MessageNode; at: number }) {
       <IconButton icon="close" label="Close the explanation" onClick={() => (store.panel.value = { kind: "none" })} />
       <p class="why-token">
         <code>{visible(token.s)}</code>
-        <span>{percent(Math.exp(token.p))} of the model's own distribution · logprob <b data-logprob={token.p}>{token.p.toFixed(4)}</b></span>
+        <span>{percent(Math.exp(token.p))} by the model · logprob <b data-logprob={token.p}>{token.p.toFixed(4)}</b></span>
       </p>
     </header>
   );

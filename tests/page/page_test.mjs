@@ -1,0 +1,217 @@
+// The page in a real browser, on a real server: node page_test.mjs PART PROGRAM. Exit code 77 where Node's packages or a
+// browser are absent: the test counts as skipped.
+import { badCases } from "./bad_cases.mjs";
+import { check, need, openBrowser, serve, showNewest } from "./served.mjs";
+import { views } from "./views.mjs";
+
+const slow = ["--backend", "reference", "--threads", "1"]; // so that there is time to stop
+const say = async (page, text) => {
+  await page.fill("#composer", text);
+  await page.keyboard.press("Enter");
+};
+const answers = (page) => page.locator(".message.is-assistant");
+const ended = (page, n) => page.waitForFunction((n) => document.querySelectorAll(".message.is-assistant footer").length === n, n);
+
+async function chat({ page, url }) {
+  await say(page, "Tell me a story about a cat");
+  await page.waitForSelector(".message.is-growing .markdown p");
+  const early = (await answers(page).innerText()).length;
+  await page.waitForFunction((n) => document.querySelector(".message.is-assistant .markdown").innerText.length > n + 20, early);
+  await page.click("[aria-label=Stop]");
+  await page.waitForSelector("text=Stopped.");
+  const stopped = await page.locator(".markdown").innerText();
+  check(stopped.length > 20, "what had come is kept");
+  const live = () => fetch(`${url}/v1/ui/live`).then((reply) => reply.json());
+  for (let i = 0; i < 100 && (await live()).running > 0; i++) await page.waitForTimeout(50);
+  check((await live()).running === 0, "the server stops, too");
+  await page.click("[title='Answer again']");
+  await page.waitForSelector(".message.is-growing .markdown p");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".branches >> text=2 / 2");
+  await page.click("[aria-label='Branch before']");
+  check((await page.locator(".markdown").innerText()) === stopped, "the first branch is as it was");
+  await page.hover(".message.is-user");
+  await page.click(".message.is-user [title='Edit, as a new branch']");
+  await page.fill("[aria-label='Edit the message']", "Tell me about a dog");
+  await page.click("text=Save as a branch");
+  await page.waitForSelector(".message.is-user .branches >> text=2 / 2");
+  await page.waitForSelector(".message.is-growing .markdown p");
+  await page.keyboard.press("Escape");
+  await page.waitForTimeout(600); // the browser's store is written
+  await page.reload();
+  await page.waitForSelector("text=Tell me about a dog");
+  check((await page.locator(".message.is-user .branches").innerText()).replace(/\s/g, "") === "2/2", "branches outlive a reload");
+}
+
+// The panel's stages beside those of the API for the same request.
+async function why({ page, url }) {
+  const sent = [];
+  page.on("request", (request) => request.url().endsWith("/v1/chat/completions") && sent.push(request.postDataJSON()));
+  await page.click("[title=Settings]");
+  await page.fill("#number-top_k", "5");
+  await page.fill("#number-repetition_penalty", "1.3");
+  await page.keyboard.press("Tab");
+  await page.click("[aria-label='Close the settings']");
+  await say(page, "Tell me a story about a dog and a dog");
+  await ended(page, 1);
+  await page.click("[title='Show tokens']");
+  const body = { ...sent[0], stream: false, explain: true };
+  delete body.stream_options;
+  const reply = await (await fetch(`${url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } })).json();
+  const { explain, logprobs } = reply.choices[0];
+  let struck = 0;
+  for (const at of [0, 7, 15]) {
+    await page.click(`[data-at="${at}"]`);
+    await page.waitForSelector(`.why .stage`);
+    await page.waitForSelector(`.panel >> text=${at + 1} / ${explain.length}`);
+    const shown = await page.evaluate(() => [...document.querySelectorAll(".why .stage")].map((stage) => {
+      const rows = (state) => [...stage.querySelectorAll(`tr.is-${state}`)].map((row) => [row.dataset.token, row.dataset.logit, row.dataset.probability].map(Number));
+      return { name: stage.dataset.stage, n_left: Number(stage.dataset.left), best: rows("left"), cut: rows("cut"), lowered: rows("lowered") };
+    }));
+    const told = explain[at].stages.map((stage) => {
+      const rows = (list) => list.map((one) => [one.token, one.logit, one.probability]);
+      return { name: stage.name, n_left: stage.n_left, best: rows(stage.best), cut: rows(stage.cut), lowered: rows(stage.lowered) };
+    });
+    check(JSON.stringify(shown) === JSON.stringify(told), `the stages of token ${at} are the API's: ${JSON.stringify(shown).slice(0, 300)} / ${JSON.stringify(told).slice(0, 300)}`);
+    check(Number(await page.getAttribute("[data-draw]", "data-draw")) === explain[at].draw, "the number that was drawn");
+    check(Number(await page.getAttribute("[data-logprob]", "data-logprob")) === logprobs.content[at].logprob, "the logprob");
+    struck += await page.locator(".why del").count();
+  }
+  check(struck > 0, "what was cut is struck through");
+  // On from token 7 with the second best: a branch that begins alike.
+  await page.click(`[data-at="7"]`);
+  await page.waitForSelector(`.panel >> text=8 / ${explain.length}`);
+  await page.click(".stage[data-stage=logits] tr:not(.is-chosen) [aria-label^='Go on from here']");
+  await page.waitForSelector(".message.is-assistant .branches >> text=2 / 2");
+  await ended(page, 1);
+  const pieces = await page.locator(".tokens [data-at]").allInnerTexts();
+  const before = explain.slice(0, 7).map((token) => token.text.replaceAll("\n", "↵\n"));
+  check(JSON.stringify(pieces.slice(0, 7)) === JSON.stringify(before), "the branch begins as the answer did");
+  check(pieces[7] !== explain[7].text && pieces.length > 9, "and goes on with the other token");
+  await page.click(`[data-at="9"]`);
+  await page.waitForSelector(".why .stage");
+}
+
+async function compare({ page, url }) {
+  await page.goto(`${url}/#compare`);
+  await page.reload();
+  await page.fill(".compare-ask textarea", "Tell me about a little bird");
+  await page.click(".compare-ask >> text=Compare");
+  await page.waitForSelector(".column footer >> nth=2");
+  const at = Number(await page.getAttribute("[data-parts-at]", "data-parts-at"));
+  const same = await page.locator(".is-same").allInnerTexts();
+  check(at > 0 && new Set(same).size === 1, "the texts are the same until they part");
+  const firsts = await page.locator(".token.is-first").allInnerTexts();
+  check(new Set(firsts).size > 1, "and differ from there");
+  await page.click("text=Add a column");
+  await page.selectOption("[aria-label='Settings of column 4']", "greedy");
+  await page.click(".compare-ask >> text=Compare");
+  await page.waitForSelector(".column footer >> nth=3");
+  const texts = await page.locator(".column-text").allInnerTexts();
+  check(texts[0] === texts[3], "the same settings and seed give the same text");
+}
+
+async function machine({ page, url }) {
+  await page.goto(`${url}/#machine`);
+  await page.reload();
+  await page.waitForSelector(".charts canvas");
+  const shown = () => page.evaluate(() => ({
+    blocks: document.querySelector(".chart [aria-label^='K/V']").ariaLabel,
+    steps: document.querySelector(".chart [aria-label^='Rows']").ariaLabel,
+    steep: document.querySelector(".percentiles tbody td").textContent,
+    picture: document.querySelector(".charts canvas").toDataURL(),
+  }));
+  await page.waitForTimeout(1200);
+  const before = await shown();
+  const ask = (seed) => fetch(`${url}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" },
+    body: JSON.stringify({ prompt: "Once upon a time", max_tokens: 60, seed, ignore_eos: true }) });
+  await Promise.all([1, 2, 3, 4].map(ask));
+  await page.waitForFunction((old) => document.querySelector(".chart [aria-label^='K/V']").ariaLabel !== old.blocks, before);
+  await page.waitForFunction((old) => document.querySelector(".charts canvas").toDataURL() !== old.picture, before);
+  check((await shown()).steep !== "–", "percentiles are there");
+}
+
+async function axe(tools) {
+  const source = (await import("node:fs")).readFileSync(need("axe-core") && new URL("../../web/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+  for (const name of Object.keys(views)) {
+    for (const theme of ["light", "dark"]) {
+      for (const viewport of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
+        const context = await tools.browser.newContext({ colorScheme: theme, viewport, bypassCSP: true });
+        const page = await context.newPage();
+        await showNewest(page, tools.url);
+        await views[name](page, tools.url);
+        await page.evaluate(source);
+        const { violations } = await page.evaluate(() => globalThis.axe.run());
+        const told = violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 140)).join(" | ")}`);
+        check(told.length === 0, `${name}, ${theme}, ${viewport.width} wide: no violation, and there is\n${told.join("\n")}`);
+        await context.close();
+      }
+    }
+  }
+}
+
+async function origin({ page, url }) {
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.reload();
+  await views.why(page, url);
+  await views.compare(page, url);
+  await views.machine(page, url);
+  const strangers = asked.filter((address) => !address.startsWith(`${url}/`) && !address.startsWith("data:"));
+  check(strangers.length === 0, `nothing leaves the server: ${strangers.join(", ")}`);
+  check(asked.length > 5, "something was asked");
+}
+
+// 2 000 messages: only what is seen is in the page. The rate of frames is told, not judged.
+async function long({ page }) {
+  const nodes = {};
+  let parent = "";
+  for (let i = 0; i < 2000; i++) {
+    const id = `n${i}`;
+    nodes[id] = { id, parent, role: i % 2 ? "assistant" : "user", content: `Message ${i}. ${"Some **words** that fill a line or two. ".repeat(1 + (i % 7))}`,
+      children: i < 1999 ? [`n${i + 1}`] : [], chosen: 0, at: 0, state: "done" };
+    parent = id;
+  }
+  const settings = { system: "", preset: "", numbers: {}, seed: null, maxTokens: null, stop: [], structure: { kind: "none", text: "" }, tools: "", beams: 0, model: "", explains: false };
+  const file = JSON.stringify({ candor: 1, conversations: [{ id: "long", title: "Long", at: 1, settings, nodes, roots: ["n0"], chosen: 0 }] });
+  await page.setInputFiles("input[type=file]", { name: "long.json", mimeType: "application/json", buffer: Buffer.from(file) });
+  await page.waitForSelector("text=Message 1999.");
+  const rows = () => page.locator(".list-row").count();
+  check((await rows()) < 60, `few rows are in the page, not ${await rows()}`);
+  const frames = await page.evaluate(async () => {
+    const list = document.querySelector(".list");
+    const began = performance.now();
+    let n = 0;
+    for (; n < 120; n++) {
+      list.scrollTop -= 400;
+      await new Promise(requestAnimationFrame);
+    }
+    return (n * 1000) / (performance.now() - began);
+  });
+  check((await rows()) < 60, "nor while it scrolls");
+  await page.evaluate(() => (document.querySelector(".list").scrollTop = 0));
+  await page.waitForSelector("text=Message 0.");
+  console.log(`frames a second while scrolling through 2 000 messages: ${frames.toFixed(0)}`);
+}
+
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], ...badCases };
+const [part, program] = process.argv.slice(2);
+const [act, options] = parts[part];
+const server = await serve(program, options);
+const browser = await openBrowser();
+try {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  await showNewest(page, server.url);
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  await page.goto(server.url);
+  await page.waitForSelector("#composer");
+  await act({ page, browser, program, server, url: server.url });
+  check(faults.length === 0, `the page's program has no fault: ${faults.join("; ")}`);
+  console.log(`${part}: passed`);
+} finally {
+  await browser.close();
+  await server.stop();
+}
