@@ -1,7 +1,11 @@
 // The page in a real browser, on a real server: node page_test.mjs PART PROGRAM. Exit code 77 where Node's packages or a
 // browser are absent: the test counts as skipped.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { badCases } from "./bad_cases.mjs";
-import { check, need, openBrowser, serve, showNewest } from "./served.mjs";
+import { check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
 
 const slow = ["--backend", "reference", "--threads", "1"]; // so that there is time to stop
@@ -194,7 +198,50 @@ async function long({ page }) {
   console.log(`frames a second while scrolling through 2 000 messages: ${frames.toFixed(0)}`);
 }
 
-const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], ...badCases };
+// Both lines give the answer again, typed into a shell.
+async function reproduce({ page, program }) {
+  const sent = [];
+  page.on("response", (response) => response.url().endsWith("/v1/chat/completions") && sent.push(response.text()));
+  await page.click("[title=Settings]");
+  await page.fill("text=System text", "You like the dog's house.");
+  await page.fill("#number-repetition_penalty", "1.1");
+  await page.keyboard.press("Tab");
+  await page.click("[aria-label='Close the settings']");
+  await say(page, "Tell me a story about 'a cat' & \"a dog\"");
+  await ended(page, 1);
+  const chunks = (await sent[0]).split("\n").filter((line) => line.startsWith("data: {")).map((line) => JSON.parse(line.slice(6)));
+  const text = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
+  await page.click("[title=Reproduce]");
+  const [command, curl] = await page.locator("dialog pre").allInnerTexts();
+  const run = (line) => spawnSync("sh", ["-c", line], { encoding: "utf8", maxBuffer: 1 << 26 });
+  const told = run(command.replace(/^candor/, program));
+  check(told.stdout.trim() === text.trim(), `candor run says it again: ${told.stdout}${told.stderr} / ${text}`);
+  const fetched = run(`KEY=none; ${curl}`);
+  check(JSON.parse(fetched.stdout).choices[0].message.content === text, `and so does curl: ${fetched.stdout}${fetched.stderr}`);
+}
+
+// The types of web/src/api are those of the server's replies, member by member: the compiler compares them.
+async function types({ url }) {
+  const chat = { messages: [{ role: "user", content: "Tell me a story" }], max_tokens: 4, temperature: 0.7, top_k: 4, explain: true };
+  await fetch(`${url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat), headers: { "content-type": "application/json" } });
+  const reply = await (await fetch(`${url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat), headers: { "content-type": "application/json" } })).json();
+  const said = {
+    Parameters: await (await fetch(`${url}/v1/ui/parameters`)).json(),
+    Live: await (await fetch(`${url}/v1/ui/live`)).json(),
+    Timings: reply.timings,
+    Explanation: reply.choices[0].explain[0],
+  };
+  const folder = mkdtempSync(join(tmpdir(), "candor-types-"));
+  const types = join(root, "web/src/api/types");
+  const lines = Object.entries(said).map(([name, value]) => `export const a${name}: import("${types}").${name} = ${JSON.stringify(value)};`);
+  writeFileSync(join(folder, "said.ts"), lines.join("\n"));
+  const compiler = need("typescript/package.json") && join(root, "web/node_modules/typescript/bin/tsc");
+  const result = spawnSync(process.execPath, [compiler, "--noEmit", "--strict", "--moduleResolution", "bundler", "--module", "esnext", join(folder, "said.ts")]);
+  rmSync(folder, { recursive: true });
+  check(result.status === 0, `the types are the server's: ${result.stdout}`);
+}
+
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
 const server = await serve(program, options);

@@ -1,4 +1,4 @@
-// Pictures of each view, light and dark, wide and narrow: node tests/page/shots.mjs PROGRAM FOLDER
+// Pictures of each view, light and dark, wide and narrow, and those that docs keeps: node tests/page/shots.mjs PROGRAM FOLDER
 import { join } from "node:path";
 import { openBrowser, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
@@ -6,6 +6,7 @@ import { views } from "./views.mjs";
 const [program, folder] = process.argv.slice(2);
 const server = await serve(program, ["--speculate", "ngram"]);
 const browser = await openBrowser();
+const kept = ["why-wide-light", "machine-wide-dark", "compare-wide-light"]; // as docs has them
 const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
 
 async function load(url) {
@@ -26,6 +27,7 @@ try {
         if (name === "machine") await Promise.all([load(server.url), page.waitForTimeout(8000)]);
         await page.waitForTimeout(300);
         await page.screenshot({ path: join(folder, `${name}-${size}-${theme}.png`) });
+        if (kept.includes(`${name}-${size}-${theme}`)) await page.screenshot({ path: join(folder, `page-${name}.jpg`), type: "jpeg", quality: 78 });
         await page.goto("about:blank");
         await page.goto(server.url);
         await page.evaluate(() => (localStorage.clear(), indexedDB.deleteDatabase("candor")));

@@ -126,9 +126,11 @@ export interface Timings {
   cache_n: number;
   prompt_n: number;
   prompt_ms: number;
+  prompt_per_token_ms: number;
   prompt_per_second: number;
   predicted_n: number;
   predicted_ms: number;
+  predicted_per_token_ms: number;
   predicted_per_second: number;
   template_ms: number;
   tokenize_ms: number;

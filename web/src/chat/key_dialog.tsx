@@ -10,7 +10,10 @@ export function KeyDialog() {
   const key = useSignal(known.key);
   const isKept = useSignal(known.isKept);
   const fault = store.connection.value === "key" ? store.connectionFault.value : "";
-  const close = () => (store.dialog.value = null);
+  const close = () => {
+    store.dialog.value = null;
+    if (store.connection.value === "key") store.connection.value = "away"; // with the server's words, and a way back
+  };
   const submit = async (event: Event) => {
     event.preventDefault();
     await useKey(key.value, isKept.value);

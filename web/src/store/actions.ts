@@ -21,7 +21,10 @@ export function shownStream(): MessageNode | null {
 
 export function tell(failure: unknown): string {
   const words = failure instanceof Error ? failure.message : String(failure);
-  if (failure instanceof Failure && failure.needsKey) store.connection.value = "key";
+  if (failure instanceof Failure && failure.needsKey) {
+    store.connection.value = "key";
+    store.connectionFault.value = words;
+  }
   return words;
 }
 

@@ -2,7 +2,7 @@
 import { client } from "../api/client";
 import type { Candidate, Explanation, RequestBody } from "../api/types";
 import { takeChunk } from "./answers";
-import { answer, isBusy, setExplained, tell } from "./actions";
+import { answer, grow, isBusy, setExplained, tell } from "./actions";
 import { isConstrained } from "./settings";
 import { active, store } from "./store";
 import { addNode } from "./tree";
@@ -35,6 +35,7 @@ export async function explain(node: MessageNode) {
     const own = node.tokens.slice(takenOver(node));
     const isSame = own.every((token, i) => explained[i]?.text === token.s || again.tokens![i]?.s === token.s);
     own.forEach((token, i) => (token.d = explained[i] !== undefined && explained[i].draft === explained[i].token));
+    grow(node);
     setExplained(node.id, explained, isSame ? "done" : "failed",
       isSame ? `Asked again with the same seed to explain it: the same ${own.length} tokens.`
              : "Asked again, the answer has other tokens: the server's model or settings changed since.");
