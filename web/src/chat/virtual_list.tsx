@@ -44,21 +44,26 @@ export function VirtualList({ keys, row, label, foot }: Props) {
   }, []);
   useLayoutEffect(toEnd);
 
-  const onScroll = () => {
-    const { scrollTop, scrollHeight, clientHeight } = box.current!;
-    isAtEnd.current = scrollHeight - scrollTop - clientHeight < 40;
-    redraw((n) => n + 1);
-  };
-  const top = isAtEnd.current ? Infinity : (box.current?.scrollTop ?? 0);
-  const height = box.current?.clientHeight ?? 800;
   const offsets = [0];
   for (const key of keys) offsets.push(offsets[offsets.length - 1] + (heights.current.get(key) ?? guess));
   const total = offsets[keys.length];
-  const from = Math.min(top, Math.max(0, total - height)) - margin;
-  let first = 0;
-  while (first < keys.length && offsets[first + 1] < from) first++;
-  let last = first;
-  while (last < keys.length && offsets[last] < from + height + 2 * margin) last++;
+  const range = () => {
+    const height = box.current?.clientHeight ?? 800;
+    const top = isAtEnd.current ? Infinity : (box.current?.scrollTop ?? 0);
+    const from = Math.min(top, Math.max(0, total - height));
+    let first = 0;
+    while (first < keys.length && offsets[first + 1] < from - margin) first++;
+    let last = first;
+    while (last < keys.length && offsets[last] < from + height + margin) last++;
+    return { first, last, isCovered: (a: number, b: number) => offsets[a] <= Math.max(0, from - margin / 3) && offsets[b] >= Math.min(total, from + height + margin / 3) };
+  };
+  const { first, last } = range();
+  // Nothing is drawn anew while what is in the page reaches far enough.
+  const onScroll = () => {
+    const { scrollTop, scrollHeight, clientHeight } = box.current!;
+    isAtEnd.current = scrollHeight - scrollTop - clientHeight < 40;
+    if (!range().isCovered(first, last)) redraw((n) => n + 1);
+  };
 
   return (
     <div class="list" ref={box} onScroll={onScroll} role="log" aria-live="off" aria-label={label} tabIndex={0}>

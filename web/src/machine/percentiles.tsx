@@ -17,7 +17,8 @@ export function Percentiles() {
   const now = live.value;
   if (!now) return null;
   return (
-    <table class="percentiles">
+    <div class="percentiles" tabIndex={0} role="region" aria-label="Percentiles">
+    <table>
       <caption>Percentiles</caption>
       <thead>
         <tr><td /><th colSpan={3} scope="colgroup">last minute</th><th colSpan={3} scope="colgroup">since the start</th></tr>
@@ -33,5 +34,6 @@ export function Percentiles() {
         ))}
       </tbody>
     </table>
+    </div>
   );
 }
