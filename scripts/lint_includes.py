@@ -12,7 +12,9 @@ Types are included, not declared again (--no_fwd_decls). Where its verdict is no
 - an implementation's own header stands for the public one (PUBLIC), any header of another project for all of it;
 - a header is wanted where the file writes one of its names (of the standard library's: NAMES), not where only the type
   of an expression comes from it; a standard one may stay where one is written;
-- what scripts/deps.txt forbids to include comes through whoever may.
+- what scripts/deps.txt forbids to include comes through whoever may;
+- what stands inside #if may be for another system;
+- an umbrella header brings what many short files of one kind need (UMBRELLAS).
 """
 import argparse
 import concurrent.futures
@@ -27,17 +29,30 @@ import sys
 import check_deps
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-CLEAN = ["src/constrain", "src/draft", "src/hub"]
+CLEAN = ["src/constrain", "src/draft", "src/hub", "src/kv"]
 LEFT_OUT = re.compile(r"_(test|bench|fuzz)\.cpp$|/test_\w+\.h$|\.inl\.h$|^src/kernels/(generic|isa)/")
 
 PUBLIC = {
     "<stddef.h>": "<cstddef>", "<stdint.h>": "<cstdint>", "<string.h>": "<cstring>", "<stdlib.h>": "<cstdlib>",
     "<stdio.h>": "<cstdio>", "<errno.h>": "<cerrno>", "<math.h>": "<cmath>", "<limits.h>": "<climits>",
     "<time.h>": "<ctime>", "<ext/alloc_traits.h>": "<vector>", "<bits/chrono.h>": "<chrono>",
-    "<bits/utility.h>": "<utility>", "<nlohmann/json_fwd.hpp>": "<nlohmann/json.hpp>",
+    "<bits/utility.h>": "<utility>", "<syscall.h>": "<sys/syscall.h>", "<emmintrin.h>": "<immintrin.h>",
+    "<features.h>": "<cstdlib>", "<bits/types/siginfo_t.h>": "<csignal>", "<bits/types/idtype_t.h>": "<sys/wait.h>",
+    "<bits/mman-shared.h>": "<sys/mman.h>", "<nlohmann/json_fwd.hpp>": "<nlohmann/json.hpp>",
     '"candor/result.h"': '"base/error.h"', '"candor/ids.h"': '"base/ids.h"',
 }
 EXPORTED = {'"base/error.h"': '"candor/result.h"', '"base/ids.h"': '"candor/ids.h"'}
+
+# A model family is one short file, so is a weight format: each includes what all of its kind are made of by one name.
+UMBRELLAS = {
+    '"model/families/common.h"': [
+        '"backend/op_specs.h"', '"base/error.h"', '"formats/model_file.h"', '"model/arch_spec.h"',
+        '"model/families/families.h"', '"model/hparams.h"', '"model/hub/hub_config.h"', '"model/hub/hub_form.h"',
+        '"model/tensor_roles.h"', "<array>", "<cstddef>", "<cstdint>", "<string>", "<string_view>", "<vector>"],
+    '"tensor/quant/block_math.h"': [
+        '"base/half.h"', '"tensor/dtype.h"', '"tensor/quant/block_format.h"', "<algorithm>", "<bit>", "<cmath>",
+        "<cstdint>", "<string_view>"],
+}
 
 NAMES = {
     "<algorithm>": r"std::(ranges::)?(sort|stable_sort|partial_sort|find\w*|copy\w*|fill\w*|min|max|minmax|clamp|all_of|any_of|"
@@ -46,6 +61,7 @@ NAMES = {
                    r"starts_with|is_sorted|nth_element|merge|generate|move_backward|lexicographical_compare)\b",
     "<array>": r"std::(array|to_array)\b", "<atomic>": r"std::(atomic|memory_order)", "<bit>": r"std::(bit_|popcount|count[lr]_|has_single)",
     "<cerrno>": r"\berrno\b|\bE[A-Z]{3,}\b", "<chrono>": r"std::chrono|chrono_literals", "<cmath>": r"std::(\w*round|rint|lrint|floor|ceil|fabs|abs|sqrt|exp\w*|log\w*|pow|is(nan|finite|inf)|fma|ldexp|frexp|trunc|tanh|cos|sin|signbit|erf|copysign)\b",
+    "<compare>": r"<=>|std::(strong|weak|partial)_ordering",
     "<concepts>": r"std::(same_as|convertible_to|integral|floating_point|invocable|constructible_from|derived_from|unsigned_integral|signed_integral)\b",
     "<cstddef>": r"\b(size_t|ptrdiff_t|nullptr_t|offsetof|max_align_t)\b|std::byte", "<cstdint>": r"\bu?int(8|16|32|64|ptr|max)_t\b|\bU?INT\d+_(MAX|MIN|C)\b|\bSIZE_MAX\b",
     "<cstring>": r"\b(mem(cpy|cmp|move|set|chr)|str(len|cmp|ncmp|chr|error))\b", "<exception>": r"std::(exception|current_exception|rethrow|terminate|uncaught)",
@@ -53,7 +69,9 @@ NAMES = {
     "<initializer_list>": r"initializer_list", "<iterator>": r"std::((back_)?insert(er)?|back_inserter|i?o?stream(buf)?_iterator|begin|end|size|distance|next|prev|advance|data|reverse_iterator|make_move_iterator)\b",
     "<limits>": r"numeric_limits", "<memory>": r"std::(unique_ptr|shared_ptr|weak_ptr|make_(unique|shared)|enable_shared_from|addressof|destroy_at|construct_at|to_address)",
     "<new>": r"std::(bad_alloc|align_val_t|nothrow|launder|hardware_)|new \(", "<optional>": r"std::(optional|nullopt)",
+    "<ratio>": r"std::(ratio|milli|micro|nano)\b",
     "<ranges>": r"std::(views|ranges::(subrange|iota_view|range|begin|end|size|empty|input_range))|\bviews::", "<span>": r"std::(span|as_bytes|as_writable_bytes|dynamic_extent)",
+    "<system_error>": r"std::(error_code|error_condition|errc|system_error|generic_category|system_category|make_error_code)\b",
     "<string>": r"std::(string|to_string|stoi|stod|getline|u\d+string)\b(?!_view)", "<string_view>": r"std::string_view|string_view_literals", "<tuple>": r"std::(tuple|tie|make_tuple|apply|get<)",
     "<type_traits>": r"std::(is_\w+|remove_\w+|decay\w*|conditional\w*|enable_if\w*|underlying_type\w*|make_(un)?signed\w*|common_type\w*|invoke_result\w*|void_t|true_type|false_type|add_\w+)",
     "<utility>": r"std::(move|forward|pair|swap|exchange|make_pair|as_const|in_range|cmp_\w+|index_sequence|make_index_sequence|to_underlying|declval)\b",
@@ -163,6 +181,18 @@ def is_allowed(file, header):
     return header.startswith("<") or check_deps.included_module(header.strip('"'), rules) in {owner, *rules.get(owner, [])}
 
 
+def conditional(text):
+    """The headers that are included inside of #if."""
+    depth, found = 0, set()
+    for line in text.splitlines():
+        depth += line.startswith("#if")
+        depth -= line.startswith("#endif")
+        included = re.match(r'#include ([<"][^>"]*[>"])', line)
+        if included and depth > 0:
+            found.add(included[1])
+    return found
+
+
 def as_we_see_it(file, add, remove):
     with open(os.path.join(ROOT, file)) as source:
         text = source.read()
@@ -173,9 +203,14 @@ def as_we_see_it(file, add, remove):
     wanted, unused = {public(line) for line in add}, {public(line) for line in remove}
     missing = {header for header in wanted - there if EXPORTED.get(header) not in there}
     missing = {header for header in missing if writes_a_name_of(header, code) and is_allowed(file, header)}
+    brought = {header for umbrella in there for header in UMBRELLAS.get(umbrella, [])}
+    missing -= brought
     missing = {header for header in missing if not project(header) or project(header) not in map(project, there)}
     if "<cstdint>" in there | missing:
         missing.discard("<cstddef>")  # it brings the names of the other
+    unused -= conditional(text)
+    unused -= set(UMBRELLAS) if wanted & brought else set()
+    unused -= set(UMBRELLAS.get('"' + file.removeprefix("src/") + '"', []))
     unused = {header for header in unused - wanted if header not in NAMES or not writes_a_name_of(header, code)}
     unused = {header for header in unused if not project(header) or project(header) not in map(project, wanted)}
     return sorted(f"#include {header}" for header in missing), sorted(f"#include {header}" for header in unused)
