@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <iterator>
+#include <string_view>
+
+#include "backend/op_specs.h"
 
 namespace candor::model {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "backend/op_specs.h"
+
 namespace candor::model {
 namespace {
 

@@ -1,6 +1,8 @@
 #pragma once
 // The transformer: what happens between the embedding and the head, written once for every architecture.
 
+#include <cstdint>
+
 #include "backend/backend.h"
 #include "model/arch_spec.h"
 #include "model/weights.h"

@@ -1,6 +1,7 @@
 #include "model/cost.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace candor::model {
 namespace {

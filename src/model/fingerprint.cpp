@@ -1,9 +1,14 @@
 #include "model/fingerprint.h"
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/hash.h"
 #include "model/arch_text.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 namespace {

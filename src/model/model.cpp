@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "model/block.h"
 #include "model/families/families.h"
 #include "model/fingerprint.h"
 #include "model/weights.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 namespace {

@@ -2,12 +2,15 @@
 // A transformer ready to run: the architecture, its weights in a backend, and the one function that launches a step.
 // Immutable after load() and reserve(); launch() belongs to the engine thread.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "base/checked.h"
 
 namespace candor::model {

@@ -3,6 +3,7 @@
 // perplexity and divergence. For `candor eval` and the accuracy tests; decides no token, so it may use libm.
 // One thread; between make() and the last call nobody else runs steps on the same backend.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/ids.h"
 #include "model/model.h"
 
 namespace candor::model {

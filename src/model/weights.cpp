@@ -5,10 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <set>
+#include <string>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 
+#include "backend/op_specs.h"
 #include "formats/quote.h"
+#include "tensor/dtype.h"
 
 namespace candor::model {
 namespace {

@@ -3,7 +3,9 @@
 // every shape exactly, and every tensor of the file is bound or listed as ignored by its family: anything else is
 // refused. Owned by Model; freed before the backend.
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -12,6 +14,8 @@
 #include "model/arch_spec.h"
 #include "model/families/families.h"
 #include "model/model.h"
+#include "model/tensor_roles.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 

@@ -1,6 +1,9 @@
 // BLOOM: no positions but ALiBi's distances, a norm after the embedding, LayerNorms with biases, a GELU feed-forward.
 // BigScience, 2022; Press et al., 2022.
 
+#include <nlohmann/json.hpp>
+
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -3,7 +3,9 @@
 // rotates only there. Cohere, 2024.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

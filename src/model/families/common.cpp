@@ -1,5 +1,7 @@
 #include "model/families/common.h"
 
+#include <variant>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

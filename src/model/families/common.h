@@ -4,12 +4,18 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <utility>
+#include <vector>
 
+#include "backend/op_specs.h"
+#include "model/arch_spec.h"
 #include "model/families/families.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_form.h"
+#include "model/tensor_roles.h"
 
 namespace candor::model {
 

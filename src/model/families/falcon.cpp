@@ -1,10 +1,14 @@
 // Falcon: attention and feed-forward side by side behind one norm (7B, 11B) or two (40B, 180B), one or few K/V heads,
 // rotary pairs in halves, no biases but the norms'. Almazrouei et al., 2023.
 
+#include <map>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

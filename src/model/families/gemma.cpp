@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

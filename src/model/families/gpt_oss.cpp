@@ -2,10 +2,13 @@
 // on every projection, and experts with a clamped gate whose weights are the softmax over the chosen. OpenAI, 2025;
 // Xiao et al., "Efficient streaming language models with attention sinks", 2024.
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -2,7 +2,9 @@
 // GELU feed-forward and a head with biases. Wang and Komatsuzaki, 2021.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

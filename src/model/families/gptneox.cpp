@@ -2,7 +2,9 @@
 // a part of each head, Q, K and V in one tensor, an exact-GELU feed-forward. Black et al., 2022; Biderman et al., 2023.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -2,7 +2,9 @@
 // head's width), of what each sub-layer adds, and a divisor of the logits. Granite Team, IBM, 2024.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -2,7 +2,9 @@
 // weights are the softmax over all, and norms over the whole of Q and of K (Muennighoff et al., 2024).
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

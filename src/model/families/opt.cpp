@@ -2,10 +2,10 @@
 // feed-forward, the head tied. Zhang et al., 2022. Its 350M, which norms afterwards and projects its embeddings, is
 // refused.
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -1,5 +1,9 @@
 // SmolLM3: Llama, where every fourth block rotates nothing. Bakouch et al., 2025; Yang et al., "Rope to Nope", 2025.
 
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

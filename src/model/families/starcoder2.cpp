@@ -1,6 +1,8 @@
 // StarCoder 2: LayerNorms with biases, rotary pairs in halves, grouped attention and an ungated GELU feed-forward, all
 // with biases. Lozhkov et al., 2024.
 
+#include <nlohmann/json.hpp>
+
 #include "model/families/common.h"
 
 namespace candor::model {

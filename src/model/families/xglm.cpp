@@ -2,7 +2,9 @@
 // with biases, an exact-GELU feed-forward, the head tied. Lin et al., 2021; positions of Vaswani et al., 2017.
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "backend/op_specs.h"
 #include "base/rounded_math.h"
+#include "formats/model_file.h"
 #include "formats/quote.h"
 #include "model/hparams.h"
 

@@ -1,11 +1,16 @@
 #include "model/hub/hub_config_writer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/op_specs.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
 

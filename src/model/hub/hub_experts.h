@@ -5,6 +5,7 @@
 // exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors in turn (gate
 // and up).
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::model {

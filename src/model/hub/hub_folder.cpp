@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <system_error>
 #include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "base/error.h"
 #include "formats/json_text.h"
 #include "formats/name_order.h"
 #include "formats/quote.h"
@@ -18,7 +23,10 @@
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_experts.h"
+#include "model/hub/hub_form.h"
 #include "model/hub/hub_names.h"
+#include "model/tensor_roles.h"
+#include "tensor/dtype.h"
 
 namespace candor::model {
 

@@ -4,15 +4,20 @@
 // nothing above knows where a model came from. Weights that a family keeps in another order are copied; all others are
 // views of the mapped files. Pickles are refused by name, as are shards outside the folder.
 
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/meta_list.h"
 #include "formats/model_file.h"
 #include "formats/safetensors/safetensors_file.h"
 #include "formats/tensor_copies.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 

@@ -3,6 +3,7 @@
 // done to them so that they are those of a GGUF file of the same family. Data of the families; read by hub_folder.
 
 #include <array>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>

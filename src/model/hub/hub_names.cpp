@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/rounded_math.h"
+#include "tensor/dtype.h"
 
 namespace candor::model {
 

@@ -3,19 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "backend/op_specs.h"
 #include "formats/new_file.h"
 #include "formats/quote.h"
 #include "formats/safetensors/safetensors_writer.h"
 #include "formats/safetensors/tokenizer_json_writer.h"
+#include "model/arch_spec.h"
 #include "model/families/families.h"
 #include "model/hub/hub_config_writer.h"
 #include "model/hub/hub_experts.h"
+#include "model/hub/hub_form.h"
 #include "model/hub/hub_names.h"
 #include "model/model.h"
 #include "tensor/encode.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "formats/write_report.h"
+#include "tensor/dtype.h"
 
 namespace candor::model {
 
