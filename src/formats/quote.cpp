@@ -1,5 +1,7 @@
 #include "formats/quote.h"
 
+#include <cstddef>
+
 #include <fmt/format.h>
 
 #include "base/utf8.h"

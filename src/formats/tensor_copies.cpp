@@ -1,5 +1,7 @@
 #include "formats/tensor_copies.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "formats/quote.h"

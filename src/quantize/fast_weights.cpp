@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::quantize {
 namespace {

@@ -2,6 +2,7 @@
 // --fast-weights: a model file whose Q4_K matrices are read as DType::kQ4_KFast (tensor/quant/q4_k_fast.h). Names,
 // shapes and bytes stay the file's: only what the bytes mean changes, so that nothing is copied.
 
+#include <cstdint>
 #include <memory>
 
 #include "base/error.h"

@@ -6,10 +6,17 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <deque>
-#include <limits>
 #include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/half.h"
 #include "formats/gguf/gguf_writer.h"
@@ -18,7 +25,8 @@
 #include "formats/tensor_copies.h"
 #include "platform/thread_pool.h"
 #include "quantize/search.h"
-#include "tensor/encode.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::quantize {
 namespace {

@@ -3,9 +3,11 @@
 // keeps one by one are written stacked, as GGUF has them. Encoding is shared out over threads; the result does not
 // depend on their number. A tensor's values must be finite.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"

@@ -3,6 +3,7 @@
 // Q2_K) give more bits to the tensors that the output is most sensitive to, by the rules that llama.cpp made customary,
 // so that sizes compare. Vectors, routers, positions and norms stay f32.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::quantize {

@@ -1,7 +1,9 @@
 #include "sample/bans.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <span>
 
 namespace candor::sample {
 namespace {

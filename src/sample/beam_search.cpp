@@ -1,6 +1,8 @@
 #include "sample/beam_search.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "base/error.h"

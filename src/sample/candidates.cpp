@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 
 #include "sample/exact_log.h"
@@ -15,7 +16,7 @@ constexpr size_t kHead = 256;  // sorted at once; most draws end within it
 Error broken_logit(std::span<const float> logits) {
   const auto bad = std::ranges::find_if(logits, [](float x) { return !(x < kInfinity); });
   return fail(kBrokenNumbers, "the model gave the logit " + std::to_string(*bad) + " for token " +
-                                        std::to_string(bad - logits.begin()) + ": its weights are damaged or overflow");
+                                  std::to_string(bad - logits.begin()) + ": its weights are damaged or overflow");
 }
 
 }  // namespace

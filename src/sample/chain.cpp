@@ -1,9 +1,12 @@
 #include "sample/chain.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 
+#include "base/error.h"
+#include "base/philox.h"
 #include "sample/exact_log.h"
+#include "sample/row_passes.h"
 
 namespace candor::sample {
 namespace {

@@ -1,9 +1,10 @@
 #pragma once
-// The stages of sampling (penalties, temperature, top-k and so on) between a row of logits and a token, as plain functions
-// over Candidates, in an order that is data. Probabilities are those of the candidates that are left: every stage
-// renormalises. Temperature leaves logits relative to the greatest one, which penalties behind it see.
+// The stages of sampling (penalties, temperature, top-k and so on) between a row of logits and a token, as plain
+// functions over Candidates, in an order that is data. Probabilities are those of the candidates that are left: every
+// stage renormalises. Temperature leaves logits relative to the greatest one, which penalties behind it see.
 
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 

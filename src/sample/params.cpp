@@ -5,7 +5,9 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "candor/sampling_table.h"
 

@@ -1,6 +1,9 @@
 #include "sample/penalties.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
 
 namespace candor::sample {
 namespace {

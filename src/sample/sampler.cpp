@@ -1,9 +1,12 @@
 #include "sample/sampler.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/philox.h"
+#include "sample/bans.h"
 #include "sample/exact_log.h"
+#include "sample/row_passes.h"
 
 namespace candor::sample {
 namespace {

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "candor/event.h"
+#include "constrain/token_mask.h"
+#include "kernels/kernels.h"
 #include "sample/candidates.h"
 #include "sample/chain.h"
 #include "sample/history.h"
@@ -46,7 +48,7 @@ struct PickRequest {
 
 struct Pick {
   TokenId token = kNoToken;
-  float logprob = 0.0f;        // of the token
+  float logprob = 0.0f;             // of the token
   std::vector<TokenLogprob> top{};  // the likeliest, in order
 };
 

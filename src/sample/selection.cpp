@@ -1,6 +1,7 @@
 #include "sample/selection.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 
 #include "base/error.h"

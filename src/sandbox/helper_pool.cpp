@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 namespace candor::sandbox {
@@ -150,7 +151,9 @@ Result<std::unique_ptr<HelperPool::Helper>> HelperPool::take(const Job& job) {
   ++n_jobs_;
   if (job.is_trial) ++n_trials_;
   if (idle_.empty()) return std::make_unique<Helper>();
-  const auto holds = [&](const auto& helper) { return std::ranges::find(helper->slots, job.asset) != helper->slots.end(); };
+  const auto holds = [&](const auto& helper) {
+    return std::ranges::find(helper->slots, job.asset) != helper->slots.end();
+  };
   auto best = std::ranges::find_if(idle_.rbegin(), idle_.rend(), holds);
   if (best == idle_.rend()) best = idle_.rbegin();
   std::unique_ptr<Helper> helper = std::move(*best);

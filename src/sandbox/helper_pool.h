@@ -1,9 +1,10 @@
 #pragma once
-// Work on what others wrote (a model's chat template, a client's constraint), done in helper processes with limits on time
-// and memory: whatever happens there is one reply here. Helpers are started when they are needed, do one job at a time, and
-// are started again when they have ended. Any thread may ask; who finds all of them busy waits, at most for the limit.
-// Nothing of a job goes on once its caller has the answer.
+// Work on what others wrote (a model's chat template, a client's constraint), done in helper processes with limits on
+// time and memory: whatever happens there is one reply here. Helpers are started when they are needed, do one job at a
+// time, and are started again when they have ended. Any thread may ask; who finds all of them busy waits, at most for
+// the limit. Nothing of a job goes on once its caller has the answer.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 
 #include "base/error.h"
 #include "sandbox/helper_process.h"
+#include "sandbox/helper_program.h"
 
 namespace candor::sandbox {
 

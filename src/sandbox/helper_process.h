@@ -1,7 +1,7 @@
 #pragma once
-// One helper process (bridge/include/candor_helper.h): started, asked one request at a time, ended. Its time is counted by
-// its own processor clock, so that a verdict does not depend on what else the machine does. Used by one thread at a time,
-// but for kill(). It is killed and reaped with its owner at the latest.
+// One helper process (bridge/include/candor_helper.h): started, asked one request at a time, ended. Its time is counted
+// by its own processor clock, so that a verdict does not depend on what else the machine does. Used by one thread at a
+// time, but for kill(). It is killed and reaped with its owner at the latest.
 
 #include <sys/types.h>
 
@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "sandbox/helper_program.h"
@@ -48,8 +49,8 @@ class HelperProcess {
   HelperProcess& operator=(const HelperProcess&) = delete;
 
   // A helper that takes more processor time or memory than it may, or that breaks, is killed, and the reply says so
-  // (kLimit). Errors: kBusy when it is not done in time although it did not work as long, kOutOfMemory when someone else
-  // killed it.
+  // (kLimit). Errors: kBusy when it is not done in time although it did not work as long, kOutOfMemory when someone
+  // else killed it.
   Result<HelperReply> ask(const HelperRequest& request, const TimeLimits& limits);
   // False after the end of the process, whoever ended it, and where it is worn: start another one.
   bool is_usable() const;

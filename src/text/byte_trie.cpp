@@ -1,5 +1,7 @@
 #include "text/byte_trie.h"
 
+#include <vector>
+
 #include "base/hash.h"
 
 namespace candor::text {

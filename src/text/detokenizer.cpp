@@ -1,5 +1,8 @@
 #include "text/detokenizer.h"
 
+#include <cstddef>
+#include <string_view>
+
 #include "base/utf8.h"
 
 namespace candor::text {

@@ -1,6 +1,7 @@
 #include "text/stop_strings.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 

@@ -3,16 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstdint>
 #include <numeric>
-#include <utility>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/utf8.h"
+#include "formats/gguf/byte_source.h"
 #include "formats/gguf/gguf_format.h"
 #include "formats/gguf/gguf_part.h"
 #include "formats/name_order.h"
 #include "formats/quote.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::formats::gguf {
 namespace {

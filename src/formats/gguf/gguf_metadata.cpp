@@ -3,13 +3,22 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstdint>
 #include <limits>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "base/error.h"
 #include "base/utf8.h"
+#include "formats/gguf/byte_source.h"
 #include "formats/gguf/gguf_format.h"
 #include "formats/gguf/gguf_part.h"
+#include "formats/model_file.h"
 #include "formats/name_order.h"
 #include "formats/quote.h"
 

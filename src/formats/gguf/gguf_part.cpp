@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/checked.h"

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "formats/gguf/byte_source.h"
 #include "formats/model_file.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::formats::gguf {
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "formats/gguf/gguf_format.h"
 #include "formats/gguf/split_name.h"

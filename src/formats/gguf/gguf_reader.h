@@ -3,6 +3,8 @@
 // and strings are views into them. A split model's metadata is its first part's; its tensors are those of all parts, in
 // order. Tensor types that the engine has no decoder for are listed too: whoever binds a tensor refuses them.
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "formats/gguf/gguf_part.h"
 #include "formats/model_file.h"
 #include "platform/mapped_file.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::formats::gguf {
 

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "formats/gguf/gguf_format.h"
 #include "formats/new_file.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::formats::gguf {

@@ -1,13 +1,16 @@
 #pragma once
 // One .safetensors file: a 64-bit little-endian header length, a JSON header {name: {dtype, shape, data_offsets}}, and
 // the tensors' bytes behind it (format of the safetensors library, 0.4). Maps the file; tensor data are views into it.
-// Refused: a header longer than the file or than 64 MiB, more than 2^18 tensors, ranges that overlap, leave gaps or pass
-// the end, a size that differs from shape times element size, unknown element types, duplicate names, more than four
-// dimensions. Immutable; any thread.
+// Refused: a header longer than the file or than 64 MiB, more than 2^18 tensors, ranges that overlap, leave gaps or
+// pass the end, a size that differs from shape times element size, unknown element types, duplicate names, more than
+// four dimensions. Immutable; any thread.
 
+#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"

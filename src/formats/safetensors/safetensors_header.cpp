@@ -5,14 +5,24 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "formats/json_text.h"
 #include "formats/name_order.h"
 #include "formats/quote.h"
 #include "formats/safetensors/safetensors_file.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::formats::safetensors {
 namespace {
@@ -122,8 +132,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
 bool HeaderReader::other() {
   if (depth_ == 0) {
-    return refuse(ErrorKind::kInvalidInput,
-                  fmt::format("{}: the header is no JSON object; download it again", file_));
+    return refuse(ErrorKind::kInvalidInput, fmt::format("{}: the header is no JSON object; download it again", file_));
   }
   if (depth_ == 1 && !is_skipped_) return bad("expected an object of dtype, shape and data_offsets");
   if (depth_ == 3 && is_list() && list()) list()->are_counts = false;

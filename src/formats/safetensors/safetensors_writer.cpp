@@ -1,5 +1,7 @@
 #include "formats/safetensors/safetensors_writer.h"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/new_file.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::formats::safetensors {

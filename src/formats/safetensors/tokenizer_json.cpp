@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
-#include "base/utf8.h"
+#include "formats/model_file.h"
 #include "formats/quote.h"
 #include "formats/safetensors/tokenizer_steps.h"
 

@@ -6,6 +6,7 @@
 // What the library can express and these keys cannot is refused by name, never approximated. Supported: BPE over bytes,
 // BPE over characters with byte fallback as SentencePiece models are published, and Unigram.
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 

@@ -1,12 +1,18 @@
 #include "formats/safetensors/tokenizer_json_writer.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "formats/quote.h"
 #include "formats/safetensors/tokenizer_steps.h"

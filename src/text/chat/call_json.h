@@ -1,7 +1,8 @@
 #pragma once
-// JSON that a model wrote: whatever a client made it write, so it is read with bounds before anything recursive sees it.
-// Order of keys is kept; of a key that stands twice the last value counts. Time linear in the text, constant stack.
+// JSON that a model wrote: whatever a client made it write, so it is read with bounds before anything recursive sees
+// it. Order of keys is kept; of a key that stands twice the last value counts. Time linear in the text, constant stack.
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string_view>

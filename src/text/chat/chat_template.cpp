@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/utf8.h"
+#include "sandbox/helper_process.h"
 #include "text/chat/ordered_json.h"
 
 namespace candor::text {
@@ -27,8 +30,8 @@ Error to_error(const HelperReply& reply) {
       return {ErrorKind::kInvalidInput,
               fmt::format("messages: the model's chat template refuses them: {}", reply.text)};
     case HelperStatus::kLimit:
-      return {ErrorKind::kInvalidInput,
-              fmt::format("messages: the chat template met a limit{}: {}{}", place, reply.is_end ? "it " : "", reply.text)};
+      return {ErrorKind::kInvalidInput, fmt::format("messages: the chat template met a limit{}: {}{}", place,
+                                                    reply.is_end ? "it " : "", reply.text)};
     case HelperStatus::kInternal:
       return {ErrorKind::kInternal, fmt::format("chat template{}: {}", place, reply.text)};
     default:
@@ -114,7 +117,8 @@ std::string to_utf8(uint32_t mark) {
   return text;
 }
 
-// All variables, and which of them the engine itself wrote. What is in no template's reach has a name that none can spell.
+// All variables, and which of them the engine itself wrote. What is in no template's reach has a name that none can
+// spell.
 Json context_json(const Json& client, const std::vector<std::pair<std::string, std::string>>& own,
                   const std::string& mark) {
   Json context = client;
@@ -201,9 +205,8 @@ Result<RenderedPrompt> ChatTemplate::render(std::span<const Message> messages, c
 }
 
 Result<std::vector<TokenId>> tokenize_prompt(const Tokenizer& tokenizer, const RenderedPrompt& prompt) {
-  CANDOR_ASSIGN(std::vector<TokenId> tokens, tokenizer.encode(prompt.text, {.add_special = false,
-                                                                            .parse_special = true,
-                                                                            .breaks = prompt.breaks}));
+  CANDOR_ASSIGN(std::vector<TokenId> tokens,
+                tokenizer.encode(prompt.text, {.add_special = false, .parse_special = true, .breaks = prompt.breaks}));
   const SpecialTokens& special = tokenizer.special();
   const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
   if (special.add_bos && !has_bos) tokens.insert(tokens.begin(), special.bos);

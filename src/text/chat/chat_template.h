@@ -2,13 +2,13 @@
 // A model's chat template (Jinja): messages become the prompt that the model was trained on. The text that a client
 // wrote stays text: a control token typed in a message never becomes that token, although the template's own do.
 //
-// How: the engine of the templates knows of every character of the prompt whether a client wrote it, whatever the template
-// does with it: a template may search and split a content by its own markers (`content.split('</think>')`), and renders
-// what it would render elsewhere. Where a control token in the prompt has a byte of a client in it, a break keeps it text:
-// also where one begins in the template's words and a client's complete it. Well-known roles ("user") count as the
-// template's words. A prompt without such places is tokenised exactly as encode(text, parse_special) does.
-// Templates are immutable: any thread may render. They come from the model file, never from a client, and run in a helper
-// process: one that takes too much time or memory is an error of the call that it was rendered for.
+// How: the engine of the templates knows of every character of the prompt whether a client wrote it, whatever the
+// template does with it: a template may search and split a content by its own markers (`content.split('</think>')`),
+// and renders what it would render elsewhere. Where a control token in the prompt has a byte of a client in it, a break
+// keeps it text: also where one begins in the template's words and a client's complete it. Well-known roles ("user")
+// count as the template's words. A prompt without such places is tokenised exactly as encode(text, parse_special) does.
+// Templates are immutable: any thread may render. They come from the model file, never from a client, and run in a
+// helper process: one that takes too much time or memory is an error of the call that it was rendered for.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -47,8 +48,8 @@ class ChatTemplate {
   static Result<ChatTemplate> compile(std::string_view source, const Tokenizer& tokenizer,
                                       sandbox::HelperPool& helpers);
 
-  // kInvalidInput: what the messages lack, the words that the template gives to raise_exception, or a limit on its work.
-  // kUnsupported: a fault of the template itself, with its line. Others: as HelperPool has them.
+  // kInvalidInput: what the messages lack, the words that the template gives to raise_exception, or a limit on its
+  // work. kUnsupported: a fault of the template itself, with its line. Others: as HelperPool has them.
   Result<RenderedPrompt> render(std::span<const Message> messages, const RenderOptions& options) const;
 
  private:

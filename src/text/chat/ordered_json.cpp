@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>

@@ -1,5 +1,7 @@
 #include "text/tokenizer/byte_alphabet.h"
 
+#include <cstddef>
+
 #include "base/utf8.h"
 
 namespace candor::text {

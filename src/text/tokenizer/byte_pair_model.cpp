@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
 
 #include "base/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_piece.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
 namespace {

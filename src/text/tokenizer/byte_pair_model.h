@@ -9,6 +9,7 @@
 // uses) is that byte, not the Latin letter that its name looks like.
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>

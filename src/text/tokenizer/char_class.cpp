@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <span>
 
 #include "base/utf8.h"
 #include "text/tokenizer/code_point_ranges.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <vector>
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "text/tokenizer/merge_queue.h"
 

@@ -1,6 +1,7 @@
 #pragma once
 // What ends an encode(): a byte for which the vocabulary has no token, where no unknown token may stand for it.
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

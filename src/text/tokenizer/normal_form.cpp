@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -84,8 +85,7 @@ class Segment {
     for (auto begin = marks_.begin(); begin != marks_.end();) {
       begin = std::find_if_not(begin, marks_.end(), is_starter);
       const auto end = std::find_if(begin, marks_.end(), is_starter);
-      std::stable_sort(begin, end,
-                       [](const Mark& a, const Mark& b) { return a.combining_class < b.combining_class; });
+      std::stable_sort(begin, end, [](const Mark& a, const Mark& b) { return a.combining_class < b.combining_class; });
       begin = end;
     }
   }

@@ -4,6 +4,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
 
 #include "base/utf8.h"
 #include "text/tokenizer/char_class.h"
@@ -149,8 +152,8 @@ Result<std::string> Normalizer::apply(std::string_view text, size_t& budget) con
   const bool is_utf8 = first_invalid_utf8(text) == text.size();
   for (const Step& step : steps_) {
     if (!is_utf8 || result.size() > budget) break;
-    result = step.charsmap ? step.charsmap->apply(result, budget)
-                           : step.function(result, {step.first, step.second, budget});
+    result =
+        step.charsmap ? step.charsmap->apply(result, budget) : step.function(result, {step.first, step.second, budget});
   }
   if (result.size() > budget) {
     return fail(ErrorKind::kInvalidInput,

@@ -10,6 +10,7 @@
 // Text that is no valid UTF-8 stays as it is. What the steps make of a text is bounded, so that no file can make memory
 // of a short one: kMaxGrowth times its bytes and kGrowthFloor more. Immutable; any thread.
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <optional>
 
 #include "text/tokenizer/byte_piece.h"
 #include "text/tokenizer/space_rules.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
 

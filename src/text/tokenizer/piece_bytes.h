@@ -5,6 +5,7 @@
 // "tokenizer.candor.fuse_unknown" (true where absent): neighbours of that kind are one unknown. Immutable; any thread.
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 #include <vector>
 

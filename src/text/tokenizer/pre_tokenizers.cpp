@@ -2,7 +2,11 @@
 // files; the names are those that converters to GGUF write.
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
+#include <string_view>
 
+#include "text/tokenizer/char_class.h"
 #include "text/tokenizer/split_rule.h"
 
 namespace candor::text {

@@ -1,9 +1,12 @@
 #include "text/tokenizer/sentence_piece_model.h"
 
 #include <bit>
+#include <cstdint>
+#include <optional>
 
 #include "base/utf8.h"
 #include "text/tokenizer/merge_queue.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
 namespace {

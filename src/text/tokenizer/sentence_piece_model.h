@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "text/tokenizer/missing_byte.h"
 #include "text/tokenizer/piece_bytes.h"
 #include "text/tokenizer/space_rules.h"
 #include "text/tokenizer/vocabulary.h"

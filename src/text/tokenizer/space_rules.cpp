@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 
 #include "text/tokenizer/char_class.h"
 #include "text/tokenizer/vocabulary.h"

@@ -1,6 +1,9 @@
 #include "text/tokenizer/special_matcher.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
 
 #include "text/tokenizer/char_class.h"
 

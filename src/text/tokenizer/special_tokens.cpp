@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 namespace candor::text {
 namespace {

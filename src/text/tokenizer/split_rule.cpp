@@ -1,6 +1,6 @@
 #include "text/tokenizer/split_rule.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace candor::text {
 namespace {

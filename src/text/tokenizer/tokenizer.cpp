@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
 #include "base/utf8.h"
 #include "text/tokenizer/byte_pair_model.h"
+#include "text/tokenizer/missing_byte.h"
 #include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/piece_bytes.h"
 #include "text/tokenizer/sentence_piece_model.h"
+#include "text/tokenizer/space_rules.h"
 #include "text/tokenizer/special_matcher.h"
 #include "text/tokenizer/special_tokens.h"
 #include "text/tokenizer/unigram_model.h"

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/utf8.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
 namespace {

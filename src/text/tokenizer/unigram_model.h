@@ -5,12 +5,15 @@
 // double, as the `tokenizers` library does. Time: the text times the pieces that end at one place, which are at most
 // kMaxNested. Immutable; any thread.
 
+#include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "text/string_automaton.h"
+#include "text/tokenizer/missing_byte.h"
 #include "text/tokenizer/piece_bytes.h"
 #include "text/tokenizer/space_rules.h"
 #include "text/tokenizer/vocabulary.h"

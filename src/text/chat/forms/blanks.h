@@ -1,6 +1,7 @@
 #pragma once
 // What separates the parts of a call.
 
+#include <cstddef>
 #include <string_view>
 
 namespace candor::text {

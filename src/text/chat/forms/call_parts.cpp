@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "text/chat/call_json.h"
 #include "text/chat/forms/blanks.h"
 #include "text/chat/forms/call_reader.h"
+#include "text/chat/forms/notation.h"
+#include "text/chat/forms/tool_types.h"
 #include "text/chat/forms/value_text.h"
 
 namespace candor::text {

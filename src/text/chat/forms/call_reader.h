@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/chat/forms/notation.h"
 #include "text/chat/forms/tool_types.h"
 #include "text/chat/forms/value_scanner.h"
 
@@ -27,9 +28,9 @@ struct RegionContent;
 
 // What the steps of a call gather.
 struct CallParts {
-  const ToolTypes* types = nullptr;  // may be missing
+  const ToolTypes* types = nullptr;       // may be missing
   const RegionContent* region = nullptr;  // of a form that has steps for it
-  bool must_be_known = false;        // only tools that `types` knows are called
+  bool must_be_known = false;             // only tools that `types` knows are called
   std::string name{};
   std::string key{};
   std::vector<std::pair<std::string, std::string>> arguments{};  // key, value as JSON
@@ -114,6 +115,6 @@ bool take_calls(CallParts& parts, std::string_view text);      // {"name", "argu
 bool take_arguments(CallParts& parts, std::string_view text);  // of the call whose name came before
 bool take_calls_in(CallParts& parts, std::string_view text, const Notation& notation);
 bool take_arguments_in(CallParts& parts, std::string_view text, const Notation& notation);
-bool close_call(CallParts& parts, std::string_view text);      // of the arguments that came one by one
+bool close_call(CallParts& parts, std::string_view text);  // of the arguments that came one by one
 
 }  // namespace candor::text

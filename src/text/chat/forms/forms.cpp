@@ -1,3 +1,6 @@
+#include <span>
+#include <string_view>
+
 #include "text/chat/forms/form_row.h"
 #include "text/chat/forms/tool_form.h"
 
@@ -5,9 +8,9 @@ namespace candor::text {
 namespace {
 
 // What another form's marks are a part of comes later.
-constexpr const FormRow* kRows[] = {&kGptOssForm,   &kGemmaForm, &kDeepSeekForm, &kKimiForm,      &kMiniMaxForm,
-                                    &kMistralV11Form, &kMistralForm, &kLfmForm,  &kGlmForm,       &kQwenCoderForm,
-                                    &kGraniteForm,  &kHermesForm, &kLlamaForm};
+constexpr const FormRow* kRows[] = {&kGptOssForm,     &kGemmaForm,   &kDeepSeekForm, &kKimiForm, &kMiniMaxForm,
+                                    &kMistralV11Form, &kMistralForm, &kLfmForm,      &kGlmForm,  &kQwenCoderForm,
+                                    &kGraniteForm,    &kHermesForm,  &kLlamaForm};
 
 }  // namespace
 

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/chat/forms/tool_form.h"
+#include "text/chat/forms/tool_types.h"
 #include "text/chat/output_parser.h"
 
 namespace candor::text {
@@ -18,7 +22,8 @@ struct FormCase {
 
 // set(celsius: boolean, city: string, days: integer, extra: object, ratio: number, tags: array, note: string or null)
 inline std::shared_ptr<const ToolTypes> weather_types() {
-  return ToolTypes::of(R"([{"type": "function", "function": {"name": "set", "parameters": {"type": "object", "properties":
+  return ToolTypes::of(
+      R"([{"type": "function", "function": {"name": "set", "parameters": {"type": "object", "properties":
     {"celsius": {"type": "boolean"}, "city": {"type": "string"}, "days": {"type": "integer"},
      "extra": {"type": "object"}, "ratio": {"type": "number"}, "tags": {"type": "array"},
      "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "level": {"enum": [1, 2]}}}}},
@@ -52,8 +57,10 @@ inline Parsed parse_cut(const std::string& text, const OutputForm& form, const s
   for (const OutputPiece& piece : all) {
     if (!line.empty()) line += ' ';
     const bool is_content = piece.kind == OutputPiece::Kind::kContent;
-    if (piece.kind == OutputPiece::Kind::kCall) line += piece.name + piece.text;
-    else line += (is_content ? "'" : "(") + piece.text + (is_content ? "'" : ")");
+    if (piece.kind == OutputPiece::Kind::kCall)
+      line += piece.name + piece.text;
+    else
+      line += (is_content ? "'" : "(") + piece.text + (is_content ? "'" : ")");
   }
   return {.line = line, .n_unread = parser.n_unread()};
 }

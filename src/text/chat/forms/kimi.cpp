@@ -1,4 +1,10 @@
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "text/chat/forms/call_reader.h"
 #include "text/chat/forms/form_row.h"
+#include "text/chat/forms/tool_form.h"
 
 namespace candor::text {
 namespace kimi_form {

@@ -1,4 +1,8 @@
+#include <string_view>
+
+#include "text/chat/forms/call_reader.h"
 #include "text/chat/forms/form_row.h"
+#include "text/chat/forms/tool_form.h"
 
 namespace candor::text {
 namespace mistral_form {

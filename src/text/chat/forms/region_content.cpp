@@ -1,8 +1,10 @@
 #include "text/chat/forms/region_content.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "text/chat/call_json.h"
@@ -78,7 +80,8 @@ bool add_shaped(CallParts& parts, const RegionJson& content) {
 bool add_content(CallParts& parts, const RegionJson& content) {
   const bool is_list = content.is_array();
   if (!is_list) return !parts.region->shape.is_each && add_shaped(parts, content);
-  return !content.empty() && std::ranges::all_of(content, [&](const RegionJson& one) { return add_shaped(parts, one); });
+  return !content.empty() &&
+         std::ranges::all_of(content, [&](const RegionJson& one) { return add_shaped(parts, one); });
 }
 
 }  // namespace

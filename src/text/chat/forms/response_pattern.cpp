@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bitset>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -43,9 +44,8 @@ class PatternParser {
   Result<std::vector<PatternItem>> run() {
     while (!rest_.empty()) {
       if (!pass_item()) {
-        return fail(ErrorKind::kInvalidInput,
-                    fmt::format("the pattern \"{}\" cannot be followed from byte {} on", clipped(pattern_),
-                                pattern_.size() - rest_.size()));
+        return fail(ErrorKind::kInvalidInput, fmt::format("the pattern \"{}\" cannot be followed from byte {} on",
+                                                          clipped(pattern_), pattern_.size() - rest_.size()));
       }
     }
     return std::move(items_);

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "base/utf8.h"
 #include "text/chat/call_json.h"
 #include "text/chat/forms/region_content.h"
 #include "text/chat/forms/response_pattern.h"
+#include "text/chat/forms/tool_form.h"
 
 namespace candor::text {
 namespace {
@@ -22,7 +25,8 @@ constexpr size_t kMaxGrammarSteps = 200;
 
 Error unfit(std::string_view place, std::string_view what) {
   std::string message = fmt::format("response_template{}{}: {}", place.empty() ? "" : ".", clipped(place), what);
-  std::ranges::replace_if(message, [](char byte) { return static_cast<unsigned char>(byte) < 0x20; }, ' ');
+  std::ranges::replace_if(
+      message, [](char byte) { return static_cast<unsigned char>(byte) < 0x20; }, ' ');
   return {ErrorKind::kInvalidInput, std::move(message)};
 }
 
@@ -213,10 +217,12 @@ class ResponseTemplateReader {
 
   Result<void> add_json(const TemplateJson& arguments, const Texts& opens, const Texts& closes) {
     RegionContent& content = result_.content_;
-    if (const TemplateJson* marks = template_member(arguments, "string_delims"); marks != nullptr && marks->is_array()) {
+    if (const TemplateJson* marks = template_member(arguments, "string_delims");
+        marks != nullptr && marks->is_array()) {
       for (const TemplateJson& pair : *marks) {
         const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string() &&
-                             !pair[0].get_ref<const std::string&>().empty() && !pair[1].get_ref<const std::string&>().empty();
+                             !pair[0].get_ref<const std::string&>().empty() &&
+                             !pair[1].get_ref<const std::string&>().empty();
         if (!is_pair) return unfit("fields.tool_calls.content_args.string_delims", "is no list of pairs of texts");
         content.strings.push_back({.open = keep(pair[0].get_ref<const std::string&>()),
                                    .close = keep(pair[1].get_ref<const std::string&>()),

@@ -1,8 +1,8 @@
 #pragma once
-// A form that the model's own maker describes: response_template of tokenizer_config.json (transformers 5.13 and later).
-// Its regions become marks and its calls a grammar, read by the same reader as the built-in forms: a JSON value ends
-// where its grammar says, not where its end mark stands for the first time. What such a template may say and this reader
-// cannot do without going back in the text is an error that names it; the built-in forms are then the answer.
+// A form that the model's own maker describes: response_template of tokenizer_config.json (transformers 5.13 and
+// later). Its regions become marks and its calls a grammar, read by the same reader as the built-in forms: a JSON value
+// ends where its grammar says, not where its end mark stands for the first time. What such a template may say and this
+// reader cannot do without going back in the text is an error that names it; the built-in forms are then the answer.
 // Immutable once made; rows borrow from it.
 
 #include <deque>
@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/chat/forms/call_reader.h"
 #include "text/chat/forms/form_row.h"
+#include "text/chat/forms/notation.h"
 
 namespace candor::text {
 
@@ -21,7 +23,7 @@ struct CallShape {
   std::string call{"content"};  // path of an object that is the call; empty where name and arguments have their own
   std::string name{};           // path, or the name itself
   std::string arguments{};
-  bool is_each = false;    // the content is a list, its elements are calls
+  bool is_each = false;        // the content is a list, its elements are calls
   bool name_is_plain = false;  // the name itself
 };
 

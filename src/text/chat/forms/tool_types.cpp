@@ -7,6 +7,7 @@
 
 #include "text/chat/call_json.h"
 #include "text/chat/forms/blanks.h"
+#include "text/chat/forms/notation.h"
 #include "text/chat/forms/value_text.h"
 
 namespace candor::text {
@@ -14,16 +15,23 @@ namespace {
 
 using TypeJson = nlohmann::ordered_json;
 
-enum JsonType : uint8_t { kStringType = 1, kNumberType = 2, kBooleanType = 4, kNullType = 8, kObjectType = 16, kArrayType = 32 };
+enum JsonType : uint8_t {
+  kStringType = 1,
+  kNumberType = 2,
+  kBooleanType = 4,
+  kNullType = 8,
+  kObjectType = 16,
+  kArrayType = 32
+};
 constexpr uint8_t kAnyType = 0;
 
 constexpr std::array<std::pair<std::string_view, JsonType>, 7> kNames = {{{"string", kStringType},
-                                                                      {"number", kNumberType},
-                                                                      {"integer", kNumberType},
-                                                                      {"boolean", kBooleanType},
-                                                                      {"null", kNullType},
-                                                                      {"object", kObjectType},
-                                                                      {"array", kArrayType}}};
+                                                                          {"number", kNumberType},
+                                                                          {"integer", kNumberType},
+                                                                          {"boolean", kBooleanType},
+                                                                          {"null", kNullType},
+                                                                          {"object", kObjectType},
+                                                                          {"array", kArrayType}}};
 
 uint8_t type_named(const TypeJson& name) {
   if (!name.is_string()) return kAnyType;

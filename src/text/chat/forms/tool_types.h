@@ -1,8 +1,9 @@
 #pragma once
-// What the schemas of a request's tools say of their arguments' types, for forms that write every value as plain text: 7
-// is a number where the schema asks for one and "7" where it asks for a string. Immutable: any thread.
+// What the schemas of a request's tools say of their arguments' types, for forms that write every value as plain text:
+// 7 is a number where the schema asks for one and "7" where it asks for a string. Immutable: any thread.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
