@@ -2,14 +2,26 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <system_error>
+#include <cstddef>
+#include <mutex>
+#include <thread>
 #include <utility>
 
+#include "base/error.h"
 #include "base/fault.h"
 #include "candor/version.h"
+#include "constrain/constraint.h"
+#include "constrain/grammar_constraint.h"
+#include "constrain/masked_constraint.h"
 #include "engine/engine_impl.h"
+#include "engine/open/draft_model.h"
+#include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
+#include "engine/request/active_request.h"
+#include "engine/request/inbox.h"
+#include "engine/request/request_check.h"
 #include "text/detokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor {
 namespace {

@@ -2,17 +2,24 @@
 // What stands behind the facade, and the ways for tests to open an engine on a backend of their own and to constrain a
 // request by code of their own.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 
 #include "candor/engine.h"
+#include "candor/info.h"
+#include "candor/options.h"
+#include "candor/request.h"
+#include "constrain/constraint.h"
 #include "constrain/grammar_constraint.h"
 #include "engine/open/loaded_model.h"
+#include "engine/request/active_request.h"
 #include "engine/request/inbox.h"
 #include "engine/request/prompt_reader.h"
 #include "engine/request/request_check.h"
+#include "engine/step/engine_metrics.h"
 #include "engine/step/step_loop.h"
 #include "obs/clock.h"
 #include "sandbox/helper_pool.h"

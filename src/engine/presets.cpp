@@ -1,6 +1,8 @@
 // The parts of the public interface that need no engine.
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "candor/event.h"
 #include "candor/request.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/checked.h"
+#include "backend/op_specs.h"
 #include "draft/draft_length.h"
 #include "model/hub/hub_folder.h"
 

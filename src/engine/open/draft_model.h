@@ -3,12 +3,14 @@
 // its own K/V, one slot for each sequence that may run. Caller's thread until the engine runs, then the engine
 // thread's.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "backend/backend.h"
 #include "base/error.h"
 #include "candor/info.h"
+#include "candor/options.h"
 #include "draft/model_drafter.h"
 #include "formats/model_file.h"
 #include "model/model.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "candor/info.h"
+#include "candor/options.h"
 
 namespace candor::engine {
 

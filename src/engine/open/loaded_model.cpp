@@ -6,15 +6,19 @@
 #include <utility>
 
 #include "backend/all/make_backend.h"
+#include "backend/op_specs.h"
+#include "candor/kv_type.h"
 #include "engine/open/fim_tokens.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/step_costs.h"
 #include "kernels/kernels.h"
+#include "model/arch_spec.h"
 #include "model/hub/hub_folder.h"
 #include "platform/float_mode.h"
 #include "platform/topology.h"
 #include "quantize/fast_weights.h"
 #include "quantize/quantizer.h"
+#include "quantize/recipe.h"
 
 namespace candor::engine {
 namespace {

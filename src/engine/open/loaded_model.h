@@ -3,6 +3,7 @@
 // in reverse order of construction, so that the backend outlives what it made. The backend parts belong to the engine
 // thread once the engine runs; file and tokenizer are immutable.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,8 +11,10 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "candor/info.h"
+#include "candor/options.h"
 #include "engine/open/draft_model.h"
 #include "formats/model_file.h"
+#include "kernels/kernels.h"
 #include "model/model.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
+#include "backend/op_specs.h"
+#include "candor/kv_type.h"
 #include "draft/draft_length.h"
 #include "engine/open/kv_budget.h"
 #include "model/model.h"

@@ -3,9 +3,12 @@
 // activations of the largest step; beside it what the machine can give. Exact up to the system's page rounding and the
 // few megabytes that any process takes.
 
+#include <cstdint>
+
 #include "backend/backend.h"
 #include "base/error.h"
 #include "candor/info.h"
+#include "candor/options.h"
 #include "engine/open/draft_model.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"

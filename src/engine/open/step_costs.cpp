@@ -2,14 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "base/checked.h"
+#include "base/ids.h"
 #include "draft/draft_length.h"
+#include "draft/drafter.h"
 #include "draft/model_drafter.h"
+#include "model/model.h"
 #include "obs/clock.h"
 
 namespace candor::engine {

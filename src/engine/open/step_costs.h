@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "candor/info.h"
+#include "candor/options.h"
 #include "engine/open/loaded_model.h"
 #include "sched/cost_model.h"
 

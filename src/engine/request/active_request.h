@@ -4,13 +4,17 @@
 // search have the ids from id to id + width - 1, in no order.
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/ids.h"
 #include "candor/event.h"
+#include "candor/request.h"
 #include "constrain/masked_constraint.h"
 #include "draft/draft_length.h"
 #include "engine/request/beams.h"
@@ -18,6 +22,7 @@
 #include "engine/request/output_text.h"
 #include "engine/request/prompt_meter.h"
 #include "engine/request/stopwatch.h"
+#include "sample/chain.h"
 #include "sample/sampler.h"
 #include "sched/sequence.h"
 
@@ -73,8 +78,8 @@ struct ActiveRequest {
   std::shared_ptr<PromptMeter> meter{};          // from submission on
   int64_t deadline_ns = kNever;
   int64_t prompt_deadline_ns = kNever;  // counts until the first token
-  int32_t n_open = 0;       // choices
-  bool has_forked = false;  // every open choice has its own sequence
+  int32_t n_open = 0;                   // choices
+  bool has_forked = false;              // every open choice has its own sequence
 
   int32_t n_choices() const { return static_cast<int32_t>(choices.size()); }
   // The earliest deadline that counts; kNever: none.

@@ -3,6 +3,7 @@
 // score: a sequence with K/V, its text so far, its constraint. Live text i of the search is live[i] here. Engine thread
 // only.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>

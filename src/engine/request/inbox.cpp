@@ -1,8 +1,11 @@
 #include "engine/request/inbox.h"
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
+
+#include "engine/request/stopwatch.h"
 
 namespace candor::engine {
 

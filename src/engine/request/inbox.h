@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,7 +13,9 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "candor/info.h"
 #include "engine/request/active_request.h"
+#include "engine/request/prompt_meter.h"
 #include "engine/request/stopwatch.h"
 
 namespace candor::engine {

@@ -1,5 +1,6 @@
 #include "engine/request/output_text.h"
 
+#include <optional>
 #include <utility>
 
 namespace candor::engine {

@@ -1,6 +1,9 @@
 #include "engine/request/prompt_reader.h"
 
 #include <chrono>
+#include <cstdint>
+#include <utility>
+#include <variant>
 
 #include "base/utf8.h"
 #include "engine/request/request_check.h"

@@ -1,13 +1,23 @@
 #include "engine/request/request_check.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "base/hash.h"
+#include "candor/event.h"
+#include "engine/request/beams.h"
+#include "engine/request/output_text.h"
+#include "engine/request/stopwatch.h"
 #include "engine/request/token_rules.h"
+#include "sample/beam_search.h"
+#include "sample/chain.h"
 #include "sample/params.h"
+#include "sample/sampler.h"
 
 namespace candor::engine {
 namespace {

@@ -2,7 +2,9 @@
 // From what a caller asks to what the engine thread works on: every field checked against its range, the prompt
 // measured against the context. Runs on the caller's thread and touches nothing that the engine thread changes.
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "candor/request.h"

@@ -3,11 +3,13 @@
 // Engine thread only; allocates nothing once it has held as many as it ever will.
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "engine/request/active_request.h"
 
 namespace candor::engine {

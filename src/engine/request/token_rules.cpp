@@ -1,8 +1,14 @@
 #include "engine/request/token_rules.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "sample/bans.h"
+#include "sample/penalties.h"
 
 namespace candor::engine {
 namespace {

@@ -1,7 +1,16 @@
 #include "engine/step/beam_runner.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "engine/request/output_text.h"
+#include "engine/step/token_picker.h"
+#include "sample/candidates.h"
+#include "text/stop_strings.h"
 
 namespace candor::engine {
 namespace {

@@ -2,14 +2,20 @@
 // Runs beam searches: each of their texts is a sequence. All wait until every row is there, then the best continuations
 // fork, and what nobody goes on from is removed. Answers become events when the search is over. Engine thread only.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "base/ids.h"
+#include "candor/event.h"
 #include "engine/request/active_request.h"
+#include "engine/request/beams.h"
 #include "engine/step/chooser_parts.h"
 #include "engine/step/faults.h"
 #include "engine/step/model_runner.h"
+#include "engine/step/pick_input.h"
 #include "obs/clock.h"
+#include "sample/beam_search.h"
 #include "sched/step_plan.h"
 
 namespace candor::engine {

@@ -1,6 +1,11 @@
 #include "engine/step/choice_runner.h"
 
+#include <cstddef>
+#include <span>
+
 #include "draft/verify.h"
+#include "sched/scheduler.h"
+#include "sched/sequence.h"
 
 namespace candor::engine {
 namespace {

@@ -2,14 +2,19 @@
 // Chooses the tokens of a request's choices, each of which is a text of its own: the token behind every row that has
 // logits, accepted drafts included, and the first tokens of choices that share one prompt. Engine thread only.
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/ids.h"
+#include "candor/event.h"
 #include "engine/request/active_request.h"
 #include "engine/step/chooser_parts.h"
 #include "engine/step/faults.h"
 #include "engine/step/model_runner.h"
+#include "engine/step/pick_input.h"
 #include "engine/step/prompt_viewer.h"
+#include "engine/step/token_picker.h"
 #include "sched/step_plan.h"
 
 namespace candor::engine {

@@ -1,5 +1,9 @@
 #include "engine/step/chooser.h"
 
+#include <cstddef>
+
+#include "base/ids.h"
+
 namespace candor::engine {
 
 Chooser::Chooser(const ChooserParts& parts, RequestTable& requests, Faults& faults, const obs::Clock& clock,

@@ -3,9 +3,11 @@
 // choice's token or a beam search's continuations. What an exception meets on the way ends that request alone. Engine
 // thread only; scratch memory is used again.
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "engine/request/active_request.h"
 #include "engine/request/request_table.h"
 #include "engine/step/beam_runner.h"
 #include "engine/step/choice_runner.h"
@@ -13,6 +15,7 @@
 #include "engine/step/faults.h"
 #include "engine/step/model_runner.h"
 #include "obs/clock.h"
+#include "sched/step_plan.h"
 
 namespace candor::engine {
 

@@ -3,12 +3,16 @@
 // used by then. That a choice ends, and why, is decided by the stop rules of TokenPicker::add_token (token_picker.h).
 // Engine thread only. Takes no memory but for events.
 
+#include <cstdint>
+
+#include "candor/event.h"
 #include "engine/request/active_request.h"
 #include "engine/step/late_masks.h"
 #include "engine/step/outbox.h"
 #include "engine/step/step_stats.h"
 #include "obs/clock.h"
 #include "sched/scheduler.h"
+#include "sched/sequence.h"
 
 namespace candor::engine {
 

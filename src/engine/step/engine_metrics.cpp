@@ -1,6 +1,7 @@
 #include "engine/step/engine_metrics.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace candor::engine {
 namespace {

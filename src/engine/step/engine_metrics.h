@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "candor/event.h"
 #include "candor/metrics.h"
 #include "obs/metrics.h"
 

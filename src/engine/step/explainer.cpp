@@ -1,6 +1,7 @@
 #include "engine/step/explainer.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace candor::engine {
 namespace {

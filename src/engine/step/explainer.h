@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "candor/event.h"
+#include "sample/candidates.h"
 #include "sample/chain.h"
 
 namespace candor::engine {

@@ -2,6 +2,8 @@
 // Exceptions that come up while the engine works for a request: they end that request with an error, and nothing else.
 // Nothing here takes memory, so that it works where memory ran out. Engine thread only.
 
+#include <cstdint>
+
 #include "engine/request/active_request.h"
 #include "engine/request/request_table.h"
 #include "engine/step/engine_metrics.h"

@@ -1,5 +1,8 @@
 #include "engine/step/late_masks.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace candor::engine {
 namespace {
 

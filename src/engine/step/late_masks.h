@@ -4,12 +4,17 @@
 // Engine thread only.
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/ids.h"
 #include "constrain/mask_worker.h"
+#include "constrain/masked_constraint.h"
 #include "engine/request/active_request.h"
 #include "engine/request/inbox.h"
+#include "engine/request/kept_row.h"
+#include "engine/request/output_text.h"
 #include "engine/step/engine_metrics.h"
 #include "engine/step/pick_input.h"
 

@@ -2,9 +2,11 @@
 // Events of one step on their way out. The events themselves are used again, so that their memory is. Engine thread
 // only.
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "candor/event.h"
 #include "engine/request/active_request.h"
 
 namespace candor::engine {

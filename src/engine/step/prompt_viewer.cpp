@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
+#include <vector>
+
+#include "candor/request.h"
+#include "sched/sequence.h"
 
 namespace candor::engine {
 namespace {

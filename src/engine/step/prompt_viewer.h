@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "candor/event.h"
 #include "engine/request/active_request.h"
 #include "engine/step/model_runner.h"
 #include "sample/sampler.h"

@@ -1,5 +1,6 @@
 #include "engine/step/publisher.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "base/fault.h"

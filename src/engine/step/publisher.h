@@ -2,6 +2,8 @@
 // Hands events to the callbacks of their requests, and lets go of requests with their last. Takes no memory, but for
 // what callbacks do; what a callback throws ends its request. Engine thread only.
 
+#include "candor/event.h"
+#include "engine/request/active_request.h"
 #include "engine/request/inbox.h"
 #include "engine/request/request_table.h"
 #include "engine/step/engine_metrics.h"

@@ -1,9 +1,13 @@
 #include "engine/step/speculator.h"
 
 #include <algorithm>
+#include <span>
 
+#include "backend/op_specs.h"
+#include "candor/options.h"
 #include "draft/model_drafter.h"
 #include "draft/ngram_drafter.h"
+#include "engine/open/draft_model.h"
 #include "engine/open/memory_plan.h"
 
 namespace candor::engine {

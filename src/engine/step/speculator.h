@@ -5,14 +5,20 @@
 // has yet to prefill. The cost of masks is not counted (some 10 us a draft at 128 000 tokens); where masks are slow
 // nothing is drafted. Engine thread only.
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/ids.h"
+#include "constrain/mask_worker.h"
+#include "draft/draft_length.h"
 #include "draft/drafter.h"
 #include "engine/open/loaded_model.h"
+#include "engine/request/active_request.h"
 #include "engine/request/request_table.h"
 #include "sched/cost_model.h"
 #include "sched/scheduler.h"
+#include "sched/sequence.h"
 
 namespace candor::engine {
 

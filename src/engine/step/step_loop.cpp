@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "candor/options.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/step_costs.h"
+#include "engine/request/stopwatch.h"
 #include "platform/float_mode.h"
+#include "sched/sequence.h"
 
 namespace candor::engine {
 namespace {

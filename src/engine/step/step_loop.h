@@ -8,8 +8,11 @@
 // An exception ends the request that it came from with an error (Faults); where it came from what all share, all
 // requests, and the scheduler begins anew.
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "candor/event.h"
 #include "candor/info.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
@@ -28,6 +31,8 @@
 #include "engine/step/token_picker.h"
 #include "obs/clock.h"
 #include "sched/scheduler.h"
+#include "sched/scheduler_options.h"
+#include "sched/step_plan.h"
 
 namespace candor::engine {
 

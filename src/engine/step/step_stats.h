@@ -6,9 +6,12 @@
 #include <memory>
 #include <mutex>
 
+#include "candor/event.h"
 #include "candor/info.h"
 #include "engine/step/engine_metrics.h"
 #include "sched/scheduler.h"
+#include "sched/sequence.h"
+#include "sched/step_plan.h"
 
 namespace candor::engine {
 

@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
+#include "candor/request.h"
+#include "engine/request/stopwatch.h"
+#include "sample/chain.h"
+
 namespace candor::engine {
 
 PickInput TokenPicker::input_of(const sched::PlannedSlice& slice, int32_t n_accepted, const StepResult& result) const {

@@ -3,17 +3,25 @@
 // stop rules, which decide whether the choice ends (add_token). Engine thread only; scratch memory is used again
 // from token to token.
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "candor/event.h"
+#include "constrain/masked_constraint.h"
 #include "constrain/token_mask.h"
 #include "engine/request/active_request.h"
+#include "engine/request/output_text.h"
 #include "engine/step/explainer.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/pick_input.h"
 #include "obs/metrics.h"
+#include "sample/beam_search.h"
 #include "sample/sampler.h"
+#include "sched/sequence.h"
 #include "sched/step_plan.h"
+#include "text/stop_strings.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
