@@ -15,6 +15,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import anthropic_clients
 import ollama_clients
 import responses_clients
 
@@ -310,7 +311,7 @@ def check_anthropic(program, _):
     return 0
 
 
-def check_ollama(module, ask):
+def asked_by(module, ask):
     def check(program, _):
         try:
             importlib.import_module(module)
@@ -358,9 +359,10 @@ def main():
              "agents": served_to(responses_clients.check_agents), "node_6": check_node("openai"),
              "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
              "langchain": check_langchain, "lm_eval": check_lm_eval, "anthropic": check_anthropic,
+             "langchain_anthropic": asked_by("langchain_anthropic", anthropic_clients.ask_with_langchain),
              "shutdown": check_shutdown,
-             "ollama": check_ollama("ollama", ollama_clients.ask_with_ollama),
-             "langchain_ollama": check_ollama("langchain_ollama", ollama_clients.ask_with_langchain)}
+             "ollama": asked_by("ollama", ollama_clients.ask_with_ollama),
+             "langchain_ollama": asked_by("langchain_ollama", ollama_clients.ask_with_langchain)}
     return parts[part](program, clients)
 
 
