@@ -36,8 +36,8 @@ class ScriptedBackend final : public backend::Backend {
   Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
     return inner_->upload(tensor, role);
   }
-  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, int32_t n) override {
-    return inner_->make_kv(layout, n);
+  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, backend::KvSize size) override {
+    return inner_->make_kv(layout, size);
   }
   Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
   Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "base/ids.h"
@@ -20,32 +21,23 @@
 
 namespace candor::backend {
 
-// A weight in the backend's own memory and order. Owned by the model, freed before the backend.
-class Weight {
- public:
-  virtual ~Weight() = default;
-  virtual int64_t n_rows() const = 0;  // outputs; 1 for a vector
-  virtual int64_t n_cols() const = 0;  // inputs
-  virtual size_t n_bytes() const = 0;  // memory that it occupies here
+// How much of a layout a store holds.
+struct KvSize {
+  KvSize(int32_t blocks, int32_t states = 0) : n_blocks(blocks), n_states(states) {}
+  int32_t n_blocks;
+  int32_t n_states;  // slots of the recurrent state; used where the layout has one
 };
 
-// The pages of K and V. Owned by the engine, freed before the backend.
+// The memory of sequences: the pages of K and V, and slots for recurrent states. Owned by the engine, freed before the backend.
 class KvStore {
  public:
   virtual ~KvStore() = default;
   virtual const KvLayout& layout() const = 0;
   virtual int32_t n_blocks() const = 0;
+  virtual int32_t n_states() const = 0;
   virtual size_t n_bytes() const = 0;
   // Copies the first n_tokens positions of block src to dst, all layers (copy-on-write of a shared block).
   virtual void copy_block(BlockId src, BlockId dst, int32_t n_tokens) = 0;
-};
-
-// Handle of an f32 activation matrix [n_rows, n_cols] in the arena. Slots are declared by reserve_arena; within a step
-// the same slot always means the same memory. Cheap to copy.
-struct Activation {
-  int32_t slot = 0;
-  int32_t n_rows = 0;
-  int32_t n_cols = 0;
 };
 
 // Largest shape that each slot takes in any step.
@@ -56,45 +48,6 @@ struct ArenaLayout {
   int32_t max_out_rows = 0;
   int32_t max_input_cols = 0;  // widest source of a linear()
   int32_t max_positions = 0;   // for tables that positions index
-};
-
-struct LinearTerm {
-  const Weight* weight = nullptr;  // [out, in]
-  const Weight* bias = nullptr;    // [out] or nullptr
-  Activation dst;                  // [T, out], overwritten
-};
-
-// Of a norm: y = normalised x * gain + bias.
-struct NormWeights {
-  NormWeights(const Weight& gain_of, const Weight* bias_of = nullptr) : gain(&gain_of), bias(bias_of) {}
-  NormWeights(const Weight* gain_of, const Weight* bias_of) : gain(gain_of), bias(bias_of) {}
-  const Weight* gain;  // [D], or nullptr for ones
-  const Weight* bias;  // [D] or nullptr
-};
-
-struct Expert {
-  const Weight* gate = nullptr;       // [F, D]
-  const Weight* up = nullptr;         // [F, D]
-  const Weight* down = nullptr;       // [D, F]
-  const Weight* gate_bias = nullptr;  // [F] or nullptr
-  const Weight* up_bias = nullptr;    // [F] or nullptr
-  const Weight* down_bias = nullptr;  // [D] or nullptr
-};
-
-// The operands of attention, q and k already rotated.
-struct AttnTerm {
-  Activation q;                   // [T, H * Dh]
-  Activation k, v;                // [T, Hk * Dh]
-  int32_t layer = 0;              // of the K/V store
-  const Weight* sinks = nullptr;  // [H] where the spec has sinks
-};
-
-struct MoeTerm {
-  std::span<const Expert> experts;  // [E]
-  MoeSpec spec;
-  GateKind kind = GateKind::kSilu;
-  Activation scores;                   // [T, E], the router's
-  Activation rows, gate, up, outputs;  // room: [T, D], [T, F], [T, F], [T, D]; overwritten
 };
 
 class Ops {
@@ -120,6 +73,14 @@ class Ops {
   virtual void activate(Activation x, GateKind kind) = 0;
   // dst: [T, D] = the outputs of each row's experts for src: [T, D], weighted, added in ascending order of the expert.
   virtual void moe(Activation dst, Activation src, const MoeTerm& term) = 0;
+  // x = silu(the sum of each channel's last n_taps inputs, weighted), the sequence's own; inputs before its first are 0.
+  virtual void causal_conv(const ConvTerm& term, const DeltaSpec& spec) = 0;
+  // dst: [T, Hv * v_dim] = what each row reads of its sequence's state, brought up to it.
+  virtual void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) = 0;
+  // src: [T, 2 n]: pieces of `width` columns go to first and to second in turn, [T, n] each.
+  virtual void unzip(Activation first, Activation second, Activation src, int32_t width) = 0;
+  // dst += src * sigmoid(gate); [T, D], [T, D] and [T, 1].
+  virtual void add_gated(Activation dst, Activation src, Activation gate) = 0;
   // dst += src * scale; both [T, D].
   virtual void add(Activation dst, Activation src, float scale) = 0;
   // dst: [n_out, D] = rows out_rows of src: [T, D].
@@ -167,7 +128,7 @@ class Backend {
   // Packs a copy of the tensor for its role. The view may be unmapped afterwards. kVector weights: [n] of F32, F16,
   // BF16.
   virtual Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) = 0;
-  virtual Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) = 0;
+  virtual Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) = 0;
   virtual Result<void> reserve_arena(const ArenaLayout& layout) = 0;
 
   // Bytes that upload() and reserve_arena() would take, without taking them. upload_bytes() refuses what upload() would

@@ -95,6 +95,10 @@ int64_t kv_block_bytes(const KvLayout& layout) {
   return kv_bytes_of_heads(layout, int64_t{layout.n_layers} * layout.n_kv_heads);
 }
 
+int64_t state_slot_bytes(const StateLayout& layout) {
+  return layout.slot_floats() * static_cast<int64_t>(sizeof(float));
+}
+
 int64_t kv_pool_block_bytes(const KvLayout& layout) {
   return kv_bytes_of_heads(layout, (int64_t{layout.n_layers} * layout.n_kv_heads) | 1);
 }

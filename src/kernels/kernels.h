@@ -45,6 +45,34 @@ struct RopeArgs {
   const float* sin = nullptr;
 };
 
+// x: n_rows rows of one sequence, overwritten; channels [begin, end) of n_channels.
+struct ConvArgs {
+  float* x = nullptr;
+  int32_t n_rows = 0;
+  int64_t n_channels = 0;       // and distance of rows
+  const float* past = nullptr;  // [n_taps - 1, n_channels], oldest first, or nullptr for zeros
+  const float* taps = nullptr;  // [n_channels, n_taps]
+  int32_t n_taps = 0;           // 2 to 8
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// One row of one head of a delta rule.
+struct DeltaArgs {
+  const float* q = nullptr;  // [k_dim]
+  const float* k = nullptr;  // [k_dim]
+  const float* v = nullptr;  // [v_dim]
+  int32_t k_dim = 0;         // at most 512
+  int32_t v_dim = 0;
+  float q_scale = 0.0f;
+  float rate = 0.0f;            // below 0
+  float alpha = 0.0f;           // with its bias
+  float beta = 0.0f;
+  const float* from = nullptr;  // [k_dim, v_dim]: the state before the row, or nullptr for zeros
+  float* to = nullptr;          // behind it; may be from
+  float* dst = nullptr;         // [v_dim]
+};
+
 struct KernelTable {
   std::string_view name;         // what CANDOR_ISA names: "portable", "avx2", "avx512vnni", "amx", "neon", "neondot"
   std::string_view description;  // "AVX-512 with VNNI"
@@ -74,8 +102,12 @@ struct KernelTable {
   void (*relu_squared_gate)(const float* gate, const float* up, int64_t n, float* dst);
   // dst[i] = g / (1 + exp(-1.702 g)) * (u + 1), g = min(gate[i], 7), u = clamp(up[i], -7, 7). REQUIRES: up.
   void (*clamped_silu_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  void (*sigmoid_gate)(const float* gate, const float* up, int64_t n, float* dst);
   // dst[i] = cap * tanh(src[i] / cap); may be the same.
   void (*soft_cap)(const float* src, float cap, int64_t n, float* dst);
+
+  void (*causal_conv)(const ConvArgs& args);
+  void (*delta_row)(const DeltaArgs& args);
 
   // Largest value; NaN counts as -infinity. n >= 1.
   float (*max)(const float* src, int64_t n);

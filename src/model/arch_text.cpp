@@ -51,7 +51,7 @@ std::string_view wiring_text(Wiring wiring) {
 }
 
 std::string_view act_text(backend::GateKind kind) {
-  constexpr std::string_view kNames[] = {"silu", "gelu", "gelu (erf)", "relu", "relu squared", "clamped silu"};
+  constexpr std::string_view kNames[] = {"silu", "gelu", "gelu (erf)", "relu", "relu squared", "clamped silu", "sigmoid"};
   static_assert(std::size(kNames) == backend::kGateKinds);
   return kNames[static_cast<size_t>(kind)];
 }

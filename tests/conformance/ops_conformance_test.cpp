@@ -110,7 +110,8 @@ TEST(ops, a_norm_may_overwrite_its_source) {
 // exp is within 2 ulp, and three operations follow.
 TEST(ops, gates_agree) {
   for (const GateKind kind :
-       {GateKind::kSilu, GateKind::kGelu, GateKind::kRelu, GateKind::kReluSquared, GateKind::kClampedSilu}) {
+       {GateKind::kSilu, GateKind::kGelu, GateKind::kRelu, GateKind::kReluSquared, GateKind::kClampedSilu,
+        GateKind::kSigmoid}) {
     expect_close(
         [kind](Rig& rig, Activation x, Activation y) {
           // Past the limits of the clamped gate.
@@ -133,6 +134,38 @@ TEST(ops, activations_agree) {
           return x;
         },
         2.5e-5f, 2e-6f);
+  }
+}
+
+TEST(ops, adding_under_a_gate_agrees) {
+  expect_close(
+      [](Rig& rig, Activation x, Activation y) {
+        rig.ops().add_gated(x, y, {1, kRows, 1});
+        return x;
+      },
+      8 * 0x1p-23f, 2e-6f);
+}
+
+TEST(ops, pieces_go_to_two_places_in_turn) {
+  constexpr int32_t kWidth = 16;
+  const std::vector<float> values = random_values(kRows * kCols, 1);
+  for (const bool takes_first : {true, false}) {
+    expect_close(
+        [&](Rig& rig, Activation x, Activation) {
+          const Activation first{1, kRows, kCols / 2};
+          const Activation second{2, kRows, kCols / 2};
+          rig.ops().unzip(first, second, x, kWidth);
+          return takes_first ? first : second;
+        },
+        0.0f, 0.0f);
+    const std::vector<float> seen = run_program(cpu_rig(2), [&](Rig& rig, Activation x, Activation) {
+      const Activation first{1, kRows, kCols / 2};
+      const Activation second{2, kRows, kCols / 2};
+      rig.ops().unzip(first, second, x, kWidth);
+      return takes_first ? first : second;
+    });
+    // Column 17 of the result is the second of the second piece.
+    EXPECT_EQ(seen[17], values[takes_first ? 33 : 49]);
   }
 }
 

@@ -75,6 +75,13 @@ KvStore& Rig::kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t
   return *kv_;
 }
 
+KvStore& Rig::states(const backend::StateLayout& layout, int32_t n_states) {
+  auto kv = backend_->make_kv({1, 1, 16, backend_->info().default_kv, layout}, {1, n_states});
+  if (!kv) throw std::runtime_error(kv.error().message);
+  kv_ = std::move(*kv);
+  return *kv_;
+}
+
 std::vector<float> Rig::run(const StepBatch& batch, const std::function<Activation()>& body) {
   if (!kv_) kv(1, 1, 16, 1);
   backend_->begin_step(batch, *kv_);

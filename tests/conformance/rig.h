@@ -47,6 +47,9 @@ class Rig {
   backend::KvStore& kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks,
                        std::optional<KvType> type = std::nullopt);
 
+  // The same with slots of recurrent states and next to no K/V.
+  backend::KvStore& states(const backend::StateLayout& layout, int32_t n_states);
+
   // One step over n_rows rows of one sequence, whose tokens are 0, 1, 2, ...; body returns what is to be read.
   std::vector<float> run(int32_t n_rows, const std::function<backend::Activation()>& body);
   std::vector<float> run(const backend::StepBatch& batch, const std::function<backend::Activation()>& body);

@@ -71,7 +71,7 @@ std::string norms_of(const model::ArchSpec& spec) {
 
 std::string ffn_of(const model::ArchSpec& spec) {
   const model::FfnSpec& ffn = spec.blocks.front().ffn;
-  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU"};
+  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid"};
   static_assert(std::size(kGates) == backend::kGateKinds);
   return fmt::format("{}{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)],
                      ffn.is_moe() ? ", experts" : "");

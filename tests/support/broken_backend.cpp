@@ -120,8 +120,8 @@ class BrokenBackend final : public backend::Backend {
   Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
     return cpu_->upload(tensor, role);
   }
-  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, int32_t n_blocks) override {
-    return cpu_->make_kv(layout, n_blocks);
+  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, backend::KvSize size) override {
+    return cpu_->make_kv(layout, size);
   }
   Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return cpu_->reserve_arena(layout); }
   Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {

@@ -39,8 +39,8 @@ class CpuBackend final : public Backend {
     return weight;
   }
 
-  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
-    CANDOR_ASSIGN(std::unique_ptr<CpuKv> kv, CpuKv::make(layout, n_blocks));
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override {
+    CANDOR_ASSIGN(std::unique_ptr<CpuKv> kv, CpuKv::make(layout, size));
     CANDOR_TRY(ops_.reserve_for_kv(layout.head_dim));
     return kv;
   }

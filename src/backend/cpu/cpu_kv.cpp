@@ -40,7 +40,8 @@ std::string shape_text(const KvLayout& layout) {
 
 }  // namespace
 
-Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_blocks) {
+Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, KvSize size) {
+  const int32_t n_blocks = size.n_blocks;
   if (layout.n_layers < 1 || layout.n_kv_heads < 1 || layout.head_dim < 1 || n_blocks < 1) {
     return fail(ErrorKind::kInvalidInput, "K/V pages: " + std::to_string(n_blocks) + " blocks of " +
                                               shape_text(layout) + ", expected at least 1 of each");
@@ -52,12 +53,19 @@ Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, int32_t n_blo
                                              " exceed the address space; ask for fewer");
   }
   CANDOR_ASSIGN(platform::HugeBuffer memory, platform::HugeBuffer::allocate(*total, "K/V pages"));
-  return std::unique_ptr<CpuKv>(new CpuKv(layout, n_blocks, *block, std::move(memory)));
+  std::unique_ptr<CpuKv> kv(new CpuKv(layout, size, *block, std::move(memory)));
+  if (layout.state.n_layers == 0 || size.n_states == 0) return kv;
+  const auto state_bytes = checked_mul<int64_t>(state_slot_bytes(layout.state), size.n_states);
+  if (!state_bytes) return fail(ErrorKind::kOutOfMemory, "recurrent states exceed the address space; ask for fewer");
+  CANDOR_ASSIGN(kv->states_, platform::HugeBuffer::allocate(static_cast<size_t>(*state_bytes), "recurrent states"));
+  kv->n_states_ = size.n_states;
+  return kv;
 }
 
-CpuKv::CpuKv(const KvLayout& layout, int32_t n_blocks, size_t block_bytes, platform::HugeBuffer memory)
+CpuKv::CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::HugeBuffer memory)
     : layout_(layout),
-      n_blocks_(n_blocks),
+      n_blocks_(size.n_blocks),
+      n_states_(0),
       page_bytes_(kernels::kv_page_bytes(layout.head_dim, format_of(layout.type))),
       block_bytes_(block_bytes),
       memory_(std::move(memory)) {}

@@ -1,7 +1,8 @@
 #pragma once
 // The K/V cache in the CPU's memory: one piece of memory for the whole pool of blocks, each of which keeps some tokens'
 // keys and values of all layers: [block][layer][kv head][K page, V page]. A block has an idle pair of pages at its end
-// where the others are even in number (op_specs.h). kernels/attend.h says what lies where inside a page.
+// where the others are even in number (op_specs.h). kernels/attend.h says what lies where inside a page. Beside it the
+// slots of recurrent states.
 
 #include <cstdint>
 #include <memory>
@@ -18,26 +19,36 @@ namespace candor::backend::cpu {
 class CpuKv final : public KvStore {
  public:
   // Refuses an empty layout and a pool that memory can't hold.
-  static Result<std::unique_ptr<CpuKv>> make(const KvLayout& layout, int32_t n_blocks);
+  static Result<std::unique_ptr<CpuKv>> make(const KvLayout& layout, KvSize size);
 
   const KvLayout& layout() const override { return layout_; }
   int32_t n_blocks() const override { return n_blocks_; }
-  size_t n_bytes() const override { return memory_.size(); }
+  int32_t n_states() const override { return n_states_; }
+  size_t n_bytes() const override { return memory_.size() + states_.size(); }
   // Copies whole pages: tokens past n_tokens are overwritten before anything reads them.
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
+
+  // One layer of a slot (DeltaSpec says what lies where).
+  float* state(StateId slot, int32_t layer) {
+    CANDOR_DCHECK(slot >= 0 && slot < n_states_ && layer < layout_.state.n_layers);
+    return reinterpret_cast<float*>(states_.data()) + slot * layout_.state.slot_floats() +
+           layer * layout_.state.layer_floats;
+  }
 
   // blocks: the sequence's row of the block table; borrowed by the result.
   kernels::KvPages pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head);
 
  private:
-  CpuKv(const KvLayout& layout, int32_t n_blocks, size_t block_bytes, platform::HugeBuffer memory);
+  CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::HugeBuffer memory);
 
   // Constant after construction.
   KvLayout layout_;
   int32_t n_blocks_;
+  int32_t n_states_;
   size_t page_bytes_;
   size_t block_bytes_;
   platform::HugeBuffer memory_;
+  platform::HugeBuffer states_;  // [slot][layer]
 };
 
 }  // namespace candor::backend::cpu

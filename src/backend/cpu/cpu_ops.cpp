@@ -25,7 +25,8 @@ size_t encoded_bytes(const ArenaLayout& layout) {
 
 auto gate_function(const kernels::KernelTable& table, GateKind kind) {
   const std::array functions = {table.silu_gate, table.gelu_gate,         table.gelu_erf_gate,
-                                table.relu_gate, table.relu_squared_gate, table.clamped_silu_gate};
+                                table.relu_gate, table.relu_squared_gate, table.clamped_silu_gate,
+                                table.sigmoid_gate};
   static_assert(functions.size() == kGateKinds);
   return functions[static_cast<size_t>(kind)];
 }
@@ -166,6 +167,25 @@ void CpuOps::run_expert(Activation dst, Activation src, const MoeTerm& term, int
 void CpuOps::add(Activation dst, Activation src, float scale) {
   for_rows(dst.n_rows, dst.n_cols / kCopySpeed,
            [&](int32_t i) { table_.add_scaled(arena_.row(src, i), scale, dst.n_cols, arena_.row(dst, i)); });
+}
+
+void CpuOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
+  for_rows(src.n_rows, src.n_cols / kCopySpeed, [&](int32_t i) {
+    const float* x = arena_.row(src, i);
+    const size_t n_bytes = static_cast<size_t>(width) * sizeof(float);
+    for (int32_t at = 0; at < first.n_cols; at += width) {
+      std::memcpy(arena_.row(first, i) + at, x + 2 * at, n_bytes);
+      std::memcpy(arena_.row(second, i) + at, x + 2 * at + width, n_bytes);
+    }
+  });
+}
+
+void CpuOps::add_gated(Activation dst, Activation src, Activation gate) {
+  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
+    float share = 0.0f;
+    table_.sigmoid_gate(arena_.row(gate, i), nullptr, 1, &share);
+    table_.add_scaled(arena_.row(src, i), share, dst.n_cols, arena_.row(dst, i));
+  });
 }
 
 void CpuOps::gather(Activation dst, Activation src) {

@@ -54,6 +54,10 @@ class CpuOps final : public Ops {
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
+  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
+  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void add_gated(Activation dst, Activation src, Activation gate) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;
@@ -94,6 +98,10 @@ class CpuOps final : public Ops {
   const float* slopes_of(const AttnSpec& spec);
   // The rows of one expert through it, added to dst.
   void run_expert(Activation dst, Activation src, const MoeTerm& term, int32_t expert);
+
+  // Channels [begin, end) of every sequence; one head of one.
+  void convolve(const ConvTerm& term, const DeltaSpec& spec, int64_t begin, int64_t end);
+  void run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, const SeqSlice& seq, int32_t head);
 
   void encode_rows(kernels::Encoding encoding, Activation src);
   void run_panels(Activation src);

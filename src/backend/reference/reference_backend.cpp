@@ -55,7 +55,7 @@ class ReferenceBackend final : public Backend {
 
   const BackendInfo& info() const override { return info_; }
   Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override;
-  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override;
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override;
   Result<void> reserve_arena(const ArenaLayout& layout) override;
   Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override;
   uint64_t arena_bytes(const ArenaLayout& layout) const override;
@@ -84,7 +84,8 @@ Result<std::unique_ptr<Weight>> ReferenceBackend::upload(const TensorView& tenso
   return std::make_unique<ReferenceWeight>(n_rows, n_cols, std::move(values));
 }
 
-Result<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& layout, int32_t n_blocks) {
+Result<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& layout, KvSize size) {
+  const int32_t n_blocks = size.n_blocks;
   if (layout.type != KvType::kF32) {
     return fail(ErrorKind::kUnsupported, std::string("the reference backend keeps K and V in f32 only; ") +
                                              (layout.type == KvType::kBf16 ? "bf16" : "q8_0") +
@@ -96,7 +97,10 @@ Result<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& layou
   }
   CANDOR_ASSIGN(std::vector<float> values,
                 allocate(*n_bytes / 4, "a K/V pool of " + std::to_string(n_blocks) + " blocks"));
-  return std::make_unique<ReferenceKv>(layout, n_blocks, std::move(values));
+  const std::optional<int64_t> n_state = checked_mul<int64_t>(layout.state.slot_floats(), size.n_states);
+  if (!n_state) return fail(ErrorKind::kOutOfMemory, "recurrent states do not fit memory");
+  CANDOR_ASSIGN(std::vector<float> states, allocate(*n_state, "recurrent states"));
+  return std::make_unique<ReferenceKv>(layout, size, std::move(values), std::move(states));
 }
 
 Result<void> ReferenceBackend::reserve_arena(const ArenaLayout& layout) {

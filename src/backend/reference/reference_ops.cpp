@@ -56,6 +56,8 @@ double activation(double x, GateKind kind) {
       return x < 0.0 ? 0.0 : x;
     case GateKind::kReluSquared:
       return x < 0.0 ? 0.0 : x * x;
+    case GateKind::kSigmoid:
+      return sigmoid(x);
     case GateKind::kClampedSilu:
       return std::min(x, 7.0) * sigmoid(1.702 * std::min(x, 7.0));
   }
@@ -112,7 +114,7 @@ void softmax(std::span<double> scores, const float* sink) {
 }  // namespace
 
 float* ReferenceKv::page(BlockId block, int32_t plane) {
-  CANDOR_CHECK(block >= 0 && block < n_blocks_);
+  CANDOR_CHECK(block >= 0 && block < size_.n_blocks);
   const size_t planes = static_cast<size_t>(layout_.n_layers) * 2;
   const size_t index = static_cast<size_t>(block) * planes + static_cast<size_t>(plane);
   return values_.data() + index * kBlockTokens * row_floats();
@@ -314,6 +316,26 @@ void ReferenceOps::add(Activation dst, Activation src, float scale) {
     float* y = row(dst, t);
     for (int32_t i = 0; i < dst.n_cols; ++i) {
       y[i] = static_cast<float>(static_cast<double>(y[i]) + static_cast<double>(x[i]) * static_cast<double>(scale));
+    }
+  }
+}
+
+void ReferenceOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
+  for (int32_t t = 0; t < src.n_rows; ++t) {
+    for (int32_t i = 0; i < first.n_cols; ++i) {
+      const int32_t at = i / width * 2 * width + i % width;
+      row(first, t)[i] = row(src, t)[at];
+      row(second, t)[i] = row(src, t)[at + width];
+    }
+  }
+}
+
+void ReferenceOps::add_gated(Activation dst, Activation src, Activation gate) {
+  for (int32_t t = 0; t < dst.n_rows; ++t) {
+    const double share = sigmoid(static_cast<double>(*row(gate, t)));
+    for (int32_t i = 0; i < dst.n_cols; ++i) {
+      float& y = row(dst, t)[i];
+      y = static_cast<float>(static_cast<double>(y) + static_cast<double>(row(src, t)[i]) * share);
     }
   }
 }

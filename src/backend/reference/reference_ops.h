@@ -34,11 +34,16 @@ class ReferenceWeight final : public Weight {
 // Pages as [block][layer][K, V][position in block][Hk * Dh] f32.
 class ReferenceKv final : public KvStore {
  public:
-  ReferenceKv(const KvLayout& layout, int32_t n_blocks, std::vector<float> values)
-      : layout_(layout), n_blocks_(n_blocks), values_(std::move(values)) {}
+  ReferenceKv(const KvLayout& layout, KvSize size, std::vector<float> values, std::vector<float> states)
+      : layout_(layout), size_(size), values_(std::move(values)), states_(std::move(states)) {}
   const KvLayout& layout() const override { return layout_; }
-  int32_t n_blocks() const override { return n_blocks_; }
-  size_t n_bytes() const override { return values_.size() * sizeof(float); }
+  int32_t n_blocks() const override { return size_.n_blocks; }
+  int32_t n_states() const override { return size_.n_states; }
+  size_t n_bytes() const override { return (values_.size() + states_.size()) * sizeof(float); }
+  // One layer of a slot (DeltaSpec says what lies where).
+  float* state(StateId slot, int32_t layer) {
+    return states_.data() + slot * layout_.state.slot_floats() + layer * layout_.state.layer_floats;
+  }
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
 
   // [Hk * Dh] of one position. REQUIRES: the block that holds the position is in the table.
@@ -55,8 +60,9 @@ class ReferenceKv final : public KvStore {
   size_t row_floats() const { return static_cast<size_t>(layout_.n_kv_heads) * static_cast<size_t>(layout_.head_dim); }
 
   KvLayout layout_;
-  int32_t n_blocks_;
+  KvSize size_;
   std::vector<float> values_;
+  std::vector<float> states_;
 };
 
 class ReferenceOps final : public Ops {
@@ -75,6 +81,10 @@ class ReferenceOps final : public Ops {
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
+  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
+  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void add_gated(Activation dst, Activation src, Activation gate) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;
@@ -93,6 +103,9 @@ class ReferenceOps final : public Ops {
 
   float* row(Activation x, int32_t i);
   void append(Activation k, Activation v, int32_t layer);
+  void convolve(const ConvTerm& term, const DeltaSpec& spec, const SeqSlice& seq);
+  // One row of one head; state: [k_dim, v_dim].
+  void run_delta(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, int32_t at, int32_t head, float* state);
   // dst, q: [Dh] of one head of one row.
   void attend_head(float* dst, const float* q, Place place, Plane plane, const AttnSpec& spec);
 

@@ -6,7 +6,7 @@ namespace candor::backend {
 namespace {
 
 constexpr std::array<std::string_view, kOpKinds> kNames{"embed", "norm", "linear", "rope",   "attend",
-                                                        "gate",  "moe",  "add",    "gather", "collect"};
+                                                        "gate",  "moe",  "conv", "delta", "add",    "gather", "collect"};
 
 uint64_t bytes_of(const Weight* weight) {
   return weight == nullptr ? 0 : weight->n_bytes();
@@ -81,6 +81,22 @@ void TimedOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   const uint64_t expert_bytes = bytes_of(first.gate) + bytes_of(first.up) + bytes_of(first.down) +
                                 bytes_of(first.gate_bias) + bytes_of(first.up_bias) + bytes_of(first.down_bias);
   measure(OpKind::kMoe, expert_bytes * static_cast<uint64_t>(term.spec.n_used), [&] { inner_.moe(dst, src, term); });
+}
+
+void TimedOps::causal_conv(const ConvTerm& term, const DeltaSpec& spec) {
+  measure(OpKind::kConv, bytes_of(term.taps), [&] { inner_.causal_conv(term, spec); });
+}
+
+void TimedOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
+  measure(OpKind::kDelta, bytes_of(term.rate) + bytes_of(term.bias), [&] { inner_.delta_rule(dst, term, spec); });
+}
+
+void TimedOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
+  measure(OpKind::kGather, 0, [&] { inner_.unzip(first, second, src, width); });
+}
+
+void TimedOps::add_gated(Activation dst, Activation src, Activation gate) {
+  measure(OpKind::kAdd, 0, [&] { inner_.add_gated(dst, src, gate); });
 }
 
 void TimedOps::add(Activation dst, Activation src, float scale) {

@@ -17,8 +17,8 @@
 
 namespace candor::backend {
 
-enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kMoe, kAdd, kGather, kCollect };
-inline constexpr size_t kOpKinds = 10;
+enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kMoe, kConv, kDelta, kAdd, kGather, kCollect };
+inline constexpr size_t kOpKinds = 12;
 std::string_view op_name(OpKind kind);
 
 struct OpTime {
@@ -52,6 +52,10 @@ class TimedOps final : public Ops {
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
+  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
+  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void add_gated(Activation dst, Activation src, Activation gate) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;
@@ -75,8 +79,8 @@ class TimedBackend final : public Backend {
   Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
     return inner_->upload(tensor, role);
   }
-  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, int32_t n_blocks) override {
-    return inner_->make_kv(layout, n_blocks);
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override {
+    return inner_->make_kv(layout, size);
   }
   Result<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
   Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {

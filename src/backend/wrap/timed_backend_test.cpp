@@ -19,6 +19,7 @@ class FakeKv final : public KvStore {
  public:
   const KvLayout& layout() const override { return layout_; }
   int32_t n_blocks() const override { return 1; }
+  int32_t n_states() const override { return 0; }
   size_t n_bytes() const override { return 1; }
   void copy_block(BlockId, BlockId, int32_t) override {}
 
@@ -39,6 +40,10 @@ class FakeOps final : public Ops {
   void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
   void activate(Activation, GateKind) override { note("activate"); }
   void moe(Activation, Activation, const MoeTerm&) override { note("moe"); }
+  void causal_conv(const ConvTerm&, const DeltaSpec&) override { note("causal_conv"); }
+  void delta_rule(Activation, const DeltaTerm&, const DeltaSpec&) override { note("delta_rule"); }
+  void unzip(Activation, Activation, Activation, int32_t) override { note("unzip"); }
+  void add_gated(Activation, Activation, Activation) override { note("add_gated"); }
   void add(Activation, Activation, float) override { note("add"); }
   void gather(Activation, Activation) override { note("gather"); }
   void collect(Activation, const LogitSpec&) override { note("collect"); }
@@ -59,7 +64,7 @@ class FakeBackend final : public Backend {
   Result<std::unique_ptr<Weight>> upload(const TensorView&, WeightRole) override {
     return std::make_unique<FakeWeight>();
   }
-  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout&, int32_t) override { return std::make_unique<FakeKv>(); }
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout&, KvSize) override { return std::make_unique<FakeKv>(); }
   Result<void> reserve_arena(const ArenaLayout&) override { return {}; }
   Result<uint64_t> upload_bytes(const TensorView&, WeightRole) const override { return 1; }
   uint64_t arena_bytes(const ArenaLayout&) const override { return 2; }

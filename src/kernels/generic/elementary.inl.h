@@ -26,6 +26,10 @@ inline F32 silu16(F32 x) {
   return div(x, add(splat(1.0f), exp16(mul(x, splat(-1.0f)))));
 }
 
+inline F32 sigmoid16(F32 x) {
+  return div(splat(1.0f), add(splat(1.0f), exp16(mul(x, splat(-1.0f)))));
+}
+
 inline F32 gelu16(F32 x) {
   const F32 u = fma(mul(mul(x, x), x), splat(0.044715f), x);
   return div(x, add(splat(1.0f), exp16(mul(u, splat(-1.5957691f)))));
@@ -69,6 +73,16 @@ inline F32 tanh16(F32 x) {
   const F32 near = fma(mul(p, s), a, a);
   const F32 far = sub(splat(1.0f), div(splat(2.0f), add(splat(1.0f), exp16(add(a, a)))));
   return with_sign(add(where_less(near, a, kBorder), zero_if_less(far, a, splat(kBorder))), x);
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + z), z = e^-|x|; log(1 + z) = 2 artanh(s), s = z / (2 + z) <= 1 / 3, by its series.
+inline F32 softplus16(F32 x) {
+  const F32 z = exp16(min(x, negate(x)));
+  const F32 s = div(z, add(splat(2.0f), z));
+  const F32 t = mul(s, s);
+  F32 p = splat(1.0f / 15.0f);
+  for (int i = 13; i >= 1; i -= 2) p = fma(p, t, splat(1.0f / static_cast<float>(i)));
+  return fma(add(s, s), p, max(x, splat(0.0f)));
 }
 
 inline F32 soft_cap16(F32 x, float cap) {

@@ -82,6 +82,10 @@ inline void relu_squared_gate(const float* gate, const float* up, int64_t n, flo
   gate_row<relu_squared16>(gate, up, n, dst);
 }
 
+inline void sigmoid_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  gate_row<sigmoid16>(gate, up, n, dst);
+}
+
 inline void clamped_silu_gate(const float* gate, const float* up, int64_t n, float* dst) {
   constexpr float kLimit = 7.0f;
   constexpr float kSteepness = 1.702f;

@@ -3,6 +3,7 @@
 // clang-format off
 #include "kernels/generic/elementary.inl.h"
 #include "kernels/generic/rows.inl.h"
+#include "kernels/generic/delta.inl.h"
 #include "kernels/generic/encode.inl.h"
 #include "kernels/generic/unpack.inl.h"
 #include "kernels/generic/attend_pages.inl.h"
@@ -42,7 +43,10 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.relu_gate = relu_gate;
   table.relu_squared_gate = relu_squared_gate;
   table.clamped_silu_gate = clamped_silu_gate;
+  table.sigmoid_gate = sigmoid_gate;
   table.soft_cap = soft_cap;
+  table.causal_conv = causal_conv;
+  table.delta_row = delta_row;
   table.max = max_row;
   table.exp_sum = exp_sum;
   table.exp_weights = exp_weights;

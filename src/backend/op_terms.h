@@ -1,0 +1,85 @@
+#pragma once
+// What operations are given: weights, activations, and the terms that name them. Letters: T rows of a step, D width,
+// H and Hk heads and K/V heads, Dh head width, F feed-forward width, E experts, C channels, Hv value heads.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/op_specs.h"
+
+namespace candor::backend {
+
+// A weight in the backend's own memory and order. Owned by the model, freed before the backend.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  virtual int64_t n_rows() const = 0;  // outputs; 1 for a vector
+  virtual int64_t n_cols() const = 0;  // inputs
+  virtual size_t n_bytes() const = 0;  // memory that it occupies here
+};
+
+// Handle of an f32 activation matrix [n_rows, n_cols] in the arena. Slots are declared by reserve_arena; within a step
+// the same slot always means the same memory. Cheap to copy.
+struct Activation {
+  int32_t slot = 0;
+  int32_t n_rows = 0;
+  int32_t n_cols = 0;
+};
+
+struct LinearTerm {
+  const Weight* weight = nullptr;  // [out, in]
+  const Weight* bias = nullptr;    // [out] or nullptr
+  Activation dst;                  // [T, out], overwritten
+};
+
+// Of a norm: y = normalised x * gain + bias.
+struct NormWeights {
+  NormWeights(const Weight& gain_of, const Weight* bias_of = nullptr) : gain(&gain_of), bias(bias_of) {}
+  NormWeights(const Weight* gain_of, const Weight* bias_of) : gain(gain_of), bias(bias_of) {}
+  const Weight* gain;  // [D], or nullptr for ones
+  const Weight* bias;  // [D] or nullptr
+};
+
+struct Expert {
+  const Weight* gate = nullptr;       // [F, D]
+  const Weight* up = nullptr;         // [F, D]
+  const Weight* down = nullptr;       // [D, F]
+  const Weight* gate_bias = nullptr;  // [F] or nullptr
+  const Weight* up_bias = nullptr;    // [F] or nullptr
+  const Weight* down_bias = nullptr;  // [D] or nullptr
+};
+
+// The operands of attention, q and k already rotated.
+struct AttnTerm {
+  Activation q;                   // [T, H * Dh]
+  Activation k, v;                // [T, Hk * Dh]
+  int32_t layer = 0;              // of the K/V store
+  const Weight* sinks = nullptr;  // [H] where the spec has sinks
+};
+
+struct MoeTerm {
+  std::span<const Expert> experts;  // [E]
+  MoeSpec spec;
+  GateKind kind = GateKind::kSilu;
+  Activation scores;                   // [T, E], the router's
+  Activation rows, gate, up, outputs;  // room: [T, D], [T, F], [T, F], [T, D]; overwritten
+};
+
+// The operands of a causal convolution over the channels of a delta rule.
+struct ConvTerm {
+  Activation x;  // [T, C], overwritten
+  const Weight* taps = nullptr;  // [C, n_taps], the row's own input last
+  int32_t layer = 0;  // of those with a recurrent state
+};
+
+// The operands of a delta rule.
+struct DeltaTerm {
+  Activation qkv;                // [T, C] behind the convolution: all heads of q, of k, of v
+  Activation alpha, beta;        // [T, Hv]
+  const Weight* rate = nullptr;  // [Hv], below 0
+  const Weight* bias = nullptr;  // [Hv], added to alpha
+  int32_t layer = 0;             // of those with a recurrent state
+};
+
+}  // namespace candor::backend
