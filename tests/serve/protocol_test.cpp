@@ -186,7 +186,8 @@ TEST(keys, every_route_but_health_and_the_pages_files_wants_one) {
   std::vector<serve::Route> routes;
   for (const serve::Api* api : serve::interfaces()) routes.insert(routes.end(), api->routes.begin(), api->routes.end());
   for (const serve::Route& route : routes) {
-    const std::string path = std::string(route.path) + (route.path.ends_with('/') ? "pocket" : "");
+    const bool is_prefix = route.path.size() > 1 && route.path.ends_with('/');
+    const std::string path = std::string(route.path) + (is_prefix ? "pocket" : "");
     const std::string body = route.method == "POST" ? "{}" : "";
     const auto status = [&](const Headers& headers) {
       return ask(running.port(), std::string(route.method), path, body, headers).status;
