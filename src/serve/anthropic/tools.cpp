@@ -37,6 +37,7 @@ class ToolReader {
     const auto description = tool.text("description");
     const Json* schema = tool.object("input_schema");
     tool.object("cache_control");
+    const auto strict = tool.boolean("strict");
     if (!tool.fault() && name.empty()) tool.refuse("name", where + ".name is missing, expected a string");
     if (!tool.fault() && !names_.insert(name).second)
       tool.refuse("name", fmt::format("{}.name {} is that of an earlier tool", where, shown(Json(name))));
@@ -50,6 +51,7 @@ class ToolReader {
     Json function = {{"name", name}};
     if (description) function["description"] = *description;
     function["parameters"] = *schema;
+    if (strict) function["strict"] = *strict;
     tools_.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
 

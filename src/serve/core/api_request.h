@@ -12,6 +12,7 @@
 #include "candor/engine.h"
 #include "serve/core/fields.h"
 #include "serve/http/message.h"
+#include "text/chat/forms/call_grammar.h"
 
 namespace candor::serve {
 
@@ -49,8 +50,11 @@ struct ApiRequest {
   bool stream = false;
   bool parallel_tool_calls = true;
   bool has_tools = false;
-  bool must_call = false;  // the answer is one call, by constraint
-  std::optional<ConstraintSpec> forced_call{};
+  bool wants_several_calls = false;  // asked for, not only allowed
+  bool must_call = false;  // the answer is a call, by constraint
+  std::optional<ConstraintSpec> forced_call{};  // one JSON object: what any model can be held to
+  std::optional<text::CallWish> wish{};  // the same for the model's own form
+  bool is_in_own_form = false;  // the constraint is that of the model's own form
   FieldNames names{};
   std::vector<std::string> warnings{};
   ReplyMaker make_reply{};

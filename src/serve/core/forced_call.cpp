@@ -1,5 +1,5 @@
-// A choice that must be a call is enforced by a schema: the answer is then one JSON object with "name" and "parameters",
-// whatever form the model would have chosen.
+// A choice that must be a call is enforced: by the grammar of the model's own form (request_terms), or, where it has none
+// that can hold these tools, by a schema: one JSON object with "name" and "parameters".
 
 #include <fmt/format.h>
 
@@ -53,6 +53,7 @@ bool force_call(const Json& tools, const std::optional<std::string>& name, ApiRe
   }
   if (schemas.empty()) return false;
   result.must_call = true;
+  result.wish = text::CallWish{.tools_json = to_text(tools), .name = name, .may_repeat = result.wants_several_calls && !name};
   result.forced_call = ConstraintSpec{.kind = GrammarKind::kJsonSchema,
                                       .source = to_text(schemas.size() == 1 ? schemas[0] : Json{{"anyOf", schemas}})};
   return true;

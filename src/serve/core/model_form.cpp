@@ -61,6 +61,22 @@ void probe_system(const Engine& engine, ModelForm& form) {
 
 }  // namespace
 
+namespace {
+
+std::vector<text::ControlToken> control_tokens_of(const Engine& engine, const text::FormRow* row) {
+  std::vector<text::ControlToken> controls;
+  if (row == nullptr) return controls;
+  for (const std::string_view mark : row->writing.tokens) {
+    const auto tokens = engine.tokenize(TextPrompt{.text = std::string(mark), .add_special = false, .parse_special = true});
+    if (!tokens || tokens->size() != 1) continue;
+    const TokenId token = tokens->front();
+    if (engine.token_bytes(token).empty() && engine.piece(token) == mark) controls.push_back({std::string(mark), token});
+  }
+  return controls;
+}
+
+}  // namespace
+
 bool opens_reasoning(const Engine& engine, const ChatPrompt& chat) {
   const auto prompt = engine.apply_template(chat);
   return prompt && ends_in_reasoning(*prompt);
@@ -82,6 +98,7 @@ ModelForm probe_model_form(const Engine& engine) {
   } else if (!engine.info().response_template.empty()) {
     form.own_fault = own.error().message;
   }
+  form.control_tokens = control_tokens_of(engine, form.output.row());
   const Message thinker{.role = "assistant", .content = "x", .extra_json = R"({"reasoning_content":"probe_thought"})"};
   const std::string plain = rendered(engine, {user}, "");
   form.output.opens_in_reasoning = ends_in_reasoning(plain);

@@ -1,13 +1,18 @@
 #pragma once
 // How a model writes reasoning and calls of tools, found out by showing its template a conversation that has both.
 
+#include <string>
+#include <vector>
+
 #include "candor/engine.h"
+#include "text/chat/forms/call_grammar.h"
 #include "text/chat/output_parser.h"
 
 namespace candor::serve {
 
 struct ModelForm {
   text::OutputForm output{};
+  std::vector<text::ControlToken> control_tokens{};  // marks of its calls that no text can spell
   std::string own_fault{};       // why the model's own response template is not followed
   bool shows_tools = false;      // the template passes the tools on to the model
   bool knows_developer = false;  // the role means something else to the template than any word would

@@ -2,12 +2,61 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
 
 namespace candor::serve {
+namespace {
+
+// A tool says that its calls must obey its schema.
+bool has_strict_tool(const std::string& tools_json) {
+  const Json tools = Json::parse(tools_json, nullptr, false);
+  for (const Json& tool : tools) {
+    const Json& function = tool.contains("function") ? tool["function"] : tool;
+    if (function.is_object() && function.contains("strict") && function["strict"] == true) return true;
+  }
+  return false;
+}
+
+void add_note(ApiRequest& request, const std::string& words) {
+  request.note += (request.note.empty() ? "" : ", ") + words;
+}
+
+}  // namespace
+
+void RequestTerms::settle_calls(ApiRequest& request) const {
+  Request& first = request.requests.front();
+  const auto* chat = std::get_if<ChatPrompt>(&first.prompt);
+  const bool is_strict = chat != nullptr && request.has_tools && !request.must_call && !first.constraint &&
+                         has_strict_tool(chat->tools_json);
+  if (is_strict) {
+    request.wish = text::CallWish{
+        .tools_json = chat->tools_json, .may_repeat = request.parallel_tool_calls, .may_be_text = true};
+  }
+  if (chat == nullptr || !request.wish) return;
+  const text::FormRow* row = form_.output.row();
+  const std::string name(text::to_string(form_.output.tools));
+  auto grammar = row != nullptr ? text::call_grammar(*row, *request.wish, form_.control_tokens)
+                                : Result<std::string>(Error{ErrorKind::kUnsupported, "the model has no form of its own"});
+  if (grammar) {
+    const bool refuses_idle = first.constraint && first.constraint->is_strict;
+    first.constraint = ConstraintSpec{.kind = GrammarKind::kLark, .source = std::move(*grammar), .is_strict = refuses_idle};
+    request.names.constraint = "tools";
+    request.is_in_own_form = true;
+    return add_note(request, fmt::format("calls held to the form {}", name));
+  }
+  const std::string& reason = grammar.error().message;
+  if (request.must_call) add_note(request, fmt::format("call forced as JSON: {}", reason));
+  if (is_strict) {
+    request.warnings.push_back(fmt::format("strict has no effect in the form {}: {}", name, reason));
+  } else if (row != nullptr) {
+    request.warnings.push_back(fmt::format("the call is forced as JSON, not in the form {}: {}", name, reason));
+  }
+}
 
 void RequestTerms::settle(ApiRequest& request) const {
+  settle_calls(request);
   if (request.has_tools && !form_.shows_tools)
     request.warnings.push_back("the model's chat template does not show tools to the model");
   bool was_developer = false;
@@ -32,6 +81,11 @@ text::OutputForm RequestTerms::form_for(const ApiRequest& request) const {
     form.opens_in_reasoning = form.has_reasoning && opens_reasoning(engine_, *chat);
   }
   // A constraint holds from the first token on, or behind reasoning that the prompt or the model opens.
+  if (request.is_in_own_form) {
+    form.types = text::ToolTypes::of(chat->tools_json);
+    form.has_reasoning = form.has_reasoning || first.constraint->may_reason_first;
+    return form;
+  }
   if (first.constraint) {
     form.tools = request.must_call ? text::ToolForm::kLlama : text::ToolForm::kNone;
     form.has_reasoning = form.opens_in_reasoning || first.constraint->may_reason_first;

@@ -29,6 +29,9 @@ class RequestTerms {
   text::OutputForm form_for(const ApiRequest& request) const;
 
  private:
+  // Calls that are to be right by construction, as a grammar of the model's own form where that can be.
+  void settle_calls(ApiRequest& request) const;
+
   const Engine& engine_;
   const ApiLimits& limits_;
   const ModelForm form_;

@@ -86,7 +86,9 @@ bool keep_allowed(Fields& fields, ToolWishes& wishes) {
 
 void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result, ReplyOptions& reply) {
   ToolWishes wishes = read_wishes(fields, reply);
-  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true) && !reply.as_functions;
+  const auto parallel = fields.boolean("parallel_tool_calls");
+  result.wants_several_calls = parallel.value_or(false) && !reply.as_functions;
+  result.parallel_tool_calls = parallel.value_or(true) && !reply.as_functions;
   const bool has_tools = wishes.tools && !wishes.tools->empty();
   if (has_tools) {
     if (std::string fault = fault_of_tools(*wishes.tools); !fault.empty()) return fields.refuse("tools", std::move(fault));

@@ -231,7 +231,9 @@ void tell_not_offered(const ToolSet& tools, ApiRequest& result, Json& echo) {
 
 void read_calls(Fields& fields, ChatPrompt& chat, ApiRequest& result, ResponseOptions& options) {
   ToolSet tools = read_tools(fields, result.warnings);
-  result.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  const auto parallel = fields.boolean("parallel_tool_calls");
+  result.wants_several_calls = parallel.value_or(false);
+  result.parallel_tool_calls = parallel.value_or(true);
   read_tool_choice(fields, tools, chat, result);
   tell_not_offered(tools, result, options.echo);
   const Json* choice = fields.raw("tool_choice");

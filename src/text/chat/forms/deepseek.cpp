@@ -60,6 +60,27 @@ const Step kDeepSeekSteps[] = {
     /* 17 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {kCalls, kCallsEnd, kCall, kCallEnd, kSeparator};
+constexpr std::string_view kBeforeName =
+    "<\xef\xbd\x9ctool\xe2\x96\x81"
+    "call\xe2\x96\x81"
+    "begin\xef\xbd\x9c>"
+    "function"
+    "<\xef\xbd\x9ctool\xe2\x96\x81sep\xef\xbd\x9c>";
+constexpr std::string_view kBehindCall =
+    "\n```"
+    "<\xef\xbd\x9ctool\xe2\x96\x81"
+    "call\xe2\x96\x81"
+    "end\xef\xbd\x9c>";
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .begin = kCalls,
+                               .before_name = kBeforeName,
+                               .before_arguments = "\n```json\n",
+                               .behind_call = kBehindCall,
+                               .between = "\n",
+                               .end = kCallsEnd,
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace deepseek_form
 
@@ -68,6 +89,7 @@ const FormRow kDeepSeekForm{.form = ToolForm::kDeepSeek,
                             .signs = deepseek_form::kSigns,
                             .grammar = deepseek_form::kDeepSeekSteps,
                             .marks = deepseek_form::kMarks,
-                            .ends = deepseek_form::kEnds};
+                            .ends = deepseek_form::kEnds,
+                            .writing = deepseek_form::kWriting};
 
 }  // namespace candor::text

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "text/chat/forms/call_reader.h"
+#include "text/chat/forms/call_writing.h"
 #include "text/chat/forms/tool_form.h"
 
 namespace candor::text {
@@ -28,6 +29,7 @@ struct FormRow {
   std::span<const std::string_view> ends = {};              // of a call that could not be read
   std::span<const FormMark> ends_of_reasoning = {};         // none: </think>
   const RegionContent* region = nullptr;                    // what its steps take content apart by
+  CallWriting writing = {};                                 // how calls are written where a request forces them
   bool opens_bare = false;   // a call needs no mark where it is the whole answer
   bool has_channels = false;  // its marks stand in outputs without calls, too
 };

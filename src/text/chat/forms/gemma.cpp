@@ -41,6 +41,12 @@ const Step kGemmaSteps[] = {
     /* 8 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<|tool_call>", "<tool_call|>", "<|\"|>", "<|channel>", "<channel|>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kGemma,
+                               .before_name = "<|tool_call>call:",
+                               .behind_call = "<tool_call|>",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace gemma_form
 
@@ -51,6 +57,7 @@ const FormRow kGemmaForm{.form = ToolForm::kGemma,
                          .marks = gemma_form::kMarks,
                          .ends = gemma_form::kEnds,
                          .ends_of_reasoning = gemma_form::kEndsOfReasoning,
+                         .writing = gemma_form::kWriting,
                          .has_channels = true};
 
 }  // namespace candor::text

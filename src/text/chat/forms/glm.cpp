@@ -30,6 +30,18 @@ const Step kGlmSteps[] = {
     /* 10 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kText,
+                               .before_name = "<tool_call>",
+                               .before_arguments = "\n",
+                               .behind_call = "</tool_call>",
+                               .between = "\n",
+                               .before_key = "<arg_key>",
+                               .before_value = "</arg_key>\n<arg_value>",
+                               .value_end = "</arg_value>",
+                               .behind_value = "\n",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace glm_form
 
@@ -38,6 +50,7 @@ const FormRow kGlmForm{.form = ToolForm::kGlm,
                        .signs = glm_form::kSigns,
                        .grammar = glm_form::kGlmSteps,
                        .marks = glm_form::kMarks,
-                       .ends = glm_form::kEnds};
+                       .ends = glm_form::kEnds,
+                       .writing = glm_form::kWriting};
 
 }  // namespace candor::text

@@ -24,6 +24,16 @@ const Step kGraniteSteps[] = {
     /* 4 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<|tool_call|>", "<tool_call>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .begin = "<|tool_call|>[",
+                               .before_name = "{\"name\": \"",
+                               .before_arguments = "\", \"arguments\": ",
+                               .behind_call = "}",
+                               .between = ", ",
+                               .end = "]",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace granite_form
 
@@ -31,6 +41,7 @@ const FormRow kGraniteForm{.form = ToolForm::kGranite,
                            .name = "granite3",
                            .signs = granite_form::kSigns,
                            .grammar = granite_form::kGraniteSteps,
-                           .marks = granite_form::kMarks};
+                           .marks = granite_form::kMarks,
+                           .writing = granite_form::kWriting};
 
 }  // namespace candor::text

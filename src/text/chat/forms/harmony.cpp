@@ -31,6 +31,13 @@ const Step kHarmonySteps[] = {
     /* 6 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<|channel|>", "<|constrain|>", "<|message|>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .before_name = "<|channel|>commentary to=functions.",
+                               .before_arguments = " <|constrain|>json<|message|>",
+                               .may_repeat = false,
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace harmony_form
 
@@ -41,6 +48,7 @@ const FormRow kGptOssForm{.form = ToolForm::kGptOss,
                           .marks = harmony_form::kMarks,
                           .ends = harmony_form::kEnds,
                           .ends_of_reasoning = harmony_form::kEndsOfReasoning,
+                          .writing = harmony_form::kWriting,
                           .has_channels = true};
 
 }  // namespace candor::text

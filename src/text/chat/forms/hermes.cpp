@@ -26,6 +26,14 @@ const Step kHermesSteps[] = {
     /* 6 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<tool_call>", "</tool_call>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .before_name = "<tool_call>\n{\"name\": \"",
+                               .before_arguments = "\", \"arguments\": ",
+                               .behind_call = "}\n</tool_call>",
+                               .between = "\n",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace hermes_form
 
@@ -34,6 +42,7 @@ const FormRow kHermesForm{.form = ToolForm::kHermes,
                           .signs = hermes_form::kSigns,
                           .grammar = hermes_form::kHermesSteps,
                           .marks = hermes_form::kMarks,
-                          .ends = hermes_form::kEnds};
+                          .ends = hermes_form::kEnds,
+                          .writing = hermes_form::kWriting};
 
 }  // namespace candor::text

@@ -45,6 +45,17 @@ const Step kKimiSteps[] = {
     /* 9 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
+                                          "<|tool_call_argument_begin|>", "<|tool_call_end|>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .begin = "<|tool_calls_section_begin|>",
+                               .before_name = "<|tool_call_begin|>functions.",
+                               .before_arguments = ":0<|tool_call_argument_begin|>",
+                               .behind_call = "<|tool_call_end|>",
+                               .end = "<|tool_calls_section_end|>",
+                               .may_repeat = false,
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace kimi_form
 
@@ -53,6 +64,7 @@ const FormRow kKimiForm{.form = ToolForm::kKimi,
                         .signs = kimi_form::kSigns,
                         .grammar = kimi_form::kKimiSteps,
                         .marks = kimi_form::kMarks,
-                        .ends = kimi_form::kEnds};
+                        .ends = kimi_form::kEnds,
+                        .writing = kimi_form::kWriting};
 
 }  // namespace candor::text

@@ -30,6 +30,15 @@ const Step kLfmSteps[] = {
     /* 5 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<|tool_call_start|>", "<|tool_call_end|>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kPython,
+                               .begin = "<|tool_call_start|>[",
+                               .before_arguments = "(",
+                               .behind_call = ")",
+                               .between = ", ",
+                               .end = "]<|tool_call_end|>",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace lfm_form
 
@@ -38,6 +47,7 @@ const FormRow kLfmForm{.form = ToolForm::kLfm,
                        .signs = lfm_form::kSigns,
                        .grammar = lfm_form::kLfmSteps,
                        .marks = lfm_form::kMarks,
-                       .ends = lfm_form::kEnds};
+                       .ends = lfm_form::kEnds,
+                       .writing = lfm_form::kWriting};
 
 }  // namespace candor::text

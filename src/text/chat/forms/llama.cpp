@@ -24,6 +24,12 @@ const Step kLlamaSteps[] = {
     /* 5 */ {.kind = Kind::kEnd},
 };
 
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .before_name = "{\"name\": \"",
+                               .before_arguments = "\", \"parameters\": ",
+                               .behind_call = "}",
+                               .between = "; "};
+
 }  // namespace
 }  // namespace llama_form
 
@@ -32,6 +38,7 @@ const FormRow kLlamaForm{.form = ToolForm::kLlama,
                          .signs = llama_form::kSigns,
                          .grammar = llama_form::kLlamaSteps,
                          .marks = llama_form::kMarks,
+                         .writing = llama_form::kWriting,
                          .opens_bare = true};
 
 }  // namespace candor::text

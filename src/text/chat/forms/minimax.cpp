@@ -34,6 +34,20 @@ const Step kMiniMaxSteps[] = {
     /* 14 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<minimax:tool_call>", "</minimax:tool_call>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kText,
+                               .begin = "<minimax:tool_call>\n",
+                               .before_name = "<invoke name=\"",
+                               .before_arguments = "\">\n",
+                               .behind_call = "</invoke>",
+                               .between = "\n",
+                               .end = "\n</minimax:tool_call>",
+                               .before_key = "<parameter name=\"",
+                               .before_value = "\">",
+                               .value_end = "</parameter>",
+                               .behind_value = "\n",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace minimax_form
 
@@ -42,6 +56,7 @@ const FormRow kMiniMaxForm{.form = ToolForm::kMiniMax,
                            .signs = minimax_form::kSigns,
                            .grammar = minimax_form::kMiniMaxSteps,
                            .marks = minimax_form::kMarks,
-                           .ends = minimax_form::kEnds};
+                           .ends = minimax_form::kEnds,
+                           .writing = minimax_form::kWriting};
 
 }  // namespace candor::text

@@ -34,6 +34,20 @@ const Step kMistralSteps[] = {
     /* 11 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"};
+constexpr CallWriting kOldWriting{.arguments = CallWriting::Arguments::kJson,
+                                  .begin = "[TOOL_CALLS][",
+                                  .before_name = "{\"name\": \"",
+                                  .before_arguments = "\", \"arguments\": ",
+                                  .behind_call = "}",
+                                  .between = ", ",
+                                  .end = "]",
+                                  .tokens = {kTokens, 1}};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
+                               .before_name = "[TOOL_CALLS]",
+                               .before_arguments = "[ARGS]",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace mistral_form
 
@@ -41,13 +55,15 @@ const FormRow kMistralForm{.form = ToolForm::kMistral,
                            .name = "mistral",
                            .signs = mistral_form::kOldSigns,
                            .grammar = mistral_form::kMistralSteps,
-                           .marks = {mistral_form::kMarks, 1}};
+                           .marks = {mistral_form::kMarks, 1},
+                           .writing = mistral_form::kOldWriting};
 const FormRow kMistralV11Form{.form = ToolForm::kMistralV11,
                               .name = "mistral-v11",
                               .signs = mistral_form::kSigns,
                               .grammar = mistral_form::kMistralSteps,
                               .marks = mistral_form::kMarks,
                               .ends_of_reasoning = mistral_form::kEndsOfReasoning,
+                              .writing = mistral_form::kWriting,
                               .has_channels = true};
 
 }  // namespace candor::text

@@ -44,6 +44,19 @@ const Step kQwenCoderSteps[] = {
     /* 15 */ {.kind = Kind::kEnd},
 };
 
+constexpr std::string_view kTokens[] = {"<tool_call>", "</tool_call>"};
+constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kText,
+                               .before_name = "<tool_call>\n<function=",
+                               .before_arguments = ">\n",
+                               .behind_call = "</function>\n</tool_call>",
+                               .between = "\n",
+                               .before_key = "<parameter=",
+                               .before_value = ">\n",
+                               .value_tail = "\n",
+                               .value_end = "</parameter>",
+                               .behind_value = "\n",
+                               .tokens = kTokens};
+
 }  // namespace
 }  // namespace qwen_coder_form
 
@@ -52,6 +65,7 @@ const FormRow kQwenCoderForm{.form = ToolForm::kQwenCoder,
                              .signs = qwen_coder_form::kSigns,
                              .grammar = qwen_coder_form::kQwenCoderSteps,
                              .marks = qwen_coder_form::kMarks,
-                             .ends = qwen_coder_form::kEnds};
+                             .ends = qwen_coder_form::kEnds,
+                             .writing = qwen_coder_form::kWriting};
 
 }  // namespace candor::text

@@ -159,10 +159,28 @@ class ResponseTemplateReader {
     const std::string_view content = string_at(field, "content", "text");
     const TemplateJson* given = template_member(field, "content_args");
     const TemplateJson arguments = given != nullptr ? *given : TemplateJson::object();
-    if (content == "json") return add_json(arguments, opens, closes);
+    if (content == "json") {
+      if (behind_open.empty()) add_writing(opens, closes);
+      return add_json(arguments, opens, closes);
+    }
     if (content == "xml-inline") return add_tags(arguments, closes);
     if (content == "kv-lines") return add_lines(arguments, closes);
     return unfit(place + "content", fmt::format("is \"{}\", expected json, xml-inline or kv-lines", clipped(content)));
+  }
+
+  // Calls that are one JSON object between two marks can be written as well.
+  void add_writing(const Texts& opens, const Texts& closes) {
+    const CallShape& shape = result_.content_.shape;
+    if (shape.call != "content" || shape.is_each) return;
+    const std::string_view close = closes.empty() ? std::string_view{} : closes.front();
+    result_.tokens_ = {opens.front(), close};
+    if (close.empty()) result_.tokens_.pop_back();
+    result_.writing_ = {.arguments = CallWriting::Arguments::kJson,
+                        .before_name = keep(fmt::format("{}{{\"name\": \"", opens.front())),
+                        .before_arguments = "\", \"arguments\": ",
+                        .behind_call = keep(fmt::format("}}{}", close)),
+                        .between = "\n",
+                        .tokens = result_.tokens_};
   }
 
   Result<void> read_shape(const TemplateJson& field) {
@@ -300,6 +318,7 @@ class ResponseTemplateReader {
                     .ends = result_.ends_,
                     .ends_of_reasoning = result_.ends_of_reasoning_,
                     .region = &result_.content_,
+                    .writing = result_.writing_,
                     .has_channels = true};
   }
 

@@ -56,6 +56,8 @@ class ResponseTemplate {
   std::vector<std::string_view> ends_;
   std::vector<std::string_view> stops_;  // what a region of unknown text is left at
   std::vector<GrammarStep> steps_;
+  std::vector<std::string_view> tokens_;  // marks of calls
+  CallWriting writing_{};
   RegionContent content_;
   FormRow row_{};
 };

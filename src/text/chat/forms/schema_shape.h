@@ -1,0 +1,22 @@
+#pragma once
+// What of a tool's JSON schema can be put in other words than JSON's.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace candor::text {
+
+// Why it is not made of the plain words alone (types, properties, lists, bounds, alternatives) that a grammar may carry;
+// "" if it is. where: how the message calls it.
+std::string fault_of_schema(const nlohmann::ordered_json& schema, const std::string& where);
+
+// What a schema says of a string that stands as plain text.
+enum class TextShape : unsigned char {
+  kText,    // it is a string, perhaps of a bounded length
+  kListed,  // it is one of some strings
+  kValue,   // it is no string: JSON
+  kOther,   // plain text cannot be held to it
+};
+TextShape text_shape_of(const nlohmann::ordered_json& schema);
+
+}  // namespace candor::text
