@@ -15,6 +15,8 @@
 #include "apps/bench/remembered_costs.h"
 #include "apps/commands/commands.h"
 #include "apps/commands/page_opener.h"
+#include "apps/commands/serve_options.h"
+#include "apps/commands/served_models.h"
 #include "apps/options/arguments.h"
 #include "apps/options/config_file.h"
 #include "apps/options/generation_options.h"
@@ -28,28 +30,13 @@
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
 #include "serve/http/tls_identity.h"
+#include "serve/core/keep_alive.h"
 #include "serve/service.h"
 
 namespace candor::apps {
 namespace {
 
-constexpr int64_t kMaxInt = 1'000'000'000;
 constexpr int64_t kConnections = 4096;
-
-struct ServeOptions {
-  GenerationOptions generation;  // what is drafted, and fast weights
-  std::vector<std::string> positionals;
-  std::optional<std::string> model, key_file, tls_cert, tls_key, model_id, config;
-  std::vector<std::string> keys, hosts, origins, aliases;
-  std::string host = "127.0.0.1";
-  std::string backend = "cpu", kv_type = "auto", log_level = "info";
-  std::optional<int64_t> port, n_ctx, n_threads, parallel, max_queued, n_workers, max_n, max_connections, max_per_key,
-      body_mb, inflight_mb, drain_seconds;
-  bool strict = false;
-  bool print_config = false;
-  bool no_ui = false;
-  bool opens_page = false;
-};
 
 bool fails(const std::string& message) {
   say_error(message);
@@ -176,6 +163,14 @@ int64_t inflight_bytes_of(const ServeOptions& options, const ModelInfo& info) {
   return std::max({kLeast, options.body_mb.value_or(16) << 20, static_cast<int64_t>(left / 4)});
 }
 
+// What is left of the memory beside requests and replies, where nothing else is asked for. 0: unknown.
+uint64_t models_bytes_of(const ServeOptions& options, int64_t inflight_bytes) {
+  if (options.models_mb) return static_cast<uint64_t>(*options.models_mb) << 20;
+  const uint64_t available = platform::read_topology().memory_available_bytes;
+  const auto inflight = static_cast<uint64_t>(inflight_bytes);
+  return available > inflight ? available - inflight : available;
+}
+
 serve::ServiceOptions service_options_of(const ServeOptions& options, const std::filesystem::path& path,
                                           const ModelInfo& info) {
   serve::ServiceOptions service;
@@ -213,28 +208,56 @@ std::string page_address(const ServeOptions& options, uint16_t port) {
   return fmt::format("{}://{}:{}/", options.tls_cert ? "https" : "http", is_any ? "localhost" : options.host, port);
 }
 
-int serve(const ServeOptions& options) {
-  auto choice = choose_model(options.model, options.positionals);
-  if (!choice) return say_error(choice.error().message), kUserInput;
-  if (!choice->texts.empty())
-    return say_error(fmt::format("serve: what is \"{}\"?", choice->texts.front())), kUserInput;
+// What a start needs beside models.
+struct Door {
+  http::AccessOptions access{};
+  std::shared_ptr<http::TlsIdentity> identity{};
+  obs::LogLevel level{};
+};
+
+int open_door(const ServeOptions& options, Door& door) {
   const auto level = obs::parse_log_level(options.log_level);
   if (!level) return say_error(level.error().message), kUserInput;
-  http::AccessOptions access;
-  std::shared_ptr<http::TlsIdentity> identity;
-  if (!read_access(options, access) || !read_identity(options, identity)) return kUserInput;
-  if (options.opens_page && options.no_ui)
-    return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
+  door.level = *level;
+  if (!read_access(options, door.access) || !read_identity(options, door.identity)) return kUserInput;
   if (options.inflight_mb && *options.inflight_mb < options.body_mb.value_or(16)) {
     return say_error(fmt::format("serve: --max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or "
                                  "less of the other",
                                  *options.inflight_mb, options.body_mb.value_or(16))),
            kUserInput;
   }
+  return kDone;
+}
 
-  platform::give_freed_memory_back();
+// For the operator.
+struct Served {
+  std::string models{};
+  std::string context{};  // "context 2048, ", or nothing
+};
+
+// From the first connection to the last.
+int run_server(const ServeOptions& options, serve::Service& service, const Door& door, const obs::Log& log,
+               const Served& what, const std::function<bool()>& forgets_costs) {
+  auto server_options = server_options_of(options);
+  server_options.tls = door.identity;
+  auto server = http::Server::start(server_options, service);
+  if (!server) return say_error(server.error().message), kUserInput;
+  if (door.identity) announce(*door.identity, log);
+  write_err(fmt::format("candor serves {} at {}://{}:{} ({}{} at once)\n", what.models, door.identity ? "https" : "http",
+                        options.host, (*server)->port(), what.context, options.parallel.value_or(16)));
+  service.say_forms();
+  if (!options.no_ui) show_page(page_address(options, (*server)->port()), options.opens_page);
+  serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
+    if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
+    if (!forgets_costs()) return;
+    log.info("steps take other times than an earlier start measured: they are measured anew at the next start");
+  });
+  return kDone;
+}
+
+int serve_one(const ServeOptions& options, Door& door, const std::filesystem::path& path) {
   int code = kDone;
-  EngineOptions engine_options = engine_options_of(options, choice->model);
+  EngineOptions engine_options = engine_options_of(options, path);
   RememberedCosts costs(engine_options);
   serve::StepHistory steps;
   engine_options.costs = costs.recall();
@@ -246,28 +269,107 @@ int serve(const ServeOptions& options) {
     if (remembers) costs.take(report);
   });
   const auto sink = obs::make_stderr_sink();
-  const obs::Log log(*sink, *level);
-  auto service_options = service_options_of(options, choice->model, engine->info());
-  service_options.access = std::move(access);
+  const obs::Log log(*sink, door.level);
+  auto service_options = service_options_of(options, path, engine->info());
+  service_options.access = std::move(door.access);
   service_options.steps = &steps;
-  service_options.has_page = !options.no_ui;
   serve::Service service(*engine, std::move(service_options), log);
-  auto server_options = server_options_of(options);
-  server_options.tls = identity;
-  auto server = http::Server::start(server_options, service);
-  if (!server) return say_error(server.error().message), kUserInput;
-  if (identity) announce(*identity, log);
-  write_err(fmt::format("candor serves {} at {}://{}:{} (context {}, {} at once)\n",
-                        choice->model.filename().string(), identity ? "https" : "http", options.host,
-                        (*server)->port(), engine->info().n_ctx, options.parallel.value_or(16)));
-  service.say_forms();
-  if (!options.no_ui) show_page(page_address(options, (*server)->port()), options.opens_page);
-  serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
-    if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
-    if (!costs.forget_if_off()) return;
-    log.info("steps take other times than an earlier start measured: they are measured anew at the next start");
-  });
-  return kDone;
+  const Served what{path.filename().string(), fmt::format("context {}, ", engine->info().n_ctx)};
+  return run_server(options, service, door, log, what, [&costs] { return costs.forget_if_off(); });
+}
+
+bool is_several(const ServeOptions& options) {
+  return options.models.size() + options.positionals.size() > 1 || options.models_dir || options.has_pulled;
+}
+
+// Options that mean one model, where there are several, or several, where there is one.
+bool fits_models(const ServeOptions& options) {
+  if (options.keep_alive && !serve::parse_keep_alive(*options.keep_alive))
+    return fails(fmt::format("serve: --keep-alive \"{}\" is neither seconds nor a duration such as 5m or 1h30m (-1: "
+                             "until its room is needed)",
+                             clipped(*options.keep_alive)));
+  const bool wants_several = options.default_model || options.keep_alive || options.models_mb || options.max_loaded;
+  if (!is_several(options) && wants_several)
+    return fails("serve: --default, --keep-alive, --models-memory-mb and --max-loaded are for several models: give more "
+                 "with -m, or --models-dir FOLDER, or --pulled");
+  if (!is_several(options)) return true;
+  if (options.model_id || !options.aliases.empty())
+    return fails("serve: --model-id and --alias name one model; of several, each is named as -m NAME=FILE");
+  if (options.generation.draft) return fails("serve: --draft belongs to one model, and there are several");
+  return true;
+}
+
+// Every model that is given is there, and could be loaded by itself.
+bool read_given(const ServeOptions& options, ServedModelsOptions& models) {
+  std::vector<std::string> texts = options.positionals;
+  texts.insert(texts.end(), options.models.begin(), options.models.end());
+  for (const std::string& text : texts) {
+    auto given = read_given_model(text);
+    if (!given) return fails("serve: " + given.error().message);
+    const auto is_same = [&](const GivenModel& other) { return other.name == given->name; };
+    if (std::ranges::any_of(models.given, is_same))
+      return fails(fmt::format("serve: two models are named \"{}\": name one of them, as -m NAME={}", given->name,
+                               given->path.string()));
+    if (const auto plan = Engine::plan(models.engine(given->path)); !plan)
+      return fails(fmt::format("serve: {}: {}", given->path.string(), plan.error().message));
+    models.given.push_back(std::move(*given));
+  }
+  std::error_code ignored;
+  if (options.models_dir && !std::filesystem::is_directory(*options.models_dir, ignored))
+    return fails(fmt::format("serve: --models-dir {} is no folder", clipped(*options.models_dir)));
+  if (options.models_dir) models.folder = *options.models_dir;
+  models.has_pulled = options.has_pulled;
+  return true;
+}
+
+int serve_several(const ServeOptions& options, Door& door) {
+  const auto sink = obs::make_stderr_sink();
+  const obs::Log log(*sink, door.level);
+  ServedModelsOptions given;
+  given.engine = [&options](const std::filesystem::path& path) { return engine_options_of(options, path); };
+  if (!read_given(options, given)) return kUserInput;
+  ServedModels loader(std::move(given), log);
+  const auto there = loader.list();
+  if (there.empty()) {
+    return say_error("serve: there is no model: neither GGUF files nor folders of safetensors with a config.json"),
+           kUserInput;
+  }
+  const auto is_default = [&](const serve::ModelSource& one) { return one.name == *options.default_model; };
+  if (options.default_model && std::ranges::none_of(there, is_default))
+    return say_error(fmt::format("serve: --default \"{}\" is none of the models; the first is \"{}\"",
+                                 clipped(*options.default_model), there.front().name)),
+           kUserInput;
+  serve::ServiceOptions service_options = service_options_of(options, {}, {});
+  service_options.access = std::move(door.access);
+  serve::ModelsOptions models;
+  models.default_model = options.default_model.value_or(there.front().name);
+  if (options.keep_alive) models.keep_alive = *serve::parse_keep_alive(*options.keep_alive);
+  models.max_loaded = static_cast<size_t>(options.max_loaded.value_or(0));
+  models.memory_bytes = models_bytes_of(options, service_options.inflight_bytes);
+  serve::Service service(loader, models, std::move(service_options), log);
+  const std::string what = fmt::format("{} models (\"{}\" where none is named; {} for all)", there.size(),
+                                       models.default_model, format_bytes(models.memory_bytes));
+  return run_server(options, service, door, log, {what, ""}, [&loader] { return loader.forget_costs_that_are_off(); });
+}
+
+int serve(const ServeOptions& options) {
+  if (options.opens_page && options.no_ui)
+    return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
+  if (!fits_models(options)) return kUserInput;
+  Door door;
+  if (is_several(options)) {
+    if (const int code = open_door(options, door); code != kDone) return code;
+    platform::give_freed_memory_back();
+    return serve_several(options, door);
+  }
+  const auto model = options.models.empty() ? std::nullopt : std::optional(options.models.front());
+  auto choice = choose_model(model, options.positionals);
+  if (!choice) return say_error(choice.error().message), kUserInput;
+  if (!choice->texts.empty())
+    return say_error(fmt::format("serve: what is \"{}\"?", choice->texts.front())), kUserInput;
+  if (const int code = open_door(options, door); code != kDone) return code;
+  platform::give_freed_memory_back();
+  return serve_one(options, door, choice->model);
 }
 
 // The lines of options that have neither a value nor a default say nothing, and would not be read back.
@@ -306,48 +408,21 @@ int print_config(const ServeOptions& options, CLI::App& command) {
   return kDone;
 }
 
-void add_network_options(CLI::App& command, ServeOptions& o) {
-  command.add_option("--host", o.host, "address to listen on; other than loopback needs a key (127.0.0.1)")
-      ->type_name("ADDRESS")
-      ->capture_default_str();
-  add_int(command, "--port", o.port, 0, 65535, "0 = any free one (8080)")->default_str("8080");
-  command.add_option("--api-key", o.keys, "a key that clients must show; better in a file")->type_name("KEY");
-  command.add_option("--api-key-file", o.key_file, "lines of NAME SECRET")->type_name("FILE");
-  command.add_option("--tls-cert", o.tls_cert, "serve https with this certificate chain (PEM); SIGHUP reads it again")
-      ->type_name("FILE");
-  command.add_option("--tls-key", o.tls_key, "its private key (PEM, without a passphrase)")->type_name("FILE");
-  command.add_option("--allow-host", o.hosts, "a further name in Host")->type_name("NAME");
-  command.add_option("--allow-origin", o.origins, "a web page that may ask: https://chat.example.com")
-      ->type_name("ORIGIN");
-  add_int(command, "--max-connections", o.max_connections, 1, 100'000, "(4096)")->default_str("4096");
-  add_int(command, "--max-per-key", o.max_per_key, 1, kMaxInt,
-          "answers in work for one key (--parallel and --max-queued together; of several keys three quarters)");
-  add_int(command, "--max-inflight-mb", o.inflight_mb, 1, 1 << 20,
-          "all requests and replies held at once (a quarter of the memory that the model leaves, at least 64)");
-  add_int(command, "--max-body-mb", o.body_mb, 1, 1024, "largest request body (16)")->default_str("16");
-  add_int(command, "--max-n", o.max_n, 1, 128, "most answers to one prompt (128)")->default_str("128");
-  add_int(command, "--workers", o.n_workers, 1, 64, "threads for JSON, templates, tokens (2)")->default_str("2");
-  add_int(command, "--drain-seconds", o.drain_seconds, 0, 3600, "for replies in work, at the end (30)")
-      ->default_str("30");
-  command.add_option("--log-level", o.log_level, "debug, info, warning, error, off (info)")
-      ->type_name("LEVEL")
-      ->capture_default_str();
-  command.add_flag("--no-ui", o.no_ui, "no page for browsers at /");
-  command.add_flag("--strict", o.strict, "unknown fields of a request are errors");
-}
-
 void add_server(CLI::App& app, const char* name, const char* help, bool opens_page, Action& action) {
   CLI::App* command = app.add_subcommand(name, help);
   const auto options = std::make_shared<ServeOptions>();
   options->opens_page = opens_page;
   command->add_option("model_argument", options->positionals, "[MODEL]")->configurable(false);
-  command->add_option("-m,--model", options->model, "GGUF file; left out: the shipped model")->type_name("MODEL");
+  command->add_option("-m,--model", options->models, "GGUF file; left out: the shipped model; again, NAME=FILE: several")
+      ->type_name("MODEL")
+      ->allow_extra_args(false);
+  add_several_options(*command, *options);
   command->add_option("--model-id", options->model_id, "the name that clients ask for (the file's)")->type_name("NAME");
   command->add_option("--alias", options->aliases, "a further name for it")->type_name("NAME");
-  add_int(*command, "-c,--ctx-size", options->n_ctx, 0, kMaxInt, "context in tokens (the model's)");
+  add_int(*command, "-c,--ctx-size", options->n_ctx, 0, kMostCount, "context in tokens (the model's)");
   add_int(*command, "-t,--threads", options->n_threads, 0, 4096, "0 = what this machine advises");
   add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
-  add_int(*command, "--max-queued", options->max_queued, 0, kMaxInt, "requests waiting; beyond: 429 (128)")
+  add_int(*command, "--max-queued", options->max_queued, 0, kMostCount, "requests waiting; beyond: 429 (128)")
       ->default_str("128");
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes (cpu)")
       ->capture_default_str();

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "serve/http/text.h"
 #include "serve/core/http_sink.h"
+#include "serve/core/route_wait.h"
 #include "serve/interfaces.h"
 
 namespace candor::serve {
@@ -43,40 +44,61 @@ Error shutting_down() {
   return {ErrorKind::kCancelled, "the server is shutting down"};
 }
 
+void refuse_with(http::Exchange& exchange, const Error& error) {
+  exchange.state.reset();
+  exchange.respond(http::error_response(error));
+  exchange.drop_body();
+}
+
 }  // namespace
 
-Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
-    : engine_(engine),
-      options_(std::move(options)),
+Service::Service(ServiceOptions options, const obs::Log& log, const ModelsMaker& make_models)
+    : options_(std::move(options)),
       apis_(interfaces(options_.has_page)),
       log_(log),
       faults_(log),
       access_(options_.access),
       places_(options_.n_places, access_.n_keys(), options_.max_per_key),
       bytes_(options_.inflight_bytes, access_.n_keys()),
-      terms_(engine, options_.limits),
       jobs_(faults_),
-      generations_({engine, workers_, access_, terms_, places_, jobs_}, options_.read_limit),
-      sockets_(workers_, terms_, places_, generations_),
-      core_{engine, terms_, generations_, bytes_, metrics_, faults_, places_, options_.steps, options_.read_limit,
-            unix_seconds()},
+      models_(make_models({workers_, access_, places_, jobs_, bytes_, n_replies_}, options_)),
+      sockets_(workers_, places_, *models_),
+      core_{*models_, bytes_, metrics_, faults_, places_, options_.steps, unix_seconds()},
       workers_({.n_threads = options_.n_workers, .max_waiting = options_.max_waiting, .n_keys = access_.n_keys()},
                faults_),
       ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
 
-void Service::say_forms() const {
-  const ModelForm& form = terms_.model_form();
-  const std::string_view name = text::to_string(form.output.tools);
-  log_.info(name == "none" ? std::string("the model's chat template shows no form for calls of tools")
-                           : fmt::format("calls of tools are read in the form {}", name));
-  if (!form.own_fault.empty()) log_.warning(fmt::format("{}; it is not followed", form.own_fault));
+Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
+    : Service(std::move(options), log, [&](const ModelParts& parts, const ServiceOptions& all) {
+        return std::make_unique<Models>(engine, all.limits, parts, all.read_limit, log);
+      }) {}
+
+Service::Service(ModelLoader& loader, ModelsOptions models, ServiceOptions options, const obs::Log& log)
+    : Service(std::move(options), log, [&](const ModelParts& parts, const ServiceOptions& all) {
+        return std::make_unique<Models>(loader, std::move(models), all.limits, parts, log);
+      }) {}
+
+void Service::say_forms() {
+  for (const auto& [model, lease] : models_->loaded()) {
+    const ModelForm& form = lease->terms.model_form();
+    const std::string_view name = text::to_string(form.output.tools);
+    log_.info(name == "none" ? std::string("the model's chat template shows no form for calls of tools")
+                             : fmt::format("calls of tools are read in the form {}", name));
+    if (!form.own_fault.empty()) log_.warning(fmt::format("{}; it is not followed", form.own_fault));
+  }
 }
 
 Service::~Service() {
   constexpr std::chrono::milliseconds kPoll{2};
-  is_draining_ = true;
+  begin_drain();
   abort_all();
   while (n_jobs() > 0) std::this_thread::sleep_for(kPoll);
+  models_->close();
+}
+
+void Service::begin_drain() {
+  is_draining_ = true;
+  models_->stop_loading();
 }
 
 void Service::tick(const std::stop_token& stop) {
@@ -126,22 +148,64 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) {
     exchange->state = places_.take(key);
     if (!exchange->state) return exchange->respond(http::error_response(places_.no_room(key)));
   }
-  const auto drop = [this, exchange] {
+  post(exchange, [this, route, exchange] { run(*route, exchange); });
+}
+
+void Service::post(const Shared& exchange, std::function<void()> run) {
+  const auto drop = [exchange] {
     exchange->state.reset();
     exchange->respond(http::error_response(shutting_down()));
   };
   const bool is_large = exchange->request().body.size() > kLargeBodyBytes;
-  if (workers_.try_post({[this, route, exchange] { run(*route, exchange); }, drop, key, is_large})) return;
+  if (workers_.try_post({std::move(run), drop, exchange->request().key, is_large})) return;
   exchange->state.reset();
   exchange->respond(http::error_response(too_many_waiting()));
 }
 
+void Service::run(const Route& route, const Shared& exchange) {
+  try {
+    if (route.handle != nullptr) return run_with_model(route, exchange);
+    route.tell(core_, exchange);
+  } catch (...) {
+    faults_.note(http::FaultPlace::kHandler, std::current_exception());
+    exchange->respond(http::response_to(std::current_exception()));
+  }
+  exchange->state.reset();
+  exchange->drop_body();
+}
+
+// Where there is one model, the interface's own reader sees whether it is the one that was asked for.
+void Service::run_with_model(const Route& route, const Shared& exchange) {
+  if (models_->is_one()) {
+    const auto lease = models_->acquire({}, nullptr);
+    return lease ? handle_with(route, exchange, *lease) : refuse_with(*exchange, lease.error());
+  }
+  auto asked = asked_model(route, exchange->request());
+  if (!asked) return refuse_with(*exchange, asked.error());
+  const std::string name = asked->name;
+  const auto wait = std::make_shared<RouteWait>(
+      exchange, route.loading, std::move(*asked), access_.cors_headers(exchange->request()),
+      [this, route = &route, exchange](const ModelLease& lease) {
+        post(exchange, [this, route, exchange, lease] { handle_with(*route, exchange, lease); });
+      });
+  jobs_.add(wait);
+  exchange->on_gone([wait, models = models_.get()] {
+    wait->cancel();
+    models->leave(wait);
+  });
+  auto lease = models_->acquire(name, wait);
+  const bool is_settled = !lease || *lease != nullptr;
+  if (!is_settled || !wait->end()) return;
+  return lease ? handle_with(route, exchange, *lease) : refuse_with(*exchange, lease.error());
+}
+
 // What is made of a body takes about three times as much again, until the engine has it.
-void Service::run(const Route& route, const std::shared_ptr<http::Exchange>& exchange) {
+void Service::handle_with(const Route& route, const Shared& exchange, const ModelLease& lease) {
   http::FairBudget::Share parsed = bytes_.share_of(exchange->request().key);
   parsed.grow(3 * static_cast<int64_t>(exchange->request().body.size()));
   try {
-    route.handle(core_, exchange);
+    if (route.generates) std::static_pointer_cast<PlaceTicket>(exchange->state)->keep(lease);
+    route.handle(*lease, exchange);
   } catch (...) {
     faults_.note(http::FaultPlace::kHandler, std::current_exception());
     exchange->respond(http::response_to(std::current_exception()));
@@ -160,7 +224,7 @@ void Service::on_reply(const HttpRequest& request, const http::ReplyRecord& reco
 
 void Service::abort_all() {
   workers_.drop_waiting();
-  engine_.stop_preparing();
+  models_->stop_preparing();
   jobs_.abort_all(shutting_down());
 }
 

@@ -1,11 +1,12 @@
 #pragma once
-// The interfaces over an engine: lets requests in or refuses them, and hands them to whoever answers their route.
-// Called on the network thread, which only looks up the route; all else happens on workers. Borrows the engine and the
-// log, which outlive it.
+// The interfaces over an engine, or over several: lets requests in or refuses them, and hands them to whoever answers
+// their route, once their model is there. Called on the network thread, which only looks up the route; all else happens
+// on workers. Borrows the engine or the loader, and the log, which outlive it.
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "candor/engine.h"
 #include "obs/log.h"
 #include "serve/core/api.h"
+#include "serve/core/models.h"
 #include "serve/http/access.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/faults.h"
@@ -41,6 +43,8 @@ struct ServiceOptions {
 class Service final : public http::Handler {
  public:
   Service(Engine& engine, ServiceOptions options, const obs::Log& log);
+  // Several models, loaded when they are asked for. limits: what they share.
+  Service(ModelLoader& loader, ModelsOptions models, ServiceOptions options, const obs::Log& log);
   // Ends what is still in work.
   ~Service() override;
 
@@ -55,20 +59,28 @@ class Service final : public http::Handler {
   }
   void on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) override { sockets_.close(socket); }
 
-  // Logs how the model's calls of tools are read.
-  void say_forms() const;
-  // New work is refused with 503 from now on.
-  void begin_drain() { is_draining_ = true; }
+  // Logs how the calls of tools are read of those that are loaded.
+  void say_forms();
+  // New work is refused with 503 from now on, and so is what waits for a model.
+  void begin_drain();
   // Every reply in work ends with an error that says so, and so does what no worker has begun.
   void abort_all();
   int32_t n_jobs() const { return places_.n_tickets(); }
+  Models& models() { return *models_; }
 
  private:
+  using Shared = std::shared_ptr<http::Exchange>;
+
+  using ModelsMaker = std::function<std::unique_ptr<Models>(const ModelParts& parts, const ServiceOptions& options)>;
+  Service(ServiceOptions options, const obs::Log& log, const ModelsMaker& make_models);
   void tick(const std::stop_token& stop);
-  void run(const Route& route, const std::shared_ptr<http::Exchange>& exchange);
+  void run(const Route& route, const Shared& exchange);
+  void run_with_model(const Route& route, const Shared& exchange);
+  // On a worker.
+  void handle_with(const Route& route, const Shared& exchange, const ModelLease& lease);
+  void post(const Shared& exchange, std::function<void()> run);
 
   // Constant after construction.
-  Engine& engine_;
   const ServiceOptions options_;
   const std::span<const Api* const> apis_;
   const obs::Log& log_;
@@ -79,11 +91,11 @@ class Service final : public http::Handler {
   MetricsPage metrics_;
   AnswerPlaces places_;
   http::FairBudget bytes_;
-  const RequestTerms terms_;
+  std::atomic<uint64_t> n_replies_{0};
   JobList jobs_;
-  Generations generations_;
+  const std::unique_ptr<Models> models_;
   openai::SocketRoutes sockets_;
-  const Core core_;
+  const ServerCore core_;
   std::atomic<bool> is_draining_{false};
 
   http::WorkerPool workers_;  // what it runs uses the others

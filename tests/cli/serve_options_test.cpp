@@ -8,6 +8,7 @@
 
 #include "cli/program.h"
 #include "support/certificate.h"
+#include "support/shared_data.h"
 #include "support/temp_folder.h"
 
 namespace candor::testing {
@@ -132,6 +133,35 @@ TEST_F(serve_options, a_pair_that_cannot_be_used_leaves_the_old_one) {
 
 TEST_F(serve_options, the_bytes_in_flight_hold_at_least_one_body) {
   expect_refused({"serve", "--max-inflight-mb", "8"}, {"--max-inflight-mb 8", "--max-body-mb 16"});
+}
+
+TEST_F(serve_options, of_several_models_each_has_a_name_and_a_file) {
+  const std::string pocket = project_file("models/pocket/pocket-q8_0.gguf");
+  const std::string draft = project_file("models/pocket/pocket-draft-q8_0.gguf");
+  const TempFolder folder;
+  const std::string empty = folder.path();
+  expect_refused({"serve", "-m", pocket, "-m", "/nowhere.gguf"}, {"/nowhere.gguf"});
+  expect_refused({"serve", "-m", pocket, "-m", pocket}, {"two models are named", "pocket-q8_0", "NAME="});
+  expect_refused({"serve", "-m", "a=" + pocket, "-m", "a=" + draft}, {"two models are named \"a\""});
+  expect_refused({"serve", "-m", pocket, "-m", "=" + draft}, {"NAME=FILE"});
+  expect_refused({"serve", "-m", pocket, "-m", "a\nb=" + draft}, {"NAME=FILE"});
+  expect_refused({"serve", "--models-dir", "/nowhere"}, {"--models-dir", "/nowhere", "no folder"});
+  expect_refused({"serve", "--models-dir", empty}, {"there is no model"});
+  expect_refused({"serve", "-m", pocket, "-m", draft, "--default", "c"}, {"--default", "\"c\"", "pocket-q8_0"});
+  for (const char* time : {"soon", "5 m", "", "5x", "1e9", "--5"})
+    expect_refused({"serve", "-m", pocket, "-m", draft, "--keep-alive=" + std::string(time)}, {"--keep-alive"});
+  expect_refused({"serve", "-m", pocket, "--keep-alive", "5m"}, {"--keep-alive", "several models"});
+  expect_refused({"serve", "-m", pocket, "-m", draft, "--model-id", "x"}, {"--model-id", "NAME=FILE"});
+  expect_refused({"serve", "-m", pocket, "-m", draft, "--draft", draft}, {"--draft", "one model"});
+}
+
+TEST_F(serve_options, several_models_come_from_a_list_in_the_file) {
+  std::ofstream(file_) << "model = [\"a=" << project_file("models/pocket/pocket-q8_0.gguf") << "\", \""
+                       << project_file("models/pocket/pocket-draft-q8_0.gguf") << "\"]\ndefault = \"a\"\n";
+  const RunResult result = run_candor({"serve", "--config", file_.string(), "--port", "0", "--drain-seconds", "0"},
+                                      {.interrupt_at = "candor serves"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("candor serves 2 models (\"a\" where none is named"), std::string::npos) << result.err;
 }
 
 }  // namespace

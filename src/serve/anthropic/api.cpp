@@ -39,8 +39,16 @@ void count_tokens(const Core& core, const Shared& exchange) {
                      .headers = headers_of(*exchange, std::move(request->headers))});
 }
 
+std::string ping(const std::string& /*model*/) {
+  return "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+}
+
 constexpr Route kRoutes[] = {
-    {.method = "POST", .path = "/v1/messages", .generates = true, .handle = generate},
+    {.method = "POST",
+     .path = "/v1/messages",
+     .generates = true,
+     .handle = generate,
+     .loading = {.format = StreamFormat::kEvents, .words = ping}},
     {.method = "POST", .path = "/v1/messages/count_tokens", .handle = count_tokens},
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "serve/http/fair_budget.h"
 #include "serve/core/api_request.h"
@@ -23,6 +24,7 @@ class PlaceTicket final : public Ticket {
   }
   ~PlaceTicket() override {
     free_places();
+    used_.reset();
     --n_tickets_;  // last: the server may end
   }
   PlaceTicket(const PlaceTicket&) = delete;
@@ -31,8 +33,11 @@ class PlaceTicket final : public Ticket {
   // As many places in all; false, and as before, where there is no room for them.
   bool try_hold(int64_t n) { return places_.try_grow(n - places_.amount()); }
   void free_places() noexcept override { places_.resize(0); }
+  // Held until the ticket goes: what the reply uses, its model.
+  void keep(std::shared_ptr<const void> used) { used_ = std::move(used); }
 
  private:
+  std::shared_ptr<const void> used_;
   http::FairBudget::Share places_;
   std::atomic<int32_t>& n_tickets_;
 };

@@ -12,4 +12,8 @@ void answer(http::Exchange& exchange, const Error& error) {
   exchange.respond(http::error_response(error));
 }
 
+std::string loading_comment(const std::string& /*model*/) {
+  return ": the model is being loaded\n\n";
+}
+
 }  // namespace candor::serve

@@ -4,35 +4,58 @@
 // about sampling, limits, places or threads.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "candor/engine.h"
 #include "serve/core/generations.h"
 #include "serve/core/metrics_page.h"
 #include "serve/core/step_history.h"
+#include "serve/core/stream_format.h"
 #include "serve/http/exchange.h"
 
 namespace candor::serve {
 
-// What routes answer from. Borrowed; any thread.
+class Models;
+
+// What routes of a model answer from. Borrowed; any thread.
 struct Core {
   Engine& engine;
   const RequestTerms& terms;
   Generations& generations;
   http::FairBudget& bytes;  // in flight: what replies hold meanwhile is counted there
-  const MetricsPage& metrics;
-  const http::Faults& faults;
   const AnswerPlaces& places;
-  const StepHistory* steps = nullptr;  // none: nobody keeps them
-  double read_limit = 0;  // bytes a second that this machine's memory gives; 0: unknown
-  int64_t created = 0;    // when the server began, in seconds since 1970
+  Models& models;  // all of the server
+  std::function<void(double)> keep_alive{};  // how long it stays once nobody uses it, in seconds; empty: it stays
 
   const ApiLimits& limits() const { return terms.limits(); }
 };
 
+// What routes answer from that need no model. Borrowed; any thread.
+struct ServerCore {
+  Models& models;
+  http::FairBudget& bytes;
+  const MetricsPage& metrics;
+  const http::Faults& faults;
+  const AnswerPlaces& places;
+  const StepHistory* steps = nullptr;  // of the one model; none: nobody keeps them
+  int64_t created = 0;                 // when the server began, in seconds since 1970
+};
+
+// What a stream says while its model is being loaded, before its reply begins: whole frames of the interface's own.
+struct LoadingForm {
+  StreamFormat format = StreamFormat::kData;
+  bool streams_unasked = false;  // where the body does not say
+  std::string (*words)(const std::string& model) = nullptr;  // nullptr: the route does not stream
+};
+// As a comment, which every reader of server-sent events passes over.
+std::string loading_comment(const std::string& model);
+
+// Either `handle`, with the model that the body names (where it names none: the server's own choice), or `tell`.
 struct Route {
   std::string_view method;
   std::string_view path;  // one that ends with '/' matches what follows, too, but for "/" itself
@@ -43,6 +66,8 @@ struct Route {
   std::string_view refusal{};  // not empty: never offered, and refused unread in these words
   bool generates = false;  // refused unread while the engine is full; the exchange's state is its PlaceTicket
   void (*handle)(const Core& core, const std::shared_ptr<http::Exchange>& exchange) = nullptr;
+  void (*tell)(const ServerCore& server, const std::shared_ptr<http::Exchange>& exchange) = nullptr;
+  LoadingForm loading{};
 };
 
 struct Api {

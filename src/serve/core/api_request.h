@@ -32,6 +32,11 @@ struct ApiLimits {
   int64_t max_choices = 128;
   int32_t dim = 0;         // of an embedding
   bool is_strict = false;  // an unknown field is an error
+  bool is_let_go = false;  // the model, when nobody used it for a while
+  std::function<bool(const std::string&)> is_also{};  // a name that it was given since; empty: none
+
+  // Whether the model has that name.
+  bool knows(const std::string& name) const;
 };
 
 // What the client calls the things that the engine may refuse.
@@ -60,6 +65,7 @@ struct ApiRequest {
   ReplyMaker make_reply{};
   http::Headers headers{};  // of the reply
   std::string note{};       // for the reply's log line: what was assumed
+  std::optional<double> keep_alive{};  // in seconds, where the client says it
 };
 
 // The vectors of a request's inputs, in order, as the body of a reply. n_tokens: of all inputs.
@@ -73,6 +79,7 @@ struct EmbeddingRequest {
   VectorsWriter write{};
   http::Headers headers{};  // of the reply
   std::string note{};       // for the reply's log line
+  std::optional<double> keep_alive{};  // as of an ApiRequest
 };
 
 // The model's name, where given, is one that is served: else 404.

@@ -137,9 +137,13 @@ Error model_not_found(const std::string& model) {
           .field = "model"};
 }
 
+bool ApiLimits::knows(const std::string& name) const {
+  return name == model || std::ranges::find(aliases, name) != aliases.end() || (is_also && is_also(name));
+}
+
 void check_model(Fields& fields, const ApiLimits& limits, std::string& model) {
   model = fields.text("model").value_or(limits.model);
-  if (model == limits.model || std::ranges::find(limits.aliases, model) != limits.aliases.end()) return;
+  if (limits.knows(model)) return;
   fields.refuse_with(model_not_found(model));
 }
 

@@ -31,6 +31,7 @@ int64_t unix_seconds() {
 Generations::Generations(const GenerationParts& parts, double read_limit)
     : parts_(parts),
       fingerprint_(fingerprint_of(parts.engine.info())),
+      read_limit_(read_limit),
       decode_limit_(read_limit / static_cast<double>(std::max<uint64_t>(1, parts.engine.info().weight_bytes))) {}
 
 std::shared_ptr<Job> Generations::make_job(const ApiRequest& request, std::string_view id_prefix,
@@ -38,7 +39,7 @@ std::shared_ptr<Job> Generations::make_job(const ApiRequest& request, std::strin
   static const uint64_t kRun = std::random_device{}();
   const size_t n_choices = request.requests.size() * static_cast<size_t>(request.n_choices);
   const SamplingParams& sampling = request.requests.front().sampling;
-  const std::string number = fmt::format("{:08x}{:08x}", kRun, ++n_replies_ever_);
+  const std::string number = fmt::format("{:08x}{:08x}", kRun, ++parts_.n_replies);
   ReplyHead head{.id = std::string(id_prefix) + number,
                  .number = number,
                  .created = unix_seconds(),
@@ -74,6 +75,7 @@ void Generations::answer(const std::shared_ptr<http::Exchange>& exchange, Result
   if (!ticket->try_hold(places_of(*request))) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
   if (!request->note.empty()) exchange->note(request->note);
+  if (request->keep_alive && parts_.keep_alive) parts_.keep_alive(*request->keep_alive);
   auto sink = std::make_unique<HttpSink>(exchange, headers_of(*exchange, request->headers), endpoint.format);
   const auto job = make_job(*request, endpoint.id_prefix, std::move(sink), ticket);
   exchange->on_gone([job] { job->cancel(); });
@@ -88,6 +90,7 @@ void Generations::embed(const std::shared_ptr<http::Exchange>& exchange, Result<
   if (!ticket->try_hold(n_at_once)) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
   if (!request->note.empty()) exchange->note(request->note);
+  if (request->keep_alive && parts_.keep_alive) parts_.keep_alive(*request->keep_alive);
   auto sink = std::make_unique<HttpSink>(exchange, headers_of(*exchange, request->headers), StreamFormat::kLines);
   const auto job =
       std::make_shared<EmbeddingJob>(parts_.engine, parts_.workers, std::move(*request), std::move(sink), ticket);

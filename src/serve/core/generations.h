@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct GenerationParts {
   const RequestTerms& terms;
   AnswerPlaces& places;
   JobList& jobs;
+  std::atomic<uint64_t>& n_replies;  // ever, of all models
+  std::function<void(double)> keep_alive{};  // as Core has it
 };
 
 // How an interface's route makes a generation of a body, and how its reply is written.
@@ -39,6 +42,8 @@ class Generations {
  public:
   // read_limit: bytes a second that this machine's memory gives; 0: unknown.
   Generations(const GenerationParts& parts, double read_limit);
+
+  double read_limit() const { return read_limit_; }
 
   // REQUIRES, all: the exchange's state is a PlaceTicket of its key.
   void generate(const std::shared_ptr<http::Exchange>& exchange, const Endpoint& endpoint);
@@ -54,8 +59,8 @@ class Generations {
 
   const GenerationParts parts_;
   const std::string fingerprint_;
+  const double read_limit_;
   const double decode_limit_;  // tokens a second of one request, where each reads all weights
-  std::atomic<uint64_t> n_replies_ever_{0};
 };
 
 int64_t unix_seconds();

@@ -4,29 +4,45 @@
 
 namespace candor::serve {
 
-void HttpSink::open_stream() {
-  is_open_ = true;
-  const bool is_lines = format_ == StreamFormat::kLines;
-  http::HttpResponse head{.content_type = is_lines ? "application/x-ndjson" : "text/event-stream",
-                          .headers = headers_};
+namespace {
+
+http::HttpResponse stream_head(const http::Headers& headers, StreamFormat format) {
+  const bool is_lines = format == StreamFormat::kLines;
+  http::HttpResponse head{.content_type = is_lines ? "application/x-ndjson" : "text/event-stream", .headers = headers};
   head.headers.emplace_back("cache-control", "no-cache");
   head.headers.emplace_back("x-accel-buffering", "no");
-  exchange_->open_stream(std::move(head));
+  return head;
+}
+
+// name: of the event, where events have names.
+std::string framed(StreamFormat format, const std::string& name, const std::string& json) {
+  switch (format) {
+    case StreamFormat::kData:
+    case StreamFormat::kBareData:
+      break;
+    case StreamFormat::kEvents:
+      return "event: " + name + "\ndata: " + json + "\n\n";
+    case StreamFormat::kLines:
+      return json + "\n";
+  }
+  return "data: " + json + "\n\n";
+}
+
+}  // namespace
+
+void open_before_reply(http::Exchange& exchange, const http::Headers& headers, StreamFormat format) {
+  exchange.open_before_reply(stream_head(headers, format), [format](const http::HttpResponse& response) {
+    return framed(format, response.told ? "error" : "message", response.body);
+  });
+}
+
+void HttpSink::open_stream() {
+  is_open_ = true;
+  exchange_->open_stream(stream_head(headers_, format_));
 }
 
 void HttpSink::write(const std::string& name, const std::string& json) {
-  switch (format_) {
-    case StreamFormat::kData:
-    case StreamFormat::kBareData:
-      exchange_->write("data: " + json + "\n\n");
-      break;
-    case StreamFormat::kEvents:
-      exchange_->write("event: " + name + "\ndata: " + json + "\n\n");
-      break;
-    case StreamFormat::kLines:
-      exchange_->write(json + "\n");
-      break;
-  }
+  exchange_->write(framed(format_, name, json));
 }
 
 void HttpSink::chunk(const Json& json) {

@@ -1,23 +1,15 @@
 #pragma once
 // A reply over HTTP: one JSON body, or a stream.
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "serve/core/job.h"
+#include "serve/core/stream_format.h"
 #include "serve/http/exchange.h"
 
 namespace candor::serve {
-
-// How the chunks of a stream are written.
-enum class StreamFormat : uint8_t {
-  kData,      // server-sent events without names, the last one [DONE]
-  kBareData,  // the same without [DONE]
-  kEvents,  // server-sent events named by the chunk's "type"
-  kLines,   // a line of JSON each (NDJSON)
-};
 
 class HttpSink final : public Sink {
  public:
@@ -40,6 +32,9 @@ class HttpSink final : public Sink {
   const StreamFormat format_;
   bool is_open_ = false;
 };
+
+// The stream of a reply that is not yet known. It is opened once: the reply then goes into it, an error as well.
+void open_before_reply(http::Exchange& exchange, const http::Headers& headers, StreamFormat format);
 
 inline Error too_many_waiting() {
   return {ErrorKind::kBusy, "too many requests wait to be read; try again"};

@@ -4,6 +4,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@ using prometheus::MetricType;
 
 class Families {
  public:
+  // For what is added from now on.
+  void use_labels(std::vector<ClientMetric::Label> labels) { shared_ = std::move(labels); }
   void counter(const char* name, const char* help, double value, std::vector<ClientMetric::Label> labels = {}) {
     ClientMetric metric;
     metric.counter.value = value;
@@ -48,13 +51,15 @@ class Families {
  private:
   void add(const char* name, const char* help, MetricType type, ClientMetric metric,
            std::vector<ClientMetric::Label> labels) {
-    metric.label = std::move(labels);
-    if (families_.empty() || families_.back().name != name) {
-      families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
-    }
-    families_.back().metric.push_back(std::move(metric));
+    metric.label = shared_;
+    metric.label.insert(metric.label.end(), labels.begin(), labels.end());
+    const auto [it, is_new] = places_.emplace(name, families_.size());
+    if (is_new) families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
+    families_[it->second].metric.push_back(std::move(metric));
   }
 
+  std::vector<ClientMetric::Label> shared_;
+  std::map<std::string, size_t> places_;  // of families, by name
   std::vector<MetricFamily> families_;
 };
 
@@ -96,24 +101,31 @@ void MetricsPage::count_reply(int status) {
   ++replies_[status];
 }
 
-std::string MetricsPage::text(const Engine& engine, const ServerFigures& server, double read_limit) const {
+std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_named, const ServerFigures& server) const {
   Families families;
-  const EngineMetrics seen = engine.metrics();
-  add_engine(engine.stats(), families);
-  add_distributions(seen, families);
-  if (read_limit > 0 && seen.step_ms.sum > 0) {
-    const double bytes = static_cast<double>(engine.info().weight_bytes) * static_cast<double>(seen.step_ms.count);
+  int64_t n_engine_faults = 0;
+  for (const ModelFigures& model : models) {
+    const EngineMetrics seen = model.engine.metrics();
+    n_engine_faults += static_cast<int64_t>(seen.n_faults);
+    if (is_named) families.use_labels({{.name = "model", .value = model.name}});
+    add_engine(model.engine.stats(), families);
+    add_distributions(seen, families);
+    if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
+    const double bytes =
+        static_cast<double>(model.engine.info().weight_bytes) * static_cast<double>(seen.step_ms.count);
     families.gauge("candor_limit_share",
                    "Weights read in steps, a second of them, as a share of what this machine's memory gives",
-                   bytes / (seen.step_ms.sum * 1e-3) / read_limit);
+                   bytes / (seen.step_ms.sum * 1e-3) / model.read_limit);
   }
+  families.use_labels({});
+  if (is_named) families.gauge("candor_models_loaded", "Models that are loaded", static_cast<double>(models.size()));
   for (size_t i = 0; i < http::kFaultPlaces; ++i) {
     const auto place = static_cast<http::FaultPlace>(i);
     families.counter("candor_faults_total", "Exceptions that ended a request or a connection, by place",
                      static_cast<double>(server.faults.count(place)),
                      {{.name = "place", .value = std::string(http::place_name(place))}});
   }
-  families.counter("candor_faults_total", "", static_cast<double>(seen.n_faults), {{.name = "place", .value = "engine"}});
+  families.counter("candor_faults_total", "", static_cast<double>(n_engine_faults), {{.name = "place", .value = "engine"}});
   families.gauge("candor_generations", "Replies being made", server.n_jobs);
   families.gauge("candor_inflight_bytes", "Bytes of bodies, messages and replies held now",
                  static_cast<double>(server.bytes.used()));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "candor/engine.h"
@@ -20,11 +21,18 @@ struct ServerFigures {
   int32_t n_jobs = 0;             // generations in work
 };
 
+// One model that is loaded.
+struct ModelFigures {
+  const Engine& engine;
+  std::string name{};
+  double read_limit = 0;  // bytes a second that this machine's memory gives; 0: unknown
+};
+
 class MetricsPage {
  public:
   void count_reply(int status);
-  // read_limit: bytes a second that this machine's memory gives; 0: unknown.
-  std::string text(const Engine& engine, const ServerFigures& server, double read_limit) const;
+  // is_named: figures of models carry the label `model`.
+  std::string text(std::span<const ModelFigures> models, bool is_named, const ServerFigures& server) const;
 
  private:
   mutable std::mutex mutex_;

@@ -25,9 +25,13 @@ void Exchange::respond(HttpResponse response) {
   response = in_form_of(request_, std::move(response));
   {
     const std::lock_guard lock(mutex_);
-    if (has_head_ || is_gone_) return;
+    if (is_gone_ || is_finished_ || (has_head_ && !last_words_)) return;
+    if (has_head_) {
+      waiting_.bytes += last_words_(response);
+    } else {
+      waiting_.head = std::move(response);
+    }
     has_head_ = is_finished_ = true;
-    waiting_.head = std::move(response);
     waiting_.is_last = true;
     count_held();
     on_gone_ = nullptr;
@@ -44,6 +48,15 @@ void Exchange::open_stream(HttpResponse head) {
     waiting_.is_stream = true;
   }
   wake();
+}
+
+void Exchange::open_before_reply(HttpResponse head, std::function<std::string(const HttpResponse&)> last_words) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (has_head_ || is_gone_) return;
+    last_words_ = std::move(last_words);
+  }
+  open_stream(std::move(head));
 }
 
 bool Exchange::write(std::string_view bytes) {

@@ -37,6 +37,9 @@ class Exchange {
   void respond(HttpResponse response);
   // The status and headers of a reply whose body follows by write().
   void open_stream(HttpResponse head);
+  // The same, of a reply that is not yet known: respond() then ends the stream with what `last_words` makes of it, and
+  // another head is not sent.
+  void open_before_reply(HttpResponse head, std::function<std::string(const HttpResponse&)> last_words);
   // False once the client is gone or cut off: nobody will read more.
   bool write(std::string_view bytes);
   void finish();
@@ -79,6 +82,7 @@ class Exchange {
   bool is_gone_ = false;
   bool is_cut_ = false;
   std::string note_;
+  std::function<std::string(const HttpResponse&)> last_words_;  // empty: not opened before the reply
   std::function<void()> on_gone_;
 };
 

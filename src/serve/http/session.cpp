@@ -56,7 +56,7 @@ HttpRequest head_of_request(const beast::http::request<beast::http::string_body>
 
 // Of the methods that are offered anywhere, and of those that are not.
 bool may_have_body(std::string_view method) {
-  return method != "GET" && method != "HEAD" && method != "OPTIONS" && method != "DELETE" && method != "TRACE";
+  return method != "GET" && method != "HEAD" && method != "OPTIONS" && method != "TRACE";
 }
 
 std::string chunk_of(std::string_view bytes) {

@@ -29,10 +29,12 @@ void rerank(const Core& core, const Shared& exchange) {
   core.generations.embed(exchange, parse_rerank(*body, core.terms));
 }
 
+constexpr LoadingForm kLoading{.format = StreamFormat::kBareData, .words = loading_comment};
+
 constexpr Route kRoutes[] = {
-    {.method = "POST", .path = "/completion", .generates = true, .handle = complete},
-    {.method = "POST", .path = "/completions", .generates = true, .handle = complete},
-    {.method = "POST", .path = "/infill", .generates = true, .handle = fill_in},
+    {.method = "POST", .path = "/completion", .generates = true, .handle = complete, .loading = kLoading},
+    {.method = "POST", .path = "/completions", .generates = true, .handle = complete, .loading = kLoading},
+    {.method = "POST", .path = "/infill", .generates = true, .handle = fill_in, .loading = kLoading},
     {.method = "POST", .path = "/rerank", .generates = true, .handle = rerank},
     {.method = "POST", .path = "/reranking", .generates = true, .handle = rerank},
     {.method = "POST", .path = "/v1/rerank", .generates = true, .handle = rerank},

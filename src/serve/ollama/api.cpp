@@ -6,30 +6,32 @@
 
 #include "base/utf8.h"
 #include "serve/ollama/info_routes.h"
+#include "serve/ollama/replies.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {
 namespace {
 
 using Shared = std::shared_ptr<http::Exchange>;
-using IdleReply = std::optional<Result<Json>> (*)(const Json& body, const ApiLimits& limits);
+using IdleReader = std::optional<Result<IdleReply>> (*)(const Json& body, const ApiLimits& limits);
 
 const Endpoint kChat{.parse = parse_chat, .format = StreamFormat::kLines};
 const Endpoint kGenerate{.parse = parse_generate, .format = StreamFormat::kLines};
 
 // True where the body asks for nothing, and has its reply.
-bool answer_idle(const Core& core, const Shared& exchange, const Json& body, IdleReply idle_reply) {
+bool answer_idle(const Core& core, const Shared& exchange, const Json& body, IdleReader idle_reply) {
   const auto reply = idle_reply(body, core.limits());
   if (!reply) return false;
   if (*reply) {
-    answer(*exchange, **reply);
+    if ((*reply)->keep_alive && core.keep_alive) core.keep_alive(*(*reply)->keep_alive);
+    answer(*exchange, (*reply)->json);
   } else {
     answer(*exchange, reply->error());
   }
   return true;
 }
 
-void generate(const Core& core, const Shared& exchange, const Endpoint& endpoint, IdleReply idle_reply) {
+void generate(const Core& core, const Shared& exchange, const Endpoint& endpoint, IdleReader idle_reply) {
   const auto body = parse_body(exchange->request().body);
   if (!body) return core.generations.answer(exchange, body.error(), endpoint);
   if (answer_idle(core, exchange, *body, idle_reply)) return;
@@ -37,7 +39,7 @@ void generate(const Core& core, const Shared& exchange, const Endpoint& endpoint
 }
 
 void embed(const Core& core, const Shared& exchange, Result<EmbeddingRequest> (*parse)(const Json&, const ApiLimits&),
-           IdleReply idle_reply) {
+           IdleReader idle_reply) {
   const auto body = parse_body(exchange->request().body);
   if (!body) return core.generations.embed(exchange, body.error());
   if (answer_idle(core, exchange, *body, idle_reply)) return;
@@ -53,35 +55,45 @@ void tell_error(http::HttpResponse& response, const http::HttpRequest&) {
   response.body = to_text(Json{{"error", clipped(words, kMostMessage)}});
 }
 
-constexpr std::string_view kOneModel =
-    "the server has one model, given when it was started: it is neither changed, copied nor deleted by clients";
+constexpr std::string_view kNoMaking =
+    "models are given when the server is started: clients neither make, change nor send them";
+
+// An empty line of the reply.
+std::string loading_chat(const std::string& model) {
+  return to_text(waiting_line(model, true)) + "\n";
+}
+std::string loading_text(const std::string& model) {
+  return to_text(waiting_line(model, false)) + "\n";
+}
 
 constexpr Route kRoutes[] = {
     {.method = "GET",
      .path = "/",
      .is_quick = true,
-     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).root(*exchange); }},
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).root(*exchange); }},
     {.method = "GET",
      .path = "/api/version",
      .is_quick = true,
-     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).version(*exchange); }},
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).version(*exchange); }},
     {.method = "GET",
      .path = "/api/tags",
-     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).tags(*exchange); }},
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).tags(*exchange); }},
     {.method = "GET",
      .path = "/api/ps",
-     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).running(*exchange); }},
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).running(*exchange); }},
     {.method = "POST",
      .path = "/api/show",
-     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).show(*exchange); }},
+     .handle = [](const Core& core, const Shared& exchange) { show(core, *exchange); }},
     {.method = "POST",
      .path = "/api/chat",
      .generates = true,
-     .handle = [](const Core& core, const Shared& exchange) { generate(core, exchange, kChat, idle_chat_reply); }},
+     .handle = [](const Core& core, const Shared& exchange) { generate(core, exchange, kChat, idle_chat_reply); },
+     .loading = {.format = StreamFormat::kLines, .streams_unasked = true, .words = loading_chat}},
     {.method = "POST",
      .path = "/api/generate",
      .generates = true,
-     .handle = [](const Core& core, const Shared& exchange) { generate(core, exchange, kGenerate, idle_generate_reply); }},
+     .handle = [](const Core& core, const Shared& exchange) { generate(core, exchange, kGenerate, idle_generate_reply); },
+     .loading = {.format = StreamFormat::kLines, .streams_unasked = true, .words = loading_text}},
     {.method = "POST",
      .path = "/api/embed",
      .generates = true,
@@ -93,13 +105,17 @@ constexpr Route kRoutes[] = {
                   const Shared& exchange) { embed(core, exchange, parse_embeddings, idle_embeddings_reply); }},
     {.method = "POST",
      .path = "/api/pull",
-     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).pull(*exchange); }},
-    {.method = "DELETE", .path = "/api/delete", .refusal = kOneModel},
-    {.method = "POST", .path = "/api/copy", .refusal = kOneModel},
-    {.method = "POST", .path = "/api/create", .refusal = kOneModel},
-    {.method = "POST", .path = "/api/push", .refusal = kOneModel},
-    {.method = "GET", .path = "/api/blobs/", .refusal = kOneModel},
-    {.method = "POST", .path = "/api/blobs/", .refusal = kOneModel},
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).pull(*exchange); }},
+    {.method = "DELETE",
+     .path = "/api/delete",
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).remove(*exchange); }},
+    {.method = "POST",
+     .path = "/api/copy",
+     .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).copy(*exchange); }},
+    {.method = "POST", .path = "/api/create", .refusal = kNoMaking},
+    {.method = "POST", .path = "/api/push", .refusal = kNoMaking},
+    {.method = "GET", .path = "/api/blobs/", .refusal = kNoMaking},
+    {.method = "POST", .path = "/api/blobs/", .refusal = kNoMaking},
 };
 
 }  // namespace

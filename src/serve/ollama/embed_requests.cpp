@@ -29,7 +29,7 @@ EmbeddingRequest read_embedding(Fields& fields, const char* name, const ApiLimit
     result.requests.push_back(base);
   }
   fields.object("options");
-  read_keep_alive(fields, warnings);
+  result.keep_alive = read_keep_alive(fields, limits, warnings);
   fields.accept({"name"});
   settle_unknown(fields, limits, warnings);
   return result;
@@ -43,27 +43,27 @@ Json embed_json(const std::string& model, Json vectors, int64_t n_tokens, int64_
           {"prompt_eval_count", n_tokens}};
 }
 
-std::optional<Result<Json>> idle_reply_of(const Json& body, const ApiLimits& limits, const char* name) {
+std::optional<Result<IdleReply>> idle_reply_of(const Json& body, const ApiLimits& limits, const char* name) {
   const auto input = body.find(name);
   const bool is_idle = input == body.end() || input->is_null() || *input == "" || (input->is_array() && input->empty());
   if (!is_idle) return std::nullopt;
   Fields fields(body);
   std::vector<std::string> warnings;
   const std::string model = read_model(fields, limits);
-  read_keep_alive(fields, warnings);
-  if (fields.fault()) return Result<Json>(*fields.fault());
-  return Result<Json>(embed_json(model, Json::array(), 0, 0));
+  const auto keep_alive = read_keep_alive(fields, limits, warnings);
+  if (fields.fault()) return Result<IdleReply>(*fields.fault());
+  return Result<IdleReply>(IdleReply{embed_json(model, Json::array(), 0, 0), keep_alive});
 }
 
 }  // namespace
 
-std::optional<Result<Json>> idle_embed_reply(const Json& body, const ApiLimits& limits) {
+std::optional<Result<IdleReply>> idle_embed_reply(const Json& body, const ApiLimits& limits) {
   return idle_reply_of(body, limits, "input");
 }
 
-std::optional<Result<Json>> idle_embeddings_reply(const Json& body, const ApiLimits& limits) {
+std::optional<Result<IdleReply>> idle_embeddings_reply(const Json& body, const ApiLimits& limits) {
   auto reply = idle_reply_of(body, limits, "prompt");
-  if (reply && *reply) return Result<Json>(Json{{"embedding", Json::array()}});
+  if (reply && *reply) (*reply)->json = Json{{"embedding", Json::array()}};
   return reply;
 }
 

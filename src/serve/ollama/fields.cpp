@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/utf8.h"
+#include "serve/core/keep_alive.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {
@@ -20,36 +20,6 @@ constexpr std::string_view kLatest = ":latest";
 std::string_view without_tag(std::string_view name) {
   if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
   return name;
-}
-
-// Go's durations: "300ms", "1.5h", "1h30m", "-1s", "0". What is left of `text` behind one number and its unit.
-bool skip_part(std::string_view& text, bool& is_zero) {
-  static constexpr std::array<std::string_view, 8> kUnits = {"ns", "us", "\xC2\xB5s", "\xCE\xBCs", "ms", "s", "m", "h"};
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  size_t n_digits = 0;
-  size_t at = 0;
-  for (bool has_point = false; at < text.size() && (is_digit(text[at]) || (text[at] == '.' && !has_point)); ++at) {
-    has_point = has_point || text[at] == '.';
-    n_digits += is_digit(text[at]) ? 1 : 0;
-    is_zero = is_zero && (text[at] == '0' || text[at] == '.');
-  }
-  text.remove_prefix(at);
-  const auto unit = std::ranges::find_if(kUnits, [&](std::string_view name) { return text.starts_with(name); });
-  if (n_digits == 0 || unit == kUnits.end()) return false;
-  text.remove_prefix(unit->size());
-  return true;
-}
-
-// Whether it is 0; nothing where it is no duration.
-std::optional<bool> is_zero_duration(std::string_view text) {
-  constexpr size_t kMostBytes = 64;
-  if (text.size() > kMostBytes) return std::nullopt;
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
-  if (text == "0") return true;
-  bool is_zero = true;
-  bool is_duration = !text.empty();
-  while (is_duration && !text.empty()) is_duration = skip_part(text, is_zero);
-  return is_duration ? std::optional(is_zero) : std::nullopt;
 }
 
 void read_format(Fields& fields, const ApiLimits& limits, ApiRequest& result, Request& request) {
@@ -112,7 +82,7 @@ std::string read_model(Fields& fields, const ApiLimits& limits) {
     return name;
   }
   const auto is_it = [&name](const std::string& other) { return without_tag(other) == without_tag(name); };
-  if (!is_it(limits.model) && std::ranges::none_of(limits.aliases, is_it)) {
+  if (!is_it(limits.model) && std::ranges::none_of(limits.aliases, is_it) && !limits.knows(name)) {
     fields.refuse_with(fail(ErrorKind::kNotFound,
                             fmt::format("model '{}' not found: this server has '{}'", clipped(name), limits.model),
                             "model"));
@@ -120,19 +90,19 @@ std::string read_model(Fields& fields, const ApiLimits& limits) {
   return name;
 }
 
-bool read_keep_alive(Fields& fields, std::vector<std::string>& warnings) {
+std::optional<double> read_keep_alive(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings) {
   const Json* value = fields.raw("keep_alive");
-  if (value == nullptr || *value == "") return false;
-  const auto is_zero = value->is_string()   ? is_zero_duration(value->get_ref<const std::string&>())
-                       : value->is_number() ? std::optional(value->get<double>() == 0)
+  if (value == nullptr || *value == "") return std::nullopt;
+  const auto seconds = value->is_string()   ? parse_keep_alive(value->get_ref<const std::string&>())
+                       : value->is_number() ? std::optional(value->get<double>())
                                             : std::nullopt;
-  if (!is_zero) {
+  if (!seconds) {
     fields.refuse("keep_alive",
                   fmt::format("keep_alive is {}, expected seconds or a duration such as \"5m\"", shown(*value)));
-    return false;
+  } else if (!limits.is_let_go) {
+    warnings.push_back("keep_alive has no effect: the model of this server stays loaded");
   }
-  warnings.push_back("keep_alive has no effect: the model of this server stays loaded");
-  return *is_zero;
+  return seconds;
 }
 
 SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest& result) {
@@ -166,7 +136,7 @@ void read_common(Fields& fields, const RequestTerms& terms, ApiRequest& result, 
   read_logprobs(fields, request.sampling);
   read_format(fields, limits, result, request);
   read_think(fields, terms, result.model, kwargs);
-  read_keep_alive(fields, result.warnings);
+  result.keep_alive = read_keep_alive(fields, limits, result.warnings);
   if (fields.boolean("truncate").value_or(false)) request.max_prompt_tokens = std::max<int64_t>(1, limits.n_ctx - 1);
   if (fields.boolean("shift").value_or(false)) request.on_context_full = OnContextFull::kCrop;
 }

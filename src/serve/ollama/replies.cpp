@@ -173,6 +173,13 @@ std::string rfc3339_now() {
   return fmt::format("{}.{:09}Z", std::string_view(text, n), ns % kPerSecond);
 }
 
+Json waiting_line(const std::string& model, bool is_chat) {
+  Json line = {{"model", model}, {"created_at", rfc3339_now()}};
+  (is_chat ? place_in_message : place_in_response)(line, {});
+  line["done"] = false;
+  return line;
+}
+
 Json idle_reply(const std::string& model, bool is_chat, bool is_unload) {
   Json line = {{"model", model}, {"created_at", rfc3339_now()}};
   (is_chat ? place_in_message : place_in_response)(line, {});

@@ -17,5 +17,7 @@ std::unique_ptr<Reply> make_generate_reply(const Engine& engine, ReplyHead head,
 std::string rfc3339_now();
 // Of a text that nobody asked for: done_reason is "load" or "unload".
 Json idle_reply(const std::string& model, bool is_chat, bool is_unload);
+// One that says that the work goes on.
+Json waiting_line(const std::string& model, bool is_chat);
 
 }  // namespace candor::serve::ollama

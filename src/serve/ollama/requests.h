@@ -16,17 +16,22 @@ Result<ApiRequest> parse_generate(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_embed(const Json& body, const ApiLimits& limits);
 Result<EmbeddingRequest> parse_embeddings(const Json& body, const ApiLimits& limits);
 
+struct IdleReply {
+  Json json{};
+  std::optional<double> keep_alive{};  // in seconds
+};
+
 // A body that asks for no text only loads the model, or with keep_alive 0 lets it go: what is answered then. Nothing
 // where there is work to do.
-std::optional<Result<Json>> idle_chat_reply(const Json& body, const ApiLimits& limits);
-std::optional<Result<Json>> idle_generate_reply(const Json& body, const ApiLimits& limits);
-std::optional<Result<Json>> idle_embed_reply(const Json& body, const ApiLimits& limits);
-std::optional<Result<Json>> idle_embeddings_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<IdleReply>> idle_chat_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<IdleReply>> idle_generate_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<IdleReply>> idle_embed_reply(const Json& body, const ApiLimits& limits);
+std::optional<Result<IdleReply>> idle_embeddings_reply(const Json& body, const ApiLimits& limits);
 
 // The model that the body names ("model", or "name" as it was before) is the one that is served: else 404.
 std::string read_model(Fields& fields, const ApiLimits& limits);
-// keep_alive: seconds, or a duration such as "5m". True where it is 0: let the model go.
-bool read_keep_alive(Fields& fields, std::vector<std::string>& warnings);
+// keep_alive in seconds: a number, or a duration such as "5m".
+std::optional<double> read_keep_alive(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
 // options, with Ollama's own defaults for what is not there; note: those that were taken.
 SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest& result);
 // stream, format, think, keep_alive, truncate, logprobs and the like, into the one request. kwargs: variables of the

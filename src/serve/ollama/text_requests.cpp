@@ -73,27 +73,27 @@ Result<TokenPrompt> settle_context(const Engine& engine, TokenPrompt context, Re
 }
 
 // What both have: a reply that asks for nothing to be written.
-std::optional<Result<Json>> idle_text_reply(const Json& body, const ApiLimits& limits, bool is_chat, bool is_idle) {
+std::optional<Result<IdleReply>> idle_text_reply(const Json& body, const ApiLimits& limits, bool is_chat, bool is_idle) {
   if (!is_idle) return std::nullopt;
   Fields fields(body);
   std::vector<std::string> warnings;
   const std::string model = read_model(fields, limits);
-  const bool is_unload = read_keep_alive(fields, warnings);
-  if (fields.fault()) return Result<Json>(*fields.fault());
-  Json reply = idle_reply(model, is_chat, is_unload);
+  const auto keep_alive = read_keep_alive(fields, limits, warnings);
+  if (fields.fault()) return Result<IdleReply>(*fields.fault());
+  Json reply = idle_reply(model, is_chat, keep_alive == 0.0);
   if (!warnings.empty()) reply["warnings"] = warnings;
-  return Result<Json>(std::move(reply));
+  return Result<IdleReply>(IdleReply{std::move(reply), keep_alive});
 }
 
 }  // namespace
 
-std::optional<Result<Json>> idle_chat_reply(const Json& body, const ApiLimits& limits) {
+std::optional<Result<IdleReply>> idle_chat_reply(const Json& body, const ApiLimits& limits) {
   const auto messages = body.find("messages");
   const bool is_idle = messages == body.end() || messages->is_null() || (messages->is_array() && messages->empty());
   return idle_text_reply(body, limits, true, is_idle);
 }
 
-std::optional<Result<Json>> idle_generate_reply(const Json& body, const ApiLimits& limits) {
+std::optional<Result<IdleReply>> idle_generate_reply(const Json& body, const ApiLimits& limits) {
   const auto prompt = body.find("prompt");
   const bool is_idle = prompt == body.end() || prompt->is_null() || *prompt == "";
   return idle_text_reply(body, limits, false, is_idle);

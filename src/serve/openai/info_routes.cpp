@@ -33,8 +33,12 @@ std::string percent_decoded(std::string_view text) {
 
 void InfoRoutes::metrics(http::Exchange& exchange) const {
   const ServerFigures figures{core_.faults, core_.bytes, core_.places.n_tickets()};
-  exchange.respond(
-      {.content_type = "text/plain; version=0.0.4", .body = core_.metrics.text(core_.engine, figures, core_.read_limit)});
+  const auto loaded = core_.models.loaded();
+  std::vector<ModelFigures> models;
+  for (const auto& [name, lease] : loaded)
+    models.push_back({.engine = lease->engine, .name = name, .read_limit = lease->generations.read_limit()});
+  exchange.respond({.content_type = "text/plain; version=0.0.4",
+                    .body = core_.metrics.text(models, !core_.models.is_one(), figures)});
 }
 
 void InfoRoutes::health(http::Exchange& exchange) const {
@@ -45,43 +49,54 @@ void InfoRoutes::ready(http::Exchange& exchange) const {
   exchange.respond({.body = "{\"status\":\"ready\"}"});
 }
 
-Json InfoRoutes::model_json() const {
-  const ModelInfo& info = core_.engine.info();
+// What only a model that was loaded once tells is left out before.
+Json InfoRoutes::model_json(const ModelStatus& model) const {
   std::tm utc{};
   const std::time_t created = core_.created;
   gmtime_r(&created, &utc);
-  return {{"id", core_.limits().model},
-          {"object", "model"},
-          {"created", core_.created},
-          {"type", "model"},
-          {"display_name", core_.limits().model},
-          {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc)},
-          {"owned_by", "candor"},
-          {"max_model_len", info.n_ctx},
-          {"meta",
-           {{"n_vocab", info.n_vocab},
-            {"n_ctx_train", info.n_ctx_train},
-            {"n_embd", info.dim},
-            {"n_params", info.n_parameters},
-            {"size", info.file_bytes}}}};
+  Json json = {{"id", model.name},
+               {"object", "model"},
+               {"created", core_.created},
+               {"type", "model"},
+               {"display_name", model.name},
+               {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc)},
+               {"owned_by", "candor"}};
+  if (!core_.models.is_one())
+    json["status"] = model.is_loaded ? "loaded" : model.is_loading ? "loading" : "unloaded";
+  if (model.facts == nullptr) {
+    json["meta"] = {{"size", model.file_bytes}};
+    return json;
+  }
+  const ModelInfo& info = model.facts->info;
+  json["max_model_len"] = info.n_ctx;
+  json["meta"] = {{"n_vocab", info.n_vocab},
+                  {"n_ctx_train", info.n_ctx_train},
+                  {"n_embd", info.dim},
+                  {"n_params", info.n_parameters},
+                  {"size", info.file_bytes}};
+  return json;
 }
 
 void InfoRoutes::models(http::Exchange& exchange) const {
-  const std::string& id = core_.limits().model;
+  Json data = Json::array();
+  for (const ModelStatus& model : core_.models.list()) data.push_back(model_json(model));
+  const Json first = data.empty() ? Json() : data.front()["id"];
+  const Json last = data.empty() ? Json() : data.back()["id"];
   answer(exchange, Json{{"object", "list"},
-                        {"data", Json::array({model_json()})},
+                        {"data", std::move(data)},
                         {"has_more", false},
-                        {"first_id", id},
-                        {"last_id", id}});
+                        {"first_id", first},
+                        {"last_id", last}});
 }
 
 void InfoRoutes::model(http::Exchange& exchange) const {
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string name = percent_decoded(std::string_view(exchange.request().path).substr(kPrefix.size()));
-  const auto& aliases = core_.limits().aliases;
-  if (name == core_.limits().model || std::ranges::find(aliases, name) != aliases.end())
-    return answer(exchange, model_json());
-  answer(exchange, model_not_found(name));
+  const auto model = core_.models.find(name);
+  const bool is_it = model && (!core_.models.is_one() || model->name == name ||
+                               std::ranges::find(model->names, name) != model->names.end());
+  if (!is_it || name.empty()) return answer(exchange, model_not_found(name));
+  answer(exchange, model_json(*model));
 }
 
 }  // namespace candor::serve::openai

@@ -1,14 +1,15 @@
 #pragma once
-// What the server says of itself: whether it lives, its metrics, and its model, in OpenAI's shape and Anthropic's at
+// What the server says of itself: whether it lives, its metrics, and its models, in OpenAI's shape and Anthropic's at
 // once. Any thread.
 
 #include "serve/core/api.h"
+#include "serve/core/models.h"
 
 namespace candor::serve::openai {
 
 class InfoRoutes {
  public:
-  explicit InfoRoutes(const Core& core) : core_(core) {}
+  explicit InfoRoutes(const ServerCore& core) : core_(core) {}
 
   void metrics(http::Exchange& exchange) const;
   void health(http::Exchange& exchange) const;
@@ -18,9 +19,9 @@ class InfoRoutes {
   void model(http::Exchange& exchange) const;
 
  private:
-  Json model_json() const;
+  Json model_json(const ModelStatus& model) const;
 
-  const Core& core_;
+  const ServerCore& core_;
 };
 
 }  // namespace candor::serve::openai

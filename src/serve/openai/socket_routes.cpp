@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,22 @@ class SocketSink final : public Sink {
   uint64_t number_;
 };
 
+// A message that waits until its model is loaded.
+class SocketWait final : public ModelWaiter {
+ public:
+  using Answer = std::function<void(Result<ModelLease>)>;
+  explicit SocketWait(Answer answer) : answer_(std::move(answer)) {}
+  void on_model(Result<ModelLease> lease) override {
+    place.reset();
+    answer_(std::move(lease));
+  }
+
+  std::shared_ptr<PlaceTicket> place{};  // while it waits; its generation takes one of its own
+
+ private:
+  const Answer answer_;
+};
+
 std::shared_ptr<SocketJobs> jobs_of(http::WebSocket& socket) {
   return std::static_pointer_cast<SocketJobs>(socket.state);
 }
@@ -132,12 +149,39 @@ void SocketRoutes::run(const std::shared_ptr<http::WebSocket>& socket, const std
   }
   if (fields.fault()) return send_error(*socket, id, *fields.fault());
   if (method == "cancel") return cancel(*socket, id);
-  const Endpoint& endpoint = method == "chat.completions" ? kChat : kCompletion;
-  auto request = endpoint.parse(*body, terms_);
+  begin(socket, id, method == "chat.completions" ? kChat : kCompletion, *body);
+}
+
+// Once its model is there. How many may wait is bounded by the places.
+void SocketRoutes::begin(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
+                         const Endpoint& endpoint, const Json& body) {
+  const auto model = body.find("model");
+  const bool is_named = !models_.is_one() && model != body.end() && model->is_string();
+  const int32_t key = socket->request().key;
+  const auto wait = std::make_shared<SocketWait>([this, socket, id, endpoint, body, key](Result<ModelLease> lease) {
+    if (!lease) return send_error(*socket, id, lease.error());
+    if (socket->is_gone()) return;
+    const auto task = [this, socket, id, endpoint, body, held = *lease] { go_on(socket, id, endpoint, body, held); };
+    if (!workers_.try_post({task, {}, key})) send_error(*socket, id, too_many_waiting());
+  });
+  if (!models_.is_one()) {
+    wait->place = places_.take(key);
+    if (!wait->place) return send_error(*socket, id, places_.no_room(key));
+  }
+  const auto lease = models_.acquire(is_named ? model->get<std::string>() : std::string(), wait);
+  if (!lease) return send_error(*socket, id, lease.error());
+  if (*lease == nullptr) return;
+  wait->place.reset();
+  go_on(socket, id, endpoint, body, *lease);
+}
+
+void SocketRoutes::go_on(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
+                         const Endpoint& endpoint, const Json& body, const ModelLease& lease) {
+  auto request = endpoint.parse(body, lease->terms);
   if (!request) return send_error(*socket, id, request.error());
-  terms_.settle(*request);
-  terms_.add_key(request->requests, socket->request().key);
-  start(socket, id, *request, endpoint.id_prefix);
+  lease->terms.settle(*request);
+  lease->terms.add_key(request->requests, socket->request().key);
+  start(socket, id, *request, endpoint.id_prefix, lease);
 }
 
 void SocketRoutes::cancel(http::WebSocket& socket, const std::string& id) const {
@@ -153,10 +197,11 @@ void SocketRoutes::cancel(http::WebSocket& socket, const std::string& id) const 
 }
 
 void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const std::string& id,
-                         const ApiRequest& request, std::string_view id_prefix) {
+                         const ApiRequest& request, std::string_view id_prefix, const ModelLease& lease) {
   const int32_t key = socket->request().key;
   auto ticket = places_.take(key);
   if (!ticket || !ticket->try_hold(places_of(request))) return send_error(*socket, id, places_.no_room(key));
+  ticket->keep(lease);
   const auto held = jobs_of(*socket);
   uint64_t number = 0;
   {
@@ -164,7 +209,7 @@ void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const s
     number = ++held->n_ever;
   }
   const auto job =
-      generations_.make_job(request, id_prefix, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
+      lease->generations.make_job(request, id_prefix, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
   {
     const std::lock_guard lock(held->mutex);
     const bool is_full = held->by_id.size() >= kMaxJobs;

@@ -13,15 +13,15 @@
 #include "serve/http/worker_pool.h"
 #include "serve/core/answer_places.h"
 #include "serve/core/generations.h"
-#include "serve/core/request_terms.h"
+#include "serve/core/models.h"
 
 namespace candor::serve::openai {
 
 class SocketRoutes {
  public:
   // All are borrowed.
-  SocketRoutes(http::WorkerPool& workers, const RequestTerms& terms, AnswerPlaces& places, Generations& generations)
-      : workers_(workers), terms_(terms), places_(places), generations_(generations) {}
+  SocketRoutes(http::WorkerPool& workers, AnswerPlaces& places, Models& models)
+      : workers_(workers), places_(places), models_(models) {}
 
   void open(const std::shared_ptr<http::WebSocket>& socket) const;
   void take(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message);
@@ -31,13 +31,17 @@ class SocketRoutes {
  private:
   void run(const std::shared_ptr<http::WebSocket>& socket, const std::string& message);
   void cancel(http::WebSocket& socket, const std::string& id) const;
+  // body: of the message.
+  void begin(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const Endpoint& endpoint,
+             const Json& body);
+  void go_on(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const Endpoint& endpoint,
+             const Json& body, const ModelLease& lease);
   void start(const std::shared_ptr<http::WebSocket>& socket, const std::string& id, const ApiRequest& request,
-             std::string_view id_prefix);
+             std::string_view id_prefix, const ModelLease& lease);
 
   http::WorkerPool& workers_;
-  const RequestTerms& terms_;
   AnswerPlaces& places_;
-  Generations& generations_;
+  Models& models_;
 };
 
 }  // namespace candor::serve::openai

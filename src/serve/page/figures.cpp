@@ -11,6 +11,7 @@
 #include "candor/version.h"
 #include "platform/topology.h"
 #include "sample/chain.h"
+#include "serve/core/models.h"
 #include "serve/core/step_history.h"
 
 namespace candor::serve::page {
@@ -108,14 +109,18 @@ void send_parameters(const Core& core, http::Exchange& exchange) {
           {"model", model_json(core)}});
 }
 
-void send_live(const Core& core, http::Exchange& exchange) {
+void send_live(const ServerCore& server, http::Exchange& exchange) {
+  const auto loaded = server.models.loaded();
+  if (loaded.empty()) return answer(exchange, Error{ErrorKind::kOverloaded, "no model is loaded now"});
+  const Core& core = *loaded.front().second;
+  const double read_limit = core.generations.read_limit();
   const EngineStats stats = core.engine.stats();
   const EngineMetrics seen = core.engine.metrics();
   const ModelInfo& info = core.engine.info();
   const double weights = static_cast<double>(info.weight_bytes);
   Json limit = nullptr;
-  if (core.read_limit > 0 && weights > 0) {
-    limit = {{"read_bytes_per_s", core.read_limit}, {"steps_per_s", core.read_limit / weights}};
+  if (read_limit > 0 && weights > 0) {
+    limit = {{"read_bytes_per_s", read_limit}, {"steps_per_s", read_limit / weights}};
   }
   Json json = {{"sampled_tokens", stats.n_sampled},
                {"computed_tokens", stats.n_rows},
@@ -138,7 +143,7 @@ void send_live(const Core& core, http::Exchange& exchange) {
                {"inflight_bytes", {{"used", core.bytes.used()}, {"limit", core.bytes.limit()}}},
                {"memory", memory_json(info)},
                {"limit", std::move(limit)},
-               {"steps", steps_json(core.steps, known_steps(exchange.request().query))}};
+               {"steps", steps_json(server.steps, known_steps(exchange.request().query))}};
   answer(exchange, json);
 }
 

@@ -7,7 +7,8 @@ namespace candor::serve::page {
 
 // The numbers of sampling with their ranges, presets and stages, and the model that is served.
 void send_parameters(const Core& core, http::Exchange& exchange);
-// The engine and the machine now. ?steps=N: with the steps behind the first N, as far as they are kept.
-void send_live(const Core& core, http::Exchange& exchange);
+// The engine and the machine now; of several models, those of the first that is loaded. ?steps=N: with the steps behind
+// the first N, as far as they are kept. It neither loads a model nor keeps one.
+void send_live(const ServerCore& server, http::Exchange& exchange);
 
 }  // namespace candor::serve::page

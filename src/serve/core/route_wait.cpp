@@ -1,0 +1,61 @@
+#include "serve/core/route_wait.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "serve/core/http_sink.h"
+
+namespace candor::serve {
+namespace {
+
+std::string text_of(const Json& body, const char* name) {
+  const auto it = body.find(name);
+  return it != body.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+Result<AskedModel> asked_model(const Route& route, const http::HttpRequest& request) {
+  AskedModel asked;
+  if (route.method == "GET") return asked;
+  const auto body = parse_body(request.body);
+  if (!body) return body.error();
+  asked.name = text_of(*body, "model");
+  if (asked.name.empty()) asked.name = text_of(*body, "name");
+  const auto stream = body->find("stream");
+  const bool is_said = stream != body->end() && stream->is_boolean();
+  asked.is_stream = route.loading.words != nullptr && (is_said ? stream->get<bool>() : route.loading.streams_unasked);
+  return asked;
+}
+
+bool RouteWait::end() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(is_over_, true);
+}
+
+void RouteWait::on_model(Result<ModelLease> lease) {
+  if (!end()) return;
+  if (lease) return answer_(*lease);
+  exchange_->state.reset();
+  exchange_->respond(http::error_response(lease.error()));
+}
+
+void RouteWait::cancel() {
+  if (end()) exchange_->state.reset();
+}
+
+void RouteWait::abort(const Error& error) {
+  on_model(error);
+}
+
+void RouteWait::tick(std::chrono::milliseconds quiet) {
+  const std::lock_guard lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (is_over_ || !asked_.is_stream || now - last_said_ < quiet) return;
+  last_said_ = now;
+  if (!std::exchange(is_open_, true))
+    open_before_reply(*exchange_, headers_, form_.format);
+  exchange_->write(form_.words(asked_.name));
+}
+
+}  // namespace candor::serve

@@ -1,0 +1,60 @@
+#pragma once
+// A request that waits until its model is loaded. Its stream, where it asks for one, says so as long as it is silent
+// otherwise. It ends when the model is there, cannot be loaded, the client leaves, or the server ends.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "serve/core/models.h"
+
+namespace candor::serve {
+
+// What a body says of the model that it is for, before any interface reads it.
+struct AskedModel {
+  std::string name{};  // "": none is named
+  bool is_stream = false;
+};
+// Of a route that has a model. An error where the body is no JSON object.
+Result<AskedModel> asked_model(const Route& route, const http::HttpRequest& request);
+
+class RouteWait final : public Work, public ModelWaiter {
+ public:
+  using Answer = std::function<void(const ModelLease& lease)>;
+
+  // answer: called once, on the thread that loads, unless the wait ends otherwise. headers: of a stream.
+  RouteWait(std::shared_ptr<http::Exchange> exchange, const LoadingForm& form, AskedModel asked, http::Headers headers,
+            Answer answer)
+      : exchange_(std::move(exchange)),
+        form_(form),
+        asked_(std::move(asked)),
+        headers_(std::move(headers)),
+        answer_(std::move(answer)),
+        last_said_(std::chrono::steady_clock::now()) {}
+
+  void on_model(Result<ModelLease> lease) override;
+  void cancel() override;
+  void abort(const Error& error) override;
+  void tick(std::chrono::milliseconds quiet) override;
+  // False where it was over already. The first who asks ends it, and answers.
+  bool end();
+
+ private:
+
+  const std::shared_ptr<http::Exchange> exchange_;
+  const LoadingForm form_;
+  const AskedModel asked_;
+  const http::Headers headers_;
+  const Answer answer_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  bool is_over_ = false;
+  bool is_open_ = false;
+  std::chrono::steady_clock::time_point last_said_;
+};
+
+}  // namespace candor::serve

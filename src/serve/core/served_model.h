@@ -1,0 +1,45 @@
+#pragma once
+// What the server has for one loaded model: its terms, who makes its generations, and what routes see of both. The
+// engine and the parts are borrowed and outlive it. Any thread.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "serve/core/api.h"
+
+namespace candor::serve {
+
+// What the models of a server share. Borrowed.
+struct ModelParts {
+  http::WorkerPool& workers;
+  const http::Access& access;
+  AnswerPlaces& places;
+  JobList& jobs;
+  http::FairBudget& bytes;
+  std::atomic<uint64_t>& n_replies;  // ever
+};
+
+class ServedModel {
+ public:
+  // keep_alive: of a model that may be let go; empty: it stays.
+  ServedModel(Engine& engine, ApiLimits limits, const ModelParts& parts, Models& models, double read_limit,
+              std::function<void(double)> keep_alive = {})
+      : limits_(std::move(limits)),
+        terms_(engine, limits_),
+        generations_({engine, parts.workers, parts.access, terms_, parts.places, parts.jobs, parts.n_replies, keep_alive},
+                     read_limit),
+        core_{engine, terms_, generations_, parts.bytes, parts.places, models, std::move(keep_alive)} {}
+  ServedModel(const ServedModel&) = delete;
+  ServedModel& operator=(const ServedModel&) = delete;
+
+  const Core& core() const { return core_; }
+
+ private:
+  const ApiLimits limits_;
+  const RequestTerms terms_;
+  Generations generations_;
+  const Core core_;
+};
+
+}  // namespace candor::serve
