@@ -9,8 +9,8 @@
 
 namespace candor::kv {
 
-BlockManager::BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash)
-    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, block_tokens, hash) {
+BlockManager::BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash, int32_t n_states)
+    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, block_tokens, hash), states_(n_states) {
   CANDOR_CHECK(block_tokens > 0);
 }
 
@@ -90,6 +90,7 @@ void BlockManager::fork(const BlockTable& table, BlockTable& child) {
   child.n_published = table.n_published;
   child.n_dropped = table.n_dropped;
   child.last_entry = table.last_entry;
+  states_.fork(table.state, child.state);
 }
 
 void BlockManager::truncate(BlockTable& table, int32_t n_tokens) {
@@ -114,6 +115,7 @@ void BlockManager::release(BlockTable& table) {
   table.n_published = 0;
   table.n_dropped = 0;
   table.last_entry = kNoEntry;
+  states_.release(table.state);
 }
 
 void BlockManager::release_block(BlockId& block) {

@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "kv/block_pool.h"
 #include "kv/prefix_index.h"
+#include "kv/state_slots.h"
 
 namespace candor::kv {
 
@@ -21,6 +22,7 @@ struct BlockTable {
   int32_t n_published = 0;      // leading blocks that are in the prefix index
   int32_t n_dropped = 0;        // leading blocks that were given back
   EntryId last_entry = kNoEntry;
+  StateTable state{};  // of recurrent layers
 };
 
 // Before the step: copy the first n_tokens positions of src to dst.
@@ -32,8 +34,8 @@ struct BlockCopy {
 
 class BlockManager {
  public:
-  // REQUIRES: n_blocks >= 0, block_tokens > 0.
-  BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash = hash_prefix);
+  // n_states: slots of recurrent states. REQUIRES: n_blocks >= 0, block_tokens > 0.
+  BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash = hash_prefix, int32_t n_states = 0);
 
   // Takes the published blocks that hold the beginning of `tokens`, as many whole blocks as match; returns the number
   // of tokens that they hold. REQUIRES: the table is empty.
@@ -57,6 +59,8 @@ class BlockManager {
   // Gives everything back, last block first, so that beginnings outlive their continuations.
   void release(BlockTable& table);
 
+  StateSlots& states() { return states_; }
+  const StateSlots& states() const { return states_; }
   const BlockPool& pool() const { return pool_; }
   int32_t block_tokens() const { return block_tokens_; }
   int32_t n_entries() const { return index_.n_entries(); }
@@ -70,6 +74,7 @@ class BlockManager {
   // Engine thread only.
   BlockPool pool_;
   PrefixIndex index_;
+  StateSlots states_;
 };
 
 }  // namespace candor::kv

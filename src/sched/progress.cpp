@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include "base/error.h"
+
 namespace candor::sched {
 
 // The accepted drafts have their K/V already; what was computed for the others is forgotten.
@@ -24,6 +26,7 @@ void Progress::settle(Sequence& sequence, const PlannedSlice& slice, std::span<c
 
 void Progress::advance(Sequence& sequence, int32_t n_rows) {
   sequence.n_computed += n_rows;
+  state_->blocks.states().settle(sequence.table.state, sequence.n_computed);
   sequence.shown_begin = std::min(std::max(sequence.shown_begin, sequence.n_computed), sequence.shown_end);
   const SchedulerOptions& options = state_->options;
   const bool may_be_shared = options.use_prefix_index && options.use_kv_cache && sequence.n_cropped == 0;

@@ -79,6 +79,7 @@ class Scheduler {
   void let_go(SequencePool::Owned sequence);
   void reserve_blocks();
   bool reserve(Sequence& sequence, RowShare share);
+  void plan_states(Sequence& sequence, RowShare share);
   void build_plan();
 
   // Engine thread only.

@@ -11,7 +11,7 @@ namespace candor::sched {
 
 struct SchedulerState {
   explicit SchedulerState(const SchedulerOptions& with)
-      : options(with), blocks(with.n_blocks, with.block_tokens, with.hash), sequences(with) {}
+      : options(with), blocks(with.n_blocks, with.block_tokens, with.hash, with.n_states), sequences(with) {}
 
   SchedulerOptions options;
   kv::BlockManager blocks;

@@ -117,6 +117,35 @@ TEST(scheduler, in_a_pool_that_is_too_small_for_all_everyone_still_finishes_with
   EXPECT_GT(n_preempted, 100);
 }
 
+// Small pools, crops, drafts and arrivals at random: the state that each slice begins from is that of its text.
+TEST(scheduler, recurrent_states_follow_their_sequences_through_preemption_crops_and_drafts) {
+  int64_t n_preempted = 0;
+  int64_t n_accepted = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    SchedulerOptions options = small_options();
+    options.n_blocks = 16 + static_cast<int32_t>(seed % 3);
+    options.use_prefix_index = false;
+    constexpr int32_t kDrafts = 8;
+    options.n_states = 2 * options.max_running + kDrafts;
+    Driver driver(options);
+    driver.draft_length = seed % 4;
+    const StepBudget budget{
+        .max_rows = 24, .max_prefill_rows = 1 + static_cast<int32_t>(seed % 16), .max_out_rows = 8 + kDrafts};
+    for (SequenceId id = 0; id < 60; ++id) {
+      std::ignore = driver.add(id, random_job(random, 20, 40));
+      if (random() % 8 == 0) driver.scheduler.remove(id - static_cast<SequenceId>(random() % 4));
+      driver.step(budget);
+    }
+    driver.run(budget);
+    expect_nothing_is_held(driver.scheduler);
+    n_preempted += driver.n_preempted;
+    n_accepted += driver.n_accepted_drafts;
+  }
+  EXPECT_GT(n_preempted, 50);
+  EXPECT_GT(n_accepted, 100);
+}
+
 TEST(scheduler, a_stream_of_short_requests_does_not_starve_a_long_one) {
   SchedulerOptions options = small_options();
   options.n_blocks = 16;  // the long one alone fills the pool

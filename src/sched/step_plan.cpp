@@ -21,6 +21,7 @@ void StepPlan::clear() {
   positions.clear();
   seqs.clear();
   out_rows.clear();
+  saves.clear();
   n_prefill_rows = 0;
   n_draft_rows = 0;
   n_shown_rows = 0;
@@ -49,7 +50,11 @@ void StepPlan::append(const Sequence& sequence, RowShare share) {
   if (sequence.n_pending() > 1) n_prefill_rows += slice.n_rows;
   n_draft_rows += share.n_draft;
   slices.push_back(slice);
-  seqs.push_back({slice.first_row, slice.n_rows, n_past});
+  const kv::StateTable& state = sequence.table.state;
+  for (const kv::StateAt& coming : state.coming) {
+    saves.push_back({slice.first_row + coming.n_tokens - n_past - 1, coming.slot});
+  }
+  seqs.push_back({slice.first_row, slice.n_rows, n_past, n_past == 0 ? kNoState : state.now});
 }
 
 void StepPlan::append_blocks() {

@@ -64,7 +64,7 @@ class StepPlan {
   int64_t expected_ns = 0;  // by the cost model
 
   bool is_empty() const { return slices.empty(); }
-  backend::StepBatch batch() const { return {tokens, positions, seqs, block_table, max_blocks, out_rows}; }
+  backend::StepBatch batch() const { return {tokens, positions, seqs, block_table, max_blocks, out_rows, saves}; }
 
   // The arrays of batch().
   std::vector<TokenId> tokens{};
@@ -72,6 +72,7 @@ class StepPlan {
   std::vector<backend::SeqSlice> seqs{};
   std::vector<BlockId> block_table{};
   std::vector<int32_t> out_rows{};
+  std::vector<backend::StateSave> saves{};
   int32_t max_blocks = 0;
 };
 

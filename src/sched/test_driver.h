@@ -37,7 +37,7 @@ inline std::vector<TokenId> answer_alone(const Job& job, int32_t n_ctx) {
 class Driver {
  public:
   explicit Driver(const SchedulerOptions& options)
-      : scheduler(options), options_(options), model_(options.n_blocks, options.block_tokens) {}
+      : scheduler(options), options_(options), model_(options.n_blocks, options.block_tokens, options.n_states) {}
 
   Result<void> add(SequenceId id, const Job& job, int32_t priority = 0, uint64_t share_key = 0) {
     SequenceSpec spec{.id = id, .prompt = job.prompt, .key = {}, .on_full = job.on_full};
@@ -159,6 +159,7 @@ inline Job random_job(std::mt19937& random, size_t max_prompt, size_t max_new) {
 inline void expect_nothing_is_held(const Scheduler& scheduler) {
   EXPECT_TRUE(scheduler.is_idle());
   EXPECT_EQ(scheduler.blocks().pool().n_used(), 0);
+  EXPECT_EQ(scheduler.blocks().states().n_used(), 0);
   EXPECT_EQ(scheduler.blocks().pool().n_available(), scheduler.blocks().pool().n_blocks());
 }
 

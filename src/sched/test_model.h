@@ -14,8 +14,10 @@ namespace candor::sched {
 // stale position or a missing copy shows as a wrong token.
 class FakeModel {
  public:
-  FakeModel(int32_t n_blocks, int32_t block_tokens)
-      : block_tokens_(block_tokens), store_(static_cast<size_t>(n_blocks * block_tokens)) {}
+  FakeModel(int32_t n_blocks, int32_t block_tokens, int32_t n_states = 0)
+      : block_tokens_(block_tokens),
+        store_(static_cast<size_t>(n_blocks * block_tokens)),
+        slots_(static_cast<size_t>(n_states)) {}
 
   static TokenId next_token(uint64_t state) { return static_cast<TokenId>(state % 1000); }
   static uint64_t push(uint64_t state, TokenId token, int32_t position) {
@@ -28,6 +30,7 @@ class FakeModel {
       for (int32_t i = 0; i < copy.n_tokens; ++i) cell(copy.dst, i) = cell(copy.src, i);
     }
     const backend::StepBatch batch = plan.batch();
+    check_saves(batch);
     std::vector<uint64_t> states(static_cast<size_t>(batch.n_rows()));
     int32_t expected_row = 0;
     for (size_t s = 0; s < batch.seqs.size(); ++s) {
@@ -57,12 +60,44 @@ class FakeModel {
         return cell(std::max(block, 0), p % block_tokens_);
       };
       const uint64_t past = position == 0 ? 0 : at(position - 1);
+      if (i == 0 && !slots_.empty()) expect_state(slice, past);
       states[row] = at(position) = push(past, batch.tokens[row], position);
+    }
+    for (const backend::StateSave& save : batch.saves_of(slice)) {
+      slot(save.slot) = states[static_cast<size_t>(save.row)];
+    }
+  }
+
+  uint64_t& slot(StateId id) { return slots_.at(static_cast<size_t>(id)); }
+
+  // The recurrent state before the slice is that of its text.
+  void expect_state(const backend::SeqSlice& slice, uint64_t past) {
+    EXPECT_EQ(slice.state == kNoState, slice.n_past == 0);
+    if (slice.state == kNoState) return;
+    EXPECT_EQ(slot(slice.state), past) << "behind " << slice.n_past << " tokens";
+  }
+
+  // Each slice is saved behind its last row, and no slot is written twice or read.
+  void check_saves(const backend::StepBatch& batch) const {
+    EXPECT_EQ(batch.saves.empty(), slots_.empty() || batch.seqs.empty());
+    std::vector<bool> is_taken(slots_.size());
+    for (const backend::SeqSlice& slice : batch.seqs) {
+      if (slice.state != kNoState) is_taken.at(static_cast<size_t>(slice.state)) = true;
+    }
+    for (const backend::StateSave& save : batch.saves) {
+      EXPECT_FALSE(is_taken.at(static_cast<size_t>(save.slot)));
+      is_taken.at(static_cast<size_t>(save.slot)) = true;
+    }
+    for (const backend::SeqSlice& slice : batch.seqs) {
+      if (slots_.empty()) break;
+      const auto saves = batch.saves_of(slice);
+      EXPECT_TRUE(!saves.empty() && saves.back().row == slice.first_row + slice.n_rows - 1);
     }
   }
 
   int32_t block_tokens_;
   std::vector<uint64_t> store_;
+  std::vector<uint64_t> slots_;  // of recurrent states
 };
 
 }  // namespace candor::sched
