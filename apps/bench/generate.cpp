@@ -53,7 +53,7 @@ Result<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options
   CANDOR_ASSIGN(bench->loaded_, load_bare_model(options));
   CANDOR_TRY(bench->loaded_.model->reserve(options.max_rows, n_batch, n_positions));
   const backend::KvLayout layout = bench->model().kv_layout(bench->backend_info().default_kv);
-  CANDOR_ASSIGN(bench->kv_, bench->loaded_.backend->make_kv(layout, options.kv_blocks));
+  CANDOR_ASSIGN(bench->kv_, bench->loaded_.backend->make_kv(layout, {options.kv_blocks, 2 * n_batch}));
   return bench;
 }
 
@@ -63,15 +63,20 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
   std::vector<TokenId> tokens;
   std::vector<int32_t> positions, out_rows;
   std::vector<backend::SeqSlice> slices;
+  std::vector<backend::StateSave> saves;
   std::vector<BlockId> table;
   std::vector<Sequence*> ending;
   for (size_t i = 0; i < sequences.size(); ++i) {
     Sequence& sequence = *sequences[i];
-    slices.push_back({static_cast<int32_t>(tokens.size()), n_rows[i], sequence.n_past});
+    // Two slots a sequence, in turn.
+    slices.push_back({static_cast<int32_t>(tokens.size()), n_rows[i], sequence.n_past,
+                      sequence.n_past == 0 ? kNoState : sequence.state});
+    sequence.state = 2 * sequence.index + (sequence.state == 2 * sequence.index ? 1 : 0);
     for (int32_t row = 0; row < n_rows[i]; ++row) {
       positions.push_back(sequence.n_past + row);
       tokens.push_back(sequence.tokens[static_cast<size_t>(sequence.n_past + row)]);
     }
+    saves.push_back({static_cast<int32_t>(tokens.size()) - 1, sequence.state});
     sequence.n_past += n_rows[i];
     if (static_cast<size_t>(sequence.n_past) == sequence.tokens.size()) {
       out_rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
@@ -81,7 +86,7 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
   for (const Sequence* sequence : sequences) {
     for (int32_t block = 0; block < max_blocks_; ++block) table.push_back(sequence->index * max_blocks_ + block);
   }
-  const backend::StepBatch batch{tokens, positions, slices, table, max_blocks_, out_rows};
+  const backend::StepBatch batch{tokens, positions, slices, table, max_blocks_, out_rows, saves};
   const backend::LogitsView logits = loaded_.backend->wait(loaded_.model->launch(batch, *kv_));
   for (size_t i = 0; i < ending.size(); ++i) {
     ending[i]->tokens.push_back(likeliest(*kernels_, logits.row(static_cast<int32_t>(i))));

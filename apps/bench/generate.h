@@ -38,6 +38,7 @@ class GenerateBench {
     int32_t index = 0;  // its blocks are [index * max_blocks_, (index + 1) * max_blocks_)
     std::vector<TokenId> tokens;
     int32_t n_past = 0;
+    StateId state = kNoState;  // of slots 2 index and 2 index + 1
   };
   void step(std::vector<Sequence*>& sequences, const std::vector<int32_t>& n_rows);
   void prefill(std::vector<Sequence>& sequences);

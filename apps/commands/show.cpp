@@ -111,14 +111,17 @@ std::string describe_weights(const formats::ModelFile& file) {
 }
 
 std::string describe_kv(const model::ArchSpec& spec) {
-  const backend::AttnSpec& attn = spec.blocks.front().attn;
-  const backend::KvLayout layout{static_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim,
-                                 KvType::kBf16};
+  const backend::KvLayout layout = model::kv_layout(spec, KvType::kBf16);
   const int64_t token_bytes = backend::kv_block_bytes(layout) / backend::kBlockTokens;
   return fmt::format("{:<14} {} a token in bf16 (2 x {} layers x {} heads x {} x 2 bytes), {} for the whole context\n",
                      "K/V memory", format_bytes(static_cast<uint64_t>(token_bytes)), layout.n_layers, layout.n_kv_heads,
                      layout.head_dim,
-                     format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions)));
+                     format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
+         (layout.state.n_layers == 0
+              ? std::string()
+              : fmt::format("{:<14} {} a state of {} recurrent layers\n", "",
+                            format_bytes(static_cast<uint64_t>(backend::state_slot_bytes(layout.state))),
+                            layout.state.n_layers));
 }
 
 std::string describe_tokenizer(const formats::ModelFile& file) {

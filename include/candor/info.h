@@ -18,6 +18,7 @@ namespace candor {
 struct MemoryPlan {
   std::uint64_t weight_bytes = 0;
   std::uint64_t kv_bytes = 0;
+  std::uint64_t state_bytes = 0;         // recurrent states: two slots a sequence, one a draft, and those that are kept
   std::uint64_t scratch_bytes = 0;       // activations of the largest step
   std::uint64_t draft_bytes = 0;         // weights and K/V of the draft model
   std::uint64_t copy_bytes = 0;          // weights in another type or order than the file's, until they are packed
@@ -25,13 +26,14 @@ struct MemoryPlan {
   std::int32_t n_ctx = 0;                // longest context
   std::int32_t kv_blocks = 0;
   std::int32_t kv_block_tokens = 0;
+  std::int32_t state_slots = 0;  // 0: no layer is recurrent
   std::string kv_type{};
   std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
   std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
 
   // At the worst moment: copies are gone before anything but weights takes memory.
   std::uint64_t total_bytes() const {
-    return weight_bytes + std::max(copy_bytes, kv_bytes + scratch_bytes + draft_bytes);
+    return weight_bytes + std::max(copy_bytes, kv_bytes + state_bytes + scratch_bytes + draft_bytes);
   }
   bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
 };

@@ -21,12 +21,14 @@ constexpr bool is_parallel(Wiring wiring) {
 // Which norm q and k take before rotation: none, one over each head, or one over all heads together.
 enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
 
-// down(act(gate x) * up x), or down(act(up x)) where there is no gate. With experts, ffn_dim is that of one.
+// down(act(gate x) * up x), or down(act(up x)) where there is no gate. With experts, ffn_dim is that of one; every row
+// may also go to one more, shared_dim wide, whose output counts as much as a sigmoid of the row says.
 struct FfnSpec {
   int32_t ffn_dim = 0;
   backend::GateKind gate = backend::GateKind::kSilu;
   bool is_gated = true;
   backend::MoeSpec moe;
+  int32_t shared_dim = 0;
   bool is_moe() const { return moe.n_experts > 0; }
   bool operator==(const FfnSpec&) const = default;
 };
@@ -34,10 +36,13 @@ struct FfnSpec {
 struct BlockSpec {
   Wiring wiring = Wiring::kPreNorm;
   backend::NormSpec norm;
-  backend::AttnSpec attn;
+  backend::AttnSpec attn;   // in recurrent blocks that of the others
+  backend::DeltaSpec delta;  // of recurrent blocks
   QkNorm qk_norm = QkNorm::kNone;
+  bool has_head_gate = false;  // attention's output times the sigmoid of a gate, which stands behind each head of q
   FfnSpec ffn;
   float residual_scale = 1.0f;
+  bool is_recurrent() const { return delta.n_v_heads > 0; }
   bool operator==(const BlockSpec&) const = default;
 };
 
@@ -61,6 +66,7 @@ struct ArchSpec {
   int32_t max_positions = 0;
   EmbedSpec embed;
   std::vector<BlockSpec> blocks;
+  int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction, which is not computed
   backend::NormSpec final_norm;
   HeadSpec head;
   bool operator==(const ArchSpec&) const = default;

@@ -63,18 +63,27 @@ std::string ffn_text(const FfnSpec& ffn) {
     text += fmt::format(", {} of {} experts, softmax over {}", ffn.moe.n_used, ffn.moe.n_experts,
                         ffn.moe.renormalise ? "the chosen" : "all");
   }
+  if (ffn.shared_dim != 0) text += fmt::format(", a shared expert {} wide under a sigmoid", ffn.shared_dim);
   return text + '\n';
+}
+
+std::string delta_text(const backend::DeltaSpec& delta) {
+  return fmt::format("  recurrent: gated delta rule, {} heads {} x {}, {} key heads {}, convolution over {} rows\n",
+                     delta.n_v_heads, delta.k_dim, delta.v_dim, delta.n_k_heads,
+                     delta.key_heads == backend::KeyHeads::kTiled ? "in turn" : "in groups", delta.n_taps);
 }
 
 std::string block_text(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
   std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
+  if (block.is_recurrent()) return text + delta_text(block.delta) + ffn_text(block.ffn);
   text += fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads, attn.n_kv_heads,
                       attn.head_dim, attn.scale);
   if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
   if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
   if (attn.max_alibi_bias != 0.0f) text += fmt::format(", alibi up to 2^-{}", attn.max_alibi_bias);
   if (attn.has_sinks) text += ", with sinks";
+  if (block.has_head_gate) text += ", gated by a sigmoid";
   if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
   if (block.qk_norm == QkNorm::kWhole) text += ", q and k normalised whole";
   text += '\n';
@@ -101,6 +110,10 @@ std::string to_text(const ArchSpec& spec) {
     text += first + 1 == end ? fmt::format("block {}:\n", first) : fmt::format("blocks {} to {}:\n", first, end - 1);
     text += block_text(spec.blocks[first]);
     first = end;
+  }
+  if (spec.n_prediction_blocks != 0) {
+    text += fmt::format("multi-token prediction: {} blocks from block {} on are in the file and not computed\n",
+                        spec.n_prediction_blocks, spec.blocks.size());
   }
   text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));
   text +=

@@ -46,7 +46,10 @@ void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Nor
 void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
   const auto [src, dst, layer] = place;
   const backend::AttnSpec& attn = spec.attn;
-  ops.linear(std::array{term(weights.q, act.q), term(weights.k, act.k), term(weights.v, act.v)}, src);
+  ops.linear(std::array{term(weights.q, spec.has_head_gate ? act.joined : act.q), term(weights.k, act.k),
+                        term(weights.v, act.v)},
+             src);
+  if (spec.has_head_gate) ops.unzip(act.q, act.head_gate, act.joined, attn.head_dim);
   norm_heads(ops, spec.qk_norm, act.q, attn.head_dim, weights.q_norm, spec.norm);
   norm_heads(ops, spec.qk_norm, act.k, attn.head_dim, weights.k_norm, spec.norm);
   if (attn.rope.n_dims > 0) {
@@ -54,7 +57,38 @@ void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, con
     ops.rope(act.k, attn.n_kv_heads, attn.head_dim, attn.rope);
   }
   ops.attend(act.heads, {act.q, act.k, act.v, layer, weights.sinks.get()}, attn);
+  if (spec.has_head_gate) ops.gate(act.heads, act.head_gate, act.heads, backend::GateKind::kSigmoid);
   ops.linear(std::array{term(weights.attn_out, dst)}, act.heads);
+}
+
+void project_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                   Activation src) {
+  const LinearTerm qkv = term(weights.delta_qkv, act.joined);
+  const LinearTerm gate = term(weights.delta_gate, act.head_gate);
+  if (weights.delta_beta_alpha.weight == nullptr) {
+    ops.linear(std::array{qkv, gate, term(weights.delta_alpha, act.alpha), term(weights.delta_beta, act.beta)}, src);
+    return;
+  }
+  ops.linear(std::array{qkv, gate, term(weights.delta_beta_alpha, act.beta_alpha)}, src);
+  ops.unzip(act.beta, act.alpha, act.beta_alpha, spec.delta.n_v_heads / spec.delta.n_k_heads);
+}
+
+// The output of a delta rule, in dst; src may be dst.
+void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
+  const auto [src, dst, layer] = place;
+  project_delta(ops, spec, weights, act, src);
+  ops.causal_conv({act.joined, weights.delta_taps.get(), layer}, spec.delta);
+  ops.delta_rule(act.heads, {act.joined, act.alpha, act.beta, weights.delta_rate.get(), weights.delta_bias.get(), layer},
+                 spec.delta);
+  norm_heads(ops, QkNorm::kHeads, act.heads, spec.delta.v_dim, weights.delta_norm, spec.norm);
+  ops.gate(act.heads, act.head_gate, act.heads, backend::GateKind::kSilu);
+  ops.linear(std::array{term(weights.delta_out, dst)}, act.heads);
+}
+
+void mix_tokens(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                Place place) {
+  if (spec.is_recurrent()) return recur_to(ops, spec, weights, act, place);
+  attend_to(ops, spec, weights, act, place);
 }
 
 Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
@@ -69,6 +103,13 @@ Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights
            .gate = act.gate,
            .up = act.up,
            .outputs = act.expert_out});
+  if (ffn.shared_dim == 0) return act.mixed;
+  ops.linear(std::array{term(weights.shared_gate, act.shared_gate), term(weights.shared_up, act.shared_up),
+                        term(weights.shared_router, act.shared_score)},
+             src);
+  ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
+  ops.linear(std::array{term(weights.shared_down, act.expert_out)}, act.shared_up);
+  ops.add_gated(act.mixed, act.expert_out, act.shared_score);
   return act.mixed;
 }
 
@@ -93,7 +134,7 @@ Activation feed_forward(Ops& ops, const FfnSpec& ffn, const BlockWeights& weight
 void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                   int32_t layer) {
   ops.norm(act.h, act.x, weights.attn_norm.weights(), spec.norm);
-  attend_to(ops, spec, weights, act, {act.h, act.branch, layer});
+  mix_tokens(ops, spec, weights, act, {act.h, act.branch, layer});
   if (spec.wiring == Wiring::kParallelTwoNorms) ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
   const Activation output = feed_forward(ops, spec.ffn, weights, act, act.h);
   ops.add(act.x, act.branch, spec.residual_scale);
@@ -102,7 +143,7 @@ void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
 
 void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                 int32_t layer) {
-  attend_to(ops, spec, weights, act, {read_stream(ops, spec, weights.attn_norm, act), act.h, layer});
+  mix_tokens(ops, spec, weights, act, {read_stream(ops, spec, weights.attn_norm, act), act.h, layer});
   write_stream(ops, spec, weights.attn_post_norm, act, act.h);
   const Activation src = read_stream(ops, spec, weights.ffn_norm, act);
   write_stream(ops, spec, weights.ffn_post_norm, act, feed_forward(ops, spec.ffn, weights, act, src));

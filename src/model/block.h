@@ -24,9 +24,17 @@ struct BlockActivations {
   backend::Activation expert_out;  // [T, D]
   backend::Activation mixed;       // [T, D]
   backend::Activation branch;      // [T, D], of blocks wired in parallel
+  backend::Activation joined;      // [T, 2 * H * Dh] of q and gates; recurrent: [T, C]
+  backend::Activation head_gate;   // [T, H * Dh]; recurrent: [T, Hv * v_dim]
+  backend::Activation alpha;       // [T, Hv]
+  backend::Activation beta;        // [T, Hv]
+  backend::Activation beta_alpha;  // [T, 2 * Hv]
+  backend::Activation shared_gate;  // [T, Fs]
+  backend::Activation shared_up;    // [T, Fs]
+  backend::Activation shared_score;  // [T, 1]
 };
 
-// x becomes the block's output.
+// x becomes the block's output. layer: of the K/V store, or of its recurrent states.
 void run_block(backend::Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                int32_t layer);
 

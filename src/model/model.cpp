@@ -36,6 +36,14 @@ struct Slot {
     kExpertOut,
     kMixed,
     kBranch,
+    kJoined,
+    kHeadGate,
+    kAlpha,
+    kBeta,
+    kBetaAlpha,
+    kSharedGate,
+    kSharedUp,
+    kSharedScore,
     kLast,
     kLogits,
     kSlots
@@ -44,13 +52,31 @@ struct Slot {
 
 // Columns of each slot in one block.
 std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
+  const backend::DeltaSpec& delta = block.delta;
   const int32_t heads = block.attn.n_heads * block.attn.head_dim;
   const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
-  const int32_t ffn = block.ffn.ffn_dim;
-  const int32_t expert = block.ffn.is_moe() ? spec.dim : 0;
-  const int32_t branch = is_parallel(block.wiring) ? spec.dim : 0;
-  return {spec.dim, spec.dim, heads,  kv_heads, kv_heads, heads,     ffn, ffn, block.ffn.moe.n_experts,
-          expert,   expert,   expert, branch,   spec.dim, spec.vocab};
+  std::array<int32_t, Slot::kSlots> cols{};
+  cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
+  cols[Slot::kLogits] = spec.vocab;
+  cols[Slot::kGate] = cols[Slot::kUp] = block.ffn.ffn_dim;
+  if (block.ffn.is_moe()) cols[Slot::kExpertIn] = cols[Slot::kExpertOut] = cols[Slot::kMixed] = spec.dim;
+  cols[Slot::kScores] = block.ffn.moe.n_experts;
+  if (is_parallel(block.wiring)) cols[Slot::kBranch] = spec.dim;
+  cols[Slot::kSharedGate] = cols[Slot::kSharedUp] = block.ffn.shared_dim;
+  cols[Slot::kSharedScore] = block.ffn.shared_dim > 0 ? 1 : 0;
+  cols[Slot::kHeads] = block.is_recurrent() ? delta.v_width() : heads;
+  if (!block.is_recurrent()) {
+    cols[Slot::kQ] = heads;
+    cols[Slot::kK] = cols[Slot::kV] = kv_heads;
+    cols[Slot::kJoined] = block.has_head_gate ? 2 * heads : 0;
+    cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
+    return cols;
+  }
+  cols[Slot::kJoined] = delta.n_channels();
+  cols[Slot::kHeadGate] = delta.v_width();
+  cols[Slot::kAlpha] = cols[Slot::kBeta] = delta.n_v_heads;
+  cols[Slot::kBetaAlpha] = 2 * delta.n_v_heads;
+  return cols;
 }
 
 BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
@@ -58,7 +84,17 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
   const auto at = [&](Slot::Place slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
   return {at(Slot::kX),         at(Slot::kH),     at(Slot::kQ),     at(Slot::kK),      at(Slot::kV),
           at(Slot::kHeads),     at(Slot::kGate),  at(Slot::kUp),    at(Slot::kScores), at(Slot::kExpertIn),
-          at(Slot::kExpertOut), at(Slot::kMixed), at(Slot::kBranch)};
+          at(Slot::kExpertOut), at(Slot::kMixed), at(Slot::kBranch),
+          at(Slot::kJoined), at(Slot::kHeadGate), at(Slot::kAlpha), at(Slot::kBeta), at(Slot::kBetaAlpha),
+          at(Slot::kSharedGate), at(Slot::kSharedUp), at(Slot::kSharedScore)};
+}
+
+// Of the K/V store, or of its recurrent states: how many blocks of the same kind stand before it.
+int32_t memory_layer(const ArchSpec& spec, size_t layer) {
+  const auto end = spec.blocks.begin() + static_cast<std::ptrdiff_t>(layer);
+  return static_cast<int32_t>(std::count_if(spec.blocks.begin(), end, [&](const BlockSpec& block) {
+    return block.is_recurrent() == spec.blocks[layer].is_recurrent();
+  }));
 }
 
 int64_t count_parameters(std::span<const Binding> bindings) {
@@ -102,7 +138,8 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
     for (size_t slot = 0; slot < cols.size(); ++slot) {
       layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
     }
-    layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate]});
+    layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate],
+                                      cols[Slot::kSharedGate]});
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;
@@ -115,7 +152,12 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
 
 backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   const backend::AttnSpec& attn = spec.blocks.front().attn;
-  return {checked_cast<int32_t>(spec.blocks.size()), attn.n_kv_heads, attn.head_dim, type};
+  backend::KvLayout layout{0, attn.n_kv_heads, attn.head_dim, type};
+  for (const BlockSpec& block : spec.blocks) {
+    ++(block.is_recurrent() ? layout.state.n_layers : layout.n_layers);
+    if (block.is_recurrent()) layout.state.layer_floats = block.delta.state_floats();
+  }
+  return layout;
 }
 
 Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend) {
@@ -140,7 +182,7 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
     const auto place = static_cast<size_t>(layer);
     const BlockSpec& block = spec_.blocks[place];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
-    run_block(backend_.ops(), block, weights_->blocks[place], act, layer);
+    run_block(backend_.ops(), block, weights_->blocks[place], act, memory_layer(spec_, place));
   }
   if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(x, checked_cast<int32_t>(batch.out_rows.size()));
   return backend_.end_step();
@@ -150,9 +192,10 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
   backend_.begin_step(batch, kv);
   for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
     const BlockSpec& block = spec_.blocks[layer];
+    if (block.is_recurrent()) continue;
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
-    backend_.ops().attend(act.heads, {act.q, act.k, act.v, static_cast<int32_t>(layer), sinks}, block.attn);
+    backend_.ops().attend(act.heads, {act.q, act.k, act.v, memory_layer(spec_, layer), sinks}, block.attn);
   }
   return backend_.end_step();
 }

@@ -14,6 +14,8 @@
 namespace candor::model {
 namespace {
 
+constexpr int32_t kStates = 2;  // in turn
+
 double log_sum_exp(std::span<const float> logits) {
   const double largest = static_cast<double>(*std::ranges::max_element(logits));
   double sum = 0.0;
@@ -38,7 +40,7 @@ Result<std::unique_ptr<Scorer>> Scorer::make(Model& model, backend::Backend& bac
   std::unique_ptr<Scorer> scorer(new Scorer(model, backend, options));
   const int32_t n_blocks = ceil_div(options.max_tokens, backend::kBlockTokens);
   CANDOR_TRY(model.reserve(options.chunk_rows, options.chunk_rows, options.max_tokens));
-  CANDOR_ASSIGN(scorer->kv_, backend.make_kv(model.kv_layout(options.kv_type), n_blocks));
+  CANDOR_ASSIGN(scorer->kv_, backend.make_kv(model.kv_layout(options.kv_type), {n_blocks, kStates}));
   scorer->blocks_.resize(static_cast<size_t>(n_blocks));
   std::iota(scorer->blocks_.begin(), scorer->blocks_.end(), 0);
   return scorer;
@@ -61,16 +63,20 @@ Result<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& 
   std::vector<int32_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), 0);
   const size_t chunk = static_cast<size_t>(options_.chunk_rows);
+  StateId state = kNoState;
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const size_t n = std::min(chunk, tokens.size() - begin);
     const int32_t n_rows = static_cast<int32_t>(n);
-    const backend::SeqSlice slice{0, n_rows, static_cast<int32_t>(begin)};
+    const backend::SeqSlice slice{0, n_rows, static_cast<int32_t>(begin), state};
+    state = (state + 1) % kStates;
+    const backend::StateSave save{n_rows - 1, state};
     const backend::StepBatch batch{.tokens = tokens.subspan(begin, n),
                                    .positions = std::span(positions).subspan(begin, n),
                                    .seqs = std::span(&slice, 1),
                                    .block_table = blocks_,
                                    .max_blocks = static_cast<int32_t>(blocks_.size()),
-                                   .out_rows = std::span(positions).first(n)};
+                                   .out_rows = std::span(positions).first(n),
+                                   .saves = std::span(&save, 1)};
     const backend::LogitsView logits = backend_.wait(model_.launch(batch, *kv_));
     for (int32_t row = 0; row < n_rows; ++row) visit(begin + static_cast<size_t>(row), logits.row(row));
   }

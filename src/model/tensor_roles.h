@@ -49,8 +49,22 @@ enum class TensorRole : uint8_t {
   kQkv,  // rows of q, then k, then v
   kQkvBias,
   kGateUp,  // rows of gate, then up
+  kDeltaQkv,
+  kDeltaGate,
+  kDeltaAlpha,
+  kDeltaBeta,
+  kDeltaBetaAlpha,  // of each key head the rows of beta, then of alpha
+  kDeltaTaps,
+  kDeltaRate,
+  kDeltaBias,
+  kDeltaNorm,
+  kDeltaOut,
+  kSharedRouter,
+  kSharedGate,
+  kSharedUp,
+  kSharedDown,
 };
-inline constexpr int kTensorRoles = 42;
+inline constexpr int kTensorRoles = 56;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

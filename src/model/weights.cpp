@@ -36,6 +36,15 @@ enum class Extent : uint8_t {
   kFfn,
   kTwiceFfn,
   kExperts,
+  kQueryRows,  // with the gates of heads
+  kChannels,
+  kTaps,
+  kValueHeadCount,
+  kTwiceValueHeads,
+  kValueHeads,
+  kValueDim,
+  kSharedFfn,
+  kOne,
 };
 
 // Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension.
@@ -69,7 +78,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kAttnNorm, kVector, kNone, kDim, nullptr, &B::attn_norm, kGain},
     {kAttnNormBias, kVector, kNone, kDim, nullptr, &B::attn_norm, kBias},
     {kAttnPostNorm, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kGain},
-    {kQ, kMatrix, kHeads, kDim, &B::q},
+    {kQ, kMatrix, kQueryRows, kDim, &B::q},
     {kQBias, kVector, kNone, kHeads, &B::q},
     {kK, kMatrix, kKvHeads, kDim, &B::k},
     {kKBias, kVector, kNone, kKvHeads, &B::k},
@@ -100,6 +109,20 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kQkv, kMatrix, kQkvRows, kDim},
     {kQkvBias, kVector, kNone, kQkvRows},
     {kGateUp, kMatrix, kTwiceFfn, kDim},
+    {kDeltaQkv, kMatrix, kChannels, kDim, &B::delta_qkv},
+    {kDeltaGate, kMatrix, kValueHeads, kDim, &B::delta_gate},
+    {kDeltaAlpha, kMatrix, kValueHeadCount, kDim, &B::delta_alpha},
+    {kDeltaBeta, kMatrix, kValueHeadCount, kDim, &B::delta_beta},
+    {kDeltaBetaAlpha, kMatrix, kTwiceValueHeads, kDim, &B::delta_beta_alpha},
+    {kDeltaTaps, kVector, kChannels, kTaps},
+    {kDeltaRate, kVector, kNone, kValueHeadCount},
+    {kDeltaBias, kVector, kNone, kValueHeadCount},
+    {kDeltaNorm, kVector, kNone, kValueDim, nullptr, &B::delta_norm, kGain},
+    {kDeltaOut, kMatrix, kDim, kValueHeads, &B::delta_out},
+    {kSharedRouter, kMatrix, kOne, kDim, &B::shared_router},
+    {kSharedGate, kMatrix, kSharedFfn, kDim, &B::shared_gate},
+    {kSharedUp, kMatrix, kSharedFfn, kDim, &B::shared_up},
+    {kSharedDown, kMatrix, kDim, kSharedFfn, &B::shared_down},
 }};
 
 constexpr bool in_order() {
@@ -146,6 +169,24 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return int64_t{2} * block.ffn.ffn_dim;
     case kExperts:
       return block.ffn.moe.n_experts;
+    case kQueryRows:
+      return block.has_head_gate ? 2 * heads : heads;
+    case kChannels:
+      return block.delta.n_channels();
+    case kTaps:
+      return block.delta.n_taps;
+    case kValueHeadCount:
+      return block.delta.n_v_heads;
+    case kTwiceValueHeads:
+      return int64_t{2} * block.delta.n_v_heads;
+    case kValueHeads:
+      return block.delta.v_width();
+    case kValueDim:
+      return block.delta.v_dim;
+    case kSharedFfn:
+      return block.ffn.shared_dim;
+    case kOne:
+      return 1;
   }
   return 0;
 }
@@ -178,6 +219,10 @@ std::string name_in_block(std::string_view pattern, int32_t layer) {
 bool is_for(TensorRole role, const BlockSpec& block) {
   const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
   if (is_ffn_norm && block.wiring == Wiring::kParallel) return false;
+  const bool is_attention = role >= kQ && role <= kKNorm;
+  if (is_attention || role == kQkv || role == kQkvBias) return !block.is_recurrent();
+  if (role >= kDeltaQkv && role <= kDeltaOut) return block.is_recurrent();
+  if (role >= kSharedRouter && role <= kSharedDown) return block.ffn.shared_dim > 0;
   if (role == kGate || role == kUp || role == kDown || role == kGateUp) return !block.ffn.is_moe();
   if (role == kRouter || role == kRouterBias || is_expert(role)) return block.ffn.is_moe();
   return true;
@@ -314,13 +359,17 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
                             const std::vector<Binding>& bindings) {
   std::unordered_set<std::string> known;
   for (const Binding& binding : bindings) known.emplace(binding.view.name);
+  const auto n_blocks = static_cast<int32_t>(spec.blocks.size());
+  std::vector<std::string> prediction;
+  for (int32_t i = 0; i < spec.n_prediction_blocks; ++i) prediction.push_back(fmt::format("blk.{}.", n_blocks + i));
+  const auto is_of_prediction = [&](std::string_view name) {
+    return std::ranges::any_of(prediction, [&](const std::string& block) { return name.starts_with(block); });
+  };
   for (const std::string_view pattern : family.ignored) {
-    for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
-      known.insert(name_in_block(pattern, static_cast<int32_t>(layer)));
-    }
+    for (int32_t layer = 0; layer < n_blocks; ++layer) known.insert(name_in_block(pattern, layer));
   }
   for (const TensorView& tensor : file.tensors()) {
-    if (known.contains(std::string(tensor.name))) continue;
+    if (known.contains(std::string(tensor.name)) || is_of_prediction(tensor.name)) continue;
     return fail(ErrorKind::kUnsupported,
                 fmt::format("tensor {} {} has no place in a {} model of {} blocks: the model differs from what its "
                             "architecture says",
@@ -330,8 +379,8 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
 }
 
 Result<void> check_finite(const TensorView& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.shape.row_elements()));
-  decode_row(tensor, 0, values.data());
+  std::vector<float> values(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), values.data());
   const auto odd = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
   if (odd == values.end()) return {};
   return fail(ErrorKind::kInvalidInput,
@@ -357,6 +406,9 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   const RoleTraits& traits = traits_of(binding.role);
   BlockWeights& block = weights.blocks[static_cast<size_t>(binding.layer)];
   if (binding.role == kSinks) return block.sinks;
+  if (binding.role == kDeltaTaps) return block.delta_taps;
+  if (binding.role == kDeltaRate) return block.delta_rate;
+  if (binding.role == kDeltaBias) return block.delta_bias;
   if (traits.norm != nullptr) return block.*traits.norm.*traits.part;
   const auto expert = static_cast<size_t>(binding.expert);
   Projection& projection = traits.expert != nullptr ? block.experts[expert].*traits.expert : block.*traits.projection;
@@ -433,14 +485,18 @@ size_t weight_bytes(const ModelWeights& weights) {
                  norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
-                             &block.ffn_post_norm}) {
+                             &block.ffn_post_norm, &block.delta_norm}) {
       total += norm_bytes(*norm);
     }
     for (const Projection* projection :
-         {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router}) {
+         {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router,
+          &block.delta_qkv, &block.delta_gate, &block.delta_alpha, &block.delta_beta, &block.delta_beta_alpha,
+          &block.delta_out, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down}) {
       total += projection_bytes(*projection);
     }
-    total += bytes_of(block.sinks);
+    for (const WeightPtr* vector : {&block.sinks, &block.delta_taps, &block.delta_rate, &block.delta_bias}) {
+      total += bytes_of(*vector);
+    }
     for (const ExpertWeights& expert : block.experts) {
       total += projection_bytes(expert.gate) + projection_bytes(expert.up) + projection_bytes(expert.down);
     }

@@ -41,7 +41,7 @@ struct ExpertWeights {
 // What an architecture lacks is nullptr.
 struct BlockWeights {
   Norm attn_norm;
-  Projection q;  // [H * Dh, D]
+  Projection q;  // [H * Dh, D]; twice the rows where heads have gates
   Projection k;  // [Hk * Dh, D]
   Projection v;  // [Hk * Dh, D]
   Norm q_norm;
@@ -49,6 +49,16 @@ struct BlockWeights {
   WeightPtr sinks;      // [H]
   Projection attn_out;  // [D, H * Dh]
   Norm attn_post_norm;
+  Projection delta_qkv;         // [C, D]
+  Projection delta_gate;        // [Hv * v_dim, D]
+  Projection delta_alpha;       // [Hv, D]
+  Projection delta_beta;        // [Hv, D]
+  Projection delta_beta_alpha;  // [2 Hv, D], of each key head beta's rows, then alpha's; or those two
+  WeightPtr delta_taps;         // [C, n_taps]
+  WeightPtr delta_rate;         // [Hv]
+  WeightPtr delta_bias;         // [Hv]
+  Norm delta_norm;              // [v_dim]
+  Projection delta_out;         // [D, Hv * v_dim]
   Norm ffn_norm;
   Projection gate;                            // [F, D]
   Projection up;                              // [F, D]
@@ -56,6 +66,10 @@ struct BlockWeights {
   Projection router;                          // [E, D]
   std::vector<ExpertWeights> experts;         // [E]
   std::vector<backend::Expert> expert_views;  // [E], of experts
+  Projection shared_router;                   // [1, D]
+  Projection shared_gate;                     // [Fs, D]
+  Projection shared_up;                       // [Fs, D]
+  Projection shared_down;                     // [D, Fs]
   Norm ffn_post_norm;
 };
 

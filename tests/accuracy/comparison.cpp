@@ -121,16 +121,17 @@ Text sample_text(Subject& subject, TokenId first, int32_t n_tokens, uint64_t see
   Text text = {first};
   const auto blocks = static_cast<size_t>(n_tokens / backend::kBlockTokens + 1);
   auto kv = subject.backend->make_kv(subject.model->kv_layout(subject.backend->info().default_kv),
-                                     static_cast<int32_t>(blocks));
+                                     {static_cast<int32_t>(blocks), 2});
   EXPECT_TRUE(kv);
   std::vector<BlockId> table(blocks);
   for (size_t i = 0; i < blocks; ++i) table[i] = static_cast<BlockId>(i);
   const int32_t out_row = 0;
   while (static_cast<int32_t>(text.size()) < n_tokens) {
     const int32_t position = static_cast<int32_t>(text.size()) - 1;
-    const backend::SeqSlice slice{0, 1, position};
+    const backend::SeqSlice slice{0, 1, position, position == 0 ? kNoState : position % 2};
+    const backend::StateSave save{0, (position + 1) % 2};
     const backend::StepBatch batch{std::span(&text.back(), 1),   std::span(&position, 1), std::span(&slice, 1), table,
-                                   static_cast<int32_t>(blocks), std::span(&out_row, 1)};
+                                   static_cast<int32_t>(blocks), std::span(&out_row, 1), std::span(&save, 1)};
     const backend::LogitsView logits = subject.backend->wait(subject.model->launch(batch, **kv));
     const uint32_t word = random_words(seed, 0, static_cast<uint64_t>(position))[0];
     text.push_back(draw(logits.row(0), static_cast<double>(unit_float(word))));

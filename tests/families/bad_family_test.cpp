@@ -9,6 +9,7 @@
 
 #include "backend/all/make_backend.h"
 #include "formats/json_text.h"
+#include "model/arch_text.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
 #include "support/memory_model_file.h"
@@ -70,6 +71,70 @@ TEST_F(BadGptOss, a_routing_that_is_not_known_is_named) {
   file_.set("gpt-oss.expert_gating_func", int64_t{2});
   const std::string refusal = refusal_of(file_);
   EXPECT_NE(refusal.find("\"gpt-oss.expert_gating_func\" is set"), std::string::npos) << refusal;
+}
+
+// Recurrent layers: sizes that contradict the tensors or each other, and blocks for multi-token prediction.
+class BadHybrid : public ::testing::Test {
+ protected:
+  BadHybrid() : original_(formats::open_model_file(golden("qwen3_5_text") / "model.gguf").value()) {
+    for (const formats::MetaEntry& entry : original_->metadata()) file_.set(std::string(entry.key), entry.value);
+    for (const TensorView& tensor : original_->tensors()) copy_tensor(tensor, std::string(tensor.name), file_);
+  }
+  void expect_refused(const std::string& reason) {
+    const std::string refusal = refusal_of(file_);
+    EXPECT_NE(refusal.find(reason), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
+  }
+
+  std::unique_ptr<formats::ModelFile> original_;
+  MemoryModelFile file_;
+};
+
+TEST_F(BadHybrid, the_sound_file_loads) {
+  EXPECT_EQ(refusal_of(file_), "");
+}
+
+TEST_F(BadHybrid, a_state_of_another_width_than_the_tensors_is_named) {
+  file_.set("qwen35.ssm.state_size", uint64_t{32});
+  expect_refused("\"blk.0.attn_qkv.weight\": shape [128, 64]; expected [192, 64]");
+}
+
+TEST_F(BadHybrid, a_convolution_of_another_length_than_its_taps_is_named) {
+  file_.set("qwen35.ssm.conv_kernel", uint64_t{3});
+  expect_refused("\"blk.0.ssm_conv1d.weight\": shape [128, 4]; expected [128, 3]");
+}
+
+TEST_F(BadHybrid, value_heads_that_key_heads_do_not_divide_are_named) {
+  file_.set("qwen35.ssm.group_count", uint64_t{3});
+  expect_refused("\"qwen35.ssm.time_step_rank\" is 4, expected a multiple of \"qwen35.ssm.group_count\", which is 3");
+}
+
+TEST_F(BadHybrid, a_width_that_value_heads_do_not_divide_is_named) {
+  file_.set("qwen35.ssm.inner_size", uint64_t{66});
+  expect_refused("\"qwen35.ssm.inner_size\" is 66, expected a multiple of \"qwen35.ssm.time_step_rank\", which is 4");
+}
+
+TEST_F(BadHybrid, missing_rates_are_named) {
+  file_.remove_tensor("blk.1.ssm_a");
+  expect_refused("tensor \"blk.1.ssm_a\" is missing; expected shape [4]");
+}
+
+TEST_F(BadHybrid, a_model_without_attention_is_refused) {
+  file_.set("qwen35.full_attention_interval", uint64_t{5});
+  expect_refused("every block is recurrent");
+}
+
+TEST_F(BadHybrid, blocks_for_multi_token_prediction_are_listed_and_not_computed) {
+  file_.set("qwen35.block_count", uint64_t{5});
+  file_.set("qwen35.nextn_predict_layers", uint64_t{1});
+  file_.add_tensor("blk.4.nextn.eh_proj.weight", DType::kF32, {2, {64, 128}},
+                   std::vector<std::byte>(64 * 128 * sizeof(float)));
+  EXPECT_EQ(refusal_of(file_), "");
+  const auto spec = model::read_arch(file_);
+  ASSERT_TRUE(spec);
+  EXPECT_NE(model::to_text(*spec).find("multi-token prediction: 1 blocks from block 4 on"), std::string::npos);
+  file_.set("qwen35.nextn_predict_layers", uint64_t{0});
+  expect_refused("blk.4.");
 }
 
 // "blk.N.ffn_up.E.weight": an expert of its own in each tensor.
@@ -141,6 +206,9 @@ TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
       {"gpt_bigcode", "multi_query", false},
       {"phi", "hidden_act", "silu"},
       {"gpt_neox", "use_parallel_residual", "yes"},
+      {"qwen3_5_text", "layer_types", {"linear_attention", "mamba", "full_attention", "full_attention"}},
+      {"qwen3_5_text", "linear_key_head_dim", 0},
+      {"qwen3_5_text", "linear_num_value_heads", nullptr},
   };
   for (const Case& row : cases) {
     const std::string refusal = refusal_with(row.golden, [&](nlohmann::json& config) { config[row.key] = row.value; });

@@ -58,7 +58,8 @@ constexpr Golden kGoldens[] = {
     {"glm4"},        {"seed_oss"},
     {"nemotron"},    {"arcee"},
     {"ernie4_5"},    {"exaone4"},
-    {"glm"},
+    {"glm"},         {"qwen3_5_text"},
+    {"qwen3_next"},  {"qwen3_5_moe_text"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -33,6 +33,8 @@ BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_l
 
 
 OLD = dict(vocab_size=VOCAB, n_positions=128, n_ctx=128, n_embd=64, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)
+HYBRID = dict(BASE, num_hidden_layers=4, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4,
+              linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4)
 FALCON = dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_hidden_size=256,
               max_position_embeddings=2048, alibi=False, bias=False, bos_token_id=0, eos_token_id=0)
 
@@ -138,6 +140,14 @@ MODELS = {
     "ernie4_5": (tf.Ernie4_5Config, dict(BASE, head_dim=16, tie_word_embeddings=True, rope_parameters=rope(5e5))),
     "exaone4": (tf.Exaone4Config, dict(BASE, head_dim=16, num_hidden_layers=4, intermediate_size=48, sliding_window=WINDOW,
                                        layer_types=gemma_layers(4, 4), rope_parameters=rope(1e6))),
+    "qwen3_5_text": (tf.Qwen3_5TextConfig, dict(HYBRID, rope_parameters=rope(1e7, partial_rotary_factor=0.25))),
+    "qwen3_5_moe_text": (tf.Qwen3_5MoeTextConfig, dict(
+        {key: HYBRID[key] for key in HYBRID if key != "intermediate_size"}, num_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=32, shared_expert_intermediate_size=32,
+        rope_parameters=rope(1e7, partial_rotary_factor=0.25))),
+    "qwen3_next": (tf.Qwen3NextConfig, dict(HYBRID, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+                                            shared_expert_intermediate_size=32, norm_topk_prob=True,
+                                            rope_parameters=rope(1e7, partial_rotary_factor=0.25))),
     "glm": (tf.GlmConfig, dict(BASE, head_dim=16, attention_bias=True, rms_norm_eps=1e-5,
                                rope_parameters=rope(partial_rotary_factor=0.5))),
 }
@@ -166,7 +176,11 @@ def is_table(name):
     return any(part in name for part in ("embed", "wte", "wpe"))
 
 
-def randomise(model):
+# Recurrent layers and routers amplify what bf16 rounds: less noise, so that the contract of `cpu` measures Candor.
+SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_next": 0.6}
+
+
+def randomise(model, spread):
     generator = torch.Generator().manual_seed(20)
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
@@ -176,7 +190,7 @@ def randomise(model):
             elif weight.dim() == 1:
                 weight.copy_(0.2 * noise)
             else:
-                weight.copy_(noise * (1.5 / weight.shape[-1] ** 0.5 if not is_table(name) else 0.25))
+                weight.copy_(noise * (spread / weight.shape[-1] ** 0.5 if not is_table(name) else 0.25))
 
 
 def pack_mxfp4(weight):
@@ -207,7 +221,7 @@ def save_folder(name, folder):
     config = config_class(**settings)
     config.architectures = None
     model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-    randomise(model)
+    randomise(model, SPREAD.get(name, 1.5))
     model.to(torch.bfloat16).save_pretrained(folder)
     if name == "gpt_oss":
         pack_experts(folder)
@@ -239,7 +253,8 @@ def convert(folder, target):
     config = base.ModelBase.load_hparams(folder, False)
     converter = get_model_class(config["architectures"][0])
     converter = type(converter.__name__, (converter,), {"set_vocab": base.TextModel._set_vocab_gpt2,
-                                                              "model_arch": converter.model_arch})
+                                                              "model_arch": converter.model_arch,
+                                                              "no_mtp": True})
     with torch.inference_mode():
         instance = converter(folder, gguf.LlamaFileType.MOSTLY_BF16, target, use_temp_file=False,
                              model_name="tiny")

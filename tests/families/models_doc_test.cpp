@@ -56,8 +56,10 @@ std::string attention_of(const model::ArchSpec& spec) {
   }
   if (block.attn.softcap > 0.0f) text += ", capped";
   if (block.attn.has_sinks) text += ", sinks";
+  if (block.has_head_gate) text += ", gated";
   if (block.qk_norm == model::QkNorm::kHeads) text += ", norms by head";
   if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
+  if (std::ranges::any_of(spec.blocks, &model::BlockSpec::is_recurrent)) text += "; gated delta rule in some blocks";
   return text;
 }
 
@@ -74,7 +76,8 @@ std::string ffn_of(const model::ArchSpec& spec) {
   constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid"};
   static_assert(std::size(kGates) == backend::kGateKinds);
   return fmt::format("{}{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)],
-                     ffn.is_moe() ? ", experts" : "");
+                     ffn.is_moe() ? ", experts" : "") +
+         (ffn.shared_dim > 0 ? ", a shared expert" : "");
 }
 
 // One row for each golden, which is what a form of a family is proved with.

@@ -37,7 +37,8 @@ class ModelRunner {
     const auto reserved = runner->model_->reserve(limits.max_rows, limits.max_rows);
     EXPECT_TRUE(reserved) << reserved.error().message;
     auto kv =
-        runner->backend_->make_kv(runner->model_->kv_layout(runner->backend_->info().default_kv), limits.n_blocks);
+        runner->backend_->make_kv(runner->model_->kv_layout(runner->backend_->info().default_kv),
+                                          {limits.n_blocks, 2 * limits.n_blocks});
     EXPECT_TRUE(kv) << kv.error().message;
     if (!reserved || !kv) return nullptr;
     runner->kv_ = std::move(*kv);
@@ -60,6 +61,7 @@ class ModelRunner {
       kv_->copy_block(sequences_[source].blocks[i], sequences_[copy].blocks[i], std::min(left, backend::kBlockTokens));
     }
     sequences_[copy].n_past = n_tokens;
+    sequences_[copy].state = sequences_[source].state;  // right where the source has as many tokens
     return copy;
   }
   // Forgets all but the first n_tokens.
@@ -69,7 +71,7 @@ class ModelRunner {
   std::vector<Logits> step(const std::vector<Feed>& feeds) {
     Arrays arrays = arrange(feeds);
     const backend::StepBatch batch{arrays.tokens, arrays.positions,  arrays.slices,
-                                   arrays.table,  arrays.max_blocks, arrays.out_rows};
+                                   arrays.table,  arrays.max_blocks, arrays.out_rows, arrays.saves};
     const backend::LogitsView view = backend_->wait(model_->launch(batch, *kv_));
     std::vector<Logits> logits;
     for (int32_t row = 0; row < view.n_rows; ++row) logits.emplace_back(view.row(row).begin(), view.row(row).end());
@@ -120,6 +122,7 @@ class ModelRunner {
   struct Sequence {
     std::vector<BlockId> blocks;
     int32_t n_past = 0;
+    StateId state = kNoState;
   };
   struct Arrays {
     std::vector<TokenId> tokens;
@@ -128,6 +131,7 @@ class ModelRunner {
     std::vector<BlockId> table;
     int32_t max_blocks = 0;
     std::vector<int32_t> out_rows;
+    std::vector<backend::StateSave> saves;
   };
 
   explicit ModelRunner(std::unique_ptr<backend::Backend> backend) : backend_(std::move(backend)) {}
@@ -146,12 +150,17 @@ class ModelRunner {
       Sequence& sequence = sequences_[feed.sequence];
       const int32_t n_rows = static_cast<int32_t>(feed.tokens.size());
       extend(sequence, sequence.n_past + n_rows);
-      arrays.slices.push_back({static_cast<int32_t>(arrays.tokens.size()), n_rows, sequence.n_past});
+      arrays.slices.push_back({static_cast<int32_t>(arrays.tokens.size()), n_rows, sequence.n_past,
+                               sequence.n_past == 0 ? kNoState : sequence.state});
       for (const TokenId token : feed.tokens) {
         arrays.out_rows.push_back(static_cast<int32_t>(arrays.tokens.size()));
         arrays.tokens.push_back(token);
         arrays.positions.push_back(sequence.n_past++);
       }
+      // Two slots a sequence, in turn; without recurrent layers nobody looks at them.
+      const auto first = static_cast<StateId>(2 * feed.sequence) % std::max(1, kv_->n_states());
+      sequence.state = sequence.state == first ? first + 1 : first;
+      arrays.saves.push_back({static_cast<int32_t>(arrays.tokens.size()) - 1, sequence.state});
       arrays.max_blocks = std::max(arrays.max_blocks, static_cast<int32_t>(sequence.blocks.size()));
     }
     for (const Feed& feed : feeds) {

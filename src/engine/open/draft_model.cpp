@@ -52,6 +52,12 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
+  if (std::ranges::any_of(plan.model.spec.blocks, &model::BlockSpec::is_recurrent)) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: family {} has recurrent layers, with which a draft model is not supported; choose "
+                            "another draft model, or speculation by n-gram",
+                            name_of(*plan.file), plan.model.spec.family));
+  }
   return plan;
 }
 

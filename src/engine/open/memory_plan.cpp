@@ -27,6 +27,12 @@ int32_t max_drafts(const EngineOptions& options) {
   return std::min(draft::kMaxDrafts, options.max_rows - options.max_running);
 }
 
+// What a sequence has, and what the step writes instead of it: behind its rows and behind each draft.
+int32_t state_slots(const EngineOptions& options, const model::ArchSpec& spec) {
+  const bool has_states = std::ranges::any_of(spec.blocks, &model::BlockSpec::is_recurrent);
+  return has_states ? 2 * options.max_running + max_drafts(options) : 0;
+}
+
 int32_t max_shown_rows(const EngineOptions& options) {
   constexpr int32_t kEnough = 32;  // the weights of the head are read once for all of them
   return std::min(kEnough, options.max_rows);
@@ -53,13 +59,16 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
                                const backend::Backend& backend, DraftPlan* draft) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
   const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
-  const int64_t block_bytes = backend::kv_pool_block_bytes(model::kv_layout(model.spec, kv_type));
+  const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);
+  const int64_t block_bytes = backend::kv_pool_block_bytes(layout);
   CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
   const platform::Topology topology = platform::read_topology();
   MemoryPlan plan;
   plan.weight_bytes = model.weight_bytes;
   plan.copy_bytes = file.copy_bytes();
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
+  plan.state_slots = state_slots(options, model.spec);
+  plan.state_bytes = static_cast<uint64_t>(plan.state_slots) * static_cast<uint64_t>(state_slot_bytes(layout.state));
   if (draft != nullptr) {
     CANDOR_TRY(plan_slots(*draft, options, backend, budget.n_ctx));
     plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
@@ -79,10 +88,11 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
 Result<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
   return fail(ErrorKind::kOutOfMemory,
-              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}), and {} are "
+              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}{}), and {} are "
                           "available; choose a smaller model, or a shorter context with -c",
                           gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
                           gigabytes(plan.scratch_bytes),
+                          plan.state_bytes > 0 ? ", " + gigabytes(plan.state_bytes) + " of recurrent states" : "",
                           plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
                           plan.copy_bytes > 0 ? ", while loading " + gigabytes(plan.copy_bytes) + " of copies" : "",
                           gigabytes(plan.available_bytes)));

@@ -24,6 +24,8 @@ Result<void> check_fits(const MemoryPlan& plan);
 
 // Drafts that one step may check, over all sequences.
 int32_t max_drafts(const EngineOptions& options);
+// Slots of recurrent states; 0 where no layer has one.
+int32_t state_slots(const EngineOptions& options, const model::ArchSpec& spec);
 // Rows of prompts whose logits one step may show.
 int32_t max_shown_rows(const EngineOptions& options);
 // Rows of logits that one step may give, those included.

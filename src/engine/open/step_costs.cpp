@@ -151,6 +151,7 @@ class Trial {
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i) % model_.spec().vocab;
     std::iota(positions.begin(), positions.end(), n_past);
     const backend::SeqSlice slice{0, n_rows, n_past};
+    const backend::StateSave save{n_rows - 1, 0};
     std::vector<int32_t> out_rows(static_cast<size_t>(n_out));
     std::iota(out_rows.begin(), out_rows.end(), n_rows - n_out);
     const int32_t n_blocks = ceil_div(n_past + n_rows, backend::kBlockTokens);
@@ -159,7 +160,8 @@ class Trial {
                                    .seqs = std::span(&slice, 1),
                                    .block_table = std::span(blocks_).first(static_cast<size_t>(n_blocks)),
                                    .max_blocks = n_blocks,
-                                   .out_rows = out_rows};
+                                   .out_rows = out_rows,
+                                   .saves = std::span(&save, kv_.n_states() > 0 ? 1 : 0)};
     const auto n_layers = checked_cast<int32_t>(model_.spec().blocks.size());
     ns_.clear();
     if (part == Part::kAttention) time([&] { return model_.launch_attention(batch, kv_); });

@@ -18,7 +18,10 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
   const bool is_rms = norm == backend::NormKind::kRms;
   CANDOR_ASSIGN(const double epsilon,
                 hparams.require_positive(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
-  CANDOR_ASSIGN(const auto ffn_dims, hparams.per_layer("feed_forward_length", n_layers, {1, kMaxWidth}));
+  const bool has_experts_alone = !hparams.has("feed_forward_length") && hparams.has("expert_feed_forward_length");
+  CANDOR_ASSIGN(const auto ffn_dims,
+                hparams.per_layer(has_experts_alone ? "expert_feed_forward_length" : "feed_forward_length", n_layers,
+                                  {1, kMaxWidth}));
   BlockSpec block;
   block.norm = {norm, static_cast<float>(epsilon)};
   CANDOR_ASSIGN(block.attn, read_attention(hparams, spec.dim, n_layers));
@@ -35,15 +38,17 @@ void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered
   config[key] = shortest_decimal(spec.final_norm.epsilon);
 }
 
-Result<backend::MoeSpec> read_moe(const Hparams& hparams) {
+Result<backend::MoeSpec> read_moe(const Hparams& hparams, bool has_shared) {
   constexpr int32_t kMaxExperts = 65536;
   backend::MoeSpec moe;
   CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, kMaxExperts}));
   CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, moe.n_experts}));
   CANDOR_ASSIGN(const auto normalise, formats::meta_bool(hparams.file(), hparams.key("expert_weights_norm")));
   moe.renormalise = normalise.value_or(true);
-  CANDOR_TRY(hparams.refuse_unless_zero(
-      {"expert_shared_count", "expert_shared_feed_forward_length", "expert_gating_func", "leading_dense_block_count"}));
+  CANDOR_TRY(hparams.refuse_unless_zero({"expert_gating_func", "leading_dense_block_count"}));
+  if (!has_shared) {
+    CANDOR_TRY(hparams.refuse_unless_zero({"expert_shared_count", "expert_shared_feed_forward_length"}));
+  }
   return moe;
 }
 

@@ -154,8 +154,8 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm);
 // The epsilon of the norms under the name that the family's config.json has for it.
 void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered_json& config);
 
-// Experts in every block, each ffn_dim wide.
-Result<backend::MoeSpec> read_moe(const Hparams& hparams);
+// Experts in every block, each ffn_dim wide. A shared one is refused, unless the family has it.
+Result<backend::MoeSpec> read_moe(const Hparams& hparams, bool has_shared = false);
 
 // [n_layers]: whether a block attends to its window only. From "attention.sliding_window_pattern" (one flag for each
 // block, or n: every n-th block sees everything), or the family's own n.

@@ -19,7 +19,8 @@ std::span<const Family> families() {
       bloom_family(),    xglm_family(),     gpt_oss_family(),  starcoder2_family(), gptneox_family(), gptj_family(),
       phi2_family(),     stablelm_family(), falcon_family(),   command_r_family(),  cohere2_family(), olmo_family(),
       olmoe_family(),    mpt_family(),      opt_family(),      starcoder_family(),  glm4_family(),    seed_oss_family(),
-      nemotron_family(), arcee_family(),    ernie4_5_family(), exaone4_family(),    chatglm_family(),
+      nemotron_family(), arcee_family(),    ernie4_5_family(), exaone4_family(),    chatglm_family(),  qwen35_family(),
+      qwen35moe_family(), qwen3next_family(),
   };
   return kFamilies;
 }

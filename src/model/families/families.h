@@ -63,5 +63,8 @@ Family arcee_family();
 Family ernie4_5_family();
 Family exaone4_family();
 Family chatglm_family();
+Family qwen35_family();
+Family qwen35moe_family();
+Family qwen3next_family();
 
 }  // namespace candor::model

@@ -39,6 +39,7 @@ const KeyNames kIntegers[] = {
     {"expert_count", {"num_local_experts", "num_experts"}},
     {"expert_used_count", {"num_experts_per_tok"}},
     {"expert_feed_forward_length", {"moe_intermediate_size"}},
+    {"expert_shared_feed_forward_length", {"shared_expert_intermediate_size"}},
 };
 const KeyNames kFloats[] = {
     {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}},

@@ -126,6 +126,7 @@ class ConfigWriter {
     config_["num_experts_per_tok"] = first_.ffn.moe.n_used;
     config_["moe_intermediate_size"] = first_.ffn.ffn_dim;
     config_["norm_topk_prob"] = first_.ffn.moe.renormalise;
+    if (first_.ffn.shared_dim > 0) config_["shared_expert_intermediate_size"] = first_.ffn.shared_dim;
   }
 
   // Blocks without a window have the base of the whole text; a windowed one may have its own.

@@ -22,8 +22,10 @@
 #include "model/families/families.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_delta.h"
 #include "model/hub/hub_experts.h"
 #include "model/hub/hub_form.h"
+#include "model/hub/hub_index.h"
 #include "model/hub/hub_names.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
@@ -42,7 +44,6 @@ constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr std::string_view name_of(const TensorView& tensor) {
   return tensor.name;
 }
-
 struct FamilyForm {
   const Family* family = nullptr;
   const HubForm* form = nullptr;
@@ -149,31 +150,13 @@ class HubReader {
   Result<void> open_index() {
     const std::string index_name = path_name("model.safetensors.index.json");
     CANDOR_ASSIGN(const json index, formats::read_json_file(folder_ / "model.safetensors.index.json", kMaxConfigBytes));
-    if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-      return bad(index_name, "has no object \"weight_map\"; download it again");
-    }
-    std::set<std::string> shards;
-    for (const auto& [tensor, shard] : index["weight_map"].items()) {
-      const std::string name = shard.is_string() ? shard.get<std::string>() : std::string();
-      if (name.find('/') != std::string::npos || name.find('\\') != std::string::npos ||
-          !name.ends_with(".safetensors")) {
-        return bad(index_name, fmt::format("tensor {} is in {}, expected a .safetensors file of the folder itself",
-                                           in_quotes(tensor), in_quotes(name)));
-      }
-      shards.insert(name);
-    }
+    CANDOR_ASSIGN(const std::set<std::string> shards, shards_of(index, index_name));
     for (const std::string& name : shards) CANDOR_TRY(open_shard(name));
     std::set<std::string_view> present;
     for (const SafetensorsFile& shard : file_->shards_) {
       for (const TensorView& tensor : shard.tensors()) present.insert(tensor.name);
     }
-    for (const auto& [tensor, shard] : index["weight_map"].items()) {
-      if (!present.contains(tensor)) {
-        return bad(index_name, fmt::format("tensor {} is not in {}; download that file again", in_quotes(tensor),
-                                           in_quotes(shard.get<std::string>())));
-      }
-    }
-    return {};
+    return check_index(index, index_name, present);
   }
 
   Result<void> map_tensors(const HubForm& form) {
@@ -199,6 +182,7 @@ class HubReader {
       std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) match = match_name(without_stem(row.hub), tensor.name);
       if (!match) continue;
+      if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match, form);
       TensorView view = tensor;
       CANDOR_TRY(change(row.change, view));
       view.name = file_->names_.emplace_back(fill_name(row.name, *match));
@@ -271,6 +255,7 @@ class HubReader {
     const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
     if (kind == HubChange::kNone) return {};
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
+    if (is_of_delta(kind)) return change_delta(kind, view);
     if (kind == HubChange::kDropTwoRows) return drop_two_rows(view);
     if (kind == HubChange::kWiden) return widen(view, 0.0f);
     if (kind == HubChange::kAddOne) return widen(view, 1.0f);
@@ -285,14 +270,52 @@ class HubReader {
     return reorder_rows({kind, n_kv_heads, group + 2}, view);
   }
 
-  int64_t n_heads(const std::string& suffix) const {
-    const std::string_view prefix = std::get<std::string_view>(*file_->metadata_.find("general.architecture"));
-    for (const std::string& key : {suffix, std::string("attention.head_count")}) {
-      const formats::MetaValue* value = file_->metadata_.find(fmt::format("{}.{}", prefix, key));
-      const uint64_t* count = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
-      if (count != nullptr && *count <= INT32_MAX) return static_cast<int64_t>(*count);
+  // The second tensor is that of the next row.
+  Result<void> add_mixed(const TensorView& tensor, const HubTensor& row, const Match& match, const HubForm& form) {
+    MixedRows rows{.n_key = size_of("ssm.group_count"), .k_dim = size_of("ssm.state_size")};
+    const int64_t v_width = size_of("ssm.inner_size");
+    const bool is_good = rows.n_key > 0 && v_width % rows.n_key == 0 && tensor.shape.n_dims == 2 &&
+                         tensor.shape[0] == 2 * rows.n_key * rows.k_dim + 2 * v_width;
+    if (!is_good) {
+      return bad(fmt::format("tensor {}", in_quotes(tensor.name)),
+                 fmt::format("shape {}; expected {} rows, as the sizes of linear attention in config.json say",
+                             to_string(tensor.shape), 2 * rows.n_key * rows.k_dim + 2 * v_width));
     }
-    return 0;
+    rows.v_rows = v_width / rows.n_key;
+    rows.row_bytes = tensor.row_bytes();
+    const HubTensor& second = form.tensors[static_cast<size_t>(&row - form.tensors.data()) + 1];
+    const int64_t n_cols = tensor.shape[1];
+    CANDOR_ASSIGN(std::byte * qkv, add_copy(fill_name(row.name, match), tensor.dtype, {2, {rows.n_qkv(), n_cols}}));
+    CANDOR_ASSIGN(std::byte * gate,
+                  add_copy(fill_name(second.name, match), tensor.dtype, {2, {rows.n_gate(), n_cols}}));
+    split_mixed(tensor.data, rows, qkv, gate);
+    return {};
+  }
+
+  // Taps lose their middle dimension and are, as rates, f32.
+  Result<void> change_delta(HubChange kind, TensorView& view) {
+    const ValueHeads heads = heads_of(kind, {size_of("ssm.group_count"), size_of("ssm.time_step_rank")});
+    if (are_taps(kind) && view.shape.n_dims == 3 && view.shape[1] == 1) {
+      view.shape = {2, {view.shape[0], view.shape[2]}};
+    }
+    if (are_taps(kind) || are_rates(kind)) CANDOR_TRY(widen(view, 0.0f));
+    CANDOR_ASSIGN(const HeadPieces pieces, head_pieces(view, kind, heads, size_of("ssm.inner_size")));
+    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
+    to_turns(view.data, pieces, heads, copy);
+    if (are_rates(kind)) to_rates(reinterpret_cast<float*>(copy), view.shape.n_elements());
+    view.data = copy;
+    return {};
+  }
+  int64_t n_heads(const std::string& suffix) const {
+    return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count");
+  }
+
+  // 0 where it is absent.
+  int64_t size_of(const std::string& suffix) const {
+    const std::string_view prefix = std::get<std::string_view>(*file_->metadata_.find("general.architecture"));
+    const formats::MetaValue* value = file_->metadata_.find(fmt::format("{}.{}", prefix, suffix));
+    const uint64_t* count = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
+    return count != nullptr && *count <= INT32_MAX ? static_cast<int64_t>(*count) : 0;
   }
 
   Result<void> widen(TensorView& view, float added) {

@@ -21,7 +21,19 @@ enum class HubChange : uint8_t {
   kAddOne,      // gains that are stored as their distance from 1
   kTranspose,   // [in, out] to [out, in]
   kSplitHeads,  // rows as [K/V head][its q heads, k, v] to all q, all k, all v
-  kDropTwoRows  // a table whose first two rows stand for no position
+  kDropTwoRows,  // a table whose first two rows stand for no position
+  // Of a delta rule, whose value heads stand there by key head and here in turn (hub_delta.h): all rows; those behind
+  // the rows of q and k; these of a convolution's taps, which have a dimension more; elements of -e^x; columns. Then
+  // taps and rates whose order stays, and rows of q, k, v and gate by key head that become two tensors, of which the
+  // second has no name there.
+  kTileRows,
+  kTileValues,
+  kTileTaps,
+  kTileRates,
+  kTileColumns,
+  kTaps,
+  kRates,
+  kSplitMixed
 };
 
 struct HubTensor {

@@ -20,6 +20,7 @@
 #include "model/arch_spec.h"
 #include "model/families/families.h"
 #include "model/hub/hub_config_writer.h"
+#include "model/hub/hub_delta.h"
 #include "model/hub/hub_experts.h"
 #include "model/hub/hub_form.h"
 #include "model/hub/hub_names.h"
@@ -234,6 +235,10 @@ class HubWriter {
       }
       const HubTensor* row = place(tensor, *form_);
       if (row == nullptr) continue;
+      if (row->change == HubChange::kSplitMixed) {
+        CANDOR_TRY(add_mixed(tensor, *row));
+        continue;
+      }
       if (!dtype_info(tensor.dtype).is_weight) return unwritable(tensor);
       report_.source_bytes += tensor.n_bytes;
       report_.n_weights += tensor.shape.n_elements();
@@ -253,6 +258,54 @@ class HubWriter {
     return {};
   }
 
+  // The rows of qkv and of the gate as one tensor.
+  Result<void> add_mixed(const TensorView& tensor, const HubTensor& row) {
+    report_.source_bytes += tensor.n_bytes;
+    report_.n_weights += tensor.shape.n_elements();
+    if (row.hub.empty()) return {};
+    if (!dtype_info(tensor.dtype).is_weight) return unwritable(tensor);
+    const Match match = *match_name(row.name, tensor.name);
+    const TensorView* gate = nullptr;
+    for (const HubTensor& other : form_->tensors) {
+      if (other.change == row.change && other.hub.empty()) gate = file_.find(fill_name(other.name, match));
+    }
+    if (gate == nullptr || !dtype_info(gate->dtype).is_weight) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("tensor {}: the gate that belongs to it is missing", in_quotes(tensor.name)));
+    }
+    const DType dtype = options_.dtype ? *options_.dtype : is_float(tensor.dtype) ? tensor.dtype : DType::kF32;
+    Item& item = items_.emplace_back();
+    item.view = tensor;
+    item.change = row.change;
+    item.target.name = fill_name(row.hub, match);
+    item.target.dtype = dtype;
+    item.target.shape = {2, {tensor.shape[0] + gate->shape[0], tensor.shape[1]}};
+    item.joined = {tensor, *gate};
+    return {};
+  }
+
+  std::vector<std::byte> mixed_bytes(const Item& item) const {
+    const backend::DeltaSpec delta = delta_of();
+    const auto width = static_cast<size_t>(item.view.shape[1]);
+    const MixedRows rows{delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, width * sizeof(float)};
+    std::vector<std::vector<float>> parts;
+    for (const TensorView& part : item.joined) {
+      parts.emplace_back(static_cast<size_t>(part.shape.n_elements()));
+      decode_elements(part.dtype, part.data, part.shape.n_elements(), parts.back().data());
+    }
+    std::vector<float> mixed(parts[0].size() + parts[1].size());
+    join_mixed(reinterpret_cast<const std::byte*>(parts[0].data()), reinterpret_cast<const std::byte*>(parts[1].data()),
+               rows, reinterpret_cast<std::byte*>(mixed.data()));
+    std::vector<std::byte> bytes(item.n_bytes());
+    encode_elements(item.target.dtype, mixed.data(), static_cast<int64_t>(mixed.size()), bytes.data());
+    return bytes;
+  }
+
+  backend::DeltaSpec delta_of() const {
+    const auto recurrent = std::ranges::find_if(spec_.blocks, &BlockSpec::is_recurrent);
+    return recurrent == spec_.blocks.end() ? backend::DeltaSpec{} : recurrent->delta;
+  }
+
   void add_item(const TensorView& view, const HubTensor& row, const std::string& name) {
     const bool is_matrix = view.shape.n_dims >= 2;
     DType dtype = is_float(view.dtype) ? view.dtype : DType::kF32;
@@ -260,6 +313,7 @@ class HubWriter {
     Shape shape = view.shape;
     if (row.change == HubChange::kTranspose) std::swap(shape.dims[0], shape.dims[1]);
     if (row.change == HubChange::kDropTwoRows) shape.dims[0] += 2;
+    if (are_taps(row.change)) shape = {3, {view.shape[0], 1, view.shape[1]}};
     items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}, nullptr, {}});
   }
 
@@ -315,6 +369,7 @@ class HubWriter {
   }
 
   Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
+    if (item.change == HubChange::kSplitMixed) return writer.write_tensor(mixed_bytes(item));
     if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype));
     const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden;
     if (keeps_order && item.target.dtype == item.view.dtype) {
@@ -334,6 +389,7 @@ class HubWriter {
       std::ranges::transform(values, result.begin(), [](float x) { return x - 1.0f; });
       return result;
     }
+    if (is_of_delta(item.change)) return revert_delta(item, values);
     const size_t n_rows = static_cast<size_t>(item.view.shape[0]);
     const size_t width = values.size() / n_rows;
     if (item.change == HubChange::kDropTwoRows) {
@@ -362,6 +418,20 @@ class HubWriter {
         }
       }
     }
+    return result;
+  }
+
+  std::vector<float> revert_delta(const Item& item, std::vector<float> values) const {
+    const backend::DeltaSpec delta = delta_of();
+    const ValueHeads heads = heads_of(item.change, {delta.n_k_heads, delta.n_v_heads});
+    TensorView floats = item.view;
+    floats.dtype = DType::kF32;
+    const auto pieces = head_pieces(floats, item.change, heads, delta.v_width());
+    if (!pieces) return values;
+    if (are_rates(item.change)) from_rates(values.data(), static_cast<int64_t>(values.size()));
+    std::vector<float> result(values.size());
+    to_groups(reinterpret_cast<const std::byte*>(values.data()), *pieces, heads,
+              reinterpret_cast<std::byte*>(result.data()));
     return result;
   }
 

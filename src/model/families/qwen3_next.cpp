@@ -1,0 +1,325 @@
+// Qwen3-Next, Qwen3.5 and Qwen3.6, dense and with experts: of every four blocks three have a gated delta rule instead of
+// attention (Yang et al., "Gated delta networks", 2024); attention rotates a part of each head and is gated by a sigmoid
+// (Qiu et al., "Gated attention for large language models", 2025); norms are stored as their distance from one; a
+// shared expert stands beside the others. The blocks for multi-token prediction are not computed. Qwen team, 2025.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "formats/quote.h"
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace qwen3_next {
+namespace {
+
+using enum TensorRole;
+using nlohmann::json;
+
+constexpr int32_t kInterval = 4;
+
+constexpr std::array kNorms = {
+    TensorName{kAttnNorm, "blk.*.attn_norm.weight"},
+    TensorName{kFfnNorm, "blk.*.post_attention_norm.weight"},
+};
+constexpr std::array kDelta = {
+    TensorName{kDeltaQkv, "blk.*.attn_qkv.weight"},   TensorName{kDeltaGate, "blk.*.attn_gate.weight"},
+    TensorName{kDeltaTaps, "blk.*.ssm_conv1d.weight"}, TensorName{kDeltaRate, "blk.*.ssm_a"},
+    TensorName{kDeltaBias, "blk.*.ssm_dt.bias"},       TensorName{kDeltaNorm, "blk.*.ssm_norm.weight"},
+    TensorName{kDeltaOut, "blk.*.ssm_out.weight"},
+};
+constexpr std::array kAlphaBeta = {
+    TensorName{kDeltaAlpha, "blk.*.ssm_alpha.weight"},
+    TensorName{kDeltaBeta, "blk.*.ssm_beta.weight"},
+};
+constexpr std::array kBetaAlpha = {TensorName{kDeltaBetaAlpha, "blk.*.ssm_ba.weight"}};
+constexpr std::array kShared = {
+    TensorName{kSharedRouter, "blk.*.ffn_gate_inp_shexp.weight"},
+    TensorName{kSharedGate, "blk.*.ffn_gate_shexp.weight"},
+    TensorName{kSharedUp, "blk.*.ffn_up_shexp.weight"},
+    TensorName{kSharedDown, "blk.*.ffn_down_shexp.weight"},
+};
+constexpr auto kBlock = join(kStemTensors, kNorms, kAttnTensors, kQkNormTensors, kDelta);
+constexpr auto kDenseTensors = join(kBlock, kAlphaBeta, kGatedFfnTensors);
+constexpr auto kSparseTensors = join(kBlock, kAlphaBeta, kMoeTensors, kShared);
+constexpr auto kNextTensors = join(kBlock, kBetaAlpha, kMoeTensors, kShared);
+
+constexpr std::array kHubShared = {
+    HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
+    HubTensor{"output.weight", "lm_head.weight"},
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.ssm_norm.weight", "model.layers.*.linear_attn.norm.weight"},
+};
+// Value heads of one key head stand together there, and here in turn.
+constexpr std::array kHubTiled = {
+    HubTensor{"blk.*.attn_qkv.weight", "model.layers.*.linear_attn.in_proj_qkv.weight", HubChange::kTileValues},
+    HubTensor{"blk.*.attn_gate.weight", "model.layers.*.linear_attn.in_proj_z.weight", HubChange::kTileRows},
+    HubTensor{"blk.*.ssm_alpha.weight", "model.layers.*.linear_attn.in_proj_a.weight", HubChange::kTileRows},
+    HubTensor{"blk.*.ssm_beta.weight", "model.layers.*.linear_attn.in_proj_b.weight", HubChange::kTileRows},
+    HubTensor{"blk.*.ssm_conv1d.weight", "model.layers.*.linear_attn.conv1d.weight", HubChange::kTileTaps},
+    HubTensor{"blk.*.ssm_a", "model.layers.*.linear_attn.A_log", HubChange::kTileRates},
+    HubTensor{"blk.*.ssm_dt.bias", "model.layers.*.linear_attn.dt_bias", HubChange::kTileRows},
+    HubTensor{"blk.*.ssm_out.weight", "model.layers.*.linear_attn.out_proj.weight", HubChange::kTileColumns},
+};
+constexpr auto kHubDense = join(kHubShared, kHubAttn, kHubTiled, kHubGatedFfn);
+
+constexpr std::array kHubSharedExpert = {
+    HubTensor{"blk.*.ffn_gate_inp_shexp.weight", "model.layers.*.mlp.shared_expert_gate.weight", HubChange::kWiden},
+    HubTensor{"blk.*.ffn_gate_shexp.weight", "model.layers.*.mlp.shared_expert.gate_proj.weight"},
+    HubTensor{"blk.*.ffn_up_shexp.weight", "model.layers.*.mlp.shared_expert.up_proj.weight"},
+    HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.mlp.shared_expert.down_proj.weight"},
+};
+constexpr auto kHubSparse = join(kHubShared, kHubAttn, kHubTiled, kHubExperts, kHubSharedExpert);
+constexpr std::array kHubMixed = {
+    HubTensor{"blk.*.attn_qkv.weight", "model.layers.*.linear_attn.in_proj_qkvz.weight", HubChange::kSplitMixed},
+    HubTensor{"blk.*.attn_gate.weight", "", HubChange::kSplitMixed},
+    HubTensor{"blk.*.ssm_ba.weight", "model.layers.*.linear_attn.in_proj_ba.weight"},
+    HubTensor{"blk.*.ssm_conv1d.weight", "model.layers.*.linear_attn.conv1d.weight", HubChange::kTaps},
+    HubTensor{"blk.*.ssm_a", "model.layers.*.linear_attn.A_log", HubChange::kRates},
+    HubTensor{"blk.*.ssm_dt.bias", "model.layers.*.linear_attn.dt_bias"},
+    HubTensor{"blk.*.ssm_out.weight", "model.layers.*.linear_attn.out_proj.weight"},
+};
+constexpr auto kHubNext = join(kHubShared, kHubAttn, kHubMixed, kHubExperts, kHubSharedExpert);
+
+// Of multi-token prediction.
+constexpr std::string_view kPrediction[] = {
+    "mtp.fc.weight",
+    "mtp.norm.weight",
+    "mtp.pre_fc_norm_embedding.weight",
+    "mtp.pre_fc_norm_hidden.weight",
+    "mtp.layers.*.input_layernorm.weight",
+    "mtp.layers.*.post_attention_layernorm.weight",
+    "mtp.layers.*.self_attn.q_proj.weight",
+    "mtp.layers.*.self_attn.k_proj.weight",
+    "mtp.layers.*.self_attn.v_proj.weight",
+    "mtp.layers.*.self_attn.o_proj.weight",
+    "mtp.layers.*.self_attn.q_norm.weight",
+    "mtp.layers.*.self_attn.k_norm.weight",
+    "mtp.layers.*.mlp.gate_proj.weight",
+    "mtp.layers.*.mlp.up_proj.weight",
+    "mtp.layers.*.mlp.down_proj.weight",
+    "mtp.layers.*.mlp.gate.weight",
+    "mtp.layers.*.mlp.experts.#.gate_proj.weight",
+    "mtp.layers.*.mlp.experts.#.up_proj.weight",
+    "mtp.layers.*.mlp.experts.#.down_proj.weight",
+    "mtp.layers.*.mlp.experts.gate_up_proj",
+    "mtp.layers.*.mlp.experts.down_proj",
+    "mtp.layers.*.mlp.shared_expert_gate.weight",
+    "mtp.layers.*.mlp.shared_expert.gate_proj.weight",
+    "mtp.layers.*.mlp.shared_expert.up_proj.weight",
+    "mtp.layers.*.mlp.shared_expert.down_proj.weight",
+};
+
+struct KeyName {
+  const char* key;
+  const char* hub;
+};
+constexpr KeyName kSizes[] = {
+    {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+    {"ssm.state_size", "linear_key_head_dim"},
+    {"ssm.group_count", "linear_num_key_heads"},
+    {"ssm.time_step_rank", "linear_num_value_heads"},
+};
+
+Result<uint64_t> hub_size(const json& config, const char* key) {
+  CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
+  if (value && *value >= 1.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
+    return static_cast<uint64_t>(*value);
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("config.json: \"{}\" is {}, expected 1 to {}", key, value ? fmt::to_string(*value) : "absent",
+                          kMaxWidth));
+}
+
+// Which blocks are recurrent: layer_types, or every full_attention_interval-th attends.
+Result<void> read_kinds(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  const auto types = config.find("layer_types");
+  if (types == config.end() || !types->is_array()) {
+    CANDOR_ASSIGN(const std::optional<double> interval, hub_number(config, "full_attention_interval"));
+    metadata.add(fmt::format("{}.full_attention_interval", prefix),
+                 static_cast<uint64_t>(std::clamp(interval.value_or(kInterval), 1.0, 4096.0)));
+    return {};
+  }
+  std::vector<bool> flags;
+  for (const json& type : *types) {
+    if (type != "linear_attention" && type != "full_attention") {
+      return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"layer_types\" has {}, which is not supported "
+                                                       "(supported: linear_attention, full_attention)",
+                                                       formats::in_quotes(type.dump())));
+    }
+    flags.push_back(type == "linear_attention");
+  }
+  metadata.add(fmt::format("{}.attention.recurrent_layers", prefix), formats::MetaArray(std::move(flags)));
+  return {};
+}
+
+Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  for (const KeyName& row : kSizes) {
+    CANDOR_ASSIGN(const uint64_t size, hub_size(config, row.hub));
+    metadata.add(fmt::format("{}.{}", prefix, row.key), size);
+  }
+  CANDOR_ASSIGN(const uint64_t n_heads, hub_size(config, "linear_num_value_heads"));
+  CANDOR_ASSIGN(const uint64_t v_dim, hub_size(config, "linear_value_head_dim"));
+  metadata.add(fmt::format("{}.ssm.inner_size", prefix), n_heads * v_dim);
+  return read_kinds(config, prefix, metadata);
+}
+
+void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  json types = json::array();
+  for (const BlockSpec& block : spec.blocks) {
+    types.push_back(block.is_recurrent() ? "linear_attention" : "full_attention");
+    if (!block.is_recurrent()) continue;
+    config["linear_conv_kernel_dim"] = block.delta.n_taps;
+    config["linear_key_head_dim"] = block.delta.k_dim;
+    config["linear_value_head_dim"] = block.delta.v_dim;
+    config["linear_num_key_heads"] = block.delta.n_k_heads;
+    config["linear_num_value_heads"] = block.delta.n_v_heads;
+  }
+  config["layer_types"] = std::move(types);
+  // The library wants the rotated share beside the base.
+  const backend::AttnSpec& attn = spec.blocks.front().attn;
+  config["rope_parameters"] = {{"rope_type", "default"},
+                               {"rope_theta", attn.rope.base},
+                               {"partial_rotary_factor", static_cast<double>(attn.rope.n_dims) / attn.head_dim}};
+}
+
+constexpr HubForm kDenseHub[] = {{.model_type = "qwen3_5_text",
+                                  .architecture = "Qwen3_5ForCausalLM",
+                                  .activation = "silu",
+                                  .tensors = kHubDense,
+                                  .ignored = kPrediction,
+                                  .read = read_hub,
+                                  .write = write_hub}};
+
+constexpr HubForm kSparseHub[] = {{.model_type = "qwen3_5_moe_text",
+                                   .architecture = "Qwen3_5MoeForCausalLM",
+                                   .activation = "silu",
+                                   .tensors = kHubSparse,
+                                   .ignored = kPrediction,
+                                   .read = read_hub,
+                                   .write = write_hub}};
+constexpr HubForm kNextHub[] = {{.model_type = "qwen3_next",
+                                 .architecture = "Qwen3NextForCausalLM",
+                                 .activation = "silu",
+                                 .tensors = kHubNext,
+                                 .ignored = kPrediction,
+                                 .read = read_hub,
+                                 .write = write_hub}};
+
+Error contradiction(const Hparams& hparams, std::string_view suffix, int32_t value, std::string_view reason) {
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\" is {}, {}", hparams.key(suffix), value, reason));
+}
+
+Result<backend::DeltaSpec> read_delta(const Hparams& hparams, backend::KeyHeads key_heads) {
+  backend::DeltaSpec delta;
+  delta.key_heads = key_heads;
+  constexpr int64_t kMostHeads = 4096;
+  CANDOR_ASSIGN(delta.n_k_heads, hparams.require_int("ssm.group_count", {1, kMostHeads}));
+  CANDOR_ASSIGN(delta.n_v_heads, hparams.require_int("ssm.time_step_rank", {1, kMostHeads}));
+  CANDOR_ASSIGN(delta.k_dim, hparams.require_int("ssm.state_size", {1, backend::kMaxStateDim}));
+  CANDOR_ASSIGN(delta.n_taps, hparams.require_int("ssm.conv_kernel", {2, backend::kMaxConvTaps}));
+  CANDOR_ASSIGN(const int32_t v_width, hparams.require_int("ssm.inner_size", {1, kMaxWidth}));
+  if (delta.n_v_heads % delta.n_k_heads != 0) {
+    return contradiction(hparams, "ssm.time_step_rank", delta.n_v_heads,
+                         fmt::format("expected a multiple of \"{}\", which is {}", hparams.key("ssm.group_count"),
+                                     delta.n_k_heads));
+  }
+  delta.v_dim = v_width / delta.n_v_heads;
+  if (v_width % delta.n_v_heads != 0 || delta.v_dim > backend::kMaxStateDim) {
+    return contradiction(hparams, "ssm.inner_size", v_width,
+                         fmt::format("expected a multiple of \"{}\", which is {}, and at most {} times that",
+                                     hparams.key("ssm.time_step_rank"), delta.n_v_heads, backend::kMaxStateDim));
+  }
+  return delta;
+}
+
+// [n_layers]
+Result<std::vector<bool>> read_recurrent(const Hparams& hparams, size_t n_layers) {
+  const std::string key = hparams.key("attention.recurrent_layers");
+  std::vector<bool> flags;
+  if (const formats::MetaValue* value = hparams.file().meta(key)) {
+    const auto* array = std::get_if<formats::MetaArray>(value);
+    const auto* listed = array == nullptr ? nullptr : std::get_if<std::vector<bool>>(array);
+    if (listed == nullptr || listed->size() < n_layers) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("metadata key \"{}\": expected {} flags, one for each block", key, n_layers));
+    }
+    flags.assign(listed->begin(), listed->begin() + static_cast<std::ptrdiff_t>(n_layers));
+  } else {
+    CANDOR_ASSIGN(const int32_t interval, hparams.int_or("full_attention_interval", kInterval, {1, kMaxLayers}));
+    for (size_t layer = 1; layer <= n_layers; ++layer) flags.push_back(layer % static_cast<size_t>(interval) != 0);
+  }
+  if (std::ranges::find(flags, false) != flags.end()) return flags;
+  return fail(ErrorKind::kUnsupported, "every block is recurrent: expected some that attend");
+}
+
+Result<ArchSpec> read_shared(const Hparams& hparams, backend::KeyHeads key_heads) {
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  const auto n_blocks = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(spec.n_prediction_blocks, hparams.int_or("nextn_predict_layers", 0, {0, n_blocks - 1}));
+  spec.blocks.resize(static_cast<size_t>(n_blocks - spec.n_prediction_blocks));
+  CANDOR_ASSIGN(const backend::DeltaSpec delta, read_delta(hparams, key_heads));
+  CANDOR_ASSIGN(const std::vector<bool> is_recurrent, read_recurrent(hparams, spec.blocks.size()));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    BlockSpec& block = spec.blocks[layer];
+    block.attn.rope.pairs = backend::RopePairs::kHalves;
+    block.qk_norm = QkNorm::kHeads;
+    block.has_head_gate = true;
+    if (is_recurrent[layer]) block.delta = delta;
+  }
+  return spec;
+}
+
+Result<ArchSpec> read_dense(const formats::ModelFile& file) {
+  return read_shared(Hparams(file, "qwen35"), backend::KeyHeads::kTiled);
+}
+
+Result<ArchSpec> with_experts(const Hparams& hparams, backend::KeyHeads key_heads) {
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, key_heads));
+  CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams, true));
+  CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(const int32_t shared_dim,
+                hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
+  for (BlockSpec& block : spec.blocks) {
+    block.ffn.ffn_dim = ffn_dim;
+    block.ffn.moe = moe;
+    block.ffn.shared_dim = shared_dim;
+  }
+  return spec;
+}
+
+Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
+  return with_experts(Hparams(file, "qwen35moe"), backend::KeyHeads::kTiled);
+}
+
+Result<ArchSpec> read_next(const formats::ModelFile& file) {
+  return with_experts(Hparams(file, "qwen3next"), backend::KeyHeads::kGrouped);
+}
+
+}  // namespace
+}  // namespace qwen3_next
+
+Family qwen35_family() {
+  using namespace qwen3_next;
+  return {"qwen35", read_dense, kDenseTensors, {}, kDenseHub};
+}
+
+Family qwen35moe_family() {
+  using namespace qwen3_next;
+  return {"qwen35moe", read_sparse, kSparseTensors, {}, kSparseHub};
+}
+
+Family qwen3next_family() {
+  using namespace qwen3_next;
+  return {"qwen3next", read_next, kNextTensors, {}, kNextHub};
+}
+
+}  // namespace candor::model
