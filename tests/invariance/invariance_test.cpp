@@ -298,6 +298,14 @@ TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught)
   EXPECT_EQ(compare(path, engine::make_named_backend, under).n_different, 0);
 }
 
+TEST_F(Invariance, a_backend_that_goes_on_from_the_state_of_another_sequence_is_caught) {
+  const auto path = testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf");
+  n_ctx_ = 256;
+  const std::vector<Condition> under = {{"16 at once", [](EngineOptions&) {}, 16}};
+  EXPECT_GT(compare(path, broken_backend(testing::BrokenRule::kSwapStates), under).n_different, 0);
+  EXPECT_EQ(compare(path, engine::make_named_backend, under).n_different, 0);
+}
+
 TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {
   CANDOR_REQUIRE_DATA(testing::stories_path());
   n_ctx_ = 512;

@@ -130,8 +130,15 @@ class BrokenBackend final : public backend::Backend {
   uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return cpu_->arena_bytes(layout); }
   backend::Ops& ops() override { return cpu_->ops(); }
   void begin_step(const backend::StepBatch& batch, backend::KvStore& kv) override {
-    parts_of_step = rule_ == BrokenRule::kSplitKeysByThreads ? info().n_threads : 1 + batch.n_rows() % 5;
-    cpu_->begin_step(batch, kv);
+    parts_of_step = rule_ == BrokenRule::kSplitKeysByThreads ? info().n_threads
+                    : rule_ == BrokenRule::kSplitKeysByRows  ? 1 + batch.n_rows() % 5
+                                                             : 1;
+    if (rule_ != BrokenRule::kSwapStates) return cpu_->begin_step(batch, kv);
+    seqs_.assign(batch.seqs.begin(), batch.seqs.end());
+    if (seqs_.size() > 1) std::swap(seqs_.front().state, seqs_.back().state);
+    backend::StepBatch swapped = batch;
+    swapped.seqs = seqs_;
+    cpu_->begin_step(swapped, kv);
   }
   backend::StepTicket end_step() override { return cpu_->end_step(); }
   backend::LogitsView wait(backend::StepTicket ticket) override { return cpu_->wait(ticket); }
@@ -140,6 +147,7 @@ class BrokenBackend final : public backend::Backend {
  private:
   std::unique_ptr<backend::Backend> cpu_;
   BrokenRule rule_;
+  std::vector<backend::SeqSlice> seqs_;
 };
 
 }  // namespace
