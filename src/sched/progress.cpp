@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 
-#include "base/error.h"
-
 namespace candor::sched {
 
 // The accepted drafts have their K/V already; what was computed for the others is forgotten.

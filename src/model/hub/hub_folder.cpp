@@ -492,17 +492,4 @@ Result<std::unique_ptr<HubFolder>> HubFolder::open(const fs::path& folder) {
   return HubReader(folder).read();
 }
 
-Result<std::unique_ptr<formats::ModelFile>> open_model(const fs::path& path) {
-  std::error_code ignored;
-  fs::path folder;
-  if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored)) folder = path;
-  const std::string name = path.filename().string();
-  if (name.ends_with(".safetensors") || name == "config.json" || name == "model.safetensors.index.json") {
-    folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  }
-  if (folder.empty() || !fs::exists(path, ignored)) return formats::open_model_file(path);
-  CANDOR_ASSIGN(std::unique_ptr<HubFolder> file, HubFolder::open(folder));
-  return std::unique_ptr<formats::ModelFile>(std::move(file));
-}
-
 }  // namespace candor::model

@@ -1,0 +1,173 @@
+#include "model/role_traits.h"
+
+#include <array>
+#include <cstddef>
+
+namespace candor::model {
+namespace {
+
+using backend::WeightRole;
+using enum TensorRole;
+using enum Extent;
+using B = BlockWeights;
+constexpr auto kVector = WeightRole::kVector;
+constexpr auto kMatrix = WeightRole::kLinear;
+constexpr auto kGain = &Norm::gain;
+constexpr auto kBias = &Norm::bias;
+constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
+    {kEmbedding, WeightRole::kEmbedding, kVocab, kDim},
+    {kPositions, WeightRole::kEmbedding, kPositionRows, kDim},
+    {kEmbedNorm, kVector, kNone, kDim},
+    {kEmbedNormBias, kVector, kNone, kDim},
+    {kFinalNorm, kVector, kNone, kDim},
+    {kFinalNormBias, kVector, kNone, kDim},
+    {kHead, kMatrix, kVocab, kDim},
+    {kHeadBias, kVector, kNone, kVocab},
+    {kAttnNorm, kVector, kNone, kDim, nullptr, &B::attn_norm, kGain},
+    {kAttnNormBias, kVector, kNone, kDim, nullptr, &B::attn_norm, kBias},
+    {kAttnPostNorm, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kGain},
+    {kQ, kMatrix, kQueryRows, kDim, &B::q},
+    {kQBias, kVector, kNone, kHeads, &B::q},
+    {kK, kMatrix, kKvHeads, kDim, &B::k},
+    {kKBias, kVector, kNone, kKvHeads, &B::k},
+    {kV, kMatrix, kKvHeads, kDim, &B::v},
+    {kVBias, kVector, kNone, kKvHeads, &B::v},
+    {kAttnOut, kMatrix, kDim, kHeads, &B::attn_out},
+    {kAttnOutBias, kVector, kNone, kDim, &B::attn_out},
+    {kSinks, kVector, kNone, kHeadCount},
+    {kQNorm, kVector, kNone, kQNormed, nullptr, &B::q_norm, kGain},
+    {kKNorm, kVector, kNone, kKNormed, nullptr, &B::k_norm, kGain},
+    {kFfnNorm, kVector, kNone, kDim, nullptr, &B::ffn_norm, kGain},
+    {kFfnNormBias, kVector, kNone, kDim, nullptr, &B::ffn_norm, kBias},
+    {kFfnPostNorm, kVector, kNone, kDim, nullptr, &B::ffn_post_norm, kGain},
+    {kGate, kMatrix, kFfn, kDim, &B::gate},
+    {kGateBias, kVector, kNone, kFfn, &B::gate},
+    {kUp, kMatrix, kFfn, kDim, &B::up},
+    {kUpBias, kVector, kNone, kFfn, &B::up},
+    {kDown, kMatrix, kDim, kFfn, &B::down},
+    {kDownBias, kVector, kNone, kDim, &B::down},
+    {kRouter, kMatrix, kExperts, kDim, &B::router},
+    {kRouterBias, kVector, kNone, kExperts, &B::router},
+    {kExpertGate, kMatrix, kFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
+    {kExpertGateBias, kVector, kNone, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::gate},
+    {kExpertUp, kMatrix, kFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::up},
+    {kExpertUpBias, kVector, kNone, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::up},
+    {kExpertDown, kMatrix, kDim, kFfn, nullptr, nullptr, nullptr, &ExpertWeights::down},
+    {kExpertDownBias, kVector, kNone, kDim, nullptr, nullptr, nullptr, &ExpertWeights::down},
+    {kQkv, kMatrix, kQkvRows, kDim},
+    {kQkvBias, kVector, kNone, kQkvRows},
+    {kGateUp, kMatrix, kTwiceFfn, kDim},
+    {kDeltaQkv, kMatrix, kChannels, kDim, &B::delta_qkv},
+    {kDeltaGate, kMatrix, kValueHeads, kDim, &B::delta_gate},
+    {kDeltaAlpha, kMatrix, kValueHeadCount, kDim, &B::delta_alpha},
+    {kDeltaBeta, kMatrix, kValueHeadCount, kDim, &B::delta_beta},
+    {kDeltaBetaAlpha, kMatrix, kTwiceValueHeads, kDim, &B::delta_beta_alpha},
+    {kDeltaTaps, kVector, kChannels, kTaps},
+    {kDeltaRate, kVector, kNone, kValueHeadCount},
+    {kDeltaBias, kVector, kNone, kValueHeadCount},
+    {kDeltaNorm, kVector, kNone, kValueDim, nullptr, &B::delta_norm, kGain},
+    {kDeltaOut, kMatrix, kDim, kValueHeads, &B::delta_out},
+    {kSharedRouter, kMatrix, kOne, kDim, &B::shared_router},
+    {kSharedGate, kMatrix, kSharedFfn, kDim, &B::shared_gate},
+    {kSharedUp, kMatrix, kSharedFfn, kDim, &B::shared_up},
+    {kSharedDown, kMatrix, kDim, kSharedFfn, &B::shared_down},
+}};
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kRoles.size(); ++i) {
+    if (static_cast<size_t>(kRoles[i].role) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order());
+
+}  // namespace
+
+int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
+  const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
+  const int64_t head_dim = block.attn.head_dim;
+  const int64_t heads = block.attn.n_heads * head_dim;
+  const int64_t kv_heads = block.attn.n_kv_heads * head_dim;
+  switch (extent) {
+    case kNone:
+      return 1;
+    case kDim:
+      return spec.dim;
+    case kVocab:
+      return spec.vocab;
+    case kPositionRows:
+      return spec.max_positions;
+    case kHeadCount:
+      return block.attn.n_heads;
+    case kHeads:
+      return heads;
+    case kKvHeads:
+      return kv_heads;
+    case kQkvRows:
+      return heads + 2 * kv_heads;
+    case kQNormed:
+      return block.qk_norm == QkNorm::kWhole ? heads : head_dim;
+    case kKNormed:
+      return block.qk_norm == QkNorm::kWhole ? kv_heads : head_dim;
+    case kFfn:
+      return block.ffn.ffn_dim;
+    case kTwiceFfn:
+      return int64_t{2} * block.ffn.ffn_dim;
+    case kExperts:
+      return block.ffn.moe.n_experts;
+    case kQueryRows:
+      return block.has_head_gate ? 2 * heads : heads;
+    case kChannels:
+      return block.delta.n_channels();
+    case kTaps:
+      return block.delta.n_taps;
+    case kValueHeadCount:
+      return block.delta.n_v_heads;
+    case kTwiceValueHeads:
+      return int64_t{2} * block.delta.n_v_heads;
+    case kValueHeads:
+      return block.delta.v_width();
+    case kValueDim:
+      return block.delta.v_dim;
+    case kSharedFfn:
+      return block.ffn.shared_dim;
+    case kOne:
+      return 1;
+  }
+  return 0;
+}
+
+const RoleTraits& traits_of(TensorRole role) {
+  return kRoles[static_cast<size_t>(role)];
+}
+
+bool is_expert(TensorRole role) {
+  return traits_of(role).expert != nullptr;
+}
+
+Shape expected_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
+  const RoleTraits& traits = traits_of(role);
+  const int64_t cols = extent_of(traits.cols, spec, layer);
+  if (traits.rows == kNone) return {1, {cols}};
+  return {2, {extent_of(traits.rows, spec, layer), cols}};
+}
+
+Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
+  const Shape one = expected_shape(spec, role, layer);
+  const int64_t n_experts = extent_of(kExperts, spec, layer);
+  return one.n_dims == 1 ? Shape{2, {n_experts, one[0]}} : Shape{3, {n_experts, one[0], one[1]}};
+}
+
+bool is_for(TensorRole role, const BlockSpec& block) {
+  const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
+  if (is_ffn_norm && block.wiring == Wiring::kParallel) return false;
+  const bool is_attention = role >= kQ && role <= kKNorm;
+  if (is_attention || role == kQkv || role == kQkvBias) return !block.is_recurrent();
+  if (role >= kDeltaQkv && role <= kDeltaOut) return block.is_recurrent();
+  if (role >= kSharedRouter && role <= kSharedDown) return block.ffn.shared_dim > 0;
+  if (role == kGate || role == kUp || role == kDown || role == kGateUp) return !block.ffn.is_moe();
+  if (role == kRouter || role == kRouterBias || is_expert(role)) return block.ffn.is_moe();
+  return true;
+}
+
+}  // namespace candor::model
