@@ -30,7 +30,6 @@
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
 #include "serve/http/tls_identity.h"
-#include "serve/core/keep_alive.h"
 #include "serve/service.h"
 
 namespace candor::apps {
@@ -284,7 +283,7 @@ bool is_several(const ServeOptions& options) {
 
 // Options that mean one model, where there are several, or several, where there is one.
 bool fits_models(const ServeOptions& options) {
-  if (options.keep_alive && !serve::parse_keep_alive(*options.keep_alive))
+  if (options.keep_alive && !keep_alive_of(*options.keep_alive))
     return fails(fmt::format("serve: --keep-alive \"{}\" is neither seconds nor a duration such as 5m or 1h30m (-1: "
                              "until its room is needed)",
                              clipped(*options.keep_alive)));
@@ -343,7 +342,7 @@ int serve_several(const ServeOptions& options, Door& door) {
   service_options.access = std::move(door.access);
   serve::ModelsOptions models;
   models.default_model = options.default_model.value_or(there.front().name);
-  if (options.keep_alive) models.keep_alive = *serve::parse_keep_alive(*options.keep_alive);
+  if (options.keep_alive) models.keep_alive = *keep_alive_of(*options.keep_alive);
   models.max_loaded = static_cast<size_t>(options.max_loaded.value_or(0));
   models.memory_bytes = models_bytes_of(options, service_options.inflight_bytes);
   serve::Service service(loader, models, std::move(service_options), log);

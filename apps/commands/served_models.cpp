@@ -13,6 +13,7 @@
 #include "apps/options/model_choice.h"
 #include "base/utf8.h"
 #include "hub/pull.h"
+#include "serve/core/keep_alive.h"
 
 namespace candor::apps {
 namespace {
@@ -70,6 +71,11 @@ std::string name_of(const fs::path& path) {
 }
 
 }  // namespace
+
+std::optional<double> keep_alive_of(const std::string& text) {
+  const auto seconds = serve::parse_keep_alive(text);
+  return seconds ? seconds : serve::parse_keep_alive(text + "s");
+}
 
 Result<GivenModel> read_given_model(const std::string& text) {
   GivenModel given;

@@ -24,6 +24,9 @@ struct GivenModel {
 // FILE, NAME=FILE, or user/repo[:quant] of the hub's cache. A file whose name holds '=' is that file.
 Result<GivenModel> read_given_model(const std::string& text);
 
+// A duration, or seconds where it has no unit. Nothing where it is neither.
+std::optional<double> keep_alive_of(const std::string& text);
+
 struct ServedModelsOptions {
   std::vector<GivenModel> given{};
   std::optional<std::filesystem::path> folder{};

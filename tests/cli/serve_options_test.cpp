@@ -156,8 +156,8 @@ TEST_F(serve_options, of_several_models_each_has_a_name_and_a_file) {
 }
 
 TEST_F(serve_options, several_models_come_from_a_list_in_the_file) {
-  std::ofstream(file_) << "model = [\"a=" << project_file("models/pocket/pocket-q8_0.gguf") << "\", \""
-                       << project_file("models/pocket/pocket-draft-q8_0.gguf") << "\"]\ndefault = \"a\"\n";
+  std::ofstream(file_) << "model = [\"a=" << project_file("models/pocket/pocket-q8_0.gguf").string() << "\", \""
+                       << project_file("models/pocket/pocket-draft-q8_0.gguf").string() << "\"]\ndefault = \"a\"\n";
   const RunResult result = run_candor({"serve", "--config", file_.string(), "--port", "0", "--drain-seconds", "0"},
                                       {.interrupt_at = "candor serves"});
   EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -51,10 +51,7 @@ std::optional<double> parse_keep_alive(std::string_view text) {
   for (bool is_first = true; !text.empty(); is_first = false) {
     const auto number = take_number(text);
     if (!number) return std::nullopt;
-    if (is_first && text.empty()) {
-      seconds = *number;
-      break;
-    }
+    if (is_first && text.empty() && *number == 0) return 0.0;
     const auto unit = take_unit(text);
     if (!unit) return std::nullopt;
     seconds += *number * *unit;

@@ -8,7 +8,7 @@
 
 namespace candor::serve {
 
-// "300", "5m", "1h30m", "1.5h", "-1": seconds, or a duration as Go writes it. Nothing where it is neither.
+// A duration as Go writes it, in seconds: "5m", "1h30m", "1.5h", "-1s", "0". Nothing where it is none.
 std::optional<double> parse_keep_alive(std::string_view text);
 
 }  // namespace candor::serve

@@ -55,8 +55,9 @@ void tell_error(http::HttpResponse& response, const http::HttpRequest&) {
   response.body = to_text(Json{{"error", clipped(words, kMostMessage)}});
 }
 
-constexpr std::string_view kNoMaking =
-    "models are given when the server is started: clients neither make, change nor send them";
+void refuse_change(const ServerCore& core, const Shared& exchange) {
+  InfoRoutes(core).refuse_change(*exchange);
+}
 
 // An empty line of the reply.
 std::string loading_chat(const std::string& model) {
@@ -112,10 +113,10 @@ constexpr Route kRoutes[] = {
     {.method = "POST",
      .path = "/api/copy",
      .tell = [](const ServerCore& core, const Shared& exchange) { InfoRoutes(core).copy(*exchange); }},
-    {.method = "POST", .path = "/api/create", .refusal = kNoMaking},
-    {.method = "POST", .path = "/api/push", .refusal = kNoMaking},
-    {.method = "GET", .path = "/api/blobs/", .refusal = kNoMaking},
-    {.method = "POST", .path = "/api/blobs/", .refusal = kNoMaking},
+    {.method = "POST", .path = "/api/create", .tell = refuse_change},
+    {.method = "POST", .path = "/api/push", .tell = refuse_change},
+    {.method = "GET", .path = "/api/blobs/", .tell = refuse_change},
+    {.method = "POST", .path = "/api/blobs/", .tell = refuse_change},
 };
 
 }  // namespace

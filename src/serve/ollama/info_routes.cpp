@@ -154,8 +154,15 @@ void InfoRoutes::pull(http::Exchange& exchange) const {
   exchange.finish();
 }
 
+void InfoRoutes::refuse_change(http::Exchange& exchange) const {
+  answer(exchange, Error{ErrorKind::kUnsupported,
+                         core_.models.is_one() ? std::string(kOneModel)
+                                               : "models are given when the server is started: clients neither make, "
+                                                 "change nor send them"});
+}
+
 void InfoRoutes::copy(http::Exchange& exchange) const {
-  if (core_.models.is_one()) return answer(exchange, Error{ErrorKind::kUnsupported, std::string(kOneModel)});
+  if (core_.models.is_one()) return refuse_change(exchange);
   const auto body = parse_body(exchange.request().body);
   if (!body) return answer(exchange, body.error());
   Fields fields(*body);
@@ -166,7 +173,7 @@ void InfoRoutes::copy(http::Exchange& exchange) const {
 }
 
 void InfoRoutes::remove(http::Exchange& exchange) const {
-  if (core_.models.is_one()) return answer(exchange, Error{ErrorKind::kUnsupported, std::string(kOneModel)});
+  if (core_.models.is_one()) return refuse_change(exchange);
   const auto body = parse_body(exchange.request().body);
   if (!body) return answer(exchange, body.error());
   Fields fields(*body);

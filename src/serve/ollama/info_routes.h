@@ -21,6 +21,8 @@ class InfoRoutes {
   // A further name, and its end.
   void copy(http::Exchange& exchange) const;
   void remove(http::Exchange& exchange) const;
+  // Of what no client may do to models.
+  void refuse_change(http::Exchange& exchange) const;
 
  private:
   Json model_json(const ModelStatus& model) const;
