@@ -78,6 +78,14 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
 constexpr size_t kMostWords = 1000;
 constexpr const char* kRareGroup = "More options";
 constexpr const char* kRareOptions[] = {
+    "max-connections",
+    "max-per-key",
+    "max-inflight-mb",
+    "max-body-mb",
+    "max-n",
+    "workers",
+    "max-loaded",
+    "models-memory-mb",
     "dynatemp-range",
     "dynatemp-exponent",
     "typical-p",
