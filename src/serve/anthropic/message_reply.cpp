@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "serve/anthropic/requests.h"
 #include "serve/core/answer_reader.h"
+#include "serve/core/json_body.h"
 
 namespace candor::serve::anthropic {
 namespace {
@@ -155,7 +156,7 @@ class MessageReply final : public Reply {
     } else if (*open_ == Kind::kContent) {
       block_["text"] = std::move(text_);
     } else {
-      block_["input"] = Json::parse(text_, nullptr, false);
+      block_["input"] = read_written(text_).value_or(Json::object());
     }
     if (head_.is_stream) {
       emit({{"type", "content_block_stop"}, {"index", n_blocks_}});

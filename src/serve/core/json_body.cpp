@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "text/chat/call_json.h"
 #include "text/chat/ordered_json.h"
 
 namespace candor::serve {
@@ -28,6 +29,10 @@ Result<Json> parse_body(std::string_view body) {
   if (!json) return bad("the body " + json.error().message);
   if (!json->is_object()) return bad("the body is not a JSON object");
   return std::move(*json);
+}
+
+std::optional<Json> read_written(std::string_view text) {
+  return text::read_call_json(text);
 }
 
 std::string to_text(const Json& json) {

@@ -4,6 +4,8 @@
 // show it.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -16,6 +18,10 @@ inline constexpr size_t kMaxDepth = 128;
 inline constexpr size_t kMaxValues = 1'000'000;
 
 Result<Json> parse_body(std::string_view body);
+
+// What a model or a translation wrote, within the same depth; of a key that stands twice the last value counts. Time
+// linear in the text: Json::parse looks for each key among all those before it.
+std::optional<Json> read_written(std::string_view text);
 
 // As text for a reply; invalid UTF-8 becomes U+FFFD.
 std::string to_text(const Json& json);

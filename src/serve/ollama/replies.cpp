@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "serve/core/answer_reader.h"
+#include "serve/core/json_body.h"
 
 namespace candor::serve::ollama {
 namespace {
@@ -91,7 +92,7 @@ class LineReply final : public Reply {
     } else if (piece.kind == text::OutputPiece::Kind::kReasoning) {
       words.thinking += piece.text;
     } else {
-      Json arguments = Json::parse(piece.text, nullptr, false);
+      Json arguments = read_written(piece.text).value_or(Json());
       if (!arguments.is_object()) arguments = Json::object();
       const size_t index = n_calls_++;
       words.calls.push_back(

@@ -255,13 +255,13 @@ void wrap_odd_arguments(const Engine& engine, std::vector<Message>& messages) {
   if (engine.apply_template({.messages = messages})) return;
   for (Message& message : messages) {
     if (message.extra_json.empty()) continue;
-    Json extra = Json::parse(message.extra_json, nullptr, false);
-    if (!extra.is_object() || !extra.contains("tool_calls")) continue;
-    for (Json& call : extra["tool_calls"]) {
+    auto extra = read_written(message.extra_json);
+    if (!extra || !extra->is_object() || !extra->contains("tool_calls")) continue;
+    for (Json& call : (*extra)["tool_calls"]) {
       Json& arguments = call["function"]["arguments"];
       if (arguments.is_string()) arguments = Json{{"arguments", arguments.get<std::string>()}};
     }
-    message.extra_json = to_text(extra);
+    message.extra_json = to_text(*extra);
   }
 }
 
