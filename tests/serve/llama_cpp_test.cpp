@@ -204,7 +204,8 @@ TEST_F(llama_cpp, pieces_are_the_text_of_their_tokens_or_bytes_of_it) {
 
 TEST(llama_cpp_slots, none_is_free_while_all_places_are_taken) {
   RunningOptions options = Running::defaults();
-  options.service.n_places = 1;
+  options.engine.max_running = 1;
+  options.engine.max_queued = 0;
   Running running(options);
   RawClient story(running.port());
   begin_story(story, 300);
