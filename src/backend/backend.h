@@ -64,8 +64,10 @@ class Ops {
   virtual void linear(std::span<const LinearTerm> terms, Activation src) = 0;
   // x: [T, n_heads * head_dim], rotated in place by the positions of this step's rows.
   virtual void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) = 0;
+  // x: [T, n], each row times temper_factor() of its position.
+  virtual void temper(Activation x, const TemperSpec& spec) = 0;
   // Appends k and v to their layer of the K/V store, then dst: [T, H * Dh] = attention of q over its own sequence's
-  // positions up to and including its own.
+  // positions up to and including its own. With a latent: [T, H * latent_dim], and term.v is not read.
   virtual void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) = 0;
   // dst = act(gate) * up, element by element; all [T, F]; dst may be either source.
   virtual void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) = 0;
@@ -77,8 +79,14 @@ class Ops {
   virtual void causal_conv(const ConvTerm& term, const DeltaSpec& spec) = 0;
   // dst: [T, Hv * v_dim] = what each row reads of its sequence's state, brought up to it.
   virtual void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) = 0;
-  // src: [T, 2 n]: pieces of `width` columns go to first and to second in turn, [T, n] each.
+  // src: [T, n + m]: a piece of `width` columns goes to first, [T, n], the next one to second, [T, m], and so on: n / width
+  // pieces each.
   virtual void unzip(Activation first, Activation second, Activation src, int32_t width) = 0;
+  // The way back: dst: [T, n + m].
+  virtual void zip(Activation dst, Activation first, Activation second, int32_t width) = 0;
+  // Each head by rows of its own: src [T, H * in], weight [H * out, in], dst [T, H * out]. REQUIRES: out is a multiple
+  // of 16.
+  virtual void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) = 0;
   // dst += src * sigmoid(gate); [T, D], [T, D] and [T, 1].
   virtual void add_gated(Activation dst, Activation src, Activation gate) = 0;
   // dst += src * scale; both [T, D].

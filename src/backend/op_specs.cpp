@@ -63,6 +63,10 @@ std::vector<double> rope_frequencies(const RopeSpec& spec) {
   return frequencies;
 }
 
+double temper_factor(const TemperSpec& spec, int32_t position) {
+  return 1.0 + static_cast<double>(spec.gain) * rounded_log(1.0 + position / spec.step);
+}
+
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
   const int32_t power = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(std::max(1, n_heads))));
   std::vector<float> slopes;
@@ -77,7 +81,7 @@ namespace {
 
 // Of n_heads in all layers together.
 int64_t kv_bytes_of_heads(const KvLayout& layout, int64_t n_heads) {
-  const int64_t vectors = 2 * n_heads * kBlockTokens;
+  const int64_t vectors = layout.n_planes() * n_heads * kBlockTokens;
   switch (layout.type) {
     case KvType::kF32:
       return vectors * layout.head_dim * 4;

@@ -41,6 +41,17 @@ struct RopeSpec {
 // it by p times this; cos and sin are then multiplied by attention_factor. Computed in double.
 std::vector<double> rope_frequencies(const RopeSpec& spec);
 
+// Queries grow with their position, so that scores over long contexts stay as sharp (Nakanishi, "Scalable-softmax", 2025;
+// Llama 4's form): times temper_factor().
+struct TemperSpec {
+  float gain = 0.0f;  // 0 = as they are
+  int32_t step = 0;   // positions
+  bool operator==(const TemperSpec&) const = default;
+};
+
+// 1 + gain * ln(1 + floor(position / step)). Computed in double. REQUIRES: step > 0.
+double temper_factor(const TemperSpec& spec, int32_t position);
+
 struct AttnSpec {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;  // divides n_heads
@@ -50,8 +61,12 @@ struct AttnSpec {
   float softcap = 0.0f;         // score = softcap * tanh(score / softcap); 0 = as it is
   float max_alibi_bias = 0.0f;  // score of position t seen from p -= slope * (p - t), alibi_slopes(); 0 = none
   RopeSpec rope;
+  TemperSpec temper{};
   bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token
+  int32_t latent_dim = 0;  // a token's value is the beginning of its key, this wide; 0 = it has one of its own
   bool operator==(const AttnSpec&) const = default;
+
+  int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
 // [n_heads]: Press et al., "Train short, test long", 2022. For a power of two n of heads head i has 2^(-max_bias * (i +
@@ -99,11 +114,22 @@ struct DeltaSpec {
 };
 
 // A mixture of experts: which experts a row goes to and how their outputs are added (backend/routing.h).
+enum class ExpertShare : uint8_t { kSoftmax, kSigmoid };
 struct MoeSpec {
   int32_t n_experts = 0;    // 0 = an ordinary feed-forward
   int32_t n_used = 0;       // experts of a row
-  bool renormalise = true;  // weights are the softmax over the chosen experts; false: over all
+  bool renormalise = true;  // weights are shares of the chosen experts' sum; false: the shares themselves
+  ExpertShare share = ExpertShare::kSoftmax;  // what an expert's score makes
+  float scale = 1.0f;                         // of the weights
+  // Experts are chosen out of the best groups alone: each of n_experts / n_groups in a row, as good as its n_group_best
+  // best experts together.
+  int32_t n_groups = 1;  // divides n_experts
+  int32_t n_groups_used = 1;
+  int32_t n_group_best = 1;
+  bool has_choice_bias = false;  // is added to the shares for the choice, not for the weights
   bool operator==(const MoeSpec&) const = default;
+
+  int32_t group_size() const { return n_experts / n_groups; }
 };
 
 // logits = softcap * tanh(logits * scale / softcap), softcap 0: logits * scale.
@@ -131,10 +157,13 @@ struct KvLayout {
   int32_t head_dim = 0;
   KvType type = KvType::kBf16;
   StateLayout state{};
+  bool has_values = true;  // false: values are the beginnings of keys, and nothing else is kept
   bool operator==(const KvLayout&) const = default;
+
+  int32_t n_planes() const { return has_values ? 2 : 1; }
 };
 
-// Memory of one block over all layers: 2 x layers x kv_heads x head_dim x block_tokens x bytes.
+// Memory of one block over all layers: 2 (1 without values) x layers x kv_heads x head_dim x block_tokens x bytes.
 int64_t kv_block_bytes(const KvLayout& layout);
 // Memory of one slot.
 int64_t state_slot_bytes(const StateLayout& layout);

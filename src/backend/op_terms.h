@@ -53,7 +53,7 @@ struct Expert {
 // The operands of attention, q and k already rotated.
 struct AttnTerm {
   Activation q;                   // [T, H * Dh]
-  Activation k, v;                // [T, Hk * Dh]
+  Activation k, v;                // [T, Hk * Dh]; v of no columns where values are the beginnings of keys
   int32_t layer = 0;              // of the K/V store
   const Weight* sinks = nullptr;  // [H] where the spec has sinks
 };
@@ -64,6 +64,7 @@ struct MoeTerm {
   GateKind kind = GateKind::kSilu;
   Activation scores;                   // [T, E], the router's
   Activation rows, gate, up, outputs;  // room: [T, D], [T, F], [T, F], [T, D]; overwritten
+  const Weight* choice_bias = nullptr;  // [E] where the spec has one
 };
 
 // The operands of a causal convolution over the channels of a delta rule.

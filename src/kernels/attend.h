@@ -7,6 +7,8 @@
 // never stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
 // That is KvFormat::kBf16. The others keep single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]:
 // kF32 as they are; kQ8 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
+// Latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) has K pages alone: a token's value is the first dims of its key, and
+// a tile's V pages are made from its K pages when it is computed, so that they hold what stored ones would.
 // Order of operations: numerics.md, "Attention". Bits of an output depend on its own q, its position and the K/V rows
 // before it, never on what is processed beside it. Kernels keep to their arguments: no allocation, no threads.
 
@@ -37,7 +39,7 @@ struct KvPages {
   const int32_t* block_table = nullptr;
   size_t block_bytes = 0;
   size_t k_offset = 0;
-  size_t v_offset = 0;
+  size_t v_offset = 0;  // as k_offset where values are the beginnings of keys
   KvFormat format = KvFormat::kBf16;
   int32_t first_page = 0;  // not 0 inside kernels alone
 };
@@ -45,8 +47,8 @@ struct KvPages {
 struct StoreKvArgs {
   KvPages pages;
   const float* k = nullptr;  // row i stands at k + i * stride: [head_dim] f32, rotated
-  const float* v = nullptr;
-  int64_t stride = 0;  // floats between rows, of both
+  const float* v = nullptr;  // nullptr: values are the beginnings of keys
+  int64_t stride = 0;        // floats between rows, of both
   int32_t head_dim = 0;
   int32_t first_position = 0;
   int32_t n_rows = 0;
@@ -56,7 +58,7 @@ struct AttendArgs {
   KvPages pages;
   const float* q = nullptr;  // query (row i, head g) stands at q + i * q_stride + g * head_dim: rotated, not scaled
   int64_t q_stride = 0;
-  float* dst = nullptr;  // same arrangement; overwritten
+  float* dst = nullptr;  // same arrangement, heads value_dim() apart; overwritten
   int64_t dst_stride = 0;
   int32_t n_rows = 0;         // consecutive positions from first_position
   int32_t n_group_heads = 1;  // query heads that share this kv head
@@ -67,6 +69,8 @@ struct AttendArgs {
   float softcap = 0.0f;           // score = softcap * tanh(score / softcap); 0 = none
   const float* slopes = nullptr;  // [n_group_heads]: score of position t seen from p -= slope * (p - t); nullptr = none
   const float* sinks = nullptr;   // [n_group_heads]: one more score in each softmax, of no token; nullptr = none
+  int32_t latent_dim = 0;         // values are the first latent_dim dims of keys; 0: they have pages of their own
+  int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
 // Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/half.h"
 #include "kernels/test_support.h"
@@ -97,6 +98,26 @@ std::vector<float> run_in_splits(const KernelTable& table, const Sequence& s, co
     table.attend_split(args, i, partials.data() + static_cast<size_t>(i - range.first) * bytes, scratch.data());
   }
   table.attend_combine(args, partials.data(), scratch.data());
+  return dst;
+}
+
+// Latent attention: K pages alone.
+std::vector<float> run_latent(const KernelTable& table, const Sequence& s, const Query& query, int32_t latent_dim) {
+  const size_t page = kv_page_bytes(s.head_dim, s.pages.format);
+  const Buffer memory(static_cast<size_t>(s.n_blocks) * page);
+  std::memset(memory.data(), 0xff, memory.size());
+  const KvPages pages = {memory.data(), s.blocks.data(), page, 0, 0, s.pages.format};
+  table.store_kv({pages, s.k.data(), nullptr, s.head_dim, s.head_dim, 0, s.n});
+  const auto q = queries(s, query);
+  std::vector<float> dst;
+  AttendArgs args = args_of(s, query, q, dst);
+  dst.assign(static_cast<size_t>(query.n_rows * query.heads * latent_dim), -1.0f);
+  args.pages = pages;
+  args.dst = dst.data();
+  args.dst_stride = static_cast<int64_t>(query.heads) * latent_dim;
+  args.latent_dim = latent_dim;
+  const Buffer scratch(attend_scratch_bytes(s.head_dim));
+  table.attend(args, scratch.data());
   return dst;
 }
 
@@ -214,6 +235,28 @@ TEST_F(attend, f32_and_int8_pages_have_the_bits_of_portable_and_are_near_to_bf16
           const Sequence s(*table, 290, dim, format);
           EXPECT_EQ(first_difference(want, run(*table, s, query)), -1) << table->name << " " << dim;
           EXPECT_EQ(first_difference(want, run_in_splits(*table, s, query)), -1) << table->name << " " << dim;
+        }
+      }
+    }
+  }
+}
+
+// Against pages that hold the same numbers as keys and as values.
+TEST_F(attend, a_latent_has_the_bits_of_values_that_were_stored) {
+  constexpr int32_t kTokens = 300;
+  for (const auto& [dim, latent] : {std::pair{80, 64}, {40, 32}, {48, 20}, {576, 512}}) {
+    for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8}) {
+      for (const KernelTable* table : tested_tables()) {
+        const Sequence s(*table, kTokens, dim, format);
+        table->store_kv({s.pages, s.k.data(), s.k.data(), dim, dim, 0, kTokens});
+        for (const Query& query : {Query{299, 1, 16}, Query{250, 50, 3}, Query{0, 5, 2}}) {
+          const auto whole = run(*table, s, query);
+          std::vector<float> wanted;
+          for (size_t i = 0; i < whole.size(); i += static_cast<size_t>(dim)) {
+            wanted.insert(wanted.end(), whole.begin() + static_cast<int64_t>(i),
+                          whole.begin() + static_cast<int64_t>(i) + latent);
+          }
+          ASSERT_EQ(first_difference(wanted, run_latent(*table, s, query, latent)), -1) << table->name << " " << dim;
         }
       }
     }

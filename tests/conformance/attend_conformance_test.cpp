@@ -48,6 +48,8 @@ struct Workload {
     }
   }
   int32_t q_cols() const { return spec.n_heads * spec.head_dim; }
+  int32_t out_cols() const { return spec.n_heads * spec.value_dim(); }
+  int32_t v_cols() const { return spec.latent_dim > 0 ? 0 : kv_cols(); }
   int32_t kv_cols() const { return spec.n_kv_heads * spec.head_dim; }
 };
 
@@ -100,8 +102,9 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
     sinks = &rig.upload(scores.view(), backend::WeightRole::kVector);
   }
   rig.reserve(4, w.q_cols(), w.n_rows);
-  rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type);
-  std::vector<float> all(n * q_cols);
+  rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type, w.spec.latent_dim == 0);
+  const size_t out_cols = static_cast<size_t>(w.out_cols());
+  std::vector<float> all(n * out_cols);
   std::vector<int32_t> past(w.lengths.size(), 0);
   for (const std::vector<Piece>& step : plan) {
     BatchBuilder builder;
@@ -117,19 +120,26 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
       rig.ops().embed({0, t, w.q_cols()}, q, 1.0f);
       rig.ops().embed({1, t, w.kv_cols()}, k, 1.0f);
       rig.ops().embed({2, t, w.kv_cols()}, v, 1.0f);
-      rig.ops().attend({3, t, w.q_cols()}, {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.kv_cols()}, 1, sinks},
+      rig.ops().attend({3, t, w.out_cols()}, {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.v_cols()}, 1, sinks},
                        w.spec);
-      return Activation{3, t, w.q_cols()};
+      return Activation{3, t, w.out_cols()};
     });
     for (size_t i = 0; i < batch.tokens.size(); ++i)
-      std::copy_n(seen.begin() + static_cast<int64_t>(i * q_cols), q_cols,
-                  all.begin() + static_cast<int64_t>(static_cast<size_t>(batch.tokens[i]) * q_cols));
+      std::copy_n(seen.begin() + static_cast<int64_t>(i * out_cols), out_cols,
+                  all.begin() + static_cast<int64_t>(static_cast<size_t>(batch.tokens[i]) * out_cols));
   }
   return all;
 }
 
 AttnSpec with_sinks(AttnSpec spec) {
   spec.has_sinks = true;
+  return spec;
+}
+
+// One latent for all heads; more heads than a unit of work takes.
+AttnSpec over_latent(int32_t n_heads, int32_t latent_dim, int32_t rotated_dim) {
+  AttnSpec spec = attn_spec(n_heads, 1, latent_dim + rotated_dim);
+  spec.latent_dim = latent_dim;
   return spec;
 }
 
@@ -142,6 +152,8 @@ std::vector<Workload> workloads() {
   all.emplace_back(attn_spec(2, 1, 8), std::vector<int32_t>{70});
   all.emplace_back(with_sinks(attn_spec(6, 2, 16, 20)), std::vector<int32_t>{5, 200, 90});
   all.emplace_back(with_sinks(attn_spec(8, 1, 64)), std::vector<int32_t>{150, 2});
+  all.emplace_back(over_latent(4, 32, 8), std::vector<int32_t>{1, 40, 3, 131});
+  all.emplace_back(over_latent(64, 64, 16), std::vector<int32_t>{150, 2});
   return all;
 }
 
@@ -196,11 +208,13 @@ TEST(attend, f32_and_int8_pages_agree_with_the_reference_and_keep_their_bits_und
 
 // Beyond 2048 tokens the context is cut into splits; one kv head on three threads makes the splits the unit of work.
 TEST(attend, a_long_context_gives_the_same_bits_when_threads_share_its_splits) {
-  const Workload w(with_sinks(attn_spec(2, 1, 16)), {4200});
-  const std::vector<float> wanted = run_plan(cpu_rig(1), w, all_at_once(w));
-  const Plan tail = {{{0, 4190}}, {{0, 1}}, {{0, 1}}, {{0, 5}}, {{0, 3}}};
-  for (const std::string& isa : runnable_isas()) {
-    EXPECT_EQ(first_difference(run_plan(cpu_rig(3, isa), w, tail), wanted), -1) << isa;
+  for (const AttnSpec& spec : {with_sinks(attn_spec(2, 1, 16)), over_latent(3, 16, 8)}) {
+    const Workload w(spec, {4200});
+    const std::vector<float> wanted = run_plan(cpu_rig(1), w, all_at_once(w));
+    const Plan tail = {{{0, 4190}}, {{0, 1}}, {{0, 1}}, {{0, 5}}, {{0, 3}}};
+    for (const std::string& isa : runnable_isas()) {
+      EXPECT_EQ(first_difference(run_plan(cpu_rig(3, isa), w, tail), wanted), -1) << isa;
+    }
   }
 }
 

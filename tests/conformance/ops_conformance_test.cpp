@@ -169,6 +169,27 @@ TEST(ops, pieces_go_to_two_places_in_turn) {
   }
 }
 
+TEST(ops, pieces_of_two_widths_are_parted_and_joined_again) {
+  const std::vector<float> values = random_values(kRows * kCols, 1);
+  for (const char* backend : {"reference", "cpu"}) {
+    const auto program = [&](Rig& rig, Activation x, Activation y) {
+      const Activation first{1, kRows, kCols / 5 * 4};
+      const Activation second{2, kRows, kCols / 5};
+      rig.ops().unzip(first, second, x, 32);
+      EXPECT_EQ(y.slot, first.slot);
+      rig.ops().zip(x, first, second, 32);
+      return x;
+    };
+    Rig rig = std::string_view(backend) == "cpu" ? cpu_rig(2) : reference_rig();
+    EXPECT_EQ(run_program(std::move(rig), program), values) << backend;
+  }
+  const std::vector<float> second = run_program(cpu_rig(2), [&](Rig& rig, Activation x, Activation) {
+    rig.ops().unzip({1, kRows, kCols / 5 * 4}, {2, kRows, kCols / 5}, x, 32);
+    return Activation{2, kRows, kCols / 5};
+  });
+  EXPECT_EQ(second[8], values[72]);  // the first of the second piece, behind 32, 8 and 32
+}
+
 TEST(ops, positions_are_added_from_a_table) {
   expect_close(
       [](Rig& rig, Activation x, Activation) {
@@ -240,6 +261,22 @@ TEST(ops, two_rotary_specs_in_one_step_do_not_mix) {
         return x;
       },
       0x1p-20f, 5e-6f);
+}
+
+// The sum and one product are rounded.
+TEST(ops, rows_grow_with_their_positions) {
+  const backend::TemperSpec spec{0.5f, 2};
+  const auto program = [&spec](Rig& rig, Activation x, Activation) {
+    rig.ops().temper(x, spec);
+    return x;
+  };
+  expect_close(program, 0x1p-23f, 1e-6f);
+  const std::vector<float> values = random_values(kRows * kCols, 1);
+  const std::vector<float> seen = run_program(cpu_rig(2), program);
+  EXPECT_EQ(seen[0], values[0]);
+  EXPECT_EQ(backend::temper_factor(spec, 1), 1.0);
+  EXPECT_NEAR(backend::temper_factor(spec, 7), 1.0 + 0.5 * std::log(4.0), 1e-12);
+  EXPECT_NE(seen[(kRows - 1) * kCols], values[(kRows - 1) * kCols]);
 }
 
 // --- linear ---------------------------------------------------------------------------------------------------------
@@ -348,6 +385,60 @@ TEST(linear, rows_threads_and_instruction_sets_do_not_change_a_bit) {
         const std::vector<float> head(wanted.begin(), wanted.begin() + n_rows * kOut);
         ASSERT_EQ(first_difference(seen, head), -1) << dtype_info(dtype).name << " " << isa << " " << n_rows << " rows";
       }
+    }
+  }
+}
+
+// A weight of three heads against linear() with the rows of one of them.
+TEST(linear, heads_by_themselves_have_the_bits_of_products_with_their_rows_alone) {
+  constexpr int32_t kHeads = 3;
+  constexpr int32_t kHeadOut = 32;
+  constexpr int32_t kHeadIn = 256;
+  constexpr int32_t kMany = 21;
+  const std::vector<float> inputs = random_values(kMany * kHeads * kHeadIn, 25);
+  for (const DType dtype : weight_dtypes()) {
+    const OwnedTensor all = random_tensor("heads", dtype, {kHeads * kHeadOut, kHeadIn}, 26);
+    const auto run = [&](Rig rig, int32_t n_rows, int32_t head) {
+      const auto& weight = rig.upload(all.view(), WeightRole::kLinear);
+      const auto& table = rig.upload_rows(inputs, kHeads * kHeadIn);
+      rig.reserve(4, 4 * kHeads * kHeadIn, n_rows);
+      return rig.run(n_rows, [&] {
+        const Activation x{0, n_rows, kHeads * kHeadIn};
+        rig.ops().embed(x, table, 1.0f);
+        if (head < 0) {
+          const Activation dst{1, n_rows, kHeads * kHeadOut};
+          rig.ops().linear_heads(dst, x, weight, kHeads);
+          return dst;
+        }
+        TensorView rows = all.view();
+        rows.n_bytes /= kHeads;
+        rows.data += static_cast<size_t>(head) * rows.n_bytes;
+        rows.shape.dims[0] = kHeadOut;
+        const Activation own{2, n_rows, kHeadIn};
+        const Activation rest{3, n_rows, (kHeads - 1) * kHeadIn};
+        if (head == 0) {
+          rig.ops().unzip(own, rest, x, kHeadIn);
+        } else {
+          rig.ops().unzip(rest, own, x, rest.n_cols);
+        }
+        const Activation dst{1, n_rows, kHeadOut};
+        const backend::LinearTerm terms[] = {{&rig.upload(rows, WeightRole::kLinear), nullptr, dst}};
+        rig.ops().linear(terms, own);
+        return dst;
+      });
+    };
+    const std::vector<float> wanted = run(cpu_rig(1), kMany, -1);
+    for (const int32_t head : {0, kHeads - 1}) {
+      const std::vector<float> alone = run(cpu_rig(1), kMany, head);
+      const size_t begin = static_cast<size_t>(head) * kHeadOut;
+      for (size_t i = 0; i < alone.size(); ++i) {
+        ASSERT_EQ(wanted[i / kHeadOut * kHeads * kHeadOut + begin + i % kHeadOut], alone[i]) << dtype_info(dtype).name;
+      }
+    }
+    for (const std::string& isa : runnable_isas()) {
+      EXPECT_EQ(first_difference(run(cpu_rig(3, isa), kMany, -1), wanted), -1) << dtype_info(dtype).name << " " << isa;
+      const std::vector<float> one = run(cpu_rig(2, isa), 1, -1);
+      EXPECT_EQ(first_difference(one, {wanted.begin(), wanted.begin() + kHeads * kHeadOut}), -1) << isa;
     }
   }
 }

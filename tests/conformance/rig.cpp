@@ -68,8 +68,11 @@ void Rig::reserve(int32_t n_slots, int32_t n_cols, int32_t n_rows) {
   if (!reserved) throw std::runtime_error(reserved.error().message);
 }
 
-KvStore& Rig::kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks, std::optional<KvType> type) {
-  auto kv = backend_->make_kv({n_layers, n_kv_heads, head_dim, type.value_or(backend_->info().default_kv)}, n_blocks);
+KvStore& Rig::kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks, std::optional<KvType> type,
+                 bool has_values) {
+  backend::KvLayout layout{n_layers, n_kv_heads, head_dim, type.value_or(backend_->info().default_kv)};
+  layout.has_values = has_values;
+  auto kv = backend_->make_kv(layout, n_blocks);
   if (!kv) throw std::runtime_error(kv.error().message);
   kv_ = std::move(*kv);
   return *kv_;

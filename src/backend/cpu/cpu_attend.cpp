@@ -24,6 +24,8 @@ using kernels::SplitRange;
 using platform::UnitRange;
 
 constexpr int32_t kQueriesPerUnit = 64;  // rows x heads that share a kv head: four tiles of 16
+constexpr int32_t kMostLatentHeads = 32;  // of a unit
+constexpr int32_t kLeastLatentHeads = 8;
 constexpr int64_t kAttendSpeed = 16;     // products per nanosecond
 constexpr int64_t kStoreSpeed = 2;       // elements per nanosecond
 
@@ -31,10 +33,6 @@ int64_t attend_ns(const AttendArgs& a) {
   const int64_t keys = a.first_position + a.n_rows;
   const int64_t seen = a.window_tokens == 0 ? keys : std::min<int64_t>(keys, a.window_tokens + a.n_rows);
   return std::max<int64_t>(1, seen * 2 * a.head_dim * a.n_rows * a.n_group_heads / kAttendSpeed);
-}
-
-int32_t group_heads(const AttnSpec& spec) {
-  return spec.n_heads / spec.n_kv_heads;
 }
 
 }  // namespace
@@ -48,6 +46,16 @@ const float* CpuOps::slopes_of(const AttnSpec& spec) {
   return slopes_.data();
 }
 
+// All that share a kv head, which for a latent are all there are: then as many as leave a unit for every thread. Few
+// heads in a unit make its values more often, and many rows bring as many queries together.
+int32_t CpuOps::unit_heads(const AttnSpec& spec) const {
+  int32_t heads = spec.n_heads / spec.n_kv_heads;
+  if (spec.latent_dim == 0) return heads;
+  const auto is_halved = [&] { return spec.n_heads / heads < pool_.n_threads() || heads > kMostLatentHeads; };
+  while (heads % 2 == 0 && heads > kLeastLatentHeads && is_halved()) heads /= 2;
+  return heads;
+}
+
 void CpuOps::make_row_groups(int32_t heads) {
   const int32_t rows = std::max(1, kQueriesPerUnit / heads);
   groups_.clear();
@@ -58,30 +66,32 @@ void CpuOps::make_row_groups(int32_t heads) {
   }
 }
 
-AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_t kv_head) {
+AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_t head_unit) {
   const SeqSlice& slice = batch_.seqs[group.seq];
   const int32_t row = slice.first_row + group.first;
-  const int32_t head = kv_head * group_heads(*a.spec) * a.spec->head_dim;
+  const int32_t head = head_unit * a.unit_heads;
+  const int32_t kv_head = head / (a.spec->n_heads / a.spec->n_kv_heads);
   return {.pages = kv_->pages(batch_.blocks_of(group.seq), a.layer, kv_head),
-          .q = arena_.row(a.q, row) + head,
+          .q = arena_.row(a.q, row) + head * a.spec->head_dim,
           .q_stride = a.q.n_cols,
-          .dst = arena_.row(a.dst, row) + head,
+          .dst = arena_.row(a.dst, row) + head * a.spec->value_dim(),
           .dst_stride = a.dst.n_cols,
           .n_rows = group.n_rows,
-          .n_group_heads = group_heads(*a.spec),
+          .n_group_heads = a.unit_heads,
           .head_dim = a.spec->head_dim,
           .first_position = slice.n_past + group.first,
           .window_tokens = a.spec->window_tokens,
           .scale = a.spec->scale,
           .softcap = a.spec->softcap,
-          .slopes = a.slopes == nullptr ? nullptr : a.slopes + kv_head * group_heads(*a.spec),
-          .sinks = a.sinks == nullptr ? nullptr : a.sinks + kv_head * group_heads(*a.spec)};
+          .slopes = a.slopes == nullptr ? nullptr : a.slopes + head,
+          .sinks = a.sinks == nullptr ? nullptr : a.sinks + head,
+          .latent_dim = a.spec->latent_dim};
 }
 
-// Units run over the groups, and within a group over the kv heads.
+// Units run over the groups, and within a group over the heads.
 AttendArgs CpuOps::unit_args(const Attention& a, int64_t unit) {
-  const int32_t n_kv_heads = a.spec->n_kv_heads;
-  return attend_args(a, groups_[static_cast<size_t>(unit / n_kv_heads)], static_cast<int32_t>(unit % n_kv_heads));
+  const int32_t n_each = a.n_head_units();
+  return attend_args(a, groups_[static_cast<size_t>(unit / n_each)], static_cast<int32_t>(unit % n_each));
 }
 
 void CpuOps::store(const Attention& a, size_t seq, int32_t kv_head) {
@@ -89,7 +99,7 @@ void CpuOps::store(const Attention& a, size_t seq, int32_t kv_head) {
   const int32_t head = kv_head * a.spec->head_dim;
   table_.store_kv({.pages = kv_->pages(batch_.blocks_of(seq), a.layer, kv_head),
                    .k = arena_.row(a.k, slice.first_row) + head,
-                   .v = arena_.row(a.v, slice.first_row) + head,
+                   .v = a.spec->latent_dim > 0 ? nullptr : arena_.row(a.v, slice.first_row) + head,
                    .stride = a.k.n_cols,
                    .head_dim = a.spec->head_dim,
                    .first_position = slice.n_past,
@@ -107,9 +117,9 @@ void CpuOps::store_all(const Attention& a) {
                      });
 }
 
-// store_first: a unit is all of its sequence's rows, so it stores what it then attends to.
+// store_first: a unit is all of its sequence's rows and a kv head's heads, so it stores what it then attends to.
 void CpuOps::attend_groups(const Attention& a, bool store_first) {
-  const int64_t n_units = static_cast<int64_t>(groups_.size()) * a.spec->n_kv_heads;
+  const int64_t n_units = static_cast<int64_t>(groups_.size()) * a.n_head_units();
   const int64_t cost = attend_ns(unit_args(a, n_units - 1));
   pool_.parallel_for({.n_units = n_units, .unit_cost = cost}, [&](UnitRange range) {
     for (int64_t unit = range.begin; unit < range.end; ++unit) {
@@ -125,7 +135,7 @@ void CpuOps::attend_groups(const Attention& a, bool store_first) {
 // Lists the splits of every unit, with room for their results. False where sharing whole units is as good, or where
 // memory for the results can't be had.
 bool CpuOps::plan_splits(const Attention& a) {
-  const int64_t n_units = static_cast<int64_t>(groups_.size()) * a.spec->n_kv_heads;
+  const int64_t n_units = static_cast<int64_t>(groups_.size()) * a.n_head_units();
   if (pool_.n_threads() == 1 || n_units >= int64_t{2} * pool_.n_threads()) return false;
   splits_.clear();
   first_partial_.clear();
@@ -168,13 +178,13 @@ void CpuOps::attend_in_splits(const Attention& a) {
 void CpuOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
   if (batch_.n_rows() == 0) return;
   const float* sinks = spec.has_sinks ? own(*term.sinks).values() : nullptr;
-  const Attention a{dst, term.q, term.k, term.v, term.layer, &spec, slopes_of(spec), sinks};
-  make_row_groups(group_heads(spec));
+  const Attention a{dst, term.q, term.k, term.v, term.layer, &spec, slopes_of(spec), sinks, unit_heads(spec)};
+  make_row_groups(a.unit_heads);
   if (plan_splits(a)) {
     store_all(a);
     return attend_in_splits(a);
   }
-  const bool store_first = every_sequence_is_one_group();
+  const bool store_first = every_sequence_is_one_group() && a.n_head_units() == spec.n_kv_heads;
   if (!store_first) store_all(a);
   attend_groups(a, store_first);
 }

@@ -30,7 +30,7 @@ kernels::KvFormat format_of(KvType type) {
 std::optional<size_t> block_bytes_of(const KvLayout& layout) {
   const size_t page = kernels::kv_page_bytes(layout.head_dim, format_of(layout.type));
   const auto heads = checked_mul(static_cast<size_t>(layout.n_kv_heads), static_cast<size_t>(layout.n_layers));
-  return heads ? checked_mul(2 * page, *heads | 1) : std::nullopt;
+  return heads ? checked_mul(static_cast<size_t>(layout.n_planes()) * page, *heads | 1) : std::nullopt;
 }
 
 std::string shape_text(const KvLayout& layout) {
@@ -81,11 +81,12 @@ void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
 kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head) {
   const size_t plane =
       static_cast<size_t>(layer) * static_cast<size_t>(layout_.n_kv_heads) + static_cast<size_t>(kv_head);
+  const auto n_planes = static_cast<size_t>(layout_.n_planes());
   return {.base = memory_.data(),
           .block_table = blocks.data(),
           .block_bytes = block_bytes_,
-          .k_offset = 2 * plane * page_bytes_,
-          .v_offset = (2 * plane + 1) * page_bytes_,
+          .k_offset = n_planes * plane * page_bytes_,
+          .v_offset = (n_planes * (plane + 1) - 1) * page_bytes_,
           .format = format_of(layout_.type)};
 }
 

@@ -69,6 +69,47 @@ void CpuOps::encode_rows(Encoding encoding, Activation src) {
                      });
 }
 
+// [head][row]
+void CpuOps::encode_heads(Encoding encoding, Activation src, int32_t n_heads) {
+  const int32_t n_in = src.n_cols / n_heads;
+  const size_t row_bytes = kernels::encoded_row_bytes(encoding, n_in);
+  const int64_t n_rows = src.n_rows;
+  CANDOR_CHECK(static_cast<size_t>(n_heads * n_rows) * row_bytes <= encoded_.size());
+  const int64_t cost = std::max<int64_t>(1, n_in / kEncodeSpeed);
+  pool_.parallel_for({.n_units = n_heads * n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
+                     [&](UnitRange range) {
+                       for (int64_t i = range.begin; i < range.end; ++i) {
+                         table_.encode(encoding, arena_.row(src, static_cast<int32_t>(i % n_rows)) + i / n_rows * n_in,
+                                       n_in, encoded_.data() + static_cast<size_t>(i) * row_bytes);
+                       }
+                     });
+}
+
+void CpuOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
+  if (src.n_rows == 0) return;
+  const CpuWeight& heads = own(weight);
+  const Encoding encoding = kernels::encoding_of(heads.shape().dtype);
+  const size_t head_bytes =
+      kernels::encoded_row_bytes(encoding, src.n_cols / n_heads) * static_cast<size_t>(src.n_rows);
+  const int64_t n_panels = dst.n_cols / n_heads / kernels::kPanelRows;
+  CANDOR_DCHECK(n_panels * kernels::kPanelRows * n_heads == dst.n_cols && heads.n_rows() == dst.n_cols);
+  encode_heads(encoding, src, n_heads);
+  pool_.parallel_for({.n_units = n_heads, .unit_cost = n_panels * panel_ns(heads.shape(), src.n_rows)},
+                     [&](UnitRange range) {
+                       for (int64_t head = range.begin; head < range.end; ++head) {
+                         table_.matmul({.shape = heads.shape(),
+                                        .weights = heads.panels(),
+                                        .activations = encoded_.data() + static_cast<size_t>(head) * head_bytes,
+                                        .n_rows = src.n_rows,
+                                        .dst = arena_.data(dst),
+                                        .dst_stride = dst.n_cols,
+                                        .panel_begin = head * n_panels,
+                                        .panel_end = (head + 1) * n_panels,
+                                        .scratch = scratch_.of(range.thread)});
+                       }
+                     });
+}
+
 void CpuOps::run_panels(Activation src) {
   const int64_t n_units = runs_.back().first_unit + runs_.back().n_panels;
   const int64_t cost = panel_ns(runs_.front().weight->shape(), src.n_rows);

@@ -23,6 +23,10 @@ size_t encoded_bytes(const ArenaLayout& layout) {
   return row * static_cast<size_t>(std::max(layout.max_rows, layout.max_out_rows));
 }
 
+constexpr size_t n_floats(int32_t n) {
+  return static_cast<size_t>(n) * sizeof(float);
+}
+
 auto gate_function(const kernels::KernelTable& table, GateKind kind) {
   const std::array functions = {table.silu_gate, table.gelu_gate,         table.gelu_erf_gate,
                                 table.relu_gate, table.relu_squared_gate, table.clamped_silu_gate,
@@ -117,6 +121,13 @@ void CpuOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpe
   });
 }
 
+void CpuOps::temper(Activation x, const TemperSpec& spec) {
+  for_rows(x.n_rows, x.n_cols / kNormSpeed, [&](int32_t i) {
+    const auto factor = static_cast<float>(temper_factor(spec, batch_.positions[static_cast<size_t>(i)]));
+    if (factor != 1.0f) table_.scale(arena_.row(x, i), factor, x.n_cols, arena_.row(x, i));
+  });
+}
+
 void CpuOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
   const auto function = gate_function(table_, kind);
   for_rows(dst.n_rows, dst.n_cols / kGateSpeed,
@@ -132,8 +143,9 @@ void CpuOps::activate(Activation x, GateKind kind) {
 void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   if (src.n_rows == 0) return;
   routing_.begin(term.spec);
+  const float* bias = term.spec.has_choice_bias ? own(*term.choice_bias).values() : nullptr;
   for (int32_t i = 0; i < src.n_rows; ++i) {
-    routing_.add_row(i, {arena_.row(term.scores, i), static_cast<size_t>(term.scores.n_cols)});
+    routing_.add_row(i, {arena_.row(term.scores, i), static_cast<size_t>(term.scores.n_cols)}, bias);
   }
   std::memset(arena_.data(dst), 0, static_cast<size_t>(dst.n_rows) * static_cast<size_t>(dst.n_cols) * sizeof(float));
   for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
@@ -170,12 +182,25 @@ void CpuOps::add(Activation dst, Activation src, float scale) {
 }
 
 void CpuOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
+  const int32_t n_pieces = first.n_cols / width;
+  const int32_t other = second.n_cols / n_pieces;
   for_rows(src.n_rows, src.n_cols / kCopySpeed, [&](int32_t i) {
     const float* x = arena_.row(src, i);
-    const size_t n_bytes = static_cast<size_t>(width) * sizeof(float);
-    for (int32_t at = 0; at < first.n_cols; at += width) {
-      std::memcpy(arena_.row(first, i) + at, x + 2 * at, n_bytes);
-      std::memcpy(arena_.row(second, i) + at, x + 2 * at + width, n_bytes);
+    for (int32_t piece = 0; piece < n_pieces; ++piece, x += width + other) {
+      std::memcpy(arena_.row(first, i) + piece * width, x, n_floats(width));
+      std::memcpy(arena_.row(second, i) + piece * other, x + width, n_floats(other));
+    }
+  });
+}
+
+void CpuOps::zip(Activation dst, Activation first, Activation second, int32_t width) {
+  const int32_t n_pieces = first.n_cols / width;
+  const int32_t other = second.n_cols / n_pieces;
+  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
+    float* y = arena_.row(dst, i);
+    for (int32_t piece = 0; piece < n_pieces; ++piece, y += width + other) {
+      std::memcpy(y, arena_.row(first, i) + piece * width, n_floats(width));
+      std::memcpy(y + width, arena_.row(second, i) + piece * other, n_floats(other));
     }
   });
 }

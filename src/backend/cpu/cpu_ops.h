@@ -50,6 +50,7 @@ class CpuOps final : public Ops {
   void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void temper(Activation x, const TemperSpec& spec) override;
   void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
@@ -57,6 +58,8 @@ class CpuOps final : public Ops {
   void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
   void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
+  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
   void add_gated(Activation dst, Activation src, Activation gate) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
@@ -83,6 +86,8 @@ class CpuOps final : public Ops {
     const AttnSpec* spec = nullptr;
     const float* slopes = nullptr;  // [H] of ALiBi, or nullptr
     const float* sinks = nullptr;   // [H], or nullptr
+    int32_t unit_heads = 1;         // of a unit of work; divides the heads that share a kv head
+    int32_t n_head_units() const { return spec->n_heads / unit_heads; }
   };
   // One split of one (row group, head), when a long context is shared between threads.
   struct SplitUnit {
@@ -104,12 +109,14 @@ class CpuOps final : public Ops {
   void run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, const SeqSlice& seq, int32_t head);
 
   void encode_rows(kernels::Encoding encoding, Activation src);
+  void encode_heads(kernels::Encoding encoding, Activation src, int32_t n_heads);
   void run_panels(Activation src);
   void run_term(const PanelRun& run, platform::UnitRange range, Activation src);
 
-  void make_row_groups(int32_t group_heads);
+  int32_t unit_heads(const AttnSpec& spec) const;
+  void make_row_groups(int32_t unit_heads);
   bool every_sequence_is_one_group() const { return groups_.size() == batch_.seqs.size(); }
-  kernels::AttendArgs attend_args(const Attention& a, const RowGroup& group, int32_t kv_head);
+  kernels::AttendArgs attend_args(const Attention& a, const RowGroup& group, int32_t head_unit);
   kernels::AttendArgs unit_args(const Attention& a, int64_t unit);
   void store(const Attention& a, size_t seq, int32_t kv_head);
   void store_all(const Attention& a);

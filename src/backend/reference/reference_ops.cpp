@@ -115,7 +115,7 @@ void softmax(std::span<double> scores, const float* sink) {
 
 float* ReferenceKv::page(BlockId block, int32_t plane) {
   CANDOR_CHECK(block >= 0 && block < size_.n_blocks);
-  const size_t planes = static_cast<size_t>(layout_.n_layers) * 2;
+  const size_t planes = static_cast<size_t>(layout_.n_layers) * static_cast<size_t>(layout_.n_planes());
   const size_t index = static_cast<size_t>(block) * planes + static_cast<size_t>(plane);
   return values_.data() + index * kBlockTokens * row_floats();
 }
@@ -127,7 +127,7 @@ float* ReferenceKv::at(std::span<const BlockId> blocks, int32_t plane, int32_t p
 }
 
 void ReferenceKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
-  for (int32_t plane = 0; plane < 2 * layout_.n_layers; ++plane) {
+  for (int32_t plane = 0; plane < layout_.n_planes() * layout_.n_layers; ++plane) {
     std::copy_n(page(src, plane), static_cast<size_t>(n_tokens) * row_floats(), page(dst, plane));
   }
 }
@@ -204,13 +204,22 @@ void ReferenceOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const R
   }
 }
 
+void ReferenceOps::temper(Activation x, const TemperSpec& spec) {
+  for (int32_t t = 0; t < x.n_rows; ++t) {
+    const double factor = temper_factor(spec, batch_.positions[static_cast<size_t>(t)]);
+    float* y = row(x, t);
+    std::transform(y, y + x.n_cols, y,
+                   [factor](float value) { return static_cast<float>(static_cast<double>(value) * factor); });
+  }
+}
+
 void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
     const SeqSlice& seq = batch_.seqs[s];
     const std::span<const BlockId> blocks = batch_.blocks_of(s);
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       std::copy_n(row(k, seq.first_row + i), k.n_cols, kv_->key(blocks, layer, seq.n_past + i));
-      std::copy_n(row(v, seq.first_row + i), v.n_cols, kv_->value(blocks, layer, seq.n_past + i));
+      if (kv_->layout().has_values) std::copy_n(row(v, seq.first_row + i), v.n_cols, kv_->value(blocks, layer, seq.n_past + i));
     }
   }
 }
@@ -224,8 +233,8 @@ void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& 
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       for (int32_t head = 0; head < spec.n_heads; ++head) {
-        const int32_t offset = head * spec.head_dim;
-        attend_head(row(dst, seq.first_row + i) + offset, row(term.q, seq.first_row + i) + offset, {s, seq.n_past + i},
+        attend_head(row(dst, seq.first_row + i) + head * spec.value_dim(),
+                    row(term.q, seq.first_row + i) + head * spec.head_dim, {s, seq.n_past + i},
                     {term.layer, head / group,
                      spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(head)]),
                      sinks == nullptr ? nullptr : sinks + head},
@@ -251,11 +260,12 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
     scores_.push_back(score - plane.slope * (place.position - p));
   }
   softmax(scores_, plane.sink);
-  sums_.assign(n, 0.0);
+  const size_t n_values = static_cast<size_t>(spec.value_dim());
+  sums_.assign(n_values, 0.0);
   for (int32_t p = first; p <= place.position; ++p) {
     const float* value = kv_->value(blocks, plane.layer, p) + offset;
     const double probability = scores_[static_cast<size_t>(p - first)];
-    for (size_t i = 0; i < n; ++i) sums_[i] += probability * static_cast<double>(value[i]);
+    for (size_t i = 0; i < n_values; ++i) sums_[i] += probability * static_cast<double>(value[i]);
   }
   std::transform(sums_.begin(), sums_.end(), dst, [](double sum) { return static_cast<float>(sum); });
 }
@@ -282,8 +292,9 @@ void ReferenceOps::activate(Activation x, GateKind kind) {
 
 void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   routing_.begin(term.spec);
+  const float* bias = term.spec.has_choice_bias ? decoded(*term.choice_bias).row(0) : nullptr;
   for (int32_t t = 0; t < src.n_rows; ++t) {
-    routing_.add_row(t, {row(term.scores, t), static_cast<size_t>(term.scores.n_cols)});
+    routing_.add_row(t, {row(term.scores, t), static_cast<size_t>(term.scores.n_cols)}, bias);
     std::fill_n(row(dst, t), dst.n_cols, 0.0f);
   }
   const auto first_rows = [](Activation x, size_t n) { return Activation{x.slot, static_cast<int32_t>(n), x.n_cols}; };
@@ -321,11 +332,35 @@ void ReferenceOps::add(Activation dst, Activation src, float scale) {
 }
 
 void ReferenceOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
+  const int32_t other = second.n_cols / (first.n_cols / width);
   for (int32_t t = 0; t < src.n_rows; ++t) {
-    for (int32_t i = 0; i < first.n_cols; ++i) {
-      const int32_t at = i / width * 2 * width + i % width;
-      row(first, t)[i] = row(src, t)[at];
-      row(second, t)[i] = row(src, t)[at + width];
+    for (int32_t i = 0; i < first.n_cols; ++i) row(first, t)[i] = row(src, t)[i / width * (width + other) + i % width];
+    for (int32_t i = 0; i < second.n_cols; ++i) {
+      row(second, t)[i] = row(src, t)[i / other * (width + other) + width + i % other];
+    }
+  }
+}
+
+void ReferenceOps::zip(Activation dst, Activation first, Activation second, int32_t width) {
+  const int32_t other = second.n_cols / (first.n_cols / width);
+  for (int32_t t = 0; t < dst.n_rows; ++t) {
+    for (int32_t i = 0; i < first.n_cols; ++i) row(dst, t)[i / width * (width + other) + i % width] = row(first, t)[i];
+    for (int32_t i = 0; i < second.n_cols; ++i) {
+      row(dst, t)[i / other * (width + other) + width + i % other] = row(second, t)[i];
+    }
+  }
+}
+
+void ReferenceOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
+  const auto n_in = static_cast<size_t>(src.n_cols / n_heads);
+  const int32_t n_out = dst.n_cols / n_heads;
+  inputs_.resize(n_in);
+  weight_row_.resize(n_in);
+  for (int32_t t = 0; t < src.n_rows; ++t) {
+    for (int32_t i = 0; i < dst.n_cols; ++i) {
+      widen(row(src, t) + static_cast<size_t>(i / n_out) * n_in, n_in, inputs_.data());
+      widen(decoded(weight).row(i), n_in, weight_row_.data());
+      row(dst, t)[i] = static_cast<float>(dot(weight_row_.data(), inputs_.data(), n_in));
     }
   }
 }

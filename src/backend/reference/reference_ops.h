@@ -31,7 +31,7 @@ class ReferenceWeight final : public Weight {
   std::vector<float> values_;
 };
 
-// Pages as [block][layer][K, V][position in block][Hk * Dh] f32.
+// Pages as [block][layer][K, V, or K alone][position in block][Hk * Dh] f32.
 class ReferenceKv final : public KvStore {
  public:
   ReferenceKv(const KvLayout& layout, KvSize size, std::vector<float> values, std::vector<float> states)
@@ -48,10 +48,11 @@ class ReferenceKv final : public KvStore {
 
   // [Hk * Dh] of one position. REQUIRES: the block that holds the position is in the table.
   float* key(std::span<const BlockId> blocks, int32_t layer, int32_t position) {
-    return at(blocks, 2 * layer, position);
+    return at(blocks, layout_.n_planes() * layer, position);
   }
+  // The beginning of the key where the layout has no values.
   float* value(std::span<const BlockId> blocks, int32_t layer, int32_t position) {
-    return at(blocks, 2 * layer + 1, position);
+    return at(blocks, layout_.n_planes() * (layer + 1) - 1, position);
   }
 
  private:
@@ -77,6 +78,7 @@ class ReferenceOps final : public Ops {
   void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void temper(Activation x, const TemperSpec& spec) override;
   void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
@@ -84,6 +86,8 @@ class ReferenceOps final : public Ops {
   void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
   void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
+  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
   void add_gated(Activation dst, Activation src, Activation gate) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
@@ -106,7 +110,7 @@ class ReferenceOps final : public Ops {
   void convolve(const ConvTerm& term, const DeltaSpec& spec, const SeqSlice& seq);
   // One row of one head; state: [k_dim, v_dim].
   void run_delta(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, int32_t at, int32_t head, float* state);
-  // dst, q: [Dh] of one head of one row.
+  // dst: [value_dim], q: [Dh] of one head of one row.
   void attend_head(float* dst, const float* q, Place place, Plane plane, const AttnSpec& spec);
 
   std::vector<std::vector<float>> slots_;  // the arena; set by reserve()

@@ -63,6 +63,10 @@ void TimedOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeS
   measure(OpKind::kRope, 0, [&] { inner_.rope(x, n_heads, head_dim, spec); });
 }
 
+void TimedOps::temper(Activation x, const TemperSpec& spec) {
+  measure(OpKind::kRope, 0, [&] { inner_.temper(x, spec); });
+}
+
 void TimedOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
   measure(OpKind::kAttend, bytes_of(term.sinks), [&] { inner_.attend(dst, term, spec); });
 }
@@ -93,6 +97,14 @@ void TimedOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec
 
 void TimedOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
   measure(OpKind::kGather, 0, [&] { inner_.unzip(first, second, src, width); });
+}
+
+void TimedOps::zip(Activation dst, Activation first, Activation second, int32_t width) {
+  measure(OpKind::kGather, 0, [&] { inner_.zip(dst, first, second, width); });
+}
+
+void TimedOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
+  measure(OpKind::kLinear, weight.n_bytes(), [&] { inner_.linear_heads(dst, src, weight, n_heads); });
 }
 
 void TimedOps::add_gated(Activation dst, Activation src, Activation gate) {

@@ -48,6 +48,7 @@ class TimedOps final : public Ops {
   void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
   void linear(std::span<const LinearTerm> terms, Activation src) override;
   void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void temper(Activation x, const TemperSpec& spec) override;
   void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
@@ -55,6 +56,8 @@ class TimedOps final : public Ops {
   void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
   void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
+  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
   void add_gated(Activation dst, Activation src, Activation gate) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;

@@ -36,12 +36,15 @@ class FakeOps final : public Ops {
   void norm(Activation, Activation, NormWeights, const NormSpec&) override { note("norm"); }
   void linear(std::span<const LinearTerm>, Activation) override { note("linear"); }
   void rope(Activation, int32_t, int32_t, const RopeSpec&) override { note("rope"); }
+  void temper(Activation, const TemperSpec&) override { note("temper"); }
   void attend(Activation, const AttnTerm&, const AttnSpec&) override { note("attend"); }
   void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
   void activate(Activation, GateKind) override { note("activate"); }
   void moe(Activation, Activation, const MoeTerm&) override { note("moe"); }
   void causal_conv(const ConvTerm&, const DeltaSpec&) override { note("causal_conv"); }
   void delta_rule(Activation, const DeltaTerm&, const DeltaSpec&) override { note("delta_rule"); }
+  void zip(Activation, Activation, Activation, int32_t) override { note("zip"); }
+  void linear_heads(Activation, Activation, const Weight&, int32_t) override { note("linear_heads"); }
   void unzip(Activation, Activation, Activation, int32_t) override { note("unzip"); }
   void add_gated(Activation, Activation, Activation) override { note("add_gated"); }
   void add(Activation, Activation, float) override { note("add"); }

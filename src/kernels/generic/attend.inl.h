@@ -242,13 +242,10 @@ inline void weigh_tile(const AttendScratch& s, int32_t dp, int32_t i, const Seen
   store(record.lanes, lanes);
 }
 
-// Pages [begin, end), all of the key tile that starts at token t0. Page `next` is read after them; begin: none is.
-struct TilePages {
-  int32_t t0;
-  int32_t begin;
-  int32_t end;
-  int32_t next;
-};
+// This uses what stands above it.
+// clang-format off
+#include "kernels/generic/attend_expand.inl.h"
+// clang-format on
 
 // The matrix products of attention on lanes. An instruction set with tile registers brings its own.
 template <class Page>
@@ -306,22 +303,6 @@ struct LaneProductsOf {
 
 using LaneProducts = LaneProductsOf<PairPage>;
 
-// The call with the tile's pages as bf16, in s.expanded; there is no page after them.
-inline AttendArgs expand_tile(const AttendArgs& a, TilePages& pages, const AttendScratch& s) {
-  static constexpr int32_t kTable[] = {0, 1, 2, 3};
-  static_assert(kKeyTile / kPageTokens == 4);
-  AttendArgs expanded = a;
-  const size_t bytes = kv_page_bytes(a.head_dim);
-  expanded.pages = {s.expanded, kTable, 2 * bytes, 0, bytes, KvFormat::kBf16, pages.begin};
-  for (int32_t page = pages.begin; page < pages.end; ++page) {
-    std::byte* dst = s.expanded + static_cast<size_t>(page - pages.begin) * 2 * bytes;
-    expand_keys(page_of(a.pages, page, a.pages.k_offset), a.head_dim, reinterpret_cast<int32_t*>(dst));
-    expand_values(page_of(a.pages, page, a.pages.v_offset), a.head_dim, reinterpret_cast<int32_t*>(dst + bytes));
-  }
-  pages.next = pages.begin;
-  return expanded;
-}
-
 template <class Products>
 inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, const AttendScratch& s,
                         Products& products) {
@@ -341,7 +322,9 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
       weigh_tile<Products>(s, dp, i, SeenTokens{begin, end});
     }
   }
-  products.values(seen, pages, chunk.n, s);
+  const bool makes_values = a.latent_dim > 0 && a.pages.format != KvFormat::kQ8;
+  const AttendArgs values = makes_values ? latent_values(a, pages, s) : seen;
+  products.values(values, pages, chunk.n, s);
 }
 
 // The chunk's state over one split, in s.split. REQUIRES: s.q is loaded.
@@ -406,9 +389,9 @@ inline void write_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, flo
     if (a.sinks != nullptr) add_sink(record, dp, a.sinks[query % a.n_group_heads]);
     const float inverse = 1.0f / *record.sum;
     float* dst =
-        a.dst + query / a.n_group_heads * a.dst_stride + static_cast<int64_t>(query % a.n_group_heads) * a.head_dim;
-    for (int32_t d = 0; d < dp; d += 16) {
-      store_part(dst + d, a.head_dim - d, mul(load(record.o + d), splat(inverse)));
+        a.dst + query / a.n_group_heads * a.dst_stride + static_cast<int64_t>(query % a.n_group_heads) * a.value_dim();
+    for (int32_t d = 0; d < a.value_dim(); d += 16) {
+      store_part(dst + d, a.value_dim() - d, mul(load(record.o + d), splat(inverse)));
     }
   }
 }

@@ -119,21 +119,48 @@ inline void expand_values(const int32_t* page, int32_t head_dim, int32_t* dst) {
   }
 }
 
+// K pages, all dims of them -> the V pages that values of the same numbers would have.
+inline void values_from_keys(const int32_t* page, int32_t dp, int32_t* dst) {
+  for (int32_t half = 0; half < 2; ++half) {
+    for (int32_t d = 0; d < dp; d += 16, page += 128) {
+      I32 dims[16];
+      for (int i = 0; i < 8; ++i) {
+        const I32 pair = load_i(page + i * 16);
+        dims[2 * i] = and_i(pair, splat_i(0xffff));
+        dims[2 * i + 1] = shr_i<16>(pair);
+      }
+      transpose_16(dims);
+      int32_t* group = dst + (d + half * 8) * 16;
+      for (int i = 0; i < 8; ++i) store_i(group + i * 16, or_i(dims[2 * i], shl_i<16>(dims[2 * i + 1])));
+    }
+  }
+}
+inline void values_from_wide_keys(const int32_t* page, int32_t dp, int32_t* dst) {
+  for (int32_t half = 0; half < 2; ++half) {
+    for (int32_t d = 0; d < dp; d += 16, page += 256) {
+      I32 dims[16];
+      for (int i = 0; i < 16; ++i) dims[i] = load_i(page + i * 16);
+      transpose_16(dims);
+      for (int i = 0; i < 16; ++i) store_i(dst + (2 * d + half * 16 + i) * 16, dims[i]);
+    }
+  }
+}
+
 inline void store_row(const StoreKvArgs& a, int32_t i, int32_t slot, std::byte* k, std::byte* v) {
   const float* key = a.k + i * a.stride;
-  const float* value = a.v + i * a.stride;
+  const float* value = a.v == nullptr ? nullptr : a.v + i * a.stride;
   switch (a.pages.format) {
     case KvFormat::kBf16:
       store_key_bf16(key, a.head_dim, slot, reinterpret_cast<uint32_t*>(k));
-      store_value_bf16(value, a.head_dim, slot, reinterpret_cast<uint16_t*>(v));
+      if (value != nullptr) store_value_bf16(value, a.head_dim, slot, reinterpret_cast<uint16_t*>(v));
       return;
     case KvFormat::kF32:
       store_f32<key_place>(key, a.head_dim, slot, reinterpret_cast<float*>(k));
-      store_f32<value_place>(value, a.head_dim, slot, reinterpret_cast<float*>(v));
+      if (value != nullptr) store_f32<value_place>(value, a.head_dim, slot, reinterpret_cast<float*>(v));
       return;
     case KvFormat::kQ8:
       store_q8<key_place>(key, a.head_dim, slot, k);
-      store_q8<value_place>(value, a.head_dim, slot, v);
+      if (value != nullptr) store_q8<value_place>(value, a.head_dim, slot, v);
       return;
   }
 }
@@ -148,7 +175,7 @@ inline void store_kv(const StoreKvArgs& a) {
     std::byte* v = a.pages.base + block * a.pages.block_bytes + a.pages.v_offset;
     if (slot == 0) {
       std::memset(k, 0, bytes);
-      std::memset(v, 0, bytes);
+      if (a.v != nullptr) std::memset(v, 0, bytes);
     }
     store_row(a, i, slot, k, v);
   }
