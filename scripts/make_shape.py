@@ -5,13 +5,13 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
     python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
 
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
-qwen3-30b-a3b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
+qwen3-30b-a3b, deepseek-v2-lite, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
 (experts; all else Q8_0). Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
 import struct
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,11 @@ class ModelShape:
     n_experts: int = 0
     n_used: int = 0
     window: int = 0
+    dense_ffn: int = 0  # of the first block, where it has no experts
+    n_shared: int = 0
+    latent: int = 0     # with it, head_dim is a head's width without the rotated part, and that of its value
+    rotated: int = 0
+    query_rank: int = 0
 
 
 SHAPES = {
@@ -44,6 +49,10 @@ SHAPES = {
     "qwen2.5-0.5b": ModelShape(896, 24, 14, 2, 64, 4864, 151936, True, 32768, 1e6),
     "gpt-oss-20b": ModelShape(2880, 24, 64, 8, 64, 2880, 201088, False, 131072, 150000.0, "gpt-oss", 32, 4, 128),
     "qwen3-30b-a3b": ModelShape(2048, 48, 32, 4, 128, 768, 151936, False, 40960, 1e6, "qwen3moe", 128, 8),
+    "deepseek-v2-lite": ModelShape(2048, 27, 16, 1, 128, 1408, 102400, False, 163840, 10000.0, "deepseek2", 64, 6,
+                                   dense_ffn=10944, n_shared=2, latent=512, rotated=64),
+    "tiny-deepseek": ModelShape(256, 4, 4, 1, 64, 256, 1024, False, 4096, 10000.0, "deepseek2", 8, 3, dense_ffn=512,
+                                n_shared=1, latent=256, rotated=32, query_rank=256),
     "tiny-gpt-oss": ModelShape(256, 4, 8, 2, 64, 256, 1024, False, 4096, 150000.0, "gpt-oss", 8, 4, 128),
     "tiny-qwen3-moe": ModelShape(512, 4, 8, 2, 64, 256, 1024, False, 4096, 1e6, "qwen3moe", 16, 4),
     "tiny": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096),
@@ -111,30 +120,52 @@ def tensor_list(shape, quant):
     q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     yield "token_embd.weight", (shape.vocab, shape.dim), type_of("token_embd", 0, shape, quant)
     for i in range(shape.n_layers):
-        matrices = {"attn_q": (q, shape.dim), "attn_k": (kv, shape.dim), "attn_v": (kv, shape.dim), "attn_output": (shape.dim, q),
-                    **feed_forward(shape)}
+        matrices = {**attention(shape), **feed_forward(shape, i)}
         yield f"blk.{i}.attn_norm.weight", (shape.dim,), "F32"
         yield f"blk.{i}.{'post_attention' if shape.family == 'gpt-oss' else 'ffn'}_norm.weight", (shape.dim,), "F32"
-        for name, dims in vectors(shape).items():
+        for name, dims in vectors(shape, i).items():
             yield f"blk.{i}.{name}", dims, "F32"
         for name, dims in matrices.items():
-            yield f"blk.{i}.{name}.weight", dims, type_of(name, i, shape, quant)
+            dtype = type_of(name, i, shape, quant)
+            yield f"blk.{i}.{name}.weight", dims, dtype if dims[-1] % TYPES[dtype][1] == 0 else "Q8_0"
     yield "output_norm.weight", (shape.dim,), "F32"
     if not shape.tied:
         yield "output.weight", (shape.vocab, shape.dim), type_of("output", 0, shape, quant)
 
 
-def feed_forward(shape):
+def attention(shape):
+    q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    if not shape.latent:
+        return {"attn_q": (q, shape.dim), "attn_k": (kv, shape.dim), "attn_v": (kv, shape.dim), "attn_output": (shape.dim, q)}
+    wide = q + shape.n_heads * shape.rotated
+    queries = {"attn_q_a": (shape.query_rank, shape.dim), "attn_q_b": (wide, shape.query_rank)}
+    return {**(queries if shape.query_rank else {"attn_q": (wide, shape.dim)}),
+            "attn_kv_a_mqa": (shape.latent + shape.rotated, shape.dim),
+            "attn_k_b": (shape.n_heads, shape.latent, shape.head_dim),
+            "attn_v_b": (shape.n_heads, shape.head_dim, shape.latent), "attn_output": (shape.dim, q)}
+
+
+def feed_forward(shape, layer):
+    if shape.dense_ffn and layer == 0:
+        return feed_forward(replace(shape, ffn_dim=shape.dense_ffn, dense_ffn=0, n_experts=0, n_shared=0), layer)
+    if shape.n_shared:
+        width = shape.n_shared * shape.ffn_dim
+        shared = {"ffn_gate_shexp": (width, shape.dim), "ffn_up_shexp": (width, shape.dim), "ffn_down_shexp": (shape.dim, width)}
+        return feed_forward(replace(shape, n_shared=0), layer) | shared
     up, down = (shape.ffn_dim, shape.dim), (shape.dim, shape.ffn_dim)
     if not shape.n_experts:
         return {"ffn_gate": up, "ffn_up": up, "ffn_down": down}
     return {f"ffn_{name}_exps": (shape.n_experts, *dims) for name, dims in (("gate", up), ("up", up), ("down", down))}
 
 
-def vectors(shape):
+def vectors(shape, layer):
     """What a block has in F32 beside its two norms."""
     q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
-    own = {"ffn_gate_inp.weight": (shape.n_experts, shape.dim)} if shape.n_experts else {}
+    own = {"ffn_gate_inp.weight": (shape.n_experts, shape.dim)} if shape.n_experts and not (shape.dense_ffn and layer == 0) else {}
+    if shape.latent:
+        own |= {"attn_kv_a_norm.weight": (shape.latent,)}
+    if shape.query_rank:
+        own |= {"attn_q_a_norm.weight": (shape.query_rank,)}
     if shape.family == "qwen3moe":
         own |= {"attn_q_norm.weight": (shape.head_dim,), "attn_k_norm.weight": (shape.head_dim,)}
     if shape.family == "gpt-oss":
@@ -194,6 +225,17 @@ def expert_keys(shape):
     stem = shape.family
     keys = [meta(f"{stem}.expert_count", UINT32, shape.n_experts), meta(f"{stem}.expert_used_count", UINT32, shape.n_used),
             meta(f"{stem}.expert_feed_forward_length", UINT32, shape.ffn_dim)]
+    if stem == "deepseek2":
+        keys += [meta(f"{stem}.expert_shared_count", UINT32, shape.n_shared), meta(f"{stem}.leading_dense_block_count", UINT32, 1),
+                 meta(f"{stem}.expert_gating_func", UINT32, 1), meta(f"{stem}.attention.kv_lora_rank", UINT32, shape.latent),
+                 meta(f"{stem}.attention.key_length_mla", UINT32, shape.head_dim + shape.rotated),
+                 meta(f"{stem}.attention.value_length_mla", UINT32, shape.head_dim),
+                 meta(f"{stem}.expert_weights_scale", FLOAT32, 1.0), meta(f"{stem}.rope.scaling.type", STRING, "yarn"),
+                 meta(f"{stem}.rope.scaling.factor", FLOAT32, 40.0),
+                 meta(f"{stem}.rope.scaling.original_context_length", UINT32, 4096),
+                 meta(f"{stem}.rope.scaling.yarn_log_multiplier", FLOAT32, 0.0707)]
+        if shape.query_rank:
+            keys.append(meta(f"{stem}.attention.q_lora_rank", UINT32, shape.query_rank))
     if stem == "gpt-oss":
         keys += [meta(f"{stem}.attention.sliding_window", UINT32, shape.window), meta(f"{stem}.rope.scaling.type", STRING, "yarn"),
                  meta(f"{stem}.rope.scaling.factor", FLOAT32, 32.0),
@@ -209,10 +251,11 @@ def metadata(name, shape):
         *expert_keys(shape),
         meta("general.architecture", STRING, stem), meta("general.name", STRING, f"{name} (random weights)"),
         meta(f"{stem}.block_count", UINT32, shape.n_layers), meta(f"{stem}.context_length", UINT32, shape.context),
-        meta(f"{stem}.embedding_length", UINT32, shape.dim), meta(f"{stem}.feed_forward_length", UINT32, shape.ffn_dim),
+        meta(f"{stem}.embedding_length", UINT32, shape.dim), meta(f"{stem}.feed_forward_length", UINT32, shape.dense_ffn or shape.ffn_dim),
         meta(f"{stem}.attention.head_count", UINT32, shape.n_heads), meta(f"{stem}.attention.head_count_kv", UINT32, shape.n_kv_heads),
-        meta(f"{stem}.attention.key_length", UINT32, shape.head_dim), meta(f"{stem}.attention.value_length", UINT32, shape.head_dim),
-        meta(f"{stem}.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta(f"{stem}.rope.dimension_count", UINT32, shape.head_dim),
+        meta(f"{stem}.attention.key_length", UINT32, shape.latent + shape.rotated or shape.head_dim),
+        meta(f"{stem}.attention.value_length", UINT32, shape.latent or shape.head_dim),
+        meta(f"{stem}.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta(f"{stem}.rope.dimension_count", UINT32, shape.rotated or shape.head_dim),
         meta(f"{stem}.rope.freq_base", FLOAT32, shape.rope_base), meta(f"{stem}.vocab_size", UINT32, shape.vocab),
         meta("tokenizer.ggml.model", STRING, "gpt2"), meta("tokenizer.ggml.pre", STRING, "llama-bpe"),
         meta("tokenizer.ggml.tokens", ARRAY, (STRING, tokens)), meta("tokenizer.ggml.token_type", ARRAY, (INT32, kinds)),

@@ -51,7 +51,7 @@ Result<Subject> subject_of_file(const EstimateOptions& options) {
   }
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   subject.kv = {static_cast<double>(spec.blocks.size()), static_cast<double>(attn.n_kv_heads),
-                static_cast<double>(attn.head_dim), 2};
+                static_cast<double>(attn.head_dim), 2, attn.latent_dim > 0 ? 1.0 : 2.0};
   return subject;
 }
 

@@ -113,9 +113,13 @@ std::string describe_weights(const formats::ModelFile& file) {
 std::string describe_kv(const model::ArchSpec& spec) {
   const backend::KvLayout layout = model::kv_layout(spec, KvType::kBf16);
   const int64_t token_bytes = backend::kv_block_bytes(layout) / backend::kBlockTokens;
-  return fmt::format("{:<14} {} a token in bf16 (2 x {} layers x {} heads x {} x 2 bytes), {} for the whole context\n",
-                     "K/V memory", format_bytes(static_cast<uint64_t>(token_bytes)), layout.n_layers, layout.n_kv_heads,
-                     layout.head_dim,
+  // Of latent attention one vector serves as key and as value.
+  const std::string shape = layout.has_values ? fmt::format("2 x {} layers x {} heads x {}", layout.n_layers,
+                                                            layout.n_kv_heads, layout.head_dim)
+                                              : fmt::format("{} layers x a latent of {}", layout.n_layers,
+                                                            layout.head_dim);
+  return fmt::format("{:<14} {} a token in bf16 ({} x 2 bytes), {} for the whole context\n", "K/V memory",
+                     format_bytes(static_cast<uint64_t>(token_bytes)), shape,
                      format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
          (layout.state.n_layers == 0
               ? std::string()
@@ -153,6 +157,7 @@ nlohmann::ordered_json layer_json(const model::BlockSpec& block, const LayerSize
                                  {"head_dim", block.attn.head_dim},     {"window_tokens", block.attn.window_tokens},
                                  {"rope_dims", block.attn.rope.n_dims}, {"rope_base", block.attn.rope.base},
                                  {"ffn_dim", block.ffn.ffn_dim}};
+  if (block.has_latent()) json["latent_dim"] = block.attn.latent_dim;
   if (block.ffn.is_moe()) {
     json["n_experts"] = block.ffn.moe.n_experts;
     json["n_experts_used"] = block.ffn.moe.n_used;
@@ -166,6 +171,7 @@ nlohmann::ordered_json to_json(const formats::ModelFile& file, const Result<mode
   nlohmann::ordered_json json;
   json["format"] = file.info().format;
   json["bytes"] = file.info().n_bytes;
+  for (const std::string& name : file.info().left_out) json["left_out"].push_back(printable(name));
   for (const formats::MetaEntry& entry : file.metadata())
     json["metadata"][printable(entry.key)] = describe(entry.value);
   for (const TensorView& tensor : file.tensors()) {
@@ -193,6 +199,13 @@ nlohmann::ordered_json to_json(const formats::ModelFile& file, const Result<mode
   return json;
 }
 
+std::string describe_left_out(const formats::ModelFile& file) {
+  const std::vector<std::string>& names = file.info().left_out;
+  if (names.empty()) return {};
+  return fmt::format("{:<14} {} tensors that are known and not computed, the first {}\n", "left out", names.size(),
+                     printable(names.front()));
+}
+
 std::string overview(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   std::string out =
       fmt::format("{:<14} {}, {}{}\n", "file", file.info().format, format_bytes(file.info().n_bytes),
@@ -200,7 +213,7 @@ std::string overview(const formats::ModelFile& file, const Result<model::ArchSpe
   if (const auto name = formats::meta_string(file, "general.name"); name && *name)
     out += fmt::format("{:<14} {}\n", "name", printable(**name));
   out += spec ? model::to_text(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
-  out += describe_weights(file) + describe_layers(file);
+  out += describe_weights(file) + describe_left_out(file) + describe_layers(file);
   if (spec) out += describe_kv(*spec);
   return out + describe_tokenizer(file);
 }

@@ -35,6 +35,7 @@ struct FileInfo {
   std::string format;                        // "GGUF v3"
   std::vector<std::filesystem::path> paths;  // every part, in order
   uint64_t n_bytes = 0;                      // all parts together
+  std::vector<std::string> left_out;         // tensors of a folder that are known and not computed, by their own names
 };
 
 class ModelFile {

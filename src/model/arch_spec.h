@@ -22,15 +22,28 @@ constexpr bool is_parallel(Wiring wiring) {
 enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
 
 // down(act(gate x) * up x), or down(act(up x)) where there is no gate. With experts, ffn_dim is that of one; every row
-// may also go to one more, shared_dim wide, whose output counts as much as a sigmoid of the row says.
+// may also go to one more, shared_dim wide, whose output counts whole, or as much as a sigmoid of the row says.
 struct FfnSpec {
   int32_t ffn_dim = 0;
   backend::GateKind gate = backend::GateKind::kSilu;
   bool is_gated = true;
   backend::MoeSpec moe;
   int32_t shared_dim = 0;
+  bool is_shared_gated = true;
   bool is_moe() const { return moe.n_experts > 0; }
   bool operator==(const FfnSpec&) const = default;
+};
+
+// Latent attention (DeepSeek-AI, "DeepSeek-V2", 2024): a token's key is a normalised latent, from which each head's key
+// and value could be projected, and a rotated part that all heads share; attn.head_dim is the width of both together,
+// attn.latent_dim that of the latent, and a latent is what the K/V store keeps. A head's query has a part without
+// rotation, which is projected to the latent's width, and a rotated part.
+struct LatentSpec {
+  int32_t query_rank = 0;  // q is projected from a normalised vector of this width; 0 = from the stream itself
+  int32_t head_dim = 0;    // of a head's query (and key) without the rotated part; 0 = no latent attention
+  int32_t value_dim = 0;   // of a head's value
+  float epsilon = 1e-6f;   // of the norms of both
+  bool operator==(const LatentSpec&) const = default;
 };
 
 struct BlockSpec {
@@ -38,11 +51,14 @@ struct BlockSpec {
   backend::NormSpec norm;
   backend::AttnSpec attn;   // in recurrent blocks that of the others
   backend::DeltaSpec delta;  // of recurrent blocks
+  LatentSpec latent;
   QkNorm qk_norm = QkNorm::kNone;
   bool has_head_gate = false;  // attention's output times the sigmoid of a gate, which stands behind each head of q
   FfnSpec ffn;
   float residual_scale = 1.0f;
   bool is_recurrent() const { return delta.n_v_heads > 0; }
+  bool has_latent() const { return latent.head_dim > 0; }
+  int32_t rotated_dim() const { return attn.head_dim - attn.latent_dim; }  // with a latent
   bool operator==(const BlockSpec&) const = default;
 };
 

@@ -56,14 +56,35 @@ std::string_view act_text(backend::GateKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string experts_text(const backend::MoeSpec& moe) {
+  const bool is_softmax = moe.share == backend::ExpertShare::kSoftmax;
+  std::string text = fmt::format(", {} of {} experts", moe.n_used, moe.n_experts);
+  if (moe.n_groups > 1) text += fmt::format(" out of {} of {} groups", moe.n_groups_used, moe.n_groups);
+  text += is_softmax ? fmt::format(", softmax over {}", moe.renormalise ? "the chosen" : "all")
+                     : fmt::format(", sigmoid{}", moe.renormalise ? " over the sum of the chosen" : "");
+  if (moe.has_choice_bias) text += ", chosen with a bias";
+  if (moe.scale != 1.0f) text += fmt::format(", times {}", moe.scale);
+  return text;
+}
+
+std::string latent_text(const BlockSpec& block) {
+  const backend::AttnSpec& attn = block.attn;
+  std::string text = fmt::format("  attention: {} heads of {} + {} over one latent of {} and its rotated {}, values of {}",
+                                 attn.n_heads, block.latent.head_dim, block.rotated_dim(), attn.latent_dim,
+                                 block.rotated_dim(), block.latent.value_dim);
+  if (block.latent.query_rank > 0) text += fmt::format(", queries from {}", block.latent.query_rank);
+  return text + fmt::format(", scale {}", attn.scale);
+}
+
 std::string ffn_text(const FfnSpec& ffn) {
   std::string text =
       fmt::format("  feed-forward: {} wide, {}{}", ffn.ffn_dim, ffn.is_gated ? "gated " : "", act_text(ffn.gate));
   if (ffn.is_moe()) {
-    text += fmt::format(", {} of {} experts, softmax over {}", ffn.moe.n_used, ffn.moe.n_experts,
-                        ffn.moe.renormalise ? "the chosen" : "all");
+    text += experts_text(ffn.moe);
   }
-  if (ffn.shared_dim != 0) text += fmt::format(", a shared expert {} wide under a sigmoid", ffn.shared_dim);
+  if (ffn.shared_dim != 0) {
+    text += fmt::format(", a shared expert {} wide{}", ffn.shared_dim, ffn.is_shared_gated ? " under a sigmoid" : "");
+  }
   return text + '\n';
 }
 
@@ -77,10 +98,13 @@ std::string block_text(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
   std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
   if (block.is_recurrent()) return text + delta_text(block.delta) + ffn_text(block.ffn);
-  text += fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads, attn.n_kv_heads,
-                      attn.head_dim, attn.scale);
+  text += block.has_latent() ? latent_text(block)
+                             : fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads,
+                                           attn.n_kv_heads, attn.head_dim, attn.scale);
   if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
   if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
+  if (attn.temper.gain != 0.0f)
+    text += fmt::format(", queries grow by {} ln of {} positions", attn.temper.gain, attn.temper.step);
   if (attn.max_alibi_bias != 0.0f) text += fmt::format(", alibi up to 2^-{}", attn.max_alibi_bias);
   if (attn.has_sinks) text += ", with sinks";
   if (block.has_head_gate) text += ", gated by a sigmoid";

@@ -56,8 +56,45 @@ void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, con
     ops.rope(act.q, attn.n_heads, attn.head_dim, attn.rope);
     ops.rope(act.k, attn.n_kv_heads, attn.head_dim, attn.rope);
   }
+  if (attn.temper.gain != 0.0f) ops.temper(act.q, attn.temper);
   ops.attend(act.heads, {act.q, act.k, act.v, layer, weights.sinks.get()}, attn);
   if (spec.has_head_gate) ops.gate(act.heads, act.head_gate, act.heads, backend::GateKind::kSigmoid);
+  ops.linear(std::array{term(weights.attn_out, dst)}, act.heads);
+}
+
+// q, turned and as wide as the keys.
+void query_latent(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                  Activation src) {
+  const LatentActivations& latent = act.latent;
+  const backend::AttnSpec& attn = spec.attn;
+  if (spec.latent.query_rank > 0) {
+    ops.linear(std::array{term(weights.query_down, latent.low)}, src);
+    ops.norm(latent.low, latent.low, weights.query_norm.weights(), {spec.norm.kind, spec.latent.epsilon});
+    src = latent.low;
+  }
+  ops.linear(std::array{term(weights.q, latent.queries)}, src);
+  ops.unzip(latent.plain, latent.turned, latent.queries, spec.latent.head_dim);
+  ops.linear_heads(latent.wide, latent.plain, *weights.latent_key.weight, attn.n_heads);
+  ops.rope(latent.turned, attn.n_heads, spec.rotated_dim(), attn.rope);
+  ops.zip(act.q, latent.wide, latent.turned, attn.latent_dim);
+}
+
+// The output of latent attention, in dst; src may be dst. Queries and outputs are brought to the latent's width and
+// back, so that keys and values are never projected from it.
+void attend_latent_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                      Place place) {
+  const auto [src, dst, layer] = place;
+  const LatentActivations& latent = act.latent;
+  const backend::AttnSpec& attn = spec.attn;
+  ops.linear(std::array{term(weights.latent, latent.joined)}, src);
+  ops.unzip(latent.latent, latent.key, latent.joined, attn.latent_dim);
+  ops.norm(latent.latent, latent.latent, weights.latent_norm.weights(), {spec.norm.kind, spec.latent.epsilon});
+  ops.rope(latent.key, 1, spec.rotated_dim(), attn.rope);
+  ops.zip(act.k, latent.latent, latent.key, attn.latent_dim);
+  query_latent(ops, spec, weights, act, src);
+  if (attn.temper.gain != 0.0f) ops.temper(act.q, attn.temper);
+  ops.attend(latent.wide, {act.q, act.k, act.v, layer}, attn);
+  ops.linear_heads(act.heads, latent.wide, *weights.latent_value.weight, attn.n_heads);
   ops.linear(std::array{term(weights.attn_out, dst)}, act.heads);
 }
 
@@ -88,7 +125,24 @@ void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, cons
 void mix_tokens(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                 Place place) {
   if (spec.is_recurrent()) return recur_to(ops, spec, weights, act, place);
+  if (spec.has_latent()) return attend_latent_to(ops, spec, weights, act, place);
   attend_to(ops, spec, weights, act, place);
+}
+
+// The expert that every row goes to, added to act.mixed.
+void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+                Activation src) {
+  const LinearTerm gate = term(weights.shared_gate, act.shared_gate);
+  const LinearTerm up = term(weights.shared_up, act.shared_up);
+  if (ffn.is_shared_gated) {
+    ops.linear(std::array{gate, up, term(weights.shared_router, act.shared_score)}, src);
+  } else {
+    ops.linear(std::array{gate, up}, src);
+  }
+  ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
+  ops.linear(std::array{term(weights.shared_down, act.expert_out)}, act.shared_up);
+  if (ffn.is_shared_gated) return ops.add_gated(act.mixed, act.expert_out, act.shared_score);
+  ops.add(act.mixed, act.expert_out, 1.0f);
 }
 
 Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
@@ -102,14 +156,10 @@ Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights
            .rows = act.expert_in,
            .gate = act.gate,
            .up = act.up,
-           .outputs = act.expert_out});
+           .outputs = act.expert_out,
+           .choice_bias = weights.choice_bias.get()});
   if (ffn.shared_dim == 0) return act.mixed;
-  ops.linear(std::array{term(weights.shared_gate, act.shared_gate), term(weights.shared_up, act.shared_up),
-                        term(weights.shared_router, act.shared_score)},
-             src);
-  ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
-  ops.linear(std::array{term(weights.shared_down, act.expert_out)}, act.shared_up);
-  ops.add_gated(act.mixed, act.expert_out, act.shared_score);
+  add_shared(ops, ffn, weights, act, src);
   return act.mixed;
 }
 
@@ -150,6 +200,10 @@ void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
 }
 
 }  // namespace
+
+Activation attended(const BlockSpec& spec, const BlockActivations& act) {
+  return spec.has_latent() ? act.latent.wide : act.heads;
+}
 
 void run_block(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                int32_t layer) {

@@ -9,6 +9,18 @@
 
 namespace candor::model {
 
+// Of latent attention. L: the latent's width, R: that of the rotated part, P: of a head without it, Rq: query rank.
+struct LatentActivations {
+  backend::Activation low;      // [T, Rq]
+  backend::Activation queries;  // [T, H * (P + R)]
+  backend::Activation plain;    // [T, H * P]
+  backend::Activation turned;   // [T, H * R]
+  backend::Activation wide;     // [T, H * L]: queries, then what they read
+  backend::Activation joined;   // [T, L + R]
+  backend::Activation latent;   // [T, L]
+  backend::Activation key;      // [T, R]
+};
+
 // Activations of one step, [T, n] each. x is the residual stream; the others hold nothing between blocks.
 struct BlockActivations {
   backend::Activation x;           // [T, D]
@@ -32,7 +44,11 @@ struct BlockActivations {
   backend::Activation shared_gate;  // [T, Fs]
   backend::Activation shared_up;    // [T, Fs]
   backend::Activation shared_score;  // [T, 1]
+  LatentActivations latent;
 };
+
+// Where attention itself leaves its output.
+backend::Activation attended(const BlockSpec& spec, const BlockActivations& act);
 
 // x becomes the block's output. layer: of the K/V store, or of its recurrent states.
 void run_block(backend::Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,

@@ -35,7 +35,7 @@ double weight_bytes_at(double n_parameters, double bits_per_weight) {
 }
 
 double kv_bytes_per_token(const KvShape& shape) {
-  return 2.0 * shape.n_layers * shape.n_kv_heads * shape.head_dim * shape.element_bytes;
+  return shape.n_planes * shape.n_layers * shape.n_kv_heads * shape.head_dim * shape.element_bytes;
 }
 
 double compute_seconds(double flops, const Hardware& hardware) {

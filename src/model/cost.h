@@ -33,8 +33,9 @@ struct KvShape {
   double n_kv_heads = 0;
   double head_dim = 0;
   double element_bytes = 2;
+  double n_planes = 2;  // keys and values; 1 of latents, which are both
 };
-// 2 x layers x heads x width x bytes, for one token.
+// planes x layers x heads x width x bytes, for one token.
 double kv_bytes_per_token(const KvShape& shape);
 
 double compute_seconds(double flops, const Hardware& hardware);

@@ -44,11 +44,42 @@ struct Slot {
     kSharedGate,
     kSharedUp,
     kSharedScore,
+    kQueryLow,
+    kQueries,
+    kPlainQueries,
+    kTurnedQueries,
+    kWide,
+    kLatentAndKey,
+    kLatent,
+    kTurnedKey,
     kLast,
     kLogits,
     kSlots
   };
 };
+
+void add_latent_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
+  const backend::AttnSpec& attn = block.attn;
+  const int32_t rotated = block.rotated_dim();
+  cols[Slot::kHeads] = attn.n_heads * block.latent.value_dim;
+  cols[Slot::kV] = 0;
+  cols[Slot::kQueryLow] = block.latent.query_rank;
+  cols[Slot::kQueries] = attn.n_heads * (block.latent.head_dim + rotated);
+  cols[Slot::kPlainQueries] = attn.n_heads * block.latent.head_dim;
+  cols[Slot::kTurnedQueries] = attn.n_heads * rotated;
+  cols[Slot::kWide] = attn.n_heads * attn.latent_dim;
+  cols[Slot::kLatentAndKey] = attn.head_dim;
+  cols[Slot::kLatent] = attn.latent_dim;
+  cols[Slot::kTurnedKey] = rotated;
+}
+
+// Of the inputs of linear_heads(): each head's piece is encoded by itself, with padding of its own.
+int32_t encoded_heads(const BlockSpec& block) {
+  if (!block.has_latent()) return 0;
+  constexpr int32_t kPiece = 64;
+  const int32_t width = std::max(block.latent.head_dim, block.attn.latent_dim);
+  return block.attn.n_heads * (((width + kPiece - 1) / kPiece + 1) * kPiece);
+}
 
 // Columns of each slot in one block.
 std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
@@ -63,13 +94,14 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
   cols[Slot::kScores] = block.ffn.moe.n_experts;
   if (is_parallel(block.wiring)) cols[Slot::kBranch] = spec.dim;
   cols[Slot::kSharedGate] = cols[Slot::kSharedUp] = block.ffn.shared_dim;
-  cols[Slot::kSharedScore] = block.ffn.shared_dim > 0 ? 1 : 0;
+  cols[Slot::kSharedScore] = block.ffn.shared_dim > 0 && block.ffn.is_shared_gated ? 1 : 0;
   cols[Slot::kHeads] = block.is_recurrent() ? delta.v_width() : heads;
   if (!block.is_recurrent()) {
     cols[Slot::kQ] = heads;
     cols[Slot::kK] = cols[Slot::kV] = kv_heads;
     cols[Slot::kJoined] = block.has_head_gate ? 2 * heads : 0;
     cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
+    if (block.has_latent()) add_latent_cols(block, cols);
     return cols;
   }
   cols[Slot::kJoined] = delta.n_channels();
@@ -86,7 +118,9 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
           at(Slot::kHeads),     at(Slot::kGate),  at(Slot::kUp),    at(Slot::kScores), at(Slot::kExpertIn),
           at(Slot::kExpertOut), at(Slot::kMixed), at(Slot::kBranch),
           at(Slot::kJoined), at(Slot::kHeadGate), at(Slot::kAlpha), at(Slot::kBeta), at(Slot::kBetaAlpha),
-          at(Slot::kSharedGate), at(Slot::kSharedUp), at(Slot::kSharedScore)};
+          at(Slot::kSharedGate), at(Slot::kSharedUp), at(Slot::kSharedScore),
+          {at(Slot::kQueryLow), at(Slot::kQueries), at(Slot::kPlainQueries), at(Slot::kTurnedQueries),
+           at(Slot::kWide), at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kTurnedKey)}};
 }
 
 // Of the K/V store, or of its recurrent states: how many blocks of the same kind stand before it.
@@ -139,7 +173,7 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
       layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
     }
     layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate],
-                                      cols[Slot::kSharedGate]});
+                                      cols[Slot::kSharedGate], cols[Slot::kQueryLow], encoded_heads(block)});
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;
@@ -153,6 +187,7 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
 backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   backend::KvLayout layout{0, attn.n_kv_heads, attn.head_dim, type};
+  layout.has_values = attn.latent_dim == 0;
   for (const BlockSpec& block : spec.blocks) {
     ++(block.is_recurrent() ? layout.state.n_layers : layout.n_layers);
     if (block.is_recurrent()) layout.state.layer_floats = block.delta.state_floats();
@@ -195,7 +230,7 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
     if (block.is_recurrent()) continue;
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
-    backend_.ops().attend(act.heads, {act.q, act.k, act.v, memory_layer(spec_, layer), sinks}, block.attn);
+    backend_.ops().attend(attended(block, act), {act.q, act.k, act.v, memory_layer(spec_, layer), sinks}, block.attn);
   }
   return backend_.end_step();
 }

@@ -32,7 +32,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kKBias, kVector, kNone, kKvHeads, &B::k},
     {kV, kMatrix, kKvHeads, kDim, &B::v},
     {kVBias, kVector, kNone, kKvHeads, &B::v},
-    {kAttnOut, kMatrix, kDim, kHeads, &B::attn_out},
+    {kAttnOut, kMatrix, kDim, kOutHeads, &B::attn_out},
     {kAttnOutBias, kVector, kNone, kDim, &B::attn_out},
     {kSinks, kVector, kNone, kHeadCount},
     {kQNorm, kVector, kNone, kQNormed, nullptr, &B::q_norm, kGain},
@@ -71,6 +71,14 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kSharedGate, kMatrix, kSharedFfn, kDim, &B::shared_gate},
     {kSharedUp, kMatrix, kSharedFfn, kDim, &B::shared_up},
     {kSharedDown, kMatrix, kDim, kSharedFfn, &B::shared_down},
+    {kChoiceBias, kVector, kNone, kExperts},
+    {kQueryDown, kMatrix, kQueryRank, kDim, &B::query_down},
+    {kQueryNorm, kVector, kNone, kQueryRank, nullptr, &B::query_norm, kGain},
+    {kQueryUp, kMatrix, kQueryRows, kQueryRank, &B::q},
+    {kLatent, kMatrix, kLatentRows, kDim, &B::latent},
+    {kLatentNorm, kVector, kNone, kLatentWidth, nullptr, &B::latent_norm, kGain},
+    {kLatentKey, kMatrix, kLatentWidth, kLatentKeyDim, &B::latent_key},
+    {kLatentValue, kMatrix, kLatentValueDim, kLatentWidth, &B::latent_value},
 }};
 
 constexpr bool in_order() {
@@ -83,6 +91,30 @@ static_assert(in_order());
 
 }  // namespace
 
+namespace {
+
+// Of attention's output, and of latent attention.
+int64_t latent_extent(Extent extent, const BlockSpec& block) {
+  switch (extent) {
+    case kQueryRank:
+      return block.latent.query_rank;
+    case kLatentWidth:
+      return block.attn.latent_dim;
+    case kLatentRows:
+      return block.attn.head_dim;
+    case kLatentKeyDim:
+      return block.latent.head_dim;
+    case kLatentValueDim:
+      return block.latent.value_dim;
+    case kOutHeads:
+      return int64_t{block.attn.n_heads} * (block.has_latent() ? block.latent.value_dim : block.attn.head_dim);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
   const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
   const int64_t head_dim = block.attn.head_dim;
@@ -90,6 +122,7 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
   const int64_t kv_heads = block.attn.n_kv_heads * head_dim;
   switch (extent) {
     case kNone:
+    case kOne:
       return 1;
     case kDim:
       return spec.dim;
@@ -116,6 +149,7 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
     case kExperts:
       return block.ffn.moe.n_experts;
     case kQueryRows:
+      if (block.has_latent()) return int64_t{block.attn.n_heads} * (block.latent.head_dim + block.rotated_dim());
       return block.has_head_gate ? 2 * heads : heads;
     case kChannels:
       return block.delta.n_channels();
@@ -131,8 +165,13 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return block.delta.v_dim;
     case kSharedFfn:
       return block.ffn.shared_dim;
-    case kOne:
-      return 1;
+    case kOutHeads:
+    case kQueryRank:
+    case kLatentWidth:
+    case kLatentRows:
+    case kLatentKeyDim:
+    case kLatentValueDim:
+      return latent_extent(extent, block);
   }
   return 0;
 }
@@ -145,11 +184,17 @@ bool is_expert(TensorRole role) {
   return traits_of(role).expert != nullptr;
 }
 
+bool is_by_head(TensorRole role) {
+  return role == kLatentKey || role == kLatentValue;
+}
+
 Shape expected_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
   const RoleTraits& traits = traits_of(role);
   const int64_t cols = extent_of(traits.cols, spec, layer);
   if (traits.rows == kNone) return {1, {cols}};
-  return {2, {extent_of(traits.rows, spec, layer), cols}};
+  const int64_t rows = extent_of(traits.rows, spec, layer);
+  if (is_by_head(role)) return {3, {extent_of(kHeadCount, spec, layer), rows, cols}};
+  return {2, {rows, cols}};
 }
 
 Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
@@ -161,6 +206,12 @@ Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
 bool is_for(TensorRole role, const BlockSpec& block) {
   const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
   if (is_ffn_norm && block.wiring == Wiring::kParallel) return false;
+  if (role == kQNorm || role == kKNorm) return block.qk_norm != QkNorm::kNone && !block.is_recurrent();
+  if (role == kChoiceBias) return block.ffn.moe.has_choice_bias;
+  if (role >= kQueryDown && role <= kQueryUp) return block.latent.query_rank > 0;
+  if (role >= kLatent && role <= kLatentValue) return block.has_latent();
+  if (role == kQ && block.latent.query_rank > 0) return false;
+  if (role == kSharedRouter && !block.ffn.is_shared_gated) return false;
   const bool is_attention = role >= kQ && role <= kKNorm;
   if (is_attention || role == kQkv || role == kQkvBias) return !block.is_recurrent();
   if (role >= kDeltaQkv && role <= kDeltaOut) return block.is_recurrent();

@@ -36,9 +36,16 @@ enum class Extent : uint8_t {
   kValueDim,
   kSharedFfn,
   kOne,
+  kOutHeads,  // what attention gives
+  kQueryRank,
+  kLatentWidth,
+  kLatentRows,  // with the rotated part
+  kLatentKeyDim,
+  kLatentValueDim,
 };
 
-// Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension.
+// Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension, and so do
+// projections of each head to or from a latent.
 struct RoleTraits {
   TensorRole role;
   backend::WeightRole packing;
@@ -54,6 +61,8 @@ const RoleTraits& traits_of(TensorRole role);
 // kNone: 1.
 int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer);
 bool is_expert(TensorRole role);
+// One matrix for each head.
+bool is_by_head(TensorRole role);
 // Blocks with experts have no dense feed-forward, and the other way round; one norm that serves both is attention's.
 bool is_for(TensorRole role, const BlockSpec& block);
 // Of an expert's tensor: for one expert.

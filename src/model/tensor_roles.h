@@ -63,8 +63,16 @@ enum class TensorRole : uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
+  kChoiceBias,  // of experts, for the choice alone
+  kQueryDown,
+  kQueryNorm,
+  kQueryUp,
+  kLatent,  // rows of the latent, then of the rotated part
+  kLatentNorm,
+  kLatentKey,    // of each head: [latent, head], the transposed projection of its key
+  kLatentValue,  // of each head: [value, latent]
 };
-inline constexpr int kTensorRoles = 56;
+inline constexpr int kTensorRoles = 64;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

@@ -61,6 +61,13 @@ TensorView piece_of(const TensorView& tensor, int64_t first, int64_t n) {
   return piece;
 }
 
+// The matrices of all heads as one, one after another.
+TensorView rows_of(const TensorView& tensor) {
+  TensorView rows = tensor;
+  rows.shape = {2, {tensor.shape[0] * tensor.shape[1], tensor.shape[2]}};
+  return rows;
+}
+
 // What one expert has of a tensor for all. shape: of one.
 TensorView expert_of(const TensorView& tensor, const Shape& shape, int32_t expert) {
   TensorView piece = tensor;
@@ -100,7 +107,7 @@ class Binder {
       return bind_pieces(*tensor, layer, {{kQBias, kHeads}, {kKBias, kKvHeads}, {kVBias, kKvHeads}});
     }
     if (row.role == kGateUp) return bind_pieces(*tensor, layer, {{kGate, kFfn}, {kUp, kFfn}});
-    bindings_.push_back({*tensor, row.role, layer, 0});
+    bindings_.push_back({is_by_head(row.role) ? rows_of(*tensor) : *tensor, row.role, layer, 0});
     return {};
   }
 
@@ -121,6 +128,7 @@ class Binder {
     int64_t first = 0;
     for (const Piece& piece : pieces) {
       const int64_t n = extent_of(piece.rows, spec_, layer);
+      bound_.emplace(piece.role, layer);
       bindings_.push_back({piece_of(tensor, first, n), piece.role, layer, 0});
       first += n;
     }
@@ -210,6 +218,7 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   const RoleTraits& traits = traits_of(binding.role);
   BlockWeights& block = weights.blocks[static_cast<size_t>(binding.layer)];
   if (binding.role == kSinks) return block.sinks;
+  if (binding.role == kChoiceBias) return block.choice_bias;
   if (binding.role == kDeltaTaps) return block.delta_taps;
   if (binding.role == kDeltaRate) return block.delta_rate;
   if (binding.role == kDeltaBias) return block.delta_bias;
@@ -289,16 +298,16 @@ size_t weight_bytes(const ModelWeights& weights) {
                  norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
-                             &block.ffn_post_norm, &block.delta_norm}) {
+                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm}) {
       total += norm_bytes(*norm);
     }
     for (const Projection* projection :
          {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router,
           &block.delta_qkv, &block.delta_gate, &block.delta_alpha, &block.delta_beta, &block.delta_beta_alpha,
-          &block.delta_out, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down}) {
+          &block.delta_out, &block.query_down, &block.latent, &block.latent_key, &block.latent_value, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down}) {
       total += projection_bytes(*projection);
     }
-    for (const WeightPtr* vector : {&block.sinks, &block.delta_taps, &block.delta_rate, &block.delta_bias}) {
+    for (const WeightPtr* vector : {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias}) {
       total += bytes_of(*vector);
     }
     for (const ExpertWeights& expert : block.experts) {

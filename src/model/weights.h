@@ -48,6 +48,12 @@ struct BlockWeights {
   Norm k_norm;
   WeightPtr sinks;      // [H]
   Projection attn_out;  // [D, H * Dh]
+  Projection query_down;    // [Rq, D]; q is then [.., Rq]
+  Norm query_norm;          // [Rq]
+  Projection latent;        // [L + R, D]: the latent, and the rotated part
+  Norm latent_norm;         // [L]
+  Projection latent_key;    // [H * L, head], for each head by itself
+  Projection latent_value;  // [H * value, L], for each head by itself
   Norm attn_post_norm;
   Projection delta_qkv;         // [C, D]
   Projection delta_gate;        // [Hv * v_dim, D]
@@ -64,6 +70,7 @@ struct BlockWeights {
   Projection up;                              // [F, D]
   Projection down;                            // [D, F]
   Projection router;                          // [E, D]
+  WeightPtr choice_bias;                      // [E]
   std::vector<ExpertWeights> experts;         // [E]
   std::vector<backend::Expert> expert_views;  // [E], of experts
   Projection shared_router;                   // [1, D]

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -137,6 +138,91 @@ TEST_F(BadHybrid, blocks_for_multi_token_prediction_are_listed_and_not_computed)
   expect_refused("blk.4.");
 }
 
+// Latent attention and routing out of groups: sizes that contradict the tensors or each other.
+class BadLatent : public ::testing::Test {
+ protected:
+  BadLatent() : original_(formats::open_model_file(golden("deepseek_v3") / "model.gguf").value()) {
+    for (const formats::MetaEntry& entry : original_->metadata()) file_.set(std::string(entry.key), entry.value);
+    for (const TensorView& tensor : original_->tensors()) copy_tensor(tensor, std::string(tensor.name), file_);
+  }
+  void expect_refused(const std::string& reason) {
+    const std::string refusal = refusal_of(file_);
+    EXPECT_NE(refusal.find(reason), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
+  }
+
+  std::unique_ptr<formats::ModelFile> original_;
+  MemoryModelFile file_;
+};
+
+TEST_F(BadLatent, the_sound_file_loads) {
+  EXPECT_EQ(refusal_of(file_), "");
+}
+
+TEST_F(BadLatent, what_is_missing_is_named) {
+  for (const auto& [name, shape] : {std::pair{"blk.1.attn_kv_a_norm.weight", "[32]"},
+                                    {"blk.1.attn_q_a_norm.weight", "[48]"},
+                                    {"blk.1.attn_k_b.weight", "[4, 32, 16]"},
+                                    {"blk.2.exp_probs_b.bias", "[8]"},
+                                    {"blk.2.ffn_up_shexp.weight", "[32, 64]"}}) {
+    const TensorView tensor = *original_->find(name);
+    file_.remove_tensor(name);
+    expect_refused(std::string("tensor \"") + name + "\" is missing; expected shape " + shape);
+    copy_tensor(tensor, name, file_);
+  }
+  EXPECT_EQ(refusal_of(file_), "");
+}
+
+TEST_F(BadLatent, sizes_that_contradict_are_named) {
+  struct Case {
+    const char* key;
+    uint64_t value;
+    const char* refusal;
+  };
+  const Case cases[] = {
+      {"attention.kv_lora_rank", 40, "\"deepseek2.attention.kv_lora_rank\" is 40; expected a multiple of 16"},
+      {"attention.kv_lora_rank", 48, "\"blk.0.attn_kv_a_mqa.weight\": shape [40, 64]; expected [56, 64]"},
+      {"attention.kv_lora_rank", 0, "'deepseek2.attention.kv_lora_rank': the value is 0, expected 1 to"},
+      {"attention.q_lora_rank", 64, "\"blk.0.attn_q_a.weight\": shape [48, 64]; expected [64, 64]"},
+      {"attention.q_lora_rank", 0, "tensor \"blk.0.attn_q.weight\" is missing; expected shape [96, 64]"},
+      {"attention.value_length_mla", 20, "\"deepseek2.attention.value_length_mla\" is 20; expected a multiple of 16"},
+      {"attention.value_length_mla", 32, "\"blk.0.attn_v_b.weight\": shape [4, 16, 32]; expected [4, 32, 32]"},
+      {"attention.key_length_mla", 8, "\"deepseek2.rope.dimension_count\" is 8; expected less than the width of a head"},
+      {"attention.head_count", 8, "\"blk.0.attn_q_b.weight\": shape [96, 48]; expected [192, 48]"},
+      {"attention.head_count", 60000, "'deepseek2.attention.kv_lora_rank': the value is 32, expected 1 to 17"},
+      {"rope.dimension_count", 7, "\"deepseek2.rope.dimension_count\" is 7; expected an even number"},
+      {"expert_group_count", 3, "\"deepseek2.expert_group_count\" is 3; expected a divisor of"},
+      {"expert_group_count", 9, "'deepseek2.expert_group_count': the value is 9, expected 0 to 8"},
+      {"expert_group_used_count", 5, "\"deepseek2.expert_group_used_count\" is 5; expected 1 to"},
+      {"expert_group_used_count", 1, "\"deepseek2.expert_used_count\" is 3; expected at most 2, the experts of 1 groups"},
+      {"expert_gating_func", 4, "\"deepseek2.expert_gating_func\" is 4; supported: 1 (softmax), 2 (sigmoid)"},
+      {"expert_shared_count", 2, "\"blk.1.ffn_gate_shexp.weight\": shape [32, 64]; expected [64, 64]"},
+      {"leading_dense_block_count", 4, "'deepseek2.leading_dense_block_count': the value is 4, expected 0 to 3"},
+      {"leading_dense_block_count", 0, "\"blk.0.ffn_gate_inp.weight\" is missing"},
+  };
+  for (const Case& row : cases) {
+    const std::string key = std::string("deepseek2.") + row.key;
+    const formats::MetaValue sound = *original_->meta(key);
+    file_.set(key, row.value);
+    expect_refused(row.refusal);
+    file_.set(key, sound);
+  }
+  file_.set("deepseek2.rope.scaling.attn_factor", 2.0);
+  expect_refused("\"deepseek2.rope.scaling.attn_factor\" is 2; supported: 1");
+}
+
+TEST_F(BadLatent, blocks_for_multi_token_prediction_are_listed_and_not_computed) {
+  file_.set("deepseek2.block_count", uint64_t{4});
+  file_.set("deepseek2.nextn_predict_layers", uint64_t{1});
+  EXPECT_EQ(refusal_of(file_), "");
+  EXPECT_EQ(model::to_text(*model::read_arch(file_)).find("multi-token"), std::string::npos);
+  file_.add_tensor("blk.3.nextn.eh_proj.weight", DType::kF32, {2, {64, 128}},
+                   std::vector<std::byte>(64 * 128 * sizeof(float)));
+  EXPECT_EQ(refusal_of(file_), "");
+  EXPECT_NE(model::to_text(*model::read_arch(file_)).find("multi-token prediction: 1 blocks from block 3 on"),
+            std::string::npos);
+}
+
 // "blk.N.ffn_up.E.weight": an expert of its own in each tensor.
 TEST(bad_family, an_expert_of_another_type_than_its_siblings_is_named) {
   const auto original = model::open_model(golden("olmoe"));
@@ -209,6 +295,36 @@ TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
       {"qwen3_5_text", "layer_types", {"linear_attention", "mamba", "full_attention", "full_attention"}},
       {"qwen3_5_text", "linear_key_head_dim", 0},
       {"qwen3_5_text", "linear_num_value_heads", nullptr},
+      {"deepseek_v3", "attention_bias", true},
+      {"deepseek_v3", "rope_interleave", false},
+      {"deepseek_v3", "scoring_func", "tanh"},
+      {"deepseek_v3", "topk_method", "greedy"},
+      {"deepseek_v3", "moe_layer_freq", 2},
+      {"deepseek_v3", "n_group", "four"},
+      {"deepseek_v3", "quantization_config", {{"quant_method", "fp8"}}},
+      {"deepseek_v2", "topk_method", "noaux_tc"},
+      {"glm4_moe", "n_routed_experts", -8},
+      {"glm4_moe", "scoring_func", "relu"},
+      {"qwen2_moe", "decoder_sparse_step", 2},
+      {"qwen2_moe", "mlp_only_layers", {0}},
+      {"minimax_m2", "qk_norm_type", "per_head"},
+      {"minimax_m2", "use_routing_bias", false},
+      {"minimax_m2", "attn_type_list", {1, 0}},
+      {"minimax_m2", "rotary_dim", 1e12},
+      {"minimax_m2", "scoring_func", "softmax"},
+      {"glm4_moe_lite", "mlp_layer_types", {"dense", "sparse", "dense"}},
+      {"glm4_moe_lite", "mlp_layer_types", {"dense", "mamba", "sparse"}},
+      {"glm4_moe_lite", "attention_bias", true},
+      {"dots1", "scoring_func", "softplus"},
+      {"dots1", "n_group", 3.5},
+      {"internlm2", "bias", true},
+      {"baichuan", "vocab_size", 125696},
+      {"ministral", "layer_types", {"full_attention", "chunked_attention", "sliding_attention"}},
+      {"minicpm", "scale_depth", nullptr},
+      {"minicpm", "dim_model_base", -1},
+      {"minicpm", "scale_emb", "twelve"},
+      {"deepseek_v2", "q_lora_rank", -1},
+      {"deepseek_v2", "num_nextn_predict_layers", 1.5},
   };
   for (const Case& row : cases) {
     const std::string refusal = refusal_with(row.golden, [&](nlohmann::json& config) { config[row.key] = row.value; });
@@ -217,6 +333,107 @@ TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
     EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
   EXPECT_EQ(refusal_with("gpt_oss", [](nlohmann::json&) {}), "");
+}
+
+TEST(bad_family, sizes_of_a_latent_in_config_json_that_its_tensors_contradict_are_named) {
+  const auto refusal = [](const char* key, const nlohmann::json& value) {
+    return refusal_with("deepseek_v3", [&](nlohmann::json& config) { config[key] = value; });
+  };
+  EXPECT_NE(refusal("v_head_dim", 32).find("kv_b_proj.weight': shape [128, 32]; expected [192, 32]"), std::string::npos)
+      << refusal("v_head_dim", 32);
+  EXPECT_NE(refusal("qk_nope_head_dim", nullptr).find("kv_b_proj.weight': shape [128, 32]"), std::string::npos);
+  EXPECT_NE(refusal("kv_lora_rank", nullptr).find("kv_b_proj.weight'"), std::string::npos);
+  const auto scaled = [&](const nlohmann::json& mscale) {
+    return refusal_with("deepseek_v3", [&](nlohmann::json& config) { config["rope_parameters"]["mscale"] = mscale; });
+  };
+  EXPECT_NE(scaled(0.5).find("\"mscale\" is '0.5', which is not supported"), std::string::npos) << scaled(0.5);
+  EXPECT_NE(scaled(nullptr).find("mscale"), std::string::npos);
+}
+
+TEST(bad_family, a_dynamic_scaling_by_alpha_is_named) {
+  const std::string refusal =
+      refusal_with("internlm3", [](nlohmann::json& config) { config["rope_parameters"]["alpha"] = 1000.0; });
+  EXPECT_NE(refusal.find("\"rope_type\" is '\"dynamic\"', which is not supported"), std::string::npos) << refusal;
+}
+
+// A copy of a golden's GGUF file that is changed.
+std::string refusal_of_gguf(const std::string& name, const std::function<void(MemoryModelFile&)>& change) {
+  const auto original = formats::open_model_file(golden(name) / "model.gguf").value();
+  MemoryModelFile file;
+  for (const formats::MetaEntry& entry : original->metadata()) file.set(std::string(entry.key), entry.value);
+  for (const TensorView& tensor : original->tensors()) copy_tensor(tensor, std::string(tensor.name), file);
+  change(file);
+  return refusal_of(file);
+}
+
+TEST(bad_family, joined_and_parted_projections_do_not_stand_together) {
+  EXPECT_EQ(refusal_of_gguf("internlm2", [](MemoryModelFile&) {}), "");
+  const std::string both = refusal_of_gguf("internlm2", [](MemoryModelFile& file) {
+    file.add_tensor("blk.1.attn_qkv.weight", DType::kBF16, {2, {128, 64}}, std::vector<std::byte>(128 * 64 * 2));
+  });
+  EXPECT_NE(both.find("tensor 'blk.1.attn_q.weight' [64, 64] has no place"), std::string::npos) << both;
+  const std::string neither = refusal_of_gguf("baichuan", [](MemoryModelFile& file) {
+    file.remove_tensor("blk.1.attn_k.weight");
+  });
+  EXPECT_NE(neither.find("\"blk.1.attn_k.weight\" is missing; expected shape [64, 64]"), std::string::npos) << neither;
+}
+
+TEST(bad_family, keys_that_a_file_needs_or_that_are_not_computed_are_named) {
+  const auto changed = [](const char* name, const char* key, const formats::MetaValue& value) {
+    return refusal_of_gguf(name, [&](MemoryModelFile& file) { file.set(key, value); });
+  };
+  const std::string scale = changed("ministral3", "mistral3.rope.scaling.yarn_log_multiplier", 0.5);
+  EXPECT_NE(scale.find("yarn_log_multiplier\" is 0.5; supported: 1"), std::string::npos) << scale;
+  const std::string shared = changed("minimax_m2", "minimax-m2.expert_shared_count", uint64_t{1});
+  EXPECT_NE(shared.find("expert_shared_count"), std::string::npos) << shared;
+  const std::string silent =
+      refusal_of_gguf("minicpm", [](MemoryModelFile& file) { file.erase("minicpm.residual_scale"); });
+  EXPECT_NE(silent.find("\"minicpm.residual_scale\" is absent"), std::string::npos) << silent;
+  const std::string unbiased =
+      refusal_of_gguf("dots1", [](MemoryModelFile& file) { file.remove_tensor("blk.1.exp_probs_b.bias"); });
+  EXPECT_NE(unbiased.find("\"blk.1.exp_probs_b.bias\" is missing"), std::string::npos) << unbiased;
+}
+
+// 13B is known by its depth.
+TEST(families, baichuan_of_forty_blocks_has_alibi) {
+  const auto original = formats::open_model_file(golden("baichuan") / "model.gguf").value();
+  MemoryModelFile file;
+  for (const formats::MetaEntry& entry : original->metadata()) file.set(std::string(entry.key), entry.value);
+  for (const TensorView& tensor : original->tensors()) copy_tensor(tensor, std::string(tensor.name), file);
+  EXPECT_EQ(model::read_arch(file)->blocks[0].attn.max_alibi_bias, 0.0f);
+  file.set("baichuan.block_count", uint64_t{40});
+  const auto spec = model::read_arch(file);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->blocks[39].attn.max_alibi_bias, 8.0f);
+  EXPECT_EQ(spec->blocks[39].attn.rope.n_dims, 0);
+}
+
+TEST(families, tensors_for_prediction_are_left_out_by_name) {
+  const auto file = model::open_model(golden("mimo"));
+  ASSERT_TRUE(file) << file.error().message;
+  const std::vector<std::string>& names = (*file)->info().left_out;
+  EXPECT_EQ(names.size(), 16u);
+  EXPECT_NE(std::ranges::find(names, "model.mtp_layers.0.input_proj.weight"), names.end());
+  EXPECT_TRUE(model::open_model(golden("qwen2")).value()->info().left_out.empty());
+}
+
+TEST(bad_family, kinds_of_too_few_blocks_are_named) {
+  const std::string refusal = refusal_with("ministral", [](nlohmann::json& config) {
+    config["layer_types"] = {"full_attention", "sliding_attention"};
+  });
+  EXPECT_NE(refusal.find("sliding_window_pattern\": expected 3 flags"), std::string::npos) << refusal;
+}
+
+TEST(bad_family, growth_of_queries_that_contradicts_itself_is_named) {
+  const auto refusal = [](const char* key, const nlohmann::json& value) {
+    return refusal_with("ministral3", [&](nlohmann::json& config) { config["rope_parameters"][key] = value; });
+  };
+  EXPECT_NE(refusal("mscale", 0.5).find("\"mscale\" is 0.5"), std::string::npos) << refusal("mscale", 0.5);
+  EXPECT_NE(refusal("llama_4_scaling_beta", -1).find("temperature_scale\" is -1"), std::string::npos)
+      << refusal("llama_4_scaling_beta", -1);
+  EXPECT_NE(refusal("llama_4_scaling_beta", "much").find("llama_4_scaling_beta"), std::string::npos);
+  EXPECT_NE(refusal("rope_type", "linear").find("original_context_length\" is absent"), std::string::npos)
+      << refusal("rope_type", "linear");
 }
 
 }  // namespace

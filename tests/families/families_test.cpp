@@ -60,6 +60,14 @@ constexpr Golden kGoldens[] = {
     {"ernie4_5"},    {"exaone4"},
     {"glm"},         {"qwen3_5_text"},
     {"qwen3_next"},  {"qwen3_5_moe_text"},
+    {"deepseek_v2"}, {"deepseek_v3"},
+    {"kimi_k2"},     {"glm4_moe"},
+    {"glm4_moe_air"}, {"qwen2_moe"},
+    {"minimax_m2"},  {"mimo", false},
+    {"glm4_moe_lite"}, {"dots1"},
+    {"ministral3"},  {"internlm2"},
+    {"internlm3"},   {"baichuan"},
+    {"minicpm"},     {"ministral", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -35,6 +35,9 @@ BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_l
 OLD = dict(vocab_size=VOCAB, n_positions=128, n_ctx=128, n_embd=64, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)
 HYBRID = dict(BASE, num_hidden_layers=4, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4,
               linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4)
+LATENT = dict(BASE, num_hidden_layers=3, num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=16,
+              qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, n_routed_experts=8, num_experts_per_tok=3,
+              moe_intermediate_size=32)
 FALCON = dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_hidden_size=256,
               max_position_embeddings=2048, alibi=False, bias=False, bos_token_id=0, eos_token_id=0)
 
@@ -59,10 +62,18 @@ def yarn_rope():
                 original_max_position_embeddings=16)
 
 
+def mla_rope(mscale):
+    return dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, beta_fast=32.0, beta_slow=1.0, mscale=mscale,
+                mscale_all_dim=mscale, original_max_position_embeddings=16)
+
+
 def gemma_layers(n, every):
     return ["full_attention" if (i + 1) % every == 0 else "sliding_attention" for i in range(n)]
 
 
+GLM_MOE = dict(BASE, num_hidden_layers=3, head_dim=16, first_k_dense_replace=1, n_routed_experts=8,
+               num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1, routed_scaling_factor=2.5,
+               rope_parameters=rope(1e6, partial_rotary_factor=0.5))
 MODELS = {
     "llama": (tf.LlamaConfig, dict(BASE, rope_parameters=llama3_rope())),
     "mistral": (tf.MistralConfig, dict(BASE, sliding_window=WINDOW, head_dim=16, rope_parameters=rope())),
@@ -148,12 +159,63 @@ MODELS = {
     "qwen3_next": (tf.Qwen3NextConfig, dict(HYBRID, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
                                             shared_expert_intermediate_size=32, norm_topk_prob=True,
                                             rope_parameters=rope(1e7, partial_rotary_factor=0.25))),
+    "deepseek_v2": (tf.DeepseekV2Config, dict(LATENT, q_lora_rank=None, n_group=4, topk_group=2,
+                                              topk_method="group_limited_greedy", norm_topk_prob=False,
+                                              routed_scaling_factor=4.0, n_shared_experts=2,
+                                              rope_parameters=mla_rope(0.707))),
+    "deepseek_v3": (tf.DeepseekV3Config, dict(LATENT, q_lora_rank=48, n_group=4, topk_group=2, norm_topk_prob=True,
+                                              routed_scaling_factor=2.5, n_shared_experts=1,
+                                              rope_parameters=mla_rope(1.0))),
+    "kimi_k2": (tf.DeepseekV3Config, dict(LATENT, q_lora_rank=48, n_group=1, topk_group=1, norm_topk_prob=True,
+                                          routed_scaling_factor=2.827, n_shared_experts=1,
+                                          rope_parameters=mla_rope(1.0))),
+    "qwen2_moe": (tf.Qwen2MoeConfig, dict(BASE, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+                                          shared_expert_intermediate_size=64, rope_parameters=rope(1e6))),
+    "glm4_moe": (tf.Glm4MoeConfig, dict(GLM_MOE, attention_bias=True, use_qk_norm=True)),
+    "glm4_moe_air": (tf.Glm4MoeConfig, dict(GLM_MOE, num_mtp_layers=0)),
+    "minimax_m2": (tf.MiniMaxM2Config, dict(BASE, intermediate_size=32, head_dim=32, num_local_experts=6,
+                                            num_experts_per_tok=2, rope_parameters=rope(5e6, partial_rotary_factor=0.5))),
+    "ministral3": (tf.Ministral3Config, dict(BASE, head_dim=16, rope_parameters=dict(
+        mla_rope(1.0), llama_4_scaling_beta=0.5))),
+    "internlm2": (tf.LlamaConfig, dict(BASE, rope_parameters=dict(rope_type="dynamic", rope_theta=1e6, factor=2.0))),
+    "internlm3": (tf.InternLM3Config, dict(BASE, head_dim=32,
+                                           rope_parameters=dict(rope_type="dynamic", rope_theta=5e7, factor=6.0))),
+    "baichuan": (tf.LlamaConfig, dict(BASE, num_key_value_heads=4, rope_parameters=rope())),
+    "minicpm": (tf.GraniteConfig, dict(BASE, embedding_multiplier=12.0, attention_multiplier=0.25, logits_scaling=2.0,
+                                       residual_multiplier=1.4 / 2 ** 0.5, rope_parameters=rope())),
+    "ministral": (tf.MinistralConfig, dict(BASE, sliding_window=WINDOW, head_dim=16, num_hidden_layers=3,
+                                           layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+                                           rope_parameters=rope(1e6))),
+    "mimo": (tf.Qwen2Config, dict(BASE, rope_parameters=rope(6.4e5))),
+    "glm4_moe_lite": (tf.Glm4MoeLiteConfig, dict({key: LATENT[key] for key in LATENT if key != "first_k_dense_replace"},
+                                                 q_lora_rank=48, routed_scaling_factor=1.8, n_shared_experts=1,
+                                                 mlp_layer_types=["dense", "sparse", "sparse"],
+                                                 rope_parameters=rope(1e6))),
+    "dots1": (tf.Dots1Config, dict(BASE, num_hidden_layers=3, head_dim=16, first_k_dense_replace=1, n_routed_experts=8,
+                                   num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=2,
+                                   norm_topk_prob=True, routed_scaling_factor=2.5, rope_parameters=rope(1e6))),
     "glm": (tf.GlmConfig, dict(BASE, head_dim=16, attention_bias=True, rms_norm_eps=1e-5,
                                rope_parameters=rope(partial_rotary_factor=0.5))),
 }
-NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj"}
+NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral"}
+# The library does not know the names that these have for models of others.
+KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
+            "internlm2": tf.LlamaForCausalLM, "baichuan": tf.LlamaForCausalLM, "minicpm": tf.GraniteForCausalLM}
 # What published folders say and the library no longer writes.
-PUBLISHED = {"gpt_neox": {"rotary_pct": 0.25}, "cohere2": {"rotary_pct": 1.0},
+SIGMOID = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
+PUBLISHED = {"deepseek_v2": {"scoring_func": "softmax"}, "deepseek_v3": SIGMOID,
+             "kimi_k2": SIGMOID | {"model_type": "kimi_k2", "num_nextn_predict_layers": 0},
+             "internlm2": {"model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "bias": False},
+             "internlm3": {"architectures": ["InternLM3ForCausalLM"]},
+             "baichuan": {"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"]},
+             "minicpm": {"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "scale_emb": 12,
+                         "scale_depth": 1.4, "dim_model_base": 32},
+             "mimo": {"model_type": "mimo", "num_nextn_predict_layers": 1},
+             "glm4_moe_lite": {"topk_method": "noaux_tc", "first_k_dense_replace": 1, "scoring_func": "sigmoid"},
+             "dots1": SIGMOID,
+             "minimax_m2": {"scoring_func": "sigmoid", "rotary_dim": 16, "qk_norm_type": "per_layer",
+                            "use_qk_norm": True, "use_routing_bias": True, "attn_type_list": [1, 1]},
+             "gpt_neox": {"rotary_pct": 0.25}, "cohere2": {"rotary_pct": 1.0},
              "mpt": {"architectures": ["MPTForCausalLM"]}}
 
 
@@ -177,7 +239,10 @@ def is_table(name):
 
 
 # Recurrent layers and routers amplify what bf16 rounds: less noise, so that the contract of `cpu` measures Candor.
-SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_next": 0.6}
+SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_next": 0.6, "deepseek_v2": 0.8,
+          "deepseek_v3": 0.8, "kimi_k2": 0.8,
+          "glm4_moe": 0.6, "glm4_moe_air": 0.8, "qwen2_moe": 0.8,
+          "minimax_m2": 0.8, "glm4_moe_lite": 0.8, "dots1": 0.8}
 
 
 def randomise(model, spread):
@@ -191,6 +256,13 @@ def randomise(model, spread):
                 weight.copy_(0.2 * noise)
             else:
                 weight.copy_(noise * (spread / weight.shape[-1] ** 0.5 if not is_table(name) else 0.25))
+
+
+def randomise_buffers(model):
+    generator = torch.Generator().manual_seed(21)
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.copy_(0.3 * torch.randn(buffer.shape, generator=generator))
 
 
 def pack_mxfp4(weight):
@@ -216,15 +288,50 @@ def pack_experts(folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
+def add_prediction(folder):
+    """What MiMo has behind its blocks: one for multi-token prediction."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    last = "model.layers.1."
+    for name in [name for name in tensors if name.startswith(last)]:
+        tensors["model.mtp_layers.0." + name.removeprefix(last)] = tensors[name].clone()
+    norm = tensors["model.norm.weight"]
+    for name in ("token_layernorm", "hidden_layernorm", "final_layernorm"):
+        tensors[f"model.mtp_layers.0.{name}.weight"] = norm.clone()
+    tensors["model.mtp_layers.0.input_proj.weight"] = torch.ones(norm.shape[0], 2 * norm.shape[0], dtype=norm.dtype)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+INTERNLM = {"model.embed_tokens": "model.tok_embeddings", "lm_head": "output", "self_attn.o_proj": "attention.wo",
+            "mlp.gate_proj": "feed_forward.w1", "mlp.down_proj": "feed_forward.w2", "mlp.up_proj": "feed_forward.w3",
+            "input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm"}
+
+
+def join_projections(folder, n_groups, joined, renamed):
+    """Llama's tensors as models have them that keep q, k and v of each of n_groups in one."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    for name in [name for name in tensors if name.endswith("q_proj.weight")]:
+        parts = [tensors.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
+        rows = [part.reshape(n_groups, -1, part.shape[-1]) for part in parts]
+        name = name.replace("self_attn.q_proj", joined)
+        tensors[name] = torch.cat(rows, dim=1).reshape(-1, parts[0].shape[-1]).contiguous()
+    for old, new in renamed.items():
+        for name in [name for name in tensors if old in name]:
+            tensors[name.replace(old, new)] = tensors.pop(name)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
 def save_folder(name, folder):
     config_class, settings = MODELS[name]
     config = config_class(**settings)
     config.architectures = None
     model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     randomise(model, SPREAD.get(name, 1.5))
+    randomise_buffers(model)
     model.to(torch.bfloat16).save_pretrained(folder)
     if name == "gpt_oss":
         pack_experts(folder)
+    if name == "mimo":
+        add_prediction(folder)
     if name in PUBLISHED:
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | PUBLISHED[name], indent=2) + "\n")
@@ -233,7 +340,10 @@ def save_folder(name, folder):
 
 
 def expected_logits(folder):
-    model = tf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    config_class, settings = MODELS[folder.name]
+    known = {"config": config_class(**settings)} if folder.name in KNOWN_AS else {}
+    library = KNOWN_AS.get(folder.name, tf.AutoModelForCausalLM)
+    model = library.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **known).eval()
     with torch.no_grad():
         return model(torch.tensor([prompt()]), use_cache=False).logits[0].float().numpy()
 
@@ -255,6 +365,11 @@ def convert(folder, target):
     converter = type(converter.__name__, (converter,), {"set_vocab": base.TextModel._set_vocab_gpt2,
                                                               "model_arch": converter.model_arch,
                                                               "no_mtp": True})
+    if folder.name == "baichuan":  # of other tensors than W_pack the converter asks itself, without end
+        def modify(self, tensor, name, block, packed=converter.modify_tensors):
+            alone = lambda: base.TextModel.modify_tensors(self, tensor, name, block)
+            return packed(self, tensor, name, block) if "W_pack" in name else alone()
+        converter.modify_tensors = modify
     with torch.inference_mode():
         instance = converter(folder, gguf.LlamaFileType.MOSTLY_BF16, target, use_temp_file=False,
                              model_name="tiny")
@@ -275,6 +390,10 @@ def main():
         save_folder(name, folder)
         logits = expected_logits(folder)
         logits.astype("<f4").tofile(folder / "expected.f32")
+        if name == "internlm2":
+            join_projections(folder, BASE["num_key_value_heads"], "attention.wqkv", INTERNLM)
+        if name == "baichuan":
+            join_projections(folder, 1, "self_attn.W_pack", {})
         if name not in NOT_IN_LLAMA_CPP:
             convert(folder, folder / "model.gguf")
         for path in folder.iterdir():

@@ -50,11 +50,13 @@ std::string attention_of(const model::ArchSpec& spec) {
   const model::BlockSpec& block = spec.blocks.front();
   const auto n_windowed = std::ranges::count_if(spec.blocks, [](const auto& b) { return b.attn.window_tokens > 0; });
   std::string text = block.attn.n_kv_heads < block.attn.n_heads ? "grouped" : "all heads";
+  if (block.has_latent()) text = "latent";
   if (n_windowed > 0) {
     const bool is_all = n_windowed == static_cast<int64_t>(spec.blocks.size());
     text += is_all ? ", window" : ", window in some blocks";
   }
   if (block.attn.softcap > 0.0f) text += ", capped";
+  if (block.attn.temper.gain > 0.0f) text += ", queries that grow";
   if (block.attn.has_sinks) text += ", sinks";
   if (block.has_head_gate) text += ", gated";
   if (block.qk_norm == model::QkNorm::kHeads) text += ", norms by head";
@@ -72,12 +74,14 @@ std::string norms_of(const model::ArchSpec& spec) {
 }
 
 std::string ffn_of(const model::ArchSpec& spec) {
-  const model::FfnSpec& ffn = spec.blocks.front().ffn;
+  const model::FfnSpec& ffn = spec.blocks.back().ffn;
+  const bool is_mixed = spec.blocks.front().ffn.is_moe() != ffn.is_moe();
   constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid"};
   static_assert(std::size(kGates) == backend::kGateKinds);
-  return fmt::format("{}{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)],
-                     ffn.is_moe() ? ", experts" : "") +
-         (ffn.shared_dim > 0 ? ", a shared expert" : "");
+  std::string text = fmt::format("{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)]);
+  if (ffn.is_moe()) text += ffn.moe.n_groups > 1 ? ", experts out of groups" : ", experts";
+  if (ffn.shared_dim > 0) text += ", a shared expert";
+  return text + (is_mixed ? ", first blocks dense" : "");
 }
 
 // One row for each golden, which is what a form of a family is proved with.

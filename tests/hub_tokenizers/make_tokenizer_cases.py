@@ -33,6 +33,9 @@ SPLITS = {
     "tekken": CASED + "*" + LOWER + "+|" + CASED + "+" + LOWER + r"*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + TAIL,
     "bloom": " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+",
 }
+DEEPSEEK3 = [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+             r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|""" + "[^\r\n" + r"\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+             r"| ?[\p{P}\p{S}]+" + "[\r\n]*|" + r"\s*" + "[\r\n]+|" + r"\s+(?!\S)|\s+"]
 WORDS = ("the river and wind told old tree another tale in night she heard then slept HELLO World don't we'll I'm 's it's "
          "caf\u00e9 na\u00efve stra\u00dfe \u0434\u043e\u043c \u043d\u043e\u0447\u044c \u4f60\u597d \u4e16\u754c "
          "\u3053\u3093\u306b\u3061\u306f \ud55c\uad6d\uc5b4 \u0645\u0631\u062d\u0628\u0627 \u0928\u092e\u0938\u094d\u0924\u0947 "
@@ -69,7 +72,9 @@ def byte_level(split=None, ignore_merges=False, normalizer=None, digits=False):
         tok.normalizer = normalizer
     own = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split is None)
     if split is not None:
-        tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(split), "isolated"), own])
+        expressions = split if isinstance(split, list) else [split]
+        splits = [pre_tokenizers.Split(Regex(expression), "isolated") for expression in expressions]
+        tok.pre_tokenizer = pre_tokenizers.Sequence([*splits, own])
     elif digits:
         tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own])
     else:
@@ -287,6 +292,7 @@ KINDS = {
     "tekken": lambda: byte_level(SPLITS["tekken"], ignore_merges=True),
     "bloom": lambda: byte_level(SPLITS["bloom"]),
     "sentencepiece": lambda: sentence_piece(False, True),
+    "deepseek3": lambda: byte_level(DEEPSEEK3),
     "sentencepiece_no_prefix": lambda: sentence_piece(False, False),
     "metaspace": lambda: sentence_piece(True, True),
     "strips": lambda: sentence_piece(False, True, strips=True),

@@ -335,7 +335,8 @@ TEST_P(InvarianceOfFamily, every_answer_is_the_one_given_alone) {
   EXPECT_EQ(counts.n_cached > 0, !is_recurrent);
 }
 
-INSTANTIATE_TEST_SUITE_P(families, InvarianceOfFamily, ::testing::Values("gpt_oss", "cohere2", "qwen3_5_text", "qwen3_next"),
+INSTANTIATE_TEST_SUITE_P(families, InvarianceOfFamily, ::testing::Values("gpt_oss", "cohere2", "qwen3_5_text", "qwen3_next",
+                                                                                  "deepseek_v2", "deepseek_v3", "ministral3"),
                          [](const auto& family) { return std::string(family.param); });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,18 @@ constexpr Split kSplits[] = {
     {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      "", "tekken"},
     {" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+", "bloom", ""},
+};
+
+// Splits one after another, as DeepSeek V3 and R1 have them; the last has line ends as they are.
+struct SplitSequence {
+  std::array<std::string_view, 3> expressions;
+  std::string_view name;
+};
+constexpr SplitSequence kSequences[] = {
+    {{R"(\p{N}{1,3})", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+      "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"},
+     "deepseek-v3"},
 };
 
 struct NamedStep {
@@ -174,6 +187,22 @@ class CharacterReader {
   bool marks_ = false;
 };
 
+bool is_isolated_split(const json& step) {
+  return type_of(step) == "Split" && text_at(step, "behavior") == "Isolated" && !flag_at(step, "invert", false);
+}
+
+// Of steps before the last one; "" where they are no known sequence.
+std::string_view sequence_name(const std::vector<json>& steps) {
+  for (const SplitSequence& sequence : kSequences) {
+    bool agrees = steps.size() == sequence.expressions.size() + 1;
+    for (size_t i = 0; agrees && i < sequence.expressions.size(); ++i) {
+      agrees = is_isolated_split(steps[i]) && pattern_at(steps[i], "Regex") == sequence.expressions[i];
+    }
+    if (agrees) return sequence.name;
+  }
+  return {};
+}
+
 Result<std::string> split_name(const json& tokenizer, std::string_view name) {
   const auto refuse = [&](std::string_view part, std::string_view seen, std::string_view expected) {
     return unsupported_part(name, part, seen, expected);
@@ -191,10 +220,11 @@ Result<std::string> split_name(const json& tokenizer, std::string_view name) {
       flag_at(steps[0], "individual_digits", false)) {
     return "starcoder";
   }
-  const bool is_split = is_pair && !own_rule && type_of(steps[0]) == "Split" &&
-                        text_at(steps[0], "behavior") == "Isolated" && !flag_at(steps[0], "invert", false);
-  if (!is_split) {
-    return refuse("pre_tokenizer", tokenizer["pre_tokenizer"].dump(), "ByteLevel, alone or behind one known Split");
+  const std::string_view sequence = own_rule || is_whole ? std::string_view() : sequence_name(steps);
+  if (!sequence.empty()) return std::string(sequence);
+  if (!is_pair || own_rule || !is_isolated_split(steps[0])) {
+    return refuse("pre_tokenizer", tokenizer["pre_tokenizer"].dump(),
+                  "ByteLevel, alone or behind one known Split, or DeepSeek V3's three");
   }
   const std::string expression = pattern_at(steps[0], "Regex");
   for (const Split& split : kSplits) {
@@ -274,6 +304,9 @@ std::optional<nlohmann::ordered_json> split_json(std::string_view name) {
   const auto sequence = [&](Json first) {
     return Json{{"type", "Sequence"}, {"pretokenizers", {std::move(first), bytes}}};
   };
+  const auto isolated = [](std::string_view expression) {
+    return Json{{"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}, {"invert", false}};
+  };
   if (name == "starcoder") {
     return Json{{"pre_tokenizer", sequence({{"type", "Digits"}, {"individual_digits", true}})},
                 {"ignore_merges", false}};
@@ -281,9 +314,15 @@ std::optional<nlohmann::ordered_json> split_json(std::string_view name) {
   bytes["use_regex"] = false;
   for (const Split& split : kSplits) {
     if (split.name != name && split.whole != name) continue;
-    const Json first = {
-        {"type", "Split"}, {"pattern", {{"Regex", split.expression}}}, {"behavior", "Isolated"}, {"invert", false}};
-    return Json{{"pre_tokenizer", sequence(first)}, {"ignore_merges", split.whole == name}};
+    return Json{{"pre_tokenizer", sequence(isolated(split.expression))}, {"ignore_merges", split.whole == name}};
+  }
+  for (const SplitSequence& known : kSequences) {
+    if (known.name != name) continue;
+    Json steps = Json::array();
+    for (const std::string_view expression : known.expressions) steps.push_back(isolated(expression));
+    steps.push_back(bytes);
+    return Json{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}}},
+                {"ignore_merges", false}};
   }
   return std::nullopt;
 }

@@ -1,5 +1,9 @@
 #include "model/families/common.h"
 
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
@@ -8,7 +12,7 @@
 
 namespace candor::model {
 
-Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
+Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, AttentionReader read_attn) {
   ArchSpec spec;
   spec.family = hparams.prefix();
   CANDOR_ASSIGN(spec.dim, hparams.require_int("embedding_length", {1, kMaxWidth}));
@@ -24,7 +28,7 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm) {
                                   {1, kMaxWidth}));
   BlockSpec block;
   block.norm = {norm, static_cast<float>(epsilon)};
-  CANDOR_ASSIGN(block.attn, read_attention(hparams, spec.dim, n_layers));
+  CANDOR_ASSIGN(block.attn, read_attn(hparams, spec.dim, n_layers));
   for (const int32_t ffn_dim : ffn_dims) {
     block.ffn.ffn_dim = ffn_dim;
     spec.blocks.push_back(block);
@@ -50,6 +54,33 @@ Result<backend::MoeSpec> read_moe(const Hparams& hparams, bool has_shared) {
     CANDOR_TRY(hparams.refuse_unless_zero({"expert_shared_count", "expert_shared_feed_forward_length"}));
   }
   return moe;
+}
+
+Result<void> add_experts_and_shared(const Hparams& hparams, ArchSpec& spec) {
+  CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams, true));
+  CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(const int32_t shared_dim,
+                hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
+  for (BlockSpec& block : spec.blocks) {
+    block.ffn.ffn_dim = ffn_dim;
+    block.ffn.moe = moe;
+    block.ffn.shared_dim = shared_dim;
+  }
+  return {};
+}
+
+Result<void> leave_prediction(const Hparams& hparams, ArchSpec& spec) {
+  const auto n_blocks = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const int32_t n_stated, hparams.int_or("nextn_predict_layers", 0, {0, n_blocks - 1}));
+  spec.blocks.resize(static_cast<size_t>(n_blocks - n_stated));
+  constexpr std::string_view kStem = "blk.";
+  for (const TensorView& tensor : hparams.file().tensors()) {
+    int32_t layer = -1;
+    if (!tensor.name.starts_with(kStem)) continue;
+    std::from_chars(tensor.name.data() + kStem.size(), tensor.name.data() + tensor.name.size(), layer);
+    if (layer >= n_blocks - n_stated && layer < n_blocks) spec.n_prediction_blocks = n_stated;
+  }
+  return {};
 }
 
 Result<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_layers, int32_t family_pattern) {

@@ -65,6 +65,13 @@ inline constexpr std::array kMoeTensors = {
     TensorName{TensorRole::kExpertUp, "blk.*.ffn_up_exps.weight"},
     TensorName{TensorRole::kExpertDown, "blk.*.ffn_down_exps.weight"},
 };
+// One that every row goes to, under a sigmoid of the row.
+inline constexpr std::array kSharedExpertTensors = {
+    TensorName{TensorRole::kSharedRouter, "blk.*.ffn_gate_inp_shexp.weight"},
+    TensorName{TensorRole::kSharedGate, "blk.*.ffn_gate_shexp.weight"},
+    TensorName{TensorRole::kSharedUp, "blk.*.ffn_up_shexp.weight"},
+    TensorName{TensorRole::kSharedDown, "blk.*.ffn_down_shexp.weight"},
+};
 // Blocks of one LayerNorm for attention and feed-forward, which has no gate; the head with a bias.
 inline constexpr std::array kOneNormTensors = {
     TensorName{TensorRole::kFinalNormBias, "output_norm.bias"},
@@ -129,6 +136,12 @@ inline constexpr std::array kHubExperts = {
     HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.mlp.experts.#.down_proj.weight"},
     HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.mlp.experts.#.up_proj.weight"},
 };
+inline constexpr std::array kHubSharedExpert = {
+    HubTensor{"blk.*.ffn_gate_inp_shexp.weight", "model.layers.*.mlp.shared_expert_gate.weight", HubChange::kWiden},
+    HubTensor{"blk.*.ffn_gate_shexp.weight", "model.layers.*.mlp.shared_expert.gate_proj.weight"},
+    HubTensor{"blk.*.ffn_up_shexp.weight", "model.layers.*.mlp.shared_expert.up_proj.weight"},
+    HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.mlp.shared_expert.down_proj.weight"},
+};
 inline constexpr std::array kHubGatedFfn = {
     HubTensor{"blk.*.ffn_gate.weight", "model.layers.*.mlp.gate_proj.weight"},
     HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"},
@@ -149,13 +162,21 @@ constexpr auto join(const std::array<Row, n>&... lists) {
 
 // Sizes, norms, attention and a SiLU-gated feed-forward in every block; head tied where the file has no
 // "output.weight". norm decides which epsilon is read.
-Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm);
+using AttentionReader = Result<backend::AttnSpec> (*)(const Hparams& hparams, int32_t dim, int32_t n_layers);
+Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm,
+                              AttentionReader read_attn = read_attention);
 
 // The epsilon of the norms under the name that the family's config.json has for it.
 void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered_json& config);
 
 // Experts in every block, each ffn_dim wide. A shared one is refused, unless the family has it.
 Result<backend::MoeSpec> read_moe(const Hparams& hparams, bool has_shared = false);
+
+// The same with a shared expert under a sigmoid, in every block of the spec.
+Result<void> add_experts_and_shared(const Hparams& hparams, ArchSpec& spec);
+
+// Blocks for multi-token prediction are the last ones, which the file may lack, and not computed.
+Result<void> leave_prediction(const Hparams& hparams, ArchSpec& spec);
 
 // [n_layers]: whether a block attends to its window only. From "attention.sliding_window_pattern" (one flag for each
 // block, or n: every n-th block sees everything), or the family's own n.

@@ -20,7 +20,9 @@ std::span<const Family> families() {
       phi2_family(),     stablelm_family(), falcon_family(),   command_r_family(),  cohere2_family(), olmo_family(),
       olmoe_family(),    mpt_family(),      opt_family(),      starcoder_family(),  glm4_family(),    seed_oss_family(),
       nemotron_family(), arcee_family(),    ernie4_5_family(), exaone4_family(),    chatglm_family(),  qwen35_family(),
-      qwen35moe_family(), qwen3next_family(),
+      qwen35moe_family(), qwen3next_family(), deepseek2_family(),
+      glm4moe_family(),  qwen2moe_family(), minimax_m2_family(),
+      dots1_family(),    mistral3_family(), internlm2_family(), baichuan_family(), minicpm_family(),
   };
   return kFamilies;
 }

@@ -66,5 +66,14 @@ Family chatglm_family();
 Family qwen35_family();
 Family qwen35moe_family();
 Family qwen3next_family();
+Family deepseek2_family();
+Family glm4moe_family();
+Family qwen2moe_family();
+Family minimax_m2_family();
+Family dots1_family();
+Family mistral3_family();
+Family internlm2_family();
+Family baichuan_family();
+Family minicpm_family();
 
 }  // namespace candor::model

@@ -1,7 +1,9 @@
-// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM): pre-norm blocks of RMS
+// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3): pre-norm blocks of RMS
 // norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward. Touvron et al., 2023.
-// With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023).
+// With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023), and with one in some
+// blocks Ministral (Mistral AI, 2024).
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "model/families/common.h"
@@ -36,20 +38,46 @@ constexpr std::string_view kHubIgnored[] = {"model.layers.*.self_attn.rotary_emb
 void write_mistral(const ArchSpec&, nlohmann::ordered_json& config) {
   config.erase("layer_types");
 }
+bool is_mixed(const ArchSpec& spec) {
+  const auto has_window = [](const BlockSpec& block) { return block.attn.window_tokens > 0; };
+  return std::ranges::any_of(spec.blocks, has_window) && !std::ranges::all_of(spec.blocks, has_window);
+}
 constexpr HubForm kHub[] = {
     {"llama", "LlamaForCausalLM", "silu", kHubLlama, kHubIgnored},
     {"mistral", "MistralForCausalLM", "silu", kHubLlama, kHubIgnored, nullptr, write_mistral},
+    {.model_type = "ministral",
+     .architecture = "MinistralForCausalLM",
+     .activation = "silu",
+     .tensors = kHubLlama,
+     .ignored = kHubIgnored,
+     .suits = is_mixed},
+    {.model_type = "internlm3",
+     .architecture = "InternLM3ForCausalLM",
+     .activation = "silu",
+     .tensors = kHubLlama,
+     .ignored = kHubIgnored,
+     .suits = suits_none},
     {"mixtral", "MixtralForCausalLM", "silu", kHubMixtral},
 };
 
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight", "blk.*.attn_rot_embd"};
 
+Result<void> drop_windows(const Hparams& hparams, ArchSpec& spec) {
+  const auto n_layers = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, 1));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    if (!is_windowed[layer]) spec.blocks[layer].attn.window_tokens = 0;
+  }
+  return {};
+}
+
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "llama");
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
                                          "final_logit_softcapping", "use_parallel_residual"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  if (hparams.has("attention.sliding_window_pattern")) CANDOR_TRY(drop_windows(hparams, spec));
   CANDOR_ASSIGN(const int32_t n_experts, hparams.int_or("expert_count", 0, {0, INT32_MAX}));
   if (n_experts == 0) return spec;
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));

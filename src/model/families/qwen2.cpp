@@ -1,5 +1,9 @@
-// Qwen2 and Qwen2.5: Llama with biases on Q, K and V and rotary pairs in halves. Yang et al., 2024.
+// Qwen2 and Qwen2.5, and MiMo 7B, whose model is theirs: Llama with biases on Q, K and V and rotary pairs in halves; with experts, a shared one beside them.
+// Yang et al., 2024.
 
+#include <nlohmann/json.hpp>
+
+#include "formats/quote.h"
 #include "model/families/common.h"
 
 namespace candor::model {
@@ -13,7 +17,9 @@ constexpr std::array kBiases = {
     TensorName{kKBias, "blk.*.attn_k.bias"},
     TensorName{kVBias, "blk.*.attn_v.bias"},
 };
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kBiases);
+constexpr auto kShared = join(kStemTensors, kPreNormTensors, kAttnTensors, kBiases);
+constexpr auto kTensors = join(kShared, kGatedFfnTensors);
+constexpr auto kMoeModelTensors = join(kShared, kMoeTensors, kSharedExpertTensors);
 
 constexpr std::array kHubBiases = {
     HubTensor{"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"},
@@ -21,12 +27,76 @@ constexpr std::array kHubBiases = {
     HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubBiases);
-constexpr HubForm kHub[] = {{"qwen2", "Qwen2ForCausalLM", "silu", kHubTensors}};
+constexpr auto kHubMoeTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubBiases, kHubExperts, kHubSharedExpert);
 
-Result<ArchSpec> read(const formats::ModelFile& file) {
-  const Hparams hparams(file, "qwen2");
+// Every block has experts.
+Result<void> read_moe_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
+  const auto refuse = [](const char* key, const nlohmann::json& value, std::string_view supported) {
+    return fail(ErrorKind::kUnsupported, "config.json: \"" + std::string(key) + "\" is " +
+                                             formats::in_quotes(value.dump()) + ", which is not supported (supported: " +
+                                             std::string(supported) + ")");
+  };
+  const nlohmann::json step = config.value("decoder_sparse_step", nlohmann::json(1));
+  if (step != 1) return refuse("decoder_sparse_step", step, "1");
+  const nlohmann::json dense = config.value("mlp_only_layers", nlohmann::json());
+  if (!dense.is_null() && !(dense.is_array() && dense.empty())) return refuse("mlp_only_layers", dense, "none");
+  return {};
+}
+void write_moe_hub(const ArchSpec&, nlohmann::ordered_json& config) {
+  config["decoder_sparse_step"] = 1;
+}
+constexpr HubForm kMoeHub[] = {{.model_type = "qwen2_moe",
+                                .architecture = "Qwen2MoeForCausalLM",
+                                .activation = "silu",
+                                .tensors = kHubMoeTensors,
+                                .read = read_moe_hub,
+                                .write = write_moe_hub}};
+// Of MiMo's blocks for multi-token prediction, which are not computed.
+constexpr std::string_view kHubPrediction[] = {
+    "model.mtp_layers.*.input_layernorm.weight",
+    "model.mtp_layers.*.token_layernorm.weight",
+    "model.mtp_layers.*.hidden_layernorm.weight",
+    "model.mtp_layers.*.post_attention_layernorm.weight",
+    "model.mtp_layers.*.final_layernorm.weight",
+    "model.mtp_layers.*.input_proj.weight",
+    "model.mtp_layers.*.self_attn.q_proj.weight",
+    "model.mtp_layers.*.self_attn.q_proj.bias",
+    "model.mtp_layers.*.self_attn.k_proj.weight",
+    "model.mtp_layers.*.self_attn.k_proj.bias",
+    "model.mtp_layers.*.self_attn.v_proj.weight",
+    "model.mtp_layers.*.self_attn.v_proj.bias",
+    "model.mtp_layers.*.self_attn.o_proj.weight",
+    "model.mtp_layers.*.mlp.gate_proj.weight",
+    "model.mtp_layers.*.mlp.up_proj.weight",
+    "model.mtp_layers.*.mlp.down_proj.weight",
+};
+constexpr HubForm kHub[] = {
+    {"qwen2", "Qwen2ForCausalLM", "silu", kHubTensors},
+    {.model_type = "mimo",
+     .architecture = "Qwen2ForCausalLM",
+     .activation = "silu",
+     .tensors = kHubTensors,
+     .ignored = kHubPrediction,
+     .suits = suits_none},
+};
+
+Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   for (BlockSpec& block : spec.blocks) block.attn.rope.pairs = backend::RopePairs::kHalves;
+  return spec;
+}
+
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  return read_shared(Hparams(file, "qwen2"));
+}
+
+// Files do not say how weights are shared: it is a softmax over all.
+Result<ArchSpec> read_experts(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen2moe");
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
+  CANDOR_TRY(add_experts_and_shared(hparams, spec));
+  CANDOR_ASSIGN(const auto normalise, formats::meta_bool(file, hparams.key("expert_weights_norm")));
+  for (BlockSpec& block : spec.blocks) block.ffn.moe.renormalise = normalise.value_or(false);
   return spec;
 }
 
@@ -36,6 +106,11 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
 Family qwen2_family() {
   using namespace qwen2;
   return {"qwen2", read, kTensors, {}, kHub};
+}
+
+Family qwen2moe_family() {
+  using namespace qwen2;
+  return {"qwen2moe", read_experts, kMoeModelTensors, {}, kMoeHub};
 }
 
 }  // namespace candor::model

@@ -36,16 +36,10 @@ constexpr std::array kAlphaBeta = {
     TensorName{kDeltaBeta, "blk.*.ssm_beta.weight"},
 };
 constexpr std::array kBetaAlpha = {TensorName{kDeltaBetaAlpha, "blk.*.ssm_ba.weight"}};
-constexpr std::array kShared = {
-    TensorName{kSharedRouter, "blk.*.ffn_gate_inp_shexp.weight"},
-    TensorName{kSharedGate, "blk.*.ffn_gate_shexp.weight"},
-    TensorName{kSharedUp, "blk.*.ffn_up_shexp.weight"},
-    TensorName{kSharedDown, "blk.*.ffn_down_shexp.weight"},
-};
 constexpr auto kBlock = join(kStemTensors, kNorms, kAttnTensors, kQkNormTensors, kDelta);
 constexpr auto kDenseTensors = join(kBlock, kAlphaBeta, kGatedFfnTensors);
-constexpr auto kSparseTensors = join(kBlock, kAlphaBeta, kMoeTensors, kShared);
-constexpr auto kNextTensors = join(kBlock, kBetaAlpha, kMoeTensors, kShared);
+constexpr auto kSparseTensors = join(kBlock, kAlphaBeta, kMoeTensors, kSharedExpertTensors);
+constexpr auto kNextTensors = join(kBlock, kBetaAlpha, kMoeTensors, kSharedExpertTensors);
 
 constexpr std::array kHubShared = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
@@ -70,12 +64,6 @@ constexpr std::array kHubTiled = {
 };
 constexpr auto kHubDense = join(kHubShared, kHubAttn, kHubTiled, kHubGatedFfn);
 
-constexpr std::array kHubSharedExpert = {
-    HubTensor{"blk.*.ffn_gate_inp_shexp.weight", "model.layers.*.mlp.shared_expert_gate.weight", HubChange::kWiden},
-    HubTensor{"blk.*.ffn_gate_shexp.weight", "model.layers.*.mlp.shared_expert.gate_proj.weight"},
-    HubTensor{"blk.*.ffn_up_shexp.weight", "model.layers.*.mlp.shared_expert.up_proj.weight"},
-    HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.mlp.shared_expert.down_proj.weight"},
-};
 constexpr auto kHubSparse = join(kHubShared, kHubAttn, kHubTiled, kHubExperts, kHubSharedExpert);
 constexpr std::array kHubMixed = {
     HubTensor{"blk.*.attn_qkv.weight", "model.layers.*.linear_attn.in_proj_qkvz.weight", HubChange::kSplitMixed},
@@ -263,9 +251,7 @@ Result<std::vector<bool>> read_recurrent(const Hparams& hparams, size_t n_layers
 
 Result<ArchSpec> read_shared(const Hparams& hparams, backend::KeyHeads key_heads) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
-  const auto n_blocks = static_cast<int32_t>(spec.blocks.size());
-  CANDOR_ASSIGN(spec.n_prediction_blocks, hparams.int_or("nextn_predict_layers", 0, {0, n_blocks - 1}));
-  spec.blocks.resize(static_cast<size_t>(n_blocks - spec.n_prediction_blocks));
+  CANDOR_TRY(leave_prediction(hparams, spec));
   CANDOR_ASSIGN(const backend::DeltaSpec delta, read_delta(hparams, key_heads));
   CANDOR_ASSIGN(const std::vector<bool> is_recurrent, read_recurrent(hparams, spec.blocks.size()));
   for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
@@ -284,15 +270,7 @@ Result<ArchSpec> read_dense(const formats::ModelFile& file) {
 
 Result<ArchSpec> with_experts(const Hparams& hparams, backend::KeyHeads key_heads) {
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, key_heads));
-  CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams, true));
-  CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
-  CANDOR_ASSIGN(const int32_t shared_dim,
-                hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
-  for (BlockSpec& block : spec.blocks) {
-    block.ffn.ffn_dim = ffn_dim;
-    block.ffn.moe = moe;
-    block.ffn.shared_dim = shared_dim;
-  }
+  CANDOR_TRY(add_experts_and_shared(hparams, spec));
   return spec;
 }
 

@@ -59,16 +59,17 @@ const json* find_any(const json& config, std::initializer_list<const char*> name
 
 class ConfigReader {
  public:
-  ConfigReader(const json& config, std::string_view prefix, std::string_view name, formats::MetaList& metadata)
-      : config_(config), prefix_(prefix), name_(name), metadata_(metadata) {}
+  ConfigReader(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
+               formats::MetaList& metadata)
+      : config_(config), prefix_(prefix), name_(name), form_(form), metadata_(metadata) {}
 
-  Result<void> read(const HubForm& form) {
+  Result<void> read() {
     metadata_.add_string("general.architecture", std::string(prefix_));
     for (const KeyNames& row : kIntegers) CANDOR_TRY(copy_integer(row));
     for (const KeyNames& row : kFloats) CANDOR_TRY(copy_float(row));
     if (const json* norm = find_any(config_, {"norm_topk_prob"}))
       add("expert_weights_norm", norm->is_boolean() && norm->get<bool>());
-    CANDOR_TRY(check_activation(form.activation));
+    CANDOR_TRY(check_activation(form_.activation));
     if (find_any(config_, {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}) == nullptr)
       CANDOR_TRY(add_default_ffn());
     CANDOR_TRY(read_windows());
@@ -178,11 +179,12 @@ class ConfigReader {
                                    number(config_, "partial_rotary_factor", number(config_, "rotary_pct", 1.0)))));
     const json* named = find_any(rope, {"rope_type", "type"});
     const std::string type = named != nullptr && named->is_string() ? named->get<std::string>() : "default";
-    if (type == "default") return {};
+    // By a rule that is felt only beyond the model's context; another has an alpha.
+    if (type == "default" || (type == "dynamic" && !rope.contains("alpha"))) return {};
     if (type == "longrope" || type == "su") return read_long_rope(rope);
     if (type == "llama3") return {};  // llama3_factors()
     if (type != "linear" && type != "yarn") {
-      return unsupported("rope_type", type, "default, linear, yarn, llama3, longrope");
+      return unsupported("rope_type", type, "default, linear, dynamic without alpha, yarn, llama3, longrope");
     }
     const double factor = number(rope, "factor", 1.0);
     metadata_.add_string(fmt::format("{}.rope.scaling.type", prefix_), type);
@@ -213,7 +215,7 @@ class ConfigReader {
 
   Result<void> read_yarn(const json& rope, double factor) {
     for (const char* key : {"mscale", "mscale_all_dim"}) {
-      if (rope.contains(key)) return unsupported(key, rope[key], "yarn without it");
+      if (rope.contains(key) && !form_.reads_mscale) return unsupported(key, rope[key], "yarn without it");
     }
     const json* truncates = find_any(rope, {"truncate"});
     if (truncates != nullptr && !truncates->is_boolean()) return bad("truncate", *truncates, "true or false");
@@ -241,6 +243,7 @@ class ConfigReader {
   const json& config_;
   std::string_view prefix_;
   std::string_view name_;
+  const HubForm& form_;
   formats::MetaList& metadata_;
 };
 
@@ -304,7 +307,7 @@ Result<std::vector<float>> llama3_factors(const json& config, std::string_view n
 
 Result<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
                              formats::MetaList& metadata) {
-  CANDOR_TRY(ConfigReader(config, prefix, name, metadata).read(form));
+  CANDOR_TRY(ConfigReader(config, prefix, name, form, metadata).read());
   return form.read == nullptr ? Result<void>{} : form.read(config, prefix, metadata);
 }
 

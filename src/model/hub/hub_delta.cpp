@@ -77,6 +77,16 @@ void to_groups(const std::byte* src, const HeadPieces& pieces, const ValueHeads&
   move_heads(src, pieces, heads, dst, [](int64_t grouped, int64_t in_turn) { return Move{in_turn, grouped}; });
 }
 
+Result<MixedRows> mixed_rows(const TensorView& tensor, int64_t n_key, int64_t k_dim, int64_t v_width) {
+  const int64_t n_rows = 2 * n_key * k_dim + 2 * v_width;
+  if (n_key > 0 && v_width % n_key == 0 && tensor.shape.n_dims == 2 && tensor.shape[0] == n_rows) {
+    return MixedRows{n_key, k_dim, v_width / n_key, tensor.row_bytes()};
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("tensor {}: shape {}; expected {} rows, as the sizes of linear attention in config.json say",
+                          formats::in_quotes(tensor.name), to_string(tensor.shape), n_rows));
+}
+
 void split_mixed(const std::byte* mixed, const MixedRows& rows, std::byte* qkv, std::byte* gate) {
   for_mixed(rows, [&](int64_t there, int64_t here, bool is_gate, int64_t n) {
     std::memcpy((is_gate ? gate : qkv) + static_cast<size_t>(here) * rows.row_bytes,

@@ -56,6 +56,8 @@ struct MixedRows {
   int64_t n_qkv() const { return n_key * (2 * k_dim + v_rows); }
   int64_t n_gate() const { return n_key * v_rows; }
 };
+// Of a tensor that holds both. v_width: of all value heads. Refuses another shape by name.
+Result<MixedRows> mixed_rows(const TensorView& tensor, int64_t n_key, int64_t k_dim, int64_t v_width);
 void split_mixed(const std::byte* mixed, const MixedRows& rows, std::byte* qkv, std::byte* gate);
 void join_mixed(const std::byte* qkv, const std::byte* gate, const MixedRows& rows, std::byte* mixed);
 

@@ -26,6 +26,7 @@
 #include "model/hub/hub_experts.h"
 #include "model/hub/hub_form.h"
 #include "model/hub/hub_index.h"
+#include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
@@ -171,7 +172,9 @@ class HubReader {
 
   Result<void> map_tensor(const TensorView& tensor, const HubForm& form) {
     for (const std::string_view pattern : form.ignored) {
-      if (match_name(pattern, tensor.name) || match_name(without_stem(pattern), tensor.name)) return {};
+      if (!match_name(pattern, tensor.name) && !match_name(without_stem(pattern), tensor.name)) continue;
+      file_->info_.left_out.emplace_back(tensor.name);
+      return {};
     }
     if (tensor.name == "lm_head.weight" && is_tied()) return {};
     for (const HubExperts& row : form.experts) {
@@ -182,7 +185,8 @@ class HubReader {
       std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) match = match_name(without_stem(row.hub), tensor.name);
       if (!match) continue;
-      if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match, form);
+      if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
+      if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
       TensorView view = tensor;
       CANDOR_TRY(change(row.change, view));
       view.name = file_->names_.emplace_back(fill_name(row.name, *match));
@@ -235,15 +239,13 @@ class HubReader {
   }
 
   bool is_tied() const {
-    const auto at = config_.find("tie_word_embeddings");
-    return at != config_.end() && at->is_boolean() && at->get<bool>();
+    return config_.value("tie_word_embeddings", json()) == true;
   }
 
   // A family takes a file without "output.weight" as tied; one that says it isn't has lost its head.
   Result<void> check_tied() const {
-    const auto at = config_.find("tie_word_embeddings");
-    if (at == config_.end() || !at->is_boolean() || at->get<bool>() || file_->find("output.weight") != nullptr)
-      return {};
+    const bool has_head = file_->find("output.weight") != nullptr;
+    if (has_head || config_.value("tie_word_embeddings", json()) != false) return {};
     return bad(in_quotes(folder_.string()), "\"tie_word_embeddings\" is false, but lm_head.weight is missing");
   }
 
@@ -271,24 +273,27 @@ class HubReader {
   }
 
   // The second tensor is that of the next row.
-  Result<void> add_mixed(const TensorView& tensor, const HubTensor& row, const Match& match, const HubForm& form) {
-    MixedRows rows{.n_key = size_of("ssm.group_count"), .k_dim = size_of("ssm.state_size")};
-    const int64_t v_width = size_of("ssm.inner_size");
-    const bool is_good = rows.n_key > 0 && v_width % rows.n_key == 0 && tensor.shape.n_dims == 2 &&
-                         tensor.shape[0] == 2 * rows.n_key * rows.k_dim + 2 * v_width;
-    if (!is_good) {
-      return bad(fmt::format("tensor {}", in_quotes(tensor.name)),
-                 fmt::format("shape {}; expected {} rows, as the sizes of linear attention in config.json say",
-                             to_string(tensor.shape), 2 * rows.n_key * rows.k_dim + 2 * v_width));
-    }
-    rows.v_rows = v_width / rows.n_key;
-    rows.row_bytes = tensor.row_bytes();
-    const HubTensor& second = form.tensors[static_cast<size_t>(&row - form.tensors.data()) + 1];
+  Result<void> add_mixed(const TensorView& tensor, const HubTensor& row, const Match& match) {
+    const int64_t k_dim = size_of("ssm.state_size"), v_width = size_of("ssm.inner_size");
+    CANDOR_ASSIGN(const MixedRows rows, mixed_rows(tensor, size_of("ssm.group_count"), k_dim, v_width));
+    const HubTensor& second = (&row)[1];
     const int64_t n_cols = tensor.shape[1];
     CANDOR_ASSIGN(std::byte * qkv, add_copy(fill_name(row.name, match), tensor.dtype, {2, {rows.n_qkv(), n_cols}}));
     CANDOR_ASSIGN(std::byte * gate,
                   add_copy(fill_name(second.name, match), tensor.dtype, {2, {rows.n_gate(), n_cols}}));
     split_mixed(tensor.data, rows, qkv, gate);
+    return {};
+  }
+
+  Result<void> add_latent(const TensorView& tensor, const HubTensor& row, const Match& match) {
+    const LatentHeads heads{.n_heads = size_of("attention.head_count"),
+                            .key_dim = size_of("attention.key_length_mla") - size_of("rope.dimension_count"),
+                            .value_dim = size_of("attention.value_length_mla"),
+                            .latent_dim = size_of("attention.kv_lora_rank")};
+    CANDOR_TRY(check_joined(tensor, heads));
+    CANDOR_ASSIGN(std::byte * keys, add_copy(fill_name(row.name, match), tensor.dtype, heads.key_shape()));
+    CANDOR_ASSIGN(std::byte * values, add_copy(fill_name((&row)[1].name, match), tensor.dtype, heads.value_shape()));
+    split_latent(tensor.data, heads, static_cast<size_t>(dtype_info(tensor.dtype).block_bytes), keys, values);
     return {};
   }
 

@@ -19,6 +19,9 @@ enum class HubChange : uint8_t {
   kPairRows,    // rows of each head from rotary halves to interleaved pairs
   kWiden,       // to f32, as GGUF keeps routers
   kAddOne,      // gains that are stored as their distance from 1
+  // The same order, and q and k also from rotary halves to interleaved pairs; that alone, of rows in that order already.
+  kSplitPairedHeads,
+  kPairJoined,
   kTranspose,   // [in, out] to [out, in]
   kSplitHeads,  // rows as [K/V head][its q heads, k, v] to all q, all k, all v
   kDropTwoRows,  // a table whose first two rows stand for no position
@@ -33,7 +36,8 @@ enum class HubChange : uint8_t {
   kTileColumns,
   kTaps,
   kRates,
-  kSplitMixed
+  kSplitMixed,
+  kSplitLatent  // of each head the rows of its key, then of its value: two tensors, the keys' transposed (hub_latent.h)
 };
 
 struct HubTensor {
@@ -51,6 +55,11 @@ struct HubExperts {
   size_t n_parts() const { return names[1].empty() ? 1 : 2; }
 };
 
+// For a form that is read alone, because another says the same.
+constexpr bool suits_none(const ArchSpec&) {
+  return false;
+}
+
 // Of several forms of one model_type, one after another, the last knows every name.
 struct HubForm {
   std::string_view model_type;    // config.json
@@ -63,6 +72,8 @@ struct HubForm {
   void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
   std::span<const HubExperts> experts = {};
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
+  bool reads_mscale = false;  // of YaRN: by `read`
+  bool (*suits)(const ArchSpec& spec) = nullptr;  // whether a model is written so; nullptr: whenever its tensors allow it
 };
 
 }  // namespace candor::model

@@ -21,19 +21,31 @@ struct Match {
 std::optional<Match> match_name(std::string_view pattern, std::string_view name);
 std::string fill_name(std::string_view pattern, const Match& match);
 
-// Where the rows of kPairRows and kSplitHeads stand: `size` of them in each part of each head.
+// Where the rows of kPairRows, and of q, k and v in one tensor, stand: `size` of them in each part of each head.
 struct RowOrder {
   HubChange change;
-  int64_t heads;  // of kSplitHeads: K/V heads
-  int64_t parts;  // of kSplitHeads: the q heads of one K/V head, then k, then v
+  int64_t heads;  // of q, k and v: K/V heads
+  int64_t parts;  // of q, k and v: the q heads of one K/V head, then k, then v
   int64_t size = 0;
   int64_t place_here(int64_t head, int64_t part, int64_t i) const {
-    if (change != HubChange::kSplitHeads) return head * parts * size + i * parts + part;
-    const int64_t group = parts - 2;
-    const int64_t block = part < group ? head * group + part : heads * part + head;
-    return block * size + i;
+    if (change == HubChange::kPairRows) return head * parts * size + i * parts + part;
+    const bool is_paired = change != HubChange::kSplitHeads && part + 1 < parts;
+    return block(head, part) * size + (is_paired ? paired(i) : i);
   }
-  int64_t place_there(int64_t head, int64_t part, int64_t i) const { return (head * parts + part) * size + i; }
+  int64_t place_there(int64_t head, int64_t part, int64_t i) const {
+    return (change == HubChange::kPairJoined ? block(head, part) : head * parts + part) * size + i;
+  }
+
+ private:
+  int64_t block(int64_t head, int64_t part) const {
+    const int64_t group = parts - 2;
+    return part < group ? head * group + part : heads * part + head;
+  }
+  int64_t paired(int64_t i) const {
+    const int64_t half = size / 2;
+    if (i >= 2 * half) return i;  // of an odd width, which is refused later
+    return i < half ? 2 * i : 2 * (i - half) + 1;
+  }
 };
 
 // [n_positions, dim]: sines, then cosines, of position + 2 (the first two rows are padding's), as fairseq's models have

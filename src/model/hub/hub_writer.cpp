@@ -23,6 +23,7 @@
 #include "model/hub/hub_delta.h"
 #include "model/hub/hub_experts.h"
 #include "model/hub/hub_form.h"
+#include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
 #include "model/model.h"
 #include "tensor/encode.h"
@@ -119,14 +120,16 @@ class HubWriter {
                                content.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
 
-  // The form that has a place for every tensor; of several the last, where the model has a window.
+  // The form that suits and has a place for every tensor; of several the last, where the model has a window.
   Result<void> choose_form() {
     const auto family = std::ranges::find(families(), spec_.family, &Family::name);
     if (family == families().end()) return fail(ErrorKind::kUnsupported, "no family of this name");
     family_ = &*family;
-    const bool has_window = spec_.blocks.front().attn.window_tokens > 0;
+    const bool has_window =
+        std::ranges::any_of(spec_.blocks, [](const BlockSpec& block) { return block.attn.window_tokens > 0; });
     std::string missing;
     for (const HubForm& form : family_->hub) {
+      if (form.suits != nullptr && !form.suits(spec_)) continue;
       const auto homeless = std::ranges::find_if(file_.tensors(), [&](const TensorView& tensor) {
         return !is_known(tensor) && !place(tensor, form) && !expert_place(tensor, form);
       });
@@ -235,7 +238,7 @@ class HubWriter {
       }
       const HubTensor* row = place(tensor, *form_);
       if (row == nullptr) continue;
-      if (row->change == HubChange::kSplitMixed) {
+      if (row->change == HubChange::kSplitMixed || row->change == HubChange::kSplitLatent) {
         CANDOR_TRY(add_mixed(tensor, *row));
         continue;
       }
@@ -258,7 +261,13 @@ class HubWriter {
     return {};
   }
 
-  // The rows of qkv and of the gate as one tensor.
+  static Result<void> check_split(const TensorView& tensor, const Shape& expected) {
+    if (tensor.shape == expected) return {};
+    return fail(ErrorKind::kInvalidInput, fmt::format("tensor {}: shape {}; expected {}", in_quotes(tensor.name),
+                                                      to_string(tensor.shape), to_string(expected)));
+  }
+
+  // The rows of qkv and of the gate, or of keys and values from a latent, as one tensor.
   Result<void> add_mixed(const TensorView& tensor, const HubTensor& row) {
     report_.source_bytes += tensor.n_bytes;
     report_.n_weights += tensor.shape.n_elements();
@@ -271,7 +280,11 @@ class HubWriter {
     }
     if (gate == nullptr || !dtype_info(gate->dtype).is_weight) {
       return fail(ErrorKind::kInvalidInput,
-                  fmt::format("tensor {}: the gate that belongs to it is missing", in_quotes(tensor.name)));
+                  fmt::format("tensor {}: the one that belongs to it is missing", in_quotes(tensor.name)));
+    }
+    if (row.change == HubChange::kSplitLatent) {
+      CANDOR_TRY(check_split(tensor, latent_heads().key_shape()));
+      CANDOR_TRY(check_split(*gate, latent_heads().value_shape()));
     }
     const DType dtype = options_.dtype ? *options_.dtype : is_float(tensor.dtype) ? tensor.dtype : DType::kF32;
     Item& item = items_.emplace_back();
@@ -279,23 +292,35 @@ class HubWriter {
     item.change = row.change;
     item.target.name = fill_name(row.hub, match);
     item.target.dtype = dtype;
-    item.target.shape = {2, {tensor.shape[0] + gate->shape[0], tensor.shape[1]}};
+    item.target.shape = row.change == HubChange::kSplitLatent ? latent_heads().joined_shape()
+                                                              : Shape{2, {tensor.shape[0] + gate->shape[0], tensor.shape[1]}};
     item.joined = {tensor, *gate};
     return {};
   }
 
-  std::vector<std::byte> mixed_bytes(const Item& item) const {
+  LatentHeads latent_heads() const {
+    const BlockSpec& block = spec_.blocks.front();
+    return {block.attn.n_heads, block.latent.head_dim, block.latent.value_dim, block.attn.latent_dim};
+  }
+
+  void join_parts(const Item& item, const float* first, const float* second, float* joined) const {
+    const auto* one = reinterpret_cast<const std::byte*>(first);
+    const auto* other = reinterpret_cast<const std::byte*>(second);
+    auto* dst = reinterpret_cast<std::byte*>(joined);
+    if (item.change == HubChange::kSplitLatent) return join_latent(one, other, latent_heads(), sizeof(float), dst);
     const backend::DeltaSpec delta = delta_of();
     const auto width = static_cast<size_t>(item.view.shape[1]);
-    const MixedRows rows{delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, width * sizeof(float)};
+    join_mixed(one, other, {delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, width * sizeof(float)}, dst);
+  }
+
+  std::vector<std::byte> mixed_bytes(const Item& item) const {
     std::vector<std::vector<float>> parts;
     for (const TensorView& part : item.joined) {
       parts.emplace_back(static_cast<size_t>(part.shape.n_elements()));
       decode_elements(part.dtype, part.data, part.shape.n_elements(), parts.back().data());
     }
     std::vector<float> mixed(parts[0].size() + parts[1].size());
-    join_mixed(reinterpret_cast<const std::byte*>(parts[0].data()), reinterpret_cast<const std::byte*>(parts[1].data()),
-               rows, reinterpret_cast<std::byte*>(mixed.data()));
+    join_parts(item, parts[0].data(), parts[1].data(), mixed.data());
     std::vector<std::byte> bytes(item.n_bytes());
     encode_elements(item.target.dtype, mixed.data(), static_cast<int64_t>(mixed.size()), bytes.data());
     return bytes;
@@ -369,7 +394,7 @@ class HubWriter {
   }
 
   Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
-    if (item.change == HubChange::kSplitMixed) return writer.write_tensor(mixed_bytes(item));
+    if (!item.joined.empty() && item.join == nullptr) return writer.write_tensor(mixed_bytes(item));
     if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype));
     const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden;
     if (keeps_order && item.target.dtype == item.view.dtype) {
@@ -406,7 +431,7 @@ class HubWriter {
     const backend::AttnSpec& attn = spec_.blocks.front().attn;
     const bool is_key = item.view.name.find("attn_k.") != std::string_view::npos;
     RowOrder order{item.change, is_key ? attn.n_kv_heads : attn.n_heads, 2};
-    if (item.change == HubChange::kSplitHeads) {
+    if (item.change != HubChange::kPairRows) {
       order = {item.change, attn.n_kv_heads, attn.n_heads / attn.n_kv_heads + 2};
     }
     order.size = static_cast<int64_t>(n_rows) / (order.heads * order.parts);

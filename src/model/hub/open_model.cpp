@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "model/hub/hub_folder.h"
+#include "model/hub/joined_latents.h"
 
 namespace candor::model {
 
@@ -20,7 +21,10 @@ Result<std::unique_ptr<formats::ModelFile>> open_model(const fs::path& path) {
   if (name.ends_with(".safetensors") || name == "config.json" || name == "model.safetensors.index.json") {
     folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   }
-  if (folder.empty() || !fs::exists(path, ignored)) return formats::open_model_file(path);
+  if (folder.empty() || !fs::exists(path, ignored)) {
+    CANDOR_ASSIGN(std::unique_ptr<formats::ModelFile> file, formats::open_model_file(path));
+    return with_split_latents(std::move(file));
+  }
   CANDOR_ASSIGN(std::unique_ptr<HubFolder> file, HubFolder::open(folder));
   return std::unique_ptr<formats::ModelFile>(std::move(file));
 }

@@ -1,0 +1,287 @@
+// DeepSeek V2, V3 and R1, and Kimi K2 and GLM-4.7-Flash, whose models are V3's: latent attention, YaRN whose factor scales the scores, experts
+// out of groups with a shared one. DeepSeek-AI, "DeepSeek-V2", 2024; "DeepSeek-V3 technical report", 2024.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/rounded_math.h"
+#include "formats/quote.h"
+#include "model/families/common.h"
+#include "model/families/grouped_experts.h"
+
+namespace candor::model {
+namespace deepseek {
+namespace {
+
+using enum TensorRole;
+using nlohmann::json;
+
+// Outputs of each head fill whole panels of packed weights (Ops::linear_heads).
+constexpr int32_t kHeadStep = 16;
+// YaRN's rule for the factor of lengths: 1 + 0.1 m ln(factor).
+constexpr double kYarnShare = 0.1;
+
+constexpr std::array kAttention = {
+    TensorName{kQ, "blk.*.attn_q.weight"},
+    TensorName{kQueryDown, "blk.*.attn_q_a.weight"},
+    TensorName{kQueryNorm, "blk.*.attn_q_a_norm.weight"},
+    TensorName{kQueryUp, "blk.*.attn_q_b.weight"},
+    TensorName{kLatent, "blk.*.attn_kv_a_mqa.weight"},
+    TensorName{kLatentNorm, "blk.*.attn_kv_a_norm.weight"},
+    TensorName{kLatentKey, "blk.*.attn_k_b.weight"},
+    TensorName{kLatentValue, "blk.*.attn_v_b.weight"},
+    TensorName{kAttnOut, "blk.*.attn_output.weight"},
+};
+constexpr auto kTensors =
+    join(kStemTensors, kPreNormTensors, kAttention, kGatedFfnTensors, kMoeTensors, kGroupedTensors);
+
+constexpr std::array kHubAttention = {
+    HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"},
+    HubTensor{"blk.*.attn_q_a.weight", "model.layers.*.self_attn.q_a_proj.weight"},
+    HubTensor{"blk.*.attn_q_a_norm.weight", "model.layers.*.self_attn.q_a_layernorm.weight"},
+    HubTensor{"blk.*.attn_q_b.weight", "model.layers.*.self_attn.q_b_proj.weight"},
+    HubTensor{"blk.*.attn_kv_a_mqa.weight", "model.layers.*.self_attn.kv_a_proj_with_mqa.weight"},
+    HubTensor{"blk.*.attn_kv_a_norm.weight", "model.layers.*.self_attn.kv_a_layernorm.weight"},
+    HubTensor{"blk.*.attn_k_b.weight", "model.layers.*.self_attn.kv_b_proj.weight", HubChange::kSplitLatent},
+    HubTensor{"blk.*.attn_v_b.weight", "", HubChange::kSplitLatent},
+    HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"},
+};
+constexpr auto kHubV2Tensors =
+    join(kHubStem, kHubPreNorm, kHubAttention, kHubGatedFfn, kHubExperts, kHubSharedExperts);
+constexpr auto kHubV3Tensors = join(kHubV2Tensors, kHubChoiceBias);
+
+// Beside its two parts.
+constexpr std::string_view kIgnored[] = {"blk.*.attn_kv_b.weight"};
+
+struct KeyName {
+  const char* key;
+  const char* hub;
+};
+constexpr KeyName kCounts[] = {
+    {"attention.q_lora_rank", "q_lora_rank"},
+    {"attention.kv_lora_rank", "kv_lora_rank"},
+    {"rope.dimension_count", "qk_rope_head_dim"},
+};
+
+// 0 where it is absent or null.
+Result<uint64_t> hub_count(const json& config, const char* key) {
+  CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
+  if (!value) return uint64_t{0};
+  if (*value >= 0.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
+    return static_cast<uint64_t>(*value);
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("config.json: \"{}\" is {}, expected 0 to {}", key, *value, kMaxWidth));
+}
+
+Error unsupported(const char* key, const json& value, std::string_view supported) {
+  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
+                                                   key, formats::in_quotes(value.dump()), supported));
+}
+
+// What the scores are scaled with beside the heads' width, as the converter of llama.cpp writes it.
+Result<void> read_hub_yarn(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  const auto parameters = config.find(config.contains("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  if (parameters == config.end() || !parameters->is_object()) return {};
+  const json type = parameters->value("rope_type", parameters->value("type", json("default")));
+  if (type != "yarn") return {};
+  const auto mscale = parameters->find("mscale");
+  const auto all = parameters->find("mscale_all_dim");
+  const bool are_there = mscale != parameters->end() && all != parameters->end();
+  if (!are_there || !all->is_number() || *mscale != *all) {
+    return unsupported("mscale", mscale == parameters->end() ? json() : *mscale, "a number, the same as mscale_all_dim");
+  }
+  metadata.add(fmt::format("{}.rope.scaling.yarn_log_multiplier", prefix),
+               static_cast<double>(static_cast<float>(kYarnShare * all->get<double>())));
+  metadata.add(fmt::format("{}.rope.scaling.attn_factor", prefix), 1.0);
+  return {};
+}
+
+// sigmoid: the share that the model's own code computes where config.json names none.
+Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata, bool is_sigmoid) {
+  const auto add = [&](const char* suffix, formats::MetaValue value) {
+    metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
+  };
+  uint64_t sizes[std::size(kCounts)];
+  for (size_t i = 0; i < std::size(kCounts); ++i) {
+    CANDOR_ASSIGN(sizes[i], hub_count(config, kCounts[i].hub));
+    if (sizes[i] > 0) add(kCounts[i].key, sizes[i]);
+  }
+  CANDOR_ASSIGN(const uint64_t plain, hub_count(config, "qk_nope_head_dim"));
+  CANDOR_ASSIGN(const uint64_t value_dim, hub_count(config, "v_head_dim"));
+  add("attention.key_length_mla", plain + sizes[2]);
+  add("attention.value_length_mla", value_dim);
+  add("attention.key_length", sizes[1] + sizes[2]);
+  add("attention.value_length", sizes[1]);
+  add("attention.head_count_kv", uint64_t{1});
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    CANDOR_ASSIGN(const std::optional<bool> flag, hub_flag(config, key));
+    if (flag.value_or(false)) return unsupported(key, true, "false");
+  }
+  CANDOR_ASSIGN(const std::optional<bool> interleaved, hub_flag(config, "rope_interleave"));
+  if (!interleaved.value_or(true)) return unsupported("rope_interleave", false, "true");
+  CANDOR_TRY(read_hub_yarn(config, prefix, metadata));
+  return read_hub_grouped(config, prefix, metadata,
+                          is_sigmoid ? backend::ExpertShare::kSigmoid : backend::ExpertShare::kSoftmax);
+}
+
+Result<void> read_hub_v2(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  return read_hub(config, prefix, metadata, false);
+}
+
+Result<void> read_hub_v3(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  return read_hub(config, prefix, metadata, true);
+}
+
+void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const BlockSpec& block = spec.blocks.front();
+  const backend::AttnSpec& attn = block.attn;
+  config["num_key_value_heads"] = attn.n_heads;
+  config["q_lora_rank"] = block.latent.query_rank > 0 ? json(block.latent.query_rank) : json();
+  config["kv_lora_rank"] = attn.latent_dim;
+  config["qk_nope_head_dim"] = block.latent.head_dim;
+  config["qk_rope_head_dim"] = block.rotated_dim();
+  config["head_dim"] = block.rotated_dim();
+  config["v_head_dim"] = block.latent.value_dim;
+  config["rms_norm_eps"] = shortest_decimal(spec.final_norm.epsilon);
+  config.erase("partial_rotary_factor");
+  write_hub_grouped(spec, config);
+  if (attn.rope.scaling != backend::RopeScaling::kYarn) return;
+  const double width = static_cast<double>(block.latent.head_dim + block.rotated_dim());
+  const double length = std::sqrt(static_cast<double>(attn.scale) * std::sqrt(width));
+  const double mscale = shortest_decimal(
+      static_cast<float>(std::round((length - 1.0) / (kYarnShare * rounded_log(attn.rope.factor)) * 1e6) / 1e6));
+  config["rope_scaling"]["mscale"] = mscale;
+  config["rope_scaling"]["mscale_all_dim"] = mscale;
+  config["rope_scaling"].erase("attention_factor");
+}
+
+// The library takes one dense block where nothing is said.
+void write_hub_lite(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub(spec, config);
+  json types = json::array();
+  for (const BlockSpec& block : spec.blocks) types.push_back(block.ffn.is_moe() ? "sparse" : "dense");
+  config["mlp_layer_types"] = std::move(types);
+}
+
+constexpr HubForm form_of(std::string_view model_type, std::string_view architecture,
+                          std::span<const HubTensor> tensors, decltype(HubForm::read) read,
+                          decltype(HubForm::write) write = write_hub) {
+  return {.model_type = model_type,
+          .architecture = architecture,
+          .activation = "silu",
+          .tensors = tensors,
+          .ignored = kHubPrediction,
+          .read = read,
+          .write = write,
+          .reads_mscale = true};
+}
+constexpr HubForm kHub[] = {
+    form_of("deepseek_v2", "DeepseekV2ForCausalLM", kHubV2Tensors, read_hub_v2),
+    form_of("deepseek_v3", "DeepseekV3ForCausalLM", kHubV3Tensors, read_hub_v3),
+    form_of("kimi_k2", "DeepseekV3ForCausalLM", kHubV3Tensors, read_hub_v3),
+    form_of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", kHubV3Tensors, read_hub_v3, write_hub_lite),
+};
+
+Error bad_size(const Hparams& hparams, std::string_view suffix, int32_t value, const std::string& reason) {
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\" is {}; {}", hparams.key(suffix), value, reason));
+}
+
+// Of keys and values that are expanded from the latent, whatever the file's cache would hold.
+struct HeadSizes {
+  int32_t key = 0;    // with the rotated part
+  int32_t value = 0;
+  int32_t rotated = 0;
+};
+
+// Files of old say the expanded widths as "attention.key_length", new ones those of the latent.
+Result<HeadSizes> read_head_sizes(const Hparams& hparams) {
+  const bool is_new = hparams.has("attention.key_length_mla");
+  HeadSizes sizes;
+  CANDOR_ASSIGN(sizes.key, hparams.require_int(is_new ? "attention.key_length_mla" : "attention.key_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(sizes.value,
+                hparams.require_int(is_new ? "attention.value_length_mla" : "attention.value_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(sizes.rotated, hparams.require_int("rope.dimension_count", {2, kMaxWidth}));
+  if (sizes.rotated >= sizes.key) {
+    return bad_size(hparams, "rope.dimension_count", sizes.rotated,
+                    fmt::format("expected less than the width of a head, which is {}", sizes.key));
+  }
+  return sizes;
+}
+
+// Scores are scaled by the width of the expanded heads and, with YaRN, by the square of its factor of lengths, which
+// turns cosines and sines no longer.
+Result<void> read_scale(const Hparams& hparams, int32_t key_width, backend::AttnSpec& attn) {
+  double length = 1.0;
+  if (attn.rope.scaling == backend::RopeScaling::kYarn) {
+    CANDOR_ASSIGN(const double own, hparams.positive_or("rope.scaling.attn_factor", 1.0));
+    if (own != 1.0) {
+      return fail(ErrorKind::kUnsupported, fmt::format("metadata key \"{}\" is {}; supported: 1",
+                                                       hparams.key("rope.scaling.attn_factor"), own));
+    }
+    CANDOR_ASSIGN(const auto share,
+                  formats::meta_float(hparams.file(), hparams.key("rope.scaling.yarn_log_multiplier")));
+    // As decimals: files hold 0.1 as f32.
+    length += shortest_decimal(static_cast<float>(share.value_or(0.0))) * rounded_log(attn.rope.factor);
+    attn.rope.attention_factor = 1.0;
+  }
+  attn.scale = static_cast<float>(length * length / std::sqrt(static_cast<double>(key_width)));
+  if (std::isfinite(attn.scale) && attn.scale > 0.0f) return {};
+  return fail(ErrorKind::kInvalidInput, fmt::format("metadata key \"{}\" scales scores by {}",
+                                                    hparams.key("rope.scaling.yarn_log_multiplier"), attn.scale));
+}
+
+Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t, int32_t n_layers) {
+  backend::AttnSpec attn;
+  CANDOR_ASSIGN(attn.n_heads, hparams.uniform("attention.head_count", n_layers, {1, 65536}));
+  attn.n_kv_heads = 1;
+  CANDOR_ASSIGN(const HeadSizes sizes, read_head_sizes(hparams));
+  const int64_t most = kMaxWidth / attn.n_heads;
+  CANDOR_ASSIGN(attn.latent_dim, hparams.require_int("attention.kv_lora_rank", {1, most}));
+  if (attn.latent_dim % kHeadStep != 0) {
+    return bad_size(hparams, "attention.kv_lora_rank", attn.latent_dim,
+                    fmt::format("expected a multiple of {}", kHeadStep));
+  }
+  if (sizes.value % kHeadStep != 0) {
+    return bad_size(hparams, hparams.has("attention.value_length_mla") ? "attention.value_length_mla" : "attention.value_length",
+                    sizes.value, fmt::format("expected a multiple of {}", kHeadStep));
+  }
+  attn.head_dim = attn.latent_dim + sizes.rotated;
+  if (std::max({attn.head_dim, sizes.key, sizes.value}) > most) {
+    return bad_size(hparams, "attention.head_count", attn.n_heads,
+                    fmt::format("heads of {} are wider than {} together", std::max(attn.head_dim, sizes.key), kMaxWidth));
+  }
+  CANDOR_ASSIGN(attn.rope, read_rope(hparams, sizes.rotated));
+  attn.rope.pairs = backend::RopePairs::kInterleaved;
+  CANDOR_TRY(read_scale(hparams, sizes.key, attn));
+  return attn;
+}
+
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "deepseek2");
+  CANDOR_TRY(hparams.refuse_unless_zero({"attention.temperature_scale", "attention.sliding_window"}));
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_latent_attention));
+  LatentSpec latent;
+  CANDOR_ASSIGN(const HeadSizes sizes, read_head_sizes(hparams));
+  latent.head_dim = sizes.key - sizes.rotated;
+  latent.value_dim = sizes.value;
+  CANDOR_ASSIGN(latent.query_rank, hparams.int_or("attention.q_lora_rank", 0, {0, kMaxWidth}));
+  for (BlockSpec& block : spec.blocks) block.latent = latent;
+  CANDOR_TRY(leave_prediction(hparams, spec));
+  CANDOR_TRY(add_grouped_experts(hparams, spec));
+  return spec;
+}
+
+}  // namespace
+}  // namespace deepseek
+
+Family deepseek2_family() {
+  using namespace deepseek;
+  return {"deepseek2", read, kTensors, kIgnored, kHub};
+}
+
+}  // namespace candor::model

@@ -1,0 +1,82 @@
+// GLM-4.5 and its successors: grouped attention that rotates a part of each head, norms over heads in the larger models,
+// DeepSeek's experts behind the first blocks. Z.ai, "GLM-4.5", 2025.
+
+#include <nlohmann/json.hpp>
+
+#include "model/families/common.h"
+#include "model/families/grouped_experts.h"
+
+namespace candor::model {
+namespace glm4_moe {
+namespace {
+
+using enum TensorRole;
+
+constexpr std::array kNorms = {
+    TensorName{kAttnNorm, "blk.*.attn_norm.weight"},
+    TensorName{kFfnNorm, "blk.*.post_attention_norm.weight"},
+};
+constexpr auto kTensors = join(kStemTensors, kNorms, kAttnTensors, kQkvBiases, kQkNormTensors, kGatedFfnTensors,
+                               kMoeTensors, kGroupedTensors);
+
+constexpr std::array kHubNorms = {
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
+    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
+};
+constexpr auto kHubUnbiased = join(kHubStem, kHubNorms, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts,
+                                   kHubSharedExperts, kHubChoiceBias);
+constexpr auto kHubBiased = join(kHubUnbiased, kHubQkvBiases);
+
+Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+  return read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid);
+}
+
+void write_hub_of(const ArchSpec& spec, nlohmann::ordered_json& config, bool has_biases) {
+  const BlockSpec& block = spec.blocks.front();
+  const double share = static_cast<double>(block.attn.rope.n_dims) / block.attn.head_dim;
+  config["attention_bias"] = has_biases;
+  config["use_qk_norm"] = block.qk_norm != QkNorm::kNone;
+  // The library takes a half where nothing is said.
+  config["partial_rotary_factor"] = share;
+  write_hub_grouped(spec, config);
+}
+void write_unbiased(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub_of(spec, config, false);
+}
+void write_biased(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub_of(spec, config, true);
+}
+
+constexpr HubForm form_of(std::span<const HubTensor> tensors, decltype(HubForm::write) write) {
+  return {.model_type = "glm4_moe",
+          .architecture = "Glm4MoeForCausalLM",
+          .activation = "silu",
+          .tensors = tensors,
+          .ignored = kHubPrediction,
+          .read = read_hub,
+          .write = write};
+}
+constexpr HubForm kHub[] = {form_of(kHubUnbiased, write_unbiased), form_of(kHubBiased, write_biased)};
+
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "glm4moe");
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  const bool has_norms = file.find("blk.0.attn_q_norm.weight") != nullptr;
+  for (BlockSpec& block : spec.blocks) {
+    block.attn.rope.pairs = backend::RopePairs::kHalves;
+    if (has_norms) block.qk_norm = QkNorm::kHeads;
+  }
+  CANDOR_TRY(leave_prediction(hparams, spec));
+  CANDOR_TRY(add_grouped_experts(hparams, spec));
+  return spec;
+}
+
+}  // namespace
+}  // namespace glm4_moe
+
+Family glm4moe_family() {
+  using namespace glm4_moe;
+  return {"glm4moe", read, kTensors, {}, kHub};
+}
+
+}  // namespace candor::model

@@ -1,0 +1,212 @@
+#include "model/families/grouped_experts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "formats/quote.h"
+#include "model/hub/hub_config.h"
+
+namespace candor::model {
+namespace {
+
+Error bad_routing(const Hparams& hparams, std::string_view suffix, int32_t value, const std::string& reason) {
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\" is {}; {}", hparams.key(suffix), value, reason));
+}
+
+Result<void> read_groups(const Hparams& hparams, backend::MoeSpec& moe) {
+  CANDOR_ASSIGN(moe.n_groups, hparams.int_or("expert_group_count", 1, {0, moe.n_experts}));
+  moe.n_groups = std::max(moe.n_groups, 1);
+  if (moe.n_experts % moe.n_groups != 0) {
+    return bad_routing(hparams, "expert_group_count", moe.n_groups,
+                       fmt::format("expected a divisor of \"{}\", which is {}", hparams.key("expert_count"),
+                                   moe.n_experts));
+  }
+  CANDOR_ASSIGN(moe.n_groups_used, hparams.int_or("expert_group_used_count", moe.n_groups, {0, INT32_MAX}));
+  if (moe.n_groups == 1) moe.n_groups_used = 1;
+  if (moe.n_groups_used < 1 || moe.n_groups_used > moe.n_groups) {
+    return bad_routing(hparams, "expert_group_used_count", moe.n_groups_used,
+                       fmt::format("expected 1 to \"{}\", which is {}", hparams.key("expert_group_count"),
+                                   moe.n_groups));
+  }
+  if (moe.n_used > moe.n_groups_used * moe.group_size()) {
+    return bad_routing(hparams, "expert_used_count", moe.n_used,
+                       fmt::format("expected at most {}, the experts of {} groups", moe.n_groups_used * moe.group_size(),
+                                   moe.n_groups_used));
+  }
+  const bool sums_two = moe.share == backend::ExpertShare::kSigmoid && moe.group_size() > 1;
+  moe.n_group_best = sums_two ? 2 : 1;
+  return {};
+}
+
+Result<backend::MoeSpec> read_grouped(const Hparams& hparams) {
+  constexpr int32_t kMaxExperts = 65536;
+  constexpr int32_t kSoftmaxShare = 1;
+  constexpr int32_t kSigmoidShare = 2;
+  backend::MoeSpec moe;
+  CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, kMaxExperts}));
+  CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, moe.n_experts}));
+  CANDOR_ASSIGN(const int32_t share, hparams.int_or("expert_gating_func", kSoftmaxShare, {0, 255}));
+  if (share > kSigmoidShare) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("metadata key \"{}\" is {}; supported: 1 (softmax), 2 (sigmoid)",
+                            hparams.key("expert_gating_func"), share));
+  }
+  moe.share = share == kSigmoidShare ? backend::ExpertShare::kSigmoid : backend::ExpertShare::kSoftmax;
+  CANDOR_ASSIGN(const auto normalise, formats::meta_bool(hparams.file(), hparams.key("expert_weights_norm")));
+  moe.renormalise = normalise.value_or(false);
+  CANDOR_ASSIGN(const double scale, hparams.positive_or("expert_weights_scale", 1.0));
+  moe.scale = static_cast<float>(scale);
+  CANDOR_TRY(read_groups(hparams, moe));
+  return moe;
+}
+
+}  // namespace
+
+Result<void> add_grouped_experts(const Hparams& hparams, ArchSpec& spec) {
+  const auto n_blocks = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const int32_t n_dense, hparams.int_or("leading_dense_block_count", 0, {0, n_blocks}));
+  if (n_dense == n_blocks) return {};
+  CANDOR_ASSIGN(backend::MoeSpec moe, read_grouped(hparams));
+  CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(const int32_t n_shared, hparams.int_or("expert_shared_count", 0, {0, kMaxWidth / ffn_dim}));
+  // Where shares are sigmoids every such block has one.
+  moe.has_choice_bias = moe.share == backend::ExpertShare::kSigmoid ||
+                        hparams.file().find(fmt::format("blk.{}.exp_probs_b.bias", n_dense)) != nullptr;
+  for (int32_t layer = n_dense; layer < n_blocks; ++layer) {
+    FfnSpec& ffn = spec.blocks[static_cast<size_t>(layer)].ffn;
+    ffn.ffn_dim = ffn_dim;
+    ffn.moe = moe;
+    ffn.shared_dim = n_shared * ffn_dim;
+    ffn.is_shared_gated = false;
+  }
+  return {};
+}
+
+namespace {
+
+using nlohmann::json;
+
+struct KeyName {
+  const char* key;
+  const char* hub;
+};
+constexpr KeyName kCounts[] = {
+    {"expert_count", "n_routed_experts"},
+    {"expert_shared_count", "n_shared_experts"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"expert_group_count", "n_group"},
+    {"expert_group_used_count", "topk_group"},
+    {"nextn_predict_layers", "num_nextn_predict_layers"},
+};
+
+Error unsupported(const char* key, const json& value, std::string_view supported) {
+  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
+                                                   key, formats::in_quotes(value.dump()), supported));
+}
+
+json value_of(const json& config, const char* key) {
+  const auto at = config.find(key);
+  return at == config.end() ? json() : *at;
+}
+
+// The share, by name, and the way to choose that goes with it.
+Result<backend::ExpertShare> read_share(const json& config, backend::ExpertShare share) {
+  const json named = value_of(config, "scoring_func");
+  if (named == "softmax") share = backend::ExpertShare::kSoftmax;
+  if (named == "sigmoid") share = backend::ExpertShare::kSigmoid;
+  if (!named.is_null() && named != "softmax" && named != "sigmoid") {
+    return unsupported("scoring_func", named, "softmax, sigmoid");
+  }
+  const json method = value_of(config, "topk_method");
+  const bool is_sigmoid = share == backend::ExpertShare::kSigmoid;
+  const bool is_known = method.is_null() || (is_sigmoid ? method == "noaux_tc"
+                                                        : method == "greedy" || method == "group_limited_greedy");
+  if (is_known) return share;
+  return unsupported("topk_method", method, is_sigmoid ? "noaux_tc with sigmoid" : "greedy, group_limited_greedy with softmax");
+}
+
+// From mlp_layer_types, where it is there: the dense blocks stand before all others.
+Result<void> read_layers(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  const json frequency = value_of(config, "moe_layer_freq");
+  if (!frequency.is_null() && frequency != 1) return unsupported("moe_layer_freq", frequency, "1");
+  const json types = value_of(config, "mlp_layer_types");
+  if (types.is_null()) return {};
+  uint64_t n_dense = 0;
+  bool is_known = types.is_array();
+  for (size_t layer = 0; is_known && layer < types.size(); ++layer) {
+    const bool is_dense = types[layer] == "dense";
+    is_known = is_dense ? n_dense == layer : types[layer] == "sparse";
+    if (is_dense) ++n_dense;
+  }
+  if (!is_known) return unsupported("mlp_layer_types", types, "a list of dense, then sparse");
+  metadata.add(fmt::format("{}.leading_dense_block_count", prefix), n_dense);
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_hub_grouped(const json& config, std::string_view prefix, formats::MetaList& metadata,
+                              backend::ExpertShare share) {
+  const auto add = [&](const char* suffix, formats::MetaValue value) {
+    metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
+  };
+  if (const json method = value_of(config, "quantization_config"); !method.is_null()) {
+    return unsupported("quantization_config", value_of(method, "quant_method"), "weights in BF16, or a GGUF file");
+  }
+  CANDOR_ASSIGN(share, read_share(config, share));
+  add("expert_gating_func", uint64_t{share == backend::ExpertShare::kSigmoid ? 2u : 1u});
+  for (const KeyName& row : kCounts) {
+    CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
+    if (!value) continue;
+    if (*value < 0.0 || *value > static_cast<double>(kMaxWidth) || *value != std::floor(*value)) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("config.json: \"{}\" is {}, expected 0 to {}", row.hub, *value, kMaxWidth));
+    }
+    add(row.key, static_cast<uint64_t>(*value));
+  }
+  CANDOR_TRY(read_layers(config, prefix, metadata));
+  if (value_of(config, "topk_method") == "greedy") {
+    add("expert_group_count", uint64_t{1});
+    add("expert_group_used_count", uint64_t{1});
+  }
+  CANDOR_ASSIGN(const std::optional<double> scale, hub_number(config, "routed_scaling_factor"));
+  if (scale) add("expert_weights_scale", static_cast<double>(static_cast<float>(*scale)));
+  CANDOR_ASSIGN(const std::optional<double> n_layers, hub_number(config, "num_hidden_layers"));
+  CANDOR_ASSIGN(const std::optional<double> n_prediction, hub_number(config, "num_nextn_predict_layers"));
+  if (n_layers && n_prediction && *n_layers >= 1.0 && *n_layers <= static_cast<double>(kMaxLayers)) {
+    add("block_count", static_cast<uint64_t>(*n_layers) + static_cast<uint64_t>(*n_prediction));
+  }
+  return {};
+}
+
+void write_hub_grouped(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const auto first = std::ranges::find_if(spec.blocks, [](const BlockSpec& block) { return block.ffn.is_moe(); });
+  config["first_k_dense_replace"] = first - spec.blocks.begin();
+  config["num_nextn_predict_layers"] = spec.n_prediction_blocks;
+  if (first == spec.blocks.end()) return;
+  const FfnSpec& ffn = first->ffn;
+  const backend::MoeSpec& moe = ffn.moe;
+  const bool is_sigmoid = moe.share == backend::ExpertShare::kSigmoid;
+  config["n_routed_experts"] = moe.n_experts;
+  config["num_experts_per_tok"] = moe.n_used;
+  config["n_shared_experts"] = ffn.shared_dim / ffn.ffn_dim;
+  config["moe_intermediate_size"] = ffn.ffn_dim;
+  config["moe_layer_freq"] = 1;
+  config["n_group"] = moe.n_groups;
+  config["topk_group"] = moe.n_groups_used;
+  config["norm_topk_prob"] = moe.renormalise;
+  config["routed_scaling_factor"] = shortest_decimal(moe.scale);
+  config["scoring_func"] = is_sigmoid ? "sigmoid" : "softmax";
+  config["topk_method"] = is_sigmoid ? "noaux_tc" : moe.n_groups > 1 ? "group_limited_greedy" : "greedy";
+  for (const char* key : {"num_local_experts", "num_experts", "shared_expert_intermediate_size"}) config.erase(key);
+}
+
+}  // namespace candor::model

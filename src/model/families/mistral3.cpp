@@ -1,0 +1,114 @@
+// Ministral 3: Llama with YaRN whose factor scales nothing, and queries that grow with their position beyond the first
+// training's context. Mistral AI, 2025.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "formats/quote.h"
+#include "model/families/common.h"
+
+namespace candor::model {
+namespace mistral3 {
+namespace {
+
+using backend::RopeScaling;
+using nlohmann::json;
+
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors);
+constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
+constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the RopeSpec
+
+const json* find_rope(const json& config) {
+  const auto at = config.find(config.contains("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  return at != config.end() && at->is_object() ? &*at : nullptr;
+}
+
+Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  const json* rope = find_rope(config);
+  if (rope == nullptr) return {};
+  CANDOR_ASSIGN(const std::optional<double> mscale, hub_number(*rope, "mscale"));
+  CANDOR_ASSIGN(const std::optional<double> all, hub_number(*rope, "mscale_all_dim"));
+  CANDOR_ASSIGN(const std::optional<double> gain, hub_number(*rope, "llama_4_scaling_beta"));
+  if (mscale != all) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("config.json: \"mscale\" is {}, which is not supported (supported: the same as "
+                            "mscale_all_dim)",
+                            mscale ? fmt::format("{}", *mscale) : "absent"));
+  }
+  const auto add = [&](const char* suffix, double value) {
+    metadata.add(fmt::format("{}.{}", prefix, suffix), static_cast<double>(static_cast<float>(value)));
+  };
+  if (all) add("rope.scaling.yarn_log_multiplier", *all);
+  if (gain) add("attention.temperature_scale", *gain);
+  return {};
+}
+
+void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const backend::AttnSpec& attn = spec.blocks.front().attn;
+  config.erase("layer_types");
+  if (attn.rope.scaling != RopeScaling::kYarn) return;
+  nlohmann::ordered_json& rope = config["rope_scaling"];
+  rope["mscale"] = 1.0;
+  rope["mscale_all_dim"] = 1.0;
+  rope["llama_4_scaling_beta"] = shortest_decimal(attn.temper.gain);
+  rope.erase("attention_factor");
+}
+constexpr HubForm kHub[] = {{.model_type = "ministral3",
+                             .architecture = "Ministral3ForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubTensors,
+                             .read = read_hub,
+                             .write = write_hub,
+                             .reads_mscale = true}};
+
+Error unsupported(const std::string& key, double value, std::string_view supported) {
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("metadata key \"{}\" is {}; supported: {}", key, value, supported));
+}
+
+// YaRN's factor of lengths is one mscale over another, which are the same.
+Result<void> read_factor(const Hparams& hparams, backend::RopeSpec& rope) {
+  CANDOR_ASSIGN(const auto stated, formats::meta_float(hparams.file(), hparams.key("rope.scaling.yarn_log_multiplier")));
+  if (rope.scaling != RopeScaling::kYarn || !stated || *stated == 0.0) return {};
+  if (*stated != 1.0) return unsupported(hparams.key("rope.scaling.yarn_log_multiplier"), *stated, "1");
+  CANDOR_ASSIGN(const double own, hparams.positive_or("rope.scaling.attn_factor", 1.0));
+  if (own != 1.0) return unsupported(hparams.key("rope.scaling.attn_factor"), own, "1");
+  rope.attention_factor = 1.0;
+  return {};
+}
+
+Result<backend::TemperSpec> read_temper(const Hparams& hparams, const backend::RopeSpec& rope) {
+  const std::string key = hparams.key("attention.temperature_scale");
+  CANDOR_ASSIGN(const auto gain, formats::meta_float(hparams.file(), key));
+  if (!gain || *gain == 0.0) return backend::TemperSpec{};
+  if (!(*gain > 0.0 && *gain <= 1e3)) return unsupported(key, *gain, "0 to 1000");
+  if (rope.original_positions < 1) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata key \"{}\" is {}, but \"{}\" is absent, which it counts", key, *gain,
+                            hparams.key("rope.scaling.original_context_length")));
+  }
+  return backend::TemperSpec{static_cast<float>(*gain), rope.original_positions};
+}
+
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "mistral3");
+  CANDOR_TRY(hparams.refuse_unless_zero({"expert_count"}));
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  backend::AttnSpec attn = spec.blocks.front().attn;
+  CANDOR_TRY(read_factor(hparams, attn.rope));
+  CANDOR_ASSIGN(attn.temper, read_temper(hparams, attn.rope));
+  for (BlockSpec& block : spec.blocks) block.attn = attn;
+  return spec;
+}
+
+}  // namespace
+}  // namespace mistral3
+
+Family mistral3_family() {
+  using namespace mistral3;
+  return {"mistral3", read, kTensors, kIgnored, kHub};
+}
+
+}  // namespace candor::model

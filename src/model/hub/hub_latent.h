@@ -1,0 +1,31 @@
+#pragma once
+// The projection from a latent to the keys and values of all heads: one tensor of rows by head, or two, of which the
+// keys' is transposed by head. Both directions; elements stay as they are.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::model {
+
+struct LatentHeads {
+  int64_t n_heads = 0;
+  int64_t key_dim = 0;  // without the rotated part
+  int64_t value_dim = 0;
+  int64_t latent_dim = 0;
+  Shape joined_shape() const { return {2, {n_heads * (key_dim + value_dim), latent_dim}}; }
+  Shape key_shape() const { return {3, {n_heads, latent_dim, key_dim}}; }
+  Shape value_shape() const { return {3, {n_heads, value_dim, latent_dim}}; }
+};
+
+// Refuses by name sizes that are no sizes, and another shape of the joined tensor.
+Result<void> check_joined(const TensorView& tensor, const LatentHeads& heads);
+
+// unit: bytes of an element.
+void split_latent(const std::byte* joined, const LatentHeads& heads, size_t unit, std::byte* keys, std::byte* values);
+void join_latent(const std::byte* keys, const std::byte* values, const LatentHeads& heads, size_t unit,
+                 std::byte* joined);
+
+}  // namespace candor::model

@@ -1,0 +1,155 @@
+#include "model/hub/joined_latents.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/name_order.h"
+#include "formats/quote.h"
+#include "formats/tensor_copies.h"
+#include "model/hparams.h"
+#include "model/hub/hub_latent.h"
+#include "tensor/dtype.h"
+
+namespace candor::model {
+namespace {
+
+constexpr std::string_view kJoined = ".attn_kv_b.weight";
+constexpr std::string_view kKeys = ".attn_k_b.weight";
+constexpr std::string_view kValues = ".attn_v_b.weight";
+
+constexpr std::string_view latent_name_of(const TensorView& tensor) {
+  return tensor.name;
+}
+
+bool is_joined(const TensorView& tensor) {
+  return tensor.name.starts_with("blk.") && tensor.name.ends_with(kJoined);
+}
+
+std::string name_of_part(const TensorView& joined, std::string_view part) {
+  return std::string(joined.name.substr(0, joined.name.size() - kJoined.size())) + std::string(part);
+}
+
+// Old files say the widths of expanded heads where new ones say those of the latent.
+Result<LatentHeads> read_heads(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const std::optional<std::string_view> family, formats::meta_string(file, "general.architecture"));
+  const Hparams hparams(file, family.value_or(""));
+  const bool is_new = hparams.has("attention.key_length_mla");
+  const Hparams::IntRange range{1, kMaxWidth};
+  LatentHeads heads;
+  CANDOR_ASSIGN(heads.n_heads, hparams.require_int("attention.head_count", range));
+  CANDOR_ASSIGN(const int32_t key, hparams.require_int(is_new ? "attention.key_length_mla" : "attention.key_length", range));
+  CANDOR_ASSIGN(heads.value_dim,
+                hparams.require_int(is_new ? "attention.value_length_mla" : "attention.value_length", range));
+  CANDOR_ASSIGN(heads.latent_dim, hparams.require_int("attention.kv_lora_rank", range));
+  CANDOR_ASSIGN(const int32_t rotated, hparams.require_int("rope.dimension_count", range));
+  heads.key_dim = key - rotated;
+  return heads;
+}
+
+class SplitFile final : public formats::ModelFile {
+ public:
+  explicit SplitFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {}
+
+  Result<void> split() {
+    CANDOR_ASSIGN(const LatentHeads heads, read_heads(*source_));
+    for (const TensorView& tensor : source_->tensors()) {
+      if (!is_joined(tensor) || source_->find(name_of_part(tensor, kKeys)) != nullptr) {
+        tensors_.push_back(tensor);
+        continue;
+      }
+      CANDOR_TRY(check_joined(tensor, heads));
+      if (!dtype_info(tensor.dtype).is_weight) {
+        return fail(ErrorKind::kUnsupported, "tensor " + formats::in_quotes(tensor.name) + ": type " +
+                                                 std::string(dtype_info(tensor.dtype).name) + " can't hold weights here");
+      }
+      CANDOR_TRY(add_keys(tensor, heads));
+      CANDOR_TRY(add_values(tensor, heads));
+    }
+    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), latent_name_of);
+    return source_->check_intact();
+  }
+
+  const formats::FileInfo& info() const override { return source_->info(); }
+  std::span<const formats::MetaEntry> metadata() const override { return source_->metadata(); }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const formats::MetaValue* meta(std::string_view key) const override { return source_->meta(key); }
+  const TensorView* find(std::string_view name) const override {
+    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, latent_name_of);
+  }
+  Result<void> check_intact() const override { return source_->check_intact(); }
+  uint64_t copy_bytes() const override { return source_->copy_bytes() + copies_.n_bytes(); }
+  Result<void> make_copies() override { return source_->make_copies(); }
+  void drop_copies() override {
+    source_->drop_copies();
+    copies_.drop();
+  }
+
+ private:
+  Result<std::byte*> add(const TensorView& joined, std::string_view part, DType dtype, const Shape& shape) {
+    TensorView view{names_.emplace_back(name_of_part(joined, part)), dtype, shape, nullptr, 0};
+    view.n_bytes = static_cast<size_t>(shape[0] * shape[1]) * view.row_bytes();
+    CANDOR_ASSIGN(std::byte * copy, copies_.add(view.n_bytes, view.name));
+    view.data = copy;
+    tensors_.push_back(view);
+    return copy;
+  }
+
+  Result<void> add_keys(const TensorView& joined, const LatentHeads& heads) {
+    const bool is_plain = dtype_info(joined.dtype).block_elements == 1;
+    const DType dtype = is_plain ? joined.dtype : DType::kF32;
+    const size_t unit = static_cast<size_t>(dtype_info(dtype).block_bytes);
+    CANDOR_ASSIGN(std::byte * keys, add(joined, kKeys, dtype, heads.key_shape()));
+    std::vector<float> row(static_cast<size_t>(heads.latent_dim));
+    for (int64_t head = 0; head < heads.n_heads; ++head) {
+      for (int64_t i = 0; i < heads.key_dim; ++i) {
+        const int64_t from = head * (heads.key_dim + heads.value_dim) + i;
+        const std::byte* src = joined.row(from);
+        if (!is_plain) {
+          decode_row(joined, from, row.data());
+          src = reinterpret_cast<const std::byte*>(row.data());
+        }
+        for (int64_t at = 0; at < heads.latent_dim; ++at) {
+          const int64_t to = (head * heads.latent_dim + at) * heads.key_dim + i;
+          std::memcpy(keys + static_cast<size_t>(to) * unit, src + static_cast<size_t>(at) * unit, unit);
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> add_values(const TensorView& joined, const LatentHeads& heads) {
+    CANDOR_ASSIGN(std::byte * values, add(joined, kValues, joined.dtype, heads.value_shape()));
+    const size_t n_bytes = static_cast<size_t>(heads.value_dim) * joined.row_bytes();
+    for (int64_t head = 0; head < heads.n_heads; ++head) {
+      const int64_t from = head * (heads.key_dim + heads.value_dim) + heads.key_dim;
+      std::memcpy(values + static_cast<size_t>(head) * n_bytes, joined.row(from), n_bytes);
+    }
+    return {};
+  }
+
+  std::unique_ptr<formats::ModelFile> source_;
+  formats::TensorCopies copies_;
+  std::deque<std::string> names_;
+  std::vector<TensorView> tensors_;
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<formats::ModelFile>> with_split_latents(std::unique_ptr<formats::ModelFile> file) {
+  bool has_joined = false;
+  for (const TensorView& tensor : file->tensors()) has_joined |= is_joined(tensor);
+  if (!has_joined) return file;
+  auto split = std::make_unique<SplitFile>(std::move(file));
+  CANDOR_TRY(split->split());
+  return std::unique_ptr<formats::ModelFile>(std::move(split));
+}
+
+}  // namespace candor::model
