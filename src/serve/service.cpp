@@ -174,15 +174,20 @@ void Service::run(const Route& route, const Shared& exchange) {
   exchange->drop_body();
 }
 
-// Where there is one model, the interface's own reader sees whether it is the one that was asked for.
+// Where there is one model, the interface's own reader of bodies sees whether it is the one that was asked for.
 void Service::run_with_model(const Route& route, const Shared& exchange) {
   if (models_->is_one()) {
     const auto lease = models_->acquire({}, nullptr);
+    if (lease && route.method == "GET") {
+      const std::string name = asked_model(route, exchange->request())->name;
+      if (!name.empty() && !(*lease)->limits().knows(name)) return refuse_with(*exchange, model_not_found(name));
+    }
     return lease ? handle_with(route, exchange, *lease) : refuse_with(*exchange, lease.error());
   }
   auto asked = asked_model(route, exchange->request());
   if (!asked) return refuse_with(*exchange, asked.error());
   const std::string name = asked->name;
+  asked->reply_number = next_reply_number(n_replies_);
   const auto wait = std::make_shared<RouteWait>(
       exchange, route.loading, std::move(*asked), access_.cors_headers(exchange->request()),
       [this, route = &route, exchange](const ModelLease& lease) {

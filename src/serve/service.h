@@ -52,6 +52,7 @@ class Service final : public http::Handler {
   http::FairBudget& bytes() override { return bytes_; }
   std::optional<http::HttpResponse> refuse(http::HttpRequest& request) override;
   void handle(std::shared_ptr<http::Exchange> exchange) override;
+  void on_handshake_failed(http::HandshakeFailure failure) override { metrics_.count_failed_handshake(failure); }
   void on_reply(const http::HttpRequest& request, const http::ReplyRecord& record) override;
   void on_socket(const std::shared_ptr<http::WebSocket>& socket) override { sockets_.open(socket); }
   void on_message(const std::shared_ptr<http::WebSocket>& socket, http::SocketMessage message) override {

@@ -324,6 +324,24 @@ TEST(responses_system, messages_without_a_place_are_folded_beside_where_they_sta
   EXPECT_EQ(warnings.size(), 2u);
 }
 
+TEST(responses_system, nothing_comes_between_calls_and_their_results) {
+  const std::vector<Message> said = {
+      {.role = "user", .content = "u"},
+      {.role = "assistant", .content = "a", .extra_json = R"({"tool_calls":[{"id":"1"},{"id":"2"}]})"},
+      {.role = "tool", .content = "t"},
+      {.role = "system", .content = "S"},
+      {.role = "tool", .content = "v"}};
+  for (const bool takes_late : {true, false}) {
+    serve::ModelForm form;
+    form.takes_late_system = takes_late;
+    std::vector<std::string> warnings;
+    std::string text;
+    for (const Message& message : serve::responses::place_system(said, form, warnings))
+      text += message.role + ":" + message.content + "|";
+    EXPECT_EQ(text, takes_late ? "user:u|assistant:a|tool:t|tool:v|system:S|" : "user:u|assistant:a|tool:t\n\nS|tool:v|");
+  }
+}
+
 TEST_F(responses_items, what_codex_sends_behind_a_call_is_answered) {
   std::ifstream file(project_file("tests/serve/data/codex_turn.json"));
   Json body = Json::parse(file, nullptr, false);

@@ -1,5 +1,6 @@
 // Several models behind one server: loaded when they are asked for, let go when others need the room.
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "serve/client.h"
+#include "serve/responses_client.h"
 
 namespace candor::testing {
 namespace {
@@ -202,7 +204,7 @@ TEST(several, while_a_model_is_loaded_every_stream_says_that_it_goes_on) {
       {"/v1/messages", {{"model", "pocket"}, {"messages", messages}, {"max_tokens", 2}, {"stream", true}},
        "event: ping\ndata: {\"type\":\"ping\"}\n\n", "message_stop"},
       {"/v1/responses", {{"model", "pocket"}, {"input", "hi"}, {"max_output_tokens", 16}, {"stream", true}},
-       ": the model is being loaded\n\n", "event: response."},
+       "event: response.in_progress\ndata: ", "event: response.output_item.done"},
       {"/api/chat", {{"model", "pocket"}, {"messages", messages}, {"options", {{"num_predict", 2}}}},
        "\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":false}\n", "\"done\":true"},
       {"/api/generate", {{"model", "pocket"}, {"prompt", "hi"}, {"options", {{"num_predict", 2}}}},
@@ -234,6 +236,44 @@ TEST(several, a_stream_that_is_open_already_is_told_why_its_request_is_refused) 
   EXPECT_NE(client.read_until("being loaded").find("200 OK"), std::string::npos);
   several.loader.unlock();
   EXPECT_NE(client.read_until("0\r\n\r\n").find("data: {\"error\":{\"message\":\"temperature"), std::string::npos);
+}
+
+// Asked while the door is shut; opened when the stream has said `sign`.
+std::vector<Json> response_events(Several& several, Json body, std::string_view sign) {
+  several.loader.shut();
+  RawClient client(several.port());
+  body["stream"] = true;
+  const std::string text = body.dump();
+  client.send("POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " +
+              std::to_string(text.size()) + "\r\n\r\n" + text);
+  std::string bytes = client.read_until(sign);
+  several.loader.unlock();
+  bytes += client.read_all();
+  return parse_reply(bytes).events();
+}
+
+TEST(several, a_response_whose_model_is_loaded_meanwhile_is_one_stream) {
+  Several several({}, std::chrono::milliseconds(20));
+  const Json body = {{"model", "pocket"}, {"input", "hi"}, {"max_output_tokens", 4}, {"temperature", 0}};
+  const std::vector<Json> events = response_events(several, body, "response.in_progress\ndata");
+  const Json last = expect_stream(events);
+  for (const Json& event : events) {
+    if (!event.contains("response")) continue;
+    EXPECT_EQ(event["response"]["id"], last["id"]);
+    EXPECT_EQ(event["response"]["created_at"], last["created_at"]);
+  }
+  EXPECT_GE(std::ranges::count(outline(events), "in_progress"), 2);
+  EXPECT_EQ(std::ranges::count(outline(events), "created"), 1);
+  EXPECT_EQ(without_ids(last)["output"], without_ids(post_response(several.port(), body).json())["output"]);
+}
+
+TEST(several, a_response_that_is_refused_once_its_model_is_there_fails_by_an_event_of_its_own) {
+  Several several({}, std::chrono::milliseconds(20));
+  const Json body = {{"model", "pocket"}, {"input", "hi"}, {"temperature", "hot"}};
+  const std::vector<Json> events = response_events(several, body, "response.in_progress\ndata");
+  const Json last = expect_stream(events);
+  EXPECT_EQ(last["status"], "failed");
+  EXPECT_NE(last["error"]["message"].get<std::string>().find("temperature"), std::string::npos);
 }
 
 TEST(several, who_leaves_frees_its_wait) {
@@ -324,6 +364,27 @@ TEST(several, lists_say_what_is_loaded_and_metrics_name_the_model) {
   EXPECT_EQ(list["data"][1]["max_model_len"], 256);
   const std::string metrics = ask(several.port(), "GET", "/metrics").body;
   EXPECT_NE(metrics.find("candor_requests_total{model=\"draft\"} 1"), std::string::npos);
+}
+
+TEST(several, what_a_get_asks_of_a_model_is_that_of_the_one_that_its_query_names) {
+  Several several;
+  for (const char* path : {"/props", "/slots", "/tokenizer_info", "/lora-adapters"}) {
+    EXPECT_EQ(ask(several.port(), "GET", std::string(path) + "?x=1&model=dr%61ft").status, 200) << path;
+    EXPECT_EQ(several.loaded(), "draft ") << path;
+    const ClientReply missing = ask(several.port(), "GET", std::string(path) + "?model=nobody");
+    EXPECT_EQ(missing.status, 404) << path;
+    EXPECT_EQ(missing.json()["error"]["param"], "model") << path;
+  }
+  EXPECT_EQ(ask(several.port(), "GET", "/props?model=draft").json()["model_alias"], "draft");
+  EXPECT_EQ(ask(several.port(), "GET", "/props").json()["model_alias"], "pocket");
+}
+
+TEST(several, where_there_is_one_model_a_get_that_names_another_is_refused) {
+  Running running;
+  EXPECT_EQ(ask(running.port(), "GET", "/props?model=pocket").status, 200);
+  const ClientReply missing = ask(running.port(), "GET", "/props?model=nobody");
+  EXPECT_EQ(missing.status, 404);
+  EXPECT_EQ(missing.json()["error"]["code"], "model_not_found");
 }
 
 TEST(several, copies_are_further_names_and_files_are_never_deleted) {

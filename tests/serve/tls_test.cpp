@@ -2,6 +2,7 @@
 // do not speak it, stop in the middle of it, or come in a crowd.
 
 #include <deque>
+#include <map>
 #include <thread>
 
 #include "serve/socket_client.h"
@@ -201,6 +202,18 @@ TEST_F(tls, of_too_many_handshakes_the_oldest_gives_way) {
   EXPECT_TRUE(has_connections(0));
 }
 
+// By cause, as /metrics has them.
+std::map<std::string, int> failed_handshakes(const std::string& page) {
+  constexpr std::string_view kName = "\ncandor_tls_handshakes_failed_total{cause=\"";
+  std::map<std::string, int> failed;
+  for (size_t at = page.find(kName); at != std::string::npos; at = page.find(kName, at + 1)) {
+    const size_t begin = at + kName.size();
+    const size_t end = page.find('"', begin);
+    failed[page.substr(begin, end - begin)] = std::stoi(page.substr(page.find(' ', end)));
+  }
+  return failed;
+}
+
 // Servers that soon lose patience.
 class impatient_tls : public tls {
  protected:
@@ -219,6 +232,27 @@ TEST_F(impatient_tls, a_handshake_that_stalls_ends) {
   partly.send(std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 9));
   EXPECT_EQ(partly.read_all().find("HTTP/"), std::string::npos);
   EXPECT_TRUE(has_connections(0));
+}
+
+TEST_F(impatient_tls, handshakes_that_fail_are_counted_by_cause) {
+  auto expected = failed_handshakes(ask_once("GET", "/metrics").body);
+  ASSERT_EQ(expected.size(), 4u);
+  const auto counts = [&](const std::string& cause, const std::string& bytes, bool leaves) {
+    {
+      RawClient client(port());
+      client.send(bytes);
+      if (leaves) client.half_close();
+      client.read_all();
+    }
+    ASSERT_TRUE(has_connections(0));
+    ++expected[cause];
+    EXPECT_EQ(failed_handshakes(ask_once("GET", "/metrics").body), expected) << cause;
+  };
+  const std::string begun("\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 9);
+  counts("plain", request_of("GET", "/health"), false);
+  counts("left", begun, true);
+  counts("given_up", begun, false);
+  counts("protocol", std::string(64, '\xff'), false);
 }
 
 TEST_F(impatient_tls, a_client_that_says_nothing_behind_the_handshake_is_told_goodbye) {

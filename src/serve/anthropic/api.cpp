@@ -39,7 +39,7 @@ void count_tokens(const Core& core, const Shared& exchange) {
                      .headers = headers_of(*exchange, std::move(request->headers))});
 }
 
-std::string ping(const std::string& /*model*/) {
+std::string ping(const EarlyStream& /*stream*/) {
   return "event: ping\ndata: {\"type\":\"ping\"}\n\n";
 }
 

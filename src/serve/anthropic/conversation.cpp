@@ -9,17 +9,12 @@
 #include <utility>
 
 #include "serve/anthropic/requests.h"
+#include "serve/core/system_turns.h"
 
 namespace candor::serve::anthropic {
 namespace {
 
 constexpr std::string_view kBilling = "x-anthropic-billing-header:";
-
-// Blocks of a user or of the system are paragraphs; those of an answer follow each other as they were written.
-void add_paragraph(std::string& text, std::string_view more) {
-  if (!text.empty() && !more.empty()) text += "\n\n";
-  text += more;
-}
 
 // What clients put before their system prompt to count by. It changes with every request, and nothing behind it could
 // come from the prefix cache.
@@ -27,87 +22,19 @@ bool is_billing(std::string_view text) {
   return text.starts_with(kBilling) && text.substr(0, text.find_last_not_of("\n") + 1).find('\n') == std::string::npos;
 }
 
-// Puts messages in order; those of the system where the template has a place for them.
-class Conversation {
- public:
-  Conversation(const ModelForm& form, std::vector<std::string>& warnings) : form_(form), warnings_(warnings) {}
-
-  void add_system(const std::string& text, const std::string& where) {
-    if (text.empty()) return;
-    const bool is_front = std::ranges::all_of(messages_, [](const Message& one) { return one.role == "system"; });
-    if (is_front && form_.takes_system) {
-      if (messages_.empty()) messages_.push_back({.role = "system"});
-      return add_paragraph(messages_.front().content, text);
-    }
-    const bool is_turn = !is_front && form_.takes_late_system;
-    if (!is_turn) {
-      warnings_.push_back(where + " is folded into the message beside it: the model's chat template has no place for a "
-                                  "message of the system there");
-    }
-    if (is_turn && !has_calls_) {
-      messages_.push_back({.role = "system", .content = text});
-    } else if (!is_turn && !is_front && messages_.back().role != "assistant") {
-      add_paragraph(messages_.back().content, text);
-    } else {
-      held_.push_back({text, is_turn});
-    }
-  }
-
-  void add_answer(Message message, bool has_calls) {
-    if (!held_.empty()) add_turn({}, {});
-    messages_.push_back(std::move(message));
-    has_calls_ = has_calls;
-  }
-
-  // Results of tools, then what the user says.
-  void add_turn(std::vector<Message> results, std::optional<std::string> words) {
-    const bool has_results = !results.empty();
-    std::ranges::move(results, std::back_inserter(messages_));
-    has_calls_ = false;
-    std::string before;
-    for (const Held& held : std::exchange(held_, {})) {
-      if (held.is_turn) {
-        messages_.push_back({.role = "system", .content = held.text});
-      } else {
-        add_paragraph(has_results ? messages_.back().content : before, held.text);
-      }
-    }
-    if (!words && before.empty()) return;
-    add_paragraph(before, words.value_or(""));
-    messages_.push_back({.role = "user", .content = std::move(before)});
-  }
-
-  // What still waits for a neighbour is a turn by itself.
-  std::vector<Message> finish() {
-    if (!held_.empty()) add_turn({}, {});
-    return std::move(messages_);
-  }
-
- private:
-  struct Held {
-    std::string text;
-    bool is_turn = false;
-  };
-
-  const ModelForm& form_;
-  std::vector<std::string>& warnings_;
-  std::vector<Message> messages_;
-  std::vector<Held> held_;  // between calls and their results, or before what it is folded into
-  bool has_calls_ = false;  // of the last message
-};
-
-// Reads the messages one after the other; the first thing that is wrong ends it.
+// Reads the messages one after the other; the first thing that is wrong ends it. Blocks of a user or of the system are
+// paragraphs; those of an answer follow each other as they were written.
 class MessageReader {
  public:
   MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
-      : fields_(fields), warnings_(warnings), conversation_(form, warnings) {}
+      : fields_(fields), warnings_(warnings), turns_(form) {}
 
   bool read_system() {
     const Json* system = fields_.raw("system");
     if (system == nullptr) return true;
     std::string text;
     if (!read_texts(*system, "system", text)) return false;
-    conversation_.add_system(text, "system");
+    add_system(std::move(text), "system");
     return true;
   }
 
@@ -127,15 +54,21 @@ class MessageReader {
       return fails(fmt::format("{}.role is {}, expected user, assistant or system", where, shown(Json(role))));
     std::string text;
     if (!read_texts(*content, where_, text)) return false;
-    conversation_.add_system(text, where);
+    add_system(std::move(text), where);
     return true;
   }
 
   // The answer that the last message begins is to be continued.
   bool continues() const { return ends_with_answer_ && !has_calls_ && has_words_; }
-  std::vector<Message> finish() { return conversation_.finish(); }
+  std::vector<Message> finish() { return turns_.finish(); }
 
  private:
+  void add_system(std::string text, const std::string& where) {
+    if (text.empty() || turns_.add_system({.role = "system", .content = std::move(text)})) return;
+    warnings_.push_back(where + " is folded into the message beside it: the model's chat template has no place for a "
+                                "message of the system there");
+  }
+
   bool fails(std::string words) { return fields_.refuse("messages", std::move(words)), false; }
 
   // The type of each block, and the block.
@@ -186,7 +119,7 @@ class MessageReader {
   }
 
   bool read_turn(const Json& content) {
-    if (content.is_string()) return conversation_.add_turn({}, content.get<std::string>()), true;
+    if (content.is_string()) return turns_.add({.role = "user", .content = content.get<std::string>()}), true;
     if (content.is_array() && content.empty()) return fails(where_ + " is an array of 0, expected at least one block");
     std::vector<Message> results;
     std::optional<std::string> words;
@@ -200,7 +133,8 @@ class MessageReader {
         refuse_type(block, type, "text or tool_result");
       }
     });
-    if (is_read) conversation_.add_turn(std::move(results), std::move(words));
+    for (Message& result : results) turns_.add(std::move(result));
+    if (is_read && words) turns_.add({.role = "user", .content = std::move(*words)});
     return is_read;
   }
 
@@ -245,10 +179,11 @@ class MessageReader {
     has_calls_ = !calls.empty();
     has_words_ = !message.content.empty();
     Json extra = Json::object();
+    const size_t n_calls = calls.size();
     if (has_calls_) extra["tool_calls"] = std::move(calls);
     if (!thinking.empty()) extra["reasoning_content"] = std::move(thinking);
     if (!extra.empty()) message.extra_json = to_text(extra);
-    conversation_.add_answer(std::move(message), has_calls_);
+    turns_.add(std::move(message), n_calls);
     return true;
   }
 
@@ -273,7 +208,7 @@ class MessageReader {
 
   Fields& fields_;
   std::vector<std::string>& warnings_;
-  Conversation conversation_;
+  SystemTurns turns_;
   std::string where_;
   std::set<std::string> all_ids_;
   std::set<std::string> call_ids_;  // without a result

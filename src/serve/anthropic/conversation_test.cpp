@@ -80,7 +80,17 @@ TEST(conversation, a_message_of_the_system_without_neighbours_is_a_turn) {
   EXPECT_EQ(read(last, kTakesFirst).messages, (Texts{"assistant: a", "user: T"}));
   EXPECT_EQ(read(R"({"messages":[{"role":"system","content":"T"}]})").messages, (Texts{"system: T"}));
   EXPECT_EQ(read(R"({"system":"S","messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]})").messages,
+            (Texts{"system: S", "system: T", "user: a"}));
+  EXPECT_EQ(read(R"({"system":"S","messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]})", kTakesFirst)
+                .messages,
             (Texts{"system: S\n\nT", "user: a"}));
+}
+
+TEST(conversation, words_of_the_system_between_answers_stay_between_them) {
+  const std::string body = R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},
+      {"role":"system","content":"T"},{"role":"assistant","content":"c"}]})";
+  EXPECT_EQ(read(body, kTakesFirst).messages, (Texts{"user: a", "assistant: b", "user: T", "assistant: c"}));
+  EXPECT_EQ(read(body).messages, (Texts{"user: a", "assistant: b", "system: T", "assistant: c"}));
 }
 
 TEST(conversation, thinking_calls_and_results_are_what_a_chat_would_replay) {

@@ -10,6 +10,7 @@
 
 #include "serve/http/fair_budget.h"
 #include "serve/core/api_request.h"
+#include "serve/core/early_stream.h"
 #include "serve/core/job.h"
 
 namespace candor::serve {
@@ -35,9 +36,13 @@ class PlaceTicket final : public Ticket {
   void free_places() noexcept override { places_.resize(0); }
   // Held until the ticket goes: what the reply uses, its model.
   void keep(std::shared_ptr<const void> used) { used_ = std::move(used); }
+  // What the stream has said already, before its reply began; nullptr: nothing.
+  void set_early(std::shared_ptr<const EarlyStream> early) { early_ = std::move(early); }
+  const std::shared_ptr<const EarlyStream>& early() const { return early_; }
 
  private:
   std::shared_ptr<const void> used_;
+  std::shared_ptr<const EarlyStream> early_;
   http::FairBudget::Share places_;
   std::atomic<int32_t>& n_tickets_;
 };

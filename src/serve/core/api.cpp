@@ -12,7 +12,7 @@ void answer(http::Exchange& exchange, const Error& error) {
   exchange.respond(http::error_response(error));
 }
 
-std::string loading_comment(const std::string& /*model*/) {
+std::string loading_comment(const EarlyStream& /*stream*/) {
   return ": the model is being loaded\n\n";
 }
 

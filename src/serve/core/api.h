@@ -12,10 +12,10 @@
 #include <string_view>
 
 #include "candor/engine.h"
+#include "serve/core/early_stream.h"
 #include "serve/core/generations.h"
 #include "serve/core/metrics_page.h"
 #include "serve/core/step_history.h"
-#include "serve/core/stream_format.h"
 #include "serve/http/exchange.h"
 
 namespace candor::serve {
@@ -45,15 +45,6 @@ struct ServerCore {
   const StepHistory* steps = nullptr;  // of the one model; none: nobody keeps them
   int64_t created = 0;                 // when the server began, in seconds since 1970
 };
-
-// What a stream says while its model is being loaded, before its reply begins: whole frames of the interface's own.
-struct LoadingForm {
-  StreamFormat format = StreamFormat::kData;
-  bool streams_unasked = false;  // where the body does not say
-  std::string (*words)(const std::string& model) = nullptr;  // nullptr: the route does not stream
-};
-// As a comment, which every reader of server-sent events passes over.
-std::string loading_comment(const std::string& model);
 
 // Either `handle`, with the model that the body names (where it names none: the server's own choice), or `tell`.
 struct Route {

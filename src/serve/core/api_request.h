@@ -18,6 +18,7 @@ namespace candor::serve {
 
 class Reply;
 struct ReplyHead;
+struct EarlyStream;
 
 inline constexpr size_t kMaxPrompts = 64;
 inline constexpr size_t kMaxInputs = 2048;  // of an embedding
@@ -66,6 +67,7 @@ struct ApiRequest {
   http::Headers headers{};  // of the reply
   std::string note{};       // for the reply's log line: what was assumed
   std::optional<double> keep_alive{};  // in seconds, where the client says it
+  std::shared_ptr<const EarlyStream> early{};  // what its stream has said already; nullptr: nothing
 };
 
 // The vectors of a request's inputs, in order, as the body of a reply. n_tokens: of all inputs.

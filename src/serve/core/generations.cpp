@@ -28,6 +28,11 @@ int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+std::string next_reply_number(std::atomic<uint64_t>& n_replies) {
+  static const uint64_t kRun = std::random_device{}();
+  return fmt::format("{:08x}{:08x}", kRun, ++n_replies);
+}
+
 Generations::Generations(const GenerationParts& parts, double read_limit)
     : parts_(parts),
       fingerprint_(fingerprint_of(parts.engine.info())),
@@ -36,16 +41,16 @@ Generations::Generations(const GenerationParts& parts, double read_limit)
 
 std::shared_ptr<Job> Generations::make_job(const ApiRequest& request, std::string_view id_prefix,
                                            std::unique_ptr<Sink> sink, std::shared_ptr<Ticket> ticket) {
-  static const uint64_t kRun = std::random_device{}();
   const size_t n_choices = request.requests.size() * static_cast<size_t>(request.n_choices);
   const SamplingParams& sampling = request.requests.front().sampling;
-  const std::string number = fmt::format("{:08x}{:08x}", kRun, ++parts_.n_replies);
+  const std::string number = request.early ? request.early->number : next_reply_number(parts_.n_replies);
   ReplyHead head{.id = std::string(id_prefix) + number,
                  .number = number,
-                 .created = unix_seconds(),
+                 .created = request.early ? request.early->created : unix_seconds(),
                  .model = request.model,
                  .fingerprint = fingerprint_,
                  .is_stream = request.stream,
+                 .n_early = request.early ? request.early->n_frames : 0,
                  .wants_logprobs = sampling.logprobs >= 0,
                  .only_one_call = !request.parallel_tool_calls,
                  .n_per_prompt = static_cast<size_t>(request.n_choices),
@@ -74,6 +79,7 @@ void Generations::answer(const std::shared_ptr<http::Exchange>& exchange, Result
   parts_.terms.settle(*request);
   if (!ticket->try_hold(places_of(*request))) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
+  request->early = ticket->early();
   if (!request->note.empty()) exchange->note(request->note);
   if (request->keep_alive && parts_.keep_alive) parts_.keep_alive(*request->keep_alive);
   auto sink = std::make_unique<HttpSink>(exchange, headers_of(*exchange, request->headers), endpoint.format);

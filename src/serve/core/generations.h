@@ -64,5 +64,7 @@ class Generations {
 };
 
 int64_t unix_seconds();
+// Of the next reply: sixteen hexadecimal digits that no other has.
+std::string next_reply_number(std::atomic<uint64_t>& n_replies);
 
 }  // namespace candor::serve

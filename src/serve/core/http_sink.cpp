@@ -30,9 +30,11 @@ std::string framed(StreamFormat format, const std::string& name, const std::stri
 
 }  // namespace
 
-void open_before_reply(http::Exchange& exchange, const http::Headers& headers, StreamFormat format) {
-  exchange.open_before_reply(stream_head(headers, format), [format](const http::HttpResponse& response) {
-    return framed(format, response.told ? "error" : "message", response.body);
+void open_before_reply(http::Exchange& exchange, const http::Headers& headers, const LoadingForm& form,
+                       const std::shared_ptr<const EarlyStream>& early) {
+  exchange.open_before_reply(stream_head(headers, form.format), [form, early](const http::HttpResponse& response) {
+    if (form.last_words != nullptr && response.told) return form.last_words(*early, response);
+    return framed(form.format, response.told ? "error" : "message", response.body);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "serve/core/early_stream.h"
 #include "serve/core/job.h"
 #include "serve/core/stream_format.h"
 #include "serve/http/exchange.h"
@@ -34,7 +35,8 @@ class HttpSink final : public Sink {
 };
 
 // The stream of a reply that is not yet known. It is opened once: the reply then goes into it, an error as well.
-void open_before_reply(http::Exchange& exchange, const http::Headers& headers, StreamFormat format);
+void open_before_reply(http::Exchange& exchange, const http::Headers& headers, const LoadingForm& form,
+                       const std::shared_ptr<const EarlyStream>& early);
 
 inline Error too_many_waiting() {
   return {ErrorKind::kBusy, "too many requests wait to be read; try again"};

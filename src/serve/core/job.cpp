@@ -102,8 +102,9 @@ void Job::drain() {
         return;
       }
     }
+    const int64_t last_said = last_chunk_ns_;
     for (const Arrived& one : arrived) take(one);
-    if (must_tell && arrived.empty()) say_waiting();
+    if (must_tell && last_chunk_ns_ == last_said) say_waiting();
     if (error) {
       fail(*error);
       cancel_requests();

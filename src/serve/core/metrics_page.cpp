@@ -131,6 +131,11 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
                  static_cast<double>(server.bytes.used()));
   families.gauge("candor_inflight_bytes_limit", "Beyond it requests are refused with 503",
                  static_cast<double>(server.bytes.limit()));
+  static constexpr std::array<const char*, 4> kFailures = {"plain", "left", "given_up", "protocol"};
+  for (size_t i = 0; i < kFailures.size(); ++i) {
+    families.counter("candor_tls_handshakes_failed_total", "Connections that ended before their first request, by cause",
+                     static_cast<double>(failed_handshakes_[i]), {{.name = "cause", .value = kFailures[i]}});
+  }
   const std::lock_guard lock(mutex_);
   for (const auto& [status, count] : replies_) {
     families.counter("candor_http_replies_total", "Replies by status", static_cast<double>(count),

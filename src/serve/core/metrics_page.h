@@ -2,6 +2,9 @@
 // GET /metrics, in Prometheus' text format. Counters of the server's own, and the engine's at the moment of asking.
 // Any thread.
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -11,6 +14,7 @@
 #include "candor/engine.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/faults.h"
+#include "serve/http/server.h"
 
 namespace candor::serve {
 
@@ -31,10 +35,12 @@ struct ModelFigures {
 class MetricsPage {
  public:
   void count_reply(int status);
+  void count_failed_handshake(http::HandshakeFailure failure) { ++failed_handshakes_[static_cast<size_t>(failure)]; }
   // is_named: figures of models carry the label `model`.
   std::string text(std::span<const ModelFigures> models, bool is_named, const ServerFigures& server) const;
 
  private:
+  std::array<std::atomic<uint64_t>, 4> failed_handshakes_{};
   mutable std::mutex mutex_;
   std::map<int, uint64_t> replies_;  // by status; guarded by mutex_
 };

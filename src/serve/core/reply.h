@@ -22,6 +22,7 @@ struct ReplyHead {
   std::string model;         // as the client wrote it
   std::string fingerprint;
   bool is_stream = false;
+  int64_t n_early = 0;       // frames that the stream has said before (core/early_stream.h)
   bool wants_logprobs = false;
   bool only_one_call = false;
   size_t n_per_prompt = 1;           // choices

@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "serve/core/generations.h"
 #include "serve/core/http_sink.h"
+#include "serve/http/text.h"
 
 namespace candor::serve {
 namespace {
@@ -17,7 +19,10 @@ std::string text_of(const Json& body, const char* name) {
 
 Result<AskedModel> asked_model(const Route& route, const http::HttpRequest& request) {
   AskedModel asked;
-  if (route.method == "GET") return asked;
+  if (route.method == "GET") {
+    asked.name = http::query_value(request.query, "model").value_or("");
+    return asked;
+  }
   const auto body = parse_body(request.body);
   if (!body) return body.error();
   asked.name = text_of(*body, "model");
@@ -48,14 +53,21 @@ void RouteWait::abort(const Error& error) {
   on_model(error);
 }
 
+void RouteWait::open() {
+  early_ = std::make_shared<EarlyStream>(
+      EarlyStream{.model = asked_.name, .number = asked_.reply_number, .created = unix_seconds()});
+  std::static_pointer_cast<PlaceTicket>(exchange_->state)->set_early(early_);
+  open_before_reply(*exchange_, headers_, form_, early_);
+}
+
 void RouteWait::tick(std::chrono::milliseconds quiet) {
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (is_over_ || !asked_.is_stream || now - last_said_ < quiet) return;
   last_said_ = now;
-  if (!std::exchange(is_open_, true))
-    open_before_reply(*exchange_, headers_, form_.format);
-  exchange_->write(form_.words(asked_.name));
+  if (early_ == nullptr) open();
+  exchange_->write(form_.words(*early_));
+  ++early_->n_frames;
 }
 
 }  // namespace candor::serve

@@ -13,18 +13,20 @@
 
 namespace candor::serve {
 
-// What a body says of the model that it is for, before any interface reads it.
+// What a body says of the model that it is for, before any interface reads it; of a GET what its query says.
 struct AskedModel {
   std::string name{};  // "": none is named
+  std::string reply_number{};  // that the reply will have
   bool is_stream = false;
 };
-// Of a route that has a model. An error where the body is no JSON object.
+// Of a route that has a model; without the reply's number. An error where the body is no JSON object.
 Result<AskedModel> asked_model(const Route& route, const http::HttpRequest& request);
 
 class RouteWait final : public Work, public ModelWaiter {
  public:
   using Answer = std::function<void(const ModelLease& lease)>;
 
+  // REQUIRES: where the route streams, the exchange's state is its PlaceTicket.
   // answer: called once, on the thread that loads, unless the wait ends otherwise. headers: of a stream.
   RouteWait(std::shared_ptr<http::Exchange> exchange, const LoadingForm& form, AskedModel asked, http::Headers headers,
             Answer answer)
@@ -43,6 +45,8 @@ class RouteWait final : public Work, public ModelWaiter {
   bool end();
 
  private:
+  // The ticket carries on what was said. REQUIRES: mutex_ is held.
+  void open();
 
   const std::shared_ptr<http::Exchange> exchange_;
   const LoadingForm form_;
@@ -53,7 +57,7 @@ class RouteWait final : public Work, public ModelWaiter {
   // Guarded by mutex_.
   std::mutex mutex_;
   bool is_over_ = false;
-  bool is_open_ = false;
+  std::shared_ptr<EarlyStream> early_{};  // nullptr: nothing was said yet
   std::chrono::steady_clock::time_point last_said_;
 };
 

@@ -42,6 +42,14 @@ struct ReplyRecord {
   std::string note{};    // the handler's words
 };
 
+// How a handshake by TLS went wrong.
+enum class HandshakeFailure : uint8_t {
+  kPlain,     // a request in the clear
+  kLeft,      // the client closed
+  kGivenUp,   // it took too long, or gave way to another
+  kProtocol,  // no version, cipher or trust in common, or bytes that are no TLS
+};
+
 // Called on the network thread: no method may block. What throws ends its connection or its request alone.
 class Handler {
  public:
@@ -53,6 +61,7 @@ class Handler {
   // Before the body is read; `request.body` is empty. A response ends the request there. May set request.key.
   virtual std::optional<HttpResponse> refuse(HttpRequest& request) = 0;
   virtual void handle(std::shared_ptr<Exchange> exchange) = 0;
+  virtual void on_handshake_failed(HandshakeFailure /*failure*/) {}
   virtual void on_reply(const HttpRequest& request, const ReplyRecord& record) = 0;
 
   virtual void on_socket(const std::shared_ptr<WebSocket>& socket) = 0;

@@ -18,6 +18,14 @@ bool is_plain_request(const boost::system::error_code& error) {
          ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
 }
 
+HandshakeFailure failure_of(const boost::system::error_code& error) {
+  if (is_plain_request(error)) return HandshakeFailure::kPlain;
+  if (error == net::error::operation_aborted || error == net::error::bad_descriptor) return HandshakeFailure::kGivenUp;
+  const bool has_left = error == net::error::eof || error == net::error::connection_reset ||
+                        error == net::error::broken_pipe || error == net::ssl::error::stream_truncated;
+  return has_left ? HandshakeFailure::kLeft : HandshakeFailure::kProtocol;
+}
+
 }  // namespace
 
 // True where requests may follow. Who is in a handshake holds memory and no key has been asked for: of too many the
@@ -37,6 +45,7 @@ net::awaitable<bool> Session::shake_hands() {
   clear_deadline();
   network_.handshakes.erase(id_);
   is_secured_ = !error;
+  if (error && !network_.is_draining) network_.handler.on_handshake_failed(failure_of(error));
   if (error && is_plain_request(error) && socket_.is_open()) co_await answer_in_the_clear();
   co_return !error;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// ASCII helpers for header fields.
+// ASCII helpers for header fields and addresses.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,11 @@ inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
+
+// "%2F" and its like as the bytes that they stand for; what is no such code stays.
+std::string percent_decoded(std::string_view text);
+
+// What a query ("a=1&b=2") says of a name, decoded; of one that stands twice the first.
+std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 }  // namespace candor::http

@@ -1,27 +1,18 @@
 #include "serve/llama_cpp/info_routes.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "candor/version.h"
+#include "serve/http/text.h"
 #include "serve/llama_cpp/requests.h"
 
 namespace candor::serve::llama_cpp {
 namespace {
 
-// "a=1&b=2"
 bool asks_for(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    const size_t mark = std::min(pair.find('='), pair.size());
-    if (pair.substr(0, mark) != name) continue;
-    const std::string_view value = pair.substr(std::min(mark + 1, pair.size()));
-    return !value.empty() && value != "0" && value != "false";
-  }
-  return false;
+  const std::string value = http::query_value(query, name).value_or("");
+  return !value.empty() && value != "0" && value != "false";
 }
 
 }  // namespace

@@ -60,11 +60,11 @@ void refuse_change(const ServerCore& core, const Shared& exchange) {
 }
 
 // An empty line of the reply.
-std::string loading_chat(const std::string& model) {
-  return to_text(waiting_line(model, true)) + "\n";
+std::string loading_chat(const EarlyStream& stream) {
+  return to_text(waiting_line(stream.model, true)) + "\n";
 }
-std::string loading_text(const std::string& model) {
-  return to_text(waiting_line(model, false)) + "\n";
+std::string loading_text(const EarlyStream& stream) {
+  return to_text(waiting_line(stream.model, false)) + "\n";
 }
 
 constexpr Route kRoutes[] = {

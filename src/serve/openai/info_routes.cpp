@@ -7,30 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "serve/http/text.h"
+
 namespace candor::serve::openai {
-namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-// "%2F" and its like as the bytes that they stand for.
-std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_code =
-        text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0;
-    decoded.push_back(is_code ? static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2])) : text[i]);
-    i += is_code ? 2 : 0;
-  }
-  return decoded;
-}
-
-}  // namespace
-
 void InfoRoutes::metrics(http::Exchange& exchange) const {
   const ServerFigures figures{core_.faults, core_.bytes, core_.places.n_tickets()};
   const auto loaded = core_.models.loaded();
@@ -91,7 +70,7 @@ void InfoRoutes::models(http::Exchange& exchange) const {
 
 void InfoRoutes::model(http::Exchange& exchange) const {
   constexpr std::string_view kPrefix = "/v1/models/";
-  const std::string name = percent_decoded(std::string_view(exchange.request().path).substr(kPrefix.size()));
+  const std::string name = http::percent_decoded(std::string_view(exchange.request().path).substr(kPrefix.size()));
   const auto model = core_.models.find(name);
   const bool is_it = model && (!core_.models.is_one() || model->name == name ||
                                std::ranges::find(model->names, name) != model->names.end());

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "serve/responses/requests.h"
+#include "serve/responses/response_words.h"
 
 namespace candor::serve::responses {
 namespace {
 
 using Shared = std::shared_ptr<http::Exchange>;
 
-constexpr Endpoint kResponses{.parse = parse_response, .format = StreamFormat::kEvents, .id_prefix = "resp_"};
+constexpr Endpoint kResponses{.parse = parse_response, .format = StreamFormat::kEvents, .id_prefix = kIdPrefix};
 
 // The tokens that the same body would be told to have read, were it answered.
 void count_input(const Core& core, http::Exchange& exchange) {
@@ -35,7 +36,7 @@ constexpr Route kRoutes[] = {
      .path = "/v1/responses",
      .generates = true,
      .handle = [](const Core& core, const Shared& exchange) { core.generations.generate(exchange, kResponses); },
-     .loading = {.format = StreamFormat::kEvents, .words = loading_comment}},
+     .loading = {.format = StreamFormat::kEvents, .words = early_frame, .last_words = early_failure}},
     {.method = "POST",
      .path = "/v1/responses/input_tokens",
      .handle = [](const Core& core, const Shared& exchange) { count_input(core, *exchange); }},

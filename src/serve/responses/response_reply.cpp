@@ -9,8 +9,8 @@
 #include "serve/core/answer_reader.h"
 #include "serve/core/generations.h"
 #include "serve/core/reply.h"
-#include "serve/http/message.h"
 #include "serve/responses/requests.h"
+#include "serve/responses/response_words.h"
 #include "serve/responses/sealed_text.h"
 
 namespace candor::serve::responses {
@@ -29,13 +29,6 @@ Json usage_json(const ReplyUsage& sum) {
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
-// OpenAI's codes for what ends a response.
-std::string code_of(const Error& error) {
-  const http::ErrorWords words = http::words_for(error);
-  if (!words.code.empty()) return std::string(words.code);
-  return words.status < 500 ? "invalid_prompt" : "server_error";
-}
-
 // The text of a custom tool's one parameter, or what stands there instead.
 std::string custom_input(const std::string& arguments) {
   const auto parsed = parse_body(arguments);
@@ -46,10 +39,11 @@ std::string custom_input(const std::string& arguments) {
 class ResponseReply final : public Reply {
  public:
   ResponseReply(const Engine& engine, ReplyHead head, ResponseOptions options)
-      : engine_(engine), head_(std::move(head)), options_(std::move(options)), reader_(engine, head_.form) {}
+      : engine_(engine), head_(std::move(head)), options_(std::move(options)), reader_(engine, head_.form),
+        n_sent_(head_.n_early) {}
 
   void open(size_t /*choice*/, const Emit& emit) override {
-    tell_response("response.created", response("in_progress"), emit);
+    if (head_.n_early == 0) tell_response("response.created", response("in_progress"), emit);
     tell_response("response.in_progress", response("in_progress"), emit);
   }
 
@@ -69,9 +63,7 @@ class ResponseReply final : public Reply {
   }
 
   bool on_error(const Error& error, const Emit& emit) override {
-    Json failed = response("failed");
-    failed["error"] = {{"code", code_of(error)}, {"message", error.message}};
-    tell_response("response.failed", std::move(failed), emit);
+    tell_response("response.failed", failed_response(response("failed"), error), emit);
     return true;
   }
 
@@ -215,12 +207,7 @@ class ResponseReply final : public Reply {
   }
 
   Json response(std::string_view status) const {
-    Json json = {{"id", head_.id},   {"object", "response"}, {"created_at", head_.created},   {"completed_at", nullptr},
-                 {"status", status}, {"error", nullptr},     {"incomplete_details", nullptr}, {"model", head_.model},
-                 {"output", output_}};
-    json.update(options_.echo);
-    json["usage"] = nullptr;
-    return json;
+    return response_json({head_.id, head_.created, head_.model}, status, output_, options_.echo);
   }
 
   Json ended() const {
@@ -273,7 +260,7 @@ class ResponseReply final : public Reply {
     send({{"type", type}, {"output_index", output_.size()}, {"item", item}}, emit);
   }
   void tell_response(const char* type, Json response, const Emit& emit) {
-    send({{"type", type}, {"response", std::move(response)}}, emit);
+    send(response_event(type, std::move(response)), emit);
   }
   void send(Json event, const Emit& emit) {
     if (!head_.is_stream) return;
@@ -295,7 +282,7 @@ class ResponseReply final : public Reply {
   Json explained_ = Json::array();
   size_t n_calls_ = 0;
   size_t n_messages_ = 0;
-  int64_t n_sent_ = 0;
+  int64_t n_sent_;
   std::string_view status_ = "in_progress";
   Json stop_reason_;
   ReplyUsage usage_;

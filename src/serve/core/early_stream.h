@@ -1,0 +1,31 @@
+#pragma once
+// What a stream says before its reply begins, while its model is being loaded. The reply goes on from there.
+
+#include <cstdint>
+#include <string>
+
+#include "serve/core/stream_format.h"
+#include "serve/http/message.h"
+
+namespace candor::serve {
+
+struct EarlyStream {
+  std::string model;     // as the client wrote it; "": none was named
+  std::string number;    // that the reply will have (core/reply.h)
+  int64_t created = 0;   // seconds since 1970
+  int64_t n_frames = 0;  // said already
+};
+
+// Whole frames of the interface's own.
+struct LoadingForm {
+  StreamFormat format = StreamFormat::kData;
+  bool streams_unasked = false;  // where the body does not say
+  // One frame; nullptr: the route does not stream.
+  std::string (*words)(const EarlyStream& stream) = nullptr;
+  // What ends the stream where there will be no reply; nullptr: the interface's plain error.
+  std::string (*last_words)(const EarlyStream& stream, const http::HttpResponse& response) = nullptr;
+};
+// As a comment, which every reader of server-sent events passes over.
+std::string loading_comment(const EarlyStream& stream);
+
+}  // namespace candor::serve

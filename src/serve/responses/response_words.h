@@ -1,0 +1,36 @@
+#pragma once
+// The response object and the events about it, as the reply and the stream before it say them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "serve/core/early_stream.h"
+#include "serve/core/json_body.h"
+#include "serve/http/message.h"
+
+namespace candor::serve::responses {
+
+inline constexpr std::string_view kIdPrefix = "resp_";
+
+// What differs between two responses.
+struct ResponseNames {
+  std::string id;
+  int64_t created = 0;  // seconds since 1970
+  std::string model;
+};
+
+// echo: the members that repeat what was asked.
+Json response_json(const ResponseNames& names, std::string_view status, Json output, const Json& echo);
+// With an error as OpenAI has it.
+Json failed_response(Json response, const Error& error);
+// The event is named so, and has its number still to get.
+Json response_event(std::string_view type, Json response);
+
+// While the model is loaded: first response.created, then response.in_progress again and again. What was asked is not
+// read yet, so that the members that repeat it have the values of one who asks for nothing.
+std::string early_frame(const EarlyStream& stream);
+// response.failed. REQUIRES: response.created was said; the response tells an error.
+std::string early_failure(const EarlyStream& stream, const http::HttpResponse& response);
+
+}  // namespace candor::serve::responses
