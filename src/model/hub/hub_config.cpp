@@ -307,6 +307,9 @@ Result<std::vector<float>> llama3_factors(const json& config, std::string_view n
 
 Result<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
                              formats::MetaList& metadata) {
+  if (!config.is_object()) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("{}: is no JSON object; download it again", name));
+  }
   CANDOR_TRY(ConfigReader(config, prefix, name, form, metadata).read());
   return form.read == nullptr ? Result<void>{} : form.read(config, prefix, metadata);
 }
