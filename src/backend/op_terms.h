@@ -62,8 +62,8 @@ struct MoeTerm {
   std::span<const Expert> experts;  // [E]
   MoeSpec spec;
   GateKind kind = GateKind::kSilu;
-  Activation scores;                   // [T, E], the router's
-  Activation rows, gate, up, outputs;  // room: [T, D], [T, F], [T, F], [T, D]; overwritten
+  Activation scores;             // [T, E], the router's
+  Activation gate, up, outputs;  // room: [T * n_used, F] twice, [T * n_used, D]; overwritten
   const Weight* choice_bias = nullptr;  // [E] where the spec has one
 };
 

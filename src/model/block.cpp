@@ -140,23 +140,26 @@ void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const
     ops.linear(std::array{gate, up}, src);
   }
   ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
-  ops.linear(std::array{term(weights.shared_down, act.expert_out)}, act.shared_up);
-  if (ffn.is_shared_gated) return ops.add_gated(act.mixed, act.expert_out, act.shared_score);
-  ops.add(act.mixed, act.expert_out, 1.0f);
+  const Activation output{act.expert_out.slot, act.mixed.n_rows, act.mixed.n_cols};
+  ops.linear(std::array{term(weights.shared_down, output)}, act.shared_up);
+  if (ffn.is_shared_gated) return ops.add_gated(act.mixed, output, act.shared_score);
+  ops.add(act.mixed, output, 1.0f);
 }
 
 Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
                        Activation src) {
   ops.linear(std::array{term(weights.router, act.scores)}, src);
+  const auto by_visit = [&](Activation x) {
+    return Activation{x.slot, x.n_rows * ffn.moe.n_used, x.n_cols / ffn.moe.n_used};
+  };
   ops.moe(act.mixed, src,
           {.experts = weights.expert_views,
            .spec = ffn.moe,
            .kind = ffn.gate,
            .scores = act.scores,
-           .rows = act.expert_in,
-           .gate = act.gate,
-           .up = act.up,
-           .outputs = act.expert_out,
+           .gate = by_visit(act.gate),
+           .up = by_visit(act.up),
+           .outputs = by_visit(act.expert_out),
            .choice_bias = weights.choice_bias.get()});
   if (ffn.shared_dim == 0) return act.mixed;
   add_shared(ops, ffn, weights, act, src);

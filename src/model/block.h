@@ -29,11 +29,10 @@ struct BlockActivations {
   backend::Activation k;           // [T, Hk * Dh]
   backend::Activation v;           // [T, Hk * Dh]
   backend::Activation heads;       // [T, H * Dh]
-  backend::Activation gate;        // [T, F]
-  backend::Activation up;          // [T, F]
+  backend::Activation gate;        // [T, F]; of experts [T, n_used * F]
+  backend::Activation up;          // as gate
   backend::Activation scores;      // [T, E]
-  backend::Activation expert_in;   // [T, D]
-  backend::Activation expert_out;  // [T, D]
+  backend::Activation expert_out;  // [T, n_used * D]
   backend::Activation mixed;       // [T, D]
   backend::Activation branch;      // [T, D], of blocks wired in parallel
   backend::Activation joined;      // [T, 2 * H * Dh] of q and gates; recurrent: [T, C]

@@ -18,6 +18,8 @@ namespace candor::model {
 // Far above any published model; a product of two of them fits 64 bits with room.
 inline constexpr int64_t kMaxLayers = 4096;
 inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // dim, ffn_dim, n_heads * head_dim
+inline constexpr int32_t kMaxExperts = 65536;
+inline constexpr int32_t kMaxExpertsUsed = 1024;  // of a row; times a width fits 32 bits
 inline constexpr int64_t kMaxVocab = int64_t{1} << 21;
 inline constexpr int64_t kMaxPositions = int64_t{1} << 26;
 

@@ -32,7 +32,6 @@ struct Slot {
     kGate,
     kUp,
     kScores,
-    kExpertIn,
     kExpertOut,
     kMixed,
     kBranch,
@@ -73,12 +72,24 @@ void add_latent_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& 
   cols[Slot::kTurnedKey] = rotated;
 }
 
-// Of the inputs of linear_heads(): each head's piece is encoded by itself, with padding of its own.
-int32_t encoded_heads(const BlockSpec& block) {
-  if (!block.has_latent()) return 0;
-  constexpr int32_t kPiece = 64;
-  const int32_t width = std::max(block.latent.head_dim, block.attn.latent_dim);
-  return block.attn.n_heads * (((width + kPiece - 1) / kPiece + 1) * kPiece);
+// Each row stands once for each of its experts.
+void add_expert_cols(const FfnSpec& ffn, int32_t dim, std::array<int32_t, Slot::kSlots>& cols) {
+  cols[Slot::kGate] = cols[Slot::kUp] = ffn.moe.n_used * ffn.ffn_dim;
+  cols[Slot::kExpertOut] = ffn.moe.n_used * dim;
+  cols[Slot::kMixed] = dim;
+}
+
+// Columns of `n_pieces` that are encoded one by one, each with padding of its own.
+int32_t encoded_pieces(int32_t n_pieces, int32_t width) {
+  constexpr int32_t kPadding = 64;
+  return n_pieces * (((width + kPadding - 1) / kPadding + 1) * kPadding);
+}
+
+// Of the inputs of linear_heads() and of experts.
+int32_t encoded_cols(const BlockSpec& block, int32_t dim) {
+  const int32_t heads =
+      block.has_latent() ? encoded_pieces(block.attn.n_heads, std::max(block.latent.head_dim, block.attn.latent_dim)) : 0;
+  return std::max(heads, encoded_pieces(block.ffn.moe.n_used, std::max(dim, block.ffn.ffn_dim)));
 }
 
 // Columns of each slot in one block.
@@ -90,7 +101,7 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
   cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
   cols[Slot::kLogits] = spec.vocab;
   cols[Slot::kGate] = cols[Slot::kUp] = block.ffn.ffn_dim;
-  if (block.ffn.is_moe()) cols[Slot::kExpertIn] = cols[Slot::kExpertOut] = cols[Slot::kMixed] = spec.dim;
+  if (block.ffn.is_moe()) add_expert_cols(block.ffn, spec.dim, cols);
   cols[Slot::kScores] = block.ffn.moe.n_experts;
   if (is_parallel(block.wiring)) cols[Slot::kBranch] = spec.dim;
   cols[Slot::kSharedGate] = cols[Slot::kSharedUp] = block.ffn.shared_dim;
@@ -115,7 +126,7 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
   const std::array<int32_t, Slot::kSlots> cols = slot_cols(spec, block);
   const auto at = [&](Slot::Place slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
   return {at(Slot::kX),         at(Slot::kH),     at(Slot::kQ),     at(Slot::kK),      at(Slot::kV),
-          at(Slot::kHeads),     at(Slot::kGate),  at(Slot::kUp),    at(Slot::kScores), at(Slot::kExpertIn),
+          at(Slot::kHeads),     at(Slot::kGate),  at(Slot::kUp),    at(Slot::kScores),
           at(Slot::kExpertOut), at(Slot::kMixed), at(Slot::kBranch),
           at(Slot::kJoined), at(Slot::kHeadGate), at(Slot::kAlpha), at(Slot::kBeta), at(Slot::kBetaAlpha),
           at(Slot::kSharedGate), at(Slot::kSharedUp), at(Slot::kSharedScore),
@@ -173,7 +184,7 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
       layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
     }
     layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate],
-                                      cols[Slot::kSharedGate], cols[Slot::kQueryLow], encoded_heads(block)});
+                                      cols[Slot::kSharedGate], cols[Slot::kQueryLow], encoded_cols(block, spec.dim)});
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "base/error.h"
 #include "kernels/packed_weight.h"
 #include "platform/thread_pool.h"
-#include "tensor/dtype.h"
 
 namespace candor::backend::cpu {
 namespace {
@@ -21,7 +19,6 @@ namespace {
 using kernels::Encoding;
 using platform::UnitRange;
 
-constexpr int64_t kEncodeSpeed = 2;      // elements per nanosecond
 constexpr int64_t kStreamSpeed = 12;     // bytes of weights per nanosecond
 constexpr int64_t kMultiplySpeed = 100;  // products per nanosecond
 // The least pieces of a thread's panels: small enough to even out at the end what others disturb, and of a few panels
@@ -40,20 +37,21 @@ int64_t panel_ns(const kernels::WeightShape& shape, int32_t n_rows) {
 
 void CpuOps::linear(std::span<const LinearTerm> terms, Activation src) {
   if (src.n_rows == 0) return;
-  for (const Encoding encoding : {Encoding::kF32, Encoding::kBf16, Encoding::kQ8x256, Encoding::kQ8x32}) {
-    runs_.clear();
-    int64_t n_units = 0;
+  for (const Encoding encoding : kEncodings) {
+    begin_runs();
     for (const LinearTerm& term : terms) {
       const CpuWeight& weight = own(*term.weight);
       if (kernels::encoding_of(weight.shape().dtype) != encoding) continue;
       CANDOR_DCHECK(weight.n_cols() == src.n_cols && weight.n_rows() == term.dst.n_cols);
-      const int64_t n_panels = kernels::n_panels(weight.shape());
-      runs_.push_back({&term, &weight, n_units, n_panels});
-      n_units += n_panels;
+      add_run({.weight = &weight,
+               .bias = term.bias == nullptr ? nullptr : own(*term.bias).values(),
+               .activations = encoded_.data(),
+               .n_rows = src.n_rows,
+               .dst = arena_.data(term.dst)});
     }
     if (runs_.empty()) continue;
     encode_rows(encoding, src);
-    run_panels(src);
+    run_panels();
   }
 }
 
@@ -110,43 +108,51 @@ void CpuOps::linear_heads(Activation dst, Activation src, const Weight& weight, 
                      });
 }
 
-void CpuOps::run_panels(Activation src) {
-  const int64_t n_units = runs_.back().first_unit + runs_.back().n_panels;
-  const int64_t cost = panel_ns(runs_.front().weight->shape(), src.n_rows);
+void CpuOps::add_run(PanelRun run) {
+  run.first_unit = runs_.empty() ? 0 : runs_.back().end_unit;
+  run.end_unit = run.first_unit + kernels::n_panels(run.weight->shape());
+  runs_.push_back(run);
+}
+
+void CpuOps::run_panels() {
+  const int64_t n_units = runs_.back().end_unit;
+  int64_t all_ns = 0;
+  for (const PanelRun& run : runs_) all_ns += (run.end_unit - run.first_unit) * panel_ns(run.weight->shape(), run.n_rows);
+  const int64_t cost = std::max<int64_t>(1, all_ns / n_units);
   const int64_t even = n_units / pool_.n_threads();
   const int64_t together = std::min(kPanelsTogether, even / kLeastGrains);
   const int64_t grain = std::max({int64_t{1}, even / kMostGrains, together, kGrainNs / cost});
-  std::ranges::fill(last_dtypes_, std::nullopt);
+  std::ranges::fill(last_runs_, nullptr);
   pool_.parallel_for({.n_units = n_units, .grain = grain, .unit_cost = cost}, [&](UnitRange range) {
-    for (const PanelRun& run : runs_) {
-      const int64_t begin = std::max(range.begin, run.first_unit);
-      const int64_t end = std::min(range.end, run.first_unit + run.n_panels);
-      if (begin < end) run_term(run, {begin - run.first_unit, end - run.first_unit, range.thread}, src);
+    auto run = std::ranges::upper_bound(runs_, range.begin, {}, &PanelRun::end_unit);
+    for (; run != runs_.end() && run->first_unit < range.end; ++run) {
+      const int64_t begin = std::max(range.begin, run->first_unit);
+      const int64_t end = std::min(range.end, run->end_unit);
+      run_some(*run, {begin - run->first_unit, end - run->first_unit, range.thread});
     }
   });
 }
 
-// range: panels of this term.
-void CpuOps::run_term(const PanelRun& run, UnitRange range, Activation src) {
-  const Activation& dst = run.term->dst;
-  auto& last_dtype = last_dtypes_[static_cast<size_t>(range.thread)];
-  const DType dtype = run.weight->shape().dtype;
-  const bool follows_its_like = std::exchange(last_dtype, dtype) == dtype;
-  table_.matmul({.shape = run.weight->shape(),
+void CpuOps::run_some(const PanelRun& run, UnitRange range) {
+  const kernels::WeightShape& shape = run.weight->shape();
+  const PanelRun* last = std::exchange(last_runs_[static_cast<size_t>(range.thread)], &run);
+  const bool follows_its_like = last != nullptr && last->weight->shape().dtype == shape.dtype &&
+                                last->weight->shape().n_in == shape.n_in && last->activations == run.activations &&
+                                last->n_rows == run.n_rows;
+  table_.matmul({.shape = shape,
                  .weights = run.weight->panels(),
-                 .activations = encoded_.data(),
-                 .n_rows = src.n_rows,
-                 .dst = arena_.data(dst),
-                 .dst_stride = dst.n_cols,
+                 .activations = run.activations,
+                 .n_rows = run.n_rows,
+                 .dst = run.dst,
+                 .dst_stride = shape.n_out,
                  .panel_begin = range.begin,
                  .panel_end = range.end,
                  .scratch = scratch_.of(range.thread),
                  .follows_its_like = follows_its_like});
-  if (run.term->bias == nullptr) return;
+  if (run.bias == nullptr) return;
   const int64_t first = range.begin * kernels::kPanelRows;
-  const int64_t count = std::min<int64_t>(range.end * kernels::kPanelRows, dst.n_cols) - first;
-  const float* bias = own(*run.term->bias).values() + first;
-  for (int32_t i = 0; i < dst.n_rows; ++i) table_.add(bias, count, arena_.row(dst, i) + first);
+  const int64_t count = std::min<int64_t>(range.end * kernels::kPanelRows, shape.n_out) - first;
+  for (int32_t i = 0; i < run.n_rows; ++i) table_.add(run.bias + first, count, run.dst + i * shape.n_out + first);
 }
 
 }  // namespace candor::backend::cpu

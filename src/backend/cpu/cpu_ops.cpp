@@ -12,7 +12,6 @@ namespace {
 using platform::UnitRange;
 
 // Rough work per element, in elements per nanosecond: they decide only whether an operation is worth sharing.
-constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
 constexpr int64_t kNormSpeed = 3;
 constexpr int64_t kGateSpeed = 2;
 constexpr int64_t kDecodeNs = 8;  // nanoseconds an element of a packed row, whose lines are shared with 15 others
@@ -37,18 +36,8 @@ auto gate_function(const kernels::KernelTable& table, GateKind kind) {
 
 }  // namespace
 
-// fn(row) for each row, whole rows to a thread. row_ns: rough cost of a row.
-template <class Fn>
-void CpuOps::for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn) {
-  const int64_t cost = std::max<int64_t>(1, row_ns);
-  const int64_t grain = std::max<int64_t>(1, kGrainNs / cost);
-  pool_.parallel_for({.n_units = n_rows, .grain = grain, .unit_cost = cost}, [&fn](UnitRange range) {
-    for (int64_t i = range.begin; i < range.end; ++i) fn(static_cast<int32_t>(i));
-  });
-}
-
 CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool)
-    : table_(table), pool_(pool), scratch_(pool.n_threads()), last_dtypes_(static_cast<size_t>(pool.n_threads())) {}
+    : table_(table), pool_(pool), scratch_(pool.n_threads()), last_runs_(static_cast<size_t>(pool.n_threads())) {}
 
 Result<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));
@@ -138,42 +127,6 @@ void CpuOps::activate(Activation x, GateKind kind) {
   const auto function = gate_function(table_, kind);
   for_rows(x.n_rows, x.n_cols / kGateSpeed,
            [&](int32_t i) { function(arena_.row(x, i), nullptr, x.n_cols, arena_.row(x, i)); });
-}
-
-void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
-  if (src.n_rows == 0) return;
-  routing_.begin(term.spec);
-  const float* bias = term.spec.has_choice_bias ? own(*term.choice_bias).values() : nullptr;
-  for (int32_t i = 0; i < src.n_rows; ++i) {
-    routing_.add_row(i, {arena_.row(term.scores, i), static_cast<size_t>(term.scores.n_cols)}, bias);
-  }
-  std::memset(arena_.data(dst), 0, static_cast<size_t>(dst.n_rows) * static_cast<size_t>(dst.n_cols) * sizeof(float));
-  for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
-    if (!routing_.visits(expert).empty()) run_expert(dst, src, term, expert);
-  }
-}
-
-void CpuOps::run_expert(Activation dst, Activation src, const MoeTerm& term, int32_t expert) {
-  const std::span<const Routing::Visit> visits = routing_.visits(expert);
-  const Expert& weights = term.experts[static_cast<size_t>(expert)];
-  const auto part_of = [&](Activation x) { return Activation{x.slot, static_cast<int32_t>(visits.size()), x.n_cols}; };
-  const Activation rows = part_of(term.rows);
-  const Activation gates = part_of(term.gate);
-  const Activation ups = part_of(term.up);
-  const Activation outputs = part_of(term.outputs);
-  const auto visit_of = [&](int32_t i) { return visits[static_cast<size_t>(i)]; };
-  for_rows(rows.n_rows, rows.n_cols / kCopySpeed, [&](int32_t i) {
-    std::memcpy(arena_.row(rows, i), arena_.row(src, visit_of(i).row),
-                static_cast<size_t>(rows.n_cols) * sizeof(float));
-  });
-  linear(std::array{LinearTerm{weights.gate, weights.gate_bias, gates}, LinearTerm{weights.up, weights.up_bias, ups}},
-         rows);
-  gate(gates, gates, ups, term.kind);
-  linear(std::array{LinearTerm{weights.down, weights.down_bias, outputs}}, gates);
-  for_rows(outputs.n_rows, outputs.n_cols / kCopySpeed, [&](int32_t i) {
-    const Routing::Visit visit = visit_of(i);
-    table_.add_scaled(arena_.row(outputs, i), visit.weight, outputs.n_cols, arena_.row(dst, visit.row));
-  });
 }
 
 void CpuOps::add(Activation dst, Activation src, float scale) {

@@ -4,8 +4,9 @@
 // are never depends on the split (docs/numerics.md). The engine thread calls; nothing here allocates after the first
 // steps have warmed it up.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,12 +23,17 @@
 #include "kernels/packed_weight.h"
 #include "platform/huge_buffer.h"
 #include "platform/thread_pool.h"
-#include "tensor/dtype.h"
 
 namespace candor::backend::cpu {
 
 // Rows or panels that a thread takes at once should be worth this much.
 inline constexpr int64_t kGrainNs = 3000;
+// Rough work per element, in elements per nanosecond: they decide only whether an operation is worth sharing.
+inline constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
+inline constexpr int64_t kEncodeSpeed = 2;
+
+inline constexpr std::array kEncodings = {kernels::Encoding::kF32, kernels::Encoding::kBf16,
+                                          kernels::Encoding::kQ8x256, kernels::Encoding::kQ8x32};
 
 class CpuOps final : public Ops {
  public:
@@ -66,12 +72,15 @@ class CpuOps final : public Ops {
   void collect(Activation logits, const LogitSpec& spec) override;
 
  private:
-  // Panels of one term inside the run over all terms of a linear().
+  // The panels of one matrix, among those of others that are multiplied in the same go.
   struct PanelRun {
-    const LinearTerm* term = nullptr;
     const CpuWeight* weight = nullptr;
+    const float* bias = nullptr;             // [out] or nullptr
+    const std::byte* activations = nullptr;  // [n_rows], encoded
+    int32_t n_rows = 0;
+    float* dst = nullptr;  // [n_rows, out]
     int64_t first_unit = 0;
-    int64_t n_panels = 0;
+    int64_t end_unit = 0;
   };
   // Consecutive rows of one sequence that are attended together.
   struct RowGroup {
@@ -89,6 +98,15 @@ class CpuOps final : public Ops {
     int32_t unit_heads = 1;         // of a unit of work; divides the heads that share a kv head
     int32_t n_head_units() const { return spec->n_heads / unit_heads; }
   };
+  // One row among an expert's.
+  struct RowVisit {
+    int32_t place = 0;
+    float weight = 0.0f;
+  };
+  struct ExpertMatrix {
+    const Weight* Expert::*weight;
+    const Weight* Expert::*bias;
+  };
   // One split of one (row group, head), when a long context is shared between threads.
   struct SplitUnit {
     int64_t group_unit = 0;
@@ -101,8 +119,13 @@ class CpuOps final : public Ops {
 
   // Slopes of ALiBi for the spec, or nullptr.
   const float* slopes_of(const AttnSpec& spec);
-  // The rows of one expert through it, added to dst.
-  void run_expert(Activation dst, Activation src, const MoeTerm& term, int32_t expert);
+  // Sorts the rows of a mixture by the experts that they go to.
+  void route(const MoeTerm& term, int32_t n_rows);
+  std::span<const RowVisit> visits_of(int32_t row) const;
+  void encode_visits(kernels::Encoding encoding, Activation src);
+  // Adds the runs of one matrix of each expert that is visited.
+  void add_expert_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
+  void add_outputs(Activation dst, Activation outputs);
 
   // Channels [begin, end) of every sequence; one head of one.
   void convolve(const ConvTerm& term, const DeltaSpec& spec, int64_t begin, int64_t end);
@@ -110,8 +133,12 @@ class CpuOps final : public Ops {
 
   void encode_rows(kernels::Encoding encoding, Activation src);
   void encode_heads(kernels::Encoding encoding, Activation src, int32_t n_heads);
-  void run_panels(Activation src);
-  void run_term(const PanelRun& run, platform::UnitRange range, Activation src);
+  // Forgets the runs; add_run() adds to them; run_panels() shares all their panels out over the threads.
+  void begin_runs() { runs_.clear(); }
+  void add_run(PanelRun run);
+  void run_panels();
+  // range: panels of this run.
+  void run_some(const PanelRun& run, platform::UnitRange range);
 
   int32_t unit_heads(const AttnSpec& spec) const;
   void make_row_groups(int32_t unit_heads);
@@ -140,7 +167,7 @@ class CpuOps final : public Ops {
 
   // Lists of the running operation, kept to spare allocations.
   std::vector<PanelRun> runs_;
-  std::vector<std::optional<DType>> last_dtypes_;  // of each thread's last product of these runs
+  std::vector<const PanelRun*> last_runs_;  // each thread's last of these, or nullptr
   std::vector<RowGroup> groups_;
   std::vector<SplitUnit> splits_;
   std::vector<size_t> first_partial_;
@@ -148,6 +175,19 @@ class CpuOps final : public Ops {
   std::vector<float> slopes_;
   float slopes_bias_ = 0.0f;  // the max_alibi_bias that slopes_ are of
   Routing routing_;
+  std::vector<int32_t> first_visits_;  // [E + 1]: where each expert's rows begin
+  std::vector<RowVisit> row_visits_;   // [T, n_used]: where each row stands, in ascending order of the expert
+  std::vector<size_t> n_row_visits_;   // [T]
 };
+
+// fn(row) for each row, whole rows to a thread. row_ns: rough cost of a row.
+template <class Fn>
+void CpuOps::for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn) {
+  const int64_t cost = std::max<int64_t>(1, row_ns);
+  const int64_t grain = std::max<int64_t>(1, kGrainNs / cost);
+  pool_.parallel_for({.n_units = n_rows, .grain = grain, .unit_cost = cost}, [&fn](platform::UnitRange range) {
+    for (int64_t i = range.begin; i < range.end; ++i) fn(static_cast<int32_t>(i));
+  });
+}
 
 }  // namespace candor::backend::cpu

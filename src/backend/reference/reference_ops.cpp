@@ -300,19 +300,18 @@ void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   const auto first_rows = [](Activation x, size_t n) { return Activation{x.slot, static_cast<int32_t>(n), x.n_cols}; };
   for (int32_t e = 0; e < routing_.n_experts(); ++e) {
     const std::span<const Routing::Visit> visits = routing_.visits(e);
-    const Activation rows = first_rows(term.rows, visits.size());
     const Activation gates = first_rows(term.gate, visits.size());
     const Activation ups = first_rows(term.up, visits.size());
-    const Activation outputs = first_rows(term.outputs, visits.size());
+    const Activation outputs = first_rows(term.outputs, visits.size());  // the rows themselves, until they are read
     const Expert& expert = term.experts[static_cast<size_t>(e)];
-    for (int32_t i = 0; i < rows.n_rows; ++i) {
-      std::copy_n(row(src, visits[static_cast<size_t>(i)].row), src.n_cols, row(rows, i));
+    for (int32_t i = 0; i < outputs.n_rows; ++i) {
+      std::copy_n(row(src, visits[static_cast<size_t>(i)].row), src.n_cols, row(outputs, i));
     }
     linear(std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
-           rows);
+           outputs);
     gate(gates, gates, ups, term.kind);
     linear(std::array{LinearTerm{expert.down, expert.down_bias, outputs}}, gates);
-    for (int32_t i = 0; i < rows.n_rows; ++i) {
+    for (int32_t i = 0; i < outputs.n_rows; ++i) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];
       const float* x = row(outputs, i);
       float* y = row(dst, visit.row);

@@ -1,5 +1,6 @@
 #include "model/families/common.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -43,10 +44,9 @@ void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered
 }
 
 Result<backend::MoeSpec> read_moe(const Hparams& hparams, bool has_shared) {
-  constexpr int32_t kMaxExperts = 65536;
   backend::MoeSpec moe;
   CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, kMaxExperts}));
-  CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, moe.n_experts}));
+  CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, std::min(moe.n_experts, kMaxExpertsUsed)}));
   CANDOR_ASSIGN(const auto normalise, formats::meta_bool(hparams.file(), hparams.key("expert_weights_norm")));
   moe.renormalise = normalise.value_or(true);
   CANDOR_TRY(hparams.refuse_unless_zero({"expert_gating_func", "leading_dense_block_count"}));

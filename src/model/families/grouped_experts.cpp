@@ -47,12 +47,11 @@ Result<void> read_groups(const Hparams& hparams, backend::MoeSpec& moe) {
 }
 
 Result<backend::MoeSpec> read_grouped(const Hparams& hparams) {
-  constexpr int32_t kMaxExperts = 65536;
   constexpr int32_t kSoftmaxShare = 1;
   constexpr int32_t kSigmoidShare = 2;
   backend::MoeSpec moe;
   CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, kMaxExperts}));
-  CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, moe.n_experts}));
+  CANDOR_ASSIGN(moe.n_used, hparams.require_int("expert_used_count", {1, std::min(moe.n_experts, kMaxExpertsUsed)}));
   CANDOR_ASSIGN(const int32_t share, hparams.int_or("expert_gating_func", kSoftmaxShare, {0, 255}));
   if (share > kSigmoidShare) {
     return fail(ErrorKind::kUnsupported,
