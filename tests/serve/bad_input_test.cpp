@@ -71,7 +71,8 @@ TEST_F(bad_input, messages_of_every_wrong_form_are_refused) {
        R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}])",
        R"([{"role":"user","content":[{"type":"input_audio"}]}])", R"([{"role":"user","content":["x"]}])",
        R"([{"role":"tool","tool_call_id":"nobody","content":"x"}])",
-       R"([{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{"}}]}])"}) {
+       R"([{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"a","function":{"name":"f"}}]}])",
+       R"([{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"arguments":"{}"}}]}])"}) {
     expect_refused("/v1/chat/completions", R"({"messages":)" + std::string(messages) + "}", 400, "messages");
   }
   expect_refused("/v1/chat/completions", "{}", 400, "messages");

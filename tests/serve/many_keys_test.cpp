@@ -62,14 +62,18 @@ class many_keys : public ::testing::Test {
   static void SetUpTestSuite() {
     engine_ = std::move(*Engine::open(Running::defaults().engine));
     limits_ = {.model = "pocket", .n_ctx = engine_->info().n_ctx};
+    terms_ = std::make_unique<serve::RequestTerms>(*engine_, limits_);
   }
-  static void TearDownTestSuite() { engine_.reset(); }
+  static void TearDownTestSuite() {
+    terms_.reset();
+    engine_.reset();
+  }
   // Of this thread, from the bytes of a body to the prompt.
   static double seconds_of(const std::string& body) {
     const double began = thread_cpu_seconds();
     const auto json = serve::parse_body(body);
     EXPECT_TRUE(json);
-    const auto request = serve::openai::parse_chat(*json, limits_);
+    const auto request = serve::openai::parse_chat(*json, *terms_);
     EXPECT_TRUE(request) << (request ? "" : request.error().message);
     if (!request) return 0;
     const auto prompt = engine_->apply_template(std::get<ChatPrompt>(request->requests.front().prompt));
@@ -79,6 +83,7 @@ class many_keys : public ::testing::Test {
 
   static inline std::unique_ptr<Engine> engine_;
   static inline serve::ApiLimits limits_;
+  static inline std::unique_ptr<serve::RequestTerms> terms_;
 };
 
 TEST_F(many_keys, cost_in_proportion_wherever_they_stand) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "serve/anthropic/requests.h"
+#include "serve/core/replayed_calls.h"
 #include "serve/core/system_turns.h"
 
 namespace candor::serve::anthropic {
@@ -27,7 +28,7 @@ bool is_billing(std::string_view text) {
 class MessageReader {
  public:
   MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
-      : fields_(fields), warnings_(warnings), turns_(form) {}
+      : fields_(fields), warnings_(warnings), form_(form), turns_(form) {}
 
   bool read_system() {
     const Json* system = fields_.raw("system");
@@ -187,7 +188,6 @@ class MessageReader {
     return true;
   }
 
-  // Arguments that are no object, or no JSON, come from a model that wrote them so: they stay as they are.
   void read_call(Fields& block, Json& calls) {
     const std::string id = text_of(block, "id");
     const std::string name = text_of(block, "name");
@@ -195,19 +195,14 @@ class MessageReader {
     if (!all_ids_.insert(id).second)
       return block.refuse("id", fmt::format("{} {} is that of an earlier tool_use", block.path_of("id"), shown(Json(id))));
     call_ids_.insert(id);
-    const Json* input = block.raw("input");
-    Json arguments = input == nullptr ? Json::object() : *input;
-    if (arguments.is_string()) {
-      if (auto parsed = parse_body(arguments.get_ref<const std::string&>())) arguments = std::move(*parsed);
-    } else if (!arguments.is_object()) {
-      arguments = to_text(arguments);
-    }
+    Json arguments = replayed_arguments(block.raw("input"), block.path_of("input"), form_, warnings_);
     calls.push_back(
         {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
   }
 
   Fields& fields_;
   std::vector<std::string>& warnings_;
+  const ModelForm& form_;
   SystemTurns turns_;
   std::string where_;
   std::set<std::string> all_ids_;

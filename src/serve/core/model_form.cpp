@@ -9,6 +9,8 @@ namespace {
 
 constexpr const char* kTools =
     R"([{"type":"function","function":{"name":"probe_tool","description":"d","parameters":{"type":"object","properties":{}}}}])";
+constexpr const char* kTextCall =
+    R"({"tool_calls":[{"id":"call00001","type":"function","function":{"name":"probe_call","arguments":"probe_text"}}]})";
 constexpr const char* kCall =
     R"({"tool_calls":[{"id":"call00001","type":"function","function":{"name":"probe_call","arguments":{"a":1}}}]})";
 
@@ -91,6 +93,8 @@ ModelForm probe_model_form(const Engine& engine) {
   const std::string with_tools = rendered(engine, {user}, kTools);
   form.shows_tools = holds(with_tools, "probe_tool");
   const std::string called = rendered(engine, {user, {.role = "assistant", .extra_json = kCall}}, kTools);
+  const std::string texted = rendered(engine, {user, {.role = "assistant", .extra_json = kTextCall}}, kTools);
+  form.takes_text_arguments = holds(texted, "probe_text") || called.empty();
   if (form.shows_tools) form.output.tools = text::tool_form_of(holds(called, "probe_call") ? called : with_tools);
   if (auto own = text::ResponseTemplate::parse(engine.info().response_template); own) {
     form.output.tools = text::ToolForm::kOwn;

@@ -18,6 +18,7 @@ struct ModelForm {
   bool knows_developer = false;  // the role means something else to the template than any word would
   bool takes_system = true;      // as the first message
   bool takes_late_system = true;  // behind others, as a turn of its own at its place
+  bool takes_text_arguments = true;  // of a call; else the template takes them apart
 };
 
 ModelForm probe_model_form(const Engine& engine);

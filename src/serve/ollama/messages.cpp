@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "serve/core/replayed_calls.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {
@@ -17,7 +18,8 @@ namespace {
 // then belong to the calls in their order.
 class MessageReader {
  public:
-  explicit MessageReader(Fields& fields) : fields_(fields) {}
+  MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
+      : fields_(fields), form_(form), warnings_(warnings) {}
 
   std::optional<Message> read(const Json& value, size_t index) {
     where_ = fmt::format("messages[{}]", index);
@@ -80,6 +82,8 @@ class MessageReader {
       return fields.refuse("tool_calls", where_ + ".tool_calls stand in a message that is not the assistant's");
     Json list = Json::array();
     for (const Json& call : *calls) add_call(fields, call, list);
+    if (const std::string id = repeated_id(list); !id.empty())
+      fields.refuse("tool_calls", fmt::format("{}.tool_calls has the id {} twice", where_, shown(Json(id))));
     extra["tool_calls"] = std::move(list);
   }
 
@@ -90,20 +94,20 @@ class MessageReader {
     Fields inner(*function, where_ + ".tool_calls.function");
     const auto name = inner.text("name");
     if (!name) inner.refuse("name", inner.path_of("name") + " is missing, expected a string");
-    const Json* arguments = inner.raw("arguments");
-    if (arguments != nullptr && !arguments->is_object())
-      inner.refuse("arguments", fmt::format("{} is {}, expected an object", inner.path_of("arguments"), shown(*arguments)));
     if (inner.fault()) return fields.refuse_with(*inner.fault());
+    Json arguments = replayed_arguments(inner.raw("arguments"), inner.path_of("arguments"), form_, warnings_);
     const auto given = call.find("id");
     const bool has_id = given != call.end() && given->is_string() && !given->get_ref<const std::string&>().empty();
     const std::string id = has_id ? given->get<std::string>() : fmt::format("call{:05}", ++n_ids_);
     open_calls_.push_back(id);
     list.push_back({{"id", id},
                     {"type", "function"},
-                    {"function", {{"name", *name}, {"arguments", arguments == nullptr ? Json::object() : *arguments}}}});
+                    {"function", {{"name", *name}, {"arguments", std::move(arguments)}}}});
   }
 
   Fields& fields_;
+  const ModelForm& form_;
+  std::vector<std::string>& warnings_;
   std::string where_;
   std::deque<std::string> open_calls_;  // without a result yet
   int32_t n_ids_ = 0;                   // that were made here
@@ -111,7 +115,8 @@ class MessageReader {
 
 }  // namespace
 
-std::optional<std::vector<Message>> read_messages(Fields& fields) {
+std::optional<std::vector<Message>> read_messages(Fields& fields, const ModelForm& form,
+                                                  std::vector<std::string>& warnings) {
   const Json* list = fields.array("messages");
   if (list == nullptr || list->size() > kMaxMessages) {
     fields.refuse("messages", fmt::format("messages is {}, expected an array of at most {} messages",
@@ -119,7 +124,7 @@ std::optional<std::vector<Message>> read_messages(Fields& fields) {
     return std::nullopt;
   }
   std::vector<Message> messages;
-  MessageReader reader(fields);
+  MessageReader reader(fields, form, warnings);
   for (size_t i = 0; i < list->size(); ++i) {
     auto message = reader.read((*list)[i], i);
     if (!message) return std::nullopt;

@@ -38,6 +38,7 @@ SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest&
 // template.
 void read_common(Fields& fields, const RequestTerms& terms, ApiRequest& result, Request& request, Json& kwargs);
 // messages.
-std::optional<std::vector<Message>> read_messages(Fields& fields);
+std::optional<std::vector<Message>> read_messages(Fields& fields, const ModelForm& form,
+                                                  std::vector<std::string>& warnings);
 
 }  // namespace candor::serve::ollama

@@ -106,7 +106,7 @@ Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms) {
   Request request;
   Json kwargs = Json::object();
   read_common(fields, terms, result, request, kwargs);
-  if (auto messages = read_messages(fields)) {
+  if (auto messages = read_messages(fields, terms.model_form(), result.warnings)) {
     ChatPrompt chat{.messages = std::move(*messages), .kwargs_json = json_or_nothing(kwargs)};
     read_tools(fields, chat, result);
     request.prompt = std::move(chat);

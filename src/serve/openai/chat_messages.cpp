@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "serve/core/replayed_calls.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {
@@ -15,7 +16,8 @@ namespace {
 // Reads the messages one after the other; the first thing that is wrong ends it.
 class MessageReader {
  public:
-  explicit MessageReader(Fields& fields) : fields_(fields) {}
+  MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
+      : fields_(fields), form_(form), warnings_(warnings) {}
 
   std::optional<Message> read(const Json& value, size_t index) {
     where_ = fmt::format("messages[{}]", index);
@@ -102,6 +104,8 @@ class MessageReader {
     for (const Json& call : *calls) {
       if (!add_call(call, list)) return false;
     }
+    if (const std::string id = repeated_id(list); !id.empty())
+      return fails(fmt::format("{}.tool_calls has the id {} twice", where_, shown(Json(id))));
     if (!list.empty()) extra["tool_calls"] = std::move(list);
     return true;
   }
@@ -116,14 +120,9 @@ class MessageReader {
     Json kept = call;
     if (const auto id = call.find("id"); id != call.end() && id->is_string()) known_ids_.insert(id->get<std::string>());
     const auto arguments = function->find("arguments");
-    if (arguments != function->end() && arguments->is_string()) {
-      const auto text = arguments->get<std::string>();
-      auto parsed = text.empty() ? Result<Json>(Json::object()) : parse_body(text);
-      if (!parsed) {
-        return fails(fmt::format("{}.tool_calls: function.arguments is not a JSON object in a string: {}", where_,
-                                 parsed.error().message));
-      }
-      kept["function"]["arguments"] = std::move(*parsed);
+    if (arguments != function->end()) {
+      kept["function"]["arguments"] =
+          replayed_arguments(&*arguments, where_ + ".tool_calls[].function.arguments", form_, warnings_);
     }
     list.push_back(std::move(kept));
     return true;
@@ -140,6 +139,8 @@ class MessageReader {
   }
 
   Fields& fields_;
+  const ModelForm& form_;
+  std::vector<std::string>& warnings_;
   std::string where_;
   std::set<std::string> known_ids_;
   bool is_function_ = false;  // the role that was before tools
@@ -151,7 +152,7 @@ std::string json_or_nothing(const Json* value) {
 
 }  // namespace
 
-std::optional<ChatPrompt> read_chat_prompt(Fields& fields) {
+std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings) {
   const Json* messages = fields.raw("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {
     fields.refuse("messages", fmt::format("messages is {}, expected an array of 1 to {} messages",
@@ -159,7 +160,7 @@ std::optional<ChatPrompt> read_chat_prompt(Fields& fields) {
     return std::nullopt;
   }
   ChatPrompt chat;
-  MessageReader reader(fields);
+  MessageReader reader(fields, form, warnings);
   for (size_t i = 0; i < messages->size(); ++i) {
     auto message = reader.read((*messages)[i], i);
     if (!message) return std::nullopt;

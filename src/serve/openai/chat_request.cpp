@@ -21,7 +21,8 @@ int32_t read_chat_logprobs(Fields& fields) {
   return is_wanted ? static_cast<int32_t>(n_top.value_or(n_probs.value_or(0))) : -1;
 }
 
-void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result, ReplyOptions& reply) {
+void read_chat(Fields& fields, const RequestTerms& terms, ApiRequest& result, ReplyOptions& reply) {
+  const ApiLimits& limits = terms.limits();
   result.names.prompt = "messages";
   read_common(fields, limits, result, reply);
   Request request;
@@ -33,7 +34,7 @@ void read_chat(Fields& fields, const ApiLimits& limits, ApiRequest& result, Repl
   request.scheduling = read_scheduling(fields);
   read_truncation(fields, limits, request);
   request.constraint = read_constraint(fields, result.names.constraint);
-  if (auto chat = read_chat_prompt(fields)) {
+  if (auto chat = read_chat_prompt(fields, terms.model_form(), result.warnings)) {
     read_tools(fields, *chat, result, reply);
     request.prompt = std::move(*chat);
   }
@@ -68,13 +69,13 @@ void read_common(Fields& fields, const ApiLimits& limits, ApiRequest& request, R
                  "service_tier", "cache_prompt", "request_id"});
 }
 
-Result<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also) {
+Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms, std::initializer_list<const char*> also) {
   Fields fields(body);
   ApiRequest result;
   ReplyOptions reply;
-  read_chat(fields, limits, result, reply);
+  read_chat(fields, terms, result, reply);
   fields.accept(also);
-  settle_unknown(fields, limits, result.warnings);
+  settle_unknown(fields, terms.limits(), result.warnings);
   if (fields.fault()) return *fields.fault();
   result.make_reply = [reply](const Engine& engine, ReplyHead head, size_t n_choices) {
     return make_chat_reply(engine, std::move(head), reply, n_choices);
@@ -83,7 +84,7 @@ Result<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::in
 }
 
 const Endpoint kChat{
-    .parse = [](const Json& body, const RequestTerms& terms) { return parse_chat(body, terms.limits()); },
+    .parse = [](const Json& body, const RequestTerms& terms) { return parse_chat(body, terms); },
     .id_prefix = "chatcmpl-"};
 
 }  // namespace candor::serve::openai

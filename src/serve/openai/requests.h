@@ -27,7 +27,7 @@ struct ReplyOptions {
 };
 
 // also: further fields, which the route itself reads.
-Result<ApiRequest> parse_chat(const Json& body, const ApiLimits& limits, std::initializer_list<const char*> also = {});
+Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms, std::initializer_list<const char*> also = {});
 // With what it echoes.
 Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits);
@@ -36,7 +36,7 @@ Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limi
 Result<std::vector<EchoedPrompt>> read_echo(const Engine& engine, ApiRequest& request);
 
 // messages, tools and template arguments.
-std::optional<ChatPrompt> read_chat_prompt(Fields& fields);
+std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings);
 // tools and tool_choice.
 void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result, ReplyOptions& reply);
 // model, n, stream, stream_options, and what has no effect.

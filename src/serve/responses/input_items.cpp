@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "serve/core/replayed_calls.h"
 #include "serve/responses/requests.h"
 #include "serve/responses/sealed_text.h"
 
@@ -25,12 +26,10 @@ struct AssistantTurn {
 // Reads the items one after the other; the first thing that is wrong ends it.
 class ItemReader {
  public:
-  ItemReader(Fields& fields, std::vector<Message>& messages, std::vector<std::string>& warnings)
-      : fields_(fields), messages_(messages), warnings_(warnings) {}
+  ItemReader(Fields& fields, const ModelForm& form, std::vector<Message>& messages, std::vector<std::string>& warnings)
+      : fields_(fields), form_(form), messages_(messages), warnings_(warnings) {}
 
   void read(const Json& value, size_t index);
-  // Calls whose arguments are no JSON object.
-  bool has_odd_arguments() const { return has_odd_arguments_; }
   void close_turn();
 
  private:
@@ -53,12 +52,12 @@ class ItemReader {
   void refuse(const std::string& field, std::string words) { fields_.refuse(field.c_str(), std::move(words)); }
 
   Fields& fields_;
+  const ModelForm& form_;
   std::vector<Message>& messages_;
   std::vector<std::string>& warnings_;
   AssistantTurn turn_;
   std::set<std::string> called_;    // call ids
   std::set<std::string> answered_;  // of them
-  bool has_odd_arguments_ = false;
 };
 
 ItemReader::Handler ItemReader::handler_of(std::string_view type) {
@@ -182,18 +181,13 @@ void ItemReader::read_reasoning(Fields& item) {
   turn_.reasoning += text;
 }
 
-// A replayed call is what some model wrote: arguments that are no JSON stay the text that they are.
 void ItemReader::read_call(Fields& item) {
   const std::string name = needed_text(item, "name");
   const std::string name_space = item.text("namespace").value_or("");
-  const std::string arguments = needed_text(item, "arguments");
-  Json value = Json::object();
-  if (!arguments.empty()) {
-    auto parsed = parse_body(arguments);
-    has_odd_arguments_ = has_odd_arguments_ || !parsed;
-    value = parsed ? std::move(*parsed) : Json(arguments);
-  }
-  add_call(item, shown_name(name, name_space), std::move(value));
+  needed_text(item, "arguments");
+  if (item.fault()) return;
+  add_call(item, shown_name(name, name_space),
+           replayed_arguments(item.raw("arguments"), item.path_of("arguments"), form_, warnings_));
 }
 
 void ItemReader::read_custom_call(Fields& item) {
@@ -250,21 +244,6 @@ void ItemReader::close_turn() {
                        .extra_json = extra.empty() ? std::string() : to_text(extra)});
 }
 
-// Some templates take arguments apart, which fails where they are text: then they stand in an object.
-void wrap_odd_arguments(const Engine& engine, std::vector<Message>& messages) {
-  if (engine.apply_template({.messages = messages})) return;
-  for (Message& message : messages) {
-    if (message.extra_json.empty()) continue;
-    auto extra = read_written(message.extra_json);
-    if (!extra || !extra->is_object() || !extra->contains("tool_calls")) continue;
-    for (Json& call : (*extra)["tool_calls"]) {
-      Json& arguments = call["function"]["arguments"];
-      if (arguments.is_string()) arguments = Json{{"arguments", arguments.get<std::string>()}};
-    }
-    message.extra_json = to_text(*extra);
-  }
-}
-
 }  // namespace
 
 std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::vector<std::string>& warnings) {
@@ -282,13 +261,11 @@ std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::
                                        input == nullptr ? "missing" : shown(*input), kMaxMessages));
     return messages;
   }
-  ItemReader reader(fields, messages, warnings);
+  ItemReader reader(fields, terms.model_form(), messages, warnings);
   for (size_t i = 0; i < input->size() && !fields.fault(); ++i) reader.read((*input)[i], i);
   reader.close_turn();
   if (messages.empty()) fields.refuse("input", "input holds no words, expected at least one message");
-  messages = place_system(std::move(messages), terms.model_form(), warnings);
-  if (reader.has_odd_arguments() && !fields.fault()) wrap_odd_arguments(terms.engine(), messages);
-  return messages;
+  return place_system(std::move(messages), terms.model_form(), warnings);
 }
 
 }  // namespace candor::serve::responses
