@@ -126,7 +126,7 @@ class MessageReply final : public Reply {
   void add_call(text::OutputPiece& piece, const Emit& emit) {
     close_block(emit);
     if (head_.only_one_call && n_calls_ > 0)
-      return head_.warnings.push_back("a further call, of " + piece.name + ", is left out: disable_parallel_tool_use");
+      return head_.warnings.push_back(left_out_call(piece.name));
     const std::string id = fmt::format("toolu_{}_{}", head_.number, n_calls_++);
     open_block(piece.kind, {{"type", "tool_use"}, {"id", id}, {"name", piece.name}, {"input", Json::object()}}, emit);
     text_ = std::move(piece.text);

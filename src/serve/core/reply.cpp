@@ -30,6 +30,10 @@ Json prompt_progress_json(const Waiting& waiting) {
           {"time_ms", static_cast<int64_t>(waiting.ms)}};
 }
 
+std::string left_out_call(const std::string& name) {
+  return fmt::format("a further call, of {}, is left out: only one was asked for", name);
+}
+
 bool is_cut(FinishReason reason) {
   return reason == FinishReason::kLength || reason == FinishReason::kContextFull || reason == FinishReason::kDeadline;
 }

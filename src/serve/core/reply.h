@@ -74,6 +74,8 @@ bool is_cut(FinishReason reason);
 // What a plain end and a cut do not tell: the stop string or id that was met, "context_full", "deadline", "cancelled".
 // Null for a plain end.
 Json stop_reason(const ReplyHead& head, const TokenEvent& event);
+// Where only one call was asked for, and the model wrote another one.
+std::string left_out_call(const std::string& name);
 // As llama.cpp says it: total, cache, processed, time_ms.
 Json prompt_progress_json(const Waiting& waiting);
 Json timings_json(const ReplyUsage& usage, double decode_limit);

@@ -35,9 +35,12 @@ void RequestTerms::settle_calls(ApiRequest& request) const {
     request.wish = text::CallWish{
         .tools_json = chat->tools_json, .may_repeat = request.parallel_tool_calls, .may_be_text = true};
   }
-  if (chat == nullptr || !request.wish) return;
   const text::FormRow* row = form_.output.row();
   const std::string name(text::to_string(form_.output.tools));
+  if (chat == nullptr || !request.wish) {
+    if (request.has_tools && row != nullptr && !first.constraint) add_note(request, "calls read in the form " + name);
+    return;
+  }
   auto grammar = row != nullptr ? text::call_grammar(*row, *request.wish, form_.control_tokens)
                                 : Result<std::string>(Error{ErrorKind::kUnsupported, "the model has no form of its own"});
   if (grammar) {

@@ -103,12 +103,14 @@ class ChatReply final : public Reply {
     return deltas;
   }
 
-  void add_deltas(Choice& choice, text::OutputPiece& piece, std::vector<Json>& deltas) const {
+  void add_deltas(Choice& choice, text::OutputPiece& piece, std::vector<Json>& deltas) {
     if (piece.kind == text::OutputPiece::Kind::kContent) {
       deltas.push_back({{"content", std::move(piece.text)}});
     } else if (piece.kind == text::OutputPiece::Kind::kReasoning) {
       deltas.push_back({{"reasoning_content", piece.text}, {"reasoning", piece.text}});
-    } else if (!head_.only_one_call || choice.calls.empty()) {
+    } else if (head_.only_one_call && !choice.calls.empty()) {
+      head_.warnings.push_back(left_out_call(piece.name));
+    } else {
       const size_t index = choice.calls.size();
       const std::string id =
           fmt::format("call_{}_{}_{}", head_.number, choice_number(choice), index);

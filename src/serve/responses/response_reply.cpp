@@ -157,7 +157,7 @@ class ResponseReply final : public Reply {
 
   void take_call(const text::OutputPiece& piece, const Emit& emit) {
     waiting_logprobs_ = Json::array();
-    if (head_.only_one_call && n_calls_ > 0) return;
+    if (head_.only_one_call && n_calls_ > 0) return head_.warnings.push_back(left_out_call(piece.name));
     close_item("completed", emit);
     const OfferedTool tool = tool_of(piece.name);
     const char* const key = tool.is_custom ? kCustomInput : "arguments";
