@@ -40,6 +40,30 @@ class reply_events : public ::testing::Test {
   static inline std::unique_ptr<Engine> engine_;
 };
 
+// Claude Code hears no pings: it counts the seconds since the last other event, and leaves after 300.
+TEST_F(reply_events, an_anthropic_stream_that_only_waits_says_more_than_ping_every_two_minutes) {
+  const auto reply = serve::anthropic::make_message_reply(*engine_, head(true), {.n_prompt_tokens = 9, .max_tokens = 4});
+  std::vector<Json> events;
+  const auto emit = [&](const Json& event) { events.push_back(event); };
+  reply->open(0, emit);
+  double heard_ms = 0;
+  for (double ms = 5000; ms <= 900'000; ms += 5000) {
+    reply->on_wait({.ms = ms}, emit);
+    const Json& event = events.back();
+    if (event["type"] == "ping") continue;
+    EXPECT_EQ(event["type"], "message_delta");
+    EXPECT_TRUE(event["delta"]["stop_reason"].is_null() && event["delta"]["stop_sequence"].is_null()) << event;
+    EXPECT_EQ(event["usage"], Json({{"output_tokens", 0}})) << "clients may sum it up";
+    EXPECT_LE(ms - heard_ms, 150'000);
+    heard_ms = ms;
+  }
+  EXPECT_GE(heard_ms, 780'000);
+  write(*reply, "Yes", emit);
+  reply->close(emit);
+  EXPECT_EQ(events[events.size() - 2]["delta"]["stop_reason"], "end_turn");
+  EXPECT_EQ(events.back()["type"], "message_stop");
+}
+
 constexpr const char* kTwoCalls =
     "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>\n<tool_call>{\"name\": \"hear\", \"arguments\": {}}</tool_call>";
 

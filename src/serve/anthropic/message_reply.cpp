@@ -16,6 +16,10 @@ namespace {
 
 using Kind = text::OutputPiece::Kind;
 
+// Claude Code gives a stream up that said nothing but ping for 300 s. An event that changes nothing is heard; clients
+// that sum up the usage of such events find nothing to add.
+constexpr double kMostPingedMs = 120'000;
+
 // Clients keep thinking that is signed, and send it back. It is not looked at again.
 std::string signature_of(std::string_view thinking) {
   const auto bytes = std::as_bytes(std::span(thinking));
@@ -33,7 +37,13 @@ class MessageReply final : public Reply {
     emit({{"type", "message_start"}, {"message", std::move(message)}});
   }
 
-  void on_wait(const Waiting& /*waiting*/, const Emit& emit) override { emit({{"type", "ping"}}); }
+  void on_wait(const Waiting& waiting, const Emit& emit) override {
+    if (waiting.ms - alive_ms_ < kMostPingedMs) return emit({{"type", "ping"}});
+    alive_ms_ = waiting.ms;
+    emit({{"type", "message_delta"},
+          {"delta", {{"stop_reason", nullptr}, {"stop_sequence", nullptr}}},
+          {"usage", {{"output_tokens", 0}}}});
+  }
 
   void on_event(size_t /*choice*/, const TokenEvent& event, const Emit& emit) override {
     for (text::OutputPiece& piece : reader_.take(event)) add(piece, emit);
@@ -171,6 +181,8 @@ class MessageReply final : public Reply {
   const ReplyOptions options_;
   AnswerReader reader_;
   ReplyUsage usage_;
+
+  double alive_ms_ = 0;  // when the last event of a waiting stream was more than a ping
 
   // The block that is open, if one is.
   std::optional<Kind> open_;
