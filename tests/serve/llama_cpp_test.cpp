@@ -126,8 +126,8 @@ TEST_F(llama_cpp, response_fields_pick_and_lead_into_objects) {
   const Json names = {"content", "timings/prompt_n", "generation_settings/top_k", "nothing", "content/of", ""};
   const Json reply = complete(story({{"response_fields", names}}));
   EXPECT_EQ(reply.size(), 3u) << reply;
-  EXPECT_EQ(reply["top_k"], 30);
-  EXPECT_TRUE(reply.contains("prompt_n"));
+  EXPECT_EQ(reply["generation_settings/top_k"], 30);
+  EXPECT_TRUE(reply.contains("timings/prompt_n"));
 }
 
 TEST_F(llama_cpp, a_warm_up_reads_the_prompt_and_makes_nothing) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "candor/engine.h"
@@ -24,6 +25,9 @@ inline constexpr size_t kMaxPrompts = 64;
 inline constexpr size_t kMaxInputs = 2048;  // of an embedding
 inline constexpr size_t kMaxMessages = 4096;
 inline constexpr size_t kMaxTools = 128;
+
+// A model's name without the tag that Ollama's clients put behind it (":latest").
+std::string_view untagged(std::string_view name);
 
 // What the parsers need to know of the server.
 struct ApiLimits {
@@ -84,7 +88,7 @@ struct EmbeddingRequest {
   std::optional<double> keep_alive{};  // as of an ApiRequest
 };
 
-// The model's name, where given, is one that is served: else 404.
+// The model's name, where given, is one that is served: else 404. An empty name is none: some editors send it.
 void check_model(Fields& fields, const ApiLimits& limits, std::string& model);
 Error model_not_found(const std::string& model);
 

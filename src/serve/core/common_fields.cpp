@@ -137,12 +137,20 @@ Error model_not_found(const std::string& model) {
           .field = "model"};
 }
 
+std::string_view untagged(std::string_view name) {
+  constexpr std::string_view kLatest = ":latest";
+  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
+  return name;
+}
+
 bool ApiLimits::knows(const std::string& name) const {
-  return name == model || std::ranges::find(aliases, name) != aliases.end() || (is_also && is_also(name));
+  const auto is_it = [&name](const std::string& own) { return untagged(own) == untagged(name); };
+  return is_it(model) || std::ranges::any_of(aliases, is_it) || (is_also && is_also(name));
 }
 
 void check_model(Fields& fields, const ApiLimits& limits, std::string& model) {
-  model = fields.text("model").value_or(limits.model);
+  model = fields.text("model").value_or("");
+  if (model.empty()) model = limits.model;
   if (limits.knows(model)) return;
   fields.refuse_with(model_not_found(model));
 }

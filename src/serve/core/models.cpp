@@ -14,15 +14,13 @@ namespace {
 constexpr size_t kMostWaiting = 4096;
 constexpr size_t kMostNames = 1024;
 constexpr size_t kMostNameBytes = 200;
-constexpr std::string_view kLatest = ":latest";
 
 Error shutting_down() {
   return {ErrorKind::kCancelled, "the server is shutting down"};
 }
 
 std::string folded(std::string_view name) {
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  std::string lower(name);
+  std::string lower(untagged(name));
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
 }

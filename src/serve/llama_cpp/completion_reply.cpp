@@ -14,21 +14,20 @@ namespace {
 
 constexpr int32_t kNoSlot = -1;
 
-// "a/b" is b of a; what is not there is left out.
+// "a/b" is b of a, and is called so in the result: editors look for it under that name. What is not there is left out.
 Json picked(const Json& reply, const std::vector<std::string>& names) {
   Json result = Json::object();
   for (const std::string& name : names) {
     const Json* at = &reply;
     std::string_view rest = name;
-    std::string key;
     while (at != nullptr && !rest.empty()) {
       const size_t end = std::min(rest.find('/'), rest.size());
-      key = rest.substr(0, end);
+      const std::string key(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
       const auto found = at->is_object() ? at->find(key) : at->end();
       at = at->is_object() && found != at->end() ? &*found : nullptr;
     }
-    if (at != nullptr && !key.empty()) result[key] = *at;
+    if (at != nullptr && !name.empty()) result[name] = *at;
   }
   return result;
 }

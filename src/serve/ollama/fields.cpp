@@ -15,13 +15,6 @@
 namespace candor::serve::ollama {
 namespace {
 
-constexpr std::string_view kLatest = ":latest";
-
-std::string_view without_tag(std::string_view name) {
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return name;
-}
-
 void read_format(Fields& fields, const ApiLimits& limits, ApiRequest& result, Request& request) {
   result.names.constraint = "format";
   const Json* format = fields.raw("format");
@@ -81,8 +74,7 @@ std::string read_model(Fields& fields, const ApiLimits& limits) {
     fields.refuse("model", "model is missing, expected the name of a model");
     return name;
   }
-  const auto is_it = [&name](const std::string& other) { return without_tag(other) == without_tag(name); };
-  if (!is_it(limits.model) && std::ranges::none_of(limits.aliases, is_it) && !limits.knows(name)) {
+  if (!limits.knows(name)) {
     fields.refuse_with(fail(ErrorKind::kNotFound,
                             fmt::format("model '{}' not found: this server has '{}'", clipped(name), limits.model),
                             "model"));

@@ -15,6 +15,8 @@ namespace candor::serve::ollama {
 namespace {
 
 constexpr const char* kInterfaceVersion = "0.12.6";  // of Ollama, whose interface this follows: clients compare it
+// The model's own template is none of Go's. Editors look for .Suffix, by which they know that a gap can be filled in.
+constexpr const char* kInsertTemplate = "{{ .Prompt }}{{ if .Suffix }}{{ .Suffix }}{{ end }}";
 constexpr const char* kNeverExpires = "2300-01-01T00:00:00Z";
 
 // Clients show models by this name, and ask with it.
@@ -48,8 +50,9 @@ Json details_json(const ModelInfo& info) {
           {"quantization_level", info.n_parameters > 0 ? fmt::format("{:.1f} bits", bits) : "unknown"}};
 }
 
-Json capabilities_json(bool shows_tools, bool has_reasoning) {
+Json capabilities_json(const ModelInfo& info, bool shows_tools, bool has_reasoning) {
   Json list = Json::array({"completion"});
+  if (info.fim.exist()) list.push_back("insert");
   if (shows_tools) list.push_back("tools");
   if (has_reasoning) list.push_back("thinking");
   return list;
@@ -60,12 +63,6 @@ std::string read_name(Fields& fields, const char* field) {
   const std::string older = field == std::string_view("model") ? fields.text("name").value_or("") : "";
   const std::string name = fields.text(field).value_or(older);
   if (name.empty()) fields.refuse(field, fmt::format("{} is missing, expected the name of a model", field));
-  return name;
-}
-
-std::string plain_name(std::string name) {
-  constexpr std::string_view kTag = ":latest";
-  if (name.ends_with(kTag)) name.resize(name.size() - kTag.size());
   return name;
 }
 
@@ -120,7 +117,7 @@ void show(const Core& core, http::Exchange& exchange) {
   const std::string& family = info.family;
   answer(exchange, Json{{"modelfile", "FROM " + core.limits().model},
                         {"parameters", fmt::format("num_ctx                        {}", info.n_ctx)},
-                        {"template", ""},
+                        {"template", info.fim.exist() ? kInsertTemplate : ""},
                         {"details", details_json(info)},
                         {"model_info",
                          {{"general.architecture", family},
@@ -129,7 +126,7 @@ void show(const Core& core, http::Exchange& exchange) {
                           {family + ".embedding_length", info.dim},
                           {family + ".block_count", info.n_layers},
                           {family + ".vocab_size", info.n_vocab}}},
-                        {"capabilities", capabilities_json(form.shows_tools, form.output.has_reasoning)},
+                        {"capabilities", capabilities_json(info, form.shows_tools, form.output.has_reasoning)},
                         {"modified_at", time_text(status && status->modified > 0 ? status->modified : unix_seconds())}});
 }
 
@@ -169,7 +166,7 @@ void InfoRoutes::copy(http::Exchange& exchange) const {
   const std::string source = read_name(fields, "source");
   const std::string destination = read_name(fields, "destination");
   if (fields.fault()) return answer(exchange, *fields.fault());
-  answer_done(exchange, core_.models.add_name(source, plain_name(destination)));
+  answer_done(exchange, core_.models.add_name(source, std::string(untagged(destination))));
 }
 
 void InfoRoutes::remove(http::Exchange& exchange) const {
@@ -196,7 +193,7 @@ Json InfoRoutes::model_json(const ModelStatus& model) const {
     return json;
   }
   json["details"] = details_json(model.facts->info);
-  json["capabilities"] = capabilities_json(model.facts->shows_tools, model.facts->has_reasoning);
+  json["capabilities"] = capabilities_json(model.facts->info, model.facts->shows_tools, model.facts->has_reasoning);
   return json;
 }
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/utf8.h"
+#include "serve/core/infill_prompt.h"
 #include "serve/ollama/replies.h"
 #include "serve/ollama/requests.h"
 
@@ -39,27 +41,44 @@ TokenPrompt read_context(Fields& fields) {
   return context;
 }
 
-// Templates come from the model's file, and there is no image or insertion here.
-void refuse_what_is_not_offered(Fields& fields, const std::string& model) {
+// Templates come from the model's file, and there is no image here.
+void refuse_what_is_not_offered(Fields& fields) {
   if (!fields.text("template").value_or("").empty())
     fields.refuse("template", "template is not taken from a request: the model's own is used, or none with raw: true");
-  if (!fields.text("suffix").value_or("").empty())
-    fields.refuse("suffix", fmt::format("\"{}\" does not support insert at this route", model));
   if (const Json* images = fields.array("images"); images != nullptr && !images->empty())
     fields.refuse("images", "images holds images: this is a text model");
 }
 
+// Who asks raw writes the whole prompt, its control tokens as well.
 Prompt read_prompt(Fields& fields, const Engine& engine, const Json& kwargs) {
   const std::string text = fields.text("prompt").value_or("");
   const std::string system = fields.text("system").value_or("");
   const bool is_raw = fields.boolean("raw").value_or(false);
   if (is_raw && !system.empty()) fields.refuse("system", "system has no place in raw mode, which knows no template");
-  if (is_raw || (system.empty() && !engine.info().has_chat_template)) return TextPrompt{.text = text};
+  if (is_raw || (system.empty() && !engine.info().has_chat_template))
+    return TextPrompt{.text = text, .parse_special = is_raw};
   ChatPrompt chat;
   if (!system.empty()) chat.messages.push_back({.role = "system", .content = system});
   chat.messages.push_back({.role = "user", .content = text});
   chat.kwargs_json = json_or_nothing(kwargs);
   return chat;
+}
+
+// The gap between prompt and suffix, which the model is to fill in.
+void read_gap(Fields& fields, const Engine& engine, ApiRequest& result, Request& request) {
+  InfillTexts texts{.prefix = fields.text("prompt").value_or(""),
+                    .suffix = fields.text("suffix").value_or(""),
+                    .names = {.prefix = "prompt", .suffix = "suffix"}};
+  if (!engine.info().fim.exist())
+    fields.refuse("suffix", fmt::format("\"{}\" does not support insert", clipped(result.model)));
+  if (!fields.text("system").value_or("").empty() || fields.boolean("raw").value_or(false))
+    fields.refuse("suffix", "suffix goes with neither system nor raw: its prompt has a form of its own");
+  if (const Json* context = fields.array("context"); context != nullptr && !context->empty())
+    fields.refuse("context", "context has no place beside suffix");
+  if (fields.fault()) return;
+  auto tokens = infill_prompt(engine, texts, request.sampling, result.warnings);
+  if (!tokens) return fields.refuse_with(tokens.error());
+  request.prompt = std::move(*tokens);
 }
 
 // The prompt's tokens, which the reply shows; behind a context it is them that are read.
@@ -95,7 +114,9 @@ std::optional<Result<IdleReply>> idle_chat_reply(const Json& body, const ApiLimi
 
 std::optional<Result<IdleReply>> idle_generate_reply(const Json& body, const ApiLimits& limits) {
   const auto prompt = body.find("prompt");
-  const bool is_idle = prompt == body.end() || prompt->is_null() || *prompt == "";
+  const auto suffix = body.find("suffix");
+  const bool has_gap = suffix != body.end() && !suffix->is_null() && *suffix != "";
+  const bool is_idle = !has_gap && (prompt == body.end() || prompt->is_null() || *prompt == "");
   return idle_text_reply(body, limits, false, is_idle);
 }
 
@@ -125,9 +146,14 @@ Result<ApiRequest> parse_generate(const Json& body, const RequestTerms& terms) {
   Request request;
   Json kwargs = Json::object();
   read_common(fields, terms, result, request, kwargs);
-  refuse_what_is_not_offered(fields, result.model);
-  TokenPrompt context = read_context(fields);
-  request.prompt = read_prompt(fields, terms.engine(), kwargs);
+  refuse_what_is_not_offered(fields);
+  TokenPrompt context;
+  if (fields.text("suffix").value_or("").empty()) {
+    context = read_context(fields);
+    request.prompt = read_prompt(fields, terms.engine(), kwargs);
+  } else {
+    read_gap(fields, terms.engine(), result, request);
+  }
   settle_unknown(fields, terms.limits(), result.warnings);
   if (fields.fault()) return *fields.fault();
   auto tokens = settle_context(terms.engine(), std::move(context), request);
