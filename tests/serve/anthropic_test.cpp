@@ -404,17 +404,17 @@ TEST_F(anthropic_thinking, a_replayed_turn_is_the_prompt_that_a_chat_makes_of_it
   same_both_ways(port, conversation());
 }
 
-// What an agent sends in its second turn, with other words for the long texts: thinking, a call and its result replayed, a
-// late message of the system, a billing block that differs from turn to turn.
+// What an agent sends in its second turn, without the words of its texts: a call and its result replayed, a late message
+// of the system, a billing block that differs from turn to turn.
 TEST_F(anthropic_thinking, the_second_turn_of_an_agent_is_answered_and_only_what_is_new_is_read) {
-  std::ifstream file(project_file("tests/serve/claude_code_turn.json"));
+  std::ifstream file(project_file("tests/serve/data/claude_code_turn.json"));
   Json second = Json::parse(file);
   second["model"] = "pocket";
   second["max_tokens"] = 4;
   Json first = second;
   first["messages"].erase(first["messages"].begin() + 2, first["messages"].end());
   std::string& billing = first["system"][0]["text"].get_ref<std::string&>();
-  billing.replace(billing.find("197.000"), 7, "197.123");
+  billing.replace(billing.find("0.000"), 5, "0.123");
   const uint16_t port = running_->port();
   const ClientReply begun = post(port, "/v1/messages?beta=true", first);
   EXPECT_EQ(Accumulator(begun).message()["stop_reason"], "max_tokens");
