@@ -7,12 +7,12 @@ namespace candor::model {
 namespace {
 
 constexpr Hardware kHardware[] = {
-    {"a100", "NVIDIA A100 80 GB SXM, bf16", 312e12, 2.039e12, "NVIDIA A100 datasheet"},
-    {"h100", "NVIDIA H100 SXM, bf16", 989.4e12, 3.35e12, "NVIDIA H100 datasheet, dense"},
-    {"rtx4090", "NVIDIA RTX 4090, fp16 with fp32 sums", 165.2e12, 1.008e12, "NVIDIA Ada whitepaper, dense"},
-    {"m1-ultra", "Apple M1 Ultra GPU, fp32", 21e12, 800e9, "Apple, announcement of March 2022"},
-    {"inferentia2", "AWS Inferentia2 chip, bf16", 190e12, 820e9, "AWS Neuron documentation"},
-    {"tpu-v5e", "Google TPU v5e chip, bf16", 197e12, 819e9, "Google Cloud TPU documentation"},
+    {"a100", "NVIDIA A100 80 GB SXM, bf16", 312e12, 2.039e12, "NVIDIA A100 datasheet", 80e9},
+    {"h100", "NVIDIA H100 SXM, bf16", 989.4e12, 3.35e12, "NVIDIA H100 datasheet, dense", 80e9},
+    {"rtx4090", "NVIDIA RTX 4090, fp16 with fp32 sums", 165.2e12, 1.008e12, "NVIDIA Ada whitepaper, dense", 24e9},
+    {"m1-ultra", "Apple M1 Ultra GPU, fp32", 21e12, 800e9, "Apple, announcement of March 2022", 128e9},
+    {"inferentia2", "AWS Inferentia2 chip, bf16", 190e12, 820e9, "AWS Neuron documentation", 32e9},
+    {"tpu-v5e", "Google TPU v5e chip, bf16", 197e12, 819e9, "Google Cloud TPU documentation", 16e9},
 };
 
 }  // namespace

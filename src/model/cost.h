@@ -16,6 +16,8 @@ struct Hardware {
   double flops = 0;  // operations a second
   double bytes_per_s = 0;
   std::string_view source;
+  double memory_bytes = 0;     // 0 = unknown
+  double attention_flops = 0;  // where attention is computed in another precision; 0 = as the rest
 };
 
 // "a100", "h100", "rtx4090", "m1-ultra", "inferentia2", "tpu-v5e".
