@@ -1,9 +1,11 @@
 #pragma once
 // A backend that measures another one's operations: calls, time and bytes of weights read, by kind. Operations of a
-// device that works in the background would be measured as calls only; the CPU's are done when they return.
-// Owns the backend that it wraps; borrows the clock. One thread, like every Backend.
+// device that works in the background would be measured as calls only; the CPU's are done when they return. While nobody
+// watches, ops() are those of the wrapped backend, and measuring costs nothing.
+// Owns the backend that it wraps; borrows the clock. One thread, like every Backend, but for watch().
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -77,6 +79,8 @@ class TimedBackend final : public Backend {
   TimedBackend(std::unique_ptr<Backend> inner, const obs::Clock& clock)
       : inner_(std::move(inner)), ops_(inner_->ops(), clock) {}
   OpTimes& times() { return ops_.times(); }
+  // From the next block on. At first somebody watches. Any thread.
+  void watch(bool is_watched) { is_watched_.store(is_watched, std::memory_order_relaxed); }
 
   const BackendInfo& info() const override { return inner_->info(); }
   Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
@@ -90,7 +94,10 @@ class TimedBackend final : public Backend {
     return inner_->upload_bytes(tensor, role);
   }
   uint64_t arena_bytes(const ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
-  Ops& ops() override { return ops_; }
+  Ops& ops() override {
+    if (is_watched_.load(std::memory_order_relaxed)) return ops_;
+    return inner_->ops();
+  }
   void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
   StepTicket end_step() override { return inner_->end_step(); }
   LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
@@ -99,6 +106,7 @@ class TimedBackend final : public Backend {
  private:
   std::unique_ptr<Backend> inner_;
   TimedOps ops_;
+  std::atomic<bool> is_watched_{true};
 };
 
 }  // namespace candor::backend

@@ -125,6 +125,18 @@ TEST(timed_backend, operations_pass_through_and_are_counted_by_kind) {
   EXPECT_EQ(op_name(OpKind::kCollect), "collect");
 }
 
+TEST(timed_backend, unwatched_operations_are_the_inner_backends_own) {
+  obs::ManualClock clock;
+  auto inner = std::make_unique<FakeBackend>(clock);
+  Ops* own = &inner->ops();
+  TimedBackend timed(std::move(inner), clock);
+  EXPECT_NE(&timed.ops(), own);
+  timed.watch(false);
+  EXPECT_EQ(&timed.ops(), own);
+  timed.watch(true);
+  EXPECT_NE(&timed.ops(), own);
+}
+
 TEST(timed_backend, everything_else_is_the_inner_backends) {
   obs::ManualClock clock;
   TimedBackend timed(std::make_unique<FakeBackend>(clock), clock);
