@@ -5,8 +5,10 @@
 // stands in `text`: such bytes are held back until they are decided. Plain values: any thread; an event that a callback
 // gets is the callback's for as long as it runs. Times are in milliseconds.
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,22 @@ struct TokenExplanation {
   std::optional<std::size_t> beam_option{};  // which of them the token is
 };
 
+// What one step read of a prompt. Milliseconds since submit().
+struct PromptChunk {
+  double begin_ms = 0;
+  double end_ms = 0;
+  std::int64_t n_tokens = 0;
+};
+
+// In order; where there would be more than kMost, neighbours are one.
+struct PromptChunks {
+  static constexpr std::size_t kMost = 32;
+  std::array<PromptChunk, kMost> chunks{};
+  std::size_t n = 0;
+
+  std::span<const PromptChunk> list() const { return {chunks.data(), n}; }
+};
+
 // Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.
 struct RequestTimings {
   double template_ms = 0;           // of queue_ms: the chat template
@@ -102,6 +120,7 @@ struct RequestTimings {
   double decode_tokens_per_s = 0;   // tokens after the first / decode_ms
   double itl_mean_ms = 0;           // between tokens of one choice
   double itl_max_ms = 0;
+  PromptChunks prompt_chunks{};  // until the first token
 };
 
 // Delivered with the request's last event.

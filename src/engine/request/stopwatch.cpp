@@ -13,6 +13,19 @@ double per_second(int64_t n, double duration_ms) {
 
 }  // namespace
 
+void Stopwatch::on_prompt(int64_t begin_ns, int64_t end_ns, int64_t n_tokens) {
+  if (first_token_ != kNever || n_tokens <= 0) return;
+  PromptChunks& kept = prompt_chunks_;
+  if (kept.n == PromptChunks::kMost) {
+    for (size_t i = 0; i < PromptChunks::kMost / 2; ++i) {
+      const PromptChunk &left = kept.chunks[2 * i], &right = kept.chunks[2 * i + 1];
+      kept.chunks[i] = {left.begin_ms, right.end_ms, left.n_tokens + right.n_tokens};
+    }
+    kept.n = PromptChunks::kMost / 2;
+  }
+  kept.chunks[kept.n++] = {ms(begin_ns - submitted_), ms(end_ns - submitted_), n_tokens};
+}
+
 RequestTimings Stopwatch::timings(int64_t n_prefilled) const {
   RequestTimings timings;
   if (tokenized_ != kNever) {
@@ -20,6 +33,7 @@ RequestTimings Stopwatch::timings(int64_t n_prefilled) const {
     timings.tokenize_ms = ms(tokenized_ - rendered_);
   }
   timings.e2e_ms = ms(end_ - submitted_);
+  timings.prompt_chunks = prompt_chunks_;
   timings.queue_ms = first_row_ == kNever ? timings.e2e_ms : ms(first_row_ - submitted_);
   if (first_token_ == kNever) return timings;
   timings.ttft_ms = ms((first_text_ == kNever ? first_token_ : first_text_) - submitted_);

@@ -23,6 +23,8 @@ class Stopwatch {
   void on_rows(int64_t now_ns) {
     if (first_row_ == kNever) first_row_ = now_ns;
   }
+  // A step computed n_tokens of the prompt. Counts until the first token: what is read again later is not shown.
+  void on_prompt(int64_t begin_ns, int64_t end_ns, int64_t n_tokens);
   // A token of some choice came, with text that may be shown or without; before_ns: when that choice's last one came,
   // or kNever. Returns the time between the two, or kNever.
   int64_t on_token(int64_t now_ns, int64_t before_ns, bool has_text) {
@@ -58,6 +60,7 @@ class Stopwatch {
   int64_t longest_gap_ = 0;
   int64_t all_gaps_ = 0;
   int64_t n_gaps_ = 0;
+  PromptChunks prompt_chunks_;
 };
 
 }  // namespace candor::engine

@@ -108,6 +108,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   if (plan.is_empty()) return report;
   watch_rows(plan, began_ns);
   const StepResult result = runner_.run(plan);
+  watch_prompts(plan);
   scheduler_.commit(chooser_.choose(plan, result));
   chooser_.branch();
   return report;
@@ -119,6 +120,16 @@ void StepLoop::watch_rows(const sched::StepPlan& plan, int64_t began_ns) {
     ActiveRequest& request = requests_.of(sequence.id);
     request.watch.on_rows(began_ns);
     request.meter->note(sequence.n_computed, sequence.n_cached);
+  }
+}
+
+void StepLoop::watch_prompts(const sched::StepPlan& plan) {
+  for (const sched::PlannedSlice& slice : plan.slices) {
+    const sched::Sequence& sequence = *slice.sequence;
+    ActiveRequest& request = requests_.of(sequence.id);
+    const int64_t n_left = request.meter->progress().n_prompt - sequence.n_computed;
+    if (n_left <= 0) continue;
+    request.watch.on_prompt(runner_.began_ns(), runner_.ready_ns(), std::min<int64_t>(slice.n_rows, n_left));
   }
 }
 

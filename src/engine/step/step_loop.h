@@ -63,6 +63,7 @@ class StepLoop {
   StepReport step(int64_t began_ns);
   void propose_drafts() noexcept;
   void watch_rows(const sched::StepPlan& plan, int64_t began_ns);
+  void watch_prompts(const sched::StepPlan& plan);
   void publish() noexcept;
 
   // Where a step broke.

@@ -72,6 +72,8 @@ Json timings_json(const ReplyUsage& sum, double decode_limit) {
                {"queue_ms", t.queue_ms},
                {"ttft_ms", t.ttft_ms},
                {"seed", usage.seed}};
+  for (const PromptChunk& chunk : t.prompt_chunks.list())
+    json["prompt_chunks"].push_back({chunk.begin_ms, chunk.end_ms - chunk.begin_ms, chunk.n_tokens});
   if (usage.drafted_tokens > 0) {
     json["draft_n"] = usage.drafted_tokens;
     json["draft_n_accepted"] = usage.accepted_tokens;
