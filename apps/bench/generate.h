@@ -32,6 +32,7 @@ class GenerateBench {
 
   const model::Model& model() const { return *loaded_.model; }
   const backend::BackendInfo& backend_info() const { return loaded_.backend->info(); }
+  size_t kv_bytes() const { return kv_->n_bytes(); }
 
  private:
   struct Sequence {

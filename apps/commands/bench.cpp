@@ -1,17 +1,16 @@
 // candor bench: the machine's limits, and prefill and decode beside them.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/generate.h"
-#include "apps/bench/line_chart.h"
+#include "apps/bench/generate_report.h"
 #include "apps/bench/machine_limits.h"
+#include "apps/charts/line_chart.h"
+#include "apps/charts/report_page.h"
 #include "apps/commands/bench_commands.h"
 #include "apps/commands/commands.h"
 #include "apps/options/arguments.h"
@@ -50,92 +49,38 @@ struct BenchOptions {
   std::vector<std::string> positionals;
   std::vector<int64_t> prompts = {512}, batches = {1};
   std::optional<int64_t> n_new, n_threads, repetitions;
-  std::optional<std::string> svg;
+  std::optional<std::string> svg, html;
   std::string backend = "cpu";
   bool no_kv_cache = false, fast_weights = false, json = false;
 };
 
-struct Measured {
-  GenerateCase run_case;
-  std::vector<double> prefill, decode;  // tokens a second, one for each repetition, ascending
-};
-
-double median(const std::vector<double>& ascending) {
-  return ascending[ascending.size() / 2];
-}
-
-nlohmann::ordered_json to_json(const Measured& m, const model::Model& model, const kernels::MachineLimits& limits) {
-  const double prefill = median(m.prefill), decode = median(m.decode);
-  const double steps_per_s = decode / m.run_case.n_batch;
-  return {{"prompt", m.run_case.n_prompt},
-          {"new", m.run_case.n_new},
-          {"batch", m.run_case.n_batch},
-          {"kv_cache", m.run_case.use_kv_cache},
-          {"prefill_tokens_per_second", prefill},
-          {"prefill_range", {m.prefill.front(), m.prefill.back()}},
-          {"prefill_ms", 1e3 * m.run_case.n_prompt * m.run_case.n_batch / prefill},
-          {"prefill_int8_share", 2.0 * static_cast<double>(model.n_parameters()) * prefill / limits.int8_ops},
-          {"decode_tokens_per_second", decode},
-          {"decode_range", {m.decode.front(), m.decode.back()}},
-          {"decode_step_ms", 1e3 / steps_per_s},
-          {"decode_dram_share", static_cast<double>(model.weight_bytes()) * steps_per_s / limits.dram_read_bytes}};
-}
-
-std::string table_row(const nlohmann::ordered_json& r) {
-  return fmt::format("{:>7} {:>5} {:>6} {:>12.1f} {:>10.1f} {:>9.0f} % {:>12.1f} {:>10.2f} {:>9.0f} %\n",
-                     r["prompt"].get<int>(), r["new"].get<int>(), r["batch"].get<int>(),
-                     r["prefill_tokens_per_second"].get<double>(), r["prefill_ms"].get<double>(),
-                     100 * r["prefill_int8_share"].get<double>(), r["decode_tokens_per_second"].get<double>(),
-                     r["decode_step_ms"].get<double>(), 100 * r["decode_dram_share"].get<double>());
-}
-
+// Where the loop without a K/V cache is asked for, each case is measured both ways, for the slowdown.
 std::vector<GenerateCase> cases_of(const BenchOptions& options) {
   std::vector<GenerateCase> cases;
-  for (const int64_t prompt : options.prompts)
-    for (const int64_t batch : options.batches)
+  for (const int64_t prompt : options.prompts) {
+    for (const int64_t batch : options.batches) {
       cases.push_back({static_cast<int32_t>(prompt), static_cast<int32_t>(options.n_new.value_or(32)),
-                       static_cast<int32_t>(batch), !options.no_kv_cache});
+                       static_cast<int32_t>(batch), true});
+      if (!options.no_kv_cache) continue;
+      cases.push_back(cases.back());
+      cases.back().use_kv_cache = false;
+    }
+  }
   return cases;
 }
 
-// A column of the results over prompt lengths (a line for each batch), or over batches where there is one length.
-LineChart chart_of(const nlohmann::ordered_json& results, const BenchOptions& options, const std::string& title,
-                   const char* column, const char* share) {
-  const bool over_prompts = options.prompts.size() > 1;
-  const char* line_key = over_prompts ? "batch" : "prompt";
-  LineChart chart{title, over_prompts ? "tokens of the prompt" : "sequences together", {}, {}};
-  for (const int64_t x : over_prompts ? options.prompts : options.batches)
-    chart.categories.push_back(fmt::format("{}", x));
-  for (const int64_t line : over_prompts ? options.batches : options.prompts) {
-    ChartLine measured{fmt::format("{} {}", line_key, line), {}}, limit{measured.name + ", limit", {}, true};
-    for (const auto& result : results) {
-      if (result[line_key] != line) continue;
-      measured.values.push_back(result[column]);
-      limit.values.push_back(result[column].get<double>() / result[share].get<double>());
-    }
-    chart.lines.push_back(std::move(measured));
-    chart.lines.push_back(std::move(limit));
+// A machine that rested is slow at first, which would be told of the first case alone.
+Result<void> warm_up(GenerateBench& bench, const GenerateCase& run_case) {
+  constexpr double kLong_s = 1;
+  for (double spent_s = 0; spent_s < kLong_s;) {
+    CANDOR_ASSIGN(const GenerateTimes times, bench.run({run_case.n_prompt, 1, run_case.n_batch, true}));
+    spent_s += times.prefill_s + times.decode_s;
   }
-  return chart;
+  return {};
 }
 
-Result<void> write_svg(const nlohmann::ordered_json& report, const BenchOptions& options) {
-  const auto& results = report["results"];
-  const std::string heading =
-      fmt::format("{}, {}", std::filesystem::path(report["model"].get<std::string>()).filename().string(),
-                  report["backend"].get<std::string>());
-  std::ofstream file(*options.svg);
-  file << to_svg(heading, {chart_of(results, options, "prefill, tokens/s (limit: int8 arithmetic)",
-                                    "prefill_tokens_per_second", "prefill_int8_share"),
-                           chart_of(results, options, "decode, tokens/s (limit: one read of the weights a step)",
-                                    "decode_tokens_per_second", "decode_dram_share")});
-  file.close();
-  if (file) return {};
-  return fail(ErrorKind::kIo, fmt::format("can't write {}: is the folder there, and writable?", *options.svg));
-}
-
-Result<Measured> measure(GenerateBench& bench, const GenerateCase& run_case, int64_t repetitions) {
-  Measured measured{run_case, {}, {}};
+Result<MeasuredCase> measure(GenerateBench& bench, const GenerateCase& run_case, int64_t repetitions) {
+  MeasuredCase measured{run_case, {}, {}};
   for (int64_t i = -1; i < repetitions; ++i) {
     CANDOR_ASSIGN(const GenerateTimes times, bench.run(run_case));
     if (i < 0) continue;  // warm-up
@@ -147,11 +92,22 @@ Result<Measured> measure(GenerateBench& bench, const GenerateCase& run_case, int
   return measured;
 }
 
+Result<void> write_files(const nlohmann::ordered_json& report, const BenchOptions& options) {
+  if (options.svg)
+    CANDOR_TRY(write_picture_file(*options.svg, stack(generate_heading(report), generate_pictures(report)).document()));
+  if (options.html) CANDOR_TRY(write_picture_file(*options.html, to_html(generate_page(report))));
+  return {};
+}
+
 int bench_generate(const BenchOptions& options) {
   auto choice = choose_model(options.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("bench generate takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
+  for (const auto& path : {options.svg, options.html}) {
+    const auto can_write = check_writable(path);
+    if (!can_write) return say_error(can_write.error().message), kUserInput;
+  }
   const std::vector<GenerateCase> cases = cases_of(options);
   auto bench = GenerateBench::open({.model_path = choice->model,
                                     .fast_weights = options.fast_weights,
@@ -167,20 +123,17 @@ int bench_generate(const BenchOptions& options) {
                                    {"fast_weights", options.fast_weights},
                                    {"limits", limits_json(limits, (*bench)->backend_info().n_threads)},
                                    {"results", nlohmann::ordered_json::array()}};
-  if (!options.json) {
-    write_out(fmt::format("{}, {}\n{:>7} {:>5} {:>6} {:>12} {:>10} {:>11} {:>12} {:>10} {:>11}\n",
-                          choice->model.filename().string(), (*bench)->backend_info().description, "prompt", "new",
-                          "batch", "prefill t/s", "ms", "of int8", "decode t/s", "ms/step", "of DRAM"));
-  }
+  if (!options.json) write_out(generate_heading(report) + "\n" + generate_table_head());
+  if (const auto warm = warm_up(**bench, cases.front()); !warm) return say_error(warm.error().message), kUserInput;
   for (const GenerateCase& run_case : cases) {
+    if (interrupted()) return kInterrupted;
     auto measured = measure(**bench, run_case, options.repetitions.value_or(5));
     if (!measured) return say_error(measured.error().message), kUserInput;
-    report["results"].push_back(to_json(*measured, (*bench)->model(), limits));
-    if (!options.json && !write_out(table_row(report["results"].back()))) return kDone;
+    report["results"].push_back(generate_row(*measured, (*bench)->model(), limits));
+    if (!options.json && !write_out(generate_table_row(report["results"].back()))) return kDone;
   }
   if (options.json) write_out(report.dump(2) + "\n");
-  if (!options.svg) return kDone;
-  const auto written = write_svg(report, options);
+  const auto written = write_files(report, options);
   return written ? kDone : (say_error(written.error().message), kUserInput);
 }
 
@@ -203,8 +156,9 @@ void add_bench_generate(CLI::App& bench, Action& action) {
   add_int(*command, "-r,--repetitions", options->repetitions, 1, 1000, "the median of so many is shown (5)");
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes");
   add_fast_weights(*command, options->fast_weights);
-  command->add_flag("--no-kv-cache", options->no_kv_cache, "compute everything anew at each token");
-  command->add_option("--svg", options->svg, "a plot, written there")->type_name("FILE");
+  command->add_flag("--no-kv-cache", options->no_kv_cache, "and each case without it, all computed anew at each token");
+  command->add_option("--svg", options->svg, "prefill, decode and latency as pictures, written there")->type_name("FILE");
+  command->add_option("--html", options->html, "the whole report as one page, written there")->type_name("FILE");
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return bench_generate(*options); }; });
 }

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/http_load.h"
+#include "apps/bench/load_pictures.h"
+#include "apps/charts/line_chart.h"
 #include "apps/commands/bench_commands.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
@@ -22,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct BenchServeOptions {
-  std::optional<std::string> model, trace, key;
+  std::optional<std::string> model, trace, key, svg, html;
   std::vector<std::string> positionals;
   std::optional<int64_t> n_requests, n_prompt, n_new, n_shared, max_in_flight, n_ctx, n_threads, max_running, seed,
       n_burst;
@@ -83,7 +85,13 @@ LoadRunOptions run_options(const BenchServeOptions& o) {
           .seed = static_cast<uint64_t>(o.seed.value_or(1))};
 }
 
-Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load, std::string& text) {
+// What a run tells: as words, and as pictures where it was a load.
+struct Told {
+  std::string text = {};
+  std::vector<Svg> pictures = {};
+};
+
+Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load, Told& told) {
   for (const LoadRecord& record : run.records) {
     if (record.error.empty()) continue;
     say_warning(record.error);
@@ -93,36 +101,50 @@ Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load,
   if (!o.in_process) {  // what only an engine knows
     for (const char* name : {"preemptions", "decode_only_tokens_per_second", "queue_ms"}) report.erase(name);
   }
-  text = load_text(report);
+  told = {load_text(report), load_pictures(run, o.in_process)};
   return report;
 }
 
-Result<Json> run_scenario(Engine& engine, const BenchServeOptions& o, std::string& text) {
+Result<Json> run_scenario(Engine& engine, const BenchServeOptions& o, Told& told) {
   if (o.disturb) {
     CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
-    text = disturb_text(report);
+    told.text = disturb_text(report);
     return report;
   }
   if (o.prefix) {
     CANDOR_ASSIGN(Json report, prefix_report(engine, static_cast<int32_t>(*o.prefix)));
-    text = prefix_text(report);
+    told.text = prefix_text(report);
     return report;
   }
   CANDOR_ASSIGN(const Load load, make_load(load_spec(o, engine.info().n_ctx)));
-  return report_of(o, run_load(engine, load, run_options(o)), load, text);
+  return report_of(o, run_load(engine, load, run_options(o)), load, told);
 }
 
 bool is_url(const std::string& text) {
   return text.starts_with("http://") || text.starts_with("https://");
 }
 
-Result<Json> ask_server(const BenchServeOptions& o, std::string& text) {
+Result<Json> ask_server(const BenchServeOptions& o, Told& told) {
   CANDOR_ASSIGN(const RemoteServer server,
                 find_server(o.positionals.front(), o.key.value_or(""), o.model.value_or("")));
   CANDOR_ASSIGN(const Load load, make_load(load_spec(o, server.n_ctx)));
   Json json = {{"url", server.url}, {"model", server.model}, {"n_ctx", server.n_ctx}};
-  json["results"] = report_of(o, run_http_load(server, load, run_options(o)), load, text);
+  json["results"] = report_of(o, run_http_load(server, load, run_options(o)), load, told);
   return json;
+}
+
+Result<void> write_files(const BenchServeOptions& o, const Json& json, const Told& told) {
+  if (told.pictures.empty()) return {};
+  const std::string heading = fmt::format("A load on {}", json.value("url", json.at("model").get<std::string>()));
+  if (o.svg) CANDOR_TRY(write_picture_file(*o.svg, stack(heading, told.pictures).document()));
+  if (o.html) CANDOR_TRY(write_picture_file(*o.html, to_html(load_page(heading, json, told.pictures))));
+  return {};
+}
+
+int tell(const BenchServeOptions& o, const Json& json, const Told& told) {
+  write_out(o.json ? json.dump(2) + "\n" : told.text);
+  const auto written = write_files(o, json, told);
+  return written ? kDone : (say_error(written.error().message), kUserInput);
 }
 
 int run_remote(const BenchServeOptions& o, const CLI::App& command) {
@@ -134,11 +156,10 @@ int run_remote(const BenchServeOptions& o, const CLI::App& command) {
             {"--ctx", "--threads", "--max-running", "--step-ms", "--kv-type", "--backend", "--fast-weights",
              "--no-prefix-cache"},
             "it is of an engine here (--in-process), not of a server");
-  std::string text;
-  auto json = ask_server(o, text);
+  Told told;
+  auto json = ask_server(o, told);
   if (!json) return say_error(json.error().message), kUserInput;
-  write_out(o.json ? json->dump(2) + "\n" : text);
-  return kDone;
+  return tell(o, *json, told);
 }
 
 // What the load is made of, where something else decides it.
@@ -147,7 +168,7 @@ void note_idle_load(const BenchServeOptions& o, const CLI::App& command) {
   if (o.disturb || o.prefix) {
     note_idle(command,
               {"--trace", "--requests", "--rate", "--burst", "--in-flight", "--prompt", "--new", "--shared",
-               "--goal-ttft", "--goal-tpot", "--seed"},
+               "--goal-ttft", "--goal-tpot", "--seed", "--svg", "--html"},
               "--disturb and --prefix make their own requests");
   }
   if (o.disturb) note_idle(command, {"--prefix"}, "--disturb is measured instead");
@@ -156,6 +177,10 @@ void note_idle_load(const BenchServeOptions& o, const CLI::App& command) {
 
 int run(const BenchServeOptions& o, const CLI::App& command) {
   note_idle_load(o, command);
+  for (const auto& path : {o.svg, o.html}) {
+    const auto can_write = check_writable(path);
+    if (!can_write) return say_error(can_write.error().message), kUserInput;
+  }
   if (!o.in_process && !o.positionals.empty() && is_url(o.positionals.front())) return run_remote(o, command);
   if (!o.in_process)
     return say_error("bench serve: which server? Give its URL, or add --in-process for an engine here"), kUserInput;
@@ -165,13 +190,12 @@ int run(const BenchServeOptions& o, const CLI::App& command) {
     return say_error(fmt::format("bench serve takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
   auto engine = Engine::open(engine_options(o, choice->model));
   if (!engine) return say_error(engine.error().message), kUserInput;
-  std::string text;
-  auto report = run_scenario(**engine, o, text);
+  Told told;
+  auto report = run_scenario(**engine, o, told);
   if (!report) return say_error(report.error().message), kUserInput;
   Json json = describe(**engine);
   json["results"] = *report;
-  write_out(o.json ? json.dump(2) + "\n" : text);
-  return kDone;
+  return tell(o, json, told);
 }
 
 }  // namespace
@@ -206,6 +230,8 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");
   add_fast_weights(*command, o->fast_weights);
   command->add_flag("--no-prefix-cache", o->no_prefix_cache, "share nothing");
+  command->add_option("--svg", o->svg, "the load over time as pictures, written there")->type_name("FILE");
+  command->add_option("--html", o->html, "the whole report as one page, written there")->type_name("FILE");
   command->add_flag("--json", o->json, "as JSON");
   command->callback([o, command, &action] { action = [o, command] { return run(*o, *command); }; });
 }
