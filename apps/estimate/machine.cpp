@@ -1,0 +1,85 @@
+#include "apps/estimate/machine.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "apps/bench/machine_limits.h"
+#include "kernels/kernels.h"
+#include "platform/topology.h"
+
+namespace candor::apps {
+namespace {
+
+constexpr double kMostInt8Bits = 9;
+
+std::string rate_text(double per_s, const char* unit) {
+  constexpr std::array kPrefixes = {"", "k", "M", "G", "T", "P"};
+  size_t i = 0;
+  for (; per_s >= 999.5 && i + 1 < kPrefixes.size(); ++i) per_s /= 1000;
+  return fmt::format("{:.3g} {}{}", per_s, kPrefixes[i], unit);
+}
+
+Result<Machine> this_machine(const EstimateOptions& options, const Subject& subject) {
+  const platform::Topology topology = platform::read_topology();
+  const int32_t n_threads =
+      static_cast<int32_t>(options.n_threads.value_or(platform::advise_threads(topology).n_threads));
+  CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
+  auto limits = known_limits(n_threads);
+  if (!limits) {
+    CANDOR_ASSIGN(limits, measure_limits(n_threads));
+  }
+  const bool is_int8 = subject.bits_per_weight <= kMostInt8Bits;
+  Machine machine{.name = "this", .is_this = true};
+  machine.rates.flops = is_int8 ? limits->int8_ops : limits->f32_flops;
+  machine.rates.attention_flops = limits->f32_flops;
+  machine.rates.bytes_per_s = limits->dram_read_bytes;
+  machine.rates.memory_bytes = static_cast<double>(topology.memory_available_bytes);
+  machine.description = fmt::format("this machine, measured: {}, {} thread{}", table->description, n_threads,
+                                    n_threads == 1 ? "" : "s");
+  return machine;
+}
+
+Result<Machine> known_machine(const EstimateOptions& options) {
+  const model::Hardware* known = model::find_hardware(options.hardware);
+  if (known == nullptr) {
+    std::string names = "this";
+    for (const model::Hardware& hardware : model::known_hardware()) names += fmt::format(", {}", hardware.name);
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("--hardware \"{}\" is not known; known are {}, or give --flops and --bandwidth",
+                            options.hardware, names));
+  }
+  return Machine{.name = options.hardware, .description = std::string(known->description), .rates = *known};
+}
+
+void take_given(Machine& machine, const EstimateOptions& options) {
+  if (options.flops) machine.rates.flops = machine.rates.attention_flops = *options.flops;
+  if (options.bandwidth) machine.rates.bytes_per_s = *options.bandwidth;
+  if (options.memory_gb) machine.rates.memory_bytes = *options.memory_gb * 1e9;
+  if (options.flops || options.bandwidth) {
+    machine.description = options.flops && options.bandwidth ? "a machine as given" : machine.description + ", as given";
+    machine.is_this = false;
+  }
+}
+
+}  // namespace
+
+Result<Machine> choose_machine(const EstimateOptions& options, const Subject& subject) {
+  Machine machine{.name = "given"};
+  if (!options.flops || !options.bandwidth) {
+    CANDOR_ASSIGN(machine, options.hardware == "this" ? this_machine(options, subject) : known_machine(options));
+  }
+  take_given(machine, options);
+  const model::Hardware& rates = machine.rates;
+  machine.rates_text = fmt::format("{} in matrices, ", rate_text(rates.flops, "OP/s"));
+  if (rates.attention_flops > 0 && rates.attention_flops != rates.flops)
+    machine.rates_text += fmt::format("{} in attention, ", rate_text(rates.attention_flops, "OP/s"));
+  machine.rates_text += rate_text(rates.bytes_per_s, "B/s");
+  const double reached = options.efficiency.value_or(1);
+  machine.rates.flops *= reached;
+  machine.rates.attention_flops *= reached;
+  machine.rates.bytes_per_s *= reached;
+  return machine;
+}
+
+}  // namespace candor::apps

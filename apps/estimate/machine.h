@@ -1,0 +1,25 @@
+#pragma once
+// The machine of an estimate: this one by its measured limits, or a known one by its published ones.
+
+#include <string>
+
+#include "apps/estimate/options.h"
+#include "apps/estimate/subject.h"
+#include "base/error.h"
+#include "model/cost.h"
+
+namespace candor::apps {
+
+struct Machine {
+  std::string name;         // "this", "h100"
+  std::string description = {};
+  model::Hardware rates = {};    // of one device, as reached
+  std::string rates_text = {};   // before what is not reached
+  bool is_this = false;
+};
+
+// Measures this machine where that was not done before, which takes a second. The subject's weights decide which
+// arithmetic counts here: int8, or f32 above 9 bits.
+Result<Machine> choose_machine(const EstimateOptions& options, const Subject& subject);
+
+}  // namespace candor::apps

@@ -1,0 +1,24 @@
+#pragma once
+// What `candor estimate` was asked for, as it was typed.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace candor::apps {
+
+struct EstimateOptions {
+  std::optional<std::string> model, like;
+  std::vector<std::string> positionals;
+  std::optional<double> parameters, bits, flops, bandwidth, memory_gb, efficiency, overhead_ms, price;
+  std::optional<int64_t> layers, heads, kv_heads, head_dim, n_prompt, n_new, n_batch, n_threads;
+  std::string hardware = "this";
+  bool measures = false, json = false;
+
+  double prompt_tokens() const { return static_cast<double>(n_prompt.value_or(512)); }
+  double new_tokens() const { return static_cast<double>(n_new.value_or(128)); }
+  double sequences() const { return static_cast<double>(n_batch.value_or(1)); }
+};
+
+}  // namespace candor::apps
