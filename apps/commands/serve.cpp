@@ -17,6 +17,7 @@
 #include "apps/commands/page_opener.h"
 #include "apps/commands/serve_options.h"
 #include "apps/commands/served_models.h"
+#include "apps/commands/watched_steps.h"
 #include "apps/options/arguments.h"
 #include "apps/options/config_file.h"
 #include "apps/options/generation_options.h"
@@ -258,9 +259,10 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   int code = kDone;
   EngineOptions engine_options = engine_options_of(options, path);
   RememberedCosts costs(engine_options);
-  serve::StepHistory steps;
+  WatchedSteps steps;
   engine_options.costs = costs.recall();
-  const auto engine = open_engine(engine_options, code);
+  const auto open = [&steps](const EngineOptions& o, const LoadProgress& progress) { return steps.open(o, progress); };
+  const auto engine = open_engine(engine_options, code, open);
   if (!engine) return code;
   if (!engine_options.costs) costs.keep(engine->info().costs);
   engine->on_step([&costs, &steps, remembers = engine_options.costs.has_value()](const StepReport& report) {
@@ -271,7 +273,7 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   const obs::Log log(*sink, door.level);
   auto service_options = service_options_of(options, path, engine->info());
   service_options.access = std::move(door.access);
-  service_options.steps = &steps;
+  service_options.steps = &steps.history();
   serve::Service service(*engine, std::move(service_options), log);
   const Served what{path.filename().string(), fmt::format("context {}, ", engine->info().n_ctx)};
   return run_server(options, service, door, log, what, [&costs] { return costs.forget_if_off(); });

@@ -111,10 +111,10 @@ OnContextFull context_full_action(const GenerationOptions& o) {
   return o.on_context_full == "crop" ? OnContextFull::kCrop : OnContextFull::kStop;
 }
 
-std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code) {
+std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code, const EngineOpener& open) {
   const EndsOnInterrupt at_once;
   ProgressBar bar("loading");
-  auto engine = Engine::open(options, [&bar](uint64_t done, uint64_t total) { bar.update(done, total); });
+  auto engine = open(options, [&bar](uint64_t done, uint64_t total) { bar.update(done, total); });
   bar.finish();
   if (!engine) {
     say_error(engine.error().message);

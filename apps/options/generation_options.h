@@ -2,6 +2,8 @@
 // The options that `run` and `chat` share: which model, how the engine runs it, how each token is chosen.
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,8 +48,9 @@ EngineOptions engine_options(const GenerationOptions& options, const std::filesy
 SamplingParams sampling_params(const GenerationOptions& options);
 OnContextFull context_full_action(const GenerationOptions& options);
 
+using EngineOpener = std::function<Result<std::unique_ptr<Engine>>(const EngineOptions&, const LoadProgress&)>;
 // Opens the engine with a progress bar on stderr; says the error and returns nullptr where that fails, with the exit
 // code in `code`.
-std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code);
+std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code, const EngineOpener& open = Engine::open);
 
 }  // namespace candor::apps

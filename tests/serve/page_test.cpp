@@ -139,9 +139,20 @@ TEST(step_history, keeps_the_newest_and_counts_all) {
   EXPECT_EQ(all.totals.n_steps, kSteps);
   EXPECT_EQ(all.totals.n_decode_rows, 2 * kSteps);
   ASSERT_EQ(all.steps.size(), serve::StepHistory::kKept);
-  EXPECT_EQ(all.steps.front().step, kSteps - static_cast<int64_t>(serve::StepHistory::kKept));
+  EXPECT_EQ(all.steps.front().report.step, kSteps - static_cast<int64_t>(serve::StepHistory::kKept));
   EXPECT_EQ(history.since(kSteps - 3).steps.size(), 3u);
   EXPECT_TRUE(history.since(kSteps).steps.empty());
+}
+
+TEST(step_history, operations_are_worth_measuring_for_a_while_after_a_look) {
+  serve::StepHistory history;
+  EXPECT_FALSE(history.is_looked_at(0));
+  EXPECT_FALSE(history.is_looked_at(serve::StepHistory::kLook_ns)) << "nobody looked yet";
+  history.look(1000);
+  EXPECT_TRUE(history.is_looked_at(1000 + serve::StepHistory::kLook_ns - 1));
+  EXPECT_FALSE(history.is_looked_at(1000 + serve::StepHistory::kLook_ns));
+  history.take({.n_rows = 1}, {1, 2, 3});
+  EXPECT_EQ(history.since(0).steps.front().operation_us[2], 3);
 }
 
 }  // namespace

@@ -1,19 +1,36 @@
 #pragma once
 // What the newest steps computed, kept for whoever draws it: a ring that the engine thread writes and any thread reads.
+// Times of a step by operation are kept where they are measured, which is worth its cost only while somebody looks.
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "candor/info.h"
 
 namespace candor::serve {
 
+inline constexpr size_t kMostOperations = 16;
+
+// Microseconds, by kind of operation; all zero where they were not measured.
+using OperationTimes = std::array<int32_t, kMostOperations>;
+
+struct StepRecord {
+  StepReport report{};
+  OperationTimes operation_us{};
+};
+
 class StepHistory {
  public:
   static constexpr size_t kKept = 512;
+
+  // Names of the operations, at most kMostOperations; none: their times are not measured. Borrowed.
+  explicit StepHistory(std::span<const std::string_view> operations = {}) : operations_(operations) {}
 
   // Rows of all steps so far.
   struct Totals {
@@ -25,13 +42,15 @@ class StepHistory {
   };
   struct Newest {
     Totals totals{};
-    std::vector<StepReport> steps{};  // oldest first
+    std::vector<StepRecord> steps{};  // oldest first
   };
 
+  std::span<const std::string_view> operations() const { return operations_; }
+
   // On the engine thread, after each step.
-  void take(const StepReport& report) {
+  void take(const StepReport& report, const OperationTimes& operation_us = {}) {
     const std::lock_guard lock(mutex_);
-    ring_[static_cast<size_t>(totals_.n_steps) % kKept] = report;
+    ring_[static_cast<size_t>(totals_.n_steps) % kKept] = {report, operation_us};
     ++totals_.n_steps;
     totals_.n_prefill_rows += report.n_prefill_rows;
     totals_.n_draft_rows += report.n_draft_rows;
@@ -41,9 +60,21 @@ class StepHistory {
   // Those behind the first n_known steps, as far as they are kept.
   Newest since(int64_t n_known) const;
 
+  // Somebody looks at now_ns, of a steady clock: for so long after it is_looked_at().
+  static constexpr int64_t kLook_ns = 5'000'000'000;
+  void look(int64_t now_ns) const { looked_ns_.store(now_ns, std::memory_order_relaxed); }
+  bool is_looked_at(int64_t now_ns) const {
+    const int64_t looked_ns = looked_ns_.load(std::memory_order_relaxed);
+    return looked_ns != kNeverLooked && now_ns - looked_ns < kLook_ns;
+  }
+
  private:
+  static constexpr int64_t kNeverLooked = -1;
+
+  const std::span<const std::string_view> operations_;
+  mutable std::atomic<int64_t> looked_ns_{kNeverLooked};
   mutable std::mutex mutex_;
-  std::array<StepReport, kKept> ring_{};  // guarded by mutex_, as what follows
+  std::array<StepRecord, kKept> ring_{};  // guarded by mutex_, as what follows
   Totals totals_;
 };
 

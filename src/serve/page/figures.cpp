@@ -3,12 +3,15 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "candor/sampling_table.h"
 #include "candor/version.h"
+#include "obs/clock.h"
+#include "platform/power.h"
 #include "platform/topology.h"
 #include "sample/chain.h"
 #include "serve/core/models.h"
@@ -59,9 +62,13 @@ Json steps_json(const StepHistory* history, int64_t n_known) {
   if (history == nullptr) return nullptr;
   const StepHistory::Newest newest = history->since(n_known);
   Json rows = Json::array();
-  for (const StepReport& step : newest.steps) {
-    rows.push_back({step.n_prefill_rows, step.n_rows - step.n_prefill_rows - step.n_draft_rows, step.n_draft_rows,
-                    step.n_sequences, step.plan_ms, step.compute_ms, step.pick_ms});
+  const size_t n_operations = history->operations().size();
+  for (const StepRecord& record : newest.steps) {
+    const StepReport& step = record.report;
+    Json row = {step.n_prefill_rows, step.n_rows - step.n_prefill_rows - step.n_draft_rows, step.n_draft_rows,
+                step.n_sequences, step.plan_ms, step.compute_ms, step.pick_ms};
+    row.push_back(std::span(record.operation_us).first(n_operations));
+    rows.push_back(std::move(row));
   }
   const StepHistory::Totals& totals = newest.totals;
   return {{"n", totals.n_steps},
@@ -69,6 +76,7 @@ Json steps_json(const StepHistory* history, int64_t n_known) {
           {"decode_rows", totals.n_decode_rows},
           {"draft_rows", totals.n_draft_rows},
           {"busy_ms", totals.busy_ms},
+          {"operations", history->operations()},
           {"newest", std::move(rows)}};
 }
 
@@ -80,12 +88,26 @@ Json memory_json(const ModelInfo& info) {
           {"machine", machine.memory_bytes}};
 }
 
-// Of "steps=N"; 0 where it says nothing else.
-int64_t known_steps(std::string_view query) {
+// Of each package; nothing where the system does not tell.
+Json energy_json() {
+  Json packages = Json::array();
+  for (const platform::EnergyCounter& counter : platform::read_energy())
+    packages.push_back({counter.name, counter.microjoules, counter.range_microjoules});
+  return packages.empty() ? Json(nullptr) : packages;
+}
+
+// Of "steps=N"; nothing where it says something else.
+std::optional<int64_t> known_steps(std::string_view query) {
   constexpr std::string_view kName = "steps=";
   int64_t n = 0;
-  if (query.starts_with(kName)) std::from_chars(query.data() + kName.size(), query.data() + query.size(), n);
+  if (!query.starts_with(kName)) return std::nullopt;
+  std::from_chars(query.data() + kName.size(), query.data() + query.size(), n);
   return n;
+}
+
+// Whoever asks for steps looks at them: from now on, for a while, their operations are measured.
+void note_look(const StepHistory* steps, bool asks_for_steps) {
+  if (steps != nullptr && asks_for_steps) steps->look(obs::SteadyClock().now_ns());
 }
 
 }  // namespace
@@ -113,6 +135,8 @@ void send_live(const ServerCore& server, http::Exchange& exchange) {
   const auto loaded = server.models.loaded();
   if (loaded.empty()) return answer(exchange, Error{ErrorKind::kOverloaded, "no model is loaded now"});
   const Core& core = *loaded.front().second;
+  const auto n_known = known_steps(exchange.request().query);
+  note_look(server.steps, n_known.has_value());
   const double read_limit = core.generations.read_limit();
   const EngineStats stats = core.engine.stats();
   const EngineMetrics seen = core.engine.metrics();
@@ -142,8 +166,9 @@ void send_live(const ServerCore& server, http::Exchange& exchange) {
                {"generations", core.places.n_tickets()},
                {"inflight_bytes", {{"used", core.bytes.used()}, {"limit", core.bytes.limit()}}},
                {"memory", memory_json(info)},
+               {"energy_uj", energy_json()},
                {"limit", std::move(limit)},
-               {"steps", steps_json(server.steps, known_steps(exchange.request().query))}};
+               {"steps", steps_json(server.steps, n_known.value_or(0))}};
   answer(exchange, json);
 }
 

@@ -1,0 +1,32 @@
+#pragma once
+// The steps of a served engine, kept for the page: with the times of their operations, which are measured while somebody
+// looks. Outlives its engine.
+
+#include <memory>
+
+#include "backend/wrap/timed_backend.h"
+#include "candor/engine.h"
+#include "obs/clock.h"
+#include "serve/core/step_history.h"
+
+namespace candor::apps {
+
+class WatchedSteps {
+ public:
+  WatchedSteps();
+
+  // As Engine::open; once.
+  Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const LoadProgress& progress);
+  // After each step of that engine, on its thread.
+  void take(const StepReport& report);
+
+  const serve::StepHistory& history() const { return history_; }
+
+ private:
+  const obs::SteadyClock clock_;
+  backend::TimedBackend* timed_ = nullptr;  // the engine's; touched on its thread, between its steps
+  bool is_watched_ = false;                 // as timed_ was told
+  serve::StepHistory history_;
+};
+
+}  // namespace candor::apps

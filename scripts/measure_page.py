@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What somebody who looks at the page's machine view costs the streams of a server: 16 of them, in turns with and
+without the page's question once a second.
+
+usage: measure_page.py PROGRAM [MODEL] [TURNS] [SECONDS]
+
+Prints tokens a second of each kind of turn and the median of the ratios of neighbours.
+"""
+import json
+import re
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+MODEL = Path(__file__).resolve().parent.parent / "models/pocket/pocket-q8_0.gguf"
+STREAMS = 16
+BODY = {"prompt": "Once upon a time", "max_tokens": 480, "ignore_eos": True, "stream": True, "temperature": 0.8}
+
+
+class Streams:
+    """Keeps STREAMS answers coming, and counts their chunks."""
+
+    def __init__(self, port):
+        self.port = port
+        self.n_chunks = 0
+        self.selector = selectors.DefaultSelector()
+        for seed in range(STREAMS):
+            self.begin(seed)
+
+    def begin(self, seed):
+        body = json.dumps({**BODY, "seed": seed})
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        connection.sendall(
+            f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
+            f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        self.selector.register(connection, selectors.EVENT_READ, seed)
+
+    def run(self, seconds, tick):
+        """Chunks a second; tick() is called once a second."""
+        begin, next_tick, before = time.monotonic(), time.monotonic(), self.n_chunks
+        while (now := time.monotonic()) < begin + seconds:
+            if now >= next_tick:
+                tick()
+                next_tick += 1
+            for key, _ in self.selector.select(0.01):
+                data = key.fileobj.recv(1 << 16)
+                self.n_chunks += data.count(b"data: {")
+                if data:
+                    continue
+                self.selector.unregister(key.fileobj)
+                key.fileobj.close()
+                self.begin(key.data)
+        return (self.n_chunks - before) / (time.monotonic() - begin)
+
+
+class Page:
+    """Asks as web/src/store/live.ts does."""
+
+    def __init__(self, port):
+        self.url = f"http://127.0.0.1:{port}/v1/ui/live?steps="
+        self.n_known = 0
+
+    def ask(self):
+        with urllib.request.urlopen(self.url + str(self.n_known)) as reply:
+            self.n_known = json.load(reply)["steps"]["n"]
+
+
+def main():
+    program = sys.argv[1]
+    model = sys.argv[2] if len(sys.argv) > 2 else str(MODEL)
+    turns = int(sys.argv[3]) if len(sys.argv) > 3 else 12
+    seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 6
+    command = [program, "serve", "-m", model, "--port", "0", "--log-level", "off", "--parallel", str(STREAMS)]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(re.search(r":(\d+) ", server.stderr.readline()).group(1))
+        streams, page = Streams(port), Page(port)
+        streams.run(3, lambda: None)
+        rates = []
+        for turn in range(turns):
+            looks = turn % 4 in (1, 2)  # without, with, with, without: drift counts for both
+            if not looks:
+                streams.run(5.5, lambda: None)  # operations are measured for 5 s after a look
+            rates.append((looks, streams.run(seconds, page.ask if looks else lambda: None)))
+        with_page = [rate for looks, rate in rates if looks]
+        without = [rate for looks, rate in rates if not looks]
+        ratios = [a / b for a, b in zip(with_page, without)]
+        print(json.dumps({"with": [round(x, 1) for x in with_page], "without": [round(x, 1) for x in without],
+                          "ratios": [round(x, 4) for x in ratios], "median_ratio": round(statistics.median(ratios), 4)}))
+    finally:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()
