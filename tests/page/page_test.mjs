@@ -17,6 +17,11 @@ const answers = (page) => page.locator(".message.is-assistant");
 const ended = (page, n) => page.waitForFunction((n) => document.querySelectorAll(".message.is-assistant footer").length === n, n);
 
 async function chat({ page, url }) {
+  await page.evaluate(() => { // so long that there is time to stop it
+    const settings = JSON.parse(localStorage.getItem("candor.settings"));
+    localStorage.setItem("candor.settings", JSON.stringify({ ...settings, numbers: { ...settings.numbers, min_tokens: 400 } }));
+  });
+  await page.reload();
   await say(page, "Tell me a story about a cat");
   await page.waitForSelector(".message.is-growing .markdown p");
   const early = (await answers(page).innerText()).length;
@@ -47,8 +52,25 @@ async function chat({ page, url }) {
   check((await page.locator(".message.is-user .branches").innerText()).replace(/\s/g, "") === "2/2", "branches outlive a reload");
 }
 
+// What the API says of a request, `candor explain` says of it, too. The prompt is text as it stands.
+async function sameInTheTerminal(program, url) {
+  const numbers = { temperature: 0.8, top_k: 12, top_p: 0.9, min_p: 0.02, repetition_penalty: 1.2, seed: 9 };
+  const prompt = "Once upon a time a dog and a dog";
+  const body = { prompt, max_tokens: 8, explain: true, ...numbers };
+  const reply = await (await fetch(`${url}/v1/completions`, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } })).json();
+  const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name.replaceAll("_", "-")}`, String(value)]);
+  const raw = spawnSync(program, ["explain", "--help-all"], { encoding: "utf8" }).stdout.includes("--raw ") ? ["--raw"] : [];
+  const said = spawnSync(program, ["explain", ...raw, "-m", join(root, "models/pocket/pocket-q8_0.gguf"), "-p", prompt, "-n", "8", "--json", ...options], { encoding: "utf8", maxBuffer: 1 << 26 });
+  const tokens = JSON.parse(said.stdout).tokens.filter((token) => token.stages);
+  const rows = (list) => list.map((one) => [one.token, one.logit, one.probability]);
+  const plain = (token, draw) => JSON.stringify([token.token, draw, token.stages.map((stage) => [stage.name, stage.n_left, rows(stage.best), rows(stage.cut), rows(stage.lowered)])]);
+  const { explain } = reply.choices[0];
+  check(tokens.length === explain.length && tokens.length === 8, `as many tokens: ${tokens.length} and ${explain.length}`);
+  tokens.forEach((token, i) => check(plain(token, token.draw) === plain(explain[i], explain[i].draw), `token ${i} in the terminal: ${plain(token, token.draw)} / ${plain(explain[i], explain[i].draw)}`));
+}
+
 // The panel's stages beside those of the API for the same request.
-async function why({ page, url }) {
+async function why({ page, url, program }) {
   const sent = [];
   page.on("request", (request) => request.url().endsWith("/v1/chat/completions") && sent.push(request.postDataJSON()));
   await page.click("[title=Settings]");
@@ -82,6 +104,7 @@ async function why({ page, url }) {
     struck += await page.locator(".why del").count();
   }
   check(struck > 0, "what was cut is struck through");
+  await sameInTheTerminal(program, url);
   // On from token 7 with the second best: a branch that begins alike.
   await page.click(`[data-at="7"]`);
   await page.waitForSelector(`.panel >> text=8 / ${explain.length}`);
@@ -133,6 +156,72 @@ async function machine({ page, url }) {
   await page.waitForFunction((old) => document.querySelector(".chart [aria-label^='K/V']").ariaLabel !== old.blocks, before);
   await page.waitForFunction((old) => document.querySelector(".charts canvas").toDataURL() !== old.picture, before);
   check((await shown()).steep !== "–", "percentiles are there");
+  await ask(5);
+  await page.waitForSelector(".chart [aria-label^='Step by operation']");
+  const words = await page.getAttribute(".chart [aria-label^='Step by operation']", "aria-label");
+  check(/products of matrices 0?\.?\d/.test(words), `products of matrices take time: ${words}`);
+  check(/attention/.test(words) && /norms, rotation and the rest/.test(words), `the time of a step is told by operation: ${words}`);
+}
+
+// What is no number: the order of stages, biases, bans.
+async function fields({ page }) {
+  const sent = [];
+  page.on("request", (request) => request.url().endsWith("/v1/chat/completions") && sent.push(request.postDataJSON()));
+  await page.click("[title=Settings]");
+  await page.click("text=Order of stages, biases, bans");
+  const field = "text=Further fields of the request";
+  for (const [text, words] of [["{", "is not JSON"], ["[]", "must be a JSON object"], ['{"messages": []}', "the page's own"]]) {
+    await page.fill(field, text);
+    await page.waitForSelector(`.panel .fault >> text=${words}`);
+  }
+  await say(page, "Hello");
+  check(sent.length === 0 && (await page.inputValue("#composer")) === "Hello", "nothing is sent, and what was typed stays");
+  await page.fill(field, '{"samplers": ["top_k", "top_p", "temperature"], "top_k": 3, "ignore_eos": true, "max_tokens": 12}');
+  await page.press("#composer", "Enter");
+  await ended(page, 1);
+  check(sent[0].ignore_eos === true && sent[0].samplers.length === 3, "the request has them");
+  await page.click("[title='Show tokens']");
+  await page.click("[data-at='3']");
+  await page.waitForSelector(".why .stage");
+  const stages = await page.locator(".why .stage").evaluateAll((all) => all.map((one) => one.dataset.stage));
+  check(stages.join() === "logits,top_k,top_p,temperature", `the stages come in that order: ${stages}`);
+}
+
+// Counters as a system with RAPL gives them, one of which begins anew between two questions.
+async function power({ page, url }) {
+  let n = 0;
+  await page.route("**/v1/ui/live*", async (route) => {
+    const reply = await route.fetch();
+    n++;
+    const energy_uj = [["package-0", (n * 20_000_000) % 50_000_000, 50_000_000], ["package-1", n * 10_000_000, 1e12]];
+    await route.fulfill({ json: { ...(await reply.json()), energy_uj } });
+  });
+  await page.goto(`${url}/#machine`);
+  await page.reload();
+  await page.waitForSelector(".figure >> text=Power");
+  await page.waitForTimeout(3500);
+  const watts = Number((await page.locator(".figure", { hasText: "Power" }).locator("dd").innerText()).match(/^[\d.]+/)[0]);
+  check(watts > 15 && watts < 45, `30 J a second, whether a counter turned or not: ${watts} W`);
+  await page.waitForSelector(".chart [aria-label^='Power']");
+}
+
+// Each step that read some of a long prompt, and each token.
+async function timeline({ page }) {
+  const chunks = [];
+  page.on("response", async (response) => {
+    if (!response.url().endsWith("/v1/chat/completions")) return;
+    chunks.push(...(await response.text()).split("\n").filter((line) => line.includes("prompt_chunks")).map((line) => JSON.parse(line.slice(6)).timings.prompt_chunks));
+  });
+  await say(page, "A cat and a dog. ".repeat(60));
+  await ended(page, 1);
+  await page.hover(".message.is-assistant");
+  await page.click("[title=Timeline]");
+  await page.waitForSelector(".timeline rect.chunk");
+  const told = chunks[0];
+  check(told.length >= 2 && told.every(([begin, ms], i) => ms > 0 && (i === 0 || begin >= told[i - 1][0] + told[i - 1][1])), `chunks follow one another: ${JSON.stringify(told)}`);
+  const n = await page.locator(".timeline rect.chunk").count();
+  check(n === told.length, `${n} chunks are drawn of ${told.length}`);
+  check((await page.locator(".timeline rect.tick").count()) > 5, "and the time of each token");
 }
 
 async function axe(tools) {
@@ -241,7 +330,7 @@ async function types({ url }) {
   check(result.status === 0, `the types are the server's: ${result.stdout}`);
 }
 
-const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], ...badCases };
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
 const server = await serve(program, options);

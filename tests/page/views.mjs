@@ -4,9 +4,9 @@ async function begin(page, url) {
   await page.waitForSelector(".presets button, .message");
 }
 
-async function answered(page, url) {
+async function answered(page, url, text = "Tell me a story about a cat that finds a lighthouse.") {
   await begin(page, url);
-  await page.fill("#composer", "Tell me a story about a cat that finds a lighthouse.");
+  await page.fill("#composer", text);
   await page.keyboard.press("Enter");
   await page.waitForSelector(".message.is-assistant footer");
 }
@@ -33,7 +33,7 @@ export const views = {
     await page.waitForSelector("dialog pre");
   },
   async timeline(page, url) {
-    await answered(page, url);
+    await answered(page, url, `${"The cat found a lighthouse. ".repeat(52)}And then?`);
     await page.hover(".message.is-assistant");
     await page.click("[title=Timeline]");
     await page.waitForSelector(".timeline");

@@ -57,6 +57,7 @@ export interface Distribution {
 
 export type StepRow = [
   prefill: number, decode: number, draft: number, sequences: number, plan: number, compute: number, pick: number,
+  operations: number[], // microseconds; all 0 where they were not measured
 ];
 
 // GET /v1/ui/live
@@ -77,6 +78,7 @@ export interface Live {
   generations: number;
   inflight_bytes: { used: number; limit: number };
   memory: { weights: number; kv: number; available: number; machine: number };
+  energy_uj: [name: string, used: number, range: number][] | null; // counters that begin anew behind their range
   limit: { read_bytes_per_s: number; steps_per_s: number } | null;
   steps: {
     n: number;
@@ -84,6 +86,7 @@ export interface Live {
     decode_rows: number;
     draft_rows: number;
     busy_ms: number;
+    operations: string[]; // names of what a step's last member counts
     newest: StepRow[];
   } | null;
 }
@@ -137,6 +140,7 @@ export interface Timings {
   queue_ms: number;
   ttft_ms: number;
   seed: number;
+  prompt_chunks?: [begin_ms: number, ms: number, tokens: number][];
   draft_n?: number;
   draft_n_accepted?: number;
   limit_share?: number;

@@ -4,6 +4,7 @@ import { change } from "../store/library";
 import { faultOf, withPreset } from "../store/settings";
 import { settings, store } from "../store/store";
 import { IconButton } from "../ui/parts";
+import { ExtraFields } from "./extra_fields";
 import { NumberField } from "./number_field";
 import { StructureFields } from "./structure_fields";
 
@@ -98,10 +99,11 @@ export function SettingsPanel() {
           <summary>All other numbers{own > 0 ? ` (${own} set)` : ""}</summary>
           <Numbers list={numbers.filter((info) => !usual.includes(info.name))} />
         </details>
+        <ExtraFields settings={now} onChange={change} />
         <Ends />
         <StructureFields settings={now} onChange={change} />
         {fault && <p class="fault" role="alert">{fault}</p>}
-        <button type="button" onClick={() => change({ numbers: {}, preset: "", seed: null, maxTokens: null, stop: [], beams: 0, structure: { kind: "none", text: "" }, tools: "" })}>
+        <button type="button" onClick={() => change({ numbers: {}, preset: "", seed: null, maxTokens: null, stop: [], beams: 0, structure: { kind: "none", text: "" }, tools: "", extra: "" })}>
           Back to the engine's defaults
         </button>
       </div>

@@ -20,6 +20,27 @@ function partsOf(node: MessageNode): Part[] {
   ];
 }
 
+// "256", or "40 to 256".
+function chunkSizes(node: MessageNode): string {
+  const sizes = node.timings!.prompt_chunks!.map(([, , tokens]) => tokens);
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+  return least === most ? `${most}` : `${least} to ${most}`;
+}
+
+// The pieces in which the prompt was read, on the axis of the parts: milliseconds since the request came in.
+function Chunks({ node, total }: { node: MessageNode; total: number }) {
+  const chunks = node.timings!.prompt_chunks ?? [];
+  if (chunks.length < 2) return null;
+  const at = (ms: number) => Math.min(1000, (ms / total) * 1000);
+  return (
+    <>
+      {chunks.map(([begin, ms, tokens], i) => (
+        <rect key={i} class="chunk" x={at(begin)} y="4" width={Math.max(1, at(begin + ms) - at(begin) - 1.2)} height="10"><title>{`${tokens} tokens in ${duration(ms)}`}</title></rect>
+      ))}
+    </>
+  );
+}
+
 export function Timeline({ node }: { node: MessageNode }) {
   if (!node.timings) return <p class="quiet">The server told no times: the answer did not come to its end.</p>;
   const parts = partsOf(node);
@@ -35,10 +56,12 @@ export function Timeline({ node }: { node: MessageNode }) {
           before += part.ms;
           return <rect key={part.class} class={part.class} x={x} y="0" width={Math.max(1.5, (part.ms / total) * 1000)} height="18" />;
         })}
+        <Chunks node={node} total={total} />
         {own.slice(0, 2000).map((token, i) => <rect key={i} class="tick" x={(token.ms / last) * 998} y="26" width="1.5" height="14" />)}
       </svg>
       <figcaption>
         {parts.map((part) => <span key={part.class}><i class={part.class} /> {part.name} <b>{duration(part.ms)}</b></span>)}
+        {(node.timings.prompt_chunks?.length ?? 0) > 1 && <span><i class="chunk" /> the prompt was read in <b>{node.timings.prompt_chunks!.length} chunks</b> of {chunkSizes(node)} tokens</span>}
         <span><i class="tick" /> when each token arrived here, within <b>{duration(last)}</b></span>
       </figcaption>
     </figure>

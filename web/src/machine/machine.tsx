@@ -1,10 +1,10 @@
 // The machine, live.
 import { useEffect } from "preact/hooks";
-import { live, liveFault, points, steps, watch } from "../store/live";
+import { live, liveFault, points, watch } from "../store/live";
 import { active, shown } from "../store/store";
 import { Timeline } from "../chat/timeline";
 import { bytes } from "../ui/parts";
-import { Chart, type Series } from "./chart";
+import { Charts } from "./charts";
 import { Percentiles } from "./percentiles";
 
 function Figure({ name, value, note }: { name: string; value: string; note?: string }) {
@@ -22,6 +22,7 @@ function Now() {
       <Figure name="Running" value={String(now.running)} note={`${now.waiting} wait`} />
       <Figure name="K/V blocks" value={`${blocks.used}`} note={`of ${blocks.total}, ${blocks.tokens} tokens each`} />
       <Figure name="Cached tokens" value={now.cached_tokens.toLocaleString("en")} note="not computed again" />
+      {last.watts !== null && <Figure name="Power" value={`${last.watts.toFixed(0)} W`} note={last.decode > 0 ? `${(last.watts / last.decode).toFixed(2)} J a token` : "of the processors"} />}
       <Figure name="Refused" value={String(now.refused)} note={`${now.preemptions} preempted`} />
     </dl>
   );
@@ -42,32 +43,6 @@ function Memory() {
       </div>
       <p>weights <b>{bytes(memory.weights)}</b> · K/V <b>{bytes(memory.kv)}</b> · machine <b>{bytes(total)}</b>{memory.available ? <> · free <b>{bytes(memory.available)}</b></> : ""}</p>
     </section>
-  );
-}
-
-function Charts() {
-  const p = points.value;
-  const s = steps.value;
-  const x = p.map((point) => point.t);
-  const limit = live.value?.limit?.steps_per_s;
-  const speed: Series[] = [
-    { name: "decode", color: "--series-1", values: p.map((point) => point.decode) },
-    { name: "prefill", color: "--series-2", values: p.map((point) => point.prefill) },
-  ];
-  if (limit) speed.push({ name: "limit of one stream", color: "--series-4", values: p.map(() => limit), isDashed: true });
-  const of = (i: number) => s.map((row) => row[i]);
-  return (
-    <div class="charts">
-      <Chart title="Speed" unit="tokens a second" x={x} series={speed} />
-      <Chart title="Rows of each step" unit="rows; newest step on the right" isStacked isTime={false} x={s.map((_, i) => i - s.length + 1)}
-             series={[{ name: "prefill", color: "--series-2", values: of(0) }, { name: "decode", color: "--series-1", values: of(1) }, { name: "drafts", color: "--series-3", values: of(2) }]} />
-      <Chart title="Time of each step" unit="ms; newest step on the right" isStacked isTime={false} x={s.map((_, i) => i - s.length + 1)}
-             series={[{ name: "compute", color: "--series-1", values: of(5) }, { name: "choose", color: "--series-3", values: of(6) }, { name: "plan", color: "--series-2", values: of(4) }]} />
-      <Chart title="K/V blocks" unit="blocks" isStacked x={x}
-             series={[{ name: "used", color: "--series-1", values: p.map((point) => point.used) }, { name: "cached", color: "--series-2", values: p.map((point) => point.cached) }, { name: "free", color: "--series-0", values: p.map((point) => point.free) }]} />
-      <Chart title="Requests" unit="requests" x={x}
-             series={[{ name: "running", color: "--series-1", values: p.map((point) => point.running) }, { name: "waiting", color: "--series-4", values: p.map((point) => point.waiting) }]} />
-    </div>
   );
 }
 

@@ -13,6 +13,7 @@ export interface Point {
   used: number; // K/V blocks
   cached: number;
   free: number;
+  watts: number | null; // of the processors, where the system tells
 }
 
 const mostPoints = 300;
@@ -23,6 +24,13 @@ export const steps = signal<StepRow[]>([]);
 export const liveFault = signal("");
 const seen: { t: number; live: Live }[] = [];
 
+// Between two readings of the same counters.
+function wattsOf(before: Live["energy_uj"], now: Live["energy_uj"], seconds: number): number | null {
+  if (!before || !now || before.length !== now.length || seconds <= 0) return null;
+  const used = now.map(([, uj, range], i) => (uj >= before[i][1] ? uj - before[i][1] : uj + range - before[i][1]));
+  return used.reduce((sum, uj) => sum + uj, 0) / 1e6 / seconds;
+}
+
 function add(now: Live, t: number) {
   const before = seen.at(-1);
   const seconds = before ? t - before.t : 0;
@@ -32,6 +40,7 @@ function add(now: Live, t: number) {
     t, decode: rate((one) => one.sampled_tokens), prefill: rate((one) => one.steps?.prefill_rows ?? 0),
     running: now.running, waiting: now.waiting,
     used: blocks.used, cached: blocks.cached, free: Math.max(0, blocks.total - blocks.used - blocks.cached),
+    watts: wattsOf(before?.live.energy_uj ?? null, now.energy_uj, seconds),
   };
   points.value = [...points.value, point].slice(-mostPoints);
   if (now.steps) steps.value = [...steps.value, ...now.steps.newest].slice(-mostSteps);

@@ -23,6 +23,7 @@ export function commandOf(node: MessageNode, parameters: Parameters | null): { t
   const system = messages[0]?.role === "system" ? messages.shift() : undefined;
   if (messages.length !== 1) return { text: "", note: `candor run answers one message, and this request has ${messages.length}: the curl line says them all.` };
   if (body.tools) return { text: "", note: "candor run offers no tools: the curl line does." };
+  if (node.settings?.extra?.trim()) return { text: "", note: "The further fields of this request are said by the curl line." };
   const parts = ["candor", "run", "-m", parameters?.model.path || "MODEL"];
   if (system) parts.push("--system", system.content ?? "");
   for (const { name } of parameters?.numbers ?? []) {

@@ -4,7 +4,7 @@ import type { MessageNode, Settings } from "./types";
 
 export const plainSettings: Settings = {
   system: "", preset: "", numbers: {}, seed: null, maxTokens: null, stop: [], structure: { kind: "none", text: "" },
-  tools: "", beams: 0, model: "", explains: false,
+  tools: "", extra: "", beams: 0, model: "", explains: false,
 };
 
 export function withPreset(settings: Settings, name: string, parameters: Parameters): Settings {
@@ -48,6 +48,14 @@ export function faultOf(settings: Settings): string {
     if (fault) return fault;
     if (!Array.isArray(JSON.parse(settings.tools))) return "The list of tools must be a JSON array.";
   }
+  if (settings.extra?.trim()) {
+    const fault = json(settings.extra, "What stands under further fields");
+    if (fault) return fault;
+    const fields = JSON.parse(settings.extra);
+    if (typeof fields !== "object" || fields === null || Array.isArray(fields)) return "Further fields must be a JSON object: {\"ignore_eos\": true}.";
+    const taken = Object.keys(fields).find((name) => ["messages", "prompt", "stream", "stream_options", "model", "logprobs", "n"].includes(name));
+    if (taken) return `"${taken}" is the page's own to say: leave it out of the further fields.`;
+  }
   if (settings.structure.kind === "schema") return json(settings.structure.text, "The JSON schema");
   if (settings.structure.kind !== "none" && settings.structure.kind !== "object" && !settings.structure.text.trim()) {
     return "The answer's form is chosen, but not written: see Settings, Form of the answer.";
@@ -90,6 +98,7 @@ export function chatBody(path: MessageNode[], settings: Settings): RequestBody {
     logprobs: true,
   };
   if (settings.tools.trim()) body.tools = JSON.parse(settings.tools);
+  if (settings.extra?.trim()) Object.assign(body, JSON.parse(settings.extra));
   if (settings.explains) body.explain = true;
   return body;
 }

@@ -12,6 +12,7 @@ export interface Settings {
   stop: string[];
   structure: { kind: StructureKind; text: string };
   tools: string; // a JSON array, or ""
+  extra?: string; // a JSON object of further fields, or ""
   beams: number; // 0: drawn
   model: string; // "": the server's
   explains: boolean; // every token, while it comes
