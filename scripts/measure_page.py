@@ -4,7 +4,8 @@ without the page's question once a second.
 
 usage: measure_page.py PROGRAM [MODEL] [TURNS] [SECONDS]
 
-Prints tokens a second of each kind of turn and the median of the ratios of neighbours.
+Prints tokens a second of each kind of turn, and milliseconds of a step as the engine counts them, with the medians of the
+ratios of neighbours.
 """
 import json
 import re
@@ -65,9 +66,23 @@ class Page:
         self.url = f"http://127.0.0.1:{port}/v1/ui/live?steps="
         self.n_known = 0
 
+    def totals(self):
+        """Steps so far and the milliseconds that they took. Without steps=N nobody looks."""
+        with urllib.request.urlopen(self.url.split("?")[0]) as reply:
+            steps = json.load(reply)["steps"]
+        return steps["n"], steps["busy_ms"]
+
     def ask(self):
         with urllib.request.urlopen(self.url + str(self.n_known)) as reply:
             self.n_known = json.load(reply)["steps"]["n"]
+
+
+def compared(rates, column):
+    with_page = [row[column] for row in rates if row[0]]
+    without = [row[column] for row in rates if not row[0]]
+    ratios = [a / b for a, b in zip(with_page, without)]
+    return {"with": [round(x, 4) for x in with_page], "without": [round(x, 4) for x in without],
+            "ratios": [round(x, 4) for x in ratios], "median_ratio": round(statistics.median(ratios), 4)}
 
 
 def main():
@@ -86,12 +101,13 @@ def main():
             looks = turn % 4 in (1, 2)  # without, with, with, without: drift counts for both
             if not looks:
                 streams.run(5.5, lambda: None)  # operations are measured for 5 s after a look
-            rates.append((looks, streams.run(seconds, page.ask if looks else lambda: None)))
-        with_page = [rate for looks, rate in rates if looks]
-        without = [rate for looks, rate in rates if not looks]
-        ratios = [a / b for a, b in zip(with_page, without)]
-        print(json.dumps({"with": [round(x, 1) for x in with_page], "without": [round(x, 1) for x in without],
-                          "ratios": [round(x, 4) for x in ratios], "median_ratio": round(statistics.median(ratios), 4)}))
+            if looks:
+                streams.run(1, page.ask)  # from here on they are measured
+            n_before, ms_before = page.totals()
+            rate = streams.run(seconds, page.ask if looks else lambda: None)
+            n_after, ms_after = page.totals()
+            rates.append((looks, rate, (ms_after - ms_before) / (n_after - n_before)))
+        print(json.dumps({"tokens_per_second": compared(rates, 1), "step_ms": compared(rates, 2)}))
     finally:
         server.kill()
         server.wait()

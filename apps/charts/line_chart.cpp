@@ -69,7 +69,7 @@ class Drawing {
 
   void scale_x() {
     const bool is_named = !chart_.x_names.empty();
-    const bool is_log = is_named && x_range_.low > 0 && x_range_.high / x_range_.low >= kLogSpread;
+    const bool is_log = is_named && x_range_.low > 0 && x_range_.high / x_range_.low >= kLogNames;
     const RoundScale round = linear_scale(x_range_.low, x_range_.high);
     x_ = {is_named ? x_range_.low : round.low, is_named ? x_range_.high : round.high, kLeft, kWidth - kRight, is_log};
     if (x_.high <= x_.low) x_ = {x_.low - 1, x_.low + 1, kLeft, kWidth - kRight, false};

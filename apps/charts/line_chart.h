@@ -1,7 +1,7 @@
 #pragma once
 // Charts of lines over numbers, for people: what was measured in full strokes with marks, limits in broken ones, each
-// with its name at its end. An axis is logarithmic where linear would press a line to the ground: along y where the
-// largest value is kLogSpread times the smallest, along x where points are named and lie as far apart.
+// with its name at its end. An axis is logarithmic where linear would press lines together: along y where the largest
+// value is kLogSpread times the smallest, along x where points are named and the last is kLogNames times the first.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace candor::apps {
 
-inline constexpr double kLogSpread = 20;
+inline constexpr double kLogSpread = 10;
+inline constexpr double kLogNames = 4;
 
 struct ChartLine {
   std::string name;

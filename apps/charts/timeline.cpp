@@ -75,8 +75,12 @@ class Drawing {
     bar(row.first_token, row.end, y, Ink::kBlue);
     constexpr size_t kMostTicks = 400;
     if (row_height_ < kLeastForTicks || row.tokens.size() > kMostTicks) return;
+    constexpr double kLeastGap = 3;
+    double last = -kLeastGap;
     for (const double token : row.tokens) {
       const double x = x_.place(token);
+      if (x - last < kLeastGap) continue;
+      last = x;
       svg_.line({x, y + 2}, {x, y + row_height_ - 4}, Ink::kPaper, Stroke::kSolid, 0.6);
     }
   }

@@ -1,12 +1,12 @@
-// Pictures of each view, light and dark, wide and narrow, and those that docs keeps: node tests/page/shots.mjs PROGRAM FOLDER.
-// FOLDER gets every picture, and docs/ what stands there: page-VIEW.jpg, page/VIEW.jpg (all four forms), explain.jpg.
+// Pictures of each view, light and dark, wide and narrow, and those that docs keeps: node tests/page/shots.mjs PROGRAM FOLDER [explain].
+// FOLDER gets every picture, and docs/ what stands there: page-VIEW.jpg, page/VIEW.jpg (all four forms), explain.jpg (alone, with "explain").
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
 
-const [program, folder] = process.argv.slice(2);
+const [program, folder, only] = process.argv.slice(2);
 const server = await serve(program, ["--speculate", "ngram"]);
 const browser = await openBrowser();
 const kept = ["why-wide-light", "machine-wide-dark", "compare-wide-light"]; // alone, as docs has them
@@ -54,9 +54,11 @@ async function join4(name) {
 
 // What a terminal of 80 columns shows, in its colours.
 async function explain() {
-  const line = `${program} explain "Once upon a time" -n 2 --seed 4 --temperature 0.8 --top-k 20 --top-p 0.9`;
+  const line = `${program} explain "The little dog found a" -n 3 --seed 4 --temperature 0.9 --top-k 6 --top-p 0.9`;
   const { stdout } = spawnSync("script", ["-qec", line, "/dev/null"], { encoding: "utf8", env: { ...process.env, COLUMNS: "80" } });
-  const escaped = stdout.replaceAll("\r", "").replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const lines = stdout.replaceAll("\r", "").split("\n");
+  const first = Math.max(0, lines.findIndex((text) => / token 1\b/.test(text)));
+  const escaped = (first > 0 ? ["...", ...lines.slice(first)] : lines).join("\n").replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   const coloured = escaped.replace(/\x1b\[0?m/g, "</span>").replace(/\x1b\[(\d+)m/g, '<span class="c$1">').replace(/\x1b\[[\dK?hl]*/g, "");
   const page = await browser.newPage({ viewport: { width: 860, height: 900 } });
   await page.setContent(`<!doctype html><style>body{margin:0;background:#15181c;color:#d8dce1;width:max-content}pre{margin:0;padding:18px 22px;font:14px/1.42 ui-monospace,"DejaVu Sans Mono",monospace}
@@ -66,8 +68,10 @@ async function explain() {
 }
 
 try {
-  for (const theme of themes) for (const size of Object.keys(sizes)) await shoot(size, theme);
-  for (const name of Object.keys(views)) await join4(name);
+  if (only !== "explain") {
+    for (const theme of themes) for (const size of Object.keys(sizes)) await shoot(size, theme);
+    for (const name of Object.keys(views)) await join4(name);
+  }
   await explain();
 } finally {
   await browser.close();
