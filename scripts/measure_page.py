@@ -5,7 +5,7 @@ without the page's question once a second.
 usage: measure_page.py PROGRAM [MODEL] [TURNS] [SECONDS]
 
 Prints tokens a second of each kind of turn, and milliseconds of a step as the engine counts them, with the medians of the
-ratios of neighbours.
+ratios of neighbours; and what measuring its operations adds to a step: steps that were measured beside those before them.
 """
 import json
 import re
@@ -65,6 +65,7 @@ class Page:
     def __init__(self, port):
         self.url = f"http://127.0.0.1:{port}/v1/ui/live?steps="
         self.n_known = 0
+        self.rows = []
 
     def totals(self):
         """Steps so far and the milliseconds that they took. Without steps=N nobody looks."""
@@ -74,7 +75,15 @@ class Page:
 
     def ask(self):
         with urllib.request.urlopen(self.url + str(self.n_known)) as reply:
-            self.n_known = json.load(reply)["steps"]["n"]
+            steps = json.load(reply)["steps"]
+        self.n_known = steps["n"]
+        self.rows += steps["newest"]
+
+    def measuring(self):
+        """compute_ms of a measured step by that of the step before it, both of STREAMS rows that decode: the median."""
+        pairs = zip(self.rows, self.rows[1:])
+        ratios = [b[5] / a[5] for a, b in pairs if b[7] and not a[7] and a[1] == b[1] == STREAMS]
+        return {"pairs": len(ratios), "median_ratio": round(statistics.median(ratios), 4)}
 
 
 def compared(rates, column):
@@ -107,7 +116,8 @@ def main():
             rate = streams.run(seconds, page.ask if looks else lambda: None)
             n_after, ms_after = page.totals()
             rates.append((looks, rate, (ms_after - ms_before) / (n_after - n_before)))
-        print(json.dumps({"tokens_per_second": compared(rates, 1), "step_ms": compared(rates, 2)}))
+        print(json.dumps({"tokens_per_second": compared(rates, 1), "step_ms": compared(rates, 2),
+                          "measured_step": page.measuring()}))
     finally:
         server.kill()
         server.wait()

@@ -1,6 +1,6 @@
 #pragma once
-// The steps of a served engine, kept for the page: with the times of their operations, which are measured while somebody
-// looks. Outlives its engine.
+// The steps of a served engine, kept for the page: while somebody looks, every fourth with the times of its operations.
+// Outlives its engine.
 
 #include <memory>
 
@@ -25,7 +25,8 @@ class WatchedSteps {
  private:
   const obs::SteadyClock clock_;
   backend::TimedBackend* timed_ = nullptr;  // the engine's; touched on its thread, between its steps
-  bool is_watched_ = false;                 // as timed_ was told
+  bool is_watched_ = false;                 // as timed_ was told of the step that comes
+  int64_t n_steps_ = 0;
   serve::StepHistory history_;
 };
 

@@ -64,12 +64,12 @@ void add_times(Json& json, const Subject& subject, const Hardware& hardware, con
   const double n_prompt = options.prompt_tokens(), n_new = options.new_tokens(), n_batch = options.sequences();
   const double overhead_ms = options.overhead_ms.value_or(0);
   const Work prefill = model::prefill_work(cost, n_prompt, n_batch), decode = decode_all(cost, options),
-             naive = model::naive_work(cost, n_prompt, n_new, n_batch);
+             naive = model::naive_work(cost, n_prompt, n_new + 1, n_batch);
   const double ttft_ms = 1e3 * model::work_seconds(prefill, hardware) + overhead_ms;
   const Work middle = model::decode_work(cost, n_prompt + n_new / 2, n_batch);
   const double itl_ms = 1e3 * model::work_seconds(middle, hardware) + overhead_ms;
   const double answer_ms = model::answer_ms(ttft_ms, itl_ms, n_new);
-  const double naive_ms = 1e3 * model::work_seconds(naive, hardware) + n_new * overhead_ms;
+  const double naive_ms = 1e3 * model::work_seconds(naive, hardware) + (n_new + 1) * overhead_ms;
   json["prefill_flops"] = prefill.flops();
   json["prefill_matrix_flops"] = prefill.matrix_flops;
   json["prefill_attention_flops"] = prefill.attention_flops;
@@ -79,7 +79,7 @@ void add_times(Json& json, const Subject& subject, const Hardware& hardware, con
   json["decode_attention_flops"] = decode.attention_flops;
   json["decode_read_bytes"] = middle.read_bytes;
   json["ttft_ms"] = ttft_ms;
-  json["itl_weights_only_ms"] = 1e3 * model::memory_seconds(model::decode_work(cost, 0, n_batch).read_bytes, hardware);
+  json["itl_weights_only_ms"] = 1e3 * model::memory_seconds(model::weights_read(cost, n_batch), hardware);
   json["itl_ms"] = itl_ms;
   json["answer_ms"] = answer_ms;
   json["decode_tokens_per_second"] = 1e3 * n_batch / itl_ms;
@@ -110,7 +110,10 @@ Json estimate_figures(const Subject& subject, const Machine& machine, const Esti
   add_memory(json, subject, machine, options);
   const double n_devices = json["devices"].is_null() ? 1 : json["devices"].get<double>();
   add_times(json, subject, together(machine.rates, n_devices), options);
-  if (!subject.assumed.empty()) json["assumed"] = subject.assumed;
+  if (!subject.assumed.empty()) {
+    json["assumed"] = subject.assumed;
+    json["assumed_from"] = subject.assumed_from;
+  }
   if (options.price) {
     const double rate = json["decode_tokens_per_second"].get<double>();
     json["price_per_million_tokens"] = 1e6 * model::price_per_token(*options.price * n_devices, rate);

@@ -46,6 +46,12 @@ std::string rate_text(double per_s) {
 
 using Format = std::string (*)(double);
 
+// On a line of its own where it is long.
+std::string wrapped(const std::string& text) {
+  constexpr size_t kMost = 50;
+  return text.size() > kMost ? "\n  " + text : text;
+}
+
 class Page {
  public:
   Page(const Json& figures, const Subject& subject) : figures_(figures), subject_(subject) {
@@ -163,7 +169,7 @@ class Page {
     const double n_last = of("attended_to") + 1;
     if (subject_.spec.max_positions > 0 && n_last > subject_.spec.max_positions)
       out_ += fmt::format("on paper alone: the model was made for {} tokens\n", format_count(subject_.spec.max_positions));
-    if (!subject_.assumed.empty()) out_ += fmt::format("assumed: {}\n", subject_.assumed);
+    if (!subject_.assumed.empty()) out_ += fmt::format("assumed as in {}: {}\n", subject_.assumed_from, wrapped(subject_.assumed));
     if (of("kv_bytes_per_token") > 0 && figures_.at("devices").is_null())
       out_ += "how many devices: --memory-gb says how much one holds\n";
   }

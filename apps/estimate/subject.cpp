@@ -70,7 +70,8 @@ Result<Subject> subject_on_paper(const EstimateOptions& options) {
   subject.cost = model::cost_of(subject.spec, bits);
   subject.cost.parameters = {.dense = *options.parameters};
   subject.cost.bytes = {.dense = model::weight_bytes_at(*options.parameters, bits)};
-  if (!assumed.empty()) subject.assumed = fmt::format("{}, as in {}", assumed, nearest.name);
+  if (!assumed.empty()) subject.assumed_from = nearest.name;
+  subject.assumed = std::move(assumed);
   return subject;
 }
 

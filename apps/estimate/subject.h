@@ -16,10 +16,11 @@ struct Subject {
   model::ArchSpec spec = {};
   model::ArchCost cost = {};
   std::filesystem::path file = {};
-  double bits_per_weight = 0;    // on average
-  double unused_parameters = 0;  // in the file, and not computed with
-  std::string assumed = {};      // what nobody said, with the options that say it
-  bool is_paper = false;         // every parameter counts once a token
+  double bits_per_weight = 0;     // on average
+  double unused_parameters = 0;   // in the file, and not computed with
+  std::string assumed = {};       // what nobody said, with the options that say it
+  std::string assumed_from = {};  // whose shape that is
+  bool is_paper = false;          // every parameter counts once a token
 };
 
 Result<Subject> choose_subject(const EstimateOptions& options);

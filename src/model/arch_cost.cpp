@@ -103,10 +103,6 @@ double read_share(const ArchCost& cost, double n_rows) {
   return 1 - std::pow(1 - cost.n_used / cost.n_experts, n_rows);
 }
 
-double weights_read(const ArchCost& cost, double n_rows) {
-  return cost.bytes.dense + cost.bytes.head + cost.bytes.experts * read_share(cost, n_rows);
-}
-
 // seen_positions(0, n) for n = 0, 1, ..., n_last, added up.
 double seen_by_all_prefixes(double n_last, double window) {
   const auto whole = [](double n) { return n * (n + 1) * (n + 2) / 6; };
@@ -149,6 +145,10 @@ Result<ArchCost> cost_of(const formats::ModelFile& file, const ArchSpec& spec) {
     sum_of(cost.bytes, binding, spec) += static_cast<double>(binding.view.n_bytes);
   }
   return cost;
+}
+
+double weights_read(const ArchCost& cost, double n_rows) {
+  return cost.bytes.dense + cost.bytes.head + cost.bytes.experts * read_share(cost, n_rows);
 }
 
 double seen_positions(double n_past, double n_rows, double window) {

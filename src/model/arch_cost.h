@@ -58,6 +58,8 @@ struct Work {
   double flops() const { return matrix_flops + attention_flops + state_flops; }
 };
 
+// Bytes of weights that a step of n_rows rows reads.
+double weights_read(const ArchCost& cost, double n_rows);
 // How many positions rows [n_past, n_past + n_rows) of a sequence see together, themselves included.
 double seen_positions(double n_past, double n_rows, double window);
 

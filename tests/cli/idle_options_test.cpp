@@ -48,7 +48,7 @@ TEST(idle_options, are_named_with_the_reason) {
 
 TEST(idle_options, what_an_estimate_takes_for_granted_is_said) {
   const RunResult bare = run_candor({"estimate", "--parameters", "7e9", "--layers", "30", "--hardware", "h100"});
-  EXPECT_NE(bare.out.find("assumed: --heads 32, --kv-heads 32, --head-dim 128, as in llama-2-7b"), std::string::npos)
+  EXPECT_NE(bare.out.find("assumed as in llama-2-7b: --heads 32, --kv-heads 32, --head-dim 128"), std::string::npos)
       << bare.out;
   const RunResult named = run_candor({"estimate", "--parameters", "7e9", "--layers", "32", "--heads", "32", "--kv-heads",
                                       "8", "--head-dim", "128", "--hardware", "h100"});

@@ -171,5 +171,30 @@ TEST(embeddings, of_one_token_are_the_same_by_mean_and_by_last) {
   EXPECT_NE(complete(*engine, pooled(TokenPrompt{8}, Pooling::kLast)).embedding, mean);
 }
 
+TEST(prompt_chunks, are_the_steps_that_read_the_prompt_and_neighbours_are_joined_where_they_are_many) {
+  constexpr int32_t kTokens = 300;
+  for (const int32_t prefill_rows : {64, 4}) {
+    EngineOptions options = options_for(pocket_path());
+    options.prefill_rows = prefill_rows;
+    const auto engine = open_or_fail(options);
+    ASSERT_TRUE(engine);
+    const Completion completion = complete(*engine, greedy(TokenPrompt(kTokens, 300), 3));
+    const RequestTimings& timings = completion.summary.timings;
+    const auto chunks = timings.prompt_chunks.list();
+    int64_t n_tokens = 0;
+    double end_ms = timings.queue_ms;
+    for (const PromptChunk& chunk : chunks) {
+      EXPECT_GE(chunk.begin_ms, end_ms);
+      EXPECT_GT(chunk.end_ms, chunk.begin_ms);
+      end_ms = chunk.end_ms;
+      n_tokens += chunk.n_tokens;
+    }
+    EXPECT_EQ(n_tokens, kTokens);
+    EXPECT_LE(end_ms, timings.queue_ms + timings.prefill_ms + 1e-6);
+    if (prefill_rows == 64) EXPECT_EQ(chunks.size(), 5u);
+    if (prefill_rows == 4) EXPECT_GT(chunks.size(), PromptChunks::kMost / 2);
+  }
+}
+
 }  // namespace
 }  // namespace candor::testing

@@ -1,5 +1,6 @@
 #include "serve/page/figures.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -67,7 +68,8 @@ Json steps_json(const StepHistory* history, int64_t n_known) {
     const StepReport& step = record.report;
     Json row = {step.n_prefill_rows, step.n_rows - step.n_prefill_rows - step.n_draft_rows, step.n_draft_rows,
                 step.n_sequences, step.plan_ms, step.compute_ms, step.pick_ms};
-    row.push_back(std::span(record.operation_us).first(n_operations));
+    const bool is_measured = std::ranges::any_of(record.operation_us, [](int32_t us) { return us > 0; });
+    row.push_back(std::span(record.operation_us).first(is_measured ? n_operations : 0));
     rows.push_back(std::move(row));
   }
   const StepHistory::Totals& totals = newest.totals;

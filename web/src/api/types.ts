@@ -57,7 +57,7 @@ export interface Distribution {
 
 export type StepRow = [
   prefill: number, decode: number, draft: number, sequences: number, plan: number, compute: number, pick: number,
-  operations: number[], // microseconds; all 0 where they were not measured
+  operations: number[], // microseconds; empty where they were not measured
 ];
 
 // GET /v1/ui/live

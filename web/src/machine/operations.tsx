@@ -1,4 +1,4 @@
-// Where the time of a step goes, by operation. It is measured while this is looked at.
+// Where the time of a step goes, by operation. While this is looked at, every fourth step is measured.
 import { live, steps } from "../store/live";
 import { Chart, type Series } from "./chart";
 
@@ -19,5 +19,5 @@ export function Operations() {
     .filter((one) => one.values.some((ms) => ms > 0));
   const named = groups.flatMap((group) => group.of);
   series.push({ name: "norms, rotation and the rest", color: "--series-0", values: rows.map((row) => sum(row[7], (one) => !named.includes(one))) });
-  return <Chart title="Step by operation" unit="ms; newest step on the right" isStacked isTime={false} x={rows.map((_, i) => i - rows.length + 1)} series={series} />;
+  return <Chart title="Step by operation" unit="ms; one step of four, newest on the right" isStacked isTime={false} x={rows.map((_, i) => i - rows.length + 1)} series={series} />;
 }
