@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/state_specs.h"
 #include "candor/kv_type.h"
 
 namespace candor::backend {
@@ -77,41 +78,9 @@ std::vector<float> alibi_slopes(int32_t n_heads, float max_bias);
 // kSilu: x / (1 + e^-x). kGelu: the tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 // kGeluErf: the exact form, 0.5 x (1 + erf(x / sqrt(2))). kRelu: max(x, 0). kReluSquared: its square.
 // kClampedSilu, of gates only: g / (1 + e^(-1.702 g)) * (clamp(u, -7, 7) + 1) with g = min(x, 7).
-// kSigmoid: 1 / (1 + e^-x).
-enum class GateKind : uint8_t { kSilu, kGelu, kGeluErf, kRelu, kReluSquared, kClampedSilu, kSigmoid };
-inline constexpr int kGateKinds = 7;
-
-// Which key head a value head of a delta rule reads, of Hk and Hv = r Hk: head / r, or head % Hk.
-enum class KeyHeads : uint8_t { kGrouped, kTiled };
-
-inline constexpr int32_t kMaxStateDim = 512;
-inline constexpr int32_t kMaxConvTaps = 8;
-
-// A layer with a recurrent state (Yang et al., "Gated delta networks", 2024): a short causal convolution over channels
-// [q, k, v], then for each value head a matrix S [k_dim, v_dim] that each row decays, corrects and reads. With q and k
-// of length 1 and q scaled by k_dim^-0.5:
-//   S = S e^(rate softplus(alpha + bias));  S = S + k (v - S^T k)^T sigmoid(beta);  output = S^T q.
-struct DeltaSpec {
-  int32_t n_k_heads = 0;
-  int32_t n_v_heads = 0;  // a multiple of n_k_heads; 0 = the layer attends
-  int32_t k_dim = 0;      // at most kMaxStateDim, as v_dim
-  int32_t v_dim = 0;
-  int32_t n_taps = 0;  // of the convolution: inputs up to the row's own, at most kMaxConvTaps
-  KeyHeads key_heads = KeyHeads::kGrouped;
-  bool operator==(const DeltaSpec&) const = default;
-
-  int32_t k_width() const { return n_k_heads * k_dim; }
-  int32_t v_width() const { return n_v_heads * v_dim; }
-  int32_t n_channels() const { return 2 * k_width() + v_width(); }
-  int32_t key_head(int32_t v_head) const {
-    return key_heads == KeyHeads::kTiled ? v_head % n_k_heads : v_head / (n_v_heads / n_k_heads);
-  }
-  // Of a layer's state: the last n_taps - 1 inputs of the convolution [n_taps - 1, n_channels], oldest first, then the
-  // matrices [n_v_heads, k_dim, v_dim].
-  int64_t conv_floats() const { return int64_t{n_taps - 1} * n_channels(); }
-  int64_t head_floats() const { return int64_t{k_dim} * v_dim; }
-  int64_t state_floats() const { return conv_floats() + n_v_heads * head_floats(); }
-};
+// kSigmoid: 1 / (1 + e^-x). kProduct: x itself.
+enum class GateKind : uint8_t { kSilu, kGelu, kGeluErf, kRelu, kReluSquared, kClampedSilu, kSigmoid, kProduct };
+inline constexpr int kGateKinds = 8;
 
 // A mixture of experts: which experts a row goes to and how their outputs are added (backend/routing.h).
 enum class ExpertShare : uint8_t { kSoftmax, kSigmoid };
@@ -147,7 +116,7 @@ inline constexpr int32_t kBlockTokens = 32;
 // Of layers with a recurrent state: one slot holds the state of a sequence behind some row, all layers, in f32.
 struct StateLayout {
   int32_t n_layers = 0;
-  int64_t layer_floats = 0;  // DeltaSpec::state_floats()
+  int64_t layer_floats = 0;  // state_floats() of the layer's spec
   int64_t slot_floats() const { return n_layers * layer_floats; }
   bool operator==(const StateLayout&) const = default;
 };

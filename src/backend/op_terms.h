@@ -1,6 +1,6 @@
 #pragma once
 // What operations are given: weights, activations, and the terms that name them. Letters: T rows of a step, D width,
-// H and Hk heads and K/V heads, Dh head width, F feed-forward width, E experts, C channels, Hv value heads.
+// H and Hk heads and K/V heads, Dh head width, F feed-forward width, E experts, C channels, Hv value heads, Hs heads of a state space.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,12 +37,12 @@ struct LinearTerm {
 struct NormWeights {
   NormWeights(const Weight& gain_of, const Weight* bias_of = nullptr) : gain(&gain_of), bias(bias_of) {}
   NormWeights(const Weight* gain_of, const Weight* bias_of) : gain(gain_of), bias(bias_of) {}
-  const Weight* gain;  // [D], or nullptr for ones
+  const Weight* gain;  // [D], or nullptr for ones; of several D, successive rows take them in turn
   const Weight* bias;  // [D] or nullptr
 };
 
 struct Expert {
-  const Weight* gate = nullptr;       // [F, D]
+  const Weight* gate = nullptr;       // [F, D], or nullptr: outputs are down(act(up x))
   const Weight* up = nullptr;         // [F, D]
   const Weight* down = nullptr;       // [D, F]
   const Weight* gate_bias = nullptr;  // [F] or nullptr
@@ -67,19 +67,31 @@ struct MoeTerm {
   const Weight* choice_bias = nullptr;  // [E] where the spec has one
 };
 
-// The operands of a causal convolution over the channels of a delta rule.
+// The operands of a causal convolution.
 struct ConvTerm {
   Activation x;  // [T, C], overwritten
   const Weight* taps = nullptr;  // [C, n_taps], the row's own input last
   int32_t layer = 0;  // of those with a recurrent state
+  const Weight* bias = nullptr;  // [C] or nullptr
+  int32_t first_channel = 0;     // taps and bias are those of channels from here on, and only these are convolved
 };
 
 // The operands of a delta rule.
 struct DeltaTerm {
   Activation qkv;                // [T, C] behind the convolution: all heads of q, of k, of v
-  Activation alpha, beta;        // [T, Hv]
+  Activation alpha, beta;        // [T, Hv]; alpha [T, Hv * k_dim] where channels have gates of their own
   const Weight* rate = nullptr;  // [Hv], below 0
-  const Weight* bias = nullptr;  // [Hv], added to alpha
+  const Weight* bias = nullptr;  // [Hv] or [Hv * k_dim], added to alpha
+  int32_t layer = 0;             // of those with a recurrent state
+};
+
+// The operands of a state space.
+struct SsmTerm {
+  Activation xbc;                // [T, C] behind the convolution: x of all heads, b of all groups, c of all groups
+  Activation dt;                 // [T, Hs]
+  const Weight* rate = nullptr;  // [Hs], below 0
+  const Weight* bias = nullptr;  // [Hs], added to dt
+  const Weight* skip = nullptr;  // [Hs]
   int32_t layer = 0;             // of those with a recurrent state
 };
 

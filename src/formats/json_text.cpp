@@ -100,6 +100,23 @@ class Builder final : public nlohmann::json_sax<json> {
   size_t bytes_left_ = kMaxJsonMemory;
 };
 
+// Python writes Infinity for what JSON has no number for: the text with a large one in its place, as long.
+std::string without_infinity(std::string_view text) {
+  constexpr std::string_view kInfinity = "Infinity";
+  std::string result(text);
+  bool is_quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (is_quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      is_quoted = !is_quoted;
+    } else if (!is_quoted && text.substr(i).starts_with(kInfinity)) {
+      result.replace(i, kInfinity.size(), "1e300   ");
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 Result<json> parse_json(std::string_view text, std::string_view name) {
@@ -116,7 +133,9 @@ Result<json> read_json_file(const std::filesystem::path& path, size_t max_bytes)
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: the file has {} bytes, expected at most {} for its kind",
                                                       name, bytes.size(), max_bytes));
   }
-  auto value = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  auto value = parse_json(text, name);
+  if (!value && text.find("Infinity") != std::string_view::npos) value = parse_json(without_infinity(text), name);
   CANDOR_TRY(file.check_intact());
   return value;
 }

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxJsonMemory = size_t{256} << 20;  // of a value; the 
 // name: what the text is called in errors, "'config.json'".
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view name);
 
-// The whole file. Larger ones are refused before they are read.
+// The whole file; Infinity, as Python writes it, is 1e300. Larger ones are refused before they are read.
 Result<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t max_bytes);
 
 }  // namespace candor::formats

@@ -51,8 +51,11 @@ struct ConvArgs {
   int32_t n_rows = 0;
   int64_t n_channels = 0;       // and distance of rows
   const float* past = nullptr;  // [n_taps - 1, n_channels], oldest first, or nullptr for zeros
-  const float* taps = nullptr;  // [n_channels, n_taps]
+  const float* taps = nullptr;  // [channels, n_taps], from channel `first` on
   int32_t n_taps = 0;           // 2 to 8
+  const float* bias = nullptr;  // [channels], from `first` on, or nullptr
+  int64_t first = 0;
+  bool has_silu = true;
   int64_t begin = 0;
   int64_t end = 0;
 };
@@ -66,11 +69,34 @@ struct DeltaArgs {
   int32_t v_dim = 0;
   float q_scale = 0.0f;
   float rate = 0.0f;            // below 0
-  float alpha = 0.0f;           // with its bias
+  float alpha = 0.0f;           // with its bias; without a gate for each channel
+  const float* alphas = nullptr;  // [k_dim], or nullptr: a gate for each channel
+  const float* biases = nullptr;  // [k_dim], added to them
   float beta = 0.0f;
   const float* from = nullptr;  // [k_dim, v_dim]: the state before the row, or nullptr for zeros
   float* to = nullptr;          // behind it; may be from
   float* dst = nullptr;         // [v_dim]
+};
+
+// Rows of one head of a state space, at most kSsmRows. x, b and c of successive rows are `stride` apart, dt `dt_stride`.
+inline constexpr int32_t kSsmRows = 64;
+struct SsmArgs {
+  const float* x = nullptr;  // [head_dim]
+  const float* b = nullptr;  // [state_dim]
+  const float* c = nullptr;  // [state_dim]
+  int64_t stride = 0;
+  const float* dt = nullptr;
+  int64_t dt_stride = 0;
+  int32_t n_rows = 0;
+  int32_t state_dim = 0;
+  int32_t head_dim = 0;
+  float bias = 0.0f;
+  float rate = 0.0f;  // below 0
+  float skip = 0.0f;
+  const float* from = nullptr;  // [state_dim, head_dim]: the state before the rows, or nullptr for zeros
+  float* to = nullptr;          // behind them; may be from
+  float* dst = nullptr;         // [head_dim] of each row
+  int64_t dst_stride = 0;
 };
 
 struct KernelTable {
@@ -103,11 +129,13 @@ struct KernelTable {
   // dst[i] = g / (1 + exp(-1.702 g)) * (u + 1), g = min(gate[i], 7), u = clamp(up[i], -7, 7). REQUIRES: up.
   void (*clamped_silu_gate)(const float* gate, const float* up, int64_t n, float* dst);
   void (*sigmoid_gate)(const float* gate, const float* up, int64_t n, float* dst);
+  void (*product_gate)(const float* gate, const float* up, int64_t n, float* dst);  // gate[i] * up[i]
   // dst[i] = cap * tanh(src[i] / cap); may be the same.
   void (*soft_cap)(const float* src, float cap, int64_t n, float* dst);
 
   void (*causal_conv)(const ConvArgs& args);
   void (*delta_row)(const DeltaArgs& args);
+  void (*ssm_rows)(const SsmArgs& args);
 
   // Largest value; NaN counts as -infinity. n >= 1.
   float (*max)(const float* src, int64_t n);

@@ -21,7 +21,7 @@ constexpr bool is_parallel(Wiring wiring) {
 // Which norm q and k take before rotation: none, one over each head, or one over all heads together.
 enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
 
-// down(act(gate x) * up x), or down(act(up x)) where there is no gate. With experts, ffn_dim is that of one; every row
+// down(act(gate x) * up x), or down(act(up x)) where there is no gate. ffn_dim 0: there is none. With experts, ffn_dim is that of one; every row
 // may also go to one more, shared_dim wide, whose output counts whole, or as much as a sigmoid of the row says.
 struct FfnSpec {
   int32_t ffn_dim = 0;
@@ -46,17 +46,32 @@ struct LatentSpec {
   bool operator==(const LatentSpec&) const = default;
 };
 
+// One block has attention, one of the layers that keep a state (a delta rule, a gated convolution or a state space), both
+// side by side, or neither; and a feed-forward, or none.
 struct BlockSpec {
   Wiring wiring = Wiring::kPreNorm;
   backend::NormSpec norm;
-  backend::AttnSpec attn;   // in recurrent blocks that of the others
-  backend::DeltaSpec delta;  // of recurrent blocks
+  backend::AttnSpec attn;  // that of the others where the block has none
+  bool has_attention = true;
+  backend::DeltaSpec delta;
+  backend::GateKind delta_gate = backend::GateKind::kSilu;  // of its normalised output
+  backend::ConvSpec gated_conv;  // out(c * conv(b * x)), with b, c and x projected from the row
+  backend::SsmSpec ssm;          // under silu of a gate, then a norm over each group where has_ssm_norm
+  bool has_ssm_norm = true;
   LatentSpec latent;
   QkNorm qk_norm = QkNorm::kNone;
   bool has_head_gate = false;  // attention's output times the sigmoid of a gate, which stands behind each head of q
   FfnSpec ffn;
   float residual_scale = 1.0f;
-  bool is_recurrent() const { return delta.n_v_heads > 0; }
+  bool has_delta() const { return delta.n_v_heads > 0; }
+  bool has_gated_conv() const { return gated_conv.n_taps > 0; }
+  bool has_ssm() const { return ssm.n_heads > 0; }
+  bool is_recurrent() const { return has_delta() || has_gated_conv() || has_ssm(); }  // keeps a state
+  bool has_mixer() const { return has_attention || is_recurrent(); }
+  bool has_ffn() const { return ffn.ffn_dim > 0; }
+  int64_t state_floats() const {
+    return has_delta() ? delta.state_floats() : has_ssm() ? ssm.state_floats() : has_gated_conv() ? gated_conv.state_floats() : 0;
+  }
   bool has_latent() const { return latent.head_dim > 0; }
   int32_t rotated_dim() const { return attn.head_dim - attn.latent_dim; }  // with a latent
   bool operator==(const BlockSpec&) const = default;

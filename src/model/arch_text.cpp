@@ -51,7 +51,7 @@ std::string_view wiring_text(Wiring wiring) {
 }
 
 std::string_view act_text(backend::GateKind kind) {
-  constexpr std::string_view kNames[] = {"silu", "gelu", "gelu (erf)", "relu", "relu squared", "clamped silu", "sigmoid"};
+  constexpr std::string_view kNames[] = {"silu", "gelu", "gelu (erf)", "relu", "relu squared", "clamped silu", "sigmoid", "product"};
   static_assert(std::size(kNames) == backend::kGateKinds);
   return kNames[static_cast<size_t>(kind)];
 }
@@ -89,16 +89,22 @@ std::string ffn_text(const FfnSpec& ffn) {
 }
 
 std::string delta_text(const backend::DeltaSpec& delta) {
-  return fmt::format("  recurrent: gated delta rule, {} heads {} x {}, {} key heads {}, convolution over {} rows\n",
+  return fmt::format("  recurrent: gated delta rule{}, {} heads {} x {}, {} key heads {}, convolution over {} rows\n",
+                     delta.has_channel_gates ? " by channel" : "",
                      delta.n_v_heads, delta.k_dim, delta.v_dim, delta.n_k_heads,
                      delta.key_heads == backend::KeyHeads::kTiled ? "in turn" : "in groups", delta.n_taps);
 }
 
-std::string block_text(const BlockSpec& block) {
+std::string ssm_text(const BlockSpec& block) {
+  const backend::SsmSpec& ssm = block.ssm;
+  return fmt::format("  recurrent: state space, {} heads {} x {} in {} groups, convolution over {} rows, {}\n", ssm.n_heads,
+                     ssm.state_dim, ssm.head_dim, ssm.n_groups, ssm.n_taps,
+                     block.has_ssm_norm ? "gated, then normalised by group" : "gated");
+}
+
+std::string attention_text(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
-  std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
-  if (block.is_recurrent()) return text + delta_text(block.delta) + ffn_text(block.ffn);
-  text += block.has_latent() ? latent_text(block)
+  std::string text = block.has_latent() ? latent_text(block)
                              : fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads,
                                            attn.n_kv_heads, attn.head_dim, attn.scale);
   if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
@@ -115,7 +121,16 @@ std::string block_text(const BlockSpec& block) {
     text += fmt::format("  rotary: {} dimensions in {}, base {}, {}\n", attn.rope.n_dims,
                         attn.rope.pairs == backend::RopePairs::kInterleaved ? "interleaved pairs" : "halves",
                         attn.rope.base, scaling_text(attn.rope));
-  text += ffn_text(block.ffn);
+  return text;
+}
+
+std::string block_text(const BlockSpec& block) {
+  std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
+  if (block.has_attention) text += attention_text(block);
+  if (block.has_delta()) text += delta_text(block.delta);
+  if (block.has_ssm()) text += ssm_text(block);
+  if (block.has_gated_conv()) text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);
+  if (block.has_ffn()) text += ffn_text(block.ffn);
   if (block.residual_scale != 1.0f) text += fmt::format("  residual scale: {}\n", block.residual_scale);
   return text;
 }

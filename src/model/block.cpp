@@ -23,6 +23,13 @@ struct Place {
   int32_t layer;
 };
 
+// The same of whatever mixes a block's tokens.
+struct Mixing {
+  Activation src;
+  Activation dst;
+  MemoryPlace memory;
+};
+
 // What a sub-layer reads: x normalised into h, or x itself.
 Activation read_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act) {
   if (spec.wiring == Wiring::kPostNorm) return act.x;
@@ -110,23 +117,94 @@ void project_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights,
   ops.unzip(act.beta, act.alpha, act.beta_alpha, spec.delta.n_v_heads / spec.delta.n_k_heads);
 }
 
+// The same where channels have gates of their own: gates come from vectors as wide as a head.
+void project_channels(Ops& ops, const BlockWeights& weights, const BlockActivations& act, Activation src) {
+  const StateActivations& state = act.state;
+  ops.linear(std::array{term(weights.delta_q, act.q), term(weights.delta_k, act.k), term(weights.delta_v, act.v),
+                        term(weights.delta_alpha_down, state.step), term(weights.delta_gate_down, state.gate),
+                        term(weights.delta_beta, act.beta)},
+             src);
+  ops.linear(std::array{term(weights.delta_alpha, act.alpha)}, state.step);
+  ops.linear(std::array{term(weights.delta_gate, act.head_gate)}, state.gate);
+  ops.zip(state.before, act.q, act.k, act.q.n_cols);
+  ops.zip(act.joined, state.before, act.v, state.before.n_cols);
+}
+
+void convolve_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                    int32_t layer) {
+  if (!spec.delta.has_channel_gates) {
+    return ops.causal_conv({act.joined, weights.delta_taps.get(), layer}, spec.delta.conv());
+  }
+  const int32_t firsts[] = {0, spec.delta.k_width(), 2 * spec.delta.k_width()};
+  for (size_t part = 0; part < weights.delta_part_taps.size(); ++part) {
+    ops.causal_conv({act.joined, weights.delta_part_taps[part].get(), layer, nullptr, firsts[part]}, spec.delta.conv());
+  }
+}
+
 // The output of a delta rule, in dst; src may be dst.
 void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
   const auto [src, dst, layer] = place;
-  project_delta(ops, spec, weights, act, src);
-  ops.causal_conv({act.joined, weights.delta_taps.get(), layer}, spec.delta);
+  if (spec.delta.has_channel_gates) {
+    project_channels(ops, weights, act, src);
+  } else {
+    project_delta(ops, spec, weights, act, src);
+  }
+  convolve_delta(ops, spec, weights, act, layer);
   ops.delta_rule(act.heads, {act.joined, act.alpha, act.beta, weights.delta_rate.get(), weights.delta_bias.get(), layer},
                  spec.delta);
   norm_heads(ops, QkNorm::kHeads, act.heads, spec.delta.v_dim, weights.delta_norm, spec.norm);
-  ops.gate(act.heads, act.head_gate, act.heads, backend::GateKind::kSilu);
+  ops.gate(act.heads, act.head_gate, act.heads, spec.delta_gate);
   ops.linear(std::array{term(weights.delta_out, dst)}, act.heads);
 }
 
+// The output of a gated convolution, in dst; src may be dst.
+void convolve_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                 Place place) {
+  const auto [src, dst, layer] = place;
+  const StateActivations& state = act.state;
+  ops.linear(std::array{term(weights.conv_b, state.before), term(weights.conv_c, state.gate),
+                        term(weights.conv_x, state.channels)},
+             src);
+  ops.gate(state.channels, state.before, state.channels, backend::GateKind::kProduct);
+  ops.causal_conv({state.channels, weights.conv_taps.get(), layer}, spec.gated_conv);
+  ops.gate(state.channels, state.gate, state.channels, backend::GateKind::kProduct);
+  ops.linear(std::array{term(weights.conv_out, dst)}, state.channels);
+}
+
+// The output of a state space, in dst; src may be dst.
+void scan_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
+  const auto [src, dst, layer] = place;
+  const StateActivations& state = act.state;
+  ops.linear(std::array{term(weights.ssm_gate, state.gate), term(weights.ssm_channels, state.channels),
+                        term(weights.ssm_step, state.step)},
+             src);
+  ops.causal_conv({state.channels, weights.ssm_taps.get(), layer, weights.ssm_taps_bias.get()}, spec.ssm.conv());
+  ops.ssm_scan(state.out,
+               {state.channels, state.step, weights.ssm_rate.get(), weights.ssm_step_bias.get(),
+                weights.ssm_skip.get(), layer},
+               spec.ssm);
+  ops.gate(state.out, state.gate, state.out, backend::GateKind::kSilu);
+  if (spec.has_ssm_norm) {
+    norm_heads(ops, QkNorm::kHeads, state.out, spec.ssm.width() / spec.ssm.n_groups, weights.ssm_norm, spec.norm);
+  }
+  ops.linear(std::array{term(weights.ssm_out, dst)}, state.out);
+}
+
+// The output of the layer that keeps a state.
+void keep_state_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                   Place place) {
+  if (spec.has_delta()) return recur_to(ops, spec, weights, act, place);
+  if (spec.has_ssm()) return scan_to(ops, spec, weights, act, place);
+  convolve_to(ops, spec, weights, act, place);
+}
+
+// Of a block that has one of them. REQUIRES: spec.has_mixer().
 void mix_tokens(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                Place place) {
-  if (spec.is_recurrent()) return recur_to(ops, spec, weights, act, place);
-  if (spec.has_latent()) return attend_latent_to(ops, spec, weights, act, place);
-  attend_to(ops, spec, weights, act, place);
+                const Mixing& mixing) {
+  const auto [src, dst, memory] = mixing;
+  if (!spec.has_attention) return keep_state_to(ops, spec, weights, act, {src, dst, memory.state});
+  if (spec.has_latent()) return attend_latent_to(ops, spec, weights, act, {src, dst, memory.kv});
+  attend_to(ops, spec, weights, act, {src, dst, memory.kv});
 }
 
 // The expert that every row goes to, added to act.mixed.
@@ -134,6 +212,12 @@ void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const
                 Activation src) {
   const LinearTerm gate = term(weights.shared_gate, act.shared_gate);
   const LinearTerm up = term(weights.shared_up, act.shared_up);
+  if (!ffn.is_gated) {
+    ops.linear(std::array{up}, src);
+    ops.activate(act.shared_up, ffn.gate);
+    ops.linear(std::array{term(weights.shared_down, act.expert_out)}, act.shared_up);
+    return ops.add(act.mixed, act.expert_out, 1.0f);
+  }
   if (ffn.is_shared_gated) {
     ops.linear(std::array{gate, up, term(weights.shared_router, act.shared_score)}, src);
   } else {
@@ -185,9 +269,9 @@ Activation feed_forward(Ops& ops, const FfnSpec& ffn, const BlockWeights& weight
 }
 
 void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                  int32_t layer) {
+                  MemoryPlace memory) {
   ops.norm(act.h, act.x, weights.attn_norm.weights(), spec.norm);
-  mix_tokens(ops, spec, weights, act, {act.h, act.branch, layer});
+  mix_tokens(ops, spec, weights, act, {act.h, act.branch, memory});
   if (spec.wiring == Wiring::kParallelTwoNorms) ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
   const Activation output = feed_forward(ops, spec.ffn, weights, act, act.h);
   ops.add(act.x, act.branch, spec.residual_scale);
@@ -195,9 +279,18 @@ void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
 }
 
 void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                int32_t layer) {
-  mix_tokens(ops, spec, weights, act, {read_stream(ops, spec, weights.attn_norm, act), act.h, layer});
-  write_stream(ops, spec, weights.attn_post_norm, act, act.h);
+                MemoryPlace memory) {
+  if (spec.has_mixer()) {
+    const Activation input = read_stream(ops, spec, weights.attn_norm, act);
+    const bool has_both = spec.has_attention && spec.is_recurrent();
+    mix_tokens(ops, spec, weights, act, {input, has_both ? act.branch : act.h, memory});
+    if (has_both) {
+      write_stream(ops, spec, weights.attn_post_norm, act, act.branch);
+      keep_state_to(ops, spec, weights, act, {input, act.h, memory.state});
+    }
+    write_stream(ops, spec, weights.attn_post_norm, act, act.h);
+  }
+  if (!spec.has_ffn()) return;
   const Activation src = read_stream(ops, spec, weights.ffn_norm, act);
   write_stream(ops, spec, weights.ffn_post_norm, act, feed_forward(ops, spec.ffn, weights, act, src));
 }
@@ -209,9 +302,9 @@ Activation attended(const BlockSpec& spec, const BlockActivations& act) {
 }
 
 void run_block(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-               int32_t layer) {
-  if (is_parallel(spec.wiring)) return run_parallel(ops, spec, weights, act, layer);
-  run_serial(ops, spec, weights, act, layer);
+               MemoryPlace memory) {
+  if (is_parallel(spec.wiring)) return run_parallel(ops, spec, weights, act, memory);
+  run_serial(ops, spec, weights, act, memory);
 }
 
 }  // namespace candor::model

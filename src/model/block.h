@@ -21,6 +21,21 @@ struct LatentActivations {
   backend::Activation key;      // [T, R]
 };
 
+// Of gated convolutions and of state spaces. C: channels of the convolution.
+struct StateActivations {
+  backend::Activation channels;  // [T, C]
+  backend::Activation before;    // [T, C]: what gates a convolution's input
+  backend::Activation gate;      // [T, W]: what gates the output
+  backend::Activation step;      // [T, Hs]
+  backend::Activation out;       // [T, W]
+};
+
+// Places of a block's layers in the memory of sequences: of K/V, and of recurrent states.
+struct MemoryPlace {
+  int32_t kv = 0;
+  int32_t state = 0;
+};
+
 // Activations of one step, [T, n] each. x is the residual stream; the others hold nothing between blocks.
 struct BlockActivations {
   backend::Activation x;           // [T, D]
@@ -34,7 +49,7 @@ struct BlockActivations {
   backend::Activation scores;      // [T, E]
   backend::Activation expert_out;  // [T, n_used * D]
   backend::Activation mixed;       // [T, D]
-  backend::Activation branch;      // [T, D], of blocks wired in parallel
+  backend::Activation branch;      // [T, D], of blocks wired in parallel, or of attention beside a state
   backend::Activation joined;      // [T, 2 * H * Dh] of q and gates; recurrent: [T, C]
   backend::Activation head_gate;   // [T, H * Dh]; recurrent: [T, Hv * v_dim]
   backend::Activation alpha;       // [T, Hv]
@@ -44,13 +59,14 @@ struct BlockActivations {
   backend::Activation shared_up;    // [T, Fs]
   backend::Activation shared_score;  // [T, 1]
   LatentActivations latent;
+  StateActivations state;
 };
 
 // Where attention itself leaves its output.
 backend::Activation attended(const BlockSpec& spec, const BlockActivations& act);
 
-// x becomes the block's output. layer: of the K/V store, or of its recurrent states.
+// x becomes the block's output.
 void run_block(backend::Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-               int32_t layer);
+               MemoryPlace memory);
 
 }  // namespace candor::model

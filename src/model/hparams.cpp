@@ -175,13 +175,9 @@ Result<void> Hparams::refuse_unless_zero(std::initializer_list<std::string_view>
   return {};
 }
 
-Result<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers) {
-  backend::AttnSpec attn;
-  CANDOR_ASSIGN(attn.n_heads, hparams.uniform("attention.head_count", n_layers, {1, kMaxWidth / 2}));
-  attn.n_kv_heads = attn.n_heads;
-  if (hparams.has("attention.head_count_kv")) {
-    CANDOR_ASSIGN(attn.n_kv_heads, hparams.uniform("attention.head_count_kv", n_layers, {1, attn.n_heads}));
-  }
+namespace {
+
+Result<backend::AttnSpec> complete_attention(const Hparams& hparams, int32_t dim, backend::AttnSpec attn) {
   if (attn.n_heads % attn.n_kv_heads != 0) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("metadata key \"{}\" is {}, which does not divide \"{}\", which is {}",
@@ -194,6 +190,39 @@ Result<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, in
   CANDOR_ASSIGN(attn.window_tokens, hparams.int_or("attention.sliding_window", 0, {0, INT32_MAX}));
   CANDOR_ASSIGN(attn.rope, read_rope(hparams, attn.head_dim));
   return attn;
+}
+
+}  // namespace
+
+Result<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers) {
+  backend::AttnSpec attn;
+  CANDOR_ASSIGN(attn.n_heads, hparams.uniform("attention.head_count", n_layers, {1, kMaxWidth / 2}));
+  attn.n_kv_heads = attn.n_heads;
+  if (hparams.has("attention.head_count_kv")) {
+    CANDOR_ASSIGN(attn.n_kv_heads, hparams.uniform("attention.head_count_kv", n_layers, {1, attn.n_heads}));
+  }
+  return complete_attention(hparams, dim, attn);
+}
+
+Result<backend::AttnSpec> read_attention_of_some(const Hparams& hparams, int32_t dim, int32_t n_layers) {
+  constexpr std::string_view kKey = "attention.head_count_kv";
+  backend::AttnSpec attn;
+  CANDOR_ASSIGN(attn.n_heads, hparams.uniform("attention.head_count", n_layers, {1, kMaxWidth / 2}));
+  CANDOR_ASSIGN(const std::vector<int32_t> counts, hparams.per_layer(kKey, n_layers, {0, attn.n_heads}));
+  for (const int32_t count : counts) {
+    if (count != 0 && attn.n_kv_heads != 0 && count != attn.n_kv_heads) {
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("metadata key \"{}\" is {} in one block and {} in another: blocks that differ in it are "
+                              "not supported",
+                              hparams.key(kKey), attn.n_kv_heads, count));
+    }
+    if (count != 0) attn.n_kv_heads = count;
+  }
+  if (attn.n_kv_heads == 0) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("metadata key \"{}\" is 0 in every block: expected some that attend", hparams.key(kKey)));
+  }
+  return complete_attention(hparams, dim, attn);
 }
 
 Result<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim) {

@@ -60,6 +60,8 @@ class Hparams {
 
 // Head counts, head width, scale, window and rotation, from the keys that most families share. dim: D, already checked.
 Result<backend::AttnSpec> read_attention(const Hparams& hparams, int32_t dim, int32_t n_layers);
+// The same of the blocks that attend: "attention.head_count_kv" is 0 in others.
+Result<backend::AttnSpec> read_attention_of_some(const Hparams& hparams, int32_t dim, int32_t n_layers);
 
 // Rotation of heads of head_dim: base, rotated dimensions, scaling, and the file's "rope_freqs.weight".
 Result<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim);

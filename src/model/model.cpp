@@ -51,6 +51,11 @@ struct Slot {
     kLatentAndKey,
     kLatent,
     kTurnedKey,
+    kStateChannels,
+    kStateBefore,
+    kStateGate,
+    kStateStep,
+    kStateOut,
     kLast,
     kLogits,
     kSlots
@@ -70,6 +75,40 @@ void add_latent_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& 
   cols[Slot::kLatentAndKey] = attn.head_dim;
   cols[Slot::kLatent] = attn.latent_dim;
   cols[Slot::kTurnedKey] = rotated;
+}
+
+void add_state_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
+  if (block.has_gated_conv()) {
+    cols[Slot::kStateChannels] = cols[Slot::kStateBefore] = cols[Slot::kStateGate] = block.gated_conv.n_channels;
+  }
+  if (!block.has_ssm()) return;
+  cols[Slot::kStateChannels] = block.ssm.n_channels();
+  cols[Slot::kStateGate] = cols[Slot::kStateOut] = block.ssm.width();
+  cols[Slot::kStateStep] = block.ssm.n_heads;
+}
+
+void add_delta_cols(const backend::DeltaSpec& delta, std::array<int32_t, Slot::kSlots>& cols) {
+  cols[Slot::kHeads] = cols[Slot::kHeadGate] = delta.v_width();
+  cols[Slot::kJoined] = delta.n_channels();
+  cols[Slot::kAlpha] = delta.n_gates();
+  cols[Slot::kBeta] = delta.n_v_heads;
+  cols[Slot::kBetaAlpha] = 2 * delta.n_v_heads;
+  if (!delta.has_channel_gates) return;
+  cols[Slot::kQ] = cols[Slot::kK] = delta.k_width();
+  cols[Slot::kV] = delta.v_width();
+  cols[Slot::kStateBefore] = 2 * delta.k_width();
+  cols[Slot::kStateStep] = delta.k_dim;
+  cols[Slot::kStateGate] = delta.v_dim;
+}
+
+void add_attention_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
+  const int32_t heads = block.attn.n_heads * block.attn.head_dim;
+  const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
+  cols[Slot::kQ] = cols[Slot::kHeads] = heads;
+  cols[Slot::kK] = cols[Slot::kV] = kv_heads;
+  cols[Slot::kJoined] = block.has_head_gate ? 2 * heads : 0;
+  cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
+  if (block.has_latent()) add_latent_cols(block, cols);
 }
 
 // Each row stands once for each of its experts.
@@ -94,31 +133,18 @@ int32_t encoded_cols(const BlockSpec& block, int32_t dim) {
 
 // Columns of each slot in one block.
 std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
-  const backend::DeltaSpec& delta = block.delta;
-  const int32_t heads = block.attn.n_heads * block.attn.head_dim;
-  const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
   std::array<int32_t, Slot::kSlots> cols{};
   cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
   cols[Slot::kLogits] = spec.vocab;
   cols[Slot::kGate] = cols[Slot::kUp] = block.ffn.ffn_dim;
   if (block.ffn.is_moe()) add_expert_cols(block.ffn, spec.dim, cols);
   cols[Slot::kScores] = block.ffn.moe.n_experts;
-  if (is_parallel(block.wiring)) cols[Slot::kBranch] = spec.dim;
+  if (is_parallel(block.wiring) || (block.has_attention && block.is_recurrent())) cols[Slot::kBranch] = spec.dim;
   cols[Slot::kSharedGate] = cols[Slot::kSharedUp] = block.ffn.shared_dim;
   cols[Slot::kSharedScore] = block.ffn.shared_dim > 0 && block.ffn.is_shared_gated ? 1 : 0;
-  cols[Slot::kHeads] = block.is_recurrent() ? delta.v_width() : heads;
-  if (!block.is_recurrent()) {
-    cols[Slot::kQ] = heads;
-    cols[Slot::kK] = cols[Slot::kV] = kv_heads;
-    cols[Slot::kJoined] = block.has_head_gate ? 2 * heads : 0;
-    cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
-    if (block.has_latent()) add_latent_cols(block, cols);
-    return cols;
-  }
-  cols[Slot::kJoined] = delta.n_channels();
-  cols[Slot::kHeadGate] = delta.v_width();
-  cols[Slot::kAlpha] = cols[Slot::kBeta] = delta.n_v_heads;
-  cols[Slot::kBetaAlpha] = 2 * delta.n_v_heads;
+  if (block.has_attention) add_attention_cols(block, cols);
+  if (block.has_delta()) add_delta_cols(block.delta, cols);
+  add_state_cols(block, cols);
   return cols;
 }
 
@@ -131,15 +157,17 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
           at(Slot::kJoined), at(Slot::kHeadGate), at(Slot::kAlpha), at(Slot::kBeta), at(Slot::kBetaAlpha),
           at(Slot::kSharedGate), at(Slot::kSharedUp), at(Slot::kSharedScore),
           {at(Slot::kQueryLow), at(Slot::kQueries), at(Slot::kPlainQueries), at(Slot::kTurnedQueries),
-           at(Slot::kWide), at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kTurnedKey)}};
+           at(Slot::kWide), at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kTurnedKey)},
+          {at(Slot::kStateChannels), at(Slot::kStateBefore), at(Slot::kStateGate), at(Slot::kStateStep),
+           at(Slot::kStateOut)}};
 }
 
-// Of the K/V store, or of its recurrent states: how many blocks of the same kind stand before it.
-int32_t memory_layer(const ArchSpec& spec, size_t layer) {
-  const auto end = spec.blocks.begin() + static_cast<std::ptrdiff_t>(layer);
-  return static_cast<int32_t>(std::count_if(spec.blocks.begin(), end, [&](const BlockSpec& block) {
-    return block.is_recurrent() == spec.blocks[layer].is_recurrent();
-  }));
+// How many blocks before it attend, and how many keep a state.
+MemoryPlace memory_place(const ArchSpec& spec, size_t layer) {
+  const auto begin = spec.blocks.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(layer);
+  return {static_cast<int32_t>(std::count_if(begin, end, [](const BlockSpec& block) { return block.has_attention; })),
+          static_cast<int32_t>(std::count_if(begin, end, [](const BlockSpec& block) { return block.is_recurrent(); }))};
 }
 
 int64_t count_parameters(std::span<const Binding> bindings) {
@@ -184,7 +212,8 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
       layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
     }
     layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate],
-                                      cols[Slot::kSharedGate], cols[Slot::kQueryLow], encoded_cols(block, spec.dim)});
+                                      cols[Slot::kSharedGate], cols[Slot::kQueryLow], cols[Slot::kStateGate],
+                                      cols[Slot::kStateStep], encoded_cols(block, spec.dim)});
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;
@@ -200,8 +229,10 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   backend::KvLayout layout{0, attn.n_kv_heads, attn.head_dim, type};
   layout.has_values = attn.latent_dim == 0;
   for (const BlockSpec& block : spec.blocks) {
-    ++(block.is_recurrent() ? layout.state.n_layers : layout.n_layers);
-    if (block.is_recurrent()) layout.state.layer_floats = block.delta.state_floats();
+    if (block.has_attention) ++layout.n_layers;
+    if (!block.is_recurrent()) continue;
+    ++layout.state.n_layers;
+    layout.state.layer_floats = block.state_floats();
   }
   return layout;
 }
@@ -228,7 +259,7 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
     const auto place = static_cast<size_t>(layer);
     const BlockSpec& block = spec_.blocks[place];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
-    run_block(backend_.ops(), block, weights_->blocks[place], act, memory_layer(spec_, place));
+    run_block(backend_.ops(), block, weights_->blocks[place], act, memory_place(spec_, place));
   }
   if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(x, checked_cast<int32_t>(batch.out_rows.size()));
   return backend_.end_step();
@@ -238,10 +269,10 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
   backend_.begin_step(batch, kv);
   for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
     const BlockSpec& block = spec_.blocks[layer];
-    if (block.is_recurrent()) continue;
+    if (!block.has_attention) continue;
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
-    backend_.ops().attend(attended(block, act), {act.q, act.k, act.v, memory_layer(spec_, layer), sinks}, block.attn);
+    backend_.ops().attend(attended(block, act), {act.q, act.k, act.v, memory_place(spec_, layer).kv, sinks}, block.attn);
   }
   return backend_.end_step();
 }

@@ -64,7 +64,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kDeltaBetaAlpha, kMatrix, kTwiceValueHeads, kDim, &B::delta_beta_alpha},
     {kDeltaTaps, kVector, kChannels, kTaps},
     {kDeltaRate, kVector, kNone, kValueHeadCount},
-    {kDeltaBias, kVector, kNone, kValueHeadCount},
+    {kDeltaBias, kVector, kNone, kGateCount},
     {kDeltaNorm, kVector, kNone, kValueDim, nullptr, &B::delta_norm, kGain},
     {kDeltaOut, kMatrix, kDim, kValueHeads, &B::delta_out},
     {kSharedRouter, kMatrix, kOne, kDim, &B::shared_router},
@@ -79,6 +79,33 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kLatentNorm, kVector, kNone, kLatentWidth, nullptr, &B::latent_norm, kGain},
     {kLatentKey, kMatrix, kLatentWidth, kLatentKeyDim, &B::latent_key},
     {kLatentValue, kMatrix, kLatentValueDim, kLatentWidth, &B::latent_value},
+    {kConvIn, kMatrix, kConvRows, kDim},
+    {kConvB, kMatrix, kDim, kDim, &B::conv_b},
+    {kConvC, kMatrix, kDim, kDim, &B::conv_c},
+    {kConvX, kMatrix, kDim, kDim, &B::conv_x},
+    {kConvTaps, kVector, kDim, kConvTapCount},
+    {kConvOut, kMatrix, kDim, kDim, &B::conv_out},
+    {kSsmIn, kMatrix, kSsmRows, kDim},
+    {kSsmGate, kMatrix, kSsmWidth, kDim, &B::ssm_gate},
+    {kSsmChannels, kMatrix, kSsmChannelCount, kDim, &B::ssm_channels},
+    {kSsmStep, kMatrix, kSsmHeadCount, kDim, &B::ssm_step},
+    {kSsmTaps, kVector, kSsmChannelCount, kSsmTapCount},
+    {kSsmTapsBias, kVector, kNone, kSsmChannelCount},
+    {kSsmRate, kVector, kSsmHeadCount, kOne},
+    {kSsmSkip, kVector, kSsmHeadCount, kOne},
+    {kSsmStepBias, kVector, kNone, kSsmHeadCount},
+    {kSsmNorm, kVector, kSsmGroupCount, kSsmGroupWidth, nullptr, &B::ssm_norm, kGain},
+    {kSsmOut, kMatrix, kDim, kSsmWidth, &B::ssm_out},
+    {kDeltaQ, kMatrix, kDeltaKeys, kDim, &B::delta_q},
+    {kDeltaK, kMatrix, kDeltaKeys, kDim, &B::delta_k},
+    {kDeltaV, kMatrix, kValueHeads, kDim, &B::delta_v},
+    {kDeltaQTaps, kVector, kDeltaKeys, kTaps},
+    {kDeltaKTaps, kVector, kDeltaKeys, kTaps},
+    {kDeltaVTaps, kVector, kValueHeads, kTaps},
+    {kDeltaAlphaDown, kMatrix, kDeltaKeyDim, kDim, &B::delta_alpha_down},
+    {kDeltaAlphaUp, kMatrix, kGateCount, kDeltaKeyDim, &B::delta_alpha},
+    {kDeltaGateDown, kMatrix, kValueDim, kDim, &B::delta_gate_down},
+    {kDeltaGateUp, kMatrix, kValueHeads, kValueDim, &B::delta_gate},
 }};
 
 constexpr bool in_order() {
@@ -110,6 +137,38 @@ int64_t latent_extent(Extent extent, const BlockSpec& block) {
       return int64_t{block.attn.n_heads} * (block.has_latent() ? block.latent.value_dim : block.attn.head_dim);
     default:
       return 0;
+  }
+}
+
+// Of gated convolutions and state spaces, and of all else that is left.
+int64_t state_extent(Extent extent, const BlockSpec& block) {
+  switch (extent) {
+    case kGateCount:
+      return block.delta.n_gates();
+    case kDeltaKeys:
+      return block.delta.k_width();
+    case kDeltaKeyDim:
+      return block.delta.k_dim;
+    case kConvRows:
+      return int64_t{3} * block.gated_conv.n_channels;
+    case kConvTapCount:
+      return block.gated_conv.n_taps;
+    case kSsmRows:
+      return int64_t{block.ssm.width()} + block.ssm.n_channels() + block.ssm.n_heads;
+    case kSsmWidth:
+      return block.ssm.width();
+    case kSsmChannelCount:
+      return block.ssm.n_channels();
+    case kSsmTapCount:
+      return block.ssm.n_taps;
+    case kSsmHeadCount:
+      return block.ssm.n_heads;
+    case kSsmGroupCount:
+      return block.ssm.n_groups;
+    case kSsmGroupWidth:
+      return block.ssm.width() / block.ssm.n_groups;
+    default:
+      return latent_extent(extent, block);
   }
 }
 
@@ -165,15 +224,38 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return block.delta.v_dim;
     case kSharedFfn:
       return block.ffn.shared_dim;
-    case kOutHeads:
-    case kQueryRank:
-    case kLatentWidth:
-    case kLatentRows:
-    case kLatentKeyDim:
-    case kLatentValueDim:
-      return latent_extent(extent, block);
+    default:
+      return state_extent(extent, block);
   }
-  return 0;
+}
+
+std::string_view key_of(Extent extent) {
+  switch (extent) {
+    case kConvTapCount:
+      return "shortconv.l_cache";
+    case kTaps:
+    case kSsmTapCount:
+      return "ssm.conv_kernel";
+    case kChannels:
+    case kSsmChannelCount:
+    case kSsmRows:
+      return "ssm.state_size";
+    case kValueHeads:
+    case kSsmWidth:
+    case kSsmGroupWidth:
+      return "ssm.inner_size";
+    case kValueHeadCount:
+    case kTwiceValueHeads:
+    case kSsmHeadCount:
+      return "ssm.time_step_rank";
+    case kSsmGroupCount:
+      return "ssm.group_count";
+    case kDeltaKeys:
+    case kDeltaKeyDim:
+      return "kda.head_dim";
+    default:
+      return "";
+  }
 }
 
 const RoleTraits& traits_of(TensorRole role) {
@@ -205,18 +287,23 @@ Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
 
 bool is_for(TensorRole role, const BlockSpec& block) {
   const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
-  if (is_ffn_norm && block.wiring == Wiring::kParallel) return false;
-  if (role == kQNorm || role == kKNorm) return block.qk_norm != QkNorm::kNone && !block.is_recurrent();
+  if (is_ffn_norm) return block.has_ffn() && block.wiring != Wiring::kParallel;
+  if (role == kAttnNorm || role == kAttnNormBias) return block.has_mixer();
+  if (role == kQNorm || role == kKNorm) return block.qk_norm != QkNorm::kNone && block.has_attention;
   if (role == kChoiceBias) return block.ffn.moe.has_choice_bias;
   if (role >= kQueryDown && role <= kQueryUp) return block.latent.query_rank > 0;
   if (role >= kLatent && role <= kLatentValue) return block.has_latent();
   if (role == kQ && block.latent.query_rank > 0) return false;
   if (role == kSharedRouter && !block.ffn.is_shared_gated) return false;
   const bool is_attention = role >= kQ && role <= kKNorm;
-  if (is_attention || role == kQkv || role == kQkvBias) return !block.is_recurrent();
-  if (role >= kDeltaQkv && role <= kDeltaOut) return block.is_recurrent();
-  if (role >= kSharedRouter && role <= kSharedDown) return block.ffn.shared_dim > 0;
-  if (role == kGate || role == kUp || role == kDown || role == kGateUp) return !block.ffn.is_moe();
+  if (is_attention || role == kQkv || role == kQkvBias) return block.has_attention;
+  if (role >= kDeltaQkv && role <= kDeltaOut) return block.has_delta();
+  if (role >= kDeltaQ && role <= kDeltaGateUp) return block.has_delta() && block.delta.has_channel_gates;
+  if (role >= kConvIn && role <= kConvOut) return block.has_gated_conv();
+  if (role == kSsmNorm) return block.has_ssm() && block.has_ssm_norm;
+  if (role >= kSsmIn && role <= kSsmOut) return block.has_ssm();
+  if (role >= kSharedRouter && role <= kSharedDown) return block.ffn.is_moe() && block.ffn.shared_dim > 0;
+  if (role == kGate || role == kUp || role == kDown || role == kGateUp) return block.has_ffn() && !block.ffn.is_moe();
   if (role == kRouter || role == kRouterBias || is_expert(role)) return block.ffn.is_moe();
   return true;
 }

@@ -3,6 +3,7 @@
 // weights. Constant; any thread.
 
 #include <cstdint>
+#include <string_view>
 
 #include "backend/op_specs.h"
 #include "model/arch_spec.h"
@@ -42,6 +43,18 @@ enum class Extent : uint8_t {
   kLatentRows,  // with the rotated part
   kLatentKeyDim,
   kLatentValueDim,
+  kConvRows,  // of b, c and x
+  kSsmRows,   // of the gate, x, b, c and dt
+  kSsmWidth,
+  kSsmChannelCount,
+  kSsmTapCount,
+  kSsmHeadCount,
+  kSsmGroupCount,
+  kSsmGroupWidth,
+  kConvTapCount,
+  kGateCount,  // of a delta rule's decay
+  kDeltaKeys,
+  kDeltaKeyDim,
 };
 
 // Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension, and so do
@@ -65,6 +78,8 @@ bool is_expert(TensorRole role);
 bool is_by_head(TensorRole role);
 // Blocks with experts have no dense feed-forward, and the other way round; one norm that serves both is attention's.
 bool is_for(TensorRole role, const BlockSpec& block);
+// The metadata key that an extent of a layer with a state comes from, without the family's prefix; "" of others.
+std::string_view key_of(Extent extent);
 // Of an expert's tensor: for one expert.
 Shape expected_shape(const ArchSpec& spec, TensorRole role, int32_t layer);
 // Of a tensor that holds all experts: they are its outer dimension.

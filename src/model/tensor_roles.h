@@ -71,8 +71,35 @@ enum class TensorRole : uint8_t {
   kLatentNorm,
   kLatentKey,    // of each head: [latent, head], the transposed projection of its key
   kLatentValue,  // of each head: [value, latent]
+  kConvIn,       // rows of b, then c, then x
+  kConvB,
+  kConvC,
+  kConvX,
+  kConvTaps,
+  kConvOut,
+  kSsmIn,  // rows of the gate, then x, b and c, then dt
+  kSsmGate,
+  kSsmChannels,
+  kSsmStep,
+  kSsmTaps,
+  kSsmTapsBias,
+  kSsmRate,
+  kSsmSkip,
+  kSsmStepBias,
+  kSsmNorm,
+  kSsmOut,
+  kDeltaQ,  // of delta rules whose channels have gates of their own
+  kDeltaK,
+  kDeltaV,
+  kDeltaQTaps,
+  kDeltaKTaps,
+  kDeltaVTaps,
+  kDeltaAlphaDown,
+  kDeltaAlphaUp,
+  kDeltaGateDown,
+  kDeltaGateUp,
 };
-inline constexpr int kTensorRoles = 64;
+inline constexpr int kTensorRoles = 91;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

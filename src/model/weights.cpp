@@ -42,12 +42,30 @@ Error missing(const std::string& name, const Shape& expected) {
                                                     name, to_string(expected)));
 }
 
-Result<void> check_shape(const TensorView& tensor, const Shape& expected) {
+Result<void> check_shape(const TensorView& tensor, const Shape& expected, std::string_view field = {}) {
   if (tensor.shape == expected) return {};
   return fail(ErrorKind::kInvalidInput,
-              fmt::format("tensor \"{}\": shape {}; expected {}: the file's metadata and its tensors contradict each "
+              fmt::format("tensor \"{}\": shape {}; expected {}{}: the file's metadata and its tensors contradict each "
                           "other",
-                          tensor.name, to_string(tensor.shape), to_string(expected)));
+                          tensor.name, to_string(tensor.shape), to_string(expected), field));
+}
+
+// Files have vectors and taps with dimensions of one more, or less.
+std::vector<int64_t> without_ones(const Shape& shape) {
+  std::vector<int64_t> dims;
+  for (int32_t i = 0; i < shape.n_dims; ++i) {
+    if (shape[i] != 1) dims.push_back(shape[i]);
+  }
+  return dims;
+}
+
+// What metadata says of a dimension that differs: " by \"lfm2.shortconv.l_cache\"", where one key does.
+std::string field_of(const TensorView& tensor, const Shape& expected, TensorRole role, std::string_view family) {
+  const RoleTraits& traits = traits_of(role);
+  if (tensor.shape.n_dims != expected.n_dims) return "";
+  const bool is_rows = expected.n_dims == 2 && tensor.shape[0] != expected[0];
+  const std::string_view key = key_of(is_rows ? traits.rows : traits.cols);
+  return key.empty() ? "" : fmt::format(" by metadata key \"{}.{}\"", family, key);
 }
 
 // Rows [first, first + n) of a matrix, or elements of a vector.
@@ -100,13 +118,21 @@ class Binder {
       if (row.presence == Presence::kOptional) return {};
       return missing(name, expected);
     }
-    CANDOR_TRY(check_shape(*tensor, expected));
+    const bool is_vector = traits_of(row.role).packing == WeightRole::kVector;
+    if (!is_vector || without_ones(tensor->shape) != without_ones(expected)) {
+      CANDOR_TRY(check_shape(*tensor, expected, field_of(*tensor, expected, row.role, spec_.family)));
+    }
     bound_.emplace(row.role, layer);
     if (row.role == kQkv) return bind_pieces(*tensor, layer, {{kQ, kHeads}, {kK, kKvHeads}, {kV, kKvHeads}});
     if (row.role == kQkvBias) {
       return bind_pieces(*tensor, layer, {{kQBias, kHeads}, {kKBias, kKvHeads}, {kVBias, kKvHeads}});
     }
     if (row.role == kGateUp) return bind_pieces(*tensor, layer, {{kGate, kFfn}, {kUp, kFfn}});
+    if (row.role == kConvIn) return bind_pieces(*tensor, layer, {{kConvB, kDim}, {kConvC, kDim}, {kConvX, kDim}});
+    if (row.role == kSsmIn) {
+      return bind_pieces(*tensor, layer,
+                         {{kSsmGate, kSsmWidth}, {kSsmChannels, kSsmChannelCount}, {kSsmStep, kSsmHeadCount}});
+    }
     bindings_.push_back({is_by_head(row.role) ? rows_of(*tensor) : *tensor, row.role, layer, 0});
     return {};
   }
@@ -222,6 +248,15 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kDeltaTaps) return block.delta_taps;
   if (binding.role == kDeltaRate) return block.delta_rate;
   if (binding.role == kDeltaBias) return block.delta_bias;
+  if (binding.role == kConvTaps) return block.conv_taps;
+  if (binding.role >= kDeltaQTaps && binding.role <= kDeltaVTaps) {
+    return block.delta_part_taps[static_cast<size_t>(binding.role) - static_cast<size_t>(kDeltaQTaps)];
+  }
+  if (binding.role == kSsmTaps) return block.ssm_taps;
+  if (binding.role == kSsmTapsBias) return block.ssm_taps_bias;
+  if (binding.role == kSsmRate) return block.ssm_rate;
+  if (binding.role == kSsmSkip) return block.ssm_skip;
+  if (binding.role == kSsmStepBias) return block.ssm_step_bias;
   if (traits.norm != nullptr) return block.*traits.norm.*traits.part;
   const auto expert = static_cast<size_t>(binding.expert);
   Projection& projection = traits.expert != nullptr ? block.experts[expert].*traits.expert : block.*traits.projection;
@@ -298,16 +333,22 @@ size_t weight_bytes(const ModelWeights& weights) {
                  norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
-                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm}) {
+                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm, &block.ssm_norm}) {
       total += norm_bytes(*norm);
     }
     for (const Projection* projection :
          {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router,
           &block.delta_qkv, &block.delta_gate, &block.delta_alpha, &block.delta_beta, &block.delta_beta_alpha,
-          &block.delta_out, &block.query_down, &block.latent, &block.latent_key, &block.latent_value, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down}) {
+          &block.delta_out, &block.query_down, &block.latent, &block.latent_key, &block.latent_value, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down,
+          &block.delta_q, &block.delta_k, &block.delta_v, &block.delta_alpha_down, &block.delta_gate_down,
+          &block.conv_b, &block.conv_c, &block.conv_x, &block.conv_out, &block.ssm_gate, &block.ssm_channels,
+          &block.ssm_step, &block.ssm_out}) {
       total += projection_bytes(*projection);
     }
-    for (const WeightPtr* vector : {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias}) {
+    for (const WeightPtr* vector : {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias,
+                                    &block.delta_part_taps[0], &block.delta_part_taps[1], &block.delta_part_taps[2],
+                                    &block.conv_taps, &block.ssm_taps, &block.ssm_taps_bias, &block.ssm_rate,
+                                    &block.ssm_skip, &block.ssm_step_bias}) {
       total += bytes_of(*vector);
     }
     for (const ExpertWeights& expert : block.experts) {

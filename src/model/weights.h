@@ -3,6 +3,7 @@
 // every shape exactly, and every tensor of the file is bound or listed as ignored by its family: anything else is
 // refused. Owned by Model; freed before the backend.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -57,6 +58,12 @@ struct BlockWeights {
   Norm attn_post_norm;
   Projection delta_qkv;         // [C, D]
   Projection delta_gate;        // [Hv * v_dim, D]
+  Projection delta_q;           // [Hk * k_dim, D], of those whose channels have gates of their own; so to delta_gate_down
+  Projection delta_k;           // [Hk * k_dim, D]
+  Projection delta_v;           // [Hv * v_dim, D]
+  std::array<WeightPtr, 3> delta_part_taps;  // [.., n_taps] of q, k and v
+  Projection delta_alpha_down;  // [k_dim, D]; alpha is then [Hv * k_dim, k_dim]
+  Projection delta_gate_down;   // [v_dim, D]; the gate is then [.., v_dim]
   Projection delta_alpha;       // [Hv, D]
   Projection delta_beta;        // [Hv, D]
   Projection delta_beta_alpha;  // [2 Hv, D], of each key head beta's rows, then alpha's; or those two
@@ -65,6 +72,21 @@ struct BlockWeights {
   WeightPtr delta_bias;         // [Hv]
   Norm delta_norm;              // [v_dim]
   Projection delta_out;         // [D, Hv * v_dim]
+  Projection conv_b;       // [D, D], of a gated convolution
+  Projection conv_c;       // [D, D]
+  Projection conv_x;       // [D, D]
+  WeightPtr conv_taps;     // [D, n_taps]
+  Projection conv_out;     // [D, D]
+  Projection ssm_gate;     // [Hs * head, D]
+  Projection ssm_channels;  // [C, D]: x, b and c
+  Projection ssm_step;     // [Hs, D]
+  WeightPtr ssm_taps;      // [C, n_taps]
+  WeightPtr ssm_taps_bias;  // [C]
+  WeightPtr ssm_rate;      // [Hs]
+  WeightPtr ssm_skip;      // [Hs]
+  WeightPtr ssm_step_bias;  // [Hs]
+  Norm ssm_norm;           // [Hs * head], of each group its own
+  Projection ssm_out;      // [D, Hs * head]
   Norm ffn_norm;
   Projection gate;                            // [F, D]
   Projection up;                              // [F, D]

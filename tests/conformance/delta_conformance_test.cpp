@@ -25,6 +25,7 @@ constexpr DeltaSpec kSpecs[] = {
     {.n_k_heads = 2, .n_v_heads = 4, .k_dim = 32, .v_dim = 64, .n_taps = 4, .key_heads = KeyHeads::kTiled},
     {.n_k_heads = 1, .n_v_heads = 3, .k_dim = 20, .v_dim = 84, .n_taps = 3},
     {.n_k_heads = 3, .n_v_heads = 3, .k_dim = 128, .v_dim = 24, .n_taps = 2},
+    {.n_k_heads = 2, .n_v_heads = 2, .k_dim = 36, .v_dim = 64, .n_taps = 4, .has_channel_gates = true},
 };
 
 // One recurrent layer on random inputs, which are those of the token at each position.
@@ -34,13 +35,14 @@ class Layer {
     const auto n_heads = static_cast<size_t>(spec.n_v_heads);
     const auto n_channels = static_cast<size_t>(spec.n_channels());
     inputs_ = &rig_.upload_rows(random_values(kTokens * n_channels, 1, 2.0f), spec.n_channels());
-    alphas_ = &rig_.upload_rows(random_values(kTokens * n_heads, 2, 8.0f), spec.n_v_heads);
+    const auto n_gates = static_cast<size_t>(spec.n_gates());
+    alphas_ = &rig_.upload_rows(random_values(kTokens * n_gates, 2, 8.0f), spec.n_gates());
     betas_ = &rig_.upload_rows(random_values(kTokens * n_heads, 3, 8.0f), spec.n_v_heads);
     taps_ = &vector(random_values(n_channels * static_cast<size_t>(spec.n_taps), 4));
     std::vector<float> rates = random_values(n_heads, 5);
     for (float& rate : rates) rate = -0.01f - std::fabs(rate);
     rates_ = &vector(rates);
-    biases_ = &vector(random_values(n_heads, 6));
+    biases_ = &vector(random_values(n_gates, 6));
     rig_.reserve(4, std::max(spec.n_channels(), spec.v_width()), 2 * kTokens);
     rig_.states({2, spec.state_floats()}, n_slots);
   }
@@ -76,14 +78,14 @@ class Layer {
                                    .saves = saves};
     const auto n = static_cast<int32_t>(tokens.size());
     const Activation qkv{0, n, spec_.n_channels()};
-    const Activation alpha{1, n, spec_.n_v_heads};
+    const Activation alpha{1, n, spec_.n_gates()};
     const Activation beta{2, n, spec_.n_v_heads};
     const Activation result{3, n, spec_.v_width()};
     return rig_.run(batch, [&] {
       rig_.ops().embed(qkv, *inputs_, 1.0f);
       rig_.ops().embed(alpha, *alphas_, 1.0f);
       rig_.ops().embed(beta, *betas_, 1.0f);
-      rig_.ops().causal_conv({qkv, taps_, 1}, spec_);
+      rig_.ops().causal_conv({qkv, taps_, 1}, spec_.conv());
       rig_.ops().delta_rule(result, {qkv, alpha, beta, rates_, biases_, 1}, spec_);
       return result;
     });

@@ -43,6 +43,7 @@ std::string positions_of(const model::ArchSpec& spec) {
                      std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.rope.n_dims > 0; });
   std::string text;
   for (const std::string& kind : kinds) text += (text.empty() ? "" : "; ") + kind;
+  if (text.empty()) text = "none";
   return text + (skips ? ", not in every block" : "");
 }
 
@@ -61,7 +62,13 @@ std::string attention_of(const model::ArchSpec& spec) {
   if (block.has_head_gate) text += ", gated";
   if (block.qk_norm == model::QkNorm::kHeads) text += ", norms by head";
   if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
-  if (std::ranges::any_of(spec.blocks, &model::BlockSpec::is_recurrent)) text += "; gated delta rule in some blocks";
+  const auto in_blocks = [&](auto has, const char* name) {
+    if (std::ranges::none_of(spec.blocks, has)) return;
+    text += fmt::format("; {} {}", name, std::ranges::all_of(spec.blocks, has) ? "in every block" : "in some blocks");
+  };
+  in_blocks(&model::BlockSpec::has_delta, "gated delta rule");
+  in_blocks(&model::BlockSpec::has_gated_conv, "gated convolution");
+  in_blocks(&model::BlockSpec::has_ssm, "state space");
   return text;
 }
 
@@ -74,9 +81,11 @@ std::string norms_of(const model::ArchSpec& spec) {
 }
 
 std::string ffn_of(const model::ArchSpec& spec) {
-  const model::FfnSpec& ffn = spec.blocks.back().ffn;
-  const bool is_mixed = spec.blocks.front().ffn.is_moe() != ffn.is_moe();
-  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid"};
+  const auto last = std::find_if(spec.blocks.rbegin(), spec.blocks.rend(), [](const auto& b) { return b.has_ffn(); });
+  const auto first = std::ranges::find_if(spec.blocks, &model::BlockSpec::has_ffn);
+  const model::FfnSpec& ffn = last->ffn;
+  const bool is_mixed = first->ffn.is_moe() != ffn.is_moe();
+  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid", "product"};
   static_assert(std::size(kGates) == backend::kGateKinds);
   std::string text = fmt::format("{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)]);
   if (ffn.is_moe()) text += ffn.moe.n_groups > 1 ? ", experts out of groups" : ", experts";
@@ -96,6 +105,7 @@ std::string families_table() {
       std::string golden(form.model_type);
       if (golden == "qwen3_moe") golden = "qwen3moe";
       if (golden == "gemma3_text") golden = "gemma3";
+      if (family.name == "nemotron_h_moe") golden = "nemotron_h_moe";
       const fs::path folder = project_file("tests/families/goldens/" + golden);
       const auto file = model::open_model(folder);
       EXPECT_TRUE(file) << "no golden for " << form.model_type;

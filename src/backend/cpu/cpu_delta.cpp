@@ -16,20 +16,21 @@ constexpr int64_t kStateSpeed = 8;  // elements of the state a nanosecond
 }  // namespace
 
 // Threads share the channels.
-void CpuOps::causal_conv(const ConvTerm& term, const DeltaSpec& spec) {
-  const int64_t n_channels = spec.n_channels();
+void CpuOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
+  const int64_t first = term.first_channel;
+  const int64_t n_channels = term.taps->n_rows() * term.taps->n_cols() / spec.n_taps;
   const int64_t cost = std::max<int64_t>(1, kUnitChannels * term.x.n_rows / kConvSpeed);
   const int64_t n_units = (n_channels + kUnitChannels - 1) / kUnitChannels;
   pool_.parallel_for({.n_units = n_units, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
                      [&](UnitRange range) {
                        const int64_t end = std::min(n_channels, range.end * kUnitChannels);
-                       convolve(term, spec, range.begin * kUnitChannels, end);
+                       convolve(term, spec, first + range.begin * kUnitChannels, first + end);
                      });
 }
 
 // The inputs that later rows need are kept before they are overwritten.
-void CpuOps::convolve(const ConvTerm& term, const DeltaSpec& spec, int64_t begin, int64_t end) {
-  const int64_t n_channels = spec.n_channels();
+void CpuOps::convolve(const ConvTerm& term, const ConvSpec& spec, int64_t begin, int64_t end) {
+  const int64_t n_channels = spec.n_channels;
   const int32_t n_kept = spec.n_taps - 1;
   for (const SeqSlice& seq : batch_.seqs) {
     if (seq.n_rows == 0) continue;
@@ -54,24 +55,36 @@ void CpuOps::convolve(const ConvTerm& term, const DeltaSpec& spec, int64_t begin
                         .past = past,
                         .taps = own(*term.taps).values(),
                         .n_taps = spec.n_taps,
+                        .bias = term.bias == nullptr ? nullptr : own(*term.bias).values(),
+                        .first = term.first_channel,
+                        .has_silu = spec.has_silu,
                         .begin = begin,
                         .end = end});
   }
 }
 
 // Threads share the heads of the slices.
-void CpuOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
-  const int64_t n_heads = spec.n_v_heads;
+template <class Fn>
+void CpuOps::for_heads(int64_t n_heads, int32_t n_rows, int64_t row_ns, Fn&& fn) {
   const int64_t n_units = n_heads * static_cast<int64_t>(batch_.seqs.size());
-  const int64_t row_cost = std::max<int64_t>(1, spec.head_floats() / kStateSpeed);
-  const int64_t cost = row_cost * std::max<int64_t>(1, dst.n_rows * n_heads / std::max<int64_t>(1, n_units));
+  const int64_t cost =
+      std::max<int64_t>(1, row_ns) * std::max<int64_t>(1, n_rows * n_heads / std::max<int64_t>(1, n_units));
   pool_.parallel_for({.n_units = n_units, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
                      [&](UnitRange range) {
                        for (int64_t unit = range.begin; unit < range.end; ++unit) {
-                         run_head(dst, term, spec, batch_.seqs[static_cast<size_t>(unit / n_heads)],
-                                  static_cast<int32_t>(unit % n_heads));
+                         fn(batch_.seqs[static_cast<size_t>(unit / n_heads)], static_cast<int32_t>(unit % n_heads));
                        }
                      });
+}
+
+void CpuOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
+  for_heads(spec.n_v_heads, dst.n_rows, spec.head_floats() / kStateSpeed,
+            [&](const SeqSlice& seq, int32_t head) { run_head(dst, term, spec, seq, head); });
+}
+
+void CpuOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
+  for_heads(spec.n_heads, dst.n_rows, spec.head_floats() / kStateSpeed,
+            [&](const SeqSlice& seq, int32_t head) { scan_head(dst, term, spec, seq, head); });
 }
 
 // Row by row. The state grows in the slot that the next save goes to.
@@ -80,11 +93,14 @@ void CpuOps::run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& sp
   const auto state_in = [&](StateId slot) { return kv_->state(slot, term.layer) + offset; };
   const float* from = seq.state == kNoState ? nullptr : state_in(seq.state);
   const int32_t key_head = spec.key_head(head);
+  const int32_t first_gate = head * (spec.has_channel_gates ? spec.k_dim : 1);
+  const float* biases = own(*term.bias).values() + first_gate;
   int32_t row = seq.first_row;
   for (const StateSave& save : batch_.saves_of(seq)) {
     float* to = state_in(save.slot);
     for (; row <= save.row; ++row) {
       const float* qkv = arena_.row(term.qkv, row);
+      const float* alphas = arena_.row(term.alpha, row) + first_gate;
       table_.delta_row({.q = qkv + key_head * spec.k_dim,
                         .k = qkv + spec.k_width() + key_head * spec.k_dim,
                         .v = qkv + 2 * spec.k_width() + head * spec.v_dim,
@@ -92,12 +108,49 @@ void CpuOps::run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& sp
                         .v_dim = spec.v_dim,
                         .q_scale = 1.0f / std::sqrt(static_cast<float>(spec.k_dim)),
                         .rate = own(*term.rate).values()[head],
-                        .alpha = arena_.row(term.alpha, row)[head] + own(*term.bias).values()[head],
+                        .alpha = *alphas + *biases,
+                        .alphas = spec.has_channel_gates ? alphas : nullptr,
+                        .biases = biases,
                         .beta = arena_.row(term.beta, row)[head],
                         .from = from,
                         .to = to,
                         .dst = arena_.row(dst, row) + head * spec.v_dim});
       from = to;
+    }
+  }
+}
+
+// The same of a state space, some rows at a time.
+void CpuOps::scan_head(Activation dst, const SsmTerm& term, const SsmSpec& spec, const SeqSlice& seq, int32_t head) {
+  const int64_t offset = spec.conv_floats() + head * spec.head_floats();
+  const auto state_in = [&](StateId slot) { return kv_->state(slot, term.layer) + offset; };
+  const float* from = seq.state == kNoState ? nullptr : state_in(seq.state);
+  const int64_t b_begin = spec.width() + int64_t{spec.group(head)} * spec.state_dim;
+  const int64_t c_begin = b_begin + int64_t{spec.n_groups} * spec.state_dim;
+  int32_t row = seq.first_row;
+  for (const StateSave& save : batch_.saves_of(seq)) {
+    float* to = state_in(save.slot);
+    while (row <= save.row) {
+      const int32_t n_rows = std::min(save.row - row + 1, kernels::kSsmRows);
+      const float* xbc = arena_.row(term.xbc, row);
+      table_.ssm_rows({.x = xbc + int64_t{head} * spec.head_dim,
+                       .b = xbc + b_begin,
+                       .c = xbc + c_begin,
+                       .stride = term.xbc.n_cols,
+                       .dt = arena_.row(term.dt, row) + head,
+                       .dt_stride = term.dt.n_cols,
+                       .n_rows = n_rows,
+                       .state_dim = spec.state_dim,
+                       .head_dim = spec.head_dim,
+                       .bias = own(*term.bias).values()[head],
+                       .rate = own(*term.rate).values()[head],
+                       .skip = own(*term.skip).values()[head],
+                       .from = from,
+                       .to = to,
+                       .dst = arena_.row(dst, row) + int64_t{head} * spec.head_dim,
+                       .dst_stride = dst.n_cols});
+      from = to;
+      row += n_rows;
     }
   }
 }

@@ -21,15 +21,20 @@ void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   const Activation gates = visited(term.gate);
   const Activation ups = visited(term.up);
   const Activation outputs = visited(term.outputs);
+  const bool is_gated = term.experts.front().gate != nullptr;
   for (const Encoding encoding : kEncodings) {
     begin_runs();
-    add_expert_runs(encoding, term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
-    add_expert_runs(encoding, term.experts, {&Expert::up, &Expert::up_bias}, ups);
+    if (is_gated) add_expert_runs(encoding, term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
+    add_expert_runs(encoding, term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
     if (runs_.empty()) continue;
     encode_visits(encoding, src);
     run_panels();
   }
-  gate(gates, gates, ups, term.kind);
+  if (is_gated) {
+    gate(gates, gates, ups, term.kind);
+  } else {
+    activate(gates, term.kind);
+  }
   for (const Encoding encoding : kEncodings) {
     begin_runs();
     add_expert_runs(encoding, term.experts, {&Expert::down, &Expert::down_bias}, outputs);

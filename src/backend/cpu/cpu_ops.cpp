@@ -29,7 +29,7 @@ constexpr size_t n_floats(int32_t n) {
 auto gate_function(const kernels::KernelTable& table, GateKind kind) {
   const std::array functions = {table.silu_gate, table.gelu_gate,         table.gelu_erf_gate,
                                 table.relu_gate, table.relu_squared_gate, table.clamped_silu_gate,
-                                table.sigmoid_gate};
+                                table.sigmoid_gate, table.product_gate};
   static_assert(functions.size() == kGateKinds);
   return functions[static_cast<size_t>(kind)];
 }
@@ -83,11 +83,12 @@ void CpuOps::add_positions(Activation dst, const Weight& table) {
 void CpuOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
   const float* gains = weights.gain == nullptr ? nullptr : own(*weights.gain).values();
   const float* biases = weights.bias == nullptr ? nullptr : own(*weights.bias).values();
+  const int64_t n_turns = gains == nullptr ? 1 : weights.gain->n_rows() * weights.gain->n_cols() / src.n_cols;
   for_rows(src.n_rows, src.n_cols / kNormSpeed, [&](int32_t i) {
     const float* x = arena_.row(src, i);
     float* y = arena_.row(dst, i);
     if (spec.kind == NormKind::kRms) {
-      table_.rms_norm(x, gains, spec.epsilon, src.n_cols, y);
+      table_.rms_norm(x, gains == nullptr ? nullptr : gains + i % n_turns * src.n_cols, spec.epsilon, src.n_cols, y);
     } else {
       table_.layer_norm(x, gains, biases, spec.epsilon, src.n_cols, y);
     }

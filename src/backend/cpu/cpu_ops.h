@@ -61,8 +61,9 @@ class CpuOps final : public Ops {
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
-  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
+  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
   void unzip(Activation first, Activation second, Activation src, int32_t width) override;
   void zip(Activation dst, Activation first, Activation second, int32_t width) override;
   void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
@@ -128,8 +129,12 @@ class CpuOps final : public Ops {
   void add_outputs(Activation dst, Activation outputs);
 
   // Channels [begin, end) of every sequence; one head of one.
-  void convolve(const ConvTerm& term, const DeltaSpec& spec, int64_t begin, int64_t end);
+  void convolve(const ConvTerm& term, const ConvSpec& spec, int64_t begin, int64_t end);
   void run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, const SeqSlice& seq, int32_t head);
+  void scan_head(Activation dst, const SsmTerm& term, const SsmSpec& spec, const SeqSlice& seq, int32_t head);
+  // fn(slice, head) for every head of every slice. row_ns: rough cost of a row of one.
+  template <class Fn>
+  void for_heads(int64_t n_heads, int32_t n_rows, int64_t row_ns, Fn&& fn);
 
   void encode_rows(kernels::Encoding encoding, Activation src);
   void encode_heads(kernels::Encoding encoding, Activation src, int32_t n_heads);

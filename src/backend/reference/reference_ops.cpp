@@ -58,6 +58,8 @@ double activation(double x, GateKind kind) {
       return x < 0.0 ? 0.0 : x * x;
     case GateKind::kSigmoid:
       return sigmoid(x);
+    case GateKind::kProduct:
+      return x;
     case GateKind::kClampedSilu:
       return std::min(x, 7.0) * sigmoid(1.702 * std::min(x, 7.0));
   }
@@ -164,14 +166,17 @@ void ReferenceOps::norm(Activation dst, Activation src, NormWeights weights, con
   const size_t n = static_cast<size_t>(src.n_cols);
   const float* gains = weights.gain == nullptr ? nullptr : decoded(*weights.gain).row(0);
   const float* biases = weights.bias == nullptr ? nullptr : decoded(*weights.bias).row(0);
+  const size_t n_turns =
+      gains == nullptr ? 1 : static_cast<size_t>(weights.gain->n_rows() * weights.gain->n_cols()) / n;
   for (int32_t t = 0; t < src.n_rows; ++t) {
     const float* x = row(src, t);
     float* y = row(dst, t);
+    const size_t turn = static_cast<size_t>(t) % n_turns * n;
     const double centre = spec.kind == NormKind::kLayer ? mean(x, n) : 0.0;
     const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(spec.epsilon));
     for (size_t i = 0; i < n; ++i) {
       const double bias = biases == nullptr ? 0.0 : static_cast<double>(biases[i]);
-      const double gain = gains == nullptr ? 1.0 : static_cast<double>(gains[i]);
+      const double gain = gains == nullptr ? 1.0 : static_cast<double>(gains[turn + i]);
       y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * scale * gain + bias);
     }
   }
@@ -307,9 +312,14 @@ void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
     for (int32_t i = 0; i < outputs.n_rows; ++i) {
       std::copy_n(row(src, visits[static_cast<size_t>(i)].row), src.n_cols, row(outputs, i));
     }
-    linear(std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
-           outputs);
-    gate(gates, gates, ups, term.kind);
+    if (expert.gate == nullptr) {
+      linear(std::array{LinearTerm{expert.up, expert.up_bias, gates}}, outputs);
+      activate(gates, term.kind);
+    } else {
+      linear(std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
+             outputs);
+      gate(gates, gates, ups, term.kind);
+    }
     linear(std::array{LinearTerm{expert.down, expert.down_bias, outputs}}, gates);
     for (int32_t i = 0; i < outputs.n_rows; ++i) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];

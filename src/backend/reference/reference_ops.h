@@ -83,8 +83,9 @@ class ReferenceOps final : public Ops {
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
-  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
+  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
   void unzip(Activation first, Activation second, Activation src, int32_t width) override;
   void zip(Activation dst, Activation first, Activation second, int32_t width) override;
   void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
@@ -107,7 +108,9 @@ class ReferenceOps final : public Ops {
 
   float* row(Activation x, int32_t i);
   void append(Activation k, Activation v, int32_t layer);
-  void convolve(const ConvTerm& term, const DeltaSpec& spec, const SeqSlice& seq);
+  void convolve(const ConvTerm& term, const ConvSpec& spec, const SeqSlice& seq);
+  // One row of one head; state: [state_dim, head_dim].
+  void run_ssm(Activation dst, const SsmTerm& term, const SsmSpec& spec, int32_t at, int32_t head, float* state);
   // One row of one head; state: [k_dim, v_dim].
   void run_delta(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, int32_t at, int32_t head, float* state);
   // dst: [value_dim], q: [Dh] of one head of one row.

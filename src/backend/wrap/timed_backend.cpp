@@ -6,7 +6,7 @@ namespace candor::backend {
 namespace {
 
 constexpr std::array<std::string_view, kOpKinds> kNames{"embed", "norm", "linear", "rope",   "attend",
-                                                        "gate",  "moe",  "conv", "delta", "add",    "gather", "collect"};
+                                                        "gate",  "moe",  "conv", "delta", "ssm", "add", "gather", "collect"};
 
 uint64_t bytes_of(const Weight* weight) {
   return weight == nullptr ? 0 : weight->n_bytes();
@@ -87,12 +87,17 @@ void TimedOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   measure(OpKind::kMoe, expert_bytes * static_cast<uint64_t>(term.spec.n_used), [&] { inner_.moe(dst, src, term); });
 }
 
-void TimedOps::causal_conv(const ConvTerm& term, const DeltaSpec& spec) {
-  measure(OpKind::kConv, bytes_of(term.taps), [&] { inner_.causal_conv(term, spec); });
+void TimedOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
+  measure(OpKind::kConv, bytes_of(term.taps) + bytes_of(term.bias), [&] { inner_.causal_conv(term, spec); });
 }
 
 void TimedOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
   measure(OpKind::kDelta, bytes_of(term.rate) + bytes_of(term.bias), [&] { inner_.delta_rule(dst, term, spec); });
+}
+
+void TimedOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
+  measure(OpKind::kSsm, bytes_of(term.rate) + bytes_of(term.bias) + bytes_of(term.skip),
+          [&] { inner_.ssm_scan(dst, term, spec); });
 }
 
 void TimedOps::unzip(Activation first, Activation second, Activation src, int32_t width) {

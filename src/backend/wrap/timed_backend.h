@@ -19,8 +19,8 @@
 
 namespace candor::backend {
 
-enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kMoe, kConv, kDelta, kAdd, kGather, kCollect };
-inline constexpr size_t kOpKinds = 12;
+enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kMoe, kConv, kDelta, kSsm, kAdd, kGather, kCollect };
+inline constexpr size_t kOpKinds = 13;
 std::string_view op_name(OpKind kind);
 
 struct OpTime {
@@ -55,8 +55,9 @@ class TimedOps final : public Ops {
   void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
   void activate(Activation x, GateKind kind) override;
   void moe(Activation dst, Activation src, const MoeTerm& term) override;
-  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override;
+  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
   void unzip(Activation first, Activation second, Activation src, int32_t width) override;
   void zip(Activation dst, Activation first, Activation second, int32_t width) override;
   void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;

@@ -41,7 +41,8 @@ class FakeOps final : public Ops {
   void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
   void activate(Activation, GateKind) override { note("activate"); }
   void moe(Activation, Activation, const MoeTerm&) override { note("moe"); }
-  void causal_conv(const ConvTerm&, const DeltaSpec&) override { note("causal_conv"); }
+  void causal_conv(const ConvTerm&, const ConvSpec&) override { note("causal_conv"); }
+  void ssm_scan(Activation, const SsmTerm&, const SsmSpec&) override { note("ssm_scan"); }
   void delta_rule(Activation, const DeltaTerm&, const DeltaSpec&) override { note("delta_rule"); }
   void zip(Activation, Activation, Activation, int32_t) override { note("zip"); }
   void linear_heads(Activation, Activation, const Weight&, int32_t) override { note("linear_heads"); }

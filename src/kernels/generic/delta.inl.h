@@ -10,20 +10,21 @@ inline void causal_conv(const ConvArgs& a) {
     const int64_t left = a.end - c;
     const int n = static_cast<int>(left < 16 ? left : 16);
     F32 taps[kMostTaps];
+    const F32 bias = a.bias == nullptr ? splat(0.0f) : load_part(a.bias + (c - a.first), left, 0.0f);
     for (int tap = 0; tap < a.n_taps; ++tap) {
       float lanes[16] = {};
-      for (int i = 0; i < n; ++i) lanes[i] = a.taps[(c + i) * a.n_taps + tap];
+      for (int i = 0; i < n; ++i) lanes[i] = a.taps[(c - a.first + i) * a.n_taps + tap];
       taps[tap] = load(lanes);
     }
     for (int64_t row = a.n_rows - 1; row >= 0; --row) {
-      F32 sum = splat(0.0f);
+      F32 sum = bias;
       for (int tap = 0; tap < a.n_taps; ++tap) {
         const int64_t at = row + tap - n_past;
         const float* inputs = at >= 0 ? a.x + at * a.n_channels : a.past + (at + n_past) * a.n_channels;
         const F32 x = at < 0 && a.past == nullptr ? splat(0.0f) : load_part(inputs + c, left, 0.0f);
         sum = fma(x, taps[tap], sum);
       }
-      store_part(a.x + row * a.n_channels + c, left, silu16(sum));
+      store_part(a.x + row * a.n_channels + c, left, a.has_silu ? silu16(sum) : sum);
     }
   }
 }
@@ -46,7 +47,7 @@ inline void normalise(const float* x, int64_t n, float scale, float* dst) {
 struct DeltaRow {
   const float* q;
   const float* k;
-  float decay;
+  const float* decays;  // of each row of the state
   float share;  // of the correction that is made
 };
 
@@ -61,7 +62,7 @@ inline void delta_columns(const DeltaArgs& a, const DeltaRow& row, int64_t first
     float* to = a.to + i * a.v_dim + first;
     for (int j = 0; j < n; ++j) {
       const F32 old = a.from == nullptr ? splat(0.0f) : load_part(from + 16 * j, left - 16 * j, 0.0f);
-      const F32 s = mul(old, splat(row.decay));
+      const F32 s = mul(old, splat(row.decays[i]));
       store_part(to + 16 * j, left - 16 * j, s);
       sums[j] = fma(s, splat(row.k[i]), sums[j]);
     }
@@ -83,6 +84,22 @@ inline void delta_columns(const DeltaArgs& a, const DeltaRow& row, int64_t first
   for (int j = 0; j < n; ++j) store_part(a.dst + first + 16 * j, left - 16 * j, sums[j]);
 }
 
+inline F32 decay16(F32 alpha, float rate) {
+  return exp16(mul(softplus16(alpha), splat(rate)));
+}
+
+// Of each row of the state, by its own gate or by one for all.
+inline void delta_decays(const DeltaArgs& a, float* decays) {
+  const float same = a.alphas == nullptr ? first_lane(decay16(splat(a.alpha), a.rate)) : 0.0f;
+  for (int64_t i = 0; i < a.k_dim; i += 16) {
+    const int64_t left = a.k_dim - i;
+    const F32 own = a.alphas == nullptr ? splat(same)
+                                        : decay16(add(load_part(a.alphas + i, left, 0.0f),
+                                                      load_part(a.biases + i, left, 0.0f)), a.rate);
+    store_part(decays + i, left, own);
+  }
+}
+
 inline void delta_row(const DeltaArgs& a) {
   constexpr int kMostDims = 512;
   constexpr int kColumns = 4;
@@ -90,8 +107,9 @@ inline void delta_row(const DeltaArgs& a) {
   float k[kMostDims];
   normalise(a.q, a.k_dim, a.q_scale, q);
   normalise(a.k, a.k_dim, 1.0f, k);
-  const float decay = first_lane(exp16(mul(softplus16(splat(a.alpha)), splat(a.rate))));
-  const DeltaRow row{q, k, decay, first_lane(sigmoid16(splat(a.beta)))};
+  float decays[kMostDims];
+  delta_decays(a, decays);
+  const DeltaRow row{q, k, decays, first_lane(sigmoid16(splat(a.beta)))};
   int64_t first = 0;
   for (; first + 16 * kColumns <= a.v_dim; first += 16 * kColumns) delta_columns<kColumns>(a, row, first);
   for (; first < a.v_dim; first += 16) delta_columns<1>(a, row, first);

@@ -86,6 +86,14 @@ inline void sigmoid_gate(const float* gate, const float* up, int64_t n, float* d
   gate_row<sigmoid16>(gate, up, n, dst);
 }
 
+inline F32 same16(F32 x) {
+  return x;
+}
+
+inline void product_gate(const float* gate, const float* up, int64_t n, float* dst) {
+  gate_row<same16>(gate, up, n, dst);
+}
+
 inline void clamped_silu_gate(const float* gate, const float* up, int64_t n, float* dst) {
   constexpr float kLimit = 7.0f;
   constexpr float kSteepness = 1.702f;

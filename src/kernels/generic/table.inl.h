@@ -4,6 +4,7 @@
 #include "kernels/generic/elementary.inl.h"
 #include "kernels/generic/rows.inl.h"
 #include "kernels/generic/delta.inl.h"
+#include "kernels/generic/ssm.inl.h"
 #include "kernels/generic/encode.inl.h"
 #include "kernels/generic/unpack.inl.h"
 #include "kernels/generic/attend_pages.inl.h"
@@ -44,9 +45,11 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.relu_squared_gate = relu_squared_gate;
   table.clamped_silu_gate = clamped_silu_gate;
   table.sigmoid_gate = sigmoid_gate;
+  table.product_gate = product_gate;
   table.soft_cap = soft_cap;
   table.causal_conv = causal_conv;
   table.delta_row = delta_row;
+  table.ssm_rows = ssm_rows;
   table.max = max_row;
   table.exp_sum = exp_sum;
   table.exp_weights = exp_weights;

@@ -13,7 +13,8 @@
 
 namespace candor::model {
 
-Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, AttentionReader read_attn) {
+Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, AttentionReader read_attn,
+                              int32_t least_ffn) {
   ArchSpec spec;
   spec.family = hparams.prefix();
   CANDOR_ASSIGN(spec.dim, hparams.require_int("embedding_length", {1, kMaxWidth}));
@@ -26,7 +27,7 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, At
   const bool has_experts_alone = !hparams.has("feed_forward_length") && hparams.has("expert_feed_forward_length");
   CANDOR_ASSIGN(const auto ffn_dims,
                 hparams.per_layer(has_experts_alone ? "expert_feed_forward_length" : "feed_forward_length", n_layers,
-                                  {1, kMaxWidth}));
+                                  {least_ffn, kMaxWidth}));
   BlockSpec block;
   block.norm = {norm, static_cast<float>(epsilon)};
   CANDOR_ASSIGN(block.attn, read_attn(hparams, spec.dim, n_layers));

@@ -163,8 +163,9 @@ constexpr auto join(const std::array<Row, n>&... lists) {
 // Sizes, norms, attention and a SiLU-gated feed-forward in every block; head tied where the file has no
 // "output.weight". norm decides which epsilon is read.
 using AttentionReader = Result<backend::AttnSpec> (*)(const Hparams& hparams, int32_t dim, int32_t n_layers);
+// least_ffn 0: some blocks may have no feed-forward.
 Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm,
-                              AttentionReader read_attn = read_attention);
+                              AttentionReader read_attn = read_attention, int32_t least_ffn = 1);
 
 // The epsilon of the norms under the name that the family's config.json has for it.
 void write_norm_epsilon(const ArchSpec& spec, const char* key, nlohmann::ordered_json& config);

@@ -11,12 +11,12 @@
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
+#include "model/families/latent_parts.h"
 
 namespace candor::model {
 namespace deepseek {
 namespace {
 
-using enum TensorRole;
 using nlohmann::json;
 
 // Outputs of each head fill whole panels of packed weights (Ops::linear_heads).
@@ -24,33 +24,11 @@ constexpr int32_t kHeadStep = 16;
 // YaRN's rule for the factor of lengths: 1 + 0.1 m ln(factor).
 constexpr double kYarnShare = 0.1;
 
-constexpr std::array kAttention = {
-    TensorName{kQ, "blk.*.attn_q.weight"},
-    TensorName{kQueryDown, "blk.*.attn_q_a.weight"},
-    TensorName{kQueryNorm, "blk.*.attn_q_a_norm.weight"},
-    TensorName{kQueryUp, "blk.*.attn_q_b.weight"},
-    TensorName{kLatent, "blk.*.attn_kv_a_mqa.weight"},
-    TensorName{kLatentNorm, "blk.*.attn_kv_a_norm.weight"},
-    TensorName{kLatentKey, "blk.*.attn_k_b.weight"},
-    TensorName{kLatentValue, "blk.*.attn_v_b.weight"},
-    TensorName{kAttnOut, "blk.*.attn_output.weight"},
-};
 constexpr auto kTensors =
-    join(kStemTensors, kPreNormTensors, kAttention, kGatedFfnTensors, kMoeTensors, kGroupedTensors);
+    join(kStemTensors, kPreNormTensors, kLatentAttnTensors, kGatedFfnTensors, kMoeTensors, kGroupedTensors);
 
-constexpr std::array kHubAttention = {
-    HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"},
-    HubTensor{"blk.*.attn_q_a.weight", "model.layers.*.self_attn.q_a_proj.weight"},
-    HubTensor{"blk.*.attn_q_a_norm.weight", "model.layers.*.self_attn.q_a_layernorm.weight"},
-    HubTensor{"blk.*.attn_q_b.weight", "model.layers.*.self_attn.q_b_proj.weight"},
-    HubTensor{"blk.*.attn_kv_a_mqa.weight", "model.layers.*.self_attn.kv_a_proj_with_mqa.weight"},
-    HubTensor{"blk.*.attn_kv_a_norm.weight", "model.layers.*.self_attn.kv_a_layernorm.weight"},
-    HubTensor{"blk.*.attn_k_b.weight", "model.layers.*.self_attn.kv_b_proj.weight", HubChange::kSplitLatent},
-    HubTensor{"blk.*.attn_v_b.weight", "", HubChange::kSplitLatent},
-    HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"},
-};
 constexpr auto kHubV2Tensors =
-    join(kHubStem, kHubPreNorm, kHubAttention, kHubGatedFfn, kHubExperts, kHubSharedExperts);
+    join(kHubStem, kHubPreNorm, kHubLatentAttn, kHubGatedFfn, kHubExperts, kHubSharedExperts);
 constexpr auto kHubV3Tensors = join(kHubV2Tensors, kHubChoiceBias);
 
 // Beside its two parts.
@@ -235,10 +213,25 @@ Result<void> read_scale(const Hparams& hparams, int32_t key_width, backend::Attn
                                                     hparams.key("rope.scaling.yarn_log_multiplier"), attn.scale));
 }
 
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "deepseek2");
+  CANDOR_TRY(hparams.refuse_unless_zero({"attention.temperature_scale", "attention.sliding_window"}));
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_latent_attention));
+  CANDOR_ASSIGN(const LatentSpec latent, read_latent(hparams));
+  for (BlockSpec& block : spec.blocks) block.latent = latent;
+  CANDOR_TRY(leave_prediction(hparams, spec));
+  CANDOR_TRY(add_grouped_experts(hparams, spec));
+  return spec;
+}
+
+}  // namespace
+}  // namespace deepseek
+
 Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t, int32_t n_layers) {
   backend::AttnSpec attn;
   CANDOR_ASSIGN(attn.n_heads, hparams.uniform("attention.head_count", n_layers, {1, 65536}));
   attn.n_kv_heads = 1;
+  using namespace deepseek;
   CANDOR_ASSIGN(const HeadSizes sizes, read_head_sizes(hparams));
   const int64_t most = kMaxWidth / attn.n_heads;
   CANDOR_ASSIGN(attn.latent_dim, hparams.require_int("attention.kv_lora_rank", {1, most}));
@@ -261,23 +254,14 @@ Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t,
   return attn;
 }
 
-Result<ArchSpec> read(const formats::ModelFile& file) {
-  const Hparams hparams(file, "deepseek2");
-  CANDOR_TRY(hparams.refuse_unless_zero({"attention.temperature_scale", "attention.sliding_window"}));
-  CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_latent_attention));
+Result<LatentSpec> read_latent(const Hparams& hparams) {
   LatentSpec latent;
-  CANDOR_ASSIGN(const HeadSizes sizes, read_head_sizes(hparams));
+  CANDOR_ASSIGN(const deepseek::HeadSizes sizes, deepseek::read_head_sizes(hparams));
   latent.head_dim = sizes.key - sizes.rotated;
   latent.value_dim = sizes.value;
   CANDOR_ASSIGN(latent.query_rank, hparams.int_or("attention.q_lora_rank", 0, {0, kMaxWidth}));
-  for (BlockSpec& block : spec.blocks) block.latent = latent;
-  CANDOR_TRY(leave_prediction(hparams, spec));
-  CANDOR_TRY(add_grouped_experts(hparams, spec));
-  return spec;
+  return latent;
 }
-
-}  // namespace
-}  // namespace deepseek
 
 Family deepseek2_family() {
   using namespace deepseek;

@@ -162,8 +162,8 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   json types = json::array();
   for (const BlockSpec& block : spec.blocks) {
-    types.push_back(block.is_recurrent() ? "linear_attention" : "full_attention");
-    if (!block.is_recurrent()) continue;
+    types.push_back(block.has_delta() ? "linear_attention" : "full_attention");
+    if (!block.has_delta()) continue;
     config["linear_conv_kernel_dim"] = block.delta.n_taps;
     config["linear_key_head_dim"] = block.delta.k_dim;
     config["linear_value_head_dim"] = block.delta.v_dim;
@@ -259,6 +259,7 @@ Result<ArchSpec> read_shared(const Hparams& hparams, backend::KeyHeads key_heads
     block.attn.rope.pairs = backend::RopePairs::kHalves;
     block.qk_norm = QkNorm::kHeads;
     block.has_head_gate = true;
+    block.has_attention = !is_recurrent[layer];
     if (is_recurrent[layer]) block.delta = delta;
   }
   return spec;

@@ -174,7 +174,9 @@ class ConfigReader {
 
   Result<void> read_rope_of(const json& rope) {
     if (!rope.is_object()) return bad("rope_parameters", rope, "an object");
-    if (rope.contains("rope_theta")) add("rope.freq_base", number(rope, "rope_theta", 0.0));
+    if (rope.contains("rope_theta")) {  // as a file of the other format would hold it
+      add("rope.freq_base", static_cast<double>(static_cast<float>(number(rope, "rope_theta", 0.0))));
+    }
     CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor",
                                    number(config_, "partial_rotary_factor", number(config_, "rotary_pct", 1.0)))));
     const json* named = find_any(rope, {"rope_type", "type"});

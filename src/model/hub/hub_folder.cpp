@@ -28,6 +28,8 @@
 #include "model/hub/hub_index.h"
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
+#include "model/hub/hub_rows.h"
+#include "model/hub/hub_state.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
 
@@ -68,10 +70,6 @@ std::string_view without_stem(std::string_view name) {
   return name.starts_with(kStem) ? name.substr(kStem.size()) : name;
 }
 
-void copy_row(const TensorView& src, int64_t from, std::byte* dst, int64_t to) {
-  std::memcpy(dst + static_cast<size_t>(to) * src.row_bytes(), src.row(from), src.row_bytes());
-}
-
 }  // namespace
 
 class HubReader {
@@ -89,6 +87,7 @@ class HubReader {
   Result<void> read_parts() {
     CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
     CANDOR_ASSIGN(const FamilyForm chosen, choose_form());
+    form_ = chosen.form;
     CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
     CANDOR_TRY(open_shards());
     CANDOR_TRY(map_tensors(*chosen.form));
@@ -115,7 +114,7 @@ class HubReader {
     FamilyForm chosen;  // of several forms of one type the last, which knows every name
     for (const Family& family : families()) {
       for (const HubForm& form : family.hub) {
-        if (form.model_type == type) chosen = {&family, &form};
+        if (form.model_type == type && (form.reads == nullptr || form.reads(config_))) chosen = {&family, &form};
       }
     }
     if (chosen.form != nullptr) return chosen;
@@ -187,6 +186,7 @@ class HubReader {
       if (!match) continue;
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
+      if (row.change == HubChange::kSplitHalves) return add_halves(tensor, row, *match);
       TensorView view = tensor;
       CANDOR_TRY(change(row.change, view));
       view.name = file_->names_.emplace_back(fill_name(row.name, *match));
@@ -249,6 +249,11 @@ class HubReader {
     return bad(in_quotes(folder_.string()), "\"tie_word_embeddings\" is false, but lm_head.weight is missing");
   }
 
+  Result<void> scale(TensorView& view) {
+    CANDOR_ASSIGN(const std::vector<RowFactors> factors, form_->factors(config_, view.name));
+    return scale_rows(factors, view, [this](const TensorView& v) { return new_copy(v); });
+  }
+
   Result<std::byte*> new_copy(const TensorView& view) { return file_->copies_.add(view.n_bytes, view.name); }
 
   Result<void> change(HubChange kind, TensorView& view) {
@@ -258,6 +263,10 @@ class HubReader {
     if (kind == HubChange::kNone) return {};
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
     if (is_of_delta(kind)) return change_delta(kind, view);
+    if (kind == HubChange::kScaled) return scale(view);
+    if (is_of_state(kind)) {
+      return change_state(kind, size_of("ssm.group_count"), view, [this](const TensorView& v) { return new_copy(v); });
+    }
     if (kind == HubChange::kDropTwoRows) return drop_two_rows(view);
     if (kind == HubChange::kWiden) return widen(view, 0.0f);
     if (kind == HubChange::kAddOne) return widen(view, 1.0f);
@@ -297,6 +306,12 @@ class HubReader {
     return {};
   }
 
+  Result<void> add_halves(const TensorView& tensor, const HubTensor& row, const Match& match) {
+    return split_halves(tensor, [&](int32_t half, const Shape& shape) {
+      return add_copy(fill_name((&row)[half].name, match), tensor.dtype, shape);
+    });
+  }
+
   // Taps lose their middle dimension and are, as rates, f32.
   Result<void> change_delta(HubChange kind, TensorView& view) {
     const ValueHeads heads = heads_of(kind, {size_of("ssm.group_count"), size_of("ssm.time_step_rank")});
@@ -315,37 +330,27 @@ class HubReader {
     return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count");
   }
 
-  // 0 where it is absent.
+  // 0 where it is absent; of a list, which has 0 for some blocks, its largest.
   int64_t size_of(const std::string& suffix) const {
     const std::string_view prefix = std::get<std::string_view>(*file_->metadata_.find("general.architecture"));
     const formats::MetaValue* value = file_->metadata_.find(fmt::format("{}.{}", prefix, suffix));
     const uint64_t* count = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
-    return count != nullptr && *count <= INT32_MAX ? static_cast<int64_t>(*count) : 0;
+    if (count != nullptr) return *count <= INT32_MAX ? static_cast<int64_t>(*count) : 0;
+    const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
+    const auto* counts = array == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(array);
+    return counts == nullptr || counts->empty() ? 0 : std::ranges::max(*counts);
   }
 
   Result<void> widen(TensorView& view, float added) {
-    TensorView wide = view;
-    wide.dtype = DType::kF32;
-    wide.n_bytes = static_cast<size_t>(view.shape.n_elements()) * sizeof(float);
-    CANDOR_ASSIGN(std::byte * copy, new_copy(wide));
-    auto* values = reinterpret_cast<float*>(copy);
-    decode_elements(view.dtype, view.data, view.shape.n_elements(), values);
+    CANDOR_ASSIGN(float* values, widen_elements(view, [this](const TensorView& v) { return new_copy(v); }));
     for (int64_t i = 0; i < view.shape.n_elements(); ++i) values[i] += added;
-    wide.data = copy;
-    view = wide;
     return {};
   }
 
   Result<void> transpose(TensorView& view) {
-    const size_t unit = static_cast<size_t>(dtype_info(view.dtype).block_bytes);
-    const size_t n_rows = static_cast<size_t>(view.shape[0]);
-    const size_t n_cols = static_cast<size_t>(view.shape[1]);
     CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    for (size_t row = 0; row < n_rows; ++row) {
-      for (size_t col = 0; col < n_cols; ++col) {
-        std::memcpy(copy + (col * n_rows + row) * unit, view.data + (row * n_cols + col) * unit, unit);
-      }
-    }
+    transpose_elements(view.data, static_cast<size_t>(view.shape[0]), static_cast<size_t>(view.shape[1]),
+                       static_cast<size_t>(dtype_info(view.dtype).block_bytes), copy);
     std::swap(view.shape.dims[0], view.shape.dims[1]);
     view.data = copy;
     return {};
@@ -374,13 +379,7 @@ class HubReader {
     }
     order.size = rows.shape[0] / (order.heads * order.parts);
     CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    for (int64_t head = 0; head < order.heads; ++head) {
-      for (int64_t part = 0; part < order.parts; ++part) {
-        for (int64_t i = 0; i < order.size; ++i) {
-          copy_row(rows, order.place_there(head, part, i), copy, order.place_here(head, part, i));
-        }
-      }
-    }
+    rows_to_here(view.data, order, rows.row_bytes(), copy);
     view.data = copy;
     return {};
   }
@@ -481,6 +480,7 @@ class HubReader {
   fs::path folder_;
   std::unique_ptr<HubFolder> file_;
   json config_;
+  const HubForm* form_ = nullptr;
   std::unordered_map<std::string_view, const TensorView*> on_hub_;
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/meta_list.h"
@@ -37,7 +38,16 @@ enum class HubChange : uint8_t {
   kTaps,
   kRates,
   kSplitMixed,
-  kSplitLatent  // of each head the rows of its key, then of its value: two tensors, the keys' transposed (hub_latent.h)
+  kSplitLatent,  // of each head the rows of its key, then of its value: two tensors, the keys' transposed (hub_latent.h)
+  // Of gated convolutions and state spaces (hub_state.h), all f32: taps without their middle dimension; vectors as columns,
+  // and those of -e^x, which may stand there as [1, 1, n, 1]; a norm's gains as a row for each group.
+  kPlainTaps,
+  kColumn,
+  kRateColumn,
+  kDeepRates,
+  kGroupRows,
+  kScaled,  // rows times factors of config.json (HubForm::factors)
+  kSplitHalves,  // the rows of one tensor, then of another, of each expert where there are any (hub_state.h)
 };
 
 struct HubTensor {
@@ -53,6 +63,13 @@ struct HubExperts {
   // Here, without ".weight" and ".bias": of outputs 0, 2, ... and 1, 3, ...; the second is "" where there is one alone.
   std::array<std::string_view, 2> names;
   size_t n_parts() const { return names[1].empty() ? 1 : 2; }
+};
+
+// n_rows rows of a tensor, the next ones, are multiplied by one factor, then by another.
+struct RowFactors {
+  int64_t n_rows = 0;
+  float first = 1.0f;
+  float second = 1.0f;
 };
 
 // For a form that is read alone, because another says the same.
@@ -71,8 +88,11 @@ struct HubForm {
   Result<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
   void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
   std::span<const HubExperts> experts = {};
+  // Of tensors of kScaled, by their names there. Written are tensors that were multiplied, and factors of 1.
+  Result<std::vector<RowFactors>> (*factors)(const nlohmann::json& config, std::string_view name) = nullptr;
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
   bool reads_mscale = false;  // of YaRN: by `read`
+  bool (*reads)(const nlohmann::json& config) = nullptr;  // whether it is this form's; nullptr: every one of the model_type
   bool (*suits)(const ArchSpec& spec) = nullptr;  // whether a model is written so; nullptr: whenever its tensors allow it
 };
 

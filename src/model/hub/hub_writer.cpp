@@ -25,6 +25,8 @@
 #include "model/hub/hub_form.h"
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
+#include "model/hub/hub_rows.h"
+#include "model/hub/hub_state.h"
 #include "model/model.h"
 #include "tensor/encode.h"
 #include "tensor/tensor_view.h"
@@ -72,6 +74,14 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 // What the `transformers` library calls the type.
 const char* torch_name(DType dtype) {
   return dtype == DType::kF32 ? "float32" : dtype == DType::kF16 ? "float16" : "bfloat16";
+}
+
+bool joins_two(HubChange change) {
+  return change == HubChange::kSplitMixed || change == HubChange::kSplitLatent || change == HubChange::kSplitHalves;
+}
+
+const std::byte* bytes_of(const std::vector<float>& values) {
+  return reinterpret_cast<const std::byte*>(values.data());
 }
 
 bool is_float(DType dtype) {
@@ -153,6 +163,9 @@ class HubWriter {
   }
 
   static const HubTensor* place(const TensorView& tensor, const HubForm& form) {
+    for (const HubTensor& row : form.tensors) {
+      if (match_name(row.name, tensor.name)) return &row;
+    }
     const std::string name = expert_pattern(tensor.name).value_or(std::string(tensor.name));
     for (const HubTensor& row : form.tensors) {
       if (match_name(row.name, name) || match_name(row.name, fill_expert(name, "0"))) return &row;
@@ -238,7 +251,7 @@ class HubWriter {
       }
       const HubTensor* row = place(tensor, *form_);
       if (row == nullptr) continue;
-      if (row->change == HubChange::kSplitMixed || row->change == HubChange::kSplitLatent) {
+      if (joins_two(row->change)) {
         CANDOR_TRY(add_mixed(tensor, *row));
         continue;
       }
@@ -246,7 +259,7 @@ class HubWriter {
       report_.source_bytes += tensor.n_bytes;
       report_.n_weights += tensor.shape.n_elements();
       const auto pattern = expert_pattern(tensor.name);
-      if (!pattern) {
+      if (!pattern || match_name(row->name, tensor.name)) {
         add_item(tensor, *row, std::string(tensor.name));
         continue;
       }
@@ -275,9 +288,7 @@ class HubWriter {
     if (!dtype_info(tensor.dtype).is_weight) return unwritable(tensor);
     const Match match = *match_name(row.name, tensor.name);
     const TensorView* gate = nullptr;
-    for (const HubTensor& other : form_->tensors) {
-      if (other.change == row.change && other.hub.empty()) gate = file_.find(fill_name(other.name, match));
-    }
+    if ((&row)[1].hub.empty()) gate = file_.find(fill_name((&row)[1].name, match));
     if (gate == nullptr || !dtype_info(gate->dtype).is_weight) {
       return fail(ErrorKind::kInvalidInput,
                   fmt::format("tensor {}: the one that belongs to it is missing", in_quotes(tensor.name)));
@@ -286,20 +297,22 @@ class HubWriter {
       CANDOR_TRY(check_split(tensor, latent_heads().key_shape()));
       CANDOR_TRY(check_split(*gate, latent_heads().value_shape()));
     }
+    if (row.change == HubChange::kSplitHalves) CANDOR_TRY(check_split(*gate, tensor.shape));
     const DType dtype = options_.dtype ? *options_.dtype : is_float(tensor.dtype) ? tensor.dtype : DType::kF32;
     Item& item = items_.emplace_back();
     item.view = tensor;
     item.change = row.change;
     item.target.name = fill_name(row.hub, match);
     item.target.dtype = dtype;
-    item.target.shape = row.change == HubChange::kSplitLatent ? latent_heads().joined_shape()
-                                                              : Shape{2, {tensor.shape[0] + gate->shape[0], tensor.shape[1]}};
+    item.target.shape = row.change == HubChange::kSplitLatent   ? latent_heads().joined_shape()
+                        : row.change == HubChange::kSplitHalves ? joined_halves_shape(tensor.shape)
+                                                                : Shape{2, {tensor.shape[0] + gate->shape[0], tensor.shape[1]}};
     item.joined = {tensor, *gate};
     return {};
   }
 
   LatentHeads latent_heads() const {
-    const BlockSpec& block = spec_.blocks.front();
+    const BlockSpec& block = *std::ranges::find_if(spec_.blocks, &BlockSpec::has_latent);
     return {block.attn.n_heads, block.latent.head_dim, block.latent.value_dim, block.attn.latent_dim};
   }
 
@@ -308,6 +321,7 @@ class HubWriter {
     const auto* other = reinterpret_cast<const std::byte*>(second);
     auto* dst = reinterpret_cast<std::byte*>(joined);
     if (item.change == HubChange::kSplitLatent) return join_latent(one, other, latent_heads(), sizeof(float), dst);
+    if (item.change == HubChange::kSplitHalves) return join_halves(one, other, item.view.shape, sizeof(float), dst);
     const backend::DeltaSpec delta = delta_of();
     const auto width = static_cast<size_t>(item.view.shape[1]);
     join_mixed(one, other, {delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, width * sizeof(float)}, dst);
@@ -339,6 +353,7 @@ class HubWriter {
     if (row.change == HubChange::kTranspose) std::swap(shape.dims[0], shape.dims[1]);
     if (row.change == HubChange::kDropTwoRows) shape.dims[0] += 2;
     if (are_taps(row.change)) shape = {3, {view.shape[0], 1, view.shape[1]}};
+    if (is_of_state(row.change)) shape = state_shape_on_hub(row.change, shape);
     items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}, nullptr, {}});
   }
 
@@ -396,7 +411,8 @@ class HubWriter {
   Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
     if (!item.joined.empty() && item.join == nullptr) return writer.write_tensor(mixed_bytes(item));
     if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype));
-    const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden;
+    const bool keeps_order =
+        item.change == HubChange::kNone || item.change == HubChange::kWiden || item.change == HubChange::kScaled;
     if (keeps_order && item.target.dtype == item.view.dtype) {
       return writer.write_tensor({item.view.data, item.view.n_bytes});
     }
@@ -415,6 +431,11 @@ class HubWriter {
       return result;
     }
     if (is_of_delta(item.change)) return revert_delta(item, values);
+    if (is_of_state(item.change)) {
+      result = values;
+      revert_state(item.change, result.data(), static_cast<int64_t>(result.size()));
+      return result;
+    }
     const size_t n_rows = static_cast<size_t>(item.view.shape[0]);
     const size_t width = values.size() / n_rows;
     if (item.change == HubChange::kDropTwoRows) {
@@ -423,9 +444,7 @@ class HubWriter {
       return result;
     }
     if (item.change == HubChange::kTranspose) {
-      for (size_t row = 0; row < n_rows; ++row) {
-        for (size_t col = 0; col < width; ++col) result[col * n_rows + row] = values[row * width + col];
-      }
+      transpose_elements(bytes_of(values), n_rows, width, sizeof(float), reinterpret_cast<std::byte*>(result.data()));
       return result;
     }
     const backend::AttnSpec& attn = spec_.blocks.front().attn;
@@ -435,14 +454,7 @@ class HubWriter {
       order = {item.change, attn.n_kv_heads, attn.n_heads / attn.n_kv_heads + 2};
     }
     order.size = static_cast<int64_t>(n_rows) / (order.heads * order.parts);
-    for (int64_t head = 0; head < order.heads; ++head) {
-      for (int64_t part = 0; part < order.parts; ++part) {
-        for (int64_t i = 0; i < order.size; ++i) {
-          const auto from = values.begin() + order.place_here(head, part, i) * static_cast<int64_t>(width);
-          std::copy_n(from, width, result.begin() + order.place_there(head, part, i) * static_cast<int64_t>(width));
-        }
-      }
-    }
+    rows_to_there(bytes_of(values), order, width * sizeof(float), reinterpret_cast<std::byte*>(result.data()));
     return result;
   }
 

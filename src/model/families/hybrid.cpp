@@ -1,0 +1,144 @@
+#include "model/families/hybrid.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "formats/quote.h"
+#include "model/hub/hub_config.h"
+
+namespace candor::model {
+
+using nlohmann::json;
+
+Result<std::vector<bool>> read_attending(const Hparams& hparams, size_t n_layers) {
+  CANDOR_ASSIGN(const std::vector<int32_t> counts,
+                hparams.per_layer("attention.head_count_kv", static_cast<int32_t>(n_layers), {0, kMaxWidth}));
+  std::vector<bool> attending;
+  for (const int32_t count : counts) attending.push_back(count != 0);
+  return attending;
+}
+
+Result<uint64_t> require_hub_size(const json& config, const char* key) {
+  CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
+  if (value && *value >= 1.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
+    return static_cast<uint64_t>(*value);
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("config.json: \"{}\" is {}, expected 1 to {}", key, value ? fmt::to_string(*value) : "absent",
+                          kMaxWidth));
+}
+
+Result<std::vector<bool>> hub_attending(const json& config, std::span<const std::string_view> attends,
+                                        std::span<const std::string_view> keeps) {
+  const auto types = config.find("layer_types");
+  if (types == config.end() || !types->is_array()) {
+    return fail(ErrorKind::kInvalidInput, "config.json: \"layer_types\" is absent or no list; expected a kind for each "
+                                          "block");
+  }
+  std::vector<bool> attending;
+  for (const json& type : *types) {
+    const std::string name = type.is_string() ? type.get<std::string>() : std::string();
+    const bool does_attend = std::ranges::find(attends, name) != attends.end();
+    if (!does_attend && std::ranges::find(keeps, name) == keeps.end()) {
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("config.json: \"layer_types\" has {}, which is not supported (supported: {}, {})",
+                              formats::in_quotes(type.dump()), fmt::join(keeps, ", "), fmt::join(attends, ", ")));
+    }
+    attending.push_back(does_attend);
+  }
+  return attending;
+}
+
+Result<void> add_kv_heads(const json& config, std::string_view prefix, const std::vector<bool>& attending,
+                          formats::MetaList& metadata) {
+  CANDOR_ASSIGN(const uint64_t n_kv_heads, require_hub_size(config, "num_key_value_heads"));
+  std::vector<int64_t> counts;
+  for (const bool attends : attending) counts.push_back(attends ? static_cast<int64_t>(n_kv_heads) : 0);
+  metadata.add(fmt::format("{}.attention.head_count_kv", prefix), formats::MetaArray(std::move(counts)));
+  return {};
+}
+
+namespace {
+
+Error contradicts(const Hparams& hparams, std::string_view suffix, int32_t value, std::string_view other, int32_t is) {
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\" is {}; expected a multiple of \"{}\", which is {}", hparams.key(suffix),
+                          value, hparams.key(other), is));
+}
+
+Result<void> refuse(const json& config, const char* key, bool is_fine, std::string_view supported) {
+  if (is_fine) return {};
+  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})", key,
+                                                   formats::in_quotes(config[key].dump()), supported));
+}
+
+// [0, infinity], however infinity is written.
+bool is_unlimited(const json& limit) {
+  if (limit.is_null()) return true;
+  if (!limit.is_array() || limit.size() != 2) return false;
+  const json& most = limit[1];
+  const bool is_named = most.is_object() && most.value("__float__", json()) == "Infinity";
+  return limit[0] == 0 && (is_named || (most.is_number() && most.get<double>() >= 1e30));
+}
+
+}  // namespace
+
+Result<backend::SsmSpec> read_ssm(const Hparams& hparams) {
+  constexpr int64_t kMostHeads = 4096;
+  backend::SsmSpec ssm;
+  CANDOR_ASSIGN(ssm.n_heads, hparams.require_int("ssm.time_step_rank", {1, kMostHeads}));
+  CANDOR_ASSIGN(ssm.n_groups, hparams.require_int("ssm.group_count", {1, kMostHeads}));
+  CANDOR_ASSIGN(ssm.state_dim, hparams.require_int("ssm.state_size", {1, backend::kMaxStateDim}));
+  CANDOR_ASSIGN(ssm.n_taps, hparams.require_int("ssm.conv_kernel", {2, backend::kMaxConvTaps}));
+  CANDOR_ASSIGN(const int32_t width, hparams.require_int("ssm.inner_size", {1, kMaxWidth}));
+  if (ssm.n_heads % ssm.n_groups != 0) {
+    return contradicts(hparams, "ssm.time_step_rank", ssm.n_heads, "ssm.group_count", ssm.n_groups);
+  }
+  if (width % ssm.n_heads != 0) return contradicts(hparams, "ssm.inner_size", width, "ssm.time_step_rank", ssm.n_heads);
+  ssm.head_dim = width / ssm.n_heads;
+  return ssm;
+}
+
+Result<void> read_hub_ssm(const json& config, std::string_view prefix, const SsmNames& names,
+                          formats::MetaList& metadata) {
+  const auto value_of = [&](const char* key) { return config.contains(key) ? config[key] : json(); };
+  CANDOR_TRY(refuse(config, "time_step_limit", is_unlimited(value_of("time_step_limit")), "0 to infinity"));
+  const json bias = value_of("mamba_proj_bias");
+  CANDOR_TRY(refuse(config, "mamba_proj_bias", bias.is_null() || bias == false, "false"));
+  const auto add = [&](const char* suffix, uint64_t value) { metadata.add(fmt::format("{}.ssm.{}", prefix, suffix), value); };
+  CANDOR_ASSIGN(const uint64_t n_heads, require_hub_size(config, names.n_heads));
+  CANDOR_ASSIGN(const uint64_t n_groups, require_hub_size(config, names.n_groups));
+  CANDOR_ASSIGN(const uint64_t state_dim, require_hub_size(config, names.state_dim));
+  CANDOR_ASSIGN(const uint64_t n_taps, require_hub_size(config, names.n_taps));
+  add("time_step_rank", n_heads);
+  add("group_count", n_groups);
+  add("state_size", state_dim);
+  add("conv_kernel", n_taps);
+  if (value_of(names.head_dim).is_number()) {
+    CANDOR_ASSIGN(const uint64_t head_dim, require_hub_size(config, names.head_dim));
+    add("inner_size", n_heads * head_dim);
+    return {};
+  }
+  CANDOR_ASSIGN(const uint64_t dim, require_hub_size(config, "hidden_size"));
+  CANDOR_ASSIGN(const uint64_t factor, require_hub_size(config, "mamba_expand"));
+  add("inner_size", dim * factor);
+  return {};
+}
+
+void write_hub_ssm(const ArchSpec& spec, const SsmNames& names, nlohmann::ordered_json& config) {
+  const auto block = std::ranges::find_if(spec.blocks, &BlockSpec::has_ssm);
+  if (block == spec.blocks.end()) return;
+  const backend::SsmSpec& ssm = block->ssm;
+  config[names.n_heads] = ssm.n_heads;
+  config[names.head_dim] = ssm.head_dim;
+  config[names.n_groups] = ssm.n_groups;
+  config[names.state_dim] = ssm.state_dim;
+  config[names.n_taps] = ssm.n_taps;
+}
+
+}  // namespace candor::model

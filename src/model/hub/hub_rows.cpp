@@ -1,0 +1,41 @@
+#include "model/hub/hub_rows.h"
+
+#include <cstring>
+
+namespace candor::model {
+namespace {
+
+template <class Move>
+void for_rows(const RowOrder& order, Move&& move) {
+  for (int64_t head = 0; head < order.heads; ++head) {
+    for (int64_t part = 0; part < order.parts; ++part) {
+      for (int64_t i = 0; i < order.size; ++i) {
+        move(static_cast<size_t>(order.place_here(head, part, i)), static_cast<size_t>(order.place_there(head, part, i)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void transpose_elements(const std::byte* src, size_t n_rows, size_t n_cols, size_t unit, std::byte* dst) {
+  for (size_t row = 0; row < n_rows; ++row) {
+    for (size_t col = 0; col < n_cols; ++col) {
+      std::memcpy(dst + (col * n_rows + row) * unit, src + (row * n_cols + col) * unit, unit);
+    }
+  }
+}
+
+void rows_to_here(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst) {
+  for_rows(order, [&](size_t here, size_t there) {
+    std::memcpy(dst + here * row_bytes, src + there * row_bytes, row_bytes);
+  });
+}
+
+void rows_to_there(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst) {
+  for_rows(order, [&](size_t here, size_t there) {
+    std::memcpy(dst + there * row_bytes, src + here * row_bytes, row_bytes);
+  });
+}
+
+}  // namespace candor::model

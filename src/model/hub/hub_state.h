@@ -1,0 +1,45 @@
+#pragma once
+// The tensors of gated convolutions and state spaces between the hub's shapes and GGUF's, and tensors that hold two, row
+// by row. Both directions.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "base/error.h"
+#include "model/hub/hub_form.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::model {
+
+constexpr bool is_of_state(HubChange change) {
+  return change >= HubChange::kPlainTaps && change <= HubChange::kGroupRows;
+}
+
+// Memory of a tensor like this, to be filled.
+using NewCopy = std::function<Result<std::byte*>(const TensorView& view)>;
+
+// The tensor becomes f32; its elements.
+Result<float*> widen_elements(TensorView& view, const NewCopy& new_copy);
+
+// The tensor becomes GGUF's, in f32. n_groups: of the state space. Refuses another shape by name.
+Result<void> change_state(HubChange change, int64_t n_groups, TensorView& view, const NewCopy& new_copy);
+// The hub's shape of a tensor of GGUF, and its elements in place.
+Shape state_shape_on_hub(HubChange change, const Shape& shape);
+void revert_state(HubChange change, float* values, int64_t n);
+
+// kScaled: in f32, rounded to the tensor's type. Refuses another number of rows by name.
+Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, const NewCopy& new_copy);
+
+// A new tensor of this shape, the first or the second of two; its memory is to be filled.
+using NewHalf = std::function<Result<std::byte*>(int32_t half, const Shape& shape)>;
+
+// kSplitHalves: [2 n, m] is two tensors [n, m]; [E, 2 n, m] is two tensors [E, n, m]. Refuses another shape by name.
+Result<void> split_halves(const TensorView& joined, const NewHalf& add);
+Shape joined_halves_shape(const Shape& half);
+// first, second: a half each, of half_shape and `unit` bytes an element.
+void join_halves(const std::byte* first, const std::byte* second, const Shape& half_shape, size_t unit,
+                 std::byte* joined);
+
+}  // namespace candor::model
