@@ -68,6 +68,7 @@ constexpr Golden kGoldens[] = {
     {"ministral3"},  {"internlm2"},
     {"internlm3"},   {"baichuan"},
     {"minicpm"},     {"ministral", false},
+    {"lfm2"},        {"lfm2_moe"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -197,11 +197,61 @@ MODELS = {
     "glm": (tf.GlmConfig, dict(BASE, head_dim=16, attention_bias=True, rms_norm_eps=1e-5,
                                rope_parameters=rope(partial_rotary_factor=0.5))),
 }
+
+CONV_LAYERS = ["conv", "conv", "full_attention", "conv"]
+LFM2 = dict(BASE, num_hidden_layers=4, conv_L_cache=3, layer_types=CONV_LAYERS, tie_word_embeddings=True,
+            rope_parameters=rope(1e6))
+MODELS |= {
+    "lfm2": (tf.Lfm2Config, dict(LFM2, block_auto_adjust_ff_dim=True, block_multiple_of=32)),
+    "lfm2_moe": (tf.Lfm2MoeConfig, dict(LFM2, num_dense_layers=1, num_experts=8, num_experts_per_tok=3,
+                                        moe_intermediate_size=32)),
+}
+MAMBA = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=32, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=16)
+STATE_LAYERS = ["linear_attention", "linear_attention", "full_attention", "linear_attention"]
+GRANITE_4 = dict(BASE, **MAMBA, num_hidden_layers=4, layer_types=STATE_LAYERS, embedding_multiplier=12.0,
+                 attention_multiplier=0.2, logits_scaling=1.5, residual_multiplier=0.22, shared_intermediate_size=48,
+                 tie_word_embeddings=True)
+FALCON_H1 = dict(BASE, **MAMBA | {"mamba_d_head": 12}, mamba_n_groups=2, mamba_d_ssm=96, head_dim=16,
+                 mamba_norm_before_gate=False, rope_parameters=rope(1e11))
+KIMI = dict({key: LATENT[key] for key in LATENT if key not in ("first_k_dense_replace", "n_routed_experts",
+                                                                "num_experts_per_tok", "max_position_embeddings")},
+            num_hidden_layers=4, q_lora_rank=None, num_experts=8, num_experts_per_token=3, num_shared_experts=1,
+            num_expert_group=1, topk_group=1, moe_renormalize=True, routed_scaling_factor=2.446, linear_head_dim=32,
+            linear_num_heads=4, linear_conv_kernel_dim=4, model_max_length=256,
+            layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+            mlp_layer_types=["dense", "sparse", "sparse", "sparse"])
+# Whose factors would be rounded with the weights: written in f32.
+IN_F32 = {"falcon_h1"}
+READ_RAW = {"nemotron_h", "nemotron_h_moe", "kimi_linear"}
+MODELS |= {
+    "granitemoehybrid": (tf.GraniteMoeHybridConfig, dict(GRANITE_4, mamba_n_groups=1, num_local_experts=6,
+                                                         num_experts_per_tok=2, intermediate_size=32)),
+    "granitemoehybrid_dense": (tf.GraniteMoeHybridConfig, dict(GRANITE_4, intermediate_size=48, mamba_n_groups=2,
+                                                               num_local_experts=0, num_experts_per_tok=0)),
+    "falcon_h1": (tf.FalconH1Config, dict(FALCON_H1, embedding_multiplier=5.656854249492381, lm_head_multiplier=1.3,
+                                          mlp_multipliers=[0.88, 0.58], key_multiplier=0.39,
+                                          attention_out_multiplier=0.9, attention_in_multiplier=1.1,
+                                          ssm_multipliers=[0.35, 0.25, 0.36, 0.5, 0.37], ssm_in_multiplier=1.25,
+                                          ssm_out_multiplier=0.23)),
+    "falcon_h1_norm": (tf.FalconH1Config, dict(FALCON_H1, mamba_rms_norm=True, embedding_multiplier=4.0,
+                                               key_multiplier=0.5, ssm_multipliers=[2.0, 0.5, 1.0, 0.25, 0.5])),
+    "kimi_linear": (tf.KimiLinearConfig, KIMI),
+    "nemotron_h": (tf.NemotronHConfig, dict(
+        {key: BASE[key] for key in BASE if key != "num_hidden_layers"}, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
+        ssm_state_size=32, n_groups=2, conv_kernel=4, expand=2, chunk_size=16,
+        layers_block_type=["linear_attention", "mlp", "full_attention", "mlp", "linear_attention"])),
+    "nemotron_h_moe": (tf.NemotronHConfig, dict(
+        {key: BASE[key] for key in BASE if key != "num_hidden_layers"}, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
+        ssm_state_size=32, n_groups=2, conv_kernel=4, expand=2, chunk_size=16, n_routed_experts=8, num_experts_per_tok=3,
+        n_shared_experts=1, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, routed_scaling_factor=2.5,
+        layers_block_type=["linear_attention", "moe", "full_attention", "moe", "linear_attention"])),
+}
 NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral"}
 # The library does not know the names that these have for models of others.
 KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
             "internlm2": tf.LlamaForCausalLM, "baichuan": tf.LlamaForCausalLM, "minicpm": tf.GraniteForCausalLM}
 # What published folders say and the library no longer writes.
+NAMES_OF_GRANITE = {"layer_types": ["mamba", "mamba", "attention", "mamba"], "position_embedding_type": "nope"}
 SIGMOID = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
 PUBLISHED = {"deepseek_v2": {"scoring_func": "softmax"}, "deepseek_v3": SIGMOID,
              "kimi_k2": SIGMOID | {"model_type": "kimi_k2", "num_nextn_predict_layers": 0},
@@ -216,7 +266,16 @@ PUBLISHED = {"deepseek_v2": {"scoring_func": "softmax"}, "deepseek_v3": SIGMOID,
              "minimax_m2": {"scoring_func": "sigmoid", "rotary_dim": 16, "qk_norm_type": "per_layer",
                             "use_qk_norm": True, "use_routing_bias": True, "attn_type_list": [1, 1]},
              "gpt_neox": {"rotary_pct": 0.25}, "cohere2": {"rotary_pct": 1.0},
-             "mpt": {"architectures": ["MPTForCausalLM"]}}
+             "mpt": {"architectures": ["MPTForCausalLM"]},
+             "kimi_linear": {"linear_attn_config": {"full_attn_layers": [3], "kda_layers": [1, 2, 4], "head_dim": 32,
+                                                    "num_heads": 4, "short_conv_kernel_size": 4},
+                             "first_k_dense_replace": 1, "moe_layer_freq": 1, "mla_use_nope": True,
+                             "moe_router_activation_func": "sigmoid", "mlp_layer_types": None, "layer_types": None},
+             "granitemoehybrid": NAMES_OF_GRANITE, "granitemoehybrid_dense": NAMES_OF_GRANITE,
+             "nemotron_h": {"hybrid_override_pattern": "M-*-M", "num_hidden_layers": 5, "rms_norm_eps": 1e-5,
+                            "layers_block_type": None, "num_experts_per_tok": None, "n_routed_experts": None},
+             "nemotron_h_moe": {"hybrid_override_pattern": "ME*EM", "num_hidden_layers": 5, "rms_norm_eps": 1e-5,
+                                "layers_block_type": None}}
 
 
 def prompt():
@@ -240,13 +299,17 @@ def is_table(name):
 
 # Recurrent layers and routers amplify what bf16 rounds: less noise, so that the contract of `cpu` measures Candor.
 SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_next": 0.6, "deepseek_v2": 0.8,
-          "deepseek_v3": 0.8, "kimi_k2": 0.8,
+          "deepseek_v3": 0.8, "kimi_k2": 0.8, "kimi_linear": 0.7,
           "glm4_moe": 0.6, "glm4_moe_air": 0.8, "qwen2_moe": 0.8,
           "minimax_m2": 0.8, "glm4_moe_lite": 0.8, "dots1": 0.8}
 
 
-def randomise(model, spread):
-    generator = torch.Generator().manual_seed(20)
+# torch's e^x of a rate need not be the nearest float: other numbers where it isn't, so that both files have the same bits.
+SEEDS = {"falcon_h1": 22}
+
+
+def randomise(model, spread, seed):
+    generator = torch.Generator().manual_seed(seed)
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         with torch.no_grad():
@@ -261,7 +324,7 @@ def randomise(model, spread):
 def randomise_buffers(model):
     generator = torch.Generator().manual_seed(21)
     for name, buffer in model.named_buffers():
-        if name.endswith("e_score_correction_bias"):
+        if name.endswith(("e_score_correction_bias", "expert_bias")):
             buffer.copy_(0.3 * torch.randn(buffer.shape, generator=generator))
 
 
@@ -320,21 +383,33 @@ def join_projections(folder, n_groups, joined, renamed):
     safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
+def rename_dense(folder):
+    """Kimi Linear's first block, which the library writes as if it had experts."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    first = "model.layers.0."
+    tensors = {name.replace(first + "block_sparse_moe.", first + "mlp."): weight for name, weight in tensors.items()}
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
 def save_folder(name, folder):
     config_class, settings = MODELS[name]
     config = config_class(**settings)
     config.architectures = None
     model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-    randomise(model, SPREAD.get(name, 1.5))
+    randomise(model, SPREAD.get(name, 1.5), SEEDS.get(name, 20))
     randomise_buffers(model)
-    model.to(torch.bfloat16).save_pretrained(folder)
+    model.to(torch.bfloat16).to(torch.float32 if name in IN_F32 else torch.bfloat16).save_pretrained(folder)
     if name == "gpt_oss":
         pack_experts(folder)
     if name == "mimo":
         add_prediction(folder)
+    if name == "kimi_linear":
+        rename_dense(folder)
     if name in PUBLISHED:
         config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps(config | PUBLISHED[name], indent=2) + "\n")
+        published = {key: value for key, value in (config | PUBLISHED[name]).items() if key not in PUBLISHED[name] or
+                     value is not None}
+        (folder / "config.json").write_text(json.dumps(published, indent=2) + "\n")
     tok = tf.PreTrainedTokenizerFast(tokenizer_object=train_tokenizer(), bos_token="<|end|>", eos_token="<|end|>")
     tok.save_pretrained(folder)
 
@@ -371,9 +446,12 @@ def convert(folder, target):
             return packed(self, tensor, name, block) if "W_pack" in name else alone()
         converter.modify_tensors = modify
     with torch.inference_mode():
-        instance = converter(folder, gguf.LlamaFileType.MOSTLY_BF16, target, use_temp_file=False,
-                             model_name="tiny")
-        instance.hparams |= PUBLISHED.get(folder.name, {})
+        # The library renames what the converter asks for in these.
+        read = {"hparams": json.loads((folder / "config.json").read_text())} if folder.name in READ_RAW else {}
+        instance = converter(folder, gguf.LlamaFileType.ALL_F32 if folder.name in IN_F32 else gguf.LlamaFileType.MOSTLY_BF16,
+                             target, use_temp_file=False,
+                             model_name="tiny", **read)
+        instance.hparams |= {key: value for key, value in PUBLISHED.get(folder.name, {}).items() if value is not None}
         instance.write()
 
 

@@ -75,5 +75,7 @@ Family mistral3_family();
 Family internlm2_family();
 Family baichuan_family();
 Family minicpm_family();
+Family lfm2_family();
+Family lfm2moe_family();
 
 }  // namespace candor::model
