@@ -69,6 +69,7 @@ constexpr Golden kGoldens[] = {
     {"internlm3"},   {"baichuan"},
     {"minicpm"},     {"ministral", false},
     {"lfm2"},        {"lfm2_moe"},
+    {"granitemoehybrid"}, {"granitemoehybrid_dense"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -77,5 +77,6 @@ Family baichuan_family();
 Family minicpm_family();
 Family lfm2_family();
 Family lfm2moe_family();
+Family granitehybrid_family();
 
 }  // namespace candor::model

@@ -8,6 +8,7 @@
 
 #include "formats/meta_list.h"
 #include "model/families/common.h"
+#include "model/families/granite_parts.h"
 
 namespace candor::model {
 namespace granite {
@@ -27,31 +28,13 @@ constexpr Multiplier kMultipliers[] = {{"embedding_multiplier", ".embedding_scal
                                        {"attention_multiplier", ".attention.scale"},
                                        {"residual_multiplier", ".residual_scale"},
                                        {"logits_scaling", ".logit_scale"}};
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
-  for (const Multiplier& row : kMultipliers) {
-    CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
-    metadata.add(std::string(prefix).append(row.key), value.value_or(1.0));
-  }
-  return {};
-}
-void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
-  const BlockSpec& block = spec.blocks.front();
-  config["embedding_multiplier"] = shortest_decimal(spec.embed.scale);
-  config["attention_multiplier"] = shortest_decimal(block.attn.scale);
-  config["residual_multiplier"] = shortest_decimal(block.residual_scale);
-  config["logits_scaling"] = shortest_decimal(1.0f / spec.head.logits.scale);
-}
-constexpr HubForm kHub[] = {{"granite", "GraniteForCausalLM", "silu", kHubTensors, {}, read_hub, write_hub}};
+constexpr HubForm kHub[] = {
+    {"granite", "GraniteForCausalLM", "silu", kHubTensors, {}, read_hub_multipliers, write_hub_multipliers}};
 
 Result<ArchSpec> read_scaled(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"expert_count", "expert_shared_feed_forward_length"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
-  CANDOR_ASSIGN(const double embedding, hparams.positive_or("embedding_scale", 1.0));
-  CANDOR_ASSIGN(const double residual, hparams.positive_or("residual_scale", 1.0));
-  CANDOR_ASSIGN(const double divisor, hparams.require_positive("logit_scale"));
-  spec.embed.scale = static_cast<float>(embedding);
-  for (BlockSpec& block : spec.blocks) block.residual_scale = static_cast<float>(residual);
-  spec.head.logits.scale = static_cast<float>(1.0 / divisor);
+  CANDOR_TRY(add_multipliers(hparams, spec));
   return spec;
 }
 
@@ -99,6 +82,32 @@ Result<ArchSpec> read_minicpm(const formats::ModelFile& file) {
 
 }  // namespace
 }  // namespace granite
+
+Result<void> add_multipliers(const Hparams& hparams, ArchSpec& spec) {
+  CANDOR_ASSIGN(const double embedding, hparams.positive_or("embedding_scale", 1.0));
+  CANDOR_ASSIGN(const double residual, hparams.positive_or("residual_scale", 1.0));
+  CANDOR_ASSIGN(const double divisor, hparams.require_positive("logit_scale"));
+  spec.embed.scale = static_cast<float>(embedding);
+  for (BlockSpec& block : spec.blocks) block.residual_scale = static_cast<float>(residual);
+  spec.head.logits.scale = static_cast<float>(1.0 / divisor);
+  return {};
+}
+
+Result<void> read_hub_multipliers(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+  for (const granite::Multiplier& row : granite::kMultipliers) {
+    CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
+    metadata.add(std::string(prefix).append(row.key), value.value_or(1.0));
+  }
+  return {};
+}
+
+void write_hub_multipliers(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const BlockSpec& block = spec.blocks.front();
+  config["embedding_multiplier"] = shortest_decimal(spec.embed.scale);
+  config["attention_multiplier"] = shortest_decimal(block.attn.scale);
+  config["residual_multiplier"] = shortest_decimal(block.residual_scale);
+  config["logits_scaling"] = shortest_decimal(1.0f / spec.head.logits.scale);
+}
 
 Family granite_family() {
   using namespace granite;
