@@ -70,6 +70,7 @@ constexpr Golden kGoldens[] = {
     {"minicpm"},     {"ministral", false},
     {"lfm2"},        {"lfm2_moe"},
     {"granitemoehybrid"}, {"granitemoehybrid_dense"},
+    {"falcon_h1"},   {"falcon_h1_norm"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -78,5 +78,6 @@ Family minicpm_family();
 Family lfm2_family();
 Family lfm2moe_family();
 Family granitehybrid_family();
+Family falcon_h1_family();
 
 }  // namespace candor::model
