@@ -71,6 +71,7 @@ constexpr Golden kGoldens[] = {
     {"lfm2"},        {"lfm2_moe"},
     {"granitemoehybrid"}, {"granitemoehybrid_dense"},
     {"falcon_h1"},   {"falcon_h1_norm"},
+    {"nemotron_h"},  {"nemotron_h_moe"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -79,5 +79,7 @@ Family lfm2_family();
 Family lfm2moe_family();
 Family granitehybrid_family();
 Family falcon_h1_family();
+Family nemotron_h_family();
+Family nemotron_h_moe_family();
 
 }  // namespace candor::model
