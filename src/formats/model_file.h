@@ -4,6 +4,7 @@
 // to them. Immutable after construction, but for the bytes of copies; all const methods may be called from any thread.
 // Views borrow from the file.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -51,6 +52,11 @@ class ModelFile {
   // An error, naming the file, when one on disk has become shorter since it was opened or could not be read: what was
   // read of it may be zeros. Asked behind reading, before what was read is used or an error about it is told.
   virtual Result<void> check_intact() const { return {}; }
+
+  // Hints, for bytes of tensors that are read once: the system begins to fetch a part, or it leaves memory. Of copies,
+  // nothing.
+  virtual void will_read(std::span<const std::byte> /*part*/) const {}
+  virtual void has_read(std::span<const std::byte> /*part*/) const {}
 
   // Copies are tensors whose bytes are not those of the file on disk: in another order, or encoded while loading. Their
   // names, types, shapes and sizes stand from the start, so that memory can be planned; make_copies() fills what is

@@ -268,6 +268,33 @@ WeightRole packing_of(const Binding& binding, const ArchSpec& spec) {
   return is_also_head ? WeightRole::kEmbeddingAndLinear : traits_of(binding.role).packing;
 }
 
+// Asks for what is read next, and lets go of what was read, so that the disk works beside the packing and no second
+// copy of a weight stays in memory.
+class Reading {
+ public:
+  Reading(const formats::ModelFile& file, std::span<const Binding> bindings) : file_(file), bindings_(bindings) {}
+
+  void begin(size_t i) {
+    constexpr size_t kAheadBytes = size_t{256} << 20;
+    for (; next_ < bindings_.size() && (next_ <= i || ahead_bytes_ < kAheadBytes); ++next_) {
+      file_.will_read(bytes_of(next_));
+      ahead_bytes_ += bindings_[next_].view.n_bytes;
+    }
+  }
+  void end(size_t i) {
+    file_.has_read(bytes_of(i));
+    ahead_bytes_ -= bindings_[i].view.n_bytes;
+  }
+
+ private:
+  std::span<const std::byte> bytes_of(size_t i) const { return {bindings_[i].view.data, bindings_[i].view.n_bytes}; }
+
+  const formats::ModelFile& file_;
+  std::span<const Binding> bindings_;
+  size_t next_ = 0;
+  size_t ahead_bytes_ = 0;
+};
+
 void list_experts(BlockWeights& block) {
   for (const ExpertWeights& expert : block.experts) {
     block.expert_views.push_back({expert.gate.weight.get(), expert.up.weight.get(), expert.down.weight.get(),
@@ -302,12 +329,16 @@ Result<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bi
   uint64_t total_bytes = 0;
   for (const Binding& binding : bindings) total_bytes += binding.view.n_bytes;
   uint64_t done_bytes = 0;
-  for (const Binding& binding : bindings) {
+  Reading reading(upload.file, bindings);
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    const Binding& binding = bindings[i];
     const WeightRole packing = packing_of(binding, spec);
+    reading.begin(i);
     auto weight = upload_one(binding.view, packing, upload.backend);
     CANDOR_TRY(upload.file.check_intact());
     if (!weight) return std::move(weight).error();
     place_of(*weights, binding) = std::move(*weight);
+    reading.end(i);
     done_bytes += binding.view.n_bytes;
     if (options.progress) options.progress(done_bytes, total_bytes);
   }

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -50,6 +53,22 @@ Result<size_t> regular_size(const std::filesystem::path& path, const struct stat
                 in_quotes(path) + " is " + name_of_kind(status.st_mode) + "; name a regular file");
   }
   return static_cast<size_t>(status.st_size);
+}
+
+// Whole pages that lie in a part, or with `outward` those that it touches.
+std::span<const std::byte> pages_of(std::span<const std::byte> part, bool outward) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t end = begin + part.size();
+  const uintptr_t first = (begin + (outward ? 0 : page - 1)) / page * page;
+  const uintptr_t last = (end + (outward ? page - 1 : 0)) / page * page;
+  if (last <= first) return {};
+  return {reinterpret_cast<const std::byte*>(first), last - first};
+}
+
+bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole) {
+  return !part.empty() && !std::less<>()(part.data(), whole.data()) &&
+         !std::less<>()(whole.data() + whole.size(), part.data() + part.size());
 }
 
 }  // namespace
@@ -115,6 +134,18 @@ Result<void> MappedFile::check_intact() const {
   if (!guard_ || !is_lost(*guard_)) return {};
   return fail(ErrorKind::kIo, in_quotes(path_) + ": bytes of the file could not be read: another program has cut it "
                                                  "meanwhile, or its disk fails; try again");
+}
+
+void MappedFile::will_read(std::span<const std::byte> part) const noexcept {
+  if (!is_within(part, bytes())) return;
+  const auto pages = pages_of(part, true);
+  ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_WILLNEED);
+}
+
+void MappedFile::has_read(std::span<const std::byte> part) const noexcept {
+  if (!is_within(part, bytes())) return;
+  const auto pages = pages_of(part, false);
+  if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_DONTNEED);
 }
 
 }  // namespace candor::platform

@@ -30,6 +30,11 @@ class MappedFile {
   // An error, naming the file, when it has become shorter since it was opened or bytes of it could not be read.
   Result<void> check_intact() const;
 
+  // Hints, for bytes that are read once; of a part that is not this file's, nothing. will_read: the system begins to
+  // fetch it. has_read: it leaves this process' memory, and is fetched again should it be read after all.
+  void will_read(std::span<const std::byte> part) const noexcept;
+  void has_read(std::span<const std::byte> part) const noexcept;
+
  private:
   MappedFile() = default;
   void release() noexcept;

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -70,6 +73,44 @@ TEST(mapped_file, refuses_a_file_that_may_not_be_read) {
   const bool is_back = !is_root || seteuid(0) == 0;
   ASSERT_TRUE(is_back);
   EXPECT_NE(message.find("cannot open it for reading: Permission denied"), std::string::npos) << message;
+}
+
+// Pages of the part that are in this process' memory.
+size_t resident_pages(std::span<const std::byte> part) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  size_t n = 0;
+  for (size_t at = 0; at < part.size(); at += page) {
+    uint64_t entry = 0;
+    const uintptr_t number = reinterpret_cast<uintptr_t>(part.data() + at) / page;
+    if (pread(map, &entry, sizeof(entry), static_cast<off_t>(number * sizeof(entry))) != sizeof(entry)) break;
+    n += entry >> 63;
+  }
+  close(map);
+  return n;
+}
+
+TEST(mapped_file, what_was_read_leaves_memory_and_can_be_read_again) {
+  constexpr size_t kBytes = 1 << 20;
+  const testing::TempFolder folder;
+  auto opened = MappedFile::open(folder.file("large", std::string(kBytes, 'x')));
+  const auto other = MappedFile::open(folder.file("other", std::string(kBytes, 'y')));
+  ASSERT_TRUE(opened && other);
+  const MappedFile& file = *opened;
+  const auto middle = file.bytes().subspan(5000, kBytes - 10000);
+  file.will_read(middle);
+  EXPECT_EQ(text_of(file), std::string(kBytes, 'x'));
+  EXPECT_EQ(text_of(*other), std::string(kBytes, 'y'));
+  if (resident_pages(middle) == 0) GTEST_SKIP() << "the system does not tell which pages are in memory";
+  file.has_read(other->bytes());
+  file.has_read(middle.subspan(0, 10));
+  file.has_read({});
+  EXPECT_EQ(resident_pages(other->bytes()), resident_pages(file.bytes()));
+  file.has_read(middle);
+  EXPECT_LE(resident_pages(middle), 2u);
+  EXPECT_GE(resident_pages(file.bytes()), 2u);
+  EXPECT_EQ(text_of(file), std::string(kBytes, 'x'));
+  EXPECT_TRUE(file.check_intact());
 }
 
 TEST(mapped_file, notices_that_the_file_has_become_shorter) {

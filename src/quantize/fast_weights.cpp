@@ -36,6 +36,8 @@ class FastFile final : public formats::ModelFile {
     return tensor == nullptr ? nullptr : &tensors_[static_cast<size_t>(tensor - source_->tensors().data())];
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
+  void will_read(std::span<const std::byte> part) const override { source_->will_read(part); }
+  void has_read(std::span<const std::byte> part) const override { source_->has_read(part); }
   uint64_t copy_bytes() const override { return source_->copy_bytes(); }
   Result<void> make_copies() override { return source_->make_copies(); }
   void drop_copies() override { source_->drop_copies(); }

@@ -305,6 +305,8 @@ class QuantizedFile final : public formats::ModelFile {
     return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &QuantizedFile::name_of);
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
+  void will_read(std::span<const std::byte> part) const override { source_->will_read(part); }
+  void has_read(std::span<const std::byte> part) const override { source_->has_read(part); }
 
   uint64_t copy_bytes() const override { return source_->copy_bytes() + memory_.n_bytes(); }
   Result<void> make_copies() override {

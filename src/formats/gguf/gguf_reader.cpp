@@ -148,4 +148,12 @@ Result<void> GgufFile::check_intact() const {
   return {};
 }
 
+void GgufFile::will_read(std::span<const std::byte> part) const {
+  for (const platform::MappedFile& map : maps_) map.will_read(part);
+}
+
+void GgufFile::has_read(std::span<const std::byte> part) const {
+  for (const platform::MappedFile& map : maps_) map.has_read(part);
+}
+
 }  // namespace candor::formats::gguf

@@ -32,6 +32,8 @@ class GgufFile final : public ModelFile {
   const MetaValue* meta(std::string_view key) const override;
   const TensorView* find(std::string_view name) const override;
   Result<void> check_intact() const override;
+  void will_read(std::span<const std::byte> part) const override;
+  void has_read(std::span<const std::byte> part) const override;
 
  private:
   struct OpenPart {

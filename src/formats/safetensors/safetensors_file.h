@@ -28,6 +28,8 @@ class SafetensorsFile {
   const std::filesystem::path& path() const { return map_.path(); }
   size_t n_bytes() const { return map_.bytes().size(); }
   Result<void> check_intact() const { return map_.check_intact(); }
+  void will_read(std::span<const std::byte> part) const { map_.will_read(part); }
+  void has_read(std::span<const std::byte> part) const { map_.has_read(part); }
 
  private:
   explicit SafetensorsFile(platform::MappedFile map) : map_(std::move(map)) {}

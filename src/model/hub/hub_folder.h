@@ -31,6 +31,12 @@ class HubFolder final : public formats::ModelFile {
   const formats::MetaValue* meta(std::string_view key) const override { return metadata_.find(key); }
   const TensorView* find(std::string_view name) const override;
   Result<void> check_intact() const override;
+  void will_read(std::span<const std::byte> part) const override {
+    for (const formats::safetensors::SafetensorsFile& shard : shards_) shard.will_read(part);
+  }
+  void has_read(std::span<const std::byte> part) const override {
+    for (const formats::safetensors::SafetensorsFile& shard : shards_) shard.has_read(part);
+  }
   uint64_t copy_bytes() const override { return copies_.n_bytes(); }
   void drop_copies() override { copies_.drop(); }
 

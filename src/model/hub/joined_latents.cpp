@@ -84,6 +84,8 @@ class SplitFile final : public formats::ModelFile {
     return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, latent_name_of);
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
+  void will_read(std::span<const std::byte> part) const override { source_->will_read(part); }
+  void has_read(std::span<const std::byte> part) const override { source_->has_read(part); }
   uint64_t copy_bytes() const override { return source_->copy_bytes() + copies_.n_bytes(); }
   Result<void> make_copies() override { return source_->make_copies(); }
   void drop_copies() override {
