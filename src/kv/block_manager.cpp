@@ -10,28 +10,38 @@
 namespace candor::kv {
 
 BlockManager::BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash, int32_t n_states)
-    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, block_tokens, hash), states_(n_states) {
+    : block_tokens_(block_tokens), pool_(n_blocks), index_(n_blocks, block_tokens, hash), states_(n_states, n_blocks) {
   CANDOR_CHECK(block_tokens > 0);
 }
 
 BlockId BlockManager::take() {
   const std::optional<Allocation> allocation = pool_.allocate();
   CANDOR_CHECK(allocation.has_value());
-  if (allocation->was_cached) index_.erase(allocation->block);
+  if (allocation->was_cached) {
+    index_.erase(allocation->block);
+    states_.forget(allocation->block);
+  }
   return allocation->block;
 }
 
 int32_t BlockManager::match(const PrefixKey& key, std::span<const TokenId> tokens, BlockTable& table) {
   CANDOR_CHECK(table.blocks.empty());
   const size_t step = static_cast<size_t>(block_tokens_);
+  const bool has_states = states_.n_slots() > 0;
+  EntryId entry = kNoEntry;
   for (size_t begin = 0; begin + step <= tokens.size(); begin += step) {
-    const auto hit = index_.find(key, table.last_entry, tokens.subspan(begin, step));
+    const auto hit = index_.find(key, entry, tokens.subspan(begin, step));
     if (!hit) break;
-    pool_.retain(hit->block);
+    entry = hit->entry;
     table.blocks.push_back(hit->block);
-    table.last_entry = hit->entry;
-    ++table.n_published;
+    table.n_known += block_tokens_;
+    if (has_states && !states_.has_checkpoint(hit->block)) continue;
+    table.n_published = static_cast<int32_t>(table.blocks.size());
+    table.last_entry = entry;
   }
+  table.blocks.resize(static_cast<size_t>(table.n_published));
+  for (const BlockId block : table.blocks) pool_.retain(block);
+  if (has_states && !table.blocks.empty()) states_.begin_at(table.state, table.blocks.back());
   return table.n_published * block_tokens_;
 }
 
@@ -81,6 +91,16 @@ void BlockManager::publish(const PrefixKey& key, std::span<const TokenId> tokens
   }
 }
 
+void BlockManager::settle_states(BlockTable& table, int32_t n_tokens) {
+  for (const StateAt& state : table.state.coming) {
+    const int32_t n_blocks = state.n_tokens / block_tokens_;
+    if (state.keep == Keep::kNot || state.n_tokens > n_tokens || n_blocks > table.n_published) continue;
+    CANDOR_CHECK(state.n_tokens == n_blocks * block_tokens_ && n_blocks > 0);
+    states_.keep(table.state, state, table.blocks[static_cast<size_t>(n_blocks) - 1]);
+  }
+  states_.settle(table.state, n_tokens);
+}
+
 void BlockManager::fork(const BlockTable& table, BlockTable& child) {
   CANDOR_CHECK(child.blocks.empty());
   for (const BlockId block : table.blocks) {
@@ -89,6 +109,7 @@ void BlockManager::fork(const BlockTable& table, BlockTable& child) {
   child.blocks.assign(table.blocks.begin(), table.blocks.end());
   child.n_published = table.n_published;
   child.n_dropped = table.n_dropped;
+  child.n_known = table.n_known;
   child.last_entry = table.last_entry;
   states_.fork(table.state, child.state);
 }
@@ -114,6 +135,7 @@ void BlockManager::release(BlockTable& table) {
   }
   table.n_published = 0;
   table.n_dropped = 0;
+  table.n_known = 0;
   table.last_entry = kNoEntry;
   states_.release(table.state);
 }

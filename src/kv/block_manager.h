@@ -1,7 +1,8 @@
 #pragma once
 // The K/V blocks of sequences: who holds which, what may be shared, and when a shared block must be copied before it
 // is written. A BlockTable is a sequence's own list; the manager is the only one that changes it.
-// A full block that was published to the prefix index is never written again. The block size is given
+// A full block that was published to the prefix index is never written again. Where there are recurrent states, what is
+// found ends at the newest block that has a checkpoint (state_slots.h). The block size is given
 // (backend::kBlockTokens); blocks are released where sequences end, are preempted, cropped or lose drafts (src/sched).
 // Integers only; one engine thread owns a manager.
 
@@ -21,6 +22,7 @@ struct BlockTable {
   std::vector<BlockId> blocks;  // block j holds positions [j*B, (j+1)*B); kNoBlock once nobody looks at them any more
   int32_t n_published = 0;      // leading blocks that are in the prefix index
   int32_t n_dropped = 0;        // leading blocks that were given back
+  int32_t n_known = 0;          // leading tokens that match() knew, those without a state behind them included
   EntryId last_entry = kNoEntry;
   StateTable state{};  // of recurrent layers
 };
@@ -37,8 +39,8 @@ class BlockManager {
   // n_states: slots of recurrent states. REQUIRES: n_blocks >= 0, block_tokens > 0.
   BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash hash = hash_prefix, int32_t n_states = 0);
 
-  // Takes the published blocks that hold the beginning of `tokens`, as many whole blocks as match; returns the number
-  // of tokens that they hold. REQUIRES: the table is empty.
+  // Takes the published blocks that hold the beginning of `tokens`, as many whole blocks as match, and of recurrent
+  // layers the state behind them; returns the number of tokens that they hold. REQUIRES: the table is empty.
   int32_t match(const PrefixKey& key, std::span<const TokenId> tokens, BlockTable& table);
   // How many more blocks `n_tokens` positions need. match() first makes it smaller.
   int32_t n_missing(const BlockTable& table, int32_t n_tokens) const;
@@ -50,6 +52,9 @@ class BlockManager {
   std::optional<BlockCopy> make_writable(BlockTable& table, int32_t position, bool& failed);
   // Offers every whole block below n_tokens to others. Where an equal block is already there, ours is exchanged for it.
   void publish(const PrefixKey& key, std::span<const TokenId> tokens, int32_t n_tokens, BlockTable& table);
+  // The step was computed, and the first n_tokens are the sequence's: their state is its own, and those that were to be
+  // kept stay behind with their blocks, if they are published.
+  void settle_states(BlockTable& table, int32_t n_tokens);
   // `child`, which is empty, becomes a second owner of everything in `table`.
   void fork(const BlockTable& table, BlockTable& child);
   // Gives back the blocks that hold no position below n_tokens. REQUIRES: what goes was not published.

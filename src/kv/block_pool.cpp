@@ -16,9 +16,9 @@ std::optional<Allocation> BlockPool::allocate() {
   if (!free_.empty()) {
     allocation.block = free_.back();
     free_.pop_back();
-  } else if (oldest_ != kNoBlock) {
-    allocation = {.block = oldest_, .was_cached = true};
-    unlink(oldest_);
+  } else if (n_cached_ > 0) {
+    allocation = {.block = first_.n_blocks > 0 ? first_.oldest : others_.oldest, .was_cached = true};
+    unlink(allocation.block);
   } else {
     return std::nullopt;
   }
@@ -48,26 +48,40 @@ void BlockPool::release(BlockId block) {
   }
 }
 
-void BlockPool::set_cacheable(BlockId block) {
+void BlockPool::set_cacheable(BlockId block, bool goes_first) {
   Node& node = nodes_[index(block)];
   CANDOR_CHECK(node.n_owners > 0);
   node.is_cacheable = true;
+  node.goes_first = goes_first;
+}
+
+void BlockPool::set_worthless(BlockId block) {
+  Node& node = nodes_[index(block)];
+  if (node.n_owners == 0 && node.is_cacheable) {
+    unlink(block);
+    free_.push_back(block);
+  }
+  node.is_cacheable = false;
 }
 
 void BlockPool::link_newest(BlockId block) {
   Node& node = nodes_[index(block)];
-  node.older = newest_;
+  CachedList& list = list_of(node);
+  node.older = list.newest;
   node.newer = kNoBlock;
-  (newest_ == kNoBlock ? oldest_ : nodes_[index(newest_)].newer) = block;
-  newest_ = block;
+  (list.newest == kNoBlock ? list.oldest : nodes_[index(list.newest)].newer) = block;
+  list.newest = block;
+  ++list.n_blocks;
   ++n_cached_;
 }
 
 void BlockPool::unlink(BlockId block) {
   Node& node = nodes_[index(block)];
-  (node.older == kNoBlock ? oldest_ : nodes_[index(node.older)].newer) = node.newer;
-  (node.newer == kNoBlock ? newest_ : nodes_[index(node.newer)].older) = node.older;
+  CachedList& list = list_of(node);
+  (node.older == kNoBlock ? list.oldest : nodes_[index(node.older)].newer) = node.newer;
+  (node.newer == kNoBlock ? list.newest : nodes_[index(node.newer)].older) = node.older;
   node.older = node.newer = kNoBlock;
+  --list.n_blocks;
   --n_cached_;
 }
 

@@ -3,7 +3,7 @@
 //   free    in nobody's use, content worthless;
 //   used    held by one or more owners;
 //   cached  held by nobody, but kept because its content may be wanted again; taken back, least recently used first,
-//           when free blocks run out.
+//           when free blocks run out. Those that are marked to go first go before all others.
 // One engine thread owns a pool. Every operation is O(1).
 
 #include <cstdint>
@@ -30,8 +30,10 @@ class BlockPool {
   void retain(BlockId block);
   // One owner less. At none, a cacheable block becomes cached and any other free.
   void release(BlockId block);
-  // Marks a used block as worth keeping.
-  void set_cacheable(BlockId block);
+  // Marks a used block as worth keeping; goes_first: as long as no other is wanted.
+  void set_cacheable(BlockId block, bool goes_first = false);
+  // Its content is worth nothing any more: it is free as soon as nobody holds it.
+  void set_worthless(BlockId block);
 
   int32_t n_owners(BlockId block) const { return nodes_[index(block)].n_owners; }
   bool is_cacheable(BlockId block) const { return nodes_[index(block)].is_cacheable; }
@@ -41,24 +43,33 @@ class BlockPool {
   int32_t n_used() const { return n_blocks() - n_free() - n_cached_; }
   // Blocks that allocate() can still give.
   int32_t n_available() const { return n_free() + n_cached_; }
+  // Of them, those that are free or go first.
+  int32_t n_spare() const { return n_free() + first_.n_blocks; }
 
  private:
   struct Node {
     int32_t n_owners = 0;
     bool is_cacheable = false;
+    bool goes_first = false;
     BlockId older = kNoBlock;  // neighbours in the list of cached blocks
     BlockId newer = kNoBlock;
   };
+  struct CachedList {
+    BlockId oldest = kNoBlock;
+    BlockId newest = kNoBlock;
+    int32_t n_blocks = 0;
+  };
 
   static size_t index(BlockId block) { return static_cast<size_t>(block); }
+  CachedList& list_of(const Node& node) { return node.goes_first ? first_ : others_; }
   void link_newest(BlockId block);
   void unlink(BlockId block);
 
   // Engine thread only.
   std::vector<Node> nodes_;
   std::vector<BlockId> free_;  // a stack: the lowest ids leave first from a fresh pool
-  BlockId oldest_ = kNoBlock;
-  BlockId newest_ = kNoBlock;
+  CachedList first_;           // those that go first
+  CachedList others_;
   int32_t n_cached_ = 0;
 };
 
