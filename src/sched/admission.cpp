@@ -86,6 +86,7 @@ bool Admission::try_admit(Sequence& sequence) {
     return false;
   }
   sequence.n_computed = n_cached;
+  sequence.n_given = sequence.n_tokens();
   sequence.is_running = true;
   sequence.rank = rank_now(sequence);
   if (!std::exchange(sequence.was_admitted, true)) sequence.n_cached = n_cached;

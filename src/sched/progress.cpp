@@ -24,11 +24,12 @@ void Progress::settle(Sequence& sequence, const PlannedSlice& slice, std::span<c
 
 void Progress::advance(Sequence& sequence, int32_t n_rows) {
   sequence.n_computed += n_rows;
-  state_->blocks.states().settle(sequence.table.state, sequence.n_computed);
   sequence.shown_begin = std::min(std::max(sequence.shown_begin, sequence.n_computed), sequence.shown_end);
   const SchedulerOptions& options = state_->options;
-  const bool may_be_shared = options.use_prefix_index && options.use_kv_cache && sequence.n_cropped == 0;
-  if (may_be_shared) state_->blocks.publish(sequence.key, sequence.tokens, sequence.n_computed, sequence.table);
+  if (state_->may_be_shared(sequence)) {
+    state_->blocks.publish(sequence.key, sequence.tokens, sequence.n_computed, sequence.table);
+  }
+  state_->blocks.settle_states(sequence.table, sequence.n_computed);
   if (options.window_tokens > 0 && options.use_kv_cache) {
     state_->blocks.drop_before(sequence.table, sequence.n_computed + 1 - options.window_tokens);
   }

@@ -9,12 +9,17 @@
 namespace candor::sched {
 
 Scheduler::Scheduler(const SchedulerOptions& options)
-    : state_(std::make_unique<SchedulerState>(options)), admission_(*state_), rows_(*state_), progress_(*state_) {
+    : state_(std::make_unique<SchedulerState>(options)),
+      admission_(*state_),
+      rows_(*state_),
+      saves_(*state_),
+      progress_(*state_) {
   CANDOR_CHECK(options.n_ctx >= 1 && options.max_running >= 1);
   CANDOR_CHECK(int64_t{options.n_blocks} * options.block_tokens >= options.n_ctx);
   CANDOR_CHECK(options.n_states == 0 || options.n_states >= 2 * options.max_running);
   plan_.reserve(static_cast<size_t>(options.max_running),
-                static_cast<size_t>(ceil_div(options.n_ctx, options.block_tokens)));
+                static_cast<size_t>(ceil_div(options.n_ctx, options.block_tokens)),
+                static_cast<size_t>(options.n_states));
 }
 
 Result<void> Scheduler::add(const SequenceSpec& spec) {
@@ -93,6 +98,7 @@ void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
   }
   state_->blocks.fork(parent->table, child->table);
   child->n_computed = parent->n_computed;
+  child->n_given = parent->n_given;
   child->is_running = true;
   state_->sequences.add_running(std::move(child));
 }
@@ -145,21 +151,14 @@ bool Scheduler::reserve(Sequence& sequence, RowShare share) {
   return true;
 }
 
-// Behind the known tokens, and behind each draft: whatever is accepted, the state there is kept.
-void Scheduler::plan_states(Sequence& sequence, RowShare share) {
-  const int32_t end = sequence.n_computed + share.n_rows;
-  for (int32_t n = end; n <= end + share.n_draft; ++n) state_->blocks.states().plan(sequence.table.state, n);
-}
-
 void Scheduler::build_plan() {
   const auto& running = state_->sequences.running();
   plan_.clear();
   plan_.n_preempted = admission_.n_preempted();
   plan_.expected_ns = state_->options.costs.step_ns(rows_.work());
+  saves_.plan(rows_);
   for (size_t i = 0; i < running.size(); ++i) {
-    if (rows_.of(i).n_rows == 0) continue;
-    plan_states(*running[i], rows_.of(i));
-    plan_.append(*running[i], rows_.of(i));
+    if (rows_.of(i).n_rows > 0) plan_.append(*running[i], rows_.of(i));
   }
   plan_.append_blocks();
 }

@@ -33,6 +33,7 @@
 #include "sched/scheduler_state.h"
 #include "sched/sequence.h"
 #include "sched/sequence_pool.h"
+#include "sched/state_saves.h"
 #include "sched/step_plan.h"
 
 namespace candor::sched {
@@ -79,13 +80,13 @@ class Scheduler {
   void let_go(SequencePool::Owned sequence);
   void reserve_blocks();
   bool reserve(Sequence& sequence, RowShare share);
-  void plan_states(Sequence& sequence, RowShare share);
   void build_plan();
 
   // Engine thread only.
   std::unique_ptr<SchedulerState> state_;
   Admission admission_;
   RowSharing rows_;
+  StateSaves saves_;
   Progress progress_;
   StepPlan plan_;
   int64_t n_arrived_ = 0;

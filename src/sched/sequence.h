@@ -37,6 +37,7 @@ struct Sequence {
   OnContextFull on_full = OnContextFull::kStop;
   kv::BlockTable table{};
   int32_t n_computed = 0;   // leading tokens whose K/V is in the blocks
+  int32_t n_given = 0;      // tokens known when it was admitted; what follows was generated
   int32_t shown_begin = 0;  // [shown_begin, shown_end): tokens of the prompt whose rows are still to be shown
   int32_t shown_end = 0;
   bool is_running = false;  // holds blocks

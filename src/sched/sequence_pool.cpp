@@ -9,6 +9,8 @@
 namespace candor::sched {
 namespace {
 
+constexpr int32_t kMostSaves = 32;  // of a sequence in a step: drafts and a few borders of blocks
+
 template <class T>
 void make_room_for_one(std::vector<T>& items) {
   if (items.size() == items.capacity()) items.reserve(2 * items.size() + 1);
@@ -18,7 +20,8 @@ void make_room_for_one(std::vector<T>& items) {
 
 SequencePool::SequencePool(const SchedulerOptions& options)
     : n_tokens_(static_cast<size_t>(options.n_ctx) + 1),
-      n_blocks_(static_cast<size_t>(ceil_div(options.n_ctx, options.block_tokens))) {
+      n_blocks_(static_cast<size_t>(ceil_div(options.n_ctx, options.block_tokens))),
+      n_states_(static_cast<size_t>(std::min(options.n_states, kMostSaves))) {
   const size_t n_places = static_cast<size_t>(options.max_running);
   running_.reserve(n_places + 1);
   spare_.reserve(2 * n_places);
@@ -43,6 +46,7 @@ SequencePool::Owned SequencePool::blank() {
   Owned sequence = std::make_unique<Sequence>();
   sequence->tokens.reserve(n_tokens_);
   sequence->table.blocks.reserve(n_blocks_);
+  sequence->table.state.coming.reserve(n_states_);
   return sequence;
 }
 

@@ -43,6 +43,7 @@ class SequencePool {
   // Constant after construction, but that a pool may be assigned.
   size_t n_tokens_;  // that a sequence has room for
   size_t n_blocks_;
+  size_t n_states_;
   // Engine thread only.
   std::vector<Owned> waiting_;
   std::vector<Owned> running_;

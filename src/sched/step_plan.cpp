@@ -9,9 +9,10 @@ constexpr size_t kMostTableEntries = size_t{1} << 20;  // reserved for the block
 
 }  // namespace
 
-void StepPlan::reserve(size_t n_sequences, size_t n_blocks) {
+void StepPlan::reserve(size_t n_sequences, size_t n_blocks, size_t n_states) {
   slices.reserve(n_sequences);
   seqs.reserve(n_sequences);
+  saves.reserve(n_states);
   block_table.reserve(std::min(n_sequences * n_blocks, kMostTableEntries));
 }
 

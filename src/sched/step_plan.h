@@ -48,8 +48,8 @@ struct RowShare {
 
 class StepPlan {
  public:
-  // Room for so many sequences, of so many blocks each.
-  void reserve(size_t n_sequences, size_t n_blocks);
+  // Room for so many sequences, of so many blocks each, and for so many saved states in all.
+  void reserve(size_t n_sequences, size_t n_blocks, size_t n_states);
   // To fill it: what the one before computed is gone, but for copies; then sequence by sequence; then their blocks.
   void clear();
   void append(const Sequence& sequence, RowShare share);
