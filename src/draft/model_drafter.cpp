@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "draft/draft_length.h"
 
 namespace candor::draft {
 namespace {
@@ -24,9 +25,13 @@ ModelDrafter::ModelDrafter(backend::Backend& backend, model::Model& model, backe
       max_rows_(max_rows),
       n_vocab_(static_cast<size_t>(n_vocab)),
       slots_(static_cast<size_t>(slots.n_slots)),
+      states_(slots.n_states),
       work_(static_cast<size_t>(slots.n_slots)),
       sampler_(kernels) {
-  for (Slot& slot : slots_) slot.tokens.reserve(static_cast<size_t>(slot_tokens()) + 1);
+  for (Slot& slot : slots_) {
+    slot.tokens.reserve(static_cast<size_t>(slot_tokens()) + 1);
+    if (slots.n_states > 0) slot.states.coming.reserve(static_cast<size_t>(kMaxDrafts));
+  }
 }
 
 void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) {
@@ -34,9 +39,13 @@ void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWork
   ++n_calls_;
   n_work_ = requests.size();
   for (size_t i = 0; i < n_work_; ++i) open(work_[i], requests[i]);
+  for (Slot& slot : slots_) {
+    if (states_.n_slots() > 0 && slot.used_at != n_calls_) go_back(slot, slot.n_state);
+  }
   while (build_step()) {
-    const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_};
+    const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_, saves_};
     const backend::LogitsView logits = backend_.wait(model_.launch(batch, kv_));
+    settle_states();
     for (Work& work : std::span(work_).first(n_work_)) {
       if (!work.is_done) draft(work, logits.row(work.out_row).first(n_vocab_), masks);
     }
@@ -48,6 +57,7 @@ void ModelDrafter::forget() noexcept {
   for (Slot& slot : slots_) {
     slot.owner = -1;
     slot.n_past = 0;
+    go_back(slot, 0);
   }
   for (Work& work : work_) work.constraint.reset();
 }
@@ -67,10 +77,10 @@ ModelDrafter::Slot& ModelDrafter::slot_for(const DraftRequest& request) {
   for (Slot& slot : slots_) {
     if (slot.owner == request.sequence) return slot;
     if (slot.used_at == n_calls_) continue;
-    const size_t n_shared =
-        slot.begin == 0 && slot.used_at + 1 < n_calls_
-            ? common_beginning(std::span(slot.tokens).first(static_cast<size_t>(slot.n_past)), request.text)
-            : 0;
+    const auto held = std::span<const TokenId>(slot.tokens).first(static_cast<size_t>(slot.n_past));
+    const size_t n_shared = slot.begin == 0 && slot.used_at + 1 < n_calls_
+                                ? static_cast<size_t>(n_held(slot, common_beginning(held, request.text)))
+                                : 0;
     const std::pair<size_t, int64_t> rank{n_shared, -slot.used_at};
     if (best != nullptr && rank <= best_rank) continue;
     best = &slot;
@@ -89,8 +99,43 @@ void ModelDrafter::open_window(Slot& slot, const DraftRequest& request) {
   }
   const auto window = request.text.subspan(slot.begin);
   const auto held = std::span<const TokenId>(slot.tokens).first(static_cast<size_t>(slot.n_past));
-  slot.n_past = static_cast<int32_t>(std::min(common_beginning(held, window), window.size() - 1));
+  go_back(slot, n_held(slot, std::min(common_beginning(held, window), window.size() - 1)));
   slot.tokens.assign(window.begin(), window.end());
+}
+
+// Of the first n_common tokens, those that need not be read: all, or those up to a state.
+int32_t ModelDrafter::n_held(const Slot& slot, size_t n_common) const {
+  const auto n = static_cast<int32_t>(n_common);
+  if (states_.n_slots() == 0) return n;
+  int32_t newest = slot.states.now != kNoState && slot.n_state <= n ? slot.n_state : 0;
+  for (const kv::StateAt& state : slot.states.coming) {
+    if (state.n_tokens <= n) newest = std::max(newest, state.n_tokens);
+  }
+  return newest;
+}
+
+// The slot holds n_tokens, and the state behind them. REQUIRES: n_held() gave them, or none.
+void ModelDrafter::go_back(Slot& slot, int32_t n_tokens) {
+  slot.n_past = n_tokens;
+  if (states_.n_slots() == 0) return;
+  if (n_tokens == 0) {
+    states_.release(slot.states);
+  } else if (n_tokens == slot.n_state) {
+    states_.drop_coming(slot.states);
+  } else {
+    states_.settle(slot.states, n_tokens);
+  }
+  slot.n_state = n_tokens;
+}
+
+// The state behind what was read replaces the one before; those behind drafts may yet be wanted.
+void ModelDrafter::settle_states() {
+  for (Work& work : std::span(work_).first(n_work_)) {
+    Slot& slot = *work.slot;
+    if (slot.states.coming.size() != 1 || !work.request->drafts.empty()) continue;
+    states_.settle(slot.states, slot.n_past);
+    slot.n_state = slot.n_past;
+  }
 }
 
 void ModelDrafter::open(Work& work, DraftRequest& request) {
@@ -116,6 +161,7 @@ bool ModelDrafter::build_step() {
   slices_.clear();
   blocks_.clear();
   out_rows_.clear();
+  saves_.clear();
   for (Work& work : std::span(work_).first(n_work_)) {
     if (!work.is_done) append_rows(work);
   }
@@ -128,11 +174,15 @@ void ModelDrafter::append_rows(Work& work) {
   const int32_t n_rows = std::min(n_pending, max_rows_ - static_cast<int32_t>(tokens_.size()));
   work.is_done = n_rows < n_pending;  // it is behind: no drafts this time
   if (n_rows == 0) return;
-  slices_.push_back({static_cast<int32_t>(tokens_.size()), n_rows, slot.n_past});
+  kv::StateTable& states = slot.states;
+  const StateId begins_at = states.coming.empty() ? states.now : states.coming.back().slot;
+  slices_.push_back({static_cast<int32_t>(tokens_.size()), n_rows, slot.n_past, begins_at});
   for (int32_t i = 0; i < n_rows; ++i) {
     tokens_.push_back(slot.tokens[static_cast<size_t>(slot.n_past)]);
     positions_.push_back(slot.n_past++);
   }
+  states_.plan(states, slot.n_past);
+  if (!states.coming.empty()) saves_.push_back({static_cast<int32_t>(tokens_.size()) - 1, states.coming.back().slot});
   const int32_t first_block = static_cast<int32_t>(&slot - slots_.data()) * slots_of_.slot_blocks;
   for (int32_t i = 0; i < slots_of_.slot_blocks; ++i) blocks_.push_back(first_block + i);
   if (work.is_done) return;

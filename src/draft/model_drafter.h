@@ -6,7 +6,9 @@
 //
 // Every sequence has a slot of K/V of its own, which holds the newest part of its text; what a slot holds is found by
 // comparing tokens, so that rejected drafts, forks and cropped texts need no word from the caller. A text that outgrows
-// its slot is read anew from its newer half on. Masks of drafts are computed by the engine's MaskWorker, within what
+// its slot is read anew from its newer half on. Where the draft model has recurrent layers, a slot has the state behind
+// its text and, until the next drafts are made, those behind its drafts; it goes on from the newest of them that stands
+// behind tokens of the text. Masks of drafts are computed by the engine's MaskWorker, within what
 // it may be waited for; a draft whose mask is not there in time is not made. Engine thread only.
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include "constrain/mask_worker.h"
 #include "constrain/masked_constraint.h"
 #include "draft/drafter.h"
+#include "kv/state_slots.h"
 #include "model/model.h"
 #include "sample/sampler.h"
 
@@ -29,6 +32,7 @@ namespace candor::draft {
 struct DraftSlots {
   int32_t n_slots = 0;      // most sequences at once
   int32_t slot_blocks = 0;  // K/V blocks of each; slot i has [i * slot_blocks, (i + 1) * slot_blocks)
+  int32_t n_states = 0;     // of recurrent layers: 2 n_slots and kMaxDrafts, or none
 };
 
 class ModelDrafter final : public Drafter {
@@ -41,7 +45,7 @@ class ModelDrafter final : public Drafter {
   size_t n_behind(SequenceId sequence, size_t n_text) const override;
   int32_t begin(DraftRequest& request) override { return request.n_drafts; }
   // All requests together, token by token; fewer drafts, or none, where a slot has to catch up or a mask is late.
-  // REQUIRES: at most n_slots requests.
+  // REQUIRES: at most n_slots requests; with states, of at most kMaxDrafts drafts in all.
   void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) override;
   // Everything is read anew.
   void forget() noexcept override;
@@ -52,6 +56,8 @@ class ModelDrafter final : public Drafter {
     size_t begin = 0;               // the window's first token, in the text
     std::vector<TokenId> tokens{};  // of the window, drafts included
     int32_t n_past = 0;             // leading ones whose K/V is there
+    kv::StateTable states{};        // coming: behind the drafts
+    int32_t n_state = 0;            // tokens that states.now stands behind
     int64_t used_at = 0;
   };
   struct Work {
@@ -66,6 +72,9 @@ class ModelDrafter final : public Drafter {
   int32_t slot_tokens() const { return slots_of_.slot_blocks * backend::kBlockTokens; }
   Slot& slot_for(const DraftRequest& request);
   void open_window(Slot& slot, const DraftRequest& request);
+  int32_t n_held(const Slot& slot, size_t n_common) const;
+  void go_back(Slot& slot, int32_t n_tokens);
+  void settle_states();
   void open(Work& work, DraftRequest& request);
   bool build_step();
   void append_rows(Work& work);
@@ -81,6 +90,7 @@ class ModelDrafter final : public Drafter {
   const size_t n_vocab_;
   // Engine thread only.
   std::vector<Slot> slots_;
+  kv::StateSlots states_;
   std::vector<Work> work_;  // the first n_work_ are in use
   size_t n_work_ = 0;
   int64_t n_calls_ = 0;
@@ -92,6 +102,7 @@ class ModelDrafter final : public Drafter {
   std::vector<backend::SeqSlice> slices_;
   std::vector<BlockId> blocks_;
   std::vector<int32_t> out_rows_;
+  std::vector<backend::StateSave> saves_;
 };
 
 }  // namespace candor::draft

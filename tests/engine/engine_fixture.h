@@ -89,13 +89,20 @@ class Crowd {
   }
 
  private:
+  static CompletedChoice& choice_of(Completion& completion, int32_t choice) {
+    if (choice == 0) return completion;
+    const auto n = static_cast<size_t>(choice);
+    if (completion.more_choices.size() < n) completion.more_choices.resize(n);
+    return completion.more_choices[n - 1];
+  }
   void on_event(Completion& completion, const TokenEvent& event) {
-    completion.text += event.text;
-    if (event.token >= 0) completion.tokens.push_back(event.token);
-    if (event.logprob) completion.logprobs.push_back(*event.logprob);
-    if (event.logprob) completion.top_logprobs.push_back(event.top_logprobs);
-    if (!event.finish) return;
-    completion.finish = *event.finish;
+    CompletedChoice& choice = choice_of(completion, event.choice);
+    choice.text += event.text;
+    if (event.token >= 0) choice.tokens.push_back(event.token);
+    if (event.logprob) choice.logprobs.push_back(*event.logprob);
+    if (event.logprob) choice.top_logprobs.push_back(event.top_logprobs);
+    if (event.finish) choice.finish = *event.finish;
+    if (!event.summary) return;
     completion.summary = *event.summary;
     on_end();
   }

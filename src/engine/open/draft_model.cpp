@@ -52,20 +52,17 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
-  if (std::ranges::any_of(plan.model.spec.blocks, &model::BlockSpec::is_recurrent)) {
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("{}: family {} has recurrent layers, with which a draft model is not supported; choose "
-                            "another draft model, or speculation by n-gram",
-                            name_of(*plan.file), plan.model.spec.family));
-  }
   return plan;
 }
 
 Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx) {
-  const auto block_bytes = backend::kv_pool_block_bytes(model::kv_layout(plan.model.spec, backend.info().default_kv));
-  plan.slots = slots_of(options, plan.model.spec, n_ctx, static_cast<uint64_t>(block_bytes));
-  plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(plan.slots.slot_blocks) *
-                  static_cast<uint64_t>(plan.slots.n_slots);
+  const backend::KvLayout layout = model::kv_layout(plan.model.spec, backend.info().default_kv);
+  const auto block_bytes = static_cast<uint64_t>(backend::kv_pool_block_bytes(layout));
+  plan.slots = slots_of(options, plan.model.spec, n_ctx, block_bytes);
+  plan.slots.n_states = layout.state.n_layers > 0 ? 2 * plan.slots.n_slots + draft::kMaxDrafts : 0;
+  plan.kv_bytes =
+      block_bytes * static_cast<uint64_t>(plan.slots.slot_blocks) * static_cast<uint64_t>(plan.slots.n_slots) +
+      static_cast<uint64_t>(state_slot_bytes(layout.state)) * static_cast<uint64_t>(plan.slots.n_states);
   if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxDrafts) return {};
   return fail(ErrorKind::kInvalidInput,
               fmt::format("{}: made for {} tokens of context, a draft model needs {} or more", name_of(*plan.file),
@@ -88,7 +85,7 @@ Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, 
                             draft.model->spec().vocab, tokenizer.n_vocab()));
   }
   const backend::KvLayout layout = draft.model->kv_layout(backend.info().default_kv);
-  CANDOR_ASSIGN(draft.kv, backend.make_kv(layout, draft.slots.n_slots * draft.slots.slot_blocks));
+  CANDOR_ASSIGN(draft.kv, backend.make_kv(layout, {draft.slots.n_slots * draft.slots.slot_blocks, draft.slots.n_states}));
   return draft;
 }
 
