@@ -51,6 +51,7 @@ nlohmann::ordered_json to_json(const MemoryPlan& plan) {
           {"n_ctx", plan.n_ctx},
           {"state_bytes", plan.state_bytes},
           {"state_slots", plan.state_slots},
+          {"kept_states", plan.kept_states},
           {"scratch_bytes", plan.scratch_bytes},
           {"draft_bytes", plan.draft_bytes},
           {"copy_bytes", plan.copy_bytes},
@@ -77,9 +78,10 @@ std::string to_text(const MemoryPlan& plan) {
          fmt::format("{:<14} {:>10}   {} tokens x {} ({}), contexts of at most {}\n", "K/V",
                      format_bytes(plan.kv_bytes), format_count(n_tokens), format_bytes(plan.kv_bytes_per_token),
                      plan.kv_type, format_count(plan.n_ctx)) +
-         (plan.state_slots > 0 ? fmt::format("{:<14} {:>10}   {} slots of recurrent states\n", "states",
-                                             format_bytes(plan.state_bytes), plan.state_slots)
-                               : "") +
+         (plan.state_slots > 0
+              ? fmt::format("{:<14} {:>10}   {} recurrent states, {} of them kept for prefixes\n", "states",
+                            format_bytes(plan.state_bytes), plan.state_slots, plan.kept_states)
+              : "") +
          fmt::format("{:<14} {:>10}\n", "activations", format_bytes(plan.scratch_bytes)) +
          (plan.draft_bytes > 0 ? fmt::format("{:<14} {:>10}\n", "draft model", format_bytes(plan.draft_bytes)) : "") +
          (plan.copy_bytes > 0 ? fmt::format("{:<14} {:>10}   while loading, before K/V and activations\n", "copies",

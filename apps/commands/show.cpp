@@ -18,6 +18,7 @@
 #include "apps/terminal/terminal.h"
 #include "backend/op_specs.h"
 #include "engine/open/loaded_model.h"
+#include "engine/open/memory_plan.h"
 #include "formats/model_file.h"
 #include "model/arch_text.h"
 #include "model/model.h"
@@ -123,9 +124,9 @@ std::string describe_kv(const model::ArchSpec& spec) {
                      format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
          (layout.state.n_layers == 0
               ? std::string()
-              : fmt::format("{:<14} {} a state of {} recurrent layers\n", "",
+              : fmt::format("{:<14} {} a state of {} recurrent layers; {} are kept for prefixes\n", "",
                             format_bytes(static_cast<uint64_t>(backend::state_slot_bytes(layout.state))),
-                            layout.state.n_layers));
+                            layout.state.n_layers, engine::kept_states({}, layout.state)));
 }
 
 std::string describe_tokenizer(const formats::ModelFile& file) {

@@ -27,6 +27,7 @@ struct MemoryPlan {
   std::int32_t kv_blocks = 0;
   std::int32_t kv_block_tokens = 0;
   std::int32_t state_slots = 0;  // 0: no layer is recurrent
+  std::int32_t kept_states = 0;  // of the slots, those beside what sequences and drafts need at most
   std::string kv_type{};
   std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
   std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
@@ -130,6 +131,9 @@ struct EngineStats {
   std::int32_t kv_blocks_used = 0;    // held by requests
   std::int32_t kv_blocks_cached = 0;  // held by the prefix cache alone, free to take
   std::int32_t kv_blocks_total = 0;
+  std::int32_t state_slots_used = 0;   // of recurrent states, held by requests
+  std::int32_t state_slots_total = 0;  // 0: no layer is recurrent
+  std::int32_t checkpoints = 0;        // states kept at the ends of K/V blocks, for whoever begins alike
 };
 
 }  // namespace candor

@@ -47,6 +47,9 @@ struct EngineOptions {
   std::optional<KvType> kv_type{};  // of the K/V cache; absent: the backend's own
   std::uint64_t kv_bytes = 0;       // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
   std::int32_t kv_blocks = 0;       // K/V budget in blocks; overrides kv_bytes when not 0
+  // Recurrent states kept at the ends of K/V blocks, so that the prefix cache finds them, beside those that sequences
+  // need; absent: as many as 256 MiB hold, 4 to 64.
+  std::optional<std::int32_t> kept_states{};
   std::int32_t max_rows = 256;      // tokens computed in one step
   std::int32_t prefill_rows = 0;    // of those, at most this many of prompts; 0 = all
   std::int32_t max_running = 16;    // requests computed at once

@@ -27,6 +27,7 @@ constexpr int32_t kMaxRows = 1 << 16;
 constexpr int32_t kMaxRunning = 1 << 12;
 constexpr int32_t kMaxQueued = 1 << 20;
 constexpr int32_t kMaxThreads = 1024;
+constexpr int32_t kMaxKeptStates = 1 << 20;
 constexpr double kMaxStepMs = 3.6e6;
 
 Result<void> in_range(const char* name, int64_t value, int64_t min, int64_t max) {
@@ -87,6 +88,7 @@ Result<void> check_options(const EngineOptions& options) {
   CANDOR_TRY(in_range("n_threads", options.n_threads, 0, kMaxThreads));
   CANDOR_TRY(in_range("n_ctx", options.n_ctx, 0, std::numeric_limits<int32_t>::max()));
   CANDOR_TRY(in_range("kv_blocks", options.kv_blocks, 0, std::numeric_limits<int32_t>::max()));
+  CANDOR_TRY(in_range("kept_states", options.kept_states.value_or(0), 0, kMaxKeptStates));
   CANDOR_TRY(in_range("max_running", options.max_running, 1, kMaxRunning));
   CANDOR_TRY(in_range("max_rows", options.max_rows, options.max_running, kMaxRows));
   CANDOR_TRY(in_range("prefill_rows", options.prefill_rows, 0, options.max_rows));

@@ -16,6 +16,11 @@
 namespace candor::engine {
 namespace {
 
+// By default kept: enough for some conversations, a few in any case.
+constexpr int64_t kKeptBytes = int64_t{256} << 20;
+constexpr int64_t kLeastKept = 4;
+constexpr int64_t kMostKept = 64;
+
 std::string gigabytes(uint64_t n_bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(n_bytes) / 1e9);
 }
@@ -28,9 +33,14 @@ int32_t max_drafts(const EngineOptions& options) {
 }
 
 // What a sequence has, and what the step writes instead of it: behind its rows and behind each draft.
-int32_t state_slots(const EngineOptions& options, const model::ArchSpec& spec) {
-  const bool has_states = std::ranges::any_of(spec.blocks, &model::BlockSpec::is_recurrent);
-  return has_states ? 2 * options.max_running + max_drafts(options) : 0;
+int32_t needed_states(const EngineOptions& options, const backend::StateLayout& layout) {
+  return layout.n_layers > 0 ? 2 * options.max_running + max_drafts(options) : 0;
+}
+
+int32_t kept_states(const EngineOptions& options, const backend::StateLayout& layout) {
+  if (layout.n_layers == 0 || !options.prefix_cache || !options.use_kv_cache) return 0;
+  if (options.kept_states) return *options.kept_states;
+  return static_cast<int32_t>(std::clamp(kKeptBytes / state_slot_bytes(layout), kLeastKept, kMostKept));
 }
 
 int32_t max_shown_rows(const EngineOptions& options) {
@@ -67,7 +77,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   plan.weight_bytes = model.weight_bytes;
   plan.copy_bytes = file.copy_bytes();
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
-  plan.state_slots = state_slots(options, model.spec);
+  plan.kept_states = kept_states(options, layout.state);
+  plan.state_slots = needed_states(options, layout.state) + plan.kept_states;
   plan.state_bytes = static_cast<uint64_t>(plan.state_slots) * static_cast<uint64_t>(state_slot_bytes(layout.state));
   if (draft != nullptr) {
     CANDOR_TRY(plan_slots(*draft, options, backend, budget.n_ctx));

@@ -24,8 +24,10 @@ Result<void> check_fits(const MemoryPlan& plan);
 
 // Drafts that one step may check, over all sequences.
 int32_t max_drafts(const EngineOptions& options);
-// Slots of recurrent states; 0 where no layer has one.
-int32_t state_slots(const EngineOptions& options, const model::ArchSpec& spec);
+// Slots of recurrent states; 0 where no layer has one. Those that sequences and drafts need at most, and those that are
+// there for checkpoints alone.
+int32_t needed_states(const EngineOptions& options, const backend::StateLayout& layout);
+int32_t kept_states(const EngineOptions& options, const backend::StateLayout& layout);
 // Rows of prompts whose logits one step may show.
 int32_t max_shown_rows(const EngineOptions& options);
 // Rows of logits that one step may give, those included.

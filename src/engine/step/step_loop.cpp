@@ -22,7 +22,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded) {
   result.max_running = options.max_running;
   result.max_queued = options.max_running + options.max_queued;  // the inbox counts those that run as well
   result.window_tokens = loaded.window_tokens();
-  result.use_prefix_index = options.prefix_cache && result.n_states == 0;  // blocks alone do not hold a state
+  result.use_prefix_index = options.prefix_cache;
   result.use_kv_cache = options.use_kv_cache;
   if (options.costs) result.costs = to_model(*options.costs);
   return result;

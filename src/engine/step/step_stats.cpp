@@ -27,6 +27,7 @@ StepReport report_of(const sched::StepPlan& plan) {
 StepStats::StepStats(const sched::Scheduler& scheduler, MetricStore& metrics, int64_t n_layers)
     : scheduler_(scheduler), metrics_(metrics), n_layers_(n_layers) {
   stats_.kv_blocks_total = totals_.kv_blocks_total = scheduler.blocks().pool().n_blocks();
+  stats_.state_slots_total = totals_.state_slots_total = scheduler.blocks().states().n_slots();
 }
 
 void StepStats::count_finished() noexcept {
@@ -68,6 +69,8 @@ void StepStats::store() noexcept {
   totals_.n_running = scheduler_.n_running();
   totals_.kv_blocks_used = pool.n_used();
   totals_.kv_blocks_cached = pool.n_cached();
+  totals_.state_slots_used = scheduler_.blocks().states().n_used();
+  totals_.checkpoints = scheduler_.blocks().states().n_checkpoints();
   const std::lock_guard lock(mutex_);
   stats_ = totals_;
 }

@@ -77,6 +77,9 @@ void add_engine(const EngineStats& stats, Families& families) {
   families.gauge("candor_kv_blocks_used", "K/V blocks held by requests", n(stats.kv_blocks_used));
   families.gauge("candor_kv_blocks_cached", "K/V blocks held by the prefix cache alone", n(stats.kv_blocks_cached));
   families.gauge("candor_kv_blocks_total", "K/V blocks in all", n(stats.kv_blocks_total));
+  families.gauge("candor_state_slots_used", "Recurrent states held by requests", n(stats.state_slots_used));
+  families.gauge("candor_state_slots_total", "Slots of recurrent states in all", n(stats.state_slots_total));
+  families.gauge("candor_checkpoints", "Recurrent states kept for prefixes", n(stats.checkpoints));
 }
 
 void add_distributions(const EngineMetrics& metrics, Families& families) {
