@@ -325,14 +325,11 @@ TEST_P(InvarianceOfFamily, every_answer_is_the_one_given_alone) {
   std::vector<Condition> under = conditions();
   for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
   const auto path = testing::project_file(std::string("tests/families/goldens/") + GetParam() + "/model.gguf");
-  // A recurrent model finds nothing in the prefix index and, as a draft model, is refused.
-  const bool is_recurrent = std::string_view(GetParam()).starts_with("qwen3_");
-  if (is_recurrent) draft_path_ = testing::project_file("tests/families/goldens/qwen3/model.gguf");
   const Counts counts = compare(path, engine::make_named_backend, under);
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
   EXPECT_GE(counts.n_compared, 180);
   EXPECT_GE(counts.n_preempted, 20);
-  EXPECT_EQ(counts.n_cached > 0, !is_recurrent);
+  EXPECT_GT(counts.n_cached, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(families, InvarianceOfFamily, ::testing::Values("gpt_oss", "cohere2", "qwen3_5_text", "qwen3_next",

@@ -42,15 +42,16 @@ class Allocation : public testing::TinyModelTest {
 
   // When requests arrive during a step is up to the machine: a round may be the first that has so many at once.
   int64_t least_of_rounds(Engine& engine) {
-    int64_t least = count(engine, crowd());
-    for (int round = 1; round < 12 && least > 0; ++round) least = std::min(least, count(engine, crowd()));
+    const auto requests = crowd(engine.info().n_vocab);
+    int64_t least = count(engine, requests);
+    for (int round = 1; round < 12 && least > 0; ++round) least = std::min(least, count(engine, requests));
     return least;
   }
 
-  static std::vector<Request> crowd() {
+  static std::vector<Request> crowd(int32_t n_vocab) {
     std::vector<Request> requests;
     for (uint64_t i = 0; i < 12; ++i) {
-      requests.push_back(sampled(token_prompt(static_cast<int32_t>(5 + 9 * i), 320, i), 16, i));
+      requests.push_back(sampled(token_prompt(static_cast<int32_t>(5 + 9 * i), n_vocab, i), 16, i));
       requests.back().sampling.ignore_eos = true;
     }
     return requests;
@@ -71,6 +72,17 @@ TEST_F(Allocation, a_step_that_preempts_takes_none_either) {
   EXPECT_EQ(least_of_rounds(*engine), 0);
 }
 
+TEST_F(Allocation, a_step_that_saves_finds_and_evicts_recurrent_states_takes_none_either) {
+  options_.model_path = testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf");
+  for (const int32_t kv_blocks : {64, 6}) {
+    options_.kv_blocks = kv_blocks;
+    options_.kept_states = kv_blocks / 6;
+    const auto engine = testing::open_or_fail(options_);
+    EXPECT_EQ(least_of_rounds(*engine), 0);
+    EXPECT_GT(engine->stats().checkpoints, 0);
+  }
+}
+
 TEST_F(Allocation, the_count_sees_what_a_callback_allocates) {
   const auto engine = testing::open_or_fail(options_);
   std::vector<std::unique_ptr<int>> kept;
@@ -81,7 +93,7 @@ TEST_F(Allocation, the_count_sees_what_a_callback_allocates) {
     kept.push_back(std::make_unique<int>(1));
     last = testing::n_allocations();
   });
-  testing::complete(*engine, crowd()[0]);
+  testing::complete(*engine, crowd(engine->info().n_vocab)[0]);
   engine->on_step({});
   EXPECT_GE(last - first, static_cast<int64_t>(kept.size()));
 }

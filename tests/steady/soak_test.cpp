@@ -24,8 +24,8 @@ int n_rounds() {
 
 class Soak : public testing::TinyModelTest {
  protected:
-  Soak() {
-    EngineOptions options = testing::options_for(tiny_path(tiny_options()));
+  void open(const std::filesystem::path& path) {
+    EngineOptions options = testing::options_for(path);
     options.n_ctx = 128;
     options.kv_blocks = 10;
     options.max_running = 8;
@@ -44,7 +44,9 @@ class Soak : public testing::TinyModelTest {
     if (random_.below(10) == 0) request.scheduling.deadline_ms = 2;
     return request;
   }
-  TokenPrompt token_prompt_(int32_t n) { return testing::token_prompt(n, 320, random_.below(5)); }
+  TokenPrompt token_prompt_(int32_t n) {
+    return testing::token_prompt(n, engine_->info().n_vocab, random_.below(5));
+  }
 
   // As many as come in until a few in a row are refused or enough are there; some are cancelled on the way.
   void fill_and_empty() {
@@ -68,25 +70,39 @@ class Soak : public testing::TinyModelTest {
     }
   }
 
+  void fill_and_empty_often() {
+    const int n = n_rounds();
+    for (int i = 0; i < n / 5; ++i) fill_and_empty();
+    const int64_t before = testing::resident_bytes();
+    for (int i = n / 5; i < n; ++i) fill_and_empty();
+    const int64_t grown = testing::resident_bytes() - before;
+    testing::complete(*engine_, testing::greedy(TokenPrompt{1}, 1));
+    const EngineStats stats = engine_->stats();
+    EXPECT_EQ(stats.kv_blocks_used, 0);
+    EXPECT_EQ(stats.state_slots_used, 0);
+    EXPECT_EQ(stats.n_running + stats.n_waiting, 0);
+    EXPECT_EQ(stats.n_submitted, stats.n_finished);
+    EXPECT_LE(grown, int64_t{4} << 20) << "resident memory grew by so many bytes over " << n << " rounds";
+    std::printf("%d rounds, %ld requests, %ld preemptions, %ld cached tokens, resident memory %+ld bytes\n", n,
+                static_cast<long>(stats.n_submitted), static_cast<long>(stats.n_preemptions),
+                static_cast<long>(stats.cached_tokens), static_cast<long>(grown));
+  }
+
   testing::SplitMix random_{11};
   std::unique_ptr<Engine> engine_;
   std::atomic<int> n_open_ = 0;
 };
 
 TEST_F(Soak, filling_and_emptying_the_pool_leaves_no_block_and_no_memory_behind) {
-  const int n = n_rounds();
-  for (int i = 0; i < n / 5; ++i) fill_and_empty();
-  const int64_t before = testing::resident_bytes();
-  for (int i = n / 5; i < n; ++i) fill_and_empty();
-  const int64_t grown = testing::resident_bytes() - before;
-  testing::complete(*engine_, testing::greedy(TokenPrompt{1}, 1));
-  const EngineStats stats = engine_->stats();
-  EXPECT_EQ(stats.kv_blocks_used, 0);
-  EXPECT_EQ(stats.n_running + stats.n_waiting, 0);
-  EXPECT_EQ(stats.n_submitted, stats.n_finished);
-  EXPECT_LE(grown, int64_t{4} << 20) << "resident memory grew by so many bytes over " << n << " rounds";
-  std::printf("%d rounds, %ld requests, %ld preemptions, resident memory %+ld bytes\n", n,
-              static_cast<long>(stats.n_submitted), static_cast<long>(stats.n_preemptions), static_cast<long>(grown));
+  open(tiny_path(tiny_options()));
+  fill_and_empty_often();
+}
+
+TEST_F(Soak, filling_and_emptying_the_slots_of_recurrent_states_leaves_none_in_use) {
+  open(testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf"));
+  fill_and_empty_often();
+  EXPECT_GT(engine_->stats().cached_tokens, 0);
+  EXPECT_LE(engine_->stats().checkpoints, engine_->stats().kv_blocks_cached);
 }
 
 }  // namespace

@@ -133,21 +133,47 @@ class BrokenBackend final : public backend::Backend {
     parts_of_step = rule_ == BrokenRule::kSplitKeysByThreads ? info().n_threads
                     : rule_ == BrokenRule::kSplitKeysByRows  ? 1 + batch.n_rows() % 5
                                                              : 1;
-    if (rule_ != BrokenRule::kSwapStates) return cpu_->begin_step(batch, kv);
     seqs_.assign(batch.seqs.begin(), batch.seqs.end());
-    if (seqs_.size() > 1) std::swap(seqs_.front().state, seqs_.back().state);
-    backend::StepBatch swapped = batch;
-    swapped.seqs = seqs_;
-    cpu_->begin_step(swapped, kv);
+    saves_.assign(batch.saves.begin(), batch.saves.end());
+    if (rule_ == BrokenRule::kSwapStates && seqs_.size() > 1) std::swap(seqs_.front().state, seqs_.back().state);
+    if (rule_ == BrokenRule::kLateCheckpoints) delay_saves();
+    if (rule_ == BrokenRule::kSwapCheckpoints) swap_saves();
+    backend::StepBatch broken = batch;
+    broken.seqs = seqs_;
+    broken.saves = saves_;
+    cpu_->begin_step(broken, kv);
   }
   backend::StepTicket end_step() override { return cpu_->end_step(); }
   backend::LogitsView wait(backend::StepTicket ticket) override { return cpu_->wait(ticket); }
   backend::RowsView rows_of(backend::Activation x) override { return cpu_->rows_of(x); }
 
  private:
+  bool is_inside(const backend::StateSave& save) const {
+    const auto ends = [&](const backend::SeqSlice& seq) { return seq.first_row + seq.n_rows - 1 == save.row; };
+    return std::ranges::none_of(seqs_, ends);
+  }
+  void delay_saves() {
+    for (size_t i = 0; i + 1 < saves_.size(); ++i) {
+      if (is_inside(saves_[i]) && saves_[i + 1].row > saves_[i].row + 1) ++saves_[i].row;
+    }
+  }
+  void swap_saves() {
+    const auto saves_inside = [&](const backend::SeqSlice& seq) {
+      return std::ranges::find_if(saves_, [&](const backend::StateSave& save) {
+        return save.row >= seq.first_row && save.row < seq.first_row + seq.n_rows - 1;
+      });
+    };
+    std::vector<backend::StateSave*> firsts;
+    for (const backend::SeqSlice& seq : seqs_) {
+      if (const auto save = saves_inside(seq); save != saves_.end()) firsts.push_back(&*save);
+    }
+    for (size_t i = 0; i + 1 < firsts.size(); i += 2) std::swap(firsts[i]->slot, firsts[i + 1]->slot);
+  }
+
   std::unique_ptr<backend::Backend> cpu_;
   BrokenRule rule_;
   std::vector<backend::SeqSlice> seqs_;
+  std::vector<backend::StateSave> saves_;
 };
 
 }  // namespace

@@ -15,6 +15,8 @@ enum class BrokenRule : uint8_t {
   kSplitKeysByThreads,  // into as many parts as there are threads
   kSplitKeysByRows,     // into 1 + (rows of the step mod 5) parts
   kSwapStates,          // first and last sequence of a step begin from the other's recurrent state
+  kLateCheckpoints,     // states that are saved inside of a slice stand behind one token more
+  kSwapCheckpoints,     // two sequences of a step save such states in each other's slots
 };
 
 Result<std::unique_ptr<backend::Backend>> make_broken_backend(int32_t n_threads, BrokenRule rule);
