@@ -67,6 +67,15 @@ TEST(utf8, rejects_surrogates_overlong_forms_and_what_lies_above_unicode) {
   EXPECT_EQ(decode_utf8("😀", 0).value, 0x1F600u);
 }
 
+TEST(utf8, text_cut_within_a_character_shows_one_replacement) {
+  EXPECT_EQ(to_valid_utf8("a\xF0\x9F\x98"), "a\uFFFD");
+  EXPECT_EQ(to_valid_utf8("\xF0\x9F\x98 b"), "\uFFFD b");
+  EXPECT_EQ(to_valid_utf8("\xE2\x82\xE2\x82\xAC"), "\uFFFD\u20AC");
+  EXPECT_EQ(to_valid_utf8("\xFF\xFE"), "\uFFFD\uFFFD");          // bytes that begin nothing
+  EXPECT_EQ(to_valid_utf8("\x98\x80"), "\uFFFD\uFFFD");
+  EXPECT_EQ(to_valid_utf8("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate: its first byte has no valid second
+}
+
 TEST(utf8, a_prefix_ends_before_a_code_point_that_may_still_be_completed) {
   EXPECT_EQ(complete_utf8_prefix("ab\xF0\x9F\x98"), 2u);
   EXPECT_EQ(complete_utf8_prefix("ab\xE2\x82"), 2u);

@@ -99,7 +99,8 @@ std::string to_valid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = decode_utf8(text, at);
     append_utf8(out, c.value);
-    at += c.length;
+    const LeadByte lead = classify(static_cast<uint8_t>(text[at]));
+    at += c.valid || lead.length == 0 ? c.length : static_cast<size_t>(valid_bytes(text, at, lead));
   }
   return out;
 }

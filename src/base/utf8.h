@@ -30,7 +30,8 @@ void append_utf8(std::string& out, uint32_t code_point);
 // as a message quotes it.
 std::string clipped(std::string_view text, size_t most_bytes = 64);
 
-// Every invalid byte replaced by U+FFFD, for showing text to a person.
+// For showing text to a person: U+FFFD for every byte that begins nothing, and one for the beginning of a code point that
+// nothing completes, as the standard recommends (maximal subparts).
 std::string to_valid_utf8(std::string_view text);
 
 }  // namespace candor
