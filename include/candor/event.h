@@ -52,7 +52,7 @@ struct Usage {
   std::uint64_t seed = 0;              // the one in effect
 };
 
-// What one stage of the sampler left, and what of the stage before it no longer stands among the best.
+// What one stage of the sampler left, cut and changed. A logit behind a temperature is the quotient z / T.
 struct StageView {
   struct Candidate {
     TokenId token = -1;
@@ -62,10 +62,21 @@ struct StageView {
   std::string name{};             // "logits" first; "mask" of a constraint and "bans"; then the stages that were on
   std::int64_t n_left = 0;        // candidates
   std::vector<Candidate> best{};  // at most 8, in order
-  // Of what the stage before showed as best: what this one took out, as it was, and what it lowered behind the others,
-  // as it is.
+  // The likeliest that this one took out, as they were: at most 8, of the 256 best before it. And of what the stage
+  // before showed as best: what it lowered behind the others, as it is.
   std::vector<Candidate> cut{};
   std::vector<Candidate> lowered{};
+  double cut_probability = 0.0;  // of all that it took out together; 0 for stages that change logits
+  // One token whose logit penalties, DRY or a bias changed.
+  struct Change {
+    TokenId token = -1;
+    float before = 0.0f;
+    float after = 0.0f;
+    std::int64_t n_in_text = 0;    // how often it stands in prompt and output,
+    std::int64_t n_in_output = 0;  // and in the output alone
+  };
+  std::vector<Change> changed{};  // at most 8, the likeliest before first
+  std::int64_t n_changed = 0;     // all of them
 };
 
 enum class BeamFate : std::uint8_t { kKept, kComplete, kDropped };

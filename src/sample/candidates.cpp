@@ -40,6 +40,7 @@ Result<void> Candidates::load(std::span<const float> logits) {
     logits_.resize(n_);  // last: where memory runs out before, all is done again
   }
   is_whole_ = true;
+  offset_ = 0.0;
   if (!scan(logits).is_valid) return broken_logit(logits);
   if (max_logit_ > -kInfinity) return {};
   return fail(kBrokenNumbers, "the model gave no token of " + std::to_string(n_) + " a finite logit");
@@ -216,6 +217,7 @@ void Candidates::keep_typical(double share) {
 }
 
 void Candidates::scale(float temperature) {
+  offset_ = (offset_ + static_cast<double>(max_logit_)) / static_cast<double>(temperature);
   scale_row(logits(), max_logit_, temperature, logits_.data());
   scale_row(maxima_, max_logit_, temperature, maxima_.data());  // division keeps the order: they stay the maxima
   max_logit_ = 0.0f;

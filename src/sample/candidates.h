@@ -65,6 +65,8 @@ class Candidates {
   void keep_typical(double share);
   // logit = (logit - greatest) / temperature. REQUIRES: temperature > 0.
   void scale(float temperature);
+  // What scale() took off: with it a logit is what it would be, had it only been divided. For those who look.
+  double offset() const { return offset_; }
 
   // Computes the weights, unless they stand; returns their exact sum.
   uint64_t weigh();
@@ -97,6 +99,7 @@ class Candidates {
   std::vector<float> shares_;  // e^(logit - max_logit_), where is_weighed_
   std::vector<float> maxima_;  // of chunks of logits_; empty where not known
   float max_logit_ = 0.0f;
+  double offset_ = 0.0;
   uint64_t total_ = 0;
   bool is_weighed_ = false;
   std::vector<Ranked> head_;  // the beginning of the order, as far as it is known

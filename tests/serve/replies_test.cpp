@@ -49,6 +49,50 @@ TEST_F(replies, a_chat_completion_has_every_field_of_the_contract) {
   EXPECT_TRUE(json["timings"].contains("predicted_per_second"));
 }
 
+TEST_F(replies, the_time_of_a_token_and_tokens_a_second_agree) {
+  const Json timings = post(port(), "/v1/chat/completions", story()).json()["timings"];
+  ASSERT_GT(timings["predicted_per_second"].get<double>(), 0.0);
+  EXPECT_NEAR(timings["predicted_per_token_ms"].get<double>() * timings["predicted_per_second"].get<double>(), 1e3, 1e-6);
+}
+
+TEST_F(replies, a_preset_is_what_its_numbers_are_and_numbers_come_after_it) {
+  Json preset = story(), numbers = story();
+  preset.erase("temperature");
+  preset["preset"] = "creative";
+  numbers["temperature"] = 0.95;
+  numbers["top_p"] = 0.95;
+  const auto text = [&](const Json& body) {
+    return post(port(), "/v1/chat/completions", body).json()["choices"][0]["message"]["content"];
+  };
+  EXPECT_EQ(text(preset), text(numbers));
+  preset["temperature"] = 0;
+  numbers["temperature"] = 0;
+  EXPECT_EQ(text(preset), text(numbers));
+  preset["preset"] = "wild";
+  const ClientReply refused = post(port(), "/v1/chat/completions", preset);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["param"], "preset");
+  EXPECT_NE(refused.body.find("brainstorm"), std::string::npos) << refused.body;
+}
+
+TEST_F(replies, an_explanation_tells_what_was_cut_and_changed) {
+  Json body = story(4);
+  body["explain"] = true;
+  body["top_k"] = 10;
+  body["repetition_penalty"] = 1.5;
+  const Json reply = post(port(), "/v1/chat/completions", body).json();
+  for (const Json& stage : reply["choices"][0]["explain"][1]["stages"]) {
+    if (stage["name"] == "top_k") {
+      EXPECT_GT(stage["cut_probability"].get<double>(), 0.0);
+      EXPECT_FALSE(stage["cut"].empty());
+    }
+    if (stage["name"] == "penalties") {
+      EXPECT_GT(stage["n_changed"], 0);
+      EXPECT_GT(stage["changed"][0]["n_in_text"], 0);
+    }
+  }
+}
+
 TEST_F(replies, a_stream_has_the_text_of_the_plain_reply) {
   Json body = story();
   const Json plain = post(port(), "/v1/chat/completions", body).json();

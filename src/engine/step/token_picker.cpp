@@ -75,7 +75,7 @@ Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input,
     explanation.was_drawn = !rules.chain.is_greedy();
     explanation.draw = static_cast<double>(sample::draw_of(pick.key));
     explanation.draft = input.draft;
-    explainer_.begin(explanation);
+    explainer_.begin(explanation, pick.history, rules.chain.bans);
     pick.observer = &explainer_;
   }
   CANDOR_ASSIGN(pick.mask, mask_for({choice.constraint.get(), choice.output}));
@@ -99,7 +99,7 @@ Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInpu
   RankedRow row;
   sample::PickRequest pick = request_for(request.rules, input);
   if (request.rules.explains) {
-    explainer_.begin(row.explanation);
+    explainer_.begin(row.explanation, pick.history, request.rules.chain.bans);
     pick.observer = &explainer_;
   }
   CANDOR_ASSIGN(pick.mask, mask_for(output));

@@ -13,11 +13,11 @@
 #include "constrain/token_mask.h"
 #include "engine/request/active_request.h"
 #include "engine/request/output_text.h"
-#include "engine/step/explainer.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/pick_input.h"
 #include "obs/metrics.h"
 #include "sample/beam_search.h"
+#include "sample/explainer.h"
 #include "sample/sampler.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
@@ -75,7 +75,7 @@ class TokenPicker {
   const int32_t n_ctx_;
   obs::Histogram& gaps_ns_;
   sample::Sampler sampler_;
-  Explainer explainer_;
+  sample::Explainer explainer_;
   sample::Pick pick_;
   std::vector<TokenLogprob> ranked_;
   constrain::TokenMask mask_;

@@ -65,7 +65,7 @@ Json timings_json(const ReplyUsage& sum, double decode_limit) {
                {"prompt_per_second", t.prefill_tokens_per_s},
                {"predicted_n", usage.completion_tokens},
                {"predicted_ms", t.decode_ms},
-               {"predicted_per_token_ms", per(t.decode_ms, usage.completion_tokens)},
+               {"predicted_per_token_ms", t.decode_tokens_per_s > 0 ? 1e3 / t.decode_tokens_per_s : 0.0},
                {"predicted_per_second", t.decode_tokens_per_s},
                {"template_ms", t.template_ms},
                {"tokenize_ms", t.tokenize_ms},
@@ -100,6 +100,19 @@ Json candidates_json(const Engine& engine, const std::vector<StageView::Candidat
   return list;
 }
 
+Json changes_json(const Engine& engine, const StageView& stage) {
+  Json list = Json::array();
+  for (const StageView::Change& change : stage.changed) {
+    list.push_back({{"token", change.token},
+                    {"text", token_text(engine, change.token)},
+                    {"before", change.before},
+                    {"after", change.after},
+                    {"n_in_text", change.n_in_text},
+                    {"n_in_output", change.n_in_output}});
+  }
+  return list;
+}
+
 Json beam_options_json(const Engine& engine, const TokenExplanation& explanation) {
   Json options = Json::array();
   for (const BeamOption& option : explanation.beam_options) {
@@ -122,7 +135,10 @@ Json explanation_json(const Engine& engine, const TokenEvent& event) {
                       {"n_left", stage.n_left},
                       {"best", candidates_json(engine, stage.best)},
                       {"cut", candidates_json(engine, stage.cut)},
-                      {"lowered", candidates_json(engine, stage.lowered)}});
+                      {"lowered", candidates_json(engine, stage.lowered)},
+                      {"cut_probability", stage.cut_probability},
+                      {"changed", changes_json(engine, stage)},
+                      {"n_changed", stage.n_changed}});
   }
   Json json = {{"token", event.token}, {"text", token_text(engine, event.token)}, {"stages", std::move(stages)}};
   json["draw"] = explanation.was_drawn ? Json(explanation.draw) : Json();

@@ -36,6 +36,13 @@ void read_numbers(Fields& fields, SamplingParams& sampling) {
   }
 }
 
+// The numbers that a purpose begins with; those that the request names itself come after.
+void read_preset(Fields& fields, SamplingParams& sampling) {
+  const auto name = fields.text("preset");
+  if (!name) return;
+  if (const auto applied = apply_preset(*name, sampling); !applied) fields.refuse("preset", applied.error().message);
+}
+
 bool read_texts(Fields& fields, const char* name, std::vector<std::string>& texts) {
   const Json* list = fields.array(name);
   if (list == nullptr) return false;
@@ -116,6 +123,7 @@ void read_allowed_ids(Fields& fields, SamplingParams& sampling) {
 }  // namespace
 
 void read_sampler(Fields& fields, SamplingParams& sampling) {
+  read_preset(fields, sampling);
   read_numbers(fields, sampling);
   read_texts(fields, "samplers", sampling.samplers);
   read_texts(fields, "bad_words", sampling.bad_words);

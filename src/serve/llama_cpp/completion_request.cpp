@@ -14,12 +14,13 @@ namespace {
 
 constexpr double kMostMs = 1e9;
 
-// Numbers that a client does not give are llama.cpp's, not OpenAI's.
+// Numbers that neither a client nor its preset gives are llama.cpp's, not OpenAI's.
 void take_defaults(const Fields& fields, SamplingParams& sampling) {
   const SamplingParams defaults = default_sampling();
-  if (!fields.has("temperature")) sampling.temperature = defaults.temperature;
-  if (!fields.has("top_k")) sampling.top_k = defaults.top_k;
-  if (!fields.has("top_p")) sampling.top_p = defaults.top_p;
+  const bool has_preset = fields.has("preset");
+  if (!has_preset && !fields.has("temperature")) sampling.temperature = defaults.temperature;
+  if (!has_preset && !fields.has("top_k")) sampling.top_k = defaults.top_k;
+  if (!has_preset && !fields.has("top_p")) sampling.top_p = defaults.top_p;
   if (!fields.has("min_p")) sampling.min_p = defaults.min_p;
   if (!fields.has("repeat_last_n")) sampling.repeat_last_n = defaults.repeat_last_n;
 }

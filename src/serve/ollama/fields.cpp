@@ -102,7 +102,10 @@ SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest&
       {"temperature", 0.8}, {"top_k", 40}, {"top_p", 0.9}, {"repeat_last_n", 64}};
   const Json* given = fields.object("options");
   Json merged = given == nullptr ? Json::object() : *given;
+  const auto preset = merged.find("preset");
+  const bool has_preset = preset != merged.end() && !preset->is_null();  // it gives all but the last
   for (const auto& [name, value] : kDefaults) {
+    if (has_preset && std::string_view(name) != "repeat_last_n") continue;
     const auto it = merged.find(name);
     if (it != merged.end() && !it->is_null()) continue;
     merged[name] = value;
