@@ -1,0 +1,68 @@
+#pragma once
+// The reference backend, watched: what attention of a row looks at, computed from the queries and keys of the step as
+// the reference does. For those who look inside a forward pass. Only of steps of one sequence that begin at position 0,
+// so that all keys are rows of theirs. Owns the backend that it wraps; one thread, like every Backend.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/wrap/forwarding_ops.h"
+
+namespace candor::backend {
+
+// Of one layer and one row: each head's shares over the positions up to the row's own.
+struct AttentionShares {
+  std::vector<std::vector<double>> heads{};  // [H][position + 1]; 0 outside of a window
+  std::vector<double> sinks{};               // [H], the share of no token; empty: the layer has none
+};
+
+class WatchedOps final : public ForwardingOps {
+ public:
+  explicit WatchedOps(Backend& backend) : ForwardingOps(backend.ops()), backend_(backend) {}
+  // The row of later steps whose attention is wanted; nothing: none.
+  void watch(std::optional<int32_t> row) { row_ = row; }
+  // What the last attention looked at, once.
+  std::optional<AttentionShares> take() { return std::exchange(shares_, std::nullopt); }
+
+  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
+
+ private:
+  Backend& backend_;
+  std::optional<int32_t> row_;
+  std::optional<AttentionShares> shares_;
+};
+
+class WatchedBackend final : public Backend {
+ public:
+  // REQUIRES: inner is the reference backend (its weights are read).
+  explicit WatchedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)), ops_(*inner_) {}
+  WatchedOps& watched() { return ops_; }
+
+  const BackendInfo& info() const override { return inner_->info(); }
+  Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
+    return inner_->upload(tensor, role);
+  }
+  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override {
+    return inner_->make_kv(layout, size);
+  }
+  Result<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
+  Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
+    return inner_->upload_bytes(tensor, role);
+  }
+  uint64_t arena_bytes(const ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
+  Ops& ops() override { return ops_; }
+  void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
+  StepTicket end_step() override { return inner_->end_step(); }
+  LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
+  RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  WatchedOps ops_;
+};
+
+}  // namespace candor::backend
