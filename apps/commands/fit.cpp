@@ -46,6 +46,7 @@ nlohmann::ordered_json to_json(const MemoryPlan& plan) {
   return {{"weight_bytes", plan.weight_bytes},
           {"kv_bytes", plan.kv_bytes},
           {"kv_bytes_per_token", plan.kv_bytes_per_token},
+          {"kv_padding_per_token", plan.kv_padding_per_token},
           {"kv_tokens", int64_t{plan.kv_blocks} * plan.kv_block_tokens},
           {"kv_type", plan.kv_type},
           {"n_ctx", plan.n_ctx},
@@ -75,9 +76,13 @@ std::string to_text(const MemoryPlan& plan) {
                                                                           "q8_0 needs less");
   const int64_t n_tokens = int64_t{plan.kv_blocks} * plan.kv_block_tokens;
   return fmt::format("{:<14} {:>10}\n", "weights", format_bytes(plan.weight_bytes)) +
-         fmt::format("{:<14} {:>10}   {} tokens x {} ({}), contexts of at most {}\n", "K/V",
+         fmt::format("{:<14} {:>10}   {} tokens x {} ({}{}), contexts of at most {}\n", "K/V",
                      format_bytes(plan.kv_bytes), format_count(n_tokens), format_bytes(plan.kv_bytes_per_token),
-                     plan.kv_type, format_count(plan.n_ctx)) +
+                     plan.kv_type,
+                     plan.kv_padding_per_token > 0
+                         ? fmt::format("; {} of it padding", format_bytes(plan.kv_padding_per_token))
+                         : "",
+                     format_count(plan.n_ctx)) +
          (plan.state_slots > 0
               ? fmt::format("{:<14} {:>10}   {} recurrent states, {} of them kept for prefixes\n", "states",
                             format_bytes(plan.state_bytes), plan.state_slots, plan.kept_states)

@@ -119,9 +119,14 @@ std::string describe_kv(const model::ArchSpec& spec) {
                                                             layout.n_kv_heads, layout.head_dim)
                                               : fmt::format("{} layers x a latent of {}", layout.n_layers,
                                                             layout.head_dim);
+  const int64_t padding = backend::kv_pool_block_bytes(layout) / backend::kBlockTokens - token_bytes;
   return fmt::format("{:<14} {} a token in bf16 ({} x 2 bytes), {} for the whole context\n", "K/V memory",
                      format_bytes(static_cast<uint64_t>(token_bytes)), shape,
                      format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
+         (padding == 0 ? std::string()
+                       : fmt::format("{:<14} {} a token with the {} of padding that keep blocks apart in caches (fit)\n",
+                                     "", format_bytes(static_cast<uint64_t>(token_bytes + padding)),
+                                     format_bytes(static_cast<uint64_t>(padding)))) +
          (layout.state.n_layers == 0
               ? std::string()
               : fmt::format("{:<14} {} a state of {} recurrent layers; {} are kept for prefixes\n", "",

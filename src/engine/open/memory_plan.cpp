@@ -87,6 +87,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   const model::ArchSpec* draft_spec = draft != nullptr ? &draft->model.spec : nullptr;
   plan.scratch_bytes = backend.arena_bytes(step_arena(options, model.spec, draft_spec, budget.n_ctx));
   plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
+  plan.kv_padding_per_token =
+      static_cast<uint64_t>(block_bytes - backend::kv_block_bytes(layout)) / backend::kBlockTokens;
   plan.n_ctx = budget.n_ctx;
   plan.kv_blocks = budget.n_blocks;
   plan.kv_block_tokens = backend::kBlockTokens;
