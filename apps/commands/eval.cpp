@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "apps/bench/bare_model.h"
 #include "apps/commands/commands.h"
@@ -28,7 +29,8 @@ struct EvalOptions {
   PromptSource source;
   std::optional<int64_t> n_window, n_threads;
   std::string backend = "cpu", against_backend;
-  bool fast_weights = false, json = false;
+  std::optional<std::string> split_at;
+  bool fast_weights = false, parse_special = false, json = false;
 };
 
 struct Loaded : BareModel {
@@ -49,25 +51,55 @@ Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   return loaded;
 }
 
-// The text as windows that each begin with the beginning token, where the model has one.
-Result<std::vector<std::vector<TokenId>>> windows_of(const formats::ModelFile& file, const std::string& text,
-                                                     size_t window) {
+struct Windows {
+  std::vector<std::vector<TokenId>> tokens{};
+  std::vector<size_t> document{};  // that each window belongs to
+  size_t n_documents = 1;
+};
+
+// What stands between the separators, without what is empty; the whole text where there is no separator.
+std::vector<std::string_view> documents_of(std::string_view text, const std::optional<std::string>& separator) {
+  if (!separator) return {text};
+  std::vector<std::string_view> documents;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(*separator, begin), text.size());
+    const std::string_view one = text.substr(begin, end - begin);
+    if (one.find_first_not_of(" \t\r\n") != std::string_view::npos) documents.push_back(one);
+    begin = end + separator->size();
+  }
+  return documents;
+}
+
+// Each begins with the beginning token, where the model has one and the text does not begin with it itself.
+void add_windows(const std::vector<TokenId>& tokens, const text::SpecialTokens& special, size_t window,
+                 Windows& windows) {
+  const bool adds_bos = special.add_bos && special.bos != kNoToken;
+  for (size_t at = 0; at < tokens.size();) {
+    std::vector<TokenId> one;
+    if (adds_bos && tokens[at] != special.bos) one.push_back(special.bos);
+    const size_t end = std::min(at + window - one.size(), tokens.size());
+    one.insert(one.end(), tokens.begin() + static_cast<ptrdiff_t>(at), tokens.begin() + static_cast<ptrdiff_t>(end));
+    at = end;
+    if (one.size() < 2) continue;
+    windows.tokens.push_back(std::move(one));
+    windows.document.push_back(windows.n_documents - 1);
+  }
+}
+
+// No window reaches over the end of a document.
+Result<Windows> windows_of(const formats::ModelFile& file, const EvalOptions& options, const std::string& text,
+                           size_t window) {
   auto made = text::Tokenizer::from_model_file(file);
   CANDOR_TRY(file.check_intact());
   CANDOR_ASSIGN(const auto tokenizer, std::move(made));
-  CANDOR_ASSIGN(const std::vector<TokenId> tokens, tokenizer->encode(text, {.add_special = false}));
-  const text::SpecialTokens& special = tokenizer->special();
-  const bool adds_bos = special.add_bos && special.bos != kNoToken;
-  const size_t room = window - (adds_bos ? 1 : 0);
-  std::vector<std::vector<TokenId>> windows;
-  for (size_t at = 0; at < tokens.size(); at += room) {
-    std::vector<TokenId> one;
-    if (adds_bos) one.push_back(special.bos);
-    one.insert(one.end(), tokens.begin() + static_cast<ptrdiff_t>(at),
-               tokens.begin() + static_cast<ptrdiff_t>(std::min(at + room, tokens.size())));
-    if (one.size() >= 2) windows.push_back(std::move(one));
+  Windows windows{.n_documents = 0};
+  for (const std::string_view document : documents_of(text, options.split_at)) {
+    CANDOR_ASSIGN(const std::vector<TokenId> tokens,
+                  tokenizer->encode(document, {.add_special = false, .parse_special = options.parse_special}));
+    ++windows.n_documents;
+    add_windows(tokens, tokenizer->special(), window, windows);
   }
-  if (windows.empty()) return fail(ErrorKind::kInvalidInput, "the text is too short: two tokens at least");
+  if (windows.tokens.empty()) return fail(ErrorKind::kInvalidInput, "the text is too short: two tokens at least");
   return windows;
 }
 
@@ -88,12 +120,12 @@ void compare(std::span<const float> truth, std::span<const float> other, Diverge
   if (best(truth) == best(other)) ++sum.n_same;
 }
 
-Result<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<std::vector<TokenId>>& windows) {
+Result<Divergence> divergence(Loaded& truth, Loaded& other, const Windows& windows) {
   Divergence sum;
   if (truth.model->spec().vocab != other.model->spec().vocab)
     return fail(ErrorKind::kInvalidInput, fmt::format("the vocabularies differ: {} and {} tokens",
                                                       other.model->spec().vocab, truth.model->spec().vocab));
-  for (const std::vector<TokenId>& window : windows) {
+  for (const std::vector<TokenId>& window : windows.tokens) {
     std::vector<std::vector<float>> expected;
     CANDOR_TRY(truth.scorer->visit_logits(
         window, [&](size_t, std::span<const float> row) { expected.emplace_back(row.begin(), row.end()); }));
@@ -103,11 +135,9 @@ Result<Divergence> divergence(Loaded& truth, Loaded& other, const std::vector<st
   return sum;
 }
 
-using Windows = std::vector<std::vector<TokenId>>;
-
 Result<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
   std::vector<double> logprobs;
-  for (const auto& tokens : windows) {
+  for (const auto& tokens : windows.tokens) {
     CANDOR_ASSIGN(const std::vector<double> one, model.scorer->logprobs(tokens));
     logprobs.insert(logprobs.end(), one.begin(), one.end());
   }
@@ -121,19 +151,33 @@ Result<double> exact_perplexity(const EvalOptions& options, const std::filesyste
   return model::perplexity(logprobs);
 }
 
+// Of each by itself, in order.
+nlohmann::ordered_json documents_json(const Windows& windows, std::span<const double> logprobs) {
+  std::vector<size_t> n_tokens(windows.n_documents, 0);
+  for (size_t i = 0; i < windows.tokens.size(); ++i) n_tokens[windows.document[i]] += windows.tokens[i].size() - 1;
+  auto list = nlohmann::ordered_json::array();
+  size_t at = 0;
+  for (const size_t n : n_tokens) {
+    list.push_back({{"tokens", n}, {"perplexity", model::perplexity(logprobs.subspan(at, n))}});
+    at += n;
+  }
+  return list;
+}
+
 Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
                                         const std::string& text) {
   CANDOR_ASSIGN(Loaded model,
                 load({.model_path = path, .fast_weights = options.fast_weights, .backend = options.backend}, options));
   const size_t window =
       static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(512)));
-  CANDOR_ASSIGN(const auto windows, windows_of(*model.file, text, window));
+  CANDOR_ASSIGN(const auto windows, windows_of(*model.file, options, text, window));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(model, windows));
   nlohmann::ordered_json json = {{"model", path.string()},
                                  {"backend", options.backend},
                                  {"tokens", logprobs.size()},
                                  {"window", window},
                                  {"perplexity", model::perplexity(logprobs)}};
+  if (options.split_at) json["documents"] = documents_json(windows, logprobs);
   if (options.fast_weights) {
     CANDOR_ASSIGN(json["exact_perplexity"], exact_perplexity(options, path, windows));
   }
@@ -155,6 +199,15 @@ std::string text_of(const nlohmann::ordered_json& json) {
   std::string out =
       fmt::format("perplexity     {:.4f} over {} tokens in windows of {}\n", json["perplexity"].get<double>(),
                   json["tokens"].get<int64_t>(), json["window"].get<int64_t>());
+  if (json.contains("documents")) {
+    double least = 0, most = 0;
+    for (const auto& one : json["documents"]) {
+      const double perplexity = one["perplexity"].get<double>();
+      least = least == 0 ? perplexity : std::min(least, perplexity);
+      most = std::max(most, perplexity);
+    }
+    out += fmt::format("documents      {} read one by one, of {:.4f} to {:.4f}\n", json["documents"].size(), least, most);
+  }
   if (json.contains("exact_perplexity")) {
     const double exact = json["exact_perplexity"].get<double>();
     out += fmt::format("exact weights  {:.4f}: fast ones cost {:+.3f} %\n", exact,
@@ -171,6 +224,8 @@ std::string text_of(const nlohmann::ordered_json& json) {
 }
 
 int run(const EvalOptions& options) {
+  if (options.split_at && options.split_at->empty())
+    return say_error("--split-at is empty, expected the text that stands between two documents"), kUserInput;
   const auto asked = read_model_and_prompt(options.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
   auto json = evaluate(options, asked->model, asked->text);
@@ -192,6 +247,10 @@ void add_eval(CLI::App& app, Action& action) {
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what runs the model (cpu)");
   add_int(*command, "--window", options->n_window, 2, int64_t{1} << 24, "tokens read together (512, or the context)");
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
+  command->add_flag("--parse-special", options->parse_special,
+                    "control tokens written in the text become their ids");
+  command->add_option("--split-at", options->split_at, "documents stand apart at this text, and are read one by one")
+      ->type_name("TEXT");
   add_fast_weights(*command, options->fast_weights);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
