@@ -4,17 +4,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <sstream>
 
 #include "apps/commands/chat_commands.h"
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
 #include "apps/options/arguments.h"
+#include "apps/explain/tokens.h"
 #include "apps/options/generation_options.h"
+#include "apps/options/idle_options.h"
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
@@ -46,12 +50,43 @@ std::optional<std::string> read_line(bool interactive) {
   return line;
 }
 
+// What was said, for /explain and /answer: the same request with its seed gives the same again.
+void keep(Request request, const StreamOutcome& outcome, ChatState& state) {
+  request.sampling.seed = outcome.summary.usage.seed;
+  LastAnswer& last = state.last.emplace();
+  last.request = std::move(request);
+  last.answers.push_back(outcome);
+  last.answers.insert(last.answers.end(), outcome.others.begin(), outcome.others.end());
+}
+
+// The request once more, explained: its tokens are the same ones.
+void explain(Engine& engine, const LastAnswer& last, int64_t number) {
+  Request request = last.request;
+  const size_t n = last.answers[last.taken].tokens.size();
+  if (n == 0) return write_err("the last answer has no token\n");
+  request.sampling.explain = true;
+  request.sampling.max_tokens = static_cast<int64_t>(n);
+  std::vector<TokenEvent> events;
+  const auto collect = [&](const TokenEvent& event) {
+    if (static_cast<size_t>(event.choice) == last.taken && event.explanation) events.push_back(event);
+  };
+  const auto done = engine.generate(request, collect);
+  if (!done) return say_error(done.error().message);
+  const std::span<const TokenEvent> all = events;
+  write_out(tokens_text(engine, number > 0 ? all.subspan(static_cast<size_t>(number - 1), 1) : all,
+                        {.sampling = request.sampling,
+                         .seed = *request.sampling.seed,
+                         .level = number > 0 ? Level::kFull : Level::kBrief,
+                         .first = std::max<int64_t>(1, number)}));
+}
+
 // False when the conversation has to end.
 bool answer(Engine& engine, ChatState& state, int& code) {
   Request request;
   request.prompt = ChatPrompt{state.messages};
   request.sampling = state.sampling;
   request.on_context_full = state.on_context_full;
+  request.n = state.n_answers;
   clear_interrupt();
   auto outcome = stream_request(engine, request, write_out);
   if (!outcome) {
@@ -62,10 +97,13 @@ bool answer(Engine& engine, ChatState& state, int& code) {
     return outcome.error().kind != ErrorKind::kInternal;
   }
   if (outcome->reader_gone) return false;
-  if (!outcome->text.ends_with('\n')) write_out("\n");
+  write_out(rest_of_answers(engine, *outcome));
+  if (!outcome->others.empty())
+    write_err(Style(STDERR_FILENO).dim("the conversation goes on from answer 1; /answer 2 takes another") + "\n");
   for (const std::string& warning : outcome->summary.warnings) say_warning(warning);
   write_err(Style(STDERR_FILENO).dim(summary_line(*outcome, engine.info())) + "\n");
   state.messages.push_back({"assistant", outcome->text});
+  keep(std::move(request), *outcome, state);
   code = outcome->was_interrupted ? kInterrupted : kDone;
   return true;
 }
@@ -77,6 +115,7 @@ int converse(Engine& engine, ChatState& state, bool interactive) {
     if (line->starts_with("/")) {
       const CommandResult result = run_chat_command(*line, state);
       write_err(result.text);
+      if (result.explain) explain(engine, *state.last, *result.explain);
       if (result.quit) break;
       if (!result.answer_again) continue;
     } else if (first_invalid_utf8(*line) != line->size()) {
@@ -91,7 +130,16 @@ int converse(Engine& engine, ChatState& state, bool interactive) {
   return code == kInterrupted && interactive ? kDone : code;
 }
 
-int chat(const ChatOptions& options) {
+ChatState first_state(const GenerationOptions& options) {
+  ChatState state;
+  if (options.system) state.messages.push_back({"system", *options.system});
+  state.sampling = sampling_params(options);
+  state.n_answers = static_cast<int32_t>(options.n_answers.value_or(1));
+  state.on_context_full = context_full_action(options);
+  return state;
+}
+
+int chat(const ChatOptions& options, const CLI::App& command) {
   auto choice = choose_model(options.generation.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
@@ -106,10 +154,10 @@ int chat(const ChatOptions& options) {
                           info.chat_template_error.empty() ? "" : " that works: ", info.chat_template_error));
     return kUserInput;
   }
-  ChatState state;
-  if (options.generation.system) state.messages.push_back({"system", *options.generation.system});
-  state.sampling = sampling_params(options.generation);
-  state.on_context_full = context_full_action(options.generation);
+  ChatState state = first_state(options.generation);
+  Request like;
+  like.sampling = state.sampling;
+  note_idle_generation(command, like);
   const bool interactive = is_terminal(STDIN_FILENO);
   if (interactive) {
     using_history();
@@ -122,11 +170,12 @@ int chat(const ChatOptions& options) {
 }  // namespace
 
 void add_chat(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("chat", "a conversation, with /set, /save, /regenerate");
+  CLI::App* command = app.add_subcommand("chat", "a conversation, with /set, /explain, /save, /regenerate");
   const auto options = std::make_shared<ChatOptions>();
   command->add_option("model", options->positionals, "[MODEL]");
+  add_answer_options(*command, options->generation);
   add_generation_options(*command, options->generation);
-  command->callback([options, &action] { action = [options] { return chat(*options); }; });
+  command->callback([options, command, &action] { action = [options, command] { return chat(*options, *command); }; });
 }
 
 }  // namespace candor::apps

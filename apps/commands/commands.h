@@ -23,6 +23,8 @@ void add_tokenize(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
+void add_sample(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);

@@ -23,8 +23,31 @@ struct ExplainOptions {
   ConstraintOptions constraint;
   BeamOptions beams;
   PromptSource source;
+  std::string level = "full";
+  InsideWish inside;
   bool json = false;
 };
+
+// Of the first answer alone.
+std::vector<TokenId> answer_of(const Trace& trace) {
+  std::vector<TokenId> tokens;
+  for (const TokenEvent& event : trace.events) {
+    if (event.choice == 0 && event.token >= 0) tokens.push_back(event.token);
+  }
+  return tokens;
+}
+
+Result<Request> read_request(const ExplainOptions& options, const ModelInfo& info, std::string text) {
+  Request request;
+  request.prompt = make_prompt(options.generation, info, std::move(text));
+  request.sampling = sampling_params(options.generation);
+  request.sampling.explain = true;
+  if (!request.sampling.max_tokens) request.sampling.max_tokens = kTokensShown;
+  CANDOR_ASSIGN(request.constraint, read_constraint(options.constraint));
+  CANDOR_TRY(ask_for_beams(options.beams, request));
+  request.on_context_full = context_full_action(options.generation);
+  return request;
+}
 
 int run(const ExplainOptions& options, const CLI::App& command) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
@@ -33,22 +56,20 @@ int run(const ExplainOptions& options, const CLI::App& command) {
   opened.max_running = options.beams.width();
   const auto tracer = Tracer::open(opened);
   if (!tracer) return say_error(tracer.error().message), exit_code(tracer.error());
-  Request request;
-  request.prompt = TextPrompt{std::move(asked->text)};
-  request.sampling = sampling_params(options.generation);
-  request.sampling.explain = true;
-  if (!request.sampling.max_tokens) request.sampling.max_tokens = kTokensShown;
-  auto constraint = read_constraint(options.constraint);
-  if (!constraint) return say_error(constraint.error().message), kUserInput;
-  request.constraint = std::move(*constraint);
-  if (auto beams = ask_for_beams(options.beams, request); !beams) return say_error(beams.error().message), kUserInput;
-  request.on_context_full = context_full_action(options.generation);
-  note_idle_generation(command, request);
-  note_idle(command, {"--system"}, "explain continues the prompt as it is, without the chat template");
-  auto trace = (*tracer)->run(request);
-  if (!trace) return say_error(trace.error().message), exit_code(trace.error());
   const Engine& engine = (*tracer)->engine();
-  write_out(options.json ? explain_json(engine, *trace) : explain_page(engine, *trace));
+  const auto request = read_request(options, engine.info(), std::move(asked->text));
+  if (!request) return say_error(request.error().message), kUserInput;
+  note_idle_generation(command, *request);
+  if (options.json) note_idle(command, {"--level"}, "--json shows everything");
+  auto trace = (*tracer)->run(*request);
+  if (!trace) return say_error(trace.error().message), exit_code(trace.error());
+  PageWish wish{.sampling = request->sampling, .level = options.level == "brief" ? Level::kBrief : Level::kFull};
+  if (const auto answer = answer_of(*trace); options.inside.is_any() && !answer.empty()) {
+    auto inside = look_inside(opened, trace->prompt, answer, options.inside);
+    if (!inside) return say_error(inside.error().message), exit_code(inside.error());
+    wish.inside = std::move(*inside);
+  }
+  write_out(options.json ? explain_json(engine, *trace, wish) : explain_page(engine, *trace, wish));
   return kDone;
 }
 
@@ -57,7 +78,12 @@ int run(const ExplainOptions& options, const CLI::App& command) {
 void add_explain(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "how each token of an answer comes about");
   const auto options = std::make_shared<ExplainOptions>();
-  add_prompt_options(*command, options->source, "the prompt, continued as it is");
+  add_prompt_options(*command, options->source, "the prompt");
+  add_raw(*command, options->generation);
+  add_choice(*command, "--level", options->level, {"brief", "full"}, "brief: one line a token");
+  command->add_flag("--attention", options->inside.attention,
+                    "the positions that each head looks at most, by the reference");
+  command->add_flag("--layers", options->inside.layers, "the likeliest token behind each layer, by the reference");
   command->add_flag("--json", options->json, "the same as one JSON object");
   add_beam_options(*command, options->beams);
   add_generation_options(*command, options->generation);

@@ -39,6 +39,8 @@ int run(int argc, char** argv) {
   add_estimate(app, action);
   add_eval(app, action);
   add_explain(app, action);
+  add_sample(app, action);
+  add_compare(app, action);
   add_quantize(app, action);
   add_convert(app, action);
   add_pull(app, action);

@@ -10,13 +10,14 @@
 
 namespace candor::apps {
 
-struct StreamOutcome {
-  std::string text;
-  FinishReason finish = FinishReason::kCancelled;
-  std::optional<double> score;
-  std::vector<CompletedChoice> others;  // choices 1 and on, which are not written
-  RequestSummary summary;
-  std::vector<TokenId> tokens;
+// The first choice, which is written as it comes, and the others.
+struct StreamOutcome : CompletedChoice {
+  StreamOutcome() { finish = FinishReason::kCancelled; }
+
+  std::vector<CompletedChoice> others{};
+  RequestSummary summary{};
+  int32_t n_beams = 0;  // of a search; 0: none
+  bool was_drawn = false;  // its seed gives the same again
   bool was_interrupted = false;
   bool reader_gone = false;
 };
@@ -32,8 +33,13 @@ struct LimitShares {
 };
 LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info);
 
-// "TTFT 3.1 ms | prefill 12 tokens, 3 870 tok/s, 4 % of int8 | decode 39 tokens, 640 tok/s, 21 % of DRAM | end of text
-// | seed 7"
+// "TTFT 3.1 ms (queue 0.1, template 0.2, tokenise 0.1, prefill 2.7) | prefill 12 tokens, 3 870 tok/s, 4 % of int8 |
+// decode 39 tokens, 640 tok/s, 21 % of DRAM, ITL 1.6 ms | end of text | seed 7"; without a seed where nothing was drawn.
 std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info);
+
+// What is written behind the first answer's text: the others, each with its number (and score), and logprobs.
+std::string rest_of_answers(const Engine& engine, const StreamOutcome& outcome);
+// One line for each token: its logprob, and those of the likeliest. Nothing where none were asked for.
+std::string logprobs_text(const Engine& engine, const CompletedChoice& answer);
 
 }  // namespace candor::apps

@@ -2,20 +2,13 @@
 
 #include "apps/bench/machine_limits.h"
 #include "apps/explain/page.h"
+#include "apps/explain/positions.h"
+#include "apps/explain/stages.h"
 
 namespace candor::apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json candidates_json(const Engine& engine, const std::vector<StageView::Candidate>& candidates) {
-  Json list = Json::array();
-  for (const StageView::Candidate& c : candidates) {
-    list.push_back(
-        {{"token", c.token}, {"piece", engine.piece(c.token)}, {"logit", c.logit}, {"probability", c.probability}});
-  }
-  return list;
-}
 
 Json options_json(const Engine& engine, const TokenExplanation& explanation) {
   Json options = Json::array();
@@ -41,18 +34,14 @@ Json to_json(const Engine& engine, const TokenEvent& event) {
     if (event.score) token["score"] = *event.score;
   } else {
     token["was_drawn"] = explanation.was_drawn;
-    token["draw"] = explanation.draw;
+    token["draw"] = explanation.was_drawn ? Json(explanation.draw) : Json();
   }
   if (explanation.draft >= 0)
     token["draft"] = {{"token", explanation.draft}, {"accepted", explanation.draft == event.token}};
   for (const StageView& stage : explanation.stages) {
     if (stage.name == "mask") token["mask_size"] = stage.n_left;
-    token["stages"].push_back({{"name", stage.name},
-                               {"n_left", stage.n_left},
-                               {"best", candidates_json(engine, stage.best)},
-                               {"cut", candidates_json(engine, stage.cut)},
-                               {"lowered", candidates_json(engine, stage.lowered)}});
   }
+  token["stages"] = stages_json(explanation.stages, [&](TokenId id) { return std::string(engine.piece(id)); });
   return token;
 }
 
@@ -84,7 +73,7 @@ Json shapes_of(const ModelInfo& info, const Trace& trace) {
 
 }  // namespace
 
-std::string explain_json(const Engine& engine, const Trace& trace) {
+std::string explain_json(const Engine& engine, const Trace& trace, const PageWish& wish) {
   const ModelInfo& info = engine.info();
   const RequestTimings& t = trace.summary.timings;
   const Usage& usage = trace.summary.usage;
@@ -94,6 +83,7 @@ std::string explain_json(const Engine& engine, const Trace& trace) {
   for (const TokenEvent& event : trace.events) tokens.push_back(to_json(engine, event));
   Json json = {{"prompt", std::move(prompt)},
                {"shapes", shapes_of(info, trace)},
+               {"positions", positions_json(trace.positions, static_cast<int32_t>(trace.prompt.size()) - 1)},
                {"parameters", info.n_parameters},
                {"weight_bytes", info.weight_bytes},
                {"kv_bytes", info.kv_bytes},
@@ -102,8 +92,14 @@ std::string explain_json(const Engine& engine, const Trace& trace) {
                {"decode", to_json(trace.decode)},
                {"drafted_tokens", usage.drafted_tokens},
                {"accepted_tokens", usage.accepted_tokens},
-               {"seed", usage.seed},
+               {"seed", trace.was_drawn ? Json(usage.seed) : Json()},
                {"tokens", std::move(tokens)}};
+  const TokenName piece = [&](TokenId id) { return std::string(engine.piece(id)); };
+  if (trace.embedding)
+    json["embedding"] = {{"token", trace.embedding->token},
+                         {"first", trace.embedding->first},
+                         {"length", trace.embedding->norm}};
+  if (wish.inside) json["layers"] = inside_json(*wish.inside, piece);
   const auto limits = info.backend == "cpu" ? known_limits(info.n_threads) : std::nullopt;
   if (limits) json["limits"] = limits_json(*limits, info.n_threads);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -6,48 +6,43 @@
 #include <algorithm>
 
 #include "apps/bench/machine_limits.h"
+#include "apps/explain/positions.h"
 #include "apps/terminal/terminal.h"
 
 namespace candor::apps {
 namespace {
 
-constexpr size_t kLineWidth = 100;
-constexpr int kBarWidth = 24;
+constexpr int kTimeBarWidth = 16;
 
 std::string duration(double ms) {
   return ms < 1.0 ? fmt::format("{:.0f} us", 1e3 * ms) : format_ms(ms);
 }
 
-std::string bar(double share) {
-  return std::string(static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth + 0.5), '#');
-}
-
-// Columns that a terminal shows; every code point is taken for one.
-size_t columns(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-std::string padded(std::string text, size_t width, std::string_view shown) {
-  const size_t n = columns(shown);
-  return text + std::string(width > n ? width - n : 0, ' ');
+std::string time_bar(double share) {
+  return std::string(static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kTimeBarWidth + 0.5), '#');
 }
 
 class Page {
  public:
-  Page(const Engine& engine, const Trace& trace) : engine_(engine), info_(engine.info()), trace_(trace) {}
+  Page(const Engine& engine, const Trace& trace, const PageWish& wish)
+      : engine_(engine), info_(engine.info()), trace_(trace), wish_(wish) {}
 
   std::string text() {
     show_prompt();
-    show_shapes();
-    show_times();
-    for (const TokenEvent& event : trace_.events) show_token(event);
-    return out_;
+    if (wish_.level == Level::kFull) {
+      show_shapes();
+      show_times();
+    }
+    const TokenName name = [this](TokenId token) { return piece(token); };
+    if (wish_.inside) out_ += inside_text(*wish_.inside, name, style_);
+    return out_ + tokens_text(engine_, trace_.events,
+                              {.sampling = wish_.sampling, .seed = trace_.summary.usage.seed, .level = wish_.level});
   }
 
  private:
   void heading(int step, std::string_view title) { out_ += style_.bold(fmt::format("{} {}", step, title)) + "\n"; }
   void shape(std::string_view what, std::string_view shape, std::string_view note = "") {
-    out_ += fmt::format("  {:<26} {:<22} {}\n", what, shape, style_.dim(note));
+    out_ += fmt::format("  {:<23} {:<20} {}\n", what, shape, style_.dim(note));
   }
   std::string piece(TokenId token) const { return printable(engine_.piece(token)); }
 
@@ -57,7 +52,7 @@ class Page {
     std::string line = " ";
     for (const TokenId token : trace_.prompt) {
       const std::string shown = fmt::format(" {}:{}", token, piece(token));
-      if (columns(line) + columns(shown) > kLineWidth) {
+      if (columns_of(line) + columns_of(shown) > width_) {
         out_ += line + "\n";
         line = " ";
       }
@@ -71,8 +66,10 @@ class Page {
     const size_t n = trace_.prompt.size();
     heading(2, "tokens to vectors");
     shape("embedding", fmt::format("1 x {} x {}", n, info_.dim), "texts x tokens x width");
+    show_embedding();
     heading(3, fmt::format("{} layers, each: norm, attention, add; norm, feed-forward, add", info_.n_layers));
     if (!spec.blocks.empty()) show_layer(spec.blocks.front(), n);
+    out_ += positions_text(trace_.positions, static_cast<int32_t>(n) - 1, spec.blocks.size());
     out_ += fmt::format("  {} parameters, {} of weights, {}\n", format_count(info_.n_parameters),
                         format_bytes(info_.weight_bytes), info_.backend_description);
     out_ += fmt::format("  K/V cache: {} blocks of {} tokens in {}, {}; {} of the prompt's tokens were there\n",
@@ -84,6 +81,14 @@ class Page {
     heading(4, "the last vector to one number a token of the vocabulary");
     shape("norm, output projection", fmt::format("1 x 1 x {}", info_.n_vocab),
           fmt::format("of 1 x {} x {}: only the last row is wanted", n, info_.n_vocab));
+  }
+
+  void show_embedding() {
+    if (!trace_.embedding) return;
+    std::string numbers;
+    for (const float x : trace_.embedding->first) numbers += fmt::format("{:.4f} ", x);
+    out_ += fmt::format("  row {} ({}): {}... length {:.4g}\n", trace_.embedding->token, piece(trace_.embedding->token),
+                        numbers, trace_.embedding->norm);
   }
 
   void show_layer(const model::BlockSpec& block, size_t n) {
@@ -113,7 +118,7 @@ class Page {
     if (limits && trace_.decode.compute_ms > 0.0) {
       const double bytes = static_cast<double>(trace_.decode.ops.total().weight_bytes);
       show_limit(bytes / (trace_.decode.compute_ms * 1e-3) / 1e9, limits->dram_read_bytes / 1e9, "GB/s",
-                 "what memory gives (a small model comes from the caches, which give more)");
+                 "what memory gives (caches give more)");
     }
   }
 
@@ -144,79 +149,23 @@ class Page {
 
   void show_part(std::string_view name, double ms, double whole, std::string_view note) {
     const double share = whole > 0.0 ? ms / whole : 0.0;
-    out_ += fmt::format("    {:<14} {:>9} {:>4.0f} % {:<{}} {}\n", name, duration(ms), 100.0 * share, bar(share),
-                        kBarWidth, style_.dim(note));
-  }
-
-  void show_token(const TokenEvent& event) {
-    if (!event.explanation) return;
-    const TokenExplanation& explanation = *event.explanation;
-    n_shown_ = event.choice == choice_ ? n_shown_ + 1 : 1;
-    choice_ = event.choice;
-    const std::string answer = explanation.beam_option ? fmt::format("answer {}, ", choice_ + 1) : "";
-    heading(6, fmt::format("{}token {}: from {} logits to one", answer, n_shown_, format_count(info_.n_vocab)));
-    for (const StageView& stage : explanation.stages) show_stage(stage, event.token);
-    heading(7, "the choice");
-    if (explanation.beam_option) {
-      show_options(explanation);
-    } else {
-      show_draw(event);
-    }
-    heading(8, fmt::format("token to text: \"{}\"{}{}", printable(event.text),
-                           event.finish ? fmt::format(", and the end ({})", to_string(*event.finish)) : "",
-                           event.score ? fmt::format(", score {:.4f}", *event.score) : ""));
-  }
-
-  void show_draw(const TokenEvent& event) {
-    const TokenExplanation& explanation = *event.explanation;
-    out_ += explanation.was_drawn
-                ? fmt::format("  {:.6f} was drawn with seed {}", explanation.draw, trace_.summary.usage.seed)
-                : "  the best is taken";
-    out_ += fmt::format(": {} {}", event.token, style_.green(piece(event.token)));
-    if (explanation.draft >= 0)
-      out_ +=
-          fmt::format(" (drafted {}: {})", piece(explanation.draft),
-                      explanation.draft == event.token ? "accepted, so that the next row counts as well" : "rejected");
-    out_ += "\n";
-  }
-
-  // The ways on of all texts; the token's own is marked.
-  void show_options(const TokenExplanation& explanation) {
-    out_ += style_.dim("  text   token                     score\n");
-    for (size_t i = 0; i < explanation.beam_options.size(); ++i) {
-      const BeamOption& option = explanation.beam_options[i];
-      const bool is_chosen = i == *explanation.beam_option;
-      const std::string shown = piece(option.token);
-      out_ += fmt::format("  {:>4} {:>7} {} {:>9.4f} {}\n", option.parent + 1, option.token,
-                          padded(is_chosen ? style_.green(shown) : shown, 16, shown), option.score,
-                          std::string(to_string(option.fate)) + (is_chosen ? " <" : ""));
-    }
-  }
-
-  void show_stage(const StageView& stage, TokenId chosen) {
-    out_ += fmt::format("  {}: {} left{}\n", style_.cyan(stage.name), format_count(stage.n_left),
-                        stage.name == "mask" ? fmt::format(" of {}", format_count(info_.n_vocab)) : "");
-    for (const StageView::Candidate& c : stage.best) {
-      const std::string shown = piece(c.token);
-      out_ += fmt::format("    {:>7} {} {:>8.3f} {:>7.3f} {}\n", c.token,
-                          padded(c.token == chosen ? style_.green(shown) : shown, 16, shown), c.logit, c.probability,
-                          bar(c.probability));
-    }
+    out_ += fmt::format("    {:<14} {:>9} {:>4.0f} % {:<{}} {}\n", name, duration(ms), 100.0 * share, time_bar(share),
+                        kTimeBarWidth, style_.dim(note));
   }
 
   const Engine& engine_;
   const ModelInfo& info_;
   const Trace& trace_;
-  int32_t choice_ = -1;  // that is being shown, and how many tokens of it
-  int32_t n_shown_ = 0;
+  const PageWish& wish_;
+  const size_t width_ = std::min<size_t>(100, terminal_columns(STDOUT_FILENO));
   Style style_{STDOUT_FILENO};
   std::string out_;
 };
 
 }  // namespace
 
-std::string explain_page(const Engine& engine, const Trace& trace) {
-  return Page(engine, trace).text();
+std::string explain_page(const Engine& engine, const Trace& trace, const PageWish& wish) {
+  return Page(engine, trace, wish).text();
 }
 
 }  // namespace candor::apps

@@ -1,5 +1,6 @@
 #include "apps/explain/trace.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/engine_impl.h"
@@ -7,13 +8,9 @@
 namespace candor::apps {
 namespace {
 
-constexpr backend::OpKind kKinds[] = {backend::OpKind::kEmbed,  backend::OpKind::kNorm,   backend::OpKind::kLinear,
-                                      backend::OpKind::kRope,   backend::OpKind::kAttend, backend::OpKind::kGate,
-                                      backend::OpKind::kMoe,    backend::OpKind::kAdd,    backend::OpKind::kGather,
-                                      backend::OpKind::kCollect};
-
 void add(backend::OpTimes& sum, const backend::OpTimes& times) {
-  for (const backend::OpKind kind : kKinds) {
+  for (size_t i = 0; i < backend::kOpKinds; ++i) {
+    const auto kind = static_cast<backend::OpKind>(i);
     sum.of(kind).n_calls += times.of(kind).n_calls;
     sum.of(kind).ns += times.of(kind).ns;
     sum.of(kind).weight_bytes += times.of(kind).weight_bytes;
@@ -33,9 +30,9 @@ Result<std::unique_ptr<Tracer>> Tracer::open(const EngineOptions& options) {
   auto engine = engine::open_with_backend(options, make);
   if (!engine) return engine.error();
   tracer->engine_ = std::move(*engine);
-  const auto file = formats::open_model_file(options.model_path);
-  if (file) {
-    if (auto spec = model::read_arch(**file)) tracer->spec_ = std::move(*spec);
+  if (auto file = formats::open_model_file(options.model_path)) {
+    tracer->file_ = std::move(*file);
+    if (auto spec = model::read_arch(*tracer->file_)) tracer->spec_ = std::move(*spec);
   }
   return tracer;
 }
@@ -58,6 +55,10 @@ Result<Trace> Tracer::run(const Request& request) {
   auto prompt = engine_->tokenize(request.prompt);
   if (!prompt) return prompt.error();
   trace.prompt = std::move(*prompt);
+  if (!trace.prompt.empty()) {
+    trace.positions = positions_of(spec_, static_cast<int32_t>(trace.prompt.size()) - 1);
+    if (file_) trace.embedding = embedding_of(*file_, spec_, trace.prompt.back());
+  }
   timed_->times().clear();
   engine_->on_step([&](const StepReport& report) { add_step(report, trace); });
   const auto keep = [&trace](const TokenEvent& event) { trace.events.push_back(event); };
@@ -65,6 +66,8 @@ Result<Trace> Tracer::run(const Request& request) {
   engine_->on_step({});
   if (!completion) return completion.error();
   trace.summary = std::move(completion->summary);
+  trace.was_drawn = std::ranges::any_of(
+      trace.events, [](const TokenEvent& event) { return event.explanation && event.explanation->was_drawn; });
   return trace;
 }
 

@@ -3,10 +3,13 @@
 // operation. For `candor explain`.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "apps/explain/positions.h"
 #include "backend/wrap/timed_backend.h"
 #include "candor/engine.h"
+#include "formats/model_file.h"
 #include "model/arch_spec.h"
 #include "obs/clock.h"
 
@@ -24,6 +27,9 @@ struct Phase {
 
 struct Trace {
   model::ArchSpec spec{};
+  std::vector<PositionView> positions{};  // of the prompt's last token, as its row of the embedding
+  std::optional<EmbeddingView> embedding{};
+  bool was_drawn = false;
   std::vector<TokenId> prompt{};
   std::vector<TokenEvent> events{};
   RequestSummary summary{};
@@ -43,6 +49,7 @@ class Tracer {
 
   obs::SteadyClock clock_;
   backend::TimedBackend* timed_ = nullptr;  // of engine_; read between its steps
+  std::unique_ptr<formats::ModelFile> file_;  // nullptr where it could not be opened again
   model::ArchSpec spec_;
   std::unique_ptr<Engine> engine_;
 };

@@ -113,6 +113,8 @@ constexpr const char* kRareOptions[] = {
     "kv-type",
     "no-kv-cache",
     "grammar-syntax",
+    "json-object",
+    "choice",
     "n-best",
     "length-penalty",
     "search-to-the-end",
@@ -129,6 +131,11 @@ class HelpFormatter final : public CLI::Formatter {
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string value = option->get_default_str(), &words = option->get_description();
+    const bool is_told = value.empty() || words.find(fmt::format("({})", value)) != std::string::npos;
+    return is_told ? words : fmt::format("{} [{}]", words, value);
   }
   std::string make_positionals(const CLI::App*) const override { return ""; }
   std::string make_usage(const CLI::App* app, std::string) const override {
@@ -185,7 +192,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& ta
     target = text;
   };
   return app.add_option_function<std::string>(names, parse, help)
-      ->type_name(fmt::format("{}", fmt::join(choices, "|")));
+      ->type_name(fmt::format("{}", fmt::join(choices, "|")))
+      ->default_str(target);
 }
 
 void group_rare_options(CLI::App& app) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "apps/options/arguments.h"
@@ -10,6 +11,8 @@
 
 namespace candor::apps {
 namespace {
+
+constexpr int64_t kMostSideBySide = 16;  // answers; more of them take turns
 
 std::string preset_help() {
   std::string text = "where the options below start:";
@@ -33,6 +36,16 @@ void add_speculation_options(CLI::App& command, GenerationOptions& o) {
       ->type_name("FILE");
 }
 
+void add_raw(CLI::App& command, GenerationOptions& o) {
+  command.add_flag("--raw", o.raw, "continue the text as it is, without the chat template");
+}
+
+void add_answer_options(CLI::App& command, GenerationOptions& o) {
+  add_int(command, "--answers", o.n_answers, 1, kMaxChoices, "N answers to one prompt, which is read once (1)");
+  add_int(command, "--logprobs", o.logprobs, 0, kMaxLogprobs,
+          "show each token's logprob, and the N likeliest beside it");
+}
+
 void add_fast_weights(CLI::App& command, bool& fast_weights) {
   command.add_flag("--fast-weights", fast_weights,
                    "round Q4_K weights to bytes: prompts are read faster, decoding alone is not; other answers");
@@ -44,6 +57,13 @@ void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
   if (o.speculate == "draft" || (o.speculate == "auto" && o.draft)) options.speculation = Speculation::kDraft;
 }
 
+void add_choice_options(CLI::App& command, GenerationOptions& o) {
+  add_choice(command, "--preset", o.preset, preset_names(), preset_help())->type_name("NAME");
+  SamplingParams defaults;
+  static_cast<void>(apply_preset(o.preset, defaults));
+  add_sampling_options(command, o.sampling, defaults);
+}
+
 void add_generation_options(CLI::App& command, GenerationOptions& o) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   command.add_option("-m,--model", o.model, "the model's file")->type_name("FILE");
@@ -51,8 +71,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_int(command, "-c,--ctx-size", o.n_ctx, 1, kMax, "context in tokens (the model's own)");
   add_int(command, "-t,--threads", o.n_threads, 1, 1024, "threads (see candor doctor)");
   add_int(command, "-s,--seed", o.seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (a new one)");
-  add_choice(command, "--preset", o.preset, preset_names(), preset_help())->type_name("NAME");
-  add_sampling_options(command, o.sampling);
+  add_choice_options(command, o);
   command.add_option("--stop", o.stop, "end before this text; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
@@ -84,7 +103,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
   options.use_kv_cache = !o.no_kv_cache;
-  options.max_running = 1;
+  options.max_running = static_cast<int32_t>(std::min<int64_t>(kMostSideBySide, o.n_answers.value_or(1)));
   apply_speculation(o, options);
   options.kv_type = find_kv_type(o.kv_type);
   return options;
@@ -104,7 +123,19 @@ SamplingParams sampling_params(const GenerationOptions& o) {
   if (o.stop_scope == "content") params.stop_scope = StopScope::kContent;
   if (o.stop_scope == "reasoning") params.stop_scope = StopScope::kReasoning;
   params.ignore_eos = o.ignore_eos;
+  params.logprobs = static_cast<int32_t>(o.logprobs.value_or(-1));
   return params;
+}
+
+Prompt make_prompt(const GenerationOptions& o, const ModelInfo& info, std::string text) {
+  if (o.raw || !info.has_chat_template) {
+    if (o.system) say_warning("--system has no effect: the prompt goes in as it is (no chat template)");
+    return TextPrompt{std::move(text)};
+  }
+  ChatPrompt chat;
+  if (o.system) chat.messages.push_back({"system", *o.system});
+  chat.messages.push_back({"user", std::move(text)});
+  return chat;
 }
 
 OnContextFull context_full_action(const GenerationOptions& o) {

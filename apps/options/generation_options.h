@@ -1,5 +1,5 @@
 #pragma once
-// The options that `run` and `chat` share: which model, how the engine runs it, how each token is chosen.
+// The options that `run`, `chat` and others share: which model, how the engine runs it, how each token is chosen.
 
 #include <cstdint>
 #include <functional>
@@ -34,18 +34,28 @@ struct GenerationOptions {
   std::optional<std::string> system;
   std::string speculate = "auto";
   std::optional<std::string> draft;
+  std::optional<int64_t> logprobs, n_answers;
+  bool raw = false;
   bool ignore_eos = false;
   bool no_kv_cache = false;
 };
 
 void add_generation_options(CLI::App& command, GenerationOptions& options);
-// Parts of the above.
+// --raw: the text goes in as it is.
+void add_raw(CLI::App& command, GenerationOptions& options);
+// How many answers, and what of their tokens' probabilities is shown.
+void add_answer_options(CLI::App& command, GenerationOptions& options);
+// Parts of the first: the preset and how each token is chosen, and others.
+void add_choice_options(CLI::App& command, GenerationOptions& options);
 void add_speculation_options(CLI::App& command, GenerationOptions& options);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
 
 void apply_speculation(const GenerationOptions& options, EngineOptions& engine);
 EngineOptions engine_options(const GenerationOptions& options, const std::filesystem::path& model);
 SamplingParams sampling_params(const GenerationOptions& options);
+// The text as the model's chat template has it, unless there is none or --raw was given; --system without effect is
+// said.
+Prompt make_prompt(const GenerationOptions& options, const ModelInfo& info, std::string text);
 OnContextFull context_full_action(const GenerationOptions& options);
 
 using EngineOpener = std::function<Result<std::unique_ptr<Engine>>(const EngineOptions&, const LoadProgress&)>;

@@ -25,7 +25,7 @@ Result<std::string> read_all(int fd, const std::string& name) {
     if (n == 0) return text;
     text.append(buffer, static_cast<size_t>(n));
     if (text.size() > kMaxPromptBytes)
-      return fail(ErrorKind::kInvalidInput, fmt::format("{} is longer than {}: no model reads so much at once", name,
+      return fail(ErrorKind::kInvalidInput, fmt::format("{} is longer than {}, which is the most that is read", name,
                                                         format_bytes(kMaxPromptBytes)));
   }
 }
@@ -41,15 +41,16 @@ Result<std::string> check_text(std::string text, const std::string& name) {
   return text;
 }
 
-Result<std::string> read_file(const std::string& path) {
-  const std::string name = "the prompt file " + path;
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path, const std::string& name) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     return fail(ErrorKind::kNotFound, fmt::format("{}: {}", name, std::strerror(errno)));
   if (S_ISDIR(status.st_mode)) return fail(ErrorKind::kInvalidInput, name + " is a folder; give a text file");
   if (S_ISREG(status.st_mode) && static_cast<size_t>(status.st_size) > kMaxPromptBytes)
     return fail(ErrorKind::kInvalidInput,
-                fmt::format("{} has {}: at most {} can be read as a prompt", name,
+                fmt::format("{} has {}: at most {} can be read", name,
                             format_bytes(static_cast<uint64_t>(status.st_size)), format_bytes(kMaxPromptBytes)));
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail(ErrorKind::kIo, fmt::format("{}: {}", name, std::strerror(errno)));
@@ -58,8 +59,6 @@ Result<std::string> read_file(const std::string& path) {
   if (!text) return text;
   return check_text(std::move(*text), name);
 }
-
-}  // namespace
 
 Result<std::string> read_stdin(bool allow_any_bytes) {
   auto text = read_all(STDIN_FILENO, "standard input");
@@ -77,7 +76,7 @@ Result<std::string> read_prompt(const PromptSource& source) {
   if (n_given > 1) return fail(ErrorKind::kInvalidInput, "several prompts given (-p, -f, an argument): give one");
   if (source.option) return check_text(*source.option, "the prompt of -p");
   if (!source.positionals.empty()) return check_text(source.positionals[0], "the prompt");
-  if (source.file && *source.file != "-") return read_file(*source.file);
+  if (source.file && *source.file != "-") return read_text_file(*source.file, "the prompt file " + *source.file);
   if (!source.file && is_terminal(STDIN_FILENO))
     return fail(ErrorKind::kInvalidInput,
                 "no prompt given: candor run \"Once upon a time\", or -f FILE, or text on standard input");

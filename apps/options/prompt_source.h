@@ -25,6 +25,9 @@ struct PromptSource {
 // place).
 Result<std::string> read_prompt(const PromptSource& source);
 
+// A text file that a person named; `name` stands in messages ("the prompt file a.txt"). Refused as above.
+Result<std::string> read_text_file(const std::string& path, const std::string& name);
+
 // [MODEL] PROMPT, -p and -f; `help` describes -p.
 void add_prompt_options(CLI::App& command, PromptSource& source, const std::string& help);
 

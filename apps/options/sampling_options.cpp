@@ -1,11 +1,15 @@
 #include "apps/options/sampling_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
 
 #include "apps/options/arguments.h"
+#include "apps/options/typed_numbers.h"
 #include "candor/sampling_table.h"
+#include "sample/params.h"
 
 namespace candor::apps {
 namespace {
@@ -29,7 +33,8 @@ bool parse_number(std::string_view text, T& value) {
   return status == std::errc() && end == text.data() + text.size();
 }
 
-// What cannot be a bias becomes one that the engine refuses by name.
+}  // namespace
+
 LogitBias parse_bias(const std::string& text) {
   LogitBias bias;
   const size_t equals = text.rfind('=');
@@ -41,39 +46,38 @@ LogitBias parse_bias(const std::string& text) {
   return bias;
 }
 
-std::vector<std::string> split_names(const std::string& names) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < names.size();) {
-    const size_t end = std::min(names.find(',', begin), names.size());
-    parts.push_back(names.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
+Result<void> check_sampling(const SamplingParams& params) {
+  const auto chain = sample::make_chain_params(params);
+  return chain ? Result<void>() : chain.error();
 }
 
-}  // namespace
-
-void add_sampling_options(CLI::App& command, SamplingOptions& o) {
+void add_sampling_numbers(CLI::App& command, SamplingOptions& o, const SamplingParams& defaults) {
   for (const SamplingNumber& number : kSamplingNumbers) {
     const std::string help(number.help);
     if (const auto* count = std::get_if<std::int64_t SamplingParams::*>(&number.member)) {
       auto& slot = o.counts.emplace_back(*count, std::nullopt);
       add_int(command, flags_of(number), slot.second, static_cast<int64_t>(number.least),
-              static_cast<int64_t>(number.most), help);
+              static_cast<int64_t>(number.most), help)
+          ->default_str(fmt::format("{}", defaults.**count));
     } else {
       auto& slot = o.reals.emplace_back(std::get<double SamplingParams::*>(number.member), std::nullopt);
-      add_number(command, flags_of(number), slot.second, number.least, number.most, help);
+      add_number(command, flags_of(number), slot.second, number.least, number.most, help)
+          ->default_str(fmt::format("{:g}", value_of(number, defaults)));
     }
   }
   add_list(command, "--logit-bias", o.logit_bias, "ID=X", "ID or TEXT, = a number added or ban; may be repeated");
+  command.add_option("--samplers", o.samplers, "order of the stages: penalties,dry,temperature,top_k,...")
+      ->type_name("NAMES");
+}
+
+void add_sampling_options(CLI::App& command, SamplingOptions& o, const SamplingParams& defaults) {
+  add_sampling_numbers(command, o, defaults);
   add_list(command, "--bad-word", o.bad_words, "TEXT", "never written; may be repeated");
   add_list(command, "--dry-sequence-breaker", o.dry_breakers, "TEXT", "ends a repetition; may be repeated");
   command.add_option("--allowed-token-id", o.allowed_ids, "only these ids; may be repeated")
       ->type_name("ID")
       ->expected(1)
       ->take_all();
-  command.add_option("--samplers", o.samplers, "order of the stages: penalties,dry,temperature,top_k,...")
-      ->type_name("NAMES");
 }
 
 void apply_sampling_options(const SamplingOptions& o, SamplingParams& params) {
@@ -84,13 +88,13 @@ void apply_sampling_options(const SamplingOptions& o, SamplingParams& params) {
     if (value) params.*member = *value;
   }
   for (const std::string& text : o.logit_bias) params.logit_bias.push_back(parse_bias(text));
-  params.bad_words = o.bad_words;
+  if (!o.bad_words.empty()) params.bad_words = o.bad_words;
   if (!o.dry_breakers.empty()) params.dry_sequence_breakers = o.dry_breakers;
   for (const int64_t id : o.allowed_ids) {
     const bool fits = id >= 0 && id <= std::numeric_limits<int32_t>::max();
     params.allowed_token_ids.push_back(fits ? static_cast<TokenId>(id) : -1);
   }
-  params.samplers = split_names(o.samplers);
+  if (!o.samplers.empty()) params.samplers = split_at_commas(o.samplers);
 }
 
 }  // namespace candor::apps

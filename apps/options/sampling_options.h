@@ -28,7 +28,14 @@ struct SamplingOptions {
   std::string samplers{};  // names with commas
 };
 
-void add_sampling_options(CLI::App& command, SamplingOptions& options);
+// defaults: what holds where an option is not given, for the help.
+void add_sampling_options(CLI::App& command, SamplingOptions& options, const SamplingParams& defaults);
+// Of these: the numbers, the order of the stages, and the biases.
+void add_sampling_numbers(CLI::App& command, SamplingOptions& options, const SamplingParams& defaults);
+// "ID=VALUE", "TEXT=VALUE", "ID=ban". What cannot be a bias becomes one that the engine refuses by name.
+LogitBias parse_bias(const std::string& text);
+// Ranges, and the order of the stages.
+Result<void> check_sampling(const SamplingParams& params);
 // Overwrites what was given on the command line.
 void apply_sampling_options(const SamplingOptions& options, SamplingParams& params);
 

@@ -1,8 +1,10 @@
 #include "apps/terminal/terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -153,6 +155,64 @@ std::string format_count(int64_t n) {
   std::string digits = fmt::format("{}", n);
   for (size_t at = digits.size(); at > 3 && at - 3 > (n < 0 ? 1u : 0u); at -= 3) digits.insert(at - 3, " ");
   return digits;
+}
+
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string padded(std::string text, size_t n_columns, std::string_view shown) {
+  const size_t n = columns_of(shown);
+  return text + std::string(n_columns > n ? n_columns - n : 0, ' ');
+}
+
+std::string fitted(std::string_view text, size_t n_columns) {
+  if (columns_of(text) <= n_columns) return std::string(text);
+  const size_t n_kept = n_columns > 3 ? n_columns - 3 : 0;
+  size_t end = 0;
+  for (size_t n = 0; end < text.size(); ++end) {
+    if ((text[end] & 0xC0) != 0x80 && n++ == n_kept) break;
+  }
+  return std::string(text.substr(0, end)) + std::string("...").substr(0, n_columns);
+}
+
+namespace {
+
+// How many bytes of it fit, up to the last space where a word would be broken.
+size_t line_end(std::string_view text, size_t n_columns) {
+  size_t n = 0, space = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if ((text[at] & 0xC0) == 0x80) continue;
+    if (n++ == n_columns) return text[at] == ' ' || space == 0 ? at : space;
+    if (text[at] == ' ') space = at;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+std::vector<std::string> wrapped(std::string_view text, size_t n_columns) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t newline = std::min(text.find('\n', begin), text.size());
+    const std::string shown = printable(text.substr(begin, newline - begin));
+    std::string_view rest = shown;
+    do {
+      const size_t end = line_end(rest, std::max<size_t>(1, n_columns));
+      lines.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(rest.size(), end + (end < rest.size() && rest[end] == ' ' ? 1 : 0)));
+    } while (!rest.empty());
+    begin = newline + 1;
+  }
+  return lines;
+}
+
+size_t terminal_columns(int fd) {
+  constexpr size_t kLeast = 40, kUsual = 100, kMost = 500;
+  winsize size{};
+  size_t n = ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  if (const char* set = std::getenv("COLUMNS"); n == 0 && set != nullptr) n = std::strtoul(set, nullptr, 10);
+  return n == 0 ? kUsual : std::clamp(n, kLeast, kMost);
 }
 
 std::string printable(std::string_view text) {

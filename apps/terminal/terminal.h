@@ -4,10 +4,12 @@
 // interrupted().
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace candor::apps {
 
@@ -22,6 +24,7 @@ class Style {
   std::string green(std::string_view text) const { return wrap("32", text); }
   std::string yellow(std::string_view text) const { return wrap("33", text); }
   std::string cyan(std::string_view text) const { return wrap("36", text); }
+  std::string struck(std::string_view text) const { return wrap("2;9", text); }
 
  private:
   std::string wrap(const char* code, std::string_view text) const;
@@ -85,6 +88,16 @@ std::string format_bytes(uint64_t n_bytes);
 std::string format_ms(double ms);
 // "292 800", thin enough to read
 std::string format_count(int64_t n);
+// Columns that a terminal shows; every code point is taken for one.
+size_t columns_of(std::string_view text);
+// Spaces behind it up to so many columns; `shown` is the text without its colours.
+std::string padded(std::string text, size_t n_columns, std::string_view shown);
+// At most so many columns; "..." at the end of what is longer.
+std::string fitted(std::string_view text, size_t n_columns);
+// Lines of at most so many columns, broken between words where there are any; control characters made visible.
+std::vector<std::string> wrapped(std::string_view text, size_t n_columns);
+// Columns of the terminal behind fd, or COLUMNS, or 100.
+size_t terminal_columns(int fd);
 // Control characters made visible, for names and pieces of a file shown to a person.
 std::string printable(std::string_view text);
 

@@ -31,7 +31,7 @@ TEST(command, run_streams_text_and_ends_with_its_figures) {
   const RunResult result = run_candor({"run", "Once upon a time", "-n", "20", "--temperature", "0"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_GT(result.out.size(), 20u);
-  for (const char* word : {"TTFT", "prefill", "decode", "tok/s", "seed"})
+  for (const char* word : {"TTFT", "prefill", "decode", "tok/s", "ITL"})
     EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
   EXPECT_EQ((result.out + result.err).find('\x1b'), std::string::npos) << "colours without a terminal";
 }
@@ -150,7 +150,7 @@ TEST(command, drafts_change_no_answer) {
 }
 
 TEST(command, explain_shows_the_eight_steps) {
-  const std::vector<std::string> base = {"explain", "Once upon a time", "-n", "2", "--seed", "3", "--top-k", "5"};
+  const std::vector<std::string> base = {"explain", "--raw", "Once upon a time", "-n", "2", "--seed", "3", "--top-k", "5"};
   const RunResult page = run_candor(base);
   ASSERT_EQ(page.exit_code, 0) << page.err;
   for (const char* word :
