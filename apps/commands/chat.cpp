@@ -65,6 +65,7 @@ void explain(Engine& engine, const LastAnswer& last, int64_t number) {
   const size_t n = last.answers[last.taken].tokens.size();
   if (n == 0) return write_err("the last answer has no token\n");
   request.sampling.explain = true;
+  request.sampling.logprobs = std::max(0, request.sampling.logprobs);
   request.sampling.max_tokens = static_cast<int64_t>(n);
   std::vector<TokenEvent> events;
   const auto collect = [&](const TokenEvent& event) {

@@ -66,6 +66,7 @@ Result<Variant> read_variant(const std::string& text, const SamplingParams& base
   if (text.find_first_not_of(' ') == std::string::npos) variant.name = "as given";
   if (!o.preset.empty()) CANDOR_TRY(apply_preset(o.preset, variant.sampling));
   apply_sampling_options(o.sampling, variant.sampling);
+  note_idle_sampling(line, variant.sampling);
   return variant;
 }
 

@@ -42,6 +42,7 @@ Result<Request> read_request(const ExplainOptions& options, const ModelInfo& inf
   request.prompt = make_prompt(options.generation, info, std::move(text));
   request.sampling = sampling_params(options.generation);
   request.sampling.explain = true;
+  request.sampling.logprobs = 0;
   if (!request.sampling.max_tokens) request.sampling.max_tokens = kTokensShown;
   CANDOR_ASSIGN(request.constraint, read_constraint(options.constraint));
   CANDOR_TRY(ask_for_beams(options.beams, request));

@@ -168,15 +168,15 @@ void next_lines(const Inside& inside, const TokenName& name, const Style& style,
   const size_t n = std::min(kMostColumns, inside.layers.front().next.size());
   out += style.bold("the likeliest token if the model ended behind each layer, by the reference") + "\n";
   std::string head = fmt::format("  {:<9}", "");
-  for (size_t i = 0; i < n; ++i) head += fmt::format("{:<19}", fmt::format("token {}", i + 1));
-  out += style.dim(head) + "\n";
+  for (size_t i = 0; i < n; ++i) head += fmt::format("{:<17}", fmt::format("token {}", i + 1));
+  out += style.dim(head.substr(0, head.find_last_not_of(' ') + 1)) + "\n";
   for (size_t layer = 0; layer < inside.layers.size(); ++layer) {
     out += fmt::format("  {:<9}", fmt::format("layer {}", layer));
     for (size_t i = 0; i < n; ++i) {
       const auto& [token, probability] = inside.layers[layer].next[i];
-      const std::string shown = fitted(name(token), 11);
+      const std::string shown = fitted(name(token), 9);
       const bool is_chosen = token == inside.tokens[inside.n_prompt + i];
-      out += padded(is_chosen ? style.green(shown) : shown, 11, shown) + fmt::format(" {:.3f}  ", probability);
+      out += padded(is_chosen ? style.green(shown) : shown, 9, shown) + fmt::format(" {:.3f}  ", probability);
     }
     while (out.ends_with(' ')) out.pop_back();
     out += "\n";

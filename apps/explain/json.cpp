@@ -24,6 +24,7 @@ Json options_json(const Engine& engine, const TokenExplanation& explanation) {
 
 Json to_json(const Engine& engine, const TokenEvent& event) {
   Json token = {{"token", event.token}, {"piece", engine.piece(event.token)}, {"text", event.text}};
+  if (event.logprob) token["logprob"] = event.logprob->logprob;
   if (event.finish) token["finish_reason"] = to_string(*event.finish);
   if (!event.explanation) return token;
   const TokenExplanation& explanation = *event.explanation;

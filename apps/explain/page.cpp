@@ -72,7 +72,7 @@ class Page {
     out_ += positions_text(trace_.positions, static_cast<int32_t>(n) - 1, spec.blocks.size());
     out_ += fmt::format("  {} parameters, {} of weights, {}\n", format_count(info_.n_parameters),
                         format_bytes(info_.weight_bytes), info_.backend_description);
-    out_ += fmt::format("  K/V cache: {} blocks of {} tokens in {}, {}; {} of the prompt's tokens were there\n",
+    out_ += fmt::format("  K/V cache: {} blocks of {} tokens in {}, {}; {} prompt tokens were there\n",
                         info_.kv_blocks, info_.kv_block_tokens, info_.kv_type, format_bytes(info_.kv_bytes),
                         trace_.summary.usage.cached_tokens);
     if (info_.draft_parameters > 0)
@@ -80,7 +80,7 @@ class Page {
                           format_count(info_.draft_parameters));
     heading(4, "the last vector to one number a token of the vocabulary");
     shape("norm, output projection", fmt::format("1 x 1 x {}", info_.n_vocab),
-          fmt::format("of 1 x {} x {}: only the last row is wanted", n, info_.n_vocab));
+          fmt::format("the last row of 1 x {} x {}", n, info_.n_vocab));
   }
 
   void show_embedding() {
@@ -99,8 +99,8 @@ class Page {
           : attn.n_kv_heads < attn.n_heads ? fmt::format("{} heads share one", attn.n_heads / attn.n_kv_heads)
                                            : "");
     shape("scores, softmax", fmt::format("1 x {} x {} x {}", attn.n_heads, n, n),
-          attn.window_tokens > 0 ? fmt::format("each over the {} tokens up to its own", attn.window_tokens)
-                                 : "each over the tokens up to its own");
+          attn.window_tokens > 0 ? fmt::format("over the {} tokens up to its own", attn.window_tokens)
+                                 : "over the tokens up to its own");
     const std::string experts =
         block.ffn.is_moe() ? fmt::format("{} of {} experts", block.ffn.moe.n_used, block.ffn.moe.n_experts) : "";
     shape("feed-forward", fmt::format("1 x {} x {}", n, block.ffn.ffn_dim), experts);

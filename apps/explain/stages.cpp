@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "candor/sampling_table.h"
@@ -22,9 +23,11 @@ std::string times(int64_t n) {
   return n == 1 ? "once" : n == 2 ? "twice" : fmt::format("{} times", format_count(n));
 }
 
+// As far as a page shows them.
 bool has_same_best(const StageView& stage, const StageView& before) {
+  constexpr double kShown = 5e-4;
   return std::ranges::equal(stage.best, before.best, [](const StageView::Candidate& a, const StageView::Candidate& b) {
-    return a.token == b.token && a.logit == b.logit && a.probability == b.probability;
+    return a.token == b.token && a.logit == b.logit && std::abs(a.probability - b.probability) < kShown;
   });
 }
 
@@ -78,8 +81,8 @@ class StagesText {
   void show_changes(const StageView& stage) {
     for (const StageView::Change& change : stage.changed) {
       std::string stands;
-      if (change.n_in_text > 0) stands = fmt::format("stands there {}", times(change.n_in_text));
-      if (change.n_in_output > 0) stands += fmt::format(", {} in the answer", times(change.n_in_output));
+      if (change.n_in_text > 0) stands = fmt::format("text {}", times(change.n_in_text));
+      if (change.n_in_output > 0) stands += fmt::format(", answer {}", times(change.n_in_output));
       const double by = static_cast<double>(change.after) - static_cast<double>(change.before);
       out_ += fmt::format("    {:>7} {} {:>9.3f} -> {:.3f} ({:+.3f}) {}\n", change.token, name(change.token),
                           change.before, change.after, by, style_.dim(stands));

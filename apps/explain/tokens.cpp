@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "apps/explain/stages.h"
@@ -60,10 +61,6 @@ class Tokens {
       out_ += fmt::format("{:>5} {:>9.4f}\n", option.parent + 1, option.score);
       return;
     }
-    const auto share = [&](const StageView& stage) {
-      const StageView::Candidate* one = find(stage, event.token);
-      return one == nullptr ? fmt::format("{:>6}", "-") : fmt::format("{:>6.3f}", one->probability);
-    };
     const StageView& last = explanation.stages.back();
     std::string others;
     for (const StageView::Candidate& c : last.best) {
@@ -72,9 +69,13 @@ class Tokens {
       if (columns_of(others) + columns_of(next) > 26) break;
       others += next;
     }
-    out_ += fmt::format("{} {} {:>7} {:>8}  {}\n", share(explanation.stages.front()), share(last),
-                        format_count(last.n_left),
-                        explanation.was_drawn ? fmt::format("{:.4f}", explanation.draw) : "best", style_.dim(others));
+    const StageView::Candidate* chosen = find(last, event.token);
+    const std::string of_model =
+        event.logprob ? fmt::format("{:.3f}", std::exp(static_cast<double>(event.logprob->logprob))) : "-";
+    out_ += fmt::format("{:>6} {:>6} {:>7} {:>8}{}\n", of_model,
+                        chosen == nullptr ? "-" : fmt::format("{:.3f}", chosen->probability), format_count(last.n_left),
+                        explanation.was_drawn ? fmt::format("{:.4f}", explanation.draw) : "best",
+                        others.empty() ? "" : "  " + style_.dim(others));
   }
 
   void show_whole(const TokenEvent& event, const TokenExplanation& explanation) {

@@ -18,7 +18,7 @@ struct TokenPage {
   int64_t first = 1;  // the number of the first token of each answer that is shown
 };
 
-// events: with explanations; those without are passed over.
+// events: with explanations and logprobs; those without explanations are passed over.
 std::string tokens_text(const Engine& engine, std::span<const TokenEvent> events, const TokenPage& page);
 
 }  // namespace candor::apps

@@ -70,7 +70,7 @@ TEST(explain_command, shows_what_each_stage_cut_and_changed) {
     }
   }
   const std::string page = run_candor(base).out;
-  for (const char* word : {"temperature 0.5: every logit becomes z / T", "stands there", " cut with 0.", " more cut",
+  for (const char* word : {"temperature 0.5: every logit becomes z / T", " text twice", " cut with 0.", " more cut",
                            "positions, all layers: rotary", "length ", "row "})
     EXPECT_NE(page.find(word), std::string::npos) << word << " not in:\n" << page;
 }

@@ -27,6 +27,7 @@ TEST(idle_options, are_named_with_the_reason) {
       {{"explain", "hi", "-n", "2", "--system", "be brief"}, {}},
       {{"explain", "hi", "-n", "2", "--json", "--level", "brief"}, {"--level has no effect: --json"}},
       {{"explain", "hi", "-n", "2", "--temperature", "0", "--min-p", "0.1"}, {"--min-p has no effect"}},
+      {{"compare", "hi", "-n", "2", "--with", "greedy", "--with", "--temperature 0 --top-k 5"}, {"--top-k has no effect"}},
       {{"show", "--json", "--tensors"}, {"--tensors has no effect: --json"}},
       {{"tokenize", "5", "--decode", "--no-special"}, {"--no-special has no effect: --decode"}},
       {{"estimate", "--parameters", "7e9", "--hardware", "a100", "--flops", "1e12", "--bandwidth", "1e11"},
