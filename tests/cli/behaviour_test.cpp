@@ -220,6 +220,18 @@ TEST(command, show_and_doctor_speak_json_too) {
   EXPECT_NE(run_candor({"show"}).out.find("layers 0-"), std::string::npos);
 }
 
+// 3 blocks of 4 keep 3 x 192 inputs and 8 matrices of 32 x 16 instead of K/V.
+TEST(command, estimate_and_show_count_the_states_of_a_model_that_keeps_some) {
+  const std::string model = project_file("tests/families/goldens/granitemoehybrid/model.gguf").string();
+  const auto json = nlohmann::json::parse(run_candor({"estimate", model, "--json"}).out);
+  EXPECT_EQ(json.at("state_bytes"), 3 * (3 * 192 + 8 * 32 * 16) * 4.0);
+  EXPECT_EQ(json.at("kv_bytes_per_token"), 2 * 2 * 16 * 2.0);
+  EXPECT_EQ(nlohmann::json::parse(run_candor({"estimate", "--parameters", "7e9", "--json"}).out).at("state_bytes"), 0.0);
+  const std::string shown = run_candor({"show", model}).out;
+  EXPECT_NE(shown.find("a state of 3 recurrent layers"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("state space, 8 heads 32 x 16 in 1 groups"), std::string::npos) << shown;
+}
+
 TEST(command, bench_generate_draws_what_it_measured) {
   const std::filesystem::path plot =
       std::filesystem::temp_directory_path() / ("candor-" + std::to_string(::getpid()) + ".svg");
