@@ -5,7 +5,7 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
     python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
 
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
-qwen3-30b-a3b, deepseek-v2-lite, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
+qwen3-30b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
 (experts; all else Q8_0). Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
@@ -41,6 +41,13 @@ class ModelShape:
     latent: int = 0     # with it, head_dim is a head's width without the rotated part, and that of its value
     rotated: int = 0
     query_rank: int = 0
+    attending: tuple = ()  # the blocks that attend; others have one of these
+    delta: tuple = ()   # key heads, value heads, width of both
+    ssm: tuple = ()     # heads, width of one, groups, state
+    taps: int = 0       # of their convolution, or of a gated one alone
+
+    def keeps_state(self, layer):
+        return bool(self.taps) and layer not in self.attending
 
 
 SHAPES = {
@@ -51,6 +58,17 @@ SHAPES = {
     "qwen3-30b-a3b": ModelShape(2048, 48, 32, 4, 128, 768, 151936, False, 40960, 1e6, "qwen3moe", 128, 8),
     "deepseek-v2-lite": ModelShape(2048, 27, 16, 1, 128, 1408, 102400, False, 163840, 10000.0, "deepseek2", 64, 6,
                                    dense_ffn=10944, n_shared=2, latent=512, rotated=64),
+    "qwen3.5-2b": ModelShape(2048, 24, 8, 2, 256, 6144, 151936, True, 262144, 1e7, "qwen35", rotated=64,
+                             attending=tuple(range(3, 24, 4)), delta=(16, 16, 128), taps=4),
+    "lfm2-1.2b": ModelShape(2048, 16, 32, 8, 64, 8192, 65536, True, 128000, 1e6, "lfm2", attending=(2, 5, 8, 10, 12, 14),
+                            taps=3),
+    "granite-4.0-h-1b": ModelShape(1536, 40, 12, 4, 128, 4096, 100352, True, 131072, 10000.0, "granitehybrid",
+                                   attending=(5, 15, 25, 35), ssm=(48, 64, 1, 128), taps=4),
+    "tiny-qwen3.5": ModelShape(512, 4, 4, 2, 64, 1024, 1024, True, 4096, 1e7, "qwen35", rotated=16, attending=(3,),
+                               delta=(4, 8, 64), taps=4),
+    "tiny-lfm2": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096, 1e6, "lfm2", attending=(2,), taps=3),
+    "tiny-granite-4": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096, 10000.0, "granitehybrid", attending=(2,),
+                                 ssm=(16, 64, 1, 128), taps=4),
     "tiny-deepseek": ModelShape(256, 4, 4, 1, 64, 256, 1024, False, 4096, 10000.0, "deepseek2", 8, 3, dense_ffn=512,
                                 n_shared=1, latent=256, rotated=32, query_rank=256),
     "tiny-gpt-oss": ModelShape(256, 4, 8, 2, 64, 256, 1024, False, 4096, 150000.0, "gpt-oss", 8, 4, 128),
@@ -120,21 +138,53 @@ def tensor_list(shape, quant):
     q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     yield "token_embd.weight", (shape.vocab, shape.dim), type_of("token_embd", 0, shape, quant)
     for i in range(shape.n_layers):
-        matrices = {**attention(shape), **feed_forward(shape, i)}
+        matrices = {**(state(shape) if shape.keeps_state(i) else attention(shape)), **feed_forward(shape, i)}
         yield f"blk.{i}.attn_norm.weight", (shape.dim,), "F32"
-        yield f"blk.{i}.{'post_attention' if shape.family == 'gpt-oss' else 'ffn'}_norm.weight", (shape.dim,), "F32"
-        for name, dims in vectors(shape, i).items():
+        yield f"blk.{i}.{'post_attention' if shape.family in ('gpt-oss', 'qwen35') else 'ffn'}_norm.weight", (shape.dim,), "F32"
+        for name, dims in (vectors(shape, i) | state_vectors(shape, i)).items():
             yield f"blk.{i}.{name}", dims, "F32"
         for name, dims in matrices.items():
             dtype = type_of(name, i, shape, quant)
             yield f"blk.{i}.{name}.weight", dims, dtype if dims[-1] % TYPES[dtype][1] == 0 else "Q8_0"
-    yield "output_norm.weight", (shape.dim,), "F32"
+    yield "token_embd_norm.weight" if shape.family == "lfm2" else "output_norm.weight", (shape.dim,), "F32"
     if not shape.tied:
         yield "output.weight", (shape.vocab, shape.dim), type_of("output", 0, shape, quant)
 
 
+def state(shape):
+    """The matrices of a layer that keeps a state."""
+    if shape.delta:
+        k_heads, v_heads, width = shape.delta
+        values = v_heads * width
+        return {"attn_qkv": (2 * k_heads * width + values, shape.dim), "attn_gate": (values, shape.dim),
+                "ssm_alpha": (v_heads, shape.dim), "ssm_beta": (v_heads, shape.dim), "ssm_out": (shape.dim, values)}
+    if shape.ssm:
+        heads, width, groups, size = shape.ssm
+        return {"ssm_in": (2 * heads * width + 2 * groups * size + heads, shape.dim), "ssm_out": (shape.dim, heads * width)}
+    return {"shortconv.in_proj": (3 * shape.dim, shape.dim), "shortconv.out_proj": (shape.dim, shape.dim)}
+
+
+def state_vectors(shape, layer):
+    """The same in F32; and the norms of heads where the others have them."""
+    if not shape.keeps_state(layer):
+        normed = shape.taps and not shape.ssm
+        return {f"attn_{name}_norm.weight": (shape.head_dim,) for name in "qk"} if normed else {}
+    if shape.delta:
+        k_heads, v_heads, width = shape.delta
+        return {"ssm_conv1d.weight": (2 * k_heads * width + v_heads * width, shape.taps), "ssm_a": (v_heads,),
+                "ssm_dt.bias": (v_heads,), "ssm_norm.weight": (width,)}
+    if shape.ssm:
+        heads, width, groups, size = shape.ssm
+        channels = heads * width + 2 * groups * size
+        return {"ssm_conv1d.weight": (channels, shape.taps), "ssm_conv1d.bias": (channels,), "ssm_a": (heads, 1),
+                "ssm_d": (heads, 1), "ssm_dt.bias": (heads,), "ssm_norm.weight": (groups, heads * width // groups)}
+    return {"shortconv.conv.weight": (shape.dim, shape.taps)}
+
+
 def attention(shape):
     q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    if shape.delta:  # with a gate behind each head
+        return {"attn_q": (2 * q, shape.dim), "attn_k": (kv, shape.dim), "attn_v": (kv, shape.dim), "attn_output": (shape.dim, q)}
     if not shape.latent:
         return {"attn_q": (q, shape.dim), "attn_k": (kv, shape.dim), "attn_v": (kv, shape.dim), "attn_output": (shape.dim, q)}
     wide = q + shape.n_heads * shape.rotated
@@ -243,6 +293,28 @@ def expert_keys(shape):
     return keys
 
 
+def state_keys(shape):
+    stem = shape.family
+    if not shape.taps:
+        return [meta(f"{stem}.attention.head_count_kv", UINT32, shape.n_kv_heads)]
+    kv_heads = [0 if shape.keeps_state(i) else shape.n_kv_heads for i in range(shape.n_layers)]
+    keys = [meta(f"{stem}.attention.head_count_kv", ARRAY, (INT32, kv_heads))]
+    sizes = {}
+    if shape.delta:
+        k_heads, v_heads, width = shape.delta
+        keys = [meta(f"{stem}.attention.head_count_kv", UINT32, shape.n_kv_heads),
+                meta(f"{stem}.full_attention_interval", UINT32, shape.attending[0] + 1)]
+        sizes = {"group_count": k_heads, "time_step_rank": v_heads, "state_size": width, "inner_size": v_heads * width}
+    if shape.ssm:
+        heads, width, groups, size = shape.ssm
+        keys += [meta(f"{stem}.rope.scaling.finetuned", BOOL, 0), meta(f"{stem}.logit_scale", FLOAT32, 6.0)]
+        sizes = {"group_count": groups, "time_step_rank": heads, "state_size": size, "inner_size": heads * width}
+    if not sizes:
+        return keys + [meta(f"{stem}.shortconv.l_cache", UINT32, shape.taps)]
+    sizes["conv_kernel"] = shape.taps
+    return keys + [meta(f"{stem}.ssm.{key}", UINT32, size) for key, size in sizes.items()]
+
+
 def metadata(name, shape):
     tokens, merges = vocabulary(shape.vocab)
     kinds = [1] * (shape.vocab - 2) + [3, 3]
@@ -252,7 +324,7 @@ def metadata(name, shape):
         meta("general.architecture", STRING, stem), meta("general.name", STRING, f"{name} (random weights)"),
         meta(f"{stem}.block_count", UINT32, shape.n_layers), meta(f"{stem}.context_length", UINT32, shape.context),
         meta(f"{stem}.embedding_length", UINT32, shape.dim), meta(f"{stem}.feed_forward_length", UINT32, shape.dense_ffn or shape.ffn_dim),
-        meta(f"{stem}.attention.head_count", UINT32, shape.n_heads), meta(f"{stem}.attention.head_count_kv", UINT32, shape.n_kv_heads),
+        meta(f"{stem}.attention.head_count", UINT32, shape.n_heads), *state_keys(shape),
         meta(f"{stem}.attention.key_length", UINT32, shape.latent + shape.rotated or shape.head_dim),
         meta(f"{stem}.attention.value_length", UINT32, shape.latent or shape.head_dim),
         meta(f"{stem}.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta(f"{stem}.rope.dimension_count", UINT32, shape.rotated or shape.head_dim),
@@ -279,8 +351,9 @@ def write(path, name, quant, seed):
     with open(path, "wb") as file:
         file.write(header + b"\0" * (-len(header) % ALIGNMENT))
         for tensor, dims, dtype in tensors:
-            if len(dims) == 1:
-                file.write(np.full(dims, float(tensor.endswith("norm.weight")), np.float32).tobytes())
+            if len(dims) == 1 or tensor.endswith(("norm.weight", "ssm_a", "ssm_d")):
+                value = -1.0 if tensor.endswith("ssm_a") else float(tensor.endswith(("norm.weight", "ssm_d")))
+                file.write(np.full(dims, value, np.float32).tobytes())
             else:
                 n_rows = int(np.prod(dims[:-1]))
                 for first in range(0, n_rows, 4096):
