@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "model/families/families.h"
 #include "model/role_traits.h"
@@ -32,10 +33,21 @@ void add_attention(std::vector<AttentionShape>& shapes, const AttentionShape& ad
   ++found->n_blocks;
 }
 
-// Of a row in one recurrent block: the state decays (1), is read for the key and corrected (4), and read for the query
-// (2); and the convolution.
-double delta_flops(const backend::DeltaSpec& delta) {
-  return 7.0 * delta.n_v_heads * delta.k_dim * delta.v_dim + 2.0 * delta.n_taps * delta.n_channels();
+double conv_flops(const backend::ConvSpec& conv) {
+  return 2.0 * conv.n_taps * conv.n_channels;
+}
+
+// Of a row in one recurrent block. A delta rule's state decays (1), is read for the key and corrected (4), and read for
+// the query (2); a state space's decays, takes the row in (3), and is read (2).
+double state_flops(const BlockSpec& block) {
+  double flops = 0;
+  const backend::DeltaSpec& delta = block.delta;
+  if (block.has_delta())
+    flops += 7.0 * delta.n_v_heads * delta.k_dim * delta.v_dim + 2.0 * delta.n_taps * delta.n_channels();
+  if (block.has_ssm())
+    flops += 5.0 * block.ssm.n_heads * static_cast<double>(block.ssm.head_floats()) + conv_flops(block.ssm.conv());
+  if (block.has_gated_conv()) flops += conv_flops(block.gated_conv) + 2.0 * block.gated_conv.n_channels;
+  return flops;
 }
 
 // All but the weights.
@@ -43,11 +55,10 @@ ArchCost work_of(const ArchSpec& spec) {
   ArchCost cost;
   for (const BlockSpec& block : spec.blocks) {
     if (block.is_recurrent()) {
-      cost.state_flops += delta_flops(block.delta);
-      cost.state_bytes += static_cast<double>(block.delta.state_floats()) * kStateElementBytes;
-    } else {
-      add_attention(cost.attention, attention_of(block));
+      cost.state_flops += state_flops(block);
+      cost.state_bytes += static_cast<double>(block.state_floats()) * kStateElementBytes;
     }
+    if (block.has_attention) add_attention(cost.attention, attention_of(block));
     if (!block.ffn.is_moe()) continue;
     cost.n_experts = block.ffn.moe.n_experts;
     cost.n_used = block.ffn.moe.n_used;
@@ -55,23 +66,34 @@ ArchCost work_of(const ArchSpec& spec) {
   return cost;
 }
 
-std::vector<TensorRole> matrices_of(const BlockSpec& block) {
+std::vector<TensorRole> mixers_of(const BlockSpec& block) {
   using enum TensorRole;
   std::vector<TensorRole> roles;
-  if (block.is_recurrent()) {
-    roles = {kDeltaQkv, kDeltaGate, kDeltaAlpha, kDeltaBeta, kDeltaTaps, kDeltaOut};
-  } else if (block.has_latent()) {
-    roles = {kQueryUp, kLatent, kLatentKey, kLatentValue, kAttnOut};
-    if (block.latent.query_rank > 0) roles.push_back(kQueryDown);
-  } else {
-    roles = {kQ, kK, kV, kAttnOut};
+  const auto add = [&roles](std::initializer_list<TensorRole> more) { roles.insert(roles.end(), more); };
+  if (block.has_delta()) add({kDeltaQkv, kDeltaGate, kDeltaAlpha, kDeltaBeta, kDeltaTaps, kDeltaOut});
+  if (block.has_gated_conv()) add({kConvB, kConvC, kConvX, kConvOut});
+  if (block.has_ssm()) add({kSsmGate, kSsmChannels, kSsmStep, kSsmOut});
+  if (!block.has_attention) return roles;
+  if (!block.has_latent()) {
+    add({kQ, kK, kV, kAttnOut});
+    return roles;
   }
+  add({kQueryUp, kLatent, kLatentKey, kLatentValue, kAttnOut});
+  if (block.latent.query_rank > 0) roles.push_back(kQueryDown);
+  return roles;
+}
+
+std::vector<TensorRole> matrices_of(const BlockSpec& block) {
+  using enum TensorRole;
+  std::vector<TensorRole> roles = mixers_of(block);
+  if (!block.has_ffn()) return roles;
   if (!block.ffn.is_moe()) {
     roles.insert(roles.end(), {kUp, kDown});
     if (block.ffn.is_gated) roles.push_back(kGate);
     return roles;
   }
-  roles.insert(roles.end(), {kRouter, kExpertGate, kExpertUp, kExpertDown});
+  roles.insert(roles.end(), {kRouter, kExpertUp, kExpertDown});
+  if (block.ffn.is_gated) roles.push_back(kExpertGate);
   if (block.ffn.shared_dim > 0) roles.insert(roles.end(), {kSharedGate, kSharedUp, kSharedDown});
   if (block.ffn.shared_dim > 0 && block.ffn.is_shared_gated) roles.push_back(kSharedRouter);
   return roles;

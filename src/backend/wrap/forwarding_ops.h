@@ -27,10 +27,11 @@ class ForwardingOps : public Ops {
   }
   void activate(Activation x, GateKind kind) override { inner_.activate(x, kind); }
   void moe(Activation dst, Activation src, const MoeTerm& term) override { inner_.moe(dst, src, term); }
-  void causal_conv(const ConvTerm& term, const DeltaSpec& spec) override { inner_.causal_conv(term, spec); }
+  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override { inner_.causal_conv(term, spec); }
   void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override {
     inner_.delta_rule(dst, term, spec);
   }
+  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override { inner_.ssm_scan(dst, term, spec); }
   void unzip(Activation first, Activation second, Activation src, int32_t width) override {
     inner_.unzip(first, second, src, width);
   }
