@@ -19,6 +19,7 @@ export const views = {
     await page.click("[title=Settings]");
     await page.waitForSelector("#number-temperature");
     await page.click("text=All other numbers");
+    await page.click("text=Order of stages, biases, bans");
   },
   async why(page, url) {
     await answered(page, url);
