@@ -11,8 +11,8 @@
 namespace candor::apps {
 namespace {
 
-constexpr double kWidth = 880, kHeight = 300;
-constexpr double kLeft = 62, kRight = 250, kTop = 36, kBottom = 46;  // margins; names of lines stand in the right one
+constexpr double kChartWidth = 880, kChartHeight = 300;
+constexpr double kChartLeft = 62, kChartRight = 250, kChartTop = 36, kChartBottom = 46;  // margins; names of lines stand in the right one
 constexpr double kNameHeight = 16;
 constexpr double kHeading = 40;
 
@@ -29,9 +29,9 @@ struct Range {
   }
 };
 
-class Drawing {
+class ChartDrawing {
  public:
-  explicit Drawing(const LineChart& chart) : chart_(chart), svg_(kWidth, kHeight, chart.title) {
+  explicit ChartDrawing(const LineChart& chart) : chart_(chart), svg_(kChartWidth, kChartHeight, chart.title) {
     for (const ChartLine& line : chart.lines) {
       for (const Point& point : line.points) {
         if (!is_seen(point)) continue;
@@ -42,9 +42,9 @@ class Drawing {
   }
 
   Svg draw() {
-    svg_.text({kLeft, 20}, chart_.title, {.is_bold = true, .size = 13});
+    svg_.text({kChartLeft, 20}, chart_.title, {.is_bold = true, .size = 13});
     if (!(x_range_.low <= x_range_.high)) {
-      svg_.text({kLeft, kHeight / 2}, "nothing was measured", {.ink = Ink::kQuiet});
+      svg_.text({kChartLeft, kChartHeight / 2}, "nothing was measured", {.ink = Ink::kQuiet});
       return svg_;
     }
     scale_y();
@@ -58,30 +58,30 @@ class Drawing {
   void scale_y() {
     const bool is_log = y_range_.low > 0 && y_range_.high / y_range_.low >= kLogSpread;
     const RoundScale round = is_log ? log_scale(y_range_.low, y_range_.high) : linear_scale(0, y_range_.high);
-    y_ = {round.low, round.high, kHeight - kBottom, kTop, is_log};
+    y_ = {round.low, round.high, kChartHeight - kChartBottom, kChartTop, is_log};
     for (const double value : round.names) {
       const double y = y_.place(value);
-      svg_.line({kLeft, y}, {kWidth - kRight, y}, Ink::kGrid);
-      svg_.text({kLeft - 8, y + 4}, short_number(value), {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
+      svg_.line({kChartLeft, y}, {kChartWidth - kChartRight, y}, Ink::kGrid);
+      svg_.text({kChartLeft - 8, y + 4}, short_number(value), {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
     }
-    if (is_log) svg_.text({kWidth - kRight, 20}, "logarithmic", {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
+    if (is_log) svg_.text({kChartWidth - kChartRight, 20}, "logarithmic", {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
   }
 
   void scale_x() {
     const bool is_named = !chart_.x_names.empty();
     const bool is_log = is_named && x_range_.low > 0 && x_range_.high / x_range_.low >= kLogNames;
     const RoundScale round = linear_scale(x_range_.low, x_range_.high);
-    x_ = {is_named ? x_range_.low : round.low, is_named ? x_range_.high : round.high, kLeft, kWidth - kRight, is_log};
-    if (x_.high <= x_.low) x_ = {x_.low - 1, x_.low + 1, kLeft, kWidth - kRight, false};
+    x_ = {is_named ? x_range_.low : round.low, is_named ? x_range_.high : round.high, kChartLeft, kChartWidth - kChartRight, is_log};
+    if (x_.high <= x_.low) x_ = {x_.low - 1, x_.low + 1, kChartLeft, kChartWidth - kChartRight, false};
     constexpr double kLeastGap = 44;
     double last = -kLeastGap;
     for (const double value : is_named ? chart_.x_names : round.names) {
       const double x = x_.place(value);
       if (x - last < kLeastGap) continue;
       last = x;
-      svg_.text({x, kHeight - kBottom + 18}, short_number(value), {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
+      svg_.text({x, kChartHeight - kChartBottom + 18}, short_number(value), {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
     }
-    svg_.text({(kLeft + kWidth - kRight) / 2, kHeight - 8}, chart_.x_label,
+    svg_.text({(kChartLeft + kChartWidth - kChartRight) / 2, kChartHeight - 8}, chart_.x_label,
               {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
   }
 
@@ -96,7 +96,7 @@ class Drawing {
       if (line.has_marks) svg_.dot(at, line.ink);
     }
     const bool is_level = line.points.size() == 1 && !line.has_marks;
-    if (is_level) d = fmt::format("M{:g} {:.1f}L{:g} {:.1f}", kLeft, place(line.points[0]).y, kWidth - kRight,
+    if (is_level) d = fmt::format("M{:g} {:.1f}L{:g} {:.1f}", kChartLeft, place(line.points[0]).y, kChartWidth - kChartRight,
                                   place(line.points[0]).y);
     if (!d.empty()) svg_.path(d, line.ink, line.stroke);
   }
@@ -114,12 +114,12 @@ class Drawing {
     }
     std::ranges::stable_sort(names, {}, &Name::end_y);
     for (size_t i = 1; i < names.size(); ++i) names[i].y = std::max(names[i].y, names[i - 1].y + kNameHeight);
-    double floor_y = kHeight - kBottom + 4;
+    double floor_y = kChartHeight - kChartBottom + 4;
     for (size_t i = names.size(); i-- > 0; floor_y = names[i].y - kNameHeight)
       names[i].y = std::min(names[i].y, floor_y);
     constexpr double kGap = 10, kSample = 26;
     for (const Name& name : names) {
-      const double x = kWidth - kRight + kGap;
+      const double x = kChartWidth - kChartRight + kGap;
       svg_.line({x, name.y}, {x + kSample, name.y}, name.line->ink, name.line->stroke, 2);
       if (name.line->has_marks) svg_.dot({x + kSample / 2, name.y}, name.line->ink);
       svg_.text({x + kSample + 6, name.y + 4}, name.line->name);
@@ -135,11 +135,11 @@ class Drawing {
 }  // namespace
 
 Svg draw(const LineChart& chart) {
-  return Drawing(chart).draw();
+  return ChartDrawing(chart).draw();
 }
 
 Svg stack(const std::string& heading, const std::vector<Svg>& pictures) {
-  double width = kWidth, height = kHeading;
+  double width = kChartWidth, height = kHeading;
   for (const Svg& picture : pictures) {
     width = std::max(width, picture.width());
     height += picture.height();

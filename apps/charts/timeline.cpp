@@ -8,25 +8,25 @@
 namespace candor::apps {
 namespace {
 
-constexpr double kWidth = 880, kLeft = 62, kRight = 24, kTop = 62, kBottom = 46;
+constexpr double kTimelineWidth = 880, kTimelineLeft = 62, kTimelineRight = 24, kTimelineTop = 62, kTimelineBottom = 46;
 constexpr double kMostHeight = 640;  // of all rows
 constexpr double kMostRow = 16, kLeastRow = 1, kLeastForTicks = 6;
 
-class Drawing {
+class TimelineDrawing {
  public:
-  explicit Drawing(const Timeline& timeline)
+  explicit TimelineDrawing(const Timeline& timeline)
       : timeline_(timeline),
         row_height_(std::clamp(kMostHeight / static_cast<double>(std::max<size_t>(1, timeline.rows.size())), kLeastRow,
                                kMostRow)),
-        bottom_(kTop + row_height_ * static_cast<double>(timeline.rows.size())),
-        svg_(kWidth, bottom_ + kBottom, timeline.title) {}
+        bottom_(kTimelineTop + row_height_ * static_cast<double>(timeline.rows.size())),
+        svg_(kTimelineWidth, bottom_ + kTimelineBottom, timeline.title) {}
 
   Svg draw() {
-    svg_.text({kLeft, 20}, timeline_.title, {.is_bold = true, .size = 13});
+    svg_.text({kTimelineLeft, 20}, timeline_.title, {.is_bold = true, .size = 13});
     legend();
     scale();
     for (size_t i = 0; i < timeline_.rows.size(); ++i)
-      draw(timeline_.rows[i], kTop + row_height_ * static_cast<double>(i));
+      draw(timeline_.rows[i], kTimelineTop + row_height_ * static_cast<double>(i));
     return svg_;
   }
 
@@ -35,7 +35,7 @@ class Drawing {
     std::vector<std::pair<const char*, Ink>> parts = {{"waits", Ink::kOchre}, {"reads its prompt", Ink::kOrange},
                                                       {"decodes", Ink::kBlue}, {"did not end well", Ink::kViolet}};
     if (!timeline_.knows_queue) parts = {{"until the first token", Ink::kOrange}, parts[2], parts[3]};
-    double x = kLeft;
+    double x = kTimelineLeft;
     for (const auto& [words, ink] : parts) {
       svg_.box({x, 34}, {14, 10}, ink);
       svg_.text({x + 20, 43}, words);
@@ -47,16 +47,16 @@ class Drawing {
     double end = 0;
     for (const TimelineRow& row : timeline_.rows) end = std::max(end, row.end);
     const RoundScale round = linear_scale(0, std::max(end, 1e-3));
-    x_ = {0, round.high, kLeft, kWidth - kRight, false};
+    x_ = {0, round.high, kTimelineLeft, kTimelineWidth - kTimelineRight, false};
     for (const double value : round.names) {
       const double x = x_.place(value);
-      svg_.line({x, kTop - 4}, {x, bottom_ + 4}, Ink::kGrid);
+      svg_.line({x, kTimelineTop - 4}, {x, bottom_ + 4}, Ink::kGrid);
       svg_.text({x, bottom_ + 18}, short_number(value), {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
     }
-    svg_.text({(kLeft + kWidth - kRight) / 2, bottom_ + 38}, "seconds", {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
+    svg_.text({(kTimelineLeft + kTimelineWidth - kTimelineRight) / 2, bottom_ + 38}, "seconds", {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
     const size_t n = timeline_.rows.size();
     const auto name = [&](size_t i) {
-      svg_.text({kLeft - 8, kTop + row_height_ * (static_cast<double>(i) + 0.5) + 4}, std::to_string(i + 1),
+      svg_.text({kTimelineLeft - 8, kTimelineTop + row_height_ * (static_cast<double>(i) + 0.5) + 4}, std::to_string(i + 1),
                 {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
     };
     if (n > 0) name(0);
@@ -94,7 +94,7 @@ class Drawing {
 }  // namespace
 
 Svg draw(const Timeline& timeline) {
-  return Drawing(timeline).draw();
+  return TimelineDrawing(timeline).draw();
 }
 
 }  // namespace candor::apps

@@ -92,7 +92,7 @@ Result<MeasuredCase> measure(GenerateBench& bench, const GenerateCase& run_case,
   return measured;
 }
 
-Result<void> write_files(const nlohmann::ordered_json& report, const BenchOptions& options) {
+Result<void> write_report(const nlohmann::ordered_json& report, const BenchOptions& options) {
   if (options.svg)
     CANDOR_TRY(write_picture_file(*options.svg, stack(generate_heading(report), generate_pictures(report)).document()));
   if (options.html) CANDOR_TRY(write_picture_file(*options.html, to_html(generate_page(report))));
@@ -133,7 +133,7 @@ int bench_generate(const BenchOptions& options) {
     if (!options.json && !write_out(generate_table_row(report["results"].back()))) return kDone;
   }
   if (options.json) write_out(report.dump(2) + "\n");
-  const auto written = write_files(report, options);
+  const auto written = write_report(report, options);
   return written ? kDone : (say_error(written.error().message), kUserInput);
 }
 

@@ -133,7 +133,7 @@ Result<Json> ask_server(const BenchServeOptions& o, Told& told) {
   return json;
 }
 
-Result<void> write_files(const BenchServeOptions& o, const Json& json, const Told& told) {
+Result<void> write_load(const BenchServeOptions& o, const Json& json, const Told& told) {
   if (told.pictures.empty()) return {};
   const std::string heading = fmt::format("A load on {}", json.value("url", json.at("model").get<std::string>()));
   if (o.svg) CANDOR_TRY(write_picture_file(*o.svg, stack(heading, told.pictures).document()));
@@ -143,7 +143,7 @@ Result<void> write_files(const BenchServeOptions& o, const Json& json, const Tol
 
 int tell(const BenchServeOptions& o, const Json& json, const Told& told) {
   write_out(o.json ? json.dump(2) + "\n" : told.text);
-  const auto written = write_files(o, json, told);
+  const auto written = write_load(o, json, told);
   return written ? kDone : (say_error(written.error().message), kUserInput);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMostInt8Bits = 9;
 
-std::string rate_text(double per_s, const char* unit) {
+std::string limit_text(double per_s, const char* unit) {
   constexpr std::array kPrefixes = {"", "k", "M", "G", "T", "P"};
   size_t i = 0;
   for (; per_s >= 999.5 && i + 1 < kPrefixes.size(); ++i) per_s /= 1000;
@@ -71,10 +71,10 @@ Result<Machine> choose_machine(const EstimateOptions& options, const Subject& su
   }
   take_given(machine, options);
   const model::Hardware& rates = machine.rates;
-  machine.rates_text = fmt::format("{} in matrices, ", rate_text(rates.flops, "OP/s"));
+  machine.rates_text = fmt::format("{} in matrices, ", limit_text(rates.flops, "OP/s"));
   if (rates.attention_flops > 0 && rates.attention_flops != rates.flops)
-    machine.rates_text += fmt::format("{} in attention, ", rate_text(rates.attention_flops, "OP/s"));
-  machine.rates_text += rate_text(rates.bytes_per_s, "B/s");
+    machine.rates_text += fmt::format("{} in attention, ", limit_text(rates.attention_flops, "OP/s"));
+  machine.rates_text += limit_text(rates.bytes_per_s, "B/s");
   const double reached = options.efficiency.value_or(1);
   machine.rates.flops *= reached;
   machine.rates.attention_flops *= reached;

@@ -40,7 +40,7 @@ std::string time_text(double ms) {
                       : fmt::format("{} h {} min", format_count(minutes / 60), minutes % 60);
 }
 
-std::string rate_text(double per_s) {
+std::string per_second_text(double per_s) {
   return per_s < 10 ? fmt::format("{:.3g}", per_s) : fmt::format("{:.1f}", per_s);
 }
 
@@ -52,9 +52,9 @@ std::string wrapped(const std::string& text) {
   return text.size() > kMost ? "\n  " + text : text;
 }
 
-class Page {
+class EstimatePage {
  public:
-  Page(const Json& figures, const Subject& subject) : figures_(figures), subject_(subject) {
+  EstimatePage(const Json& figures, const Subject& subject) : figures_(figures), subject_(subject) {
     if (figures.contains("measured")) measured_ = &figures.at("measured");
   }
 
@@ -149,17 +149,17 @@ class Page {
          metric(of("decode_attention_flops"), "FLOP"));
     figure("", "weights read once a token, at least", "itl_weights_only_ms", time_text);
     figure("", fmt::format("with K/V ({} read), at least", bytes_text(of("decode_read_bytes"))), "itl_ms", time_text);
-    figure("", "tokens a second, at most", "decode_tokens_per_second", rate_text);
+    figure("", "tokens a second, at most", "decode_tokens_per_second", per_second_text);
   }
 
   void whole() {
     const std::string n_new = count_text(of("new"));
     figure("answer", fmt::format("first token and {} more, at least", n_new), "answer_ms", time_text);
-    figure("", "answers a second, at most", "answers_per_second", rate_text);
+    figure("", "answers a second, at most", "answers_per_second", per_second_text);
     line("no K/V cache", "all before it again for each token", metric(of("naive_flops"), "FLOP"));
     figure("", "the same answer, at least", "naive_ms", time_text);
-    figure("", "times as long", "naive_times", rate_text);
-    figure("", "times as many projections to K and V", "kv_cache_saves", rate_text);
+    figure("", "times as long", "naive_times", per_second_text);
+    figure("", "times as many projections to K and V", "kv_cache_saves", per_second_text);
   }
 
   void tail() {
@@ -183,7 +183,7 @@ class Page {
 }  // namespace
 
 std::string estimate_page(const Json& figures, const Subject& subject) {
-  return Page(figures, subject).write();
+  return EstimatePage(figures, subject).write();
 }
 
 }  // namespace candor::apps
