@@ -118,7 +118,7 @@ class Page {
     if (limits && trace_.decode.compute_ms > 0.0) {
       const double bytes = static_cast<double>(trace_.decode.ops.total().weight_bytes);
       show_limit(bytes / (trace_.decode.compute_ms * 1e-3) / 1e9, limits->dram_read_bytes / 1e9, "GB/s",
-                 "what memory gives (caches give more)");
+                 "memory's (caches give more)");
     }
   }
 

@@ -40,7 +40,7 @@ std::string kind_of(const model::ArchSpec& spec, const model::BlockSpec& block) 
   const backend::AttnSpec& attn = block.attn;
   if (attn.rope.n_dims > 0) {
     const bool is_interleaved = attn.rope.pairs == backend::RopePairs::kInterleaved;
-    kind = fmt::format("rotary, {} of {} dimensions in pairs {}, base {:g}{}", attn.rope.n_dims, attn.head_dim,
+    kind = fmt::format("rotary over {} of {}, pairs {}, base {:g}{}", attn.rope.n_dims, attn.head_dim,
                        is_interleaved ? "(2i, 2i+1)" : fmt::format("(i, i+{})", attn.rope.n_dims / 2), attn.rope.base,
                        scaling_of(attn.rope));
   }

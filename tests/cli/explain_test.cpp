@@ -6,6 +6,7 @@
 
 #include "apps/terminal/terminal.h"
 #include "program.h"
+#include "support/shared_data.h"
 
 namespace candor::testing {
 namespace {
@@ -103,6 +104,21 @@ TEST(explain_command, looks_inside_the_layers) {
   const std::string page = run_candor({"explain", "--raw", "Once upon a", "-n", "1", "--attention", "--layers"}).out;
   EXPECT_NE(page.find("attention of the prompt's last token"), std::string::npos) << page;
   EXPECT_NE(page.find("layer 0"), std::string::npos);
+}
+
+TEST(explain_command, says_what_is_not_shown_of_other_layers) {
+  for (const auto& [family, words] : std::vector<std::pair<const char*, const char*>>{
+           {"qwen3_next", "layer 0: recurrent, looks at a state and at no position"},
+           {"deepseek_v2", "key of all 4 heads"},
+           {"gemma3", "sees the last 12 tokens"},
+           {"bloom", "ALiBi"},
+           {"gpt2", "a row of the table of positions"}}) {
+    const std::string model = project_file(std::string("tests/families/goldens/") + family + "/model.gguf").string();
+    const RunResult page = run_candor({"explain", model, "--raw", "hello you", "-n", "2", "--attention", "--layers"});
+    ASSERT_EQ(page.exit_code, 0) << family << ": " << page.err;
+    EXPECT_NE(page.out.find(words), std::string::npos) << words << " not in:\n" << page.out;
+    EXPECT_NE(page.out.find(" head 0 "), std::string::npos) << page.out;
+  }
 }
 
 TEST(run_command, shows_several_answers_and_logprobs) {
