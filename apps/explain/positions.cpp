@@ -34,8 +34,8 @@ std::vector<std::pair<int32_t, double>> turns_of(const backend::RopeSpec& rope, 
   return turns;
 }
 
-std::string kind_of(const model::ArchSpec& spec, const model::BlockSpec& block) {
-  if (block.is_recurrent()) return "a recurrent state, brought up to each token in turn";
+// Of a block that attends.
+std::string attention_kind(const model::ArchSpec& spec, const model::BlockSpec& block) {
   std::string kind;
   const backend::AttnSpec& attn = block.attn;
   if (attn.rope.n_dims > 0) {
@@ -49,9 +49,16 @@ std::string kind_of(const model::ArchSpec& spec, const model::BlockSpec& block) 
   return kind.empty() ? "none: only the order in which tokens may be seen" : kind;
 }
 
+std::string kind_of(const model::ArchSpec& spec, const model::BlockSpec& block) {
+  constexpr const char* kState = "a recurrent state, brought up to each token in turn";
+  if (!block.has_attention) return block.is_recurrent() ? kState : "none: no token sees another";
+  return block.is_recurrent() ? fmt::format("{}; beside it {}", kState, attention_kind(spec, block))
+                              : attention_kind(spec, block);
+}
+
 PositionView view_of(const model::ArchSpec& spec, const model::BlockSpec& block, int32_t position) {
   PositionView view{.kind = kind_of(spec, block)};
-  if (block.is_recurrent()) return view;
+  if (!block.has_attention) return view;
   const backend::AttnSpec& attn = block.attn;
   view.window_tokens = attn.window_tokens;
   if (attn.rope.n_dims > 0) view.turns = turns_of(attn.rope, position);
