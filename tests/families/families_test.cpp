@@ -72,6 +72,7 @@ constexpr Golden kGoldens[] = {
     {"granitemoehybrid"}, {"granitemoehybrid_dense"},
     {"falcon_h1"},   {"falcon_h1_norm"},
     {"nemotron_h"},  {"nemotron_h_moe"},
+    {"kimi_linear"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

@@ -24,7 +24,7 @@ std::span<const Family> families() {
       glm4moe_family(),  qwen2moe_family(), minimax_m2_family(),
       dots1_family(),    mistral3_family(), internlm2_family(), baichuan_family(), minicpm_family(),
       lfm2_family(),     lfm2moe_family(),  granitehybrid_family(),
-      falcon_h1_family(), nemotron_h_family(), nemotron_h_moe_family(),
+      falcon_h1_family(), nemotron_h_family(), nemotron_h_moe_family(), kimi_linear_family(),
   };
   return kFamilies;
 }

@@ -81,5 +81,6 @@ Family granitehybrid_family();
 Family falcon_h1_family();
 Family nemotron_h_family();
 Family nemotron_h_moe_family();
+Family kimi_linear_family();
 
 }  // namespace candor::model
