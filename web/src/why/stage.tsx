@@ -10,7 +10,7 @@ const meanings: Record<string, string> = {
   bans: "biases, bans and allowed ids",
   penalties: "what was said before is lowered",
   dry: "what goes on with a repetition is lowered",
-  temperature: "logits divided by the temperature, relative to the best",
+  temperature: "logits divided by the temperature",
   top_k: "the K most likely stay",
   typical_p: "the share nearest to the entropy stays",
   top_p: "the shortest beginning that reaches P stays",
