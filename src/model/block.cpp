@@ -212,11 +212,12 @@ void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const
                 Activation src) {
   const LinearTerm gate = term(weights.shared_gate, act.shared_gate);
   const LinearTerm up = term(weights.shared_up, act.shared_up);
+  const Activation output{act.expert_out.slot, act.mixed.n_rows, act.mixed.n_cols};
   if (!ffn.is_gated) {
     ops.linear(std::array{up}, src);
     ops.activate(act.shared_up, ffn.gate);
-    ops.linear(std::array{term(weights.shared_down, act.expert_out)}, act.shared_up);
-    return ops.add(act.mixed, act.expert_out, 1.0f);
+    ops.linear(std::array{term(weights.shared_down, output)}, act.shared_up);
+    return ops.add(act.mixed, output, 1.0f);
   }
   if (ffn.is_shared_gated) {
     ops.linear(std::array{gate, up, term(weights.shared_router, act.shared_score)}, src);
@@ -224,7 +225,6 @@ void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const
     ops.linear(std::array{gate, up}, src);
   }
   ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
-  const Activation output{act.expert_out.slot, act.mixed.n_rows, act.mixed.n_cols};
   ops.linear(std::array{term(weights.shared_down, output)}, act.shared_up);
   if (ffn.is_shared_gated) return ops.add_gated(act.mixed, output, act.shared_score);
   ops.add(act.mixed, output, 1.0f);
