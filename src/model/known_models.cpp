@@ -77,6 +77,7 @@ ArchSpec qwen3_next() {
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     spec.blocks[i].has_head_gate = true;
     if (i % 4 == 3) continue;
+    spec.blocks[i].has_attention = false;
     spec.blocks[i].delta = {.n_k_heads = 16, .n_v_heads = 32, .k_dim = 128, .v_dim = 128, .n_taps = 4};
   }
   return with_experts(std::move(spec),
