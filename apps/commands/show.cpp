@@ -111,17 +111,26 @@ std::string describe_weights(const formats::ModelFile& file) {
   return out;
 }
 
+// Of latent attention one vector serves as key and as value.
+std::string shape_of(const backend::KvLayout& layout) {
+  if (!layout.has_values) return fmt::format("{} layers x a latent of {}", layout.n_layers, layout.head_dim);
+  if (layout.heads.empty())
+    return fmt::format("2 x {} layers x {} heads x {}", layout.n_layers, layout.n_kv_heads, layout.head_dim);
+  std::map<std::pair<int32_t, int32_t>, int32_t> n_alike;
+  for (const backend::KvHeads& heads : layout.heads) ++n_alike[{heads.n_kv_heads, heads.head_dim}];
+  std::string text;
+  for (const auto& [heads, n_layers] : n_alike) {
+    text += fmt::format("{}{} layers x {} heads x {}", text.empty() ? "2 x (" : " + ", n_layers, heads.first, heads.second);
+  }
+  return text + ")";
+}
+
 std::string describe_kv(const model::ArchSpec& spec) {
   const backend::KvLayout layout = model::kv_layout(spec, KvType::kBf16);
   const int64_t token_bytes = backend::kv_block_bytes(layout) / backend::kBlockTokens;
-  // Of latent attention one vector serves as key and as value.
-  const std::string shape = layout.has_values ? fmt::format("2 x {} layers x {} heads x {}", layout.n_layers,
-                                                            layout.n_kv_heads, layout.head_dim)
-                                              : fmt::format("{} layers x a latent of {}", layout.n_layers,
-                                                            layout.head_dim);
   const int64_t padding = backend::kv_pool_block_bytes(layout) / backend::kBlockTokens - token_bytes;
   return fmt::format("{:<14} {} a token in bf16 ({} x 2 bytes), {} for the whole context\n", "K/V memory",
-                     format_bytes(static_cast<uint64_t>(token_bytes)), shape,
+                     format_bytes(static_cast<uint64_t>(token_bytes)), shape_of(layout),
                      format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
          (padding == 0 ? std::string()
                        : fmt::format("{:<14} {} a token with the {} of padding that keep blocks apart in caches (fit)\n",

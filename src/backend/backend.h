@@ -92,6 +92,10 @@ class Ops {
   virtual void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) = 0;
   // dst += src * sigmoid(gate); [T, D], [T, D] and [T, 1].
   virtual void add_gated(Activation dst, Activation src, Activation gate) = 0;
+  // x *= factor, and times weight[0] where there is a weight.
+  virtual void scale(Activation x, float factor, const Weight* weight) = 0;
+  // dst: [T, n] = columns [first, first + n) of src.
+  virtual void columns(Activation dst, Activation src, int32_t first) = 0;
   // dst += src * scale; both [T, D].
   virtual void add(Activation dst, Activation src, float scale) = 0;
   // dst: [n_out, D] = rows out_rows of src: [T, D].

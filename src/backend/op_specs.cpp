@@ -64,7 +64,7 @@ std::vector<double> rope_frequencies(const RopeSpec& spec) {
 }
 
 double temper_factor(const TemperSpec& spec, int32_t position) {
-  return 1.0 + static_cast<double>(spec.gain) * rounded_log(1.0 + position / spec.step);
+  return 1.0 + static_cast<double>(spec.gain) * rounded_log(1.0 + (position + spec.offset) / spec.step);
 }
 
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
@@ -77,26 +77,32 @@ std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {
   return slopes;
 }
 
-namespace {
+int32_t KvLayout::max_head_dim() const {
+  int32_t widest = heads.empty() ? head_dim : 0;
+  for (const KvHeads& layer : heads) widest = std::max(widest, layer.head_dim);
+  return widest;
+}
 
-// Of n_heads in all layers together.
-int64_t kv_bytes_of_heads(const KvLayout& layout, int64_t n_heads) {
-  const int64_t vectors = layout.n_planes() * n_heads * kBlockTokens;
-  switch (layout.type) {
+int64_t kv_page_bytes(int32_t head_dim, KvType type) {
+  const int64_t vectors = kBlockTokens;
+  switch (type) {
     case KvType::kF32:
-      return vectors * layout.head_dim * 4;
+      return vectors * head_dim * 4;
     case KvType::kBf16:
-      return vectors * layout.head_dim * 2;
+      return vectors * head_dim * 2;
     case KvType::kQ8_0:
-      return vectors * layout.head_dim / 32 * 34;
+      return vectors * head_dim / 32 * 34;
   }
   return 0;
 }
 
-}  // namespace
-
 int64_t kv_block_bytes(const KvLayout& layout) {
-  return kv_bytes_of_heads(layout, int64_t{layout.n_layers} * layout.n_kv_heads);
+  int64_t n_bytes = 0;
+  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
+    const KvHeads heads = layout.heads_of(layer);
+    n_bytes += heads.n_kv_heads * kv_page_bytes(heads.head_dim, layout.type);
+  }
+  return layout.n_planes() * n_bytes;
 }
 
 int64_t state_slot_bytes(const StateLayout& layout) {
@@ -104,7 +110,9 @@ int64_t state_slot_bytes(const StateLayout& layout) {
 }
 
 int64_t kv_pool_block_bytes(const KvLayout& layout) {
-  return kv_bytes_of_heads(layout, (int64_t{layout.n_layers} * layout.n_kv_heads) | 1);
+  const int64_t head = layout.n_planes() * kv_page_bytes(layout.heads_of(0).head_dim, layout.type);
+  const int64_t n_bytes = kv_block_bytes(layout);
+  return head > 0 && n_bytes / head % 2 == 0 ? n_bytes + head : n_bytes;
 }
 
 }  // namespace candor::backend

@@ -45,12 +45,13 @@ std::vector<double> rope_frequencies(const RopeSpec& spec);
 // Queries grow with their position, so that scores over long contexts stay as sharp (Nakanishi, "Scalable-softmax", 2025;
 // Llama 4's form): times temper_factor().
 struct TemperSpec {
-  float gain = 0.0f;  // 0 = as they are
-  int32_t step = 0;   // positions
+  float gain = 0.0f;   // 0 = as they are
+  int32_t step = 0;    // positions
+  int32_t offset = 0;  // of positions
   bool operator==(const TemperSpec&) const = default;
 };
 
-// 1 + gain * ln(1 + floor(position / step)). Computed in double. REQUIRES: step > 0.
+// 1 + gain * ln(1 + floor((position + offset) / step)). Computed in double. REQUIRES: step > 0.
 double temper_factor(const TemperSpec& spec, int32_t position);
 
 struct AttnSpec {
@@ -65,6 +66,7 @@ struct AttnSpec {
   TemperSpec temper{};
   bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token
   int32_t latent_dim = 0;  // a token's value is the beginning of its key, this wide; 0 = it has one of its own
+  int32_t chunk_tokens = 0;  // > 0: p sees those of its own chunk, [p - p % chunk, p]; then there is no window
   bool operator==(const AttnSpec&) const = default;
 
   int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
@@ -96,6 +98,8 @@ struct MoeSpec {
   int32_t n_groups_used = 1;
   int32_t n_group_best = 1;
   bool has_choice_bias = false;  // is added to the shares for the choice, not for the weights
+  bool has_expert_scales = false;  // weights are multiplied by one number for each expert
+  bool weighs_inputs = false;      // the weight multiplies what an expert reads, not what it gives
   bool operator==(const MoeSpec&) const = default;
 
   int32_t group_size() const { return n_experts / n_groups; }
@@ -120,24 +124,38 @@ struct StateLayout {
   int64_t slot_floats() const { return n_layers * layer_floats; }
   bool operator==(const StateLayout&) const = default;
 };
+struct KvHeads {
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+  bool operator==(const KvHeads&) const = default;
+};
 struct KvLayout {
-  int32_t n_layers = 0;  // that attend
+  int32_t n_layers = 0;  // that keep rows of their own
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
   KvType type = KvType::kBf16;
   StateLayout state{};
   bool has_values = true;  // false: values are the beginnings of keys, and nothing else is kept
+  std::vector<KvHeads> heads{};  // [n_layers] where layers differ, else empty
   bool operator==(const KvLayout&) const = default;
+
+  KvHeads heads_of(int32_t layer) const {
+    return heads.empty() ? KvHeads{n_kv_heads, head_dim} : heads[static_cast<size_t>(layer)];
+  }
+  int32_t max_head_dim() const;
 
   int32_t n_planes() const { return has_values ? 2 : 1; }
 };
 
+// Memory of a page: K, or V, of one head. Kernels may need more (they round widths up to 16).
+int64_t kv_page_bytes(int32_t head_dim, KvType type);
 // Memory of one block over all layers: 2 (1 without values) x layers x kv_heads x head_dim x block_tokens x bytes.
 int64_t kv_block_bytes(const KvLayout& layout);
 // Memory of one slot.
 int64_t state_slot_bytes(const StateLayout& layout);
-// What a block takes in a pool: as if there were one head more in all, where layers x heads are even. Pages of one head
-// in successive blocks would else lie at distances that large powers of two divide, and share few sets of a cache.
+// What a block takes in a pool: as if there were one head more in all, where layers x heads are even (counted in heads of
+// the first layer where layers differ). Pages of one head in successive blocks would else lie at distances that large
+// powers of two divide, and share few sets of a cache.
 int64_t kv_pool_block_bytes(const KvLayout& layout);
 
 }  // namespace candor::backend

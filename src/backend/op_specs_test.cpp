@@ -75,7 +75,7 @@ TEST(routing, a_bias_counts_for_the_choice_and_not_for_the_weights) {
   const std::array bias{-1.0f, 0.0f, 0.5f};
   for (const ExpertShare share : {ExpertShare::kSigmoid, ExpertShare::kSoftmax}) {
     routing.begin({.n_experts = 3, .n_used = 2, .share = share, .scale = 2.5f, .has_choice_bias = true});
-    routing.add_row(0, scores, bias.data());
+    routing.add_row(0, scores, {bias.data()});
     EXPECT_TRUE(routing.visits(0).empty());
     const auto shared = [&](float x) { return share == ExpertShare::kSigmoid ? 1 / (1 + std::exp(-x)) : std::exp(x); };
     const float sum = shared(0.0f) + shared(-1.0f);

@@ -53,7 +53,8 @@ struct Expert {
 // The operands of attention, q and k already rotated.
 struct AttnTerm {
   Activation q;                   // [T, H * Dh]
-  Activation k, v;                // [T, Hk * Dh]; v of no columns where values are the beginnings of keys
+  Activation k, v;                // [T, Hk * Dh]; v of no columns where values are the beginnings of keys; k of none
+                                  // where the rows are in the layer already
   int32_t layer = 0;              // of the K/V store
   const Weight* sinks = nullptr;  // [H] where the spec has sinks
 };
@@ -65,6 +66,7 @@ struct MoeTerm {
   Activation scores;             // [T, E], the router's
   Activation gate, up, outputs;  // room: [T * n_used, F] twice, [T * n_used, D]; overwritten
   const Weight* choice_bias = nullptr;  // [E] where the spec has one
+  const Weight* expert_scales = nullptr;  // [E] where the spec has them
 };
 
 // The operands of a causal convolution.

@@ -82,7 +82,8 @@ void Routing::leave_best_groups() {
   }
 }
 
-void Routing::add_row(int32_t row, std::span<const float> scores, const float* bias) {
+void Routing::add_row(int32_t row, std::span<const float> scores, ByExpert by_expert) {
+  const float* bias = by_expert.bias;
   weigh_choices(scores, bias);
   if (spec_.n_groups > 1) leave_best_groups();
   order_.resize(scores.size());
@@ -97,7 +98,8 @@ void Routing::add_row(int32_t row, std::span<const float> scores, const float* b
   const float sum = sum_of(scores, {order_.begin(), used_end}, top);
   for (auto at = order_.begin(); at != used_end; ++at) {
     const size_t expert = static_cast<size_t>(*at);
-    by_expert_[expert].push_back({row, share_of(scores[expert], top) / sum * spec_.scale});
+    const float weight = share_of(scores[expert], top) / sum * spec_.scale;
+    by_expert_[expert].push_back({row, by_expert.scales == nullptr ? weight : weight * by_expert.scales[expert]});
   }
 }
 

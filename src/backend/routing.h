@@ -22,8 +22,14 @@ class Routing {
 
   // Forgets what was routed. REQUIRES: 1 <= spec.n_used <= spec.n_experts.
   void begin(const MoeSpec& spec);
-  // scores: [E], finite; bias: [E] where the spec has one for the choice, else nullptr.
-  void add_row(int32_t row, std::span<const float> scores, const float* bias = nullptr);
+  // [E] each, where the spec has them, else nullptr.
+  struct ByExpert {
+    const float* bias = nullptr;
+    const float* scales = nullptr;
+  };
+  // scores: [E], finite.
+  void add_row(int32_t row, std::span<const float> scores, ByExpert by_expert);
+  void add_row(int32_t row, std::span<const float> scores) { add_row(row, scores, {}); }
 
   int32_t n_experts() const { return spec_.n_experts; }
   // Rows of one expert, ascending.

@@ -63,15 +63,23 @@ struct AttendArgs {
   int32_t n_rows = 0;         // consecutive positions from first_position
   int32_t n_group_heads = 1;  // query heads that share this kv head
   int32_t head_dim = 0;
-  int32_t first_position = 0;  // row i sees positions (window == 0 ? 0 : p - window + 1) .. p = first_position + i
+  int32_t first_position = 0;  // row i sees positions oldest_seen(p) .. p = first_position + i
   int32_t window_tokens = 0;
   float scale = 1.0f;
   float softcap = 0.0f;           // score = softcap * tanh(score / softcap); 0 = none
   const float* slopes = nullptr;  // [n_group_heads]: score of position t seen from p -= slope * (p - t); nullptr = none
   const float* sinks = nullptr;   // [n_group_heads]: one more score in each softmax, of no token; nullptr = none
   int32_t latent_dim = 0;         // values are the first latent_dim dims of keys; 0: they have pages of their own
+  int32_t chunk_tokens = 0;       // > 0, and no window: from the last multiple of this on
   int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
+
+// Never falls from one position to the next.
+constexpr int32_t oldest_seen(const AttendArgs& a, int32_t position) {
+  if (a.chunk_tokens > 0) return position - position % a.chunk_tokens;
+  const int32_t oldest = a.window_tokens == 0 ? 0 : position - a.window_tokens + 1;
+  return oldest < 0 ? 0 : oldest;
+}
 
 // Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.
 struct SplitRange {
@@ -79,8 +87,7 @@ struct SplitRange {
   int32_t end = 0;
 };
 constexpr SplitRange splits_of_rows(const AttendArgs& a) {
-  const int32_t oldest = a.window_tokens == 0 ? 0 : a.first_position - a.window_tokens + 1;
-  return {(oldest < 0 ? 0 : oldest) / kSplitTokens, (a.first_position + a.n_rows - 1) / kSplitTokens + 1};
+  return {oldest_seen(a, a.first_position) / kSplitTokens, (a.first_position + a.n_rows - 1) / kSplitTokens + 1};
 }
 
 // Working memory of attend: does not grow with the context. Aligned to 64 bytes.

@@ -19,7 +19,7 @@ AttentionShape attention_of(const BlockSpec& block) {
   const double n_planes = attn.latent_dim > 0 ? 1 : 2;
   return {.n_blocks = 1,
           .pair_flops = 2.0 * attn.n_heads * (attn.head_dim + attn.value_dim()),
-          .position_bytes = n_planes * attn.n_kv_heads * attn.head_dim * kKvElementBytes,
+          .position_bytes = block.shares_kv() ? 0 : n_planes * attn.n_kv_heads * attn.head_dim * kKvElementBytes,
           .window = static_cast<double>(attn.window_tokens)};
 }
 

@@ -30,6 +30,9 @@ struct FfnSpec {
   backend::MoeSpec moe;
   int32_t shared_dim = 0;
   bool is_shared_gated = true;
+  // The shared expert and the others read the stream behind a norm each, and each's output is normed before they are
+  // added; the router reads the stream normed, times D^-0.5.
+  bool has_parted_norms = false;
   bool is_moe() const { return moe.n_experts > 0; }
   bool operator==(const FfnSpec&) const = default;
 };
@@ -63,6 +66,13 @@ struct BlockSpec {
   bool has_head_gate = false;  // attention's output times the sigmoid of a gate, which stands behind each head of q
   FfnSpec ffn;
   float residual_scale = 1.0f;
+  int32_t kv_block = -1;         // the block before it whose keys and values it reads; -1: it has its own
+  bool values_are_keys = false;  // v is what k is projected to, before its norm
+  bool has_value_norm = false;   // over each head, without gains
+  bool norms_turned = false;     // qk_norm behind the rotation
+  int32_t layer_dim = 0;         // of what the token has for this block (EmbedSpec), gated and added behind the rest
+  bool has_out_scale = false;    // the output is multiplied by one number
+  bool shares_kv() const { return kv_block >= 0; }
   bool has_delta() const { return delta.n_v_heads > 0; }
   bool has_gated_conv() const { return gated_conv.n_taps > 0; }
   bool has_ssm() const { return ssm.n_heads > 0; }
@@ -81,6 +91,8 @@ struct EmbedSpec {
   float scale = 1.0f;
   bool has_positions = false;  // a table of positions is added (learned, or sinusoids written out)
   bool has_norm = false;
+  // > 0: every block gets a vector of this width, out of a table of its own for the token and out of the embedding.
+  int32_t layer_dim = 0;
   bool operator==(const EmbedSpec&) const = default;
 };
 

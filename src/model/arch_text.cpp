@@ -63,6 +63,8 @@ std::string experts_text(const backend::MoeSpec& moe) {
   text += is_softmax ? fmt::format(", softmax over {}", moe.renormalise ? "the chosen" : "all")
                      : fmt::format(", sigmoid{}", moe.renormalise ? " over the sum of the chosen" : "");
   if (moe.has_choice_bias) text += ", chosen with a bias";
+  if (moe.has_expert_scales) text += ", times a number of each expert";
+  if (moe.weighs_inputs) text += ", weighed before they compute";
   if (moe.scale != 1.0f) text += fmt::format(", times {}", moe.scale);
   return text;
 }
@@ -84,6 +86,7 @@ std::string ffn_text(const FfnSpec& ffn) {
   }
   if (ffn.shared_dim != 0) {
     text += fmt::format(", a shared expert {} wide{}", ffn.shared_dim, ffn.is_shared_gated ? " under a sigmoid" : "");
+    if (ffn.has_parted_norms) text += ", each behind norms of its own";
   }
   return text + '\n';
 }
@@ -104,10 +107,13 @@ std::string ssm_text(const BlockSpec& block) {
 
 std::string attention_text(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
-  std::string text = block.has_latent() ? latent_text(block)
+  std::string text;
+  if (block.shares_kv()) text += fmt::format("  keys and values: those of block {}\n", block.kv_block);
+  text += block.has_latent() ? latent_text(block)
                              : fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads,
                                            attn.n_kv_heads, attn.head_dim, attn.scale);
   if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
+  if (attn.chunk_tokens != 0) text += fmt::format(", chunks of {} tokens", attn.chunk_tokens);
   if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
   if (attn.temper.gain != 0.0f)
     text += fmt::format(", queries grow by {} ln of {} positions", attn.temper.gain, attn.temper.step);
@@ -116,6 +122,9 @@ std::string attention_text(const BlockSpec& block) {
   if (block.has_head_gate) text += ", gated by a sigmoid";
   if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
   if (block.qk_norm == QkNorm::kWhole) text += ", q and k normalised whole";
+  if (block.norms_turned) text += " behind their rotation";
+  if (block.values_are_keys) text += ", values projected as keys";
+  if (block.has_value_norm) text += ", v normalised by head";
   text += '\n';
   if (attn.rope.n_dims != 0)
     text += fmt::format("  rotary: {} dimensions in {}, base {}, {}\n", attn.rope.n_dims,
@@ -131,6 +140,8 @@ std::string block_text(const BlockSpec& block) {
   if (block.has_ssm()) text += ssm_text(block);
   if (block.has_gated_conv()) text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);
   if (block.has_ffn()) text += ffn_text(block.ffn);
+  if (block.layer_dim != 0) text += fmt::format("  input of its own: {} wide\n", block.layer_dim);
+  if (block.has_out_scale) text += "  output: times a number\n";
   if (block.residual_scale != 1.0f) text += fmt::format("  residual scale: {}\n", block.residual_scale);
   return text;
 }

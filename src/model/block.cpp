@@ -1,6 +1,8 @@
 #include "model/block.h"
 
 #include <array>
+#include <cmath>
+#include <span>
 
 #include "backend/op_specs.h"
 
@@ -49,20 +51,32 @@ void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Nor
   if (kind != QkNorm::kNone) ops.norm(x, x, norm.weights(), spec);
 }
 
+// Of q or k.
+void norm_and_turn(Ops& ops, const BlockSpec& spec, const Norm& norm, Activation x, int32_t n_heads) {
+  const backend::AttnSpec& attn = spec.attn;
+  if (!spec.norms_turned) norm_heads(ops, spec.qk_norm, x, attn.head_dim, norm, spec.norm);
+  if (attn.rope.n_dims > 0) ops.rope(x, n_heads, attn.head_dim, attn.rope);
+  if (spec.norms_turned) norm_heads(ops, spec.qk_norm, x, attn.head_dim, norm, spec.norm);
+}
+
+// q, k and v out of src; of a block that reads another one's keys and values q alone.
+void project_heads(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                   Activation src) {
+  const std::array terms{term(weights.q, spec.has_head_gate ? act.joined : act.q), term(weights.k, act.k),
+                         term(weights.v, act.v)};
+  ops.linear(std::span(terms).first(spec.shares_kv() ? 1 : spec.values_are_keys ? 2 : 3), src);
+  if (spec.has_head_gate) ops.unzip(act.q, act.head_gate, act.joined, spec.attn.head_dim);
+  if (spec.values_are_keys && !spec.shares_kv()) ops.columns(act.v, act.k, 0);
+}
+
 // The output of attention, in dst; src may be dst.
 void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
   const auto [src, dst, layer] = place;
   const backend::AttnSpec& attn = spec.attn;
-  ops.linear(std::array{term(weights.q, spec.has_head_gate ? act.joined : act.q), term(weights.k, act.k),
-                        term(weights.v, act.v)},
-             src);
-  if (spec.has_head_gate) ops.unzip(act.q, act.head_gate, act.joined, attn.head_dim);
-  norm_heads(ops, spec.qk_norm, act.q, attn.head_dim, weights.q_norm, spec.norm);
-  norm_heads(ops, spec.qk_norm, act.k, attn.head_dim, weights.k_norm, spec.norm);
-  if (attn.rope.n_dims > 0) {
-    ops.rope(act.q, attn.n_heads, attn.head_dim, attn.rope);
-    ops.rope(act.k, attn.n_kv_heads, attn.head_dim, attn.rope);
-  }
+  project_heads(ops, spec, weights, act, src);
+  if (spec.has_value_norm && !spec.shares_kv()) norm_heads(ops, QkNorm::kHeads, act.v, attn.head_dim, {}, spec.norm);
+  norm_and_turn(ops, spec, weights.q_norm, act.q, attn.n_heads);
+  if (!spec.shares_kv()) norm_and_turn(ops, spec, weights.k_norm, act.k, attn.n_kv_heads);
   if (attn.temper.gain != 0.0f) ops.temper(act.q, attn.temper);
   ops.attend(act.heads, {act.q, act.k, act.v, layer, weights.sinks.get()}, attn);
   if (spec.has_head_gate) ops.gate(act.heads, act.head_gate, act.heads, backend::GateKind::kSigmoid);
@@ -208,8 +222,9 @@ void mix_tokens(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
 }
 
 // The expert that every row goes to, added to act.mixed.
-void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+void add_shared(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                 Activation src) {
+  const FfnSpec& ffn = spec.ffn;
   const LinearTerm gate = term(weights.shared_gate, act.shared_gate);
   const LinearTerm up = term(weights.shared_up, act.shared_up);
   const Activation output{act.expert_out.slot, act.mixed.n_rows, act.mixed.n_cols};
@@ -226,13 +241,14 @@ void add_shared(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const
   }
   ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
   ops.linear(std::array{term(weights.shared_down, output)}, act.shared_up);
+  if (ffn.has_parted_norms) ops.norm(output, output, weights.shared_post_norm.weights(), spec.norm);
   if (ffn.is_shared_gated) return ops.add_gated(act.mixed, output, act.shared_score);
   ops.add(act.mixed, output, 1.0f);
 }
 
-Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
-                       Activation src) {
-  ops.linear(std::array{term(weights.router, act.scores)}, src);
+// act.mixed, by the router's act.scores.
+void run_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+                 Activation src) {
   const auto by_visit = [&](Activation x) {
     return Activation{x.slot, x.n_rows * ffn.moe.n_used, x.n_cols / ffn.moe.n_used};
   };
@@ -244,9 +260,28 @@ Activation mix_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights
            .gate = by_visit(act.gate),
            .up = by_visit(act.up),
            .outputs = by_visit(act.expert_out),
-           .choice_bias = weights.choice_bias.get()});
-  if (ffn.shared_dim == 0) return act.mixed;
-  add_shared(ops, ffn, weights, act, src);
+           .choice_bias = weights.choice_bias.get(),
+           .expert_scales = weights.expert_scales.get()});
+}
+
+Activation mix_experts(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                       Activation src) {
+  ops.linear(std::array{term(weights.router, act.scores)}, src);
+  run_experts(ops, spec.ffn, weights, act, src);
+  if (spec.ffn.shared_dim > 0) add_shared(ops, spec, weights, act, src);
+  return act.mixed;
+}
+
+// Out of the stream itself (FfnSpec::has_parted_norms).
+Activation mix_parted(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act) {
+  ops.norm(act.h, act.x, weights.router_norm.weights(), spec.norm);
+  ops.scale(act.h, 1.0f / std::sqrt(static_cast<float>(act.h.n_cols)), nullptr);
+  ops.linear(std::array{term(weights.router, act.scores)}, act.h);
+  ops.norm(act.h, act.x, weights.expert_norm.weights(), spec.norm);
+  run_experts(ops, spec.ffn, weights, act, act.h);
+  ops.norm(act.mixed, act.mixed, weights.expert_post_norm.weights(), spec.norm);
+  ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
+  add_shared(ops, spec, weights, act, act.h);
   return act.mixed;
 }
 
@@ -263,9 +298,24 @@ Activation dense(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, cons
   return act.h;
 }
 
-Activation feed_forward(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+Activation feed_forward(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                         Activation src) {
-  return ffn.is_moe() ? mix_experts(ops, ffn, weights, act, src) : dense(ops, ffn, weights, act, src);
+  return spec.ffn.is_moe() ? mix_experts(ops, spec, weights, act, src) : dense(ops, spec.ffn, weights, act, src);
+}
+
+Activation serial_feed_forward(Ops& ops, const BlockSpec& spec, const BlockWeights& weights,
+                               const BlockActivations& act) {
+  if (spec.ffn.has_parted_norms) return mix_parted(ops, spec, weights, act);
+  return feed_forward(ops, spec, weights, act, read_stream(ops, spec, weights.ffn_norm, act));
+}
+
+// What the tokens have for this block, under a gate that the stream opens.
+void add_layer_input(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act) {
+  ops.linear(std::array{term(weights.layer_gate, act.layer_gate)}, act.x);
+  ops.gate(act.layer_gate, act.layer_gate, act.layer_input, spec.ffn.gate);
+  ops.linear(std::array{term(weights.layer_out, act.h)}, act.layer_gate);
+  ops.norm(act.h, act.h, weights.layer_post_norm.weights(), spec.norm);
+  ops.add(act.x, act.h, 1.0f);
 }
 
 void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
@@ -273,7 +323,7 @@ void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
   ops.norm(act.h, act.x, weights.attn_norm.weights(), spec.norm);
   mix_tokens(ops, spec, weights, act, {act.h, act.branch, memory});
   if (spec.wiring == Wiring::kParallelTwoNorms) ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
-  const Activation output = feed_forward(ops, spec.ffn, weights, act, act.h);
+  const Activation output = feed_forward(ops, spec, weights, act, act.h);
   ops.add(act.x, act.branch, spec.residual_scale);
   ops.add(act.x, output, spec.residual_scale);
 }
@@ -290,9 +340,9 @@ void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
     }
     write_stream(ops, spec, weights.attn_post_norm, act, act.h);
   }
-  if (!spec.has_ffn()) return;
-  const Activation src = read_stream(ops, spec, weights.ffn_norm, act);
-  write_stream(ops, spec, weights.ffn_post_norm, act, feed_forward(ops, spec.ffn, weights, act, src));
+  if (spec.has_ffn()) write_stream(ops, spec, weights.ffn_post_norm, act, serial_feed_forward(ops, spec, weights, act));
+  if (spec.layer_dim > 0) add_layer_input(ops, spec, weights, act);
+  if (spec.has_out_scale) ops.scale(act.x, 1.0f, weights.out_scale.get());
 }
 
 }  // namespace

@@ -60,6 +60,8 @@ struct BlockActivations {
   backend::Activation shared_score;  // [T, 1]
   LatentActivations latent;
   StateActivations state;
+  backend::Activation layer_input;  // [T, P], what the tokens have for this block
+  backend::Activation layer_gate;   // [T, P]
 };
 
 // Where attention itself leaves its output.

@@ -56,6 +56,10 @@ struct Slot {
     kStateGate,
     kStateStep,
     kStateOut,
+    kLayerInputs,
+    kLayerProjected,
+    kLayerInput,
+    kLayerGate,
     kLast,
     kLogits,
     kSlots
@@ -105,7 +109,7 @@ void add_attention_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots
   const int32_t heads = block.attn.n_heads * block.attn.head_dim;
   const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
   cols[Slot::kQ] = cols[Slot::kHeads] = heads;
-  cols[Slot::kK] = cols[Slot::kV] = kv_heads;
+  cols[Slot::kK] = cols[Slot::kV] = block.shares_kv() ? 0 : kv_heads;
   cols[Slot::kJoined] = block.has_head_gate ? 2 * heads : 0;
   cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
   if (block.has_latent()) add_latent_cols(block, cols);
@@ -136,6 +140,9 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
   std::array<int32_t, Slot::kSlots> cols{};
   cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
   cols[Slot::kLogits] = spec.vocab;
+  cols[Slot::kLayerInputs] = cols[Slot::kLayerProjected] =
+      spec.embed.layer_dim * static_cast<int32_t>(spec.blocks.size());
+  cols[Slot::kLayerInput] = cols[Slot::kLayerGate] = block.layer_dim;
   cols[Slot::kGate] = cols[Slot::kUp] = block.ffn.ffn_dim;
   if (block.ffn.is_moe()) add_expert_cols(block.ffn, spec.dim, cols);
   cols[Slot::kScores] = block.ffn.moe.n_experts;
@@ -159,15 +166,30 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
           {at(Slot::kQueryLow), at(Slot::kQueries), at(Slot::kPlainQueries), at(Slot::kTurnedQueries),
            at(Slot::kWide), at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kTurnedKey)},
           {at(Slot::kStateChannels), at(Slot::kStateBefore), at(Slot::kStateGate), at(Slot::kStateStep),
-           at(Slot::kStateOut)}};
+           at(Slot::kStateOut)},
+          at(Slot::kLayerInput), at(Slot::kLayerGate)};
 }
 
-// How many blocks before it attend, and how many keep a state.
+// How many blocks before it keep keys and values of their own (before the one whose it reads), and how many a state.
 MemoryPlace memory_place(const ArchSpec& spec, size_t layer) {
+  const size_t kv_block = spec.blocks[layer].shares_kv() ? static_cast<size_t>(spec.blocks[layer].kv_block) : layer;
   const auto begin = spec.blocks.begin();
-  const auto end = begin + static_cast<std::ptrdiff_t>(layer);
-  return {static_cast<int32_t>(std::count_if(begin, end, [](const BlockSpec& block) { return block.has_attention; })),
-          static_cast<int32_t>(std::count_if(begin, end, [](const BlockSpec& block) { return block.is_recurrent(); }))};
+  const auto count = [begin](size_t n, auto keeps) {
+    return static_cast<int32_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(n), keeps));
+  };
+  return {count(kv_block, [](const BlockSpec& block) { return block.has_attention && !block.shares_kv(); }),
+          count(layer, [](const BlockSpec& block) { return block.is_recurrent(); })};
+}
+
+// Of the K/V store, where layers differ; else nothing.
+std::vector<backend::KvHeads> heads_of_layers(const ArchSpec& spec) {
+  std::vector<backend::KvHeads> heads;
+  for (const BlockSpec& block : spec.blocks) {
+    if (block.has_attention && !block.shares_kv()) heads.push_back({block.attn.n_kv_heads, block.attn.head_dim});
+  }
+  const bool are_alike = std::ranges::all_of(heads, [&](const auto& layer) { return layer == heads.front(); });
+  if (are_alike) heads.clear();
+  return heads;
 }
 
 int64_t count_parameters(std::span<const Binding> bindings) {
@@ -213,7 +235,7 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
     }
     layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate],
                                       cols[Slot::kSharedGate], cols[Slot::kQueryLow], cols[Slot::kStateGate],
-                                      cols[Slot::kStateStep], encoded_cols(block, spec.dim)});
+                                      cols[Slot::kStateStep], block.layer_dim, encoded_cols(block, spec.dim)});
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;
@@ -228,8 +250,9 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   backend::KvLayout layout{0, attn.n_kv_heads, attn.head_dim, type};
   layout.has_values = attn.latent_dim == 0;
+  layout.heads = heads_of_layers(spec);
   for (const BlockSpec& block : spec.blocks) {
-    if (block.has_attention) ++layout.n_layers;
+    if (block.has_attention && !block.shares_kv()) ++layout.n_layers;
     if (!block.is_recurrent()) continue;
     ++layout.state.n_layers;
     layout.state.layer_floats = block.state_floats();
@@ -259,6 +282,9 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
     const auto place = static_cast<size_t>(layer);
     const BlockSpec& block = spec_.blocks[place];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
+    if (block.layer_dim > 0) {
+      backend_.ops().columns(act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim);
+    }
     run_block(backend_.ops(), block, weights_->blocks[place], act, memory_place(spec_, place));
   }
   if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(x, checked_cast<int32_t>(batch.out_rows.size()));
@@ -305,6 +331,27 @@ void Model::run_embedding(Activation x) {
   ops.embed(x, *weights_->embedding, spec_.embed.scale);
   if (spec_.embed.has_positions) ops.add_positions(x, *weights_->positions);
   if (spec_.embed.has_norm) ops.norm(x, x, weights_->embed_norm.weights(), spec_.final_norm);
+  if (spec_.embed.layer_dim > 0) run_layer_inputs(x);
+}
+
+Activation Model::layer_inputs(int32_t n_rows) const {
+  return {Slot::kLayerInputs, n_rows, spec_.embed.layer_dim * static_cast<int32_t>(spec_.blocks.size())};
+}
+
+// The mean of a norm of x's projection, which is scaled by D^-0.5 before (here its epsilon by D), and of the tokens'
+// own vectors, scaled by their width, so that both have the same variance; times 2^0.5.
+void Model::run_layer_inputs(Activation x) {
+  backend::Ops& ops = backend_.ops();
+  const int32_t width = spec_.embed.layer_dim;
+  const Activation inputs = layer_inputs(x.n_rows);
+  const Activation projected{Slot::kLayerProjected, inputs.n_rows, inputs.n_cols};
+  const Activation pieces{projected.slot, inputs.n_rows * (inputs.n_cols / width), width};
+  backend::NormSpec norm = spec_.final_norm;
+  norm.epsilon *= static_cast<float>(spec_.dim);
+  ops.linear(std::array{backend::LinearTerm{weights_->layer_projection.weight.get(), nullptr, projected}}, x);
+  ops.norm(pieces, pieces, weights_->layer_norm.weights(), norm);
+  ops.embed(inputs, *weights_->layer_table, std::sqrt(static_cast<float>(width) / 2.0f));
+  ops.add(inputs, projected, std::sqrt(0.5f));
 }
 
 void Model::run_head(Activation x, int32_t n_out) {

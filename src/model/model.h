@@ -85,6 +85,8 @@ class Model {
  private:
   Model(backend::Backend& backend, ArchSpec spec);
   void run_embedding(backend::Activation x);
+  backend::Activation layer_inputs(int32_t n_rows) const;
+  void run_layer_inputs(backend::Activation x);
   void run_head(backend::Activation x, int32_t n_out);
 
   // Constant after load().

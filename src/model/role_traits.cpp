@@ -106,6 +106,19 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kDeltaAlphaUp, kMatrix, kGateCount, kDeltaKeyDim, &B::delta_alpha},
     {kDeltaGateDown, kMatrix, kValueDim, kDim, &B::delta_gate_down},
     {kDeltaGateUp, kMatrix, kValueHeads, kValueDim, &B::delta_gate},
+    {kLayerTable, WeightRole::kEmbedding, kVocab, kAllLayerDims},
+    {kLayerProjection, kMatrix, kAllLayerDims, kDim},
+    {kLayerNorm, kVector, kNone, kLayerDim},
+    {kLayerGate, kMatrix, kLayerDim, kDim, &B::layer_gate},
+    {kLayerOut, kMatrix, kDim, kLayerDim, &B::layer_out},
+    {kLayerPostNorm, kVector, kNone, kDim, nullptr, &B::layer_post_norm, kGain},
+    {kOutScale, kVector, kNone, kOne},
+    {kSharedPostNorm, kVector, kNone, kDim, nullptr, &B::shared_post_norm, kGain},
+    {kExpertNorm, kVector, kNone, kDim, nullptr, &B::expert_norm, kGain},
+    {kExpertPostNorm, kVector, kNone, kDim, nullptr, &B::expert_post_norm, kGain},
+    {kRouterGain, kVector, kNone, kDim, nullptr, &B::router_norm, kGain},
+    {kExpertScales, kVector, kNone, kExperts},
+    {kExpertGateUp, kMatrix, kTwiceFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
 }};
 
 constexpr bool in_order() {
@@ -120,9 +133,13 @@ static_assert(in_order());
 
 namespace {
 
-// Of attention's output, and of latent attention.
-int64_t latent_extent(Extent extent, const BlockSpec& block) {
+// Of attention's output, of latent attention, and of what tokens have for single blocks.
+int64_t rare_extent(Extent extent, const ArchSpec& spec, const BlockSpec& block) {
   switch (extent) {
+    case kLayerDim:
+      return spec.embed.layer_dim;
+    case kAllLayerDims:
+      return spec.embed.layer_dim * static_cast<int64_t>(spec.blocks.size());
     case kQueryRank:
       return block.latent.query_rank;
     case kLatentWidth:
@@ -141,7 +158,7 @@ int64_t latent_extent(Extent extent, const BlockSpec& block) {
 }
 
 // Of gated convolutions and state spaces, and of all else that is left.
-int64_t state_extent(Extent extent, const BlockSpec& block) {
+int64_t state_extent(Extent extent, const ArchSpec& spec, const BlockSpec& block) {
   switch (extent) {
     case kGateCount:
       return block.delta.n_gates();
@@ -168,7 +185,7 @@ int64_t state_extent(Extent extent, const BlockSpec& block) {
     case kSsmGroupWidth:
       return block.ssm.width() / block.ssm.n_groups;
     default:
-      return latent_extent(extent, block);
+      return rare_extent(extent, spec, block);
   }
 }
 
@@ -225,7 +242,7 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
     case kSharedFfn:
       return block.ffn.shared_dim;
     default:
-      return state_extent(extent, block);
+      return state_extent(extent, spec, block);
   }
 }
 
@@ -285,7 +302,18 @@ Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
   return one.n_dims == 1 ? Shape{2, {n_experts, one[0]}} : Shape{3, {n_experts, one[0], one[1]}};
 }
 
+// Of tensors that few families have.
+bool is_absent(TensorRole role, const BlockSpec& block) {
+  if (role == kK || role == kKBias || role == kKNorm) return block.shares_kv();
+  if (role == kV || role == kVBias) return block.shares_kv() || block.values_are_keys;
+  if (role == kExpertScales) return !block.ffn.moe.has_expert_scales;
+  if (role >= kSharedPostNorm && role <= kRouterGain) return !block.ffn.has_parted_norms;
+  if (role == kOutScale) return !block.has_out_scale;
+  return role >= kLayerTable && role <= kLayerPostNorm && block.layer_dim == 0;
+}
+
 bool is_for(TensorRole role, const BlockSpec& block) {
+  if (is_absent(role, block)) return false;
   const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
   if (is_ffn_norm) return block.has_ffn() && block.wiring != Wiring::kParallel;
   if (role == kAttnNorm || role == kAttnNormBias) return block.has_mixer();

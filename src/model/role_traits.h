@@ -55,6 +55,8 @@ enum class Extent : uint8_t {
   kGateCount,  // of a delta rule's decay
   kDeltaKeys,
   kDeltaKeyDim,
+  kLayerDim,
+  kAllLayerDims,
 };
 
 // Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension, and so do

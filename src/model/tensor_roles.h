@@ -98,8 +98,21 @@ enum class TensorRole : uint8_t {
   kDeltaAlphaUp,
   kDeltaGateDown,
   kDeltaGateUp,
+  kLayerTable,       // what each token has for each block
+  kLayerProjection,  // the same out of the embedding
+  kLayerNorm,
+  kLayerGate,
+  kLayerOut,
+  kLayerPostNorm,
+  kOutScale,
+  kSharedPostNorm,
+  kExpertNorm,
+  kExpertPostNorm,
+  kRouterGain,
+  kExpertScales,
+  kExpertGateUp,  // of each expert the rows of gate, then up
 };
-inline constexpr int kTensorRoles = 91;
+inline constexpr int kTensorRoles = 104;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

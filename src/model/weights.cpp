@@ -118,9 +118,12 @@ class Binder {
       if (row.presence == Presence::kOptional) return {};
       return missing(name, expected);
     }
+    // Some converters write a vector as one row.
+    TensorView flat = *tensor;
+    if (expected.n_dims == 1 && flat.shape.n_dims == 2 && flat.shape[0] == 1) flat.shape = {1, {flat.shape[1]}};
     const bool is_vector = traits_of(row.role).packing == WeightRole::kVector;
-    if (!is_vector || without_ones(tensor->shape) != without_ones(expected)) {
-      CANDOR_TRY(check_shape(*tensor, expected, field_of(*tensor, expected, row.role, spec_.family)));
+    if (!is_vector || without_ones(flat.shape) != without_ones(expected)) {
+      CANDOR_TRY(check_shape(flat, expected, field_of(flat, expected, row.role, spec_.family)));
     }
     bound_.emplace(row.role, layer);
     if (row.role == kQkv) return bind_pieces(*tensor, layer, {{kQ, kHeads}, {kK, kKvHeads}, {kV, kKvHeads}});
@@ -133,7 +136,7 @@ class Binder {
       return bind_pieces(*tensor, layer,
                          {{kSsmGate, kSsmWidth}, {kSsmChannels, kSsmChannelCount}, {kSsmStep, kSsmHeadCount}});
     }
-    bindings_.push_back({is_by_head(row.role) ? rows_of(*tensor) : *tensor, row.role, layer, 0});
+    bindings_.push_back({is_by_head(row.role) ? rows_of(*tensor) : flat, row.role, layer, 0});
     return {};
   }
 
@@ -167,6 +170,7 @@ class Binder {
     const Shape expected = stacked_shape(spec_, row.role, layer);
     const TensorView* tensor = file_.find(name);
     if (tensor == nullptr && row.presence == Presence::kOptional) return {};
+    if (row.role == kExpertGateUp) return bind_gate_up(name, layer);
     const size_t suffix = name.find("_exps");
     if (tensor != nullptr) CANDOR_TRY(check_shape(*tensor, expected));
     const TensorView* first = nullptr;
@@ -183,6 +187,23 @@ class Binder {
       CANDOR_TRY(check_sibling(*single, *first));
       CANDOR_TRY(check_shape(*single, expected_shape(spec_, row.role, layer)));
       bindings_.push_back({*single, row.role, layer, expert});
+    }
+    return {};
+  }
+
+  // One tensor for gate and up of all experts.
+  Result<void> bind_gate_up(const std::string& name, int32_t layer) {
+    const TensorView* tensor = file_.find(name);
+    const Shape expected = stacked_shape(spec_, kExpertGateUp, layer);
+    if (tensor == nullptr) return missing(name, expected);
+    CANDOR_TRY(check_shape(*tensor, expected));
+    bound_.emplace(kExpertGate, layer);
+    bound_.emplace(kExpertUp, layer);
+    const int64_t n = extent_of(kFfn, spec_, layer);
+    for (int32_t expert = 0; expert < static_cast<int32_t>(expected[0]); ++expert) {
+      const TensorView both = expert_of(*tensor, expected_shape(spec_, kExpertGateUp, layer), expert);
+      bindings_.push_back({piece_of(both, 0, n), kExpertGate, layer, expert});
+      bindings_.push_back({piece_of(both, n, n), kExpertUp, layer, expert});
     }
     return {};
   }
@@ -241,6 +262,9 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kFinalNormBias) return weights.final_norm.bias;
   if (binding.role == kHead) return weights.head.weight;
   if (binding.role == kHeadBias) return weights.head.bias;
+  if (binding.role == kLayerTable) return weights.layer_table;
+  if (binding.role == kLayerProjection) return weights.layer_projection.weight;
+  if (binding.role == kLayerNorm) return weights.layer_norm.gain;
   const RoleTraits& traits = traits_of(binding.role);
   BlockWeights& block = weights.blocks[static_cast<size_t>(binding.layer)];
   if (binding.role == kSinks) return block.sinks;
@@ -257,6 +281,8 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kSsmRate) return block.ssm_rate;
   if (binding.role == kSsmSkip) return block.ssm_skip;
   if (binding.role == kSsmStepBias) return block.ssm_step_bias;
+  if (binding.role == kOutScale) return block.out_scale;
+  if (binding.role == kExpertScales) return block.expert_scales;
   if (traits.norm != nullptr) return block.*traits.norm.*traits.part;
   const auto expert = static_cast<size_t>(binding.expert);
   Projection& projection = traits.expert != nullptr ? block.experts[expert].*traits.expert : block.*traits.projection;
@@ -361,10 +387,13 @@ size_t weight_bytes(const ModelWeights& weights) {
   const auto norm_bytes = [&](const Norm& norm) { return bytes_of(norm.gain) + bytes_of(norm.bias); };
   const auto projection_bytes = [&](const Projection& p) { return bytes_of(p.weight) + bytes_of(p.bias); };
   size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + projection_bytes(weights.head) +
-                 norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm);
+                 norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) + bytes_of(weights.layer_table) +
+                 projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
-                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm, &block.ssm_norm}) {
+                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm, &block.ssm_norm,
+                             &block.router_norm, &block.expert_norm, &block.expert_post_norm, &block.shared_post_norm,
+                             &block.layer_post_norm}) {
       total += norm_bytes(*norm);
     }
     for (const Projection* projection :
@@ -373,13 +402,13 @@ size_t weight_bytes(const ModelWeights& weights) {
           &block.delta_out, &block.query_down, &block.latent, &block.latent_key, &block.latent_value, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down,
           &block.delta_q, &block.delta_k, &block.delta_v, &block.delta_alpha_down, &block.delta_gate_down,
           &block.conv_b, &block.conv_c, &block.conv_x, &block.conv_out, &block.ssm_gate, &block.ssm_channels,
-          &block.ssm_step, &block.ssm_out}) {
+          &block.ssm_step, &block.ssm_out, &block.layer_gate, &block.layer_out}) {
       total += projection_bytes(*projection);
     }
     for (const WeightPtr* vector : {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias,
                                     &block.delta_part_taps[0], &block.delta_part_taps[1], &block.delta_part_taps[2],
                                     &block.conv_taps, &block.ssm_taps, &block.ssm_taps_bias, &block.ssm_rate,
-                                    &block.ssm_skip, &block.ssm_step_bias}) {
+                                    &block.ssm_skip, &block.ssm_step_bias, &block.out_scale, &block.expert_scales}) {
       total += bytes_of(*vector);
     }
     for (const ExpertWeights& expert : block.experts) {

@@ -100,12 +100,24 @@ struct BlockWeights {
   Projection shared_up;                       // [Fs, D]
   Projection shared_down;                     // [D, Fs]
   Norm ffn_post_norm;
+  Norm router_norm;          // of what the router reads
+  WeightPtr expert_scales;   // [E]
+  Norm expert_norm;
+  Norm expert_post_norm;
+  Norm shared_post_norm;
+  Projection layer_gate;     // [P, D]; P: EmbedSpec::layer_dim
+  Projection layer_out;      // [D, P]
+  Norm layer_post_norm;
+  WeightPtr out_scale;       // [1]
 };
 
 struct ModelWeights {
   WeightPtr embedding;  // [V, D]
   WeightPtr positions;  // [max_positions, D]
   Norm embed_norm;
+  WeightPtr layer_table;        // [V, blocks * P]
+  Projection layer_projection;  // [blocks * P, D]
+  Norm layer_norm;              // [P]
   std::vector<BlockWeights> blocks;
   Norm final_norm;
   Projection head;  // [V, D]; no weight where the embedding serves

@@ -136,6 +136,11 @@ AttnSpec with_sinks(AttnSpec spec) {
   return spec;
 }
 
+AttnSpec in_own_chunk(AttnSpec spec, int32_t chunk_tokens) {
+  spec.chunk_tokens = chunk_tokens;
+  return spec;
+}
+
 // One latent for all heads; more heads than a unit of work takes.
 AttnSpec over_latent(int32_t n_heads, int32_t latent_dim, int32_t rotated_dim) {
   AttnSpec spec = attn_spec(n_heads, 1, latent_dim + rotated_dim);
@@ -152,6 +157,8 @@ std::vector<Workload> workloads() {
   all.emplace_back(attn_spec(2, 1, 8), std::vector<int32_t>{70});
   all.emplace_back(with_sinks(attn_spec(6, 2, 16, 20)), std::vector<int32_t>{5, 200, 90});
   all.emplace_back(with_sinks(attn_spec(8, 1, 64)), std::vector<int32_t>{150, 2});
+  all.emplace_back(in_own_chunk(attn_spec(6, 2, 16), 20), std::vector<int32_t>{5, 200, 90});
+  all.emplace_back(in_own_chunk(attn_spec(4, 1, 64), 128), std::vector<int32_t>{300, 128});
   all.emplace_back(over_latent(4, 32, 8), std::vector<int32_t>{1, 40, 3, 131});
   all.emplace_back(over_latent(64, 64, 16), std::vector<int32_t>{150, 2});
   return all;
@@ -208,7 +215,8 @@ TEST(attend, f32_and_int8_pages_agree_with_the_reference_and_keep_their_bits_und
 
 // Beyond 2048 tokens the context is cut into splits; one kv head on three threads makes the splits the unit of work.
 TEST(attend, a_long_context_gives_the_same_bits_when_threads_share_its_splits) {
-  for (const AttnSpec& spec : {with_sinks(attn_spec(2, 1, 16)), over_latent(3, 16, 8)}) {
+  for (const AttnSpec& spec :
+       {with_sinks(attn_spec(2, 1, 16)), in_own_chunk(attn_spec(2, 1, 16), 3000), over_latent(3, 16, 8)}) {
     const Workload w(spec, {4200});
     const std::vector<float> wanted = run_plan(cpu_rig(1), w, all_at_once(w));
     const Plan tail = {{{0, 4190}}, {{0, 1}}, {{0, 1}}, {{0, 5}}, {{0, 3}}};
@@ -216,6 +224,59 @@ TEST(attend, a_long_context_gives_the_same_bits_when_threads_share_its_splits) {
       EXPECT_EQ(first_difference(run_plan(cpu_rig(3, isa), w, tail), wanted), -1) << isa;
     }
   }
+}
+
+// A position sees its own chunk alone: what stands before it may be anything.
+TEST(attend, a_chunk_hides_all_that_stands_before_it) {
+  const Workload w(in_own_chunk(attn_spec(2, 1, 16), 40), {100});
+  const Workload alone(attn_spec(2, 1, 16), {100});
+  const std::vector<float> chunked = run_plan(cpu_rig(1), w, all_at_once(w));
+  const std::vector<float> whole = run_plan(cpu_rig(1), alone, all_at_once(alone));
+  const size_t n_cols = static_cast<size_t>(w.out_cols());
+  const auto row_differs = [&](size_t row) {
+    return !std::equal(chunked.begin() + static_cast<int64_t>(row * n_cols),
+                       chunked.begin() + static_cast<int64_t>((row + 1) * n_cols),
+                       whole.begin() + static_cast<int64_t>(row * n_cols));
+  };
+  for (size_t row = 0; row < 40; ++row) EXPECT_FALSE(row_differs(row)) << row;
+  for (size_t row = 40; row < 100; ++row) EXPECT_TRUE(row_differs(row)) << row;
+}
+
+// Two layers of other heads beside each other, and a third step that reads the first one's rows without writing any.
+TEST(attend, layers_of_different_heads_keep_their_own_rows_and_serve_others) {
+  constexpr int32_t kTokens = 45;
+  const AttnSpec narrow = attn_spec(2, 2, 16);
+  const AttnSpec wide = attn_spec(2, 1, 32);
+  const auto run = [&](Rig rig, int32_t read_layer, bool stores_wide) {
+    const auto& rows = rig.upload_rows(random_values(kTokens * 64, 31), 64);
+    rig.reserve(4, 64, kTokens);
+    backend::KvLayout layout{2, 2, 16, rig.backend().info().default_kv};
+    layout.heads = {{2, 16}, {1, 32}};
+    rig.kv(layout, 2);
+    std::vector<TokenId> tokens(kTokens);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    BatchBuilder builder;
+    builder.add(tokens, 0, std::vector<BlockId>{1, 0});
+    return rig.run(builder.view(), [&] {
+      rig.ops().embed({0, kTokens, 64}, rows, 1.0f);
+      const Activation q{1, kTokens, 32}, none{2, kTokens, 0}, out{3, kTokens, read_layer == 0 ? 32 : 64};
+      rig.ops().columns(q, {0, kTokens, 64}, 0);
+      rig.ops().columns({2, kTokens, 32}, {0, kTokens, 64}, 32);
+      rig.ops().attend(out, {q, {2, kTokens, 32}, {2, kTokens, 32}, 0}, narrow);
+      if (stores_wide) {
+        rig.ops().attend({3, kTokens, 64}, {{0, kTokens, 64}, {2, kTokens, 32}, {2, kTokens, 32}, 1}, wide);
+      }
+      if (read_layer == 0) rig.ops().attend(out, {q, none, none, 0}, narrow);
+      return out;
+    });
+  };
+  const std::vector<float> alone = run(cpu_rig(2), 0, false);
+  EXPECT_EQ(first_difference(run(cpu_rig(2), 0, true), alone), -1);
+  const std::vector<float> wanted = run(reference_rig(), 0, true);
+  for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(alone[i], wanted[i], 0.02) << i;
+  const std::vector<float> wide_wanted = run(reference_rig(), 1, true);
+  const std::vector<float> wide_seen = run(cpu_rig(2), 1, true);
+  for (size_t i = 0; i < wide_wanted.size(); ++i) ASSERT_NEAR(wide_seen[i], wide_wanted[i], 0.02) << i;
 }
 
 TEST(attend, a_copied_block_serves_as_the_original_did) {

@@ -146,6 +146,32 @@ TEST(ops, adding_under_a_gate_agrees) {
       8 * 0x1p-23f, 2e-6f);
 }
 
+// One product of the factors, and one rounding more.
+TEST(ops, scaling_agrees_with_and_without_a_weight) {
+  for (const bool has_weight : {false, true}) {
+    expect_close(
+        [has_weight](Rig& rig, Activation x, Activation) {
+          const OwnedTensor number = tensor_of("scale", DType::kF32, {1}, {0.83f});
+          const auto& weight = rig.upload(number.view(), WeightRole::kVector);
+          rig.ops().scale(x, 1.7f, has_weight ? &weight : nullptr);
+          return x;
+        },
+        0x1p-22f, 0.0f);
+  }
+}
+
+TEST(ops, columns_are_copied_from_where_they_begin) {
+  const std::vector<float> values = random_values(kRows * kCols, 1);
+  for (const char* backend : {"reference", "cpu"}) {
+    Rig rig = std::string_view(backend) == "cpu" ? cpu_rig(2) : reference_rig();
+    const std::vector<float> seen = run_program(std::move(rig), [](Rig& made, Activation x, Activation) {
+      made.ops().columns({2, kRows, 24}, x, 40);
+      return Activation{2, kRows, 24};
+    });
+    EXPECT_EQ(seen[24 * 3 + 5], values[kCols * 3 + 45]) << backend;
+  }
+}
+
 TEST(ops, pieces_go_to_two_places_in_turn) {
   constexpr int32_t kWidth = 16;
   const std::vector<float> values = random_values(kRows * kCols, 1);

@@ -72,6 +72,10 @@ KvStore& Rig::kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t
                  bool has_values) {
   backend::KvLayout layout{n_layers, n_kv_heads, head_dim, type.value_or(backend_->info().default_kv)};
   layout.has_values = has_values;
+  return kv(layout, n_blocks);
+}
+
+KvStore& Rig::kv(const backend::KvLayout& layout, int32_t n_blocks) {
   auto kv = backend_->make_kv(layout, n_blocks);
   if (!kv) throw std::runtime_error(kv.error().message);
   kv_ = std::move(*kv);

@@ -46,6 +46,7 @@ class Rig {
   // A K/V store of the backend's own type, big enough for every test.
   backend::KvStore& kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks,
                        std::optional<KvType> type = std::nullopt, bool has_values = true);
+  backend::KvStore& kv(const backend::KvLayout& layout, int32_t n_blocks);
 
   // The same with slots of recurrent states and next to no K/V.
   backend::KvStore& states(const backend::StateLayout& layout, int32_t n_states);

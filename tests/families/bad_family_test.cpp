@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/all/make_backend.h"
+#include "families/changed_golden.h"
 #include "formats/json_text.h"
 #include "model/arch_text.h"
 #include "model/hub/hub_folder.h"
@@ -22,24 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path golden(const std::string& name) {
-  return project_file("tests/families/goldens/" + name);
-}
-
-void copy_tensor(const TensorView& tensor, const std::string& name, MemoryModelFile& copy) {
-  copy.add_tensor(name, tensor.dtype, tensor.shape, {tensor.data, tensor.data + tensor.n_bytes});
-}
-
-// What stands in the way of the model; "" where it loads.
-std::string refusal_of(const formats::ModelFile& file) {
-  const auto backend = backend::make_backend("reference", {.n_threads = 1});
-  const auto loaded = model::Model::load(file, **backend, {});
-  return loaded ? std::string() : loaded.error().message;
-}
-
 class BadGptOss : public ::testing::Test {
  protected:
-  BadGptOss() : original_(formats::open_model_file(golden("gpt_oss") / "model.gguf").value()) {
+  BadGptOss() : original_(formats::open_model_file(golden_folder("gpt_oss") / "model.gguf").value()) {
     for (const formats::MetaEntry& entry : original_->metadata()) file_.set(std::string(entry.key), entry.value);
     for (const TensorView& tensor : original_->tensors()) copy_tensor(tensor, std::string(tensor.name), file_);
   }
@@ -77,7 +63,7 @@ TEST_F(BadGptOss, a_routing_that_is_not_known_is_named) {
 // Recurrent layers: sizes that contradict the tensors or each other, and blocks for multi-token prediction.
 class BadHybrid : public ::testing::Test {
  protected:
-  BadHybrid() : original_(formats::open_model_file(golden("qwen3_5_text") / "model.gguf").value()) {
+  BadHybrid() : original_(formats::open_model_file(golden_folder("qwen3_5_text") / "model.gguf").value()) {
     for (const formats::MetaEntry& entry : original_->metadata()) file_.set(std::string(entry.key), entry.value);
     for (const TensorView& tensor : original_->tensors()) copy_tensor(tensor, std::string(tensor.name), file_);
   }
@@ -141,7 +127,7 @@ TEST_F(BadHybrid, blocks_for_multi_token_prediction_are_listed_and_not_computed)
 // Latent attention and routing out of groups: sizes that contradict the tensors or each other.
 class BadLatent : public ::testing::Test {
  protected:
-  BadLatent() : original_(formats::open_model_file(golden("deepseek_v3") / "model.gguf").value()) {
+  BadLatent() : original_(formats::open_model_file(golden_folder("deepseek_v3") / "model.gguf").value()) {
     for (const formats::MetaEntry& entry : original_->metadata()) file_.set(std::string(entry.key), entry.value);
     for (const TensorView& tensor : original_->tensors()) copy_tensor(tensor, std::string(tensor.name), file_);
   }
@@ -225,7 +211,7 @@ TEST_F(BadLatent, blocks_for_multi_token_prediction_are_listed_and_not_computed)
 
 // "blk.N.ffn_up.E.weight": an expert of its own in each tensor.
 TEST(bad_family, an_expert_of_another_type_than_its_siblings_is_named) {
-  const auto original = model::open_model(golden("olmoe"));
+  const auto original = model::open_model(golden_folder("olmoe"));
   ASSERT_TRUE(original) << original.error().message;
   MemoryModelFile file;
   for (const formats::MetaEntry& entry : (*original)->metadata()) file.set(std::string(entry.key), entry.value);
@@ -241,23 +227,10 @@ TEST(bad_family, an_expert_of_another_type_than_its_siblings_is_named) {
   EXPECT_NE(refusal.find("\"blk.1.ffn_up.3.weight\": type F32; expected BF16"), std::string::npos) << refusal;
 }
 
-// A copy of a golden's folder whose config.json is changed.
-std::string refusal_with(const std::string& name, const std::function<void(nlohmann::json&)>& change) {
-  const TempFolder folder;
-  for (const fs::directory_entry& file : fs::directory_iterator(golden(name))) {
-    if (file.path().extension() != ".gguf") fs::copy(file.path(), folder.path() / file.path().filename());
-  }
-  nlohmann::json config = formats::read_json_file(folder.path() / "config.json", 1 << 20).value();
-  change(config);
-  std::ofstream(folder.path() / "config.json") << config.dump();
-  const auto file = model::open_model(folder.path());
-  return file ? refusal_of(**file) : file.error().message;
-}
-
 // The exponents of one tensor have another name.
 TEST(bad_family, codes_of_experts_without_their_exponents_are_named) {
   const TempFolder folder;
-  fs::copy(golden("gpt_oss"), folder.path(), fs::copy_options::recursive);
+  fs::copy(golden_folder("gpt_oss"), folder.path(), fs::copy_options::recursive);
   const fs::path weights = folder.path() / "model.safetensors";
   std::ifstream stream(weights, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
@@ -356,16 +329,6 @@ TEST(bad_family, a_dynamic_scaling_by_alpha_is_named) {
   EXPECT_NE(refusal.find("\"rope_type\" is '\"dynamic\"', which is not supported"), std::string::npos) << refusal;
 }
 
-// A copy of a golden's GGUF file that is changed.
-std::string refusal_of_gguf(const std::string& name, const std::function<void(MemoryModelFile&)>& change) {
-  const auto original = formats::open_model_file(golden(name) / "model.gguf").value();
-  MemoryModelFile file;
-  for (const formats::MetaEntry& entry : original->metadata()) file.set(std::string(entry.key), entry.value);
-  for (const TensorView& tensor : original->tensors()) copy_tensor(tensor, std::string(tensor.name), file);
-  change(file);
-  return refusal_of(file);
-}
-
 TEST(bad_family, joined_and_parted_projections_do_not_stand_together) {
   EXPECT_EQ(refusal_of_gguf("internlm2", [](MemoryModelFile&) {}), "");
   const std::string both = refusal_of_gguf("internlm2", [](MemoryModelFile& file) {
@@ -396,7 +359,7 @@ TEST(bad_family, keys_that_a_file_needs_or_that_are_not_computed_are_named) {
 
 // 13B is known by its depth.
 TEST(families, baichuan_of_forty_blocks_has_alibi) {
-  const auto original = formats::open_model_file(golden("baichuan") / "model.gguf").value();
+  const auto original = formats::open_model_file(golden_folder("baichuan") / "model.gguf").value();
   MemoryModelFile file;
   for (const formats::MetaEntry& entry : original->metadata()) file.set(std::string(entry.key), entry.value);
   for (const TensorView& tensor : original->tensors()) copy_tensor(tensor, std::string(tensor.name), file);
@@ -409,12 +372,12 @@ TEST(families, baichuan_of_forty_blocks_has_alibi) {
 }
 
 TEST(families, tensors_for_prediction_are_left_out_by_name) {
-  const auto file = model::open_model(golden("mimo"));
+  const auto file = model::open_model(golden_folder("mimo"));
   ASSERT_TRUE(file) << file.error().message;
   const std::vector<std::string>& names = (*file)->info().left_out;
   EXPECT_EQ(names.size(), 16u);
   EXPECT_NE(std::ranges::find(names, "model.mtp_layers.0.input_proj.weight"), names.end());
-  EXPECT_TRUE(model::open_model(golden("qwen2")).value()->info().left_out.empty());
+  EXPECT_TRUE(model::open_model(golden_folder("qwen2")).value()->info().left_out.empty());
 }
 
 TEST(bad_family, kinds_of_too_few_blocks_are_named) {

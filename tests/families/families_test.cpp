@@ -73,6 +73,14 @@ constexpr Golden kGoldens[] = {
     {"falcon_h1"},   {"falcon_h1_norm"},
     {"nemotron_h"},  {"nemotron_h_moe"},
     {"kimi_linear"},
+    {"gemma4_text"}, {"gemma4_moe"},
+    {"llama4_text", true, kWindow, kWindow},  // its file says neither chunks nor how queries grow
+    {"qwen3_5"},     {"qwen3_5_moe"},
+    {"mistral4", true, kWindow, kWindow},  // nor does this one's
+    {"ernie4_5_moe"},
+    {"granitemoe"},  {"granitemoeshared"},
+    {"hunyuan_v1_dense"}, {"hunyuan_v1_moe"},
+    {"exaone_moe"},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

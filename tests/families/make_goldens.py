@@ -71,6 +71,13 @@ def gemma_layers(n, every):
     return ["full_attention" if (i + 1) % every == 0 else "sliding_attention" for i in range(n)]
 
 
+def gemma4_rope():
+    return {"sliding_attention": rope(1e4),
+            "full_attention": dict(rope_type="proportional", rope_theta=1e6, partial_rotary_factor=0.25)}
+
+
+GEMMA4 = dict(BASE, head_dim=16, global_head_dim=32, tie_word_embeddings=True, sliding_window=WINDOW,
+              final_logit_softcapping=30.0, rope_parameters=gemma4_rope())
 GLM_MOE = dict(BASE, num_hidden_layers=3, head_dim=16, first_k_dense_replace=1, n_routed_experts=8,
                num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1, routed_scaling_factor=2.5,
                rope_parameters=rope(1e6, partial_rotary_factor=0.5))
@@ -194,6 +201,43 @@ MODELS = {
     "dots1": (tf.Dots1Config, dict(BASE, num_hidden_layers=3, head_dim=16, first_k_dense_replace=1, n_routed_experts=8,
                                    num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=2,
                                    norm_topk_prob=True, routed_scaling_factor=2.5, rope_parameters=rope(1e6))),
+    "gemma4_text": (tf.Gemma4TextConfig, dict(GEMMA4, num_hidden_layers=6, intermediate_size=48, num_kv_shared_layers=3,
+                                              num_key_value_heads=1, hidden_size_per_layer_input=16,
+                                              vocab_size_per_layer_input=VOCAB, use_double_wide_mlp=True,
+                                              layer_types=gemma_layers(6, 3))),
+    "gemma4_moe": (tf.Gemma4TextConfig, dict(GEMMA4, num_hidden_layers=3, intermediate_size=48, attention_k_eq_v=True,
+                                             num_global_key_value_heads=1, hidden_size_per_layer_input=0,
+                                             enable_moe_block=True, num_experts=6, top_k_experts=2,
+                                             moe_intermediate_size=32, layer_types=gemma_layers(3, 3))),
+    "llama4_text": (tf.Llama4TextConfig, dict(BASE, num_hidden_layers=4, intermediate_size=32, intermediate_size_mlp=96,
+                                              head_dim=16, num_local_experts=4, num_experts_per_tok=1,
+                                              interleave_moe_layer_step=2, attention_chunk_size=16, floor_scale=16,
+                                              attn_scale=0.3, rope_parameters=rope(5e5))),
+    "mistral4": (tf.Mistral4Config, dict(LATENT, first_k_dense_replace=0, num_hidden_layers=2, q_lora_rank=48, n_shared_experts=1, norm_topk_prob=True,
+                                         rope_parameters=dict(mla_rope(1.0), llama_4_scaling_beta=0.5))),
+    "ernie4_5_moe": (tf.Ernie4_5_MoeConfig, dict(BASE, num_hidden_layers=3, intermediate_size=128, tie_word_embeddings=True,
+                                                 moe_num_experts=6, moe_k=2, moe_num_shared_experts=2,
+                                                 moe_intermediate_size=32, moe_layer_start_index=1,
+                                                 rope_parameters=rope(5e5))),
+    "hunyuan_v1_dense": (tf.HunYuanDenseV1Config, dict(BASE, head_dim=32, tie_word_embeddings=True,
+                                                       max_position_embeddings=32768,
+                                                       rope_parameters=dict(rope_type="dynamic", rope_theta=1e4,
+                                                                            alpha=1000.0, factor=1.0))),
+    "hunyuan_v1_moe": (tf.HunYuanMoEV1Config, dict(BASE, head_dim=16, intermediate_size=32, num_experts=6, moe_topk=2,
+                                                   tie_word_embeddings=True, rope_parameters=rope())),
+    "granitemoe": (tf.GraniteMoeConfig, dict(BASE, intermediate_size=32, num_local_experts=6, num_experts_per_tok=2,
+                                             embedding_multiplier=12.0, attention_multiplier=0.2, logits_scaling=1.5,
+                                             residual_multiplier=0.22, tie_word_embeddings=True,
+                                             rope_parameters=rope(1e4))),
+    "granitemoeshared": (tf.GraniteMoeSharedConfig, dict(BASE, intermediate_size=32, num_local_experts=6,
+                                                         num_experts_per_tok=2, shared_intermediate_size=48,
+                                                         embedding_multiplier=12.0, attention_multiplier=0.2,
+                                                         logits_scaling=1.5, residual_multiplier=0.22,
+                                                         rope_parameters=rope(1e4))),
+    "exaone_moe": (tf.ExaoneMoeConfig, dict(BASE, num_hidden_layers=4, head_dim=16, intermediate_size=48,
+                                            sliding_window=WINDOW, layer_types=gemma_layers(4, 4), num_experts=8,
+                                            num_experts_per_tok=3, moe_intermediate_size=32, num_shared_experts=1,
+                                            first_k_dense_replace=1, rope_parameters=rope(1e6))),
     "glm": (tf.GlmConfig, dict(BASE, head_dim=16, attention_bias=True, rms_norm_eps=1e-5,
                                rope_parameters=rope(partial_rotary_factor=0.5))),
 }
@@ -246,6 +290,15 @@ MODELS |= {
         n_shared_experts=1, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, routed_scaling_factor=2.5,
         layers_block_type=["linear_attention", "moe", "full_attention", "moe", "linear_attention"])),
 }
+QWEN_VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64, patch_size=4,
+                   num_position_embeddings=16, deepstack_visual_indexes=[])
+# Models of more than text, whose text is that of another golden.
+WHOLE = {
+    "qwen3_5": (tf.Qwen3_5ForConditionalGeneration, tf.Qwen3_5Config, "qwen3_5_text", QWEN_VISION),
+    "qwen3_5_moe": (tf.Qwen3_5MoeForConditionalGeneration, tf.Qwen3_5MoeConfig, "qwen3_5_moe_text", QWEN_VISION),
+}
+# Not among those that the library finds by their configuration.
+ALONE = {"mistral4": tf.Mistral4ForCausalLM}
 NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral"}
 # The library does not know the names that these have for models of others.
 KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
@@ -265,6 +318,8 @@ PUBLISHED = {"deepseek_v2": {"scoring_func": "softmax"}, "deepseek_v3": SIGMOID,
              "dots1": SIGMOID,
              "minimax_m2": {"scoring_func": "sigmoid", "rotary_dim": 16, "qk_norm_type": "per_layer",
                             "use_qk_norm": True, "use_routing_bias": True, "attn_type_list": [1, 1]},
+             "exaone_moe": {"scoring_func": "sigmoid", "num_nextn_predict_layers": 0},
+             "hunyuan_v1_moe": {"moe_topk": [2, 2], "moe_intermediate_size": [32, 32], "num_shared_expert": [1, 1]},
              "gpt_neox": {"rotary_pct": 0.25}, "cohere2": {"rotary_pct": 1.0},
              "mpt": {"architectures": ["MPTForCausalLM"]},
              "kimi_linear": {"linear_attn_config": {"full_attn_layers": [3], "kda_layers": [1, 2, 4], "head_dim": 32,
@@ -298,23 +353,27 @@ def is_table(name):
 
 
 # Recurrent layers and routers amplify what bf16 rounds: less noise, so that the contract of `cpu` measures Candor.
-SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_next": 0.6, "deepseek_v2": 0.8,
-          "deepseek_v3": 0.8, "kimi_k2": 0.8, "kimi_linear": 0.7,
+SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_5": 1.0, "hunyuan_v1_moe": 0.8, "exaone_moe": 0.6, "kimi_linear": 0.7, "qwen3_5_moe": 0.6, "mistral4": 0.5, "qwen3_next": 0.6, "deepseek_v2": 0.8,
+          "deepseek_v3": 0.8, "kimi_k2": 0.8,
           "glm4_moe": 0.6, "glm4_moe_air": 0.8, "qwen2_moe": 0.8,
           "minimax_m2": 0.8, "glm4_moe_lite": 0.8, "dots1": 0.8}
 
 
 # torch's e^x of a rate need not be the nearest float: other numbers where it isn't, so that both files have the same bits.
 SEEDS = {"falcon_h1": 22}
+# Gemma 4 does not scale its scores, so that its own gains keep them small.
+QK_GAIN = {"gemma4_text": 0.5}
 
 
-def randomise(model, spread, seed):
+def randomise(model, spread, seed, qk_gain=1.0):
     generator = torch.Generator().manual_seed(seed)
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         with torch.no_grad():
-            if weight.dim() == 1 and name.endswith("weight"):
+            if weight.dim() == 1 and name.endswith(("weight", "scale")):
                 weight.add_(0.2 * noise)  # a norm's gain: around what the library starts from
+                if name.endswith(("q_norm.weight", "k_norm.weight")):
+                    weight.mul_(qk_gain)
             elif weight.dim() == 1:
                 weight.copy_(0.2 * noise)
             else:
@@ -326,6 +385,8 @@ def randomise_buffers(model):
     for name, buffer in model.named_buffers():
         if name.endswith(("e_score_correction_bias", "expert_bias")):
             buffer.copy_(0.3 * torch.randn(buffer.shape, generator=generator))
+        if name.endswith("layer_scalar"):
+            buffer.copy_(0.8 + 0.1 * torch.randn(buffer.shape, generator=generator))
 
 
 def pack_mxfp4(weight):
@@ -349,6 +410,19 @@ def pack_experts(folder):
     config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
         "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
+def stack_experts(folder):
+    """Qwen3.5 as it is published: gate and up of all experts in one tensor."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    for first in [name for name in tensors if name.endswith("experts.0.gate_proj.weight")]:
+        stem = first.removesuffix("0.gate_proj.weight")
+        parts = {part: [tensors.pop(f"{stem}{expert}.{part}.weight") for expert in range(4)]
+                 for part in ("gate_proj", "up_proj", "down_proj")}
+        pairs = [torch.cat(pair) for pair in zip(parts["gate_proj"], parts["up_proj"])]
+        tensors[stem + "gate_up_proj"] = torch.stack(pairs)
+        tensors[stem + "down_proj"] = torch.stack(parts["down_proj"])
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
 def add_prediction(folder):
@@ -392,11 +466,19 @@ def rename_dense(folder):
 
 
 def save_folder(name, folder):
-    config_class, settings = MODELS[name]
-    config = config_class(**settings)
-    config.architectures = None
-    model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-    randomise(model, SPREAD.get(name, 1.5), SEEDS.get(name, 20))
+    if name in WHOLE:
+        library, config_class, text, vision = WHOLE[name]
+        text_class, settings = MODELS[text]
+        config = config_class(text_config=text_class(**settings).to_dict(), vision_config=vision,
+                              tie_word_embeddings=settings["tie_word_embeddings"])
+        model = library._from_config(config, attn_implementation="eager")
+    else:
+        config_class, settings = MODELS[name]
+        config = config_class(**settings)
+        config.architectures = None
+        make = ALONE[name]._from_config if name in ALONE else tf.AutoModelForCausalLM.from_config
+        model = make(config, attn_implementation="eager")
+    randomise(model, SPREAD.get(name, 1.5), SEEDS.get(name, 20), QK_GAIN.get(name, 1.0))
     randomise_buffers(model)
     model.to(torch.bfloat16).to(torch.float32 if name in IN_F32 else torch.bfloat16).save_pretrained(folder)
     if name == "gpt_oss":
@@ -405,6 +487,8 @@ def save_folder(name, folder):
         add_prediction(folder)
     if name == "kimi_linear":
         rename_dense(folder)
+    if name == "qwen3_5_moe":
+        stack_experts(folder)
     if name in PUBLISHED:
         config = json.loads((folder / "config.json").read_text())
         published = {key: value for key, value in (config | PUBLISHED[name]).items() if key not in PUBLISHED[name] or
@@ -415,9 +499,12 @@ def save_folder(name, folder):
 
 
 def expected_logits(folder):
-    config_class, settings = MODELS[folder.name]
-    known = {"config": config_class(**settings)} if folder.name in KNOWN_AS else {}
-    library = KNOWN_AS.get(folder.name, tf.AutoModelForCausalLM)
+    known = {}
+    if folder.name in KNOWN_AS:
+        config_class, settings = MODELS[folder.name]
+        known = {"config": config_class(**settings)}
+    library = WHOLE[folder.name][0] if folder.name in WHOLE else KNOWN_AS.get(
+        folder.name, ALONE.get(folder.name, tf.AutoModelForCausalLM))
     model = library.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **known).eval()
     with torch.no_grad():
         return model(torch.tensor([prompt()]), use_cache=False).logits[0].float().numpy()
@@ -436,7 +523,7 @@ def convert(folder, target):
 
     base.TextModel.get_vocab_base = read_vocabulary
     config = base.ModelBase.load_hparams(folder, False)
-    converter = get_model_class(config["architectures"][0])
+    converter = get_model_class("Ministral3ForCausalLM" if folder.name == "mistral4" else config["architectures"][0])
     converter = type(converter.__name__, (converter,), {"set_vocab": base.TextModel._set_vocab_gpt2,
                                                               "model_arch": converter.model_arch,
                                                               "no_mtp": True})
@@ -458,7 +545,7 @@ def convert(folder, target):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--converter", type=pathlib.Path, required=True)
-    parser.add_argument("--only", nargs="*", default=list(MODELS))
+    parser.add_argument("--only", nargs="*", default=[*MODELS, *WHOLE])
     options = parser.parse_args()
     sys.path[:0] = [str(options.converter / "gguf-py"), str(options.converter)]
     for name in options.only:

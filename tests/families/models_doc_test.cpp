@@ -56,11 +56,15 @@ std::string attention_of(const model::ArchSpec& spec) {
     const bool is_all = n_windowed == static_cast<int64_t>(spec.blocks.size());
     text += is_all ? ", window" : ", window in some blocks";
   }
+  if (std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.chunk_tokens > 0; }))
+    text += ", chunks in some blocks";
   if (block.attn.softcap > 0.0f) text += ", capped";
-  if (block.attn.temper.gain > 0.0f) text += ", queries that grow";
+  if (std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.temper.gain > 0.0f; }))
+    text += ", queries that grow";
   if (block.attn.has_sinks) text += ", sinks";
   if (block.has_head_gate) text += ", gated";
-  if (block.qk_norm == model::QkNorm::kHeads) text += ", norms by head";
+  if (block.qk_norm == model::QkNorm::kHeads) text += block.norms_turned ? ", norms by head behind rotation" : ", norms by head";
+  if (std::ranges::any_of(spec.blocks, &model::BlockSpec::shares_kv)) text += ", K/V of other blocks";
   if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
   const auto in_blocks = [&](auto has, const char* name) {
     if (std::ranges::none_of(spec.blocks, has)) return;
@@ -86,18 +90,33 @@ std::string ffn_of(const model::ArchSpec& spec) {
   const model::FfnSpec& ffn = last->ffn;
   const bool is_mixed = first->ffn.is_moe() != ffn.is_moe();
   constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid", "product"};
+  const bool is_led = std::ranges::is_partitioned(spec.blocks, [](const auto& b) { return !b.ffn.is_moe(); });
   static_assert(std::size(kGates) == backend::kGateKinds);
   std::string text = fmt::format("{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)]);
   if (ffn.is_moe()) text += ffn.moe.n_groups > 1 ? ", experts out of groups" : ", experts";
   if (ffn.shared_dim > 0) text += ", a shared expert";
-  return text + (is_mixed ? ", first blocks dense" : "");
+  if (spec.embed.layer_dim > 0) text += ", inputs by block";
+  return text + (!is_mixed ? "" : is_led ? ", first blocks dense" : ", some blocks dense");
+}
+
+// With the types of folders whose text it is.
+std::string names_of(const model::HubForm& form) {
+  std::string text = fmt::format("`{}`", form.model_type);
+  for (const model::HubOuter& outer : form.outer) text += fmt::format(", in `{}`", outer.model_type);
+  return text;
+}
+
+std::string missing_of(const model::HubForm& form) {
+  std::string text = form.outer.empty() ? std::string() : std::string(form.outer.front().media);
+  if (form.not_computed.empty()) return text;
+  return fmt::format("{}{}{}", text, text.empty() ? "" : ", ", form.not_computed);
 }
 
 // One row for each golden, which is what a form of a family is proved with.
 std::string families_table() {
   std::string table =
       "| `model_type` of config.json | `general.architecture` of GGUF | positions | attention | norms | feed-forward | "
-      "proved with |\n|---|---|---|---|---|---|---|\n";
+      "proved with | not supported |\n|---|---|---|---|---|---|---|---|\n";
   for (const model::Family& family : model::families()) {
     std::string_view last;
     for (const model::HubForm& form : family.hub) {
@@ -115,8 +134,9 @@ std::string families_table() {
       if (!spec) continue;
       std::string proof = fs::exists(folder / "model.gguf") ? ", GGUF" : "";
       if (fs::exists(folder / "llama_cpp.json")) proof += ", llama.cpp";
-      table += fmt::format("| `{}` | `{}` | {} | {} | {} | {} | safetensors{} |\n", form.model_type, family.name,
-                           positions_of(*spec), attention_of(*spec), norms_of(*spec), ffn_of(*spec), proof);
+      table += fmt::format("| {} | `{}` | {} | {} | {} | {} | safetensors{} | {} |\n", names_of(form), family.name,
+                           positions_of(*spec), attention_of(*spec), norms_of(*spec), ffn_of(*spec), proof,
+                           missing_of(form));
     }
   }
   return table;

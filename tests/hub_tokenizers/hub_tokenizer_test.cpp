@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(kinds, HubTokenizer,
                                            "llama2", "gemma", "bytes_nfkd", "bytes_nfd", "bytes_nfkc", "unigram",
                                            "unigram_words", "unigram_first", "unigram_bytes", "gpt2_holes",
                                            "digits_holes", "gpt2_unknown", "gpt2_fused", "llama2_plain",
-                                           "unigram_plain"),
+                                           "unigram_plain", "wordpiece", "wordpiece_cased", "wordpiece_plain"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace

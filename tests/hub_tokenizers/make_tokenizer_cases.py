@@ -281,7 +281,23 @@ def compiled_rules():
     return normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap)
 
 
+def word_piece(**normalizer):
+    tok = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=12))
+    tok.normalizer = normalizers.BertNormalizer(**normalizer)
+    tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tok.decoder = decoders.WordPiece(cleanup=False)
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=500, special_tokens=specials, show_progress=False)
+    rng = random.Random(6)
+    tok.train_from_iterator([" ".join(rng.choices(WORDS, k=12)) for _ in range(2000)], trainer)
+    tok.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return tok
+
+
 KINDS = {
+    "wordpiece": lambda: word_piece(),
+    "wordpiece_cased": lambda: word_piece(lowercase=False),
+    "wordpiece_plain": lambda: word_piece(clean_text=False, handle_chinese_chars=False, strip_accents=False),
     "gpt2": lambda: byte_level(),
     "digits": lambda: byte_level(digits=True),
     "llama3": lambda: byte_level(SPLITS["llama3"], ignore_merges=True),
@@ -333,7 +349,7 @@ def main():
         (options.out / f"{name}.json").write_text(json.dumps(state, separators=(",", ":")))
         rng = random.Random(name)
         tokens = [token.content for token in tok.get_added_tokens_decoder().values()]
-        if name.endswith("_plain"):
+        if name in ("llama2_plain", "unigram_plain"):
             tokens += ["<unk>", "<unk><unk>"]
         text = code_text if name in ("llama2", "llama2_plain", "gemma") else random_text
         texts = ["", " ", "  ", "   ", "  a", "a  "] + [text(rng, tokens) for _ in range(options.cases)]

@@ -31,7 +31,8 @@ constexpr int64_t kStoreSpeed = 2;       // elements per nanosecond
 
 int64_t attend_ns(const AttendArgs& a) {
   const int64_t keys = a.first_position + a.n_rows;
-  const int64_t seen = a.window_tokens == 0 ? keys : std::min<int64_t>(keys, a.window_tokens + a.n_rows);
+  const int32_t most = a.window_tokens + a.chunk_tokens;
+  const int64_t seen = most == 0 ? keys : std::min<int64_t>(keys, most + a.n_rows);
   return std::max<int64_t>(1, seen * 2 * a.head_dim * a.n_rows * a.n_group_heads / kAttendSpeed);
 }
 
@@ -85,7 +86,8 @@ AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_
           .softcap = a.spec->softcap,
           .slopes = a.slopes == nullptr ? nullptr : a.slopes + head,
           .sinks = a.sinks == nullptr ? nullptr : a.sinks + head,
-          .latent_dim = a.spec->latent_dim};
+          .latent_dim = a.spec->latent_dim,
+          .chunk_tokens = a.spec->chunk_tokens};
 }
 
 // Units run over the groups, and within a group over the heads.
@@ -180,12 +182,13 @@ void CpuOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) 
   const float* sinks = spec.has_sinks ? own(*term.sinks).values() : nullptr;
   const Attention a{dst, term.q, term.k, term.v, term.layer, &spec, slopes_of(spec), sinks, unit_heads(spec)};
   make_row_groups(a.unit_heads);
+  const bool stores = term.k.n_cols > 0;
   if (plan_splits(a)) {
-    store_all(a);
+    if (stores) store_all(a);
     return attend_in_splits(a);
   }
-  const bool store_first = every_sequence_is_one_group() && a.n_head_units() == spec.n_kv_heads;
-  if (!store_first) store_all(a);
+  const bool store_first = stores && every_sequence_is_one_group() && a.n_head_units() == spec.n_kv_heads;
+  if (stores && !store_first) store_all(a);
   attend_groups(a, store_first);
 }
 

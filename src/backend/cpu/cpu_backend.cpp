@@ -41,7 +41,7 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override {
     CANDOR_ASSIGN(std::unique_ptr<CpuKv> kv, CpuKv::make(layout, size));
-    CANDOR_TRY(ops_.reserve_for_kv(layout.head_dim));
+    CANDOR_TRY(ops_.reserve_for_kv(layout.max_head_dim()));
     return kv;
   }
 

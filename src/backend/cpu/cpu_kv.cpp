@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu_kv.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -28,9 +29,26 @@ kernels::KvFormat format_of(KvType type) {
 
 // As kv_pool_block_bytes() says.
 std::optional<size_t> block_bytes_of(const KvLayout& layout) {
-  const size_t page = kernels::kv_page_bytes(layout.head_dim, format_of(layout.type));
-  const auto heads = checked_mul(static_cast<size_t>(layout.n_kv_heads), static_cast<size_t>(layout.n_layers));
-  return heads ? checked_mul(static_cast<size_t>(layout.n_planes()) * page, *heads | 1) : std::nullopt;
+  const auto n_planes = static_cast<size_t>(layout.n_planes());
+  const size_t first = n_planes * kernels::kv_page_bytes(layout.heads_of(0).head_dim, format_of(layout.type));
+  size_t total = 0;
+  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
+    const KvHeads heads = layout.heads_of(layer);
+    const size_t head = n_planes * kernels::kv_page_bytes(heads.head_dim, format_of(layout.type));
+    const auto bytes = checked_mul(static_cast<size_t>(heads.n_kv_heads), head);
+    if (!bytes || *bytes > SIZE_MAX / 2 - total) return std::nullopt;
+    total += *bytes;
+  }
+  return total / first % 2 == 0 ? total + first : total;
+}
+
+bool is_empty(const KvLayout& layout) {
+  if (layout.n_layers < 1) return true;
+  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
+    const KvHeads heads = layout.heads_of(layer);
+    if (heads.n_kv_heads < 1 || heads.head_dim < 1) return true;
+  }
+  return false;
 }
 
 std::string shape_text(const KvLayout& layout) {
@@ -42,7 +60,7 @@ std::string shape_text(const KvLayout& layout) {
 
 Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, KvSize size) {
   const int32_t n_blocks = size.n_blocks;
-  if (layout.n_layers < 1 || layout.n_kv_heads < 1 || layout.head_dim < 1 || n_blocks < 1) {
+  if (is_empty(layout) || n_blocks < 1) {
     return fail(ErrorKind::kInvalidInput, "K/V pages: " + std::to_string(n_blocks) + " blocks of " +
                                               shape_text(layout) + ", expected at least 1 of each");
   }
@@ -66,9 +84,16 @@ CpuKv::CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::
     : layout_(layout),
       n_blocks_(size.n_blocks),
       n_states_(0),
-      page_bytes_(kernels::kv_page_bytes(layout.head_dim, format_of(layout.type))),
       block_bytes_(block_bytes),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)) {
+  size_t offset = 0;
+  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
+    const KvHeads heads = layout.heads_of(layer);
+    const size_t page = kernels::kv_page_bytes(heads.head_dim, format_of(layout.type));
+    places_.push_back({offset, page});
+    offset += static_cast<size_t>(layout.n_planes()) * static_cast<size_t>(heads.n_kv_heads) * page;
+  }
+}
 
 void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
   CANDOR_CHECK(src >= 0 && src < n_blocks_ && dst >= 0 && dst < n_blocks_);
@@ -79,14 +104,14 @@ void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
 }
 
 kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head) {
-  const size_t plane =
-      static_cast<size_t>(layer) * static_cast<size_t>(layout_.n_kv_heads) + static_cast<size_t>(kv_head);
+  const LayerPlace& place = places_[static_cast<size_t>(layer)];
   const auto n_planes = static_cast<size_t>(layout_.n_planes());
+  const size_t first = place.offset + n_planes * static_cast<size_t>(kv_head) * place.page_bytes;
   return {.base = memory_.data(),
           .block_table = blocks.data(),
           .block_bytes = block_bytes_,
-          .k_offset = n_planes * plane * page_bytes_,
-          .v_offset = (n_planes * (plane + 1) - 1) * page_bytes_,
+          .k_offset = first,
+          .v_offset = first + (n_planes - 1) * place.page_bytes,
           .format = format_of(layout_.type)};
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 // The K/V cache in the CPU's memory: one piece of memory for the whole pool of blocks, each of which keeps some tokens'
 // keys and values of all layers: [block][layer][kv head][K page, V page], of latent attention K pages alone. A block has
-// idle pages of one head at its end where the heads are even in number (op_specs.h). kernels/attend.h says what lies where inside a page. Beside it the
+// idle pages of one head at its end where the heads are even in number (op_specs.h). Layers may differ in their heads. kernels/attend.h says what lies where inside a page. Beside it the
 // slots of recurrent states.
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
@@ -39,13 +40,18 @@ class CpuKv final : public KvStore {
   kernels::KvPages pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head);
 
  private:
+  // Of a block.
+  struct LayerPlace {
+    size_t offset = 0;
+    size_t page_bytes = 0;
+  };
   CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::HugeBuffer memory);
 
   // Constant after construction.
   KvLayout layout_;
   int32_t n_blocks_;
   int32_t n_states_;
-  size_t page_bytes_;
+  std::vector<LayerPlace> places_;  // [n_layers]
   size_t block_bytes_;
   platform::HugeBuffer memory_;
   platform::HugeBuffer states_;  // [slot][layer]

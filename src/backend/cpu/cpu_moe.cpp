@@ -27,7 +27,7 @@ void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
     if (is_gated) add_expert_runs(encoding, term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
     add_expert_runs(encoding, term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
     if (runs_.empty()) continue;
-    encode_visits(encoding, src);
+    encode_visits(encoding, src, term);
     run_panels();
   }
   if (is_gated) {
@@ -42,15 +42,16 @@ void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
     encode_rows(encoding, gates);
     run_panels();
   }
-  add_outputs(dst, outputs);
+  add_outputs(dst, outputs, term);
 }
 
 void CpuOps::route(const MoeTerm& term, int32_t n_rows) {
   const auto n_used = static_cast<size_t>(term.spec.n_used);
   routing_.begin(term.spec);
   const float* bias = term.spec.has_choice_bias ? own(*term.choice_bias).values() : nullptr;
+  const float* scales = term.spec.has_expert_scales ? own(*term.expert_scales).values() : nullptr;
   for (int32_t i = 0; i < n_rows; ++i) {
-    routing_.add_row(i, {arena_.row(term.scores, i), static_cast<size_t>(term.scores.n_cols)}, bias);
+    routing_.add_row(i, {arena_.row(term.scores, i), static_cast<size_t>(term.scores.n_cols)}, {bias, scales});
   }
   first_visits_.assign(1, 0);
   row_visits_.resize(static_cast<size_t>(n_rows) * n_used);
@@ -70,13 +71,21 @@ std::span<const CpuOps::RowVisit> CpuOps::visits_of(int32_t row) const {
   return {row_visits_.data() + static_cast<size_t>(row) * n_used, n_used};
 }
 
-// Each row once, then copied to its other places.
-void CpuOps::encode_visits(Encoding encoding, Activation src) {
+// Each row once, then copied to its other places; each time where it is weighed first, in the room of its output.
+void CpuOps::encode_visits(Encoding encoding, Activation src, const MoeTerm& term) {
   const size_t row_bytes = kernels::encoded_row_bytes(encoding, src.n_cols);
   const auto at = [&](const RowVisit& visit) { return encoded_.data() + static_cast<size_t>(visit.place) * row_bytes; };
   CANDOR_CHECK(static_cast<size_t>(first_visits_.back()) * row_bytes <= encoded_.size());
   for_rows(src.n_rows, src.n_cols / kEncodeSpeed, [&](int32_t i) {
     const std::span<const RowVisit> visits = visits_of(i);
+    if (term.spec.weighs_inputs) {
+      for (const RowVisit& visit : visits) {
+        float* weighed = arena_.row({term.outputs.slot, first_visits_.back(), src.n_cols}, visit.place);
+        table_.scale(arena_.row(src, i), visit.weight, src.n_cols, weighed);
+        table_.encode(encoding, weighed, src.n_cols, at(visit));
+      }
+      return;
+    }
     table_.encode(encoding, arena_.row(src, i), src.n_cols, at(visits.front()));
     for (const RowVisit& visit : visits.subspan(1)) std::memcpy(at(visit), at(visits.front()), row_bytes);
   });
@@ -99,13 +108,14 @@ void CpuOps::add_expert_runs(Encoding encoding, std::span<const Expert> experts,
   }
 }
 
-void CpuOps::add_outputs(Activation dst, Activation outputs) {
+void CpuOps::add_outputs(Activation dst, Activation outputs, const MoeTerm& term) {
   const int32_t n_used = outputs.n_rows / dst.n_rows;
   for_rows(dst.n_rows, int64_t{n_used} * dst.n_cols / kCopySpeed, [&](int32_t i) {
     float* sum = arena_.row(dst, i);
     std::memset(sum, 0, static_cast<size_t>(dst.n_cols) * sizeof(float));
     for (const RowVisit& visit : visits_of(i)) {
-      table_.add_scaled(arena_.row(outputs, visit.place), visit.weight, dst.n_cols, sum);
+      const float weight = term.spec.weighs_inputs ? 1.0f : visit.weight;
+      table_.add_scaled(arena_.row(outputs, visit.place), weight, dst.n_cols, sum);
     }
   });
 }

@@ -135,6 +135,18 @@ void CpuOps::add(Activation dst, Activation src, float scale) {
            [&](int32_t i) { table_.add_scaled(arena_.row(src, i), scale, dst.n_cols, arena_.row(dst, i)); });
 }
 
+void CpuOps::scale(Activation x, float factor, const Weight* weight) {
+  const float scale = weight == nullptr ? factor : factor * own(*weight).values()[0];
+  for_rows(x.n_rows, x.n_cols / kCopySpeed,
+           [&](int32_t i) { table_.scale(arena_.row(x, i), scale, x.n_cols, arena_.row(x, i)); });
+}
+
+void CpuOps::columns(Activation dst, Activation src, int32_t first) {
+  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
+    std::memcpy(arena_.row(dst, i), arena_.row(src, i) + first, n_floats(dst.n_cols));
+  });
+}
+
 void CpuOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
   const int32_t n_pieces = first.n_cols / width;
   const int32_t other = second.n_cols / n_pieces;

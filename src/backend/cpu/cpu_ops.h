@@ -68,6 +68,8 @@ class CpuOps final : public Ops {
   void zip(Activation dst, Activation first, Activation second, int32_t width) override;
   void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
   void add_gated(Activation dst, Activation src, Activation gate) override;
+  void scale(Activation x, float factor, const Weight* weight) override;
+  void columns(Activation dst, Activation src, int32_t first) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;
@@ -123,10 +125,10 @@ class CpuOps final : public Ops {
   // Sorts the rows of a mixture by the experts that they go to.
   void route(const MoeTerm& term, int32_t n_rows);
   std::span<const RowVisit> visits_of(int32_t row) const;
-  void encode_visits(kernels::Encoding encoding, Activation src);
+  void encode_visits(kernels::Encoding encoding, Activation src, const MoeTerm& term);
   // Adds the runs of one matrix of each expert that is visited.
   void add_expert_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
-  void add_outputs(Activation dst, Activation outputs);
+  void add_outputs(Activation dst, Activation outputs, const MoeTerm& term);
 
   // Channels [begin, end) of every sequence; one head of one.
   void convolve(const ConvTerm& term, const ConvSpec& spec, int64_t begin, int64_t end);

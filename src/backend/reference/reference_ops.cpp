@@ -115,22 +115,30 @@ void softmax(std::span<double> scores, const float* sink) {
 
 }  // namespace
 
-float* ReferenceKv::page(BlockId block, int32_t plane) {
-  CANDOR_CHECK(block >= 0 && block < size_.n_blocks);
-  const size_t planes = static_cast<size_t>(layout_.n_layers) * static_cast<size_t>(layout_.n_planes());
-  const size_t index = static_cast<size_t>(block) * planes + static_cast<size_t>(plane);
-  return values_.data() + index * kBlockTokens * row_floats();
+float* ReferenceKv::page(BlockId block, int32_t layer, int32_t plane) {
+  CANDOR_CHECK(block >= 0 && block < size_.n_blocks && layer >= 0 && layer < layout_.n_layers);
+  const auto n_planes = static_cast<size_t>(layout_.n_planes());
+  size_t before = 0;  // floats of a position in the layers before, and in all
+  size_t all = 0;
+  for (int32_t other = 0; other < layout_.n_layers; ++other) {
+    if (other == layer) before = all;
+    all += n_planes * row_floats(other);
+  }
+  const size_t first = static_cast<size_t>(block) * all + before + static_cast<size_t>(plane) * row_floats(layer);
+  return values_.data() + first * kBlockTokens;
 }
 
-float* ReferenceKv::at(std::span<const BlockId> blocks, int32_t plane, int32_t position) {
+float* ReferenceKv::at(std::span<const BlockId> blocks, int32_t layer, int32_t plane, int32_t position) {
   const size_t entry = static_cast<size_t>(position / kBlockTokens);
   CANDOR_CHECK(entry < blocks.size());
-  return page(blocks[entry], plane) + static_cast<size_t>(position % kBlockTokens) * row_floats();
+  return page(blocks[entry], layer, plane) + static_cast<size_t>(position % kBlockTokens) * row_floats(layer);
 }
 
 void ReferenceKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
-  for (int32_t plane = 0; plane < layout_.n_planes() * layout_.n_layers; ++plane) {
-    std::copy_n(page(src, plane), static_cast<size_t>(n_tokens) * row_floats(), page(dst, plane));
+  for (int32_t layer = 0; layer < layout_.n_layers; ++layer) {
+    for (int32_t plane = 0; plane < layout_.n_planes(); ++plane) {
+      std::copy_n(page(src, layer, plane), static_cast<size_t>(n_tokens) * row_floats(layer), page(dst, layer, plane));
+    }
   }
 }
 
@@ -230,7 +238,7 @@ void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
 }
 
 void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
-  append(term.k, term.v, term.layer);
+  if (term.k.n_cols > 0) append(term.k, term.v, term.layer);
   const float* sinks = spec.has_sinks ? decoded(*term.sinks).row(0) : nullptr;
   const int32_t group = spec.n_heads / spec.n_kv_heads;
   const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
@@ -253,7 +261,8 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
   const size_t n = static_cast<size_t>(spec.head_dim);
   const int32_t offset = plane.kv_head * spec.head_dim;
   const std::span<const BlockId> blocks = batch_.blocks_of(place.seq);
-  const int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, place.position - spec.window_tokens + 1);
+  int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, place.position - spec.window_tokens + 1);
+  if (spec.chunk_tokens > 0) first = place.position - place.position % spec.chunk_tokens;
   weight_row_.resize(2 * n);
   double* query = weight_row_.data();
   double* key = query + n;
@@ -298,8 +307,9 @@ void ReferenceOps::activate(Activation x, GateKind kind) {
 void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   routing_.begin(term.spec);
   const float* bias = term.spec.has_choice_bias ? decoded(*term.choice_bias).row(0) : nullptr;
+  const float* scales = term.spec.has_expert_scales ? decoded(*term.expert_scales).row(0) : nullptr;
   for (int32_t t = 0; t < src.n_rows; ++t) {
-    routing_.add_row(t, {row(term.scores, t), static_cast<size_t>(term.scores.n_cols)}, bias);
+    routing_.add_row(t, {row(term.scores, t), static_cast<size_t>(term.scores.n_cols)}, {bias, scales});
     std::fill_n(row(dst, t), dst.n_cols, 0.0f);
   }
   const auto first_rows = [](Activation x, size_t n) { return Activation{x.slot, static_cast<int32_t>(n), x.n_cols}; };
@@ -310,7 +320,10 @@ void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
     const Activation outputs = first_rows(term.outputs, visits.size());  // the rows themselves, until they are read
     const Expert& expert = term.experts[static_cast<size_t>(e)];
     for (int32_t i = 0; i < outputs.n_rows; ++i) {
-      std::copy_n(row(src, visits[static_cast<size_t>(i)].row), src.n_cols, row(outputs, i));
+      const Routing::Visit& visit = visits[static_cast<size_t>(i)];
+      const float factor = term.spec.weighs_inputs ? visit.weight : 1.0f;
+      const float* x = row(src, visit.row);
+      std::transform(x, x + src.n_cols, row(outputs, i), [factor](float value) { return value * factor; });
     }
     if (expert.gate == nullptr) {
       linear(std::array{LinearTerm{expert.up, expert.up_bias, gates}}, outputs);
@@ -325,9 +338,24 @@ void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];
       const float* x = row(outputs, i);
       float* y = row(dst, visit.row);
-      for (int32_t c = 0; c < dst.n_cols; ++c) y[c] += x[c] * visit.weight;
+      const float weight = term.spec.weighs_inputs ? 1.0f : visit.weight;
+      for (int32_t c = 0; c < dst.n_cols; ++c) y[c] += x[c] * weight;
     }
   }
+}
+
+void ReferenceOps::scale(Activation x, float factor, const Weight* weight) {
+  const double scale = static_cast<double>(factor) *
+                       (weight == nullptr ? 1.0 : static_cast<double>(decoded(*weight).row(0)[0]));
+  for (int32_t t = 0; t < x.n_rows; ++t) {
+    float* y = row(x, t);
+    std::transform(y, y + x.n_cols, y,
+                   [scale](float value) { return static_cast<float>(static_cast<double>(value) * scale); });
+  }
+}
+
+void ReferenceOps::columns(Activation dst, Activation src, int32_t first) {
+  for (int32_t t = 0; t < dst.n_rows; ++t) std::copy_n(row(src, t) + first, dst.n_cols, row(dst, t));
 }
 
 void ReferenceOps::add(Activation dst, Activation src, float scale) {

@@ -31,7 +31,7 @@ class ReferenceWeight final : public Weight {
   std::vector<float> values_;
 };
 
-// Pages as [block][layer][K, V, or K alone][position in block][Hk * Dh] f32.
+// Pages as [block][layer][K, V, or K alone][position in block][Hk * Dh of the layer] f32.
 class ReferenceKv final : public KvStore {
  public:
   ReferenceKv(const KvLayout& layout, KvSize size, std::vector<float> values, std::vector<float> states)
@@ -48,17 +48,20 @@ class ReferenceKv final : public KvStore {
 
   // [Hk * Dh] of one position. REQUIRES: the block that holds the position is in the table.
   float* key(std::span<const BlockId> blocks, int32_t layer, int32_t position) {
-    return at(blocks, layout_.n_planes() * layer, position);
+    return at(blocks, layer, 0, position);
   }
   // The beginning of the key where the layout has no values.
   float* value(std::span<const BlockId> blocks, int32_t layer, int32_t position) {
-    return at(blocks, layout_.n_planes() * (layer + 1) - 1, position);
+    return at(blocks, layer, layout_.n_planes() - 1, position);
   }
 
  private:
-  float* at(std::span<const BlockId> blocks, int32_t plane, int32_t position);
-  float* page(BlockId block, int32_t plane);
-  size_t row_floats() const { return static_cast<size_t>(layout_.n_kv_heads) * static_cast<size_t>(layout_.head_dim); }
+  float* at(std::span<const BlockId> blocks, int32_t layer, int32_t plane, int32_t position);
+  float* page(BlockId block, int32_t layer, int32_t plane);
+  size_t row_floats(int32_t layer) const {
+    const KvHeads heads = layout_.heads_of(layer);
+    return static_cast<size_t>(heads.n_kv_heads) * static_cast<size_t>(heads.head_dim);
+  }
 
   KvLayout layout_;
   KvSize size_;
@@ -90,6 +93,8 @@ class ReferenceOps final : public Ops {
   void zip(Activation dst, Activation first, Activation second, int32_t width) override;
   void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
   void add_gated(Activation dst, Activation src, Activation gate) override;
+  void scale(Activation x, float factor, const Weight* weight) override;
+  void columns(Activation dst, Activation src, int32_t first) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;

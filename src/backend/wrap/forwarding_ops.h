@@ -42,6 +42,8 @@ class ForwardingOps : public Ops {
     inner_.linear_heads(dst, src, weight, n_heads);
   }
   void add_gated(Activation dst, Activation src, Activation gate) override { inner_.add_gated(dst, src, gate); }
+  void scale(Activation x, float factor, const Weight* weight) override { inner_.scale(x, factor, weight); }
+  void columns(Activation dst, Activation src, int32_t first) override { inner_.columns(dst, src, first); }
   void add(Activation dst, Activation src, float scale) override { inner_.add(dst, src, scale); }
   void gather(Activation dst, Activation src) override { inner_.gather(dst, src); }
   void collect(Activation logits, const LogitSpec& spec) override { inner_.collect(logits, spec); }

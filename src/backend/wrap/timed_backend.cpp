@@ -116,6 +116,14 @@ void TimedOps::add_gated(Activation dst, Activation src, Activation gate) {
   measure(OpKind::kAdd, 0, [&] { inner_.add_gated(dst, src, gate); });
 }
 
+void TimedOps::scale(Activation x, float factor, const Weight* weight) {
+  measure(OpKind::kAdd, 0, [&] { inner_.scale(x, factor, weight); });
+}
+
+void TimedOps::columns(Activation dst, Activation src, int32_t first) {
+  measure(OpKind::kGather, 0, [&] { inner_.columns(dst, src, first); });
+}
+
 void TimedOps::add(Activation dst, Activation src, float scale) {
   measure(OpKind::kAdd, 0, [&] { inner_.add(dst, src, scale); });
 }

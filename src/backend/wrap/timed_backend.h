@@ -62,6 +62,8 @@ class TimedOps final : public Ops {
   void zip(Activation dst, Activation first, Activation second, int32_t width) override;
   void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
   void add_gated(Activation dst, Activation src, Activation gate) override;
+  void scale(Activation x, float factor, const Weight* weight) override;
+  void columns(Activation dst, Activation src, int32_t first) override;
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;

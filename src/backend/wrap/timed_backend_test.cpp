@@ -48,6 +48,8 @@ class FakeOps final : public Ops {
   void linear_heads(Activation, Activation, const Weight&, int32_t) override { note("linear_heads"); }
   void unzip(Activation, Activation, Activation, int32_t) override { note("unzip"); }
   void add_gated(Activation, Activation, Activation) override { note("add_gated"); }
+  void scale(Activation, float, const Weight*) override {}
+  void columns(Activation, Activation, int32_t) override {}
   void add(Activation, Activation, float) override { note("add"); }
   void gather(Activation, Activation) override { note("gather"); }
   void collect(Activation, const LogitSpec&) override { note("collect"); }

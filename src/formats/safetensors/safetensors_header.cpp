@@ -45,9 +45,12 @@ struct Entry {
   size_t name = 0;  // in the list of names
 };
 
+// Of tensors that are left out (a convolution over images has five): more than kMaxDims are folded into the outermost.
+constexpr int kMaxStatedDims = 8;
+
 // A list of numbers as it stands in the header, of which only the first few matter.
 struct Numbers {
-  std::array<uint64_t, kMaxDims> values{};
+  std::array<uint64_t, kMaxStatedDims> values{};
   size_t n = 0;
   bool are_counts = true;  // all are whole and not negative
 };
@@ -202,17 +205,20 @@ bool HeaderReader::take_type(Entry& entry) {
 bool HeaderReader::take_shape(Entry& entry) {
   const Numbers& dims = *row_.shape;
   if (dims.n > dims.values.size()) {
-    return bad(fmt::format("a shape of {} dimensions, expected at most {}", dims.n, kMaxDims));
+    return bad(fmt::format("a shape of {} dimensions, expected at most {}", dims.n, kMaxStatedDims));
   }
+  const size_t n_folded = dims.n > size_t{kMaxDims} ? dims.n - size_t{kMaxDims} : 0;
   int64_t total = 1;
   for (size_t i = 0; i < dims.n; ++i) {
     const bool fits = dims.are_counts && dims.values[i] > 0 && dims.values[i] <= uint64_t{INT64_MAX};
     const auto product = fits ? checked_mul<int64_t>(total, static_cast<int64_t>(dims.values[i])) : std::nullopt;
     if (!product) return bad("a dimension that is no positive number, or too large");
     total = *product;
-    entry.view.shape.dims[i] = static_cast<int64_t>(dims.values[i]);
+    const auto own = static_cast<int64_t>(dims.values[i]);
+    if (i < n_folded + 1) entry.view.shape.dims[0] = total;
+    if (i > n_folded) entry.view.shape.dims[i - n_folded] = own;
   }
-  entry.view.shape.n_dims = static_cast<int32_t>(dims.n);
+  entry.view.shape.n_dims = static_cast<int32_t>(dims.n - n_folded);
   return dims.are_counts || bad("a dimension that is no positive number, or too large");
 }
 

@@ -49,6 +49,14 @@ TEST(safetensors, tensors_are_views_in_the_order_of_their_data) {
   EXPECT_EQ(file->tensors()[1].data - file->tensors()[0].data, 12);
 }
 
+TEST(safetensors, more_than_four_dimensions_are_folded_into_the_outermost) {
+  const TempFolder folder;
+  const std::string bytes = file_bytes(R"({"a":{"dtype":"F32","shape":[2,3,1,1,2],"data_offsets":[0,48]}})", 48);
+  const auto file = SafetensorsFile::open(folder.file("m.safetensors", std::string_view(bytes)));
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(to_string(file->tensors()[0].shape), "[6, 1, 1, 2]");
+}
+
 TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
   const auto entry = [](const std::string& body) { return file_bytes("{\"a\":{" + body + "}}", 12); };
   const std::pair<std::string, const char*> kCases[] = {
@@ -76,7 +84,7 @@ TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
       {entry(R"("dtype":"F32","shape":[4],"data_offsets":[0,12])"), "expected those of shape [4]"},
       {entry(R"("dtype":"F32","shape":[-3],"data_offsets":[0,12])"), "dimension"},
       {entry(R"("dtype":"F32","shape":[0],"data_offsets":[0,0])"), "dimension"},
-      {entry(R"("dtype":"F32","shape":[1,1,1,1,3],"data_offsets":[0,12])"), "5 dimensions"},
+      {entry(R"("dtype":"F32","shape":[1,1,1,1,1,1,1,1,3],"data_offsets":[0,12])"), "9 dimensions"},
       {entry(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,12])"), "too large"},
       {entry(R"("dtype":"F32","shape":[3],"data_offsets":[12,0])"), "data at 12 to 0"},
       {entry(R"("dtype":"F32","shape":[2],"data_offsets":[4,12])"), "leave a gap"},

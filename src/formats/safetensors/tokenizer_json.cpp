@@ -38,6 +38,10 @@ class Reader {
       CANDOR_TRY(read_pieces(model));
       CANDOR_TRY(read_added());
       CANDOR_TRY(read_unigram(model));
+    } else if (type == "WordPiece") {
+      CANDOR_TRY(read_vocabulary(model));
+      CANDOR_TRY(read_added());
+      CANDOR_TRY(read_word_pieces(model));
     } else {
       CANDOR_TRY(check_byte_pairs(model, type));
       CANDOR_TRY(read_vocabulary(model));
@@ -75,7 +79,7 @@ class Reader {
 
   // BPE has no "type" in files of before 2020.
   Result<void> check_byte_pairs(const json& model, const std::string& type) const {
-    if (!type.empty() && type != "BPE") return unsupported("model", type, "BPE, Unigram");
+    if (!type.empty() && type != "BPE") return unsupported("model", type, "BPE, Unigram, WordPiece");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!text_at(model, key).empty()) return unsupported("model", key, "BPE without it");
     }
@@ -287,6 +291,32 @@ class Reader {
     return {};
   }
 
+  // As GGUF files write them: pieces that begin a word behind a mark, others without what tells them there.
+  Result<void> read_word_pieces(const json& model) {
+    constexpr std::string_view kInside = "##";
+    if (text_at(model, "continuing_subword_prefix") != kInside) {
+      return unsupported("model WordPiece with continuing_subword_prefix", text_at(model, "continuing_subword_prefix"),
+                         kInside);
+    }
+    CANDOR_ASSIGN(std::vector<std::string> steps, read_word_rules(tokenizer_, files_.name));
+    metadata_.add_strings("tokenizer.candor.normalizer", std::move(steps));
+    if (const auto unknown = unknown_token()) {
+      kinds_[*unknown] = Kind::kUnknown;
+      add_id("tokenizer.ggml.unknown_token_id", *unknown);
+    }
+    const auto most = model.find("max_input_chars_per_word");
+    if (most != model.end() && most->is_number_unsigned()) {
+      metadata_.add("tokenizer.candor.max_word_characters", most->get<uint64_t>());
+    }
+    for (size_t id = 0; id < n_vocab_; ++id) {
+      if (kinds_[id] != Kind::kNormal) continue;
+      pieces_[id] = pieces_[id].starts_with(kInside) ? pieces_[id].substr(kInside.size()) : "\u2581" + pieces_[id];
+    }
+    metadata_.add_string("tokenizer.ggml.model", "bert");
+    metadata_.add_string("tokenizer.ggml.pre", "default");
+    return {};
+  }
+
   void write_tokens() {
     std::vector<int64_t> types;
     for (const Kind kind : kinds_) types.push_back(static_cast<int64_t>(kind));
@@ -322,7 +352,15 @@ class Reader {
     for (const json& step : steps_of(tokenizer_, "post_processor", "processors")) {
       const std::string type = type_of(step);
       if (type == "ByteLevel") continue;
-      if (type != "TemplateProcessing") return unsupported("post_processor", type, "ByteLevel, TemplateProcessing");
+      if (type == "BertProcessing") {
+        CANDOR_TRY(read_pair(step, "cls", bos));
+        CANDOR_TRY(read_pair(step, "sep", eos));
+        adds_bos = adds_eos = true;
+        continue;
+      }
+      if (type != "TemplateProcessing") {
+        return unsupported("post_processor", type, "ByteLevel, TemplateProcessing, BertProcessing");
+      }
       CANDOR_TRY(read_template(step, bos, eos, adds_bos, adds_eos));
     }
     if (bos) add_id("tokenizer.ggml.bos_token_id", *bos);
@@ -330,6 +368,15 @@ class Reader {
     metadata_.add("tokenizer.ggml.add_bos_token", adds_bos);
     metadata_.add("tokenizer.ggml.add_eos_token", adds_eos);
     return read_end_tokens();
+  }
+
+  // ["[CLS]", 101]
+  Result<void> read_pair(const json& step, const char* key, std::optional<size_t>& id) const {
+    const auto pair = step.find(key);
+    const bool is_pair = pair != step.end() && pair->is_array() && pair->size() == 2 && (*pair)[1].is_number_unsigned();
+    if (!is_pair || (*pair)[1].get<uint64_t>() >= n_vocab_) return bad(fmt::format("post_processor.{} names no token", key));
+    id = (*pair)[1].get<size_t>();
+    return {};
   }
 
   // The template of one text: at most one special token before it and one behind.

@@ -111,6 +111,10 @@ class Writer {
     const std::string model = text_or("tokenizer.ggml.model", "");
     if (model == "gpt2") return write_bytes(tokenizer);
     if (model == "llama" || model == "t5") return write_characters(tokenizer, model == "t5");
+    if (model == "gemma4") {
+      CANDOR_TRY(write_characters(tokenizer, false));
+      return write_own_merges(tokenizer["model"]);
+    }
     return fail(ErrorKind::kUnsupported,
                 fmt::format("tokenizer.ggml.model: {} can't be written as tokenizer.json", in_quotes(model)));
   }
@@ -153,6 +157,22 @@ class Writer {
     model["vocab"] = vocabulary();
     model["merges"] = merges == nullptr ? std::vector<std::string_view>() : *merges;
     tokenizer["model"] = std::move(model);
+    return {};
+  }
+
+  // Of a file that lists its merges over characters.
+  Result<void> write_own_merges(Json& model) const {
+    CANDOR_ASSIGN(const auto* merges, meta_strings(file_, "tokenizer.ggml.merges"));
+    Json list = Json::array();
+    for (size_t i = 0; merges != nullptr && i < merges->size(); ++i) {
+      const std::string_view merge = (*merges)[i];
+      const size_t space = merge.find(' ', 1);
+      if (space == std::string_view::npos) {
+        return fail(ErrorKind::kInvalidInput, fmt::format("tokenizer.ggml.merges[{}]: {} is no pair", i, in_quotes(merge)));
+      }
+      list.push_back({merge.substr(0, space), merge.substr(space + 1)});
+    }
+    model["merges"] = std::move(list);
     return {};
   }
 

@@ -267,6 +267,35 @@ Result<CharacterRules> read_character_rules(const json& tokenizer, std::string_v
   return CharacterReader(tokenizer, name).read();
 }
 
+Result<std::vector<std::string>> read_word_rules(const json& tokenizer, std::string_view name) {
+  std::vector<std::string> result;
+  const auto add = [&](std::string_view step) { result.insert(result.end(), {std::string(step), "", ""}); };
+  for (const json& step : steps_of(tokenizer, "normalizer", "normalizers")) {
+    if (type_of(step) != "BertNormalizer") {
+      const std::vector<std::string> plain = normalizer_step(step);
+      if (plain.empty()) return unsupported_part(name, "normalizer", step.dump(), "the steps of docs/models.md");
+      result.insert(result.end(), plain.begin(), plain.end());
+      continue;
+    }
+    const bool lowers = flag_at(step, "lowercase", true);
+    if (flag_at(step, "clean_text", true)) add("clean");
+    if (flag_at(step, "handle_chinese_chars", true)) add("part_ideographs");
+    if (flag_at(step, "strip_accents", lowers)) {
+      add("nfd");
+      add("drop_accents");
+    }
+    if (lowers) add("lowercase");
+  }
+  const std::vector<json> cuts = steps_of(tokenizer, "pre_tokenizer", "pretokenizers");
+  if (cuts.size() != 1 || type_of(cuts[0]) != "BertPreTokenizer") {
+    return unsupported_part(name, "pre_tokenizer", cuts.empty() ? "null" : type_of(cuts[0]), "BertPreTokenizer");
+  }
+  for (const json& step : steps_of(tokenizer, "decoder", "decoders")) {
+    if (type_of(step) != "WordPiece") return unsupported_part(name, "decoder", type_of(step), "WordPiece");
+  }
+  return result;
+}
+
 Result<ByteRules> read_byte_rules(const json& tokenizer, std::string_view name) {
   ByteRules rules;
   CANDOR_ASSIGN(rules.split_name, split_name(tokenizer, name));

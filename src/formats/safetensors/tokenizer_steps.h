@@ -38,6 +38,9 @@ struct ByteRules {
 };
 Result<ByteRules> read_byte_rules(const nlohmann::json& tokenizer, std::string_view name);
 
+// The normaliser of WordPiece, whose other parts have one form.
+Result<std::vector<std::string>> read_word_rules(const nlohmann::json& tokenizer, std::string_view name);
+
 // The other direction. A step and its arguments as a normalizer.
 nlohmann::ordered_json normalizer_json(std::string_view step, std::string_view first, std::string_view second);
 // A rule for words as {"pre_tokenizer": ..., "ignore_merges": ...}; nothing for one that is not listed.

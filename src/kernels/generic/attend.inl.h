@@ -53,10 +53,6 @@ struct QueryChunk {
 inline int32_t position_of(const AttendArgs& a, int32_t query) {
   return a.first_position + query / a.n_group_heads;
 }
-inline int32_t window_begin(const AttendArgs& a, int32_t position) {
-  const int32_t oldest = a.window_tokens == 0 ? 0 : position - a.window_tokens + 1;
-  return oldest < 0 ? 0 : oldest;
-}
 inline const float* query_row(const AttendArgs& a, int32_t query) {
   return a.q + query / a.n_group_heads * a.q_stride + static_cast<int64_t>(query % a.n_group_heads) * a.head_dim;
 }
@@ -311,7 +307,7 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
   products.scores(seen, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t position = position_of(a, chunk.first + i);
-    const int32_t begin = window_begin(a, position) - pages.t0;
+    const int32_t begin = oldest_seen(a, position) - pages.t0;
     const int32_t end = position + 1 - pages.t0;
     if (a.softcap != 0.0f || a.slopes != nullptr) {
       adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
@@ -334,7 +330,7 @@ inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, cons
   const int32_t dp = padded_dim(a.head_dim);
   reset_records(s.split, dp, chunk.n);
   const int32_t last = position_of(a, chunk.first + chunk.n - 1);
-  const int32_t oldest = window_begin(a, position_of(a, chunk.first));
+  const int32_t oldest = oldest_seen(a, position_of(a, chunk.first));
   const int32_t split_begin = split * kSplitTokens;
   const int32_t end = last + 1 < split_begin + kSplitTokens ? last + 1 : split_begin + kSplitTokens;
   for (int32_t t0 = split_begin; t0 < end; t0 += kKeyTile) {
@@ -412,7 +408,7 @@ inline void attend_pages(const AttendArgs& a, std::byte* scratch) {
     load_queries(a, chunk, dp, s.q);
     products.load(s, dp, chunk.n);
     reset_records(s.total, dp, chunk.n);
-    const int32_t begin = window_begin(a, position_of(a, first)) / kSplitTokens;
+    const int32_t begin = oldest_seen(a, position_of(a, first)) / kSplitTokens;
     const int32_t end = position_of(a, first + chunk.n - 1) / kSplitTokens + 1;
     for (int32_t split = begin; split < end; ++split) {
       run_split(a, chunk, split, s, products);

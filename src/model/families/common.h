@@ -65,6 +65,10 @@ inline constexpr std::array kMoeTensors = {
     TensorName{TensorRole::kExpertUp, "blk.*.ffn_up_exps.weight"},
     TensorName{TensorRole::kExpertDown, "blk.*.ffn_down_exps.weight"},
 };
+// Gate and up of all experts in one; before kMoeTensors.
+inline constexpr std::array kJoinedMoeTensors = {
+    TensorName{TensorRole::kExpertGateUp, "blk.*.ffn_gate_up_exps.weight", kOptional},
+};
 // One that every row goes to, under a sigmoid of the row.
 inline constexpr std::array kSharedExpertTensors = {
     TensorName{TensorRole::kSharedRouter, "blk.*.ffn_gate_inp_shexp.weight"},
@@ -135,6 +139,11 @@ inline constexpr std::array kHubExperts = {
     HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.mlp.experts.#.gate_proj.weight"},
     HubTensor{"blk.*.ffn_down.#.weight", "model.layers.*.mlp.experts.#.down_proj.weight"},
     HubTensor{"blk.*.ffn_up.#.weight", "model.layers.*.mlp.experts.#.up_proj.weight"},
+};
+// In a form that stands behind one without them.
+inline constexpr std::array kHubJoinedExperts = {
+    HubTensor{"blk.*.ffn_gate_up_exps.weight", "model.layers.*.mlp.experts.gate_up_proj"},
+    HubTensor{"blk.*.ffn_down_exps.weight", "model.layers.*.mlp.experts.down_proj"},
 };
 inline constexpr std::array kHubSharedExpert = {
     HubTensor{"blk.*.ffn_gate_inp_shexp.weight", "model.layers.*.mlp.shared_expert_gate.weight", HubChange::kWiden},

@@ -155,14 +155,49 @@ constexpr HubForm form_of(std::string_view model_type, std::string_view architec
           .ignored = kHubPrediction,
           .read = read,
           .write = write,
-          .reads_mscale = true};
+          .reads_mscale = true,
+          .not_computed = "multi-token prediction"};
 }
+// Mistral 4: queries grow with their position, and experts stand in one tensor.
+Result<void> read_hub_mistral(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_hub(config, prefix, metadata, false));
+  const auto rope = config.find(config.contains("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  std::optional<double> gain;
+  if (rope != config.end() && rope->is_object()) {
+    CANDOR_ASSIGN(gain, hub_number(*rope, "llama_4_scaling_beta"));
+  }
+  metadata.add(fmt::format("{}.attention.temperature_scale", prefix),
+               static_cast<double>(static_cast<float>(gain.value_or(0.0))));
+  return {};
+}
+
+void write_hub_mistral(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub(spec, config);
+  const backend::TemperSpec& temper = spec.blocks.front().attn.temper;
+  if (temper.gain > 0.0f) config["rope_scaling"]["llama_4_scaling_beta"] = shortest_decimal(temper.gain);
+  for (const char* key : {"scoring_func", "topk_method", "moe_layer_freq", "num_nextn_predict_layers"}) config.erase(key);
+}
+
 constexpr HubForm kHub[] = {
     form_of("deepseek_v2", "DeepseekV2ForCausalLM", kHubV2Tensors, read_hub_v2),
     form_of("deepseek_v3", "DeepseekV3ForCausalLM", kHubV3Tensors, read_hub_v3),
     form_of("kimi_k2", "DeepseekV3ForCausalLM", kHubV3Tensors, read_hub_v3),
     form_of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", kHubV3Tensors, read_hub_v3, write_hub_lite),
 };
+
+constexpr auto kMistralTensors = join(kStemTensors, kPreNormTensors, kLatentAttnTensors, kGatedFfnTensors, kJoinedMoeTensors,
+                                      kMoeTensors, kGroupedTensors);
+constexpr auto kHubMistralJoined = join(kHubV2Tensors, kHubJoinedExperts);
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, "images"}};
+constexpr HubForm mistral_form(std::span<const HubTensor> tensors) {
+  HubForm form = form_of("mistral4", "Mistral4ForCausalLM", tensors, read_hub_mistral, write_hub_mistral);
+  form.outer = kMistralOuter;
+  form.not_computed = {};
+  return form;
+}
+constexpr HubForm kMistralHub[] = {mistral_form(kHubV2Tensors), mistral_form(kHubMistralJoined)};
 
 Error bad_size(const Hparams& hparams, std::string_view suffix, int32_t value, const std::string& reason) {
   return fail(ErrorKind::kInvalidInput,
@@ -213,14 +248,40 @@ Result<void> read_scale(const Hparams& hparams, int32_t key_width, backend::Attn
                                                     hparams.key("rope.scaling.yarn_log_multiplier"), attn.scale));
 }
 
-Result<ArchSpec> read(const formats::ModelFile& file) {
-  const Hparams hparams(file, "deepseek2");
-  CANDOR_TRY(hparams.refuse_unless_zero({"attention.temperature_scale", "attention.sliding_window"}));
+Result<ArchSpec> read_decoder_of(const Hparams& hparams) {
+  CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_latent_attention));
   CANDOR_ASSIGN(const LatentSpec latent, read_latent(hparams));
   for (BlockSpec& block : spec.blocks) block.latent = latent;
   CANDOR_TRY(leave_prediction(hparams, spec));
   CANDOR_TRY(add_grouped_experts(hparams, spec));
+  return spec;
+}
+
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  const Hparams hparams(file, "deepseek2");
+  CANDOR_TRY(hparams.refuse_unless_zero({"attention.temperature_scale"}));
+  return read_decoder_of(hparams);
+}
+
+Result<ArchSpec> read_mistral(const formats::ModelFile& file) {
+  const Hparams hparams(file, "mistral4");
+  CANDOR_ASSIGN(ArchSpec spec, read_decoder_of(hparams));
+  CANDOR_ASSIGN(const auto stated, formats::meta_float(file, hparams.key("attention.temperature_scale")));
+  const int32_t original = spec.blocks.front().attn.rope.original_positions;
+  // Files of llama.cpp's converter do not say it: what all published models have.
+  const double gain = stated.value_or(original < 1 ? 0.0 : 0.1);
+  if (gain != 0.0 && (!(gain > 0.0 && gain <= 1e3) || original < 1)) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata key \"{}\" is {}; expected 0 to 1000, and \"{}\", which it counts",
+                            hparams.key("attention.temperature_scale"), gain,
+                            hparams.key("rope.scaling.original_context_length")));
+  }
+  for (BlockSpec& block : spec.blocks) {
+    if (gain != 0.0) block.attn.temper = {.gain = static_cast<float>(gain), .step = original};
+    // Groups are as good as their two best experts, softmax or not.
+    if (block.ffn.moe.n_groups > 1 && block.ffn.moe.group_size() > 1) block.ffn.moe.n_group_best = 2;
+  }
   return spec;
 }
 
@@ -261,6 +322,11 @@ Result<LatentSpec> read_latent(const Hparams& hparams) {
   latent.value_dim = sizes.value;
   CANDOR_ASSIGN(latent.query_rank, hparams.int_or("attention.q_lora_rank", 0, {0, kMaxWidth}));
   return latent;
+}
+
+Family mistral4_family() {
+  using namespace deepseek;
+  return {"mistral4", read_mistral, kMistralTensors, kIgnored, kMistralHub};
 }
 
 Family deepseek2_family() {

@@ -25,6 +25,8 @@ std::span<const Family> families() {
       dots1_family(),    mistral3_family(), internlm2_family(), baichuan_family(), minicpm_family(),
       lfm2_family(),     lfm2moe_family(),  granitehybrid_family(),
       falcon_h1_family(), nemotron_h_family(), nemotron_h_moe_family(), kimi_linear_family(),
+      gemma4_family(),  llama4_family(),    mistral4_family(), ernie4_5_moe_family(),
+      hunyuan_dense_family(), hunyuan_moe_family(), granitemoe_family(), exaone_moe_family(),
   };
   return kFamilies;
 }

@@ -82,5 +82,13 @@ Family falcon_h1_family();
 Family nemotron_h_family();
 Family nemotron_h_moe_family();
 Family kimi_linear_family();
+Family gemma4_family();
+Family llama4_family();
+Family mistral4_family();
+Family ernie4_5_moe_family();
+Family hunyuan_dense_family();
+Family hunyuan_moe_family();
+Family granitemoe_family();
+Family exaone_moe_family();
 
 }  // namespace candor::model

@@ -68,8 +68,17 @@ constexpr HubForm kGemma1Hub[] = {
 constexpr HubForm kGemma2Hub[] = {
     {"gemma2", "Gemma2ForCausalLM", "gelu_new", kHubGemma2, {}, read_hub, write_hub},
 };
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kGemma3Outer[] = {{"gemma3", kImages, "images"}};
 constexpr HubForm kGemma3Hub[] = {
-    {"gemma3_text", "Gemma3ForCausalLM", "gelu_new", kHubGemma3, {}, read_hub, write_hub},
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .activation = "gelu_new",
+     .tensors = kHubGemma3,
+     .read = read_hub,
+     .write = write_hub,
+     .outer = kGemma3Outer},
 };
 
 // The files do not say it: the 27B models, known by their depth, scale by the width of D / H instead of the head's.

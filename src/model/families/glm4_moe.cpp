@@ -54,7 +54,8 @@ constexpr HubForm form_of(std::span<const HubTensor> tensors, decltype(HubForm::
           .tensors = tensors,
           .ignored = kHubPrediction,
           .read = read_hub,
-          .write = write};
+          .write = write,
+          .not_computed = "multi-token prediction"};
 }
 constexpr HubForm kHub[] = {form_of(kHubUnbiased, write_unbiased), form_of(kHubBiased, write_biased)};
 

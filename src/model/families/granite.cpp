@@ -8,7 +8,7 @@
 
 #include "formats/meta_list.h"
 #include "model/families/common.h"
-#include "model/families/granite_parts.h"
+#include "model/families/granite.h"
 
 namespace candor::model {
 namespace granite {
@@ -19,22 +19,13 @@ constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the R
 
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
 
-// 1 where config.json is silent.
-struct Multiplier {
-  const char* hub;
-  std::string_view key;
-};
-constexpr Multiplier kMultipliers[] = {{"embedding_multiplier", ".embedding_scale"},
-                                       {"attention_multiplier", ".attention.scale"},
-                                       {"residual_multiplier", ".residual_scale"},
-                                       {"logits_scaling", ".logit_scale"}};
-constexpr HubForm kHub[] = {
-    {"granite", "GraniteForCausalLM", "silu", kHubTensors, {}, read_hub_multipliers, write_hub_multipliers}};
+constexpr HubForm kHub[] = {{"granite", "GraniteForCausalLM", "silu", kHubTensors, {}, read_hub_multipliers,
+                            write_hub_multipliers}};
 
 Result<ArchSpec> read_scaled(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"expert_count", "expert_shared_feed_forward_length"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
-  CANDOR_TRY(add_multipliers(hparams, spec));
+  CANDOR_TRY(read_multipliers(hparams, spec));
   return spec;
 }
 
@@ -83,18 +74,21 @@ Result<ArchSpec> read_minicpm(const formats::ModelFile& file) {
 }  // namespace
 }  // namespace granite
 
-Result<void> add_multipliers(const Hparams& hparams, ArchSpec& spec) {
-  CANDOR_ASSIGN(const double embedding, hparams.positive_or("embedding_scale", 1.0));
-  CANDOR_ASSIGN(const double residual, hparams.positive_or("residual_scale", 1.0));
-  CANDOR_ASSIGN(const double divisor, hparams.require_positive("logit_scale"));
-  spec.embed.scale = static_cast<float>(embedding);
-  for (BlockSpec& block : spec.blocks) block.residual_scale = static_cast<float>(residual);
-  spec.head.logits.scale = static_cast<float>(1.0 / divisor);
-  return {};
-}
+namespace {
+
+struct Multiplier {
+  const char* hub;
+  std::string_view key;
+};
+constexpr Multiplier kMultipliers[] = {{"embedding_multiplier", ".embedding_scale"},
+                                       {"attention_multiplier", ".attention.scale"},
+                                       {"residual_multiplier", ".residual_scale"},
+                                       {"logits_scaling", ".logit_scale"}};
+
+}  // namespace
 
 Result<void> read_hub_multipliers(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
-  for (const granite::Multiplier& row : granite::kMultipliers) {
+  for (const Multiplier& row : kMultipliers) {
     CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
     metadata.add(std::string(prefix).append(row.key), value.value_or(1.0));
   }
@@ -107,6 +101,16 @@ void write_hub_multipliers(const ArchSpec& spec, nlohmann::ordered_json& config)
   config["attention_multiplier"] = shortest_decimal(block.attn.scale);
   config["residual_multiplier"] = shortest_decimal(block.residual_scale);
   config["logits_scaling"] = shortest_decimal(1.0f / spec.head.logits.scale);
+}
+
+Result<void> read_multipliers(const Hparams& hparams, ArchSpec& spec) {
+  CANDOR_ASSIGN(const double embedding, hparams.positive_or("embedding_scale", 1.0));
+  CANDOR_ASSIGN(const double residual, hparams.positive_or("residual_scale", 1.0));
+  CANDOR_ASSIGN(const double divisor, hparams.require_positive("logit_scale"));
+  spec.embed.scale = static_cast<float>(embedding);
+  for (BlockSpec& block : spec.blocks) block.residual_scale = static_cast<float>(residual);
+  spec.head.logits.scale = static_cast<float>(1.0 / divisor);
+  return {};
 }
 
 Family granite_family() {

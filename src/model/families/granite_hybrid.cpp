@@ -8,7 +8,7 @@
 
 #include "formats/quote.h"
 #include "model/families/common.h"
-#include "model/families/granite_parts.h"
+#include "model/families/granite.h"
 #include "model/families/grouped_experts.h"
 #include "model/families/hybrid.h"
 
@@ -29,17 +29,17 @@ constexpr auto kTensors =
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // nothing is rotated
 
 constexpr std::array kHubDenseOwn = {
-    HubTensor{"blk.*.ffn_gate.weight", "model.layers.*.shared_mlp.input_linear.weight", HubChange::kSplitHalves},
-    HubTensor{"blk.*.ffn_up.weight", "", HubChange::kSplitHalves},
+    HubTensor{"blk.*.ffn_gate.weight", "model.layers.*.shared_mlp.input_linear.weight", HubChange::kSplitRows},
+    HubTensor{"blk.*.ffn_up.weight", "", HubChange::kSplitRows},
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.shared_mlp.output_linear.weight"},
 };
 constexpr std::array kHubSparseOwn = {
-    HubTensor{"blk.*.ffn_gate_shexp.weight", "model.layers.*.shared_mlp.input_linear.weight", HubChange::kSplitHalves},
-    HubTensor{"blk.*.ffn_up_shexp.weight", "", HubChange::kSplitHalves},
+    HubTensor{"blk.*.ffn_gate_shexp.weight", "model.layers.*.shared_mlp.input_linear.weight", HubChange::kSplitRows},
+    HubTensor{"blk.*.ffn_up_shexp.weight", "", HubChange::kSplitRows},
     HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.shared_mlp.output_linear.weight"},
     HubTensor{"blk.*.ffn_gate_exps.weight", "model.layers.*.block_sparse_moe.input_linear.weight",
-              HubChange::kSplitHalves},
-    HubTensor{"blk.*.ffn_up_exps.weight", "", HubChange::kSplitHalves},
+              HubChange::kSplitRows},
+    HubTensor{"blk.*.ffn_up_exps.weight", "", HubChange::kSplitRows},
     HubTensor{"blk.*.ffn_down_exps.weight", "model.layers.*.block_sparse_moe.output_linear.weight"},
     HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.block_sparse_moe.router.layer.weight", HubChange::kWiden},
 };
@@ -128,7 +128,7 @@ Result<void> add_experts(const Hparams& hparams, ArchSpec& spec) {
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "granitehybrid");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_attention_of_some));
-  CANDOR_TRY(add_multipliers(hparams, spec));
+  CANDOR_TRY(read_multipliers(hparams, spec));
   CANDOR_ASSIGN(const backend::SsmSpec ssm, read_ssm(hparams));
   CANDOR_ASSIGN(const std::vector<bool> attending, read_attending(hparams, spec.blocks.size()));
   CANDOR_ASSIGN(const auto rotates, formats::meta_bool(file, hparams.key("rope.scaling.finetuned")));

@@ -42,9 +42,18 @@ bool is_mixed(const ArchSpec& spec) {
   const auto has_window = [](const BlockSpec& block) { return block.attn.window_tokens > 0; };
   return std::ranges::any_of(spec.blocks, has_window) && !std::ranges::all_of(spec.blocks, has_window);
 }
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, "images"}};
 constexpr HubForm kHub[] = {
     {"llama", "LlamaForCausalLM", "silu", kHubLlama, kHubIgnored},
-    {"mistral", "MistralForCausalLM", "silu", kHubLlama, kHubIgnored, nullptr, write_mistral},
+    {.model_type = "mistral",
+     .architecture = "MistralForCausalLM",
+     .activation = "silu",
+     .tensors = kHubLlama,
+     .ignored = kHubIgnored,
+     .write = write_mistral,
+     .outer = kMistralOuter},
     {.model_type = "ministral",
      .architecture = "MinistralForCausalLM",
      .activation = "silu",

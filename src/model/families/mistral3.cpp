@@ -55,13 +55,17 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   rope["llama_4_scaling_beta"] = shortest_decimal(attn.temper.gain);
   rope.erase("attention_factor");
 }
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kOuter[] = {{"mistral3", kImages, "images"}};
 constexpr HubForm kHub[] = {{.model_type = "ministral3",
                              .architecture = "Ministral3ForCausalLM",
                              .activation = "silu",
                              .tensors = kHubTensors,
                              .read = read_hub,
                              .write = write_hub,
-                             .reads_mscale = true}};
+                             .reads_mscale = true,
+                             .outer = kOuter}};
 
 Error unsupported(const std::string& key, double value, std::string_view supported) {
   return fail(ErrorKind::kUnsupported,

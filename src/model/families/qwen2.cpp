@@ -77,7 +77,8 @@ constexpr HubForm kHub[] = {
      .activation = "silu",
      .tensors = kHubTensors,
      .ignored = kHubPrediction,
-     .suits = suits_none},
+     .suits = suits_none,
+     .not_computed = "multi-token prediction"},
 };
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {

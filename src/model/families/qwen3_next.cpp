@@ -38,7 +38,7 @@ constexpr std::array kAlphaBeta = {
 constexpr std::array kBetaAlpha = {TensorName{kDeltaBetaAlpha, "blk.*.ssm_ba.weight"}};
 constexpr auto kBlock = join(kStemTensors, kNorms, kAttnTensors, kQkNormTensors, kDelta);
 constexpr auto kDenseTensors = join(kBlock, kAlphaBeta, kGatedFfnTensors);
-constexpr auto kSparseTensors = join(kBlock, kAlphaBeta, kMoeTensors, kSharedExpertTensors);
+constexpr auto kSparseTensors = join(kBlock, kAlphaBeta, kJoinedMoeTensors, kMoeTensors, kSharedExpertTensors);
 constexpr auto kNextTensors = join(kBlock, kBetaAlpha, kMoeTensors, kSharedExpertTensors);
 
 constexpr std::array kHubShared = {
@@ -65,6 +65,7 @@ constexpr std::array kHubTiled = {
 constexpr auto kHubDense = join(kHubShared, kHubAttn, kHubTiled, kHubGatedFfn);
 
 constexpr auto kHubSparse = join(kHubShared, kHubAttn, kHubTiled, kHubExperts, kHubSharedExpert);
+constexpr auto kHubJoined = join(kHubSparse, kHubJoinedExperts);
 constexpr std::array kHubMixed = {
     HubTensor{"blk.*.attn_qkv.weight", "model.layers.*.linear_attn.in_proj_qkvz.weight", HubChange::kSplitMixed},
     HubTensor{"blk.*.attn_gate.weight", "", HubChange::kSplitMixed},
@@ -178,28 +179,40 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
                                {"partial_rotary_factor", static_cast<double>(attn.rope.n_dims) / attn.head_dim}};
 }
 
+constexpr std::string_view kImages[] = {"model.visual."};
+constexpr HubOuter kDenseOuter[] = {{"qwen3_5", kImages, "images"}};
+constexpr HubOuter kSparseOuter[] = {{"qwen3_5_moe", kImages, "images"}};
+
 constexpr HubForm kDenseHub[] = {{.model_type = "qwen3_5_text",
                                   .architecture = "Qwen3_5ForCausalLM",
                                   .activation = "silu",
                                   .tensors = kHubDense,
                                   .ignored = kPrediction,
                                   .read = read_hub,
-                                  .write = write_hub}};
+                                  .write = write_hub,
+                                  .outer = kDenseOuter,
+                                  .not_computed = "multi-token prediction"}};
 
-constexpr HubForm kSparseHub[] = {{.model_type = "qwen3_5_moe_text",
-                                   .architecture = "Qwen3_5MoeForCausalLM",
-                                   .activation = "silu",
-                                   .tensors = kHubSparse,
-                                   .ignored = kPrediction,
-                                   .read = read_hub,
-                                   .write = write_hub}};
+constexpr HubForm sparse_form(std::span<const HubTensor> tensors) {
+  return {.model_type = "qwen3_5_moe_text",
+          .architecture = "Qwen3_5MoeForCausalLM",
+          .activation = "silu",
+          .tensors = tensors,
+          .ignored = kPrediction,
+          .read = read_hub,
+          .write = write_hub,
+          .outer = kSparseOuter,
+          .not_computed = "multi-token prediction"};
+}
+constexpr HubForm kSparseHub[] = {sparse_form(kHubSparse), sparse_form(kHubJoined)};
 constexpr HubForm kNextHub[] = {{.model_type = "qwen3_next",
                                  .architecture = "Qwen3NextForCausalLM",
                                  .activation = "silu",
                                  .tensors = kHubNext,
                                  .ignored = kPrediction,
                                  .read = read_hub,
-                                 .write = write_hub}};
+                                 .write = write_hub,
+                                 .not_computed = "multi-token prediction"}};
 
 Error contradiction(const Hparams& hparams, std::string_view suffix, int32_t value, std::string_view reason) {
   return fail(ErrorKind::kInvalidInput,

@@ -92,6 +92,10 @@ class ConfigReader {
   Result<void> copy_integer(const KeyNames& row) {
     const json* value = find_any(config_, row.names);
     if (value == nullptr) return {};
+    // One for each block, which agree.
+    const bool is_list = value->is_array() && !value->empty() &&
+                         std::ranges::all_of(*value, [&](const json& one) { return one == value->front(); });
+    if (is_list) value = &value->front();
     if (!value->is_number_unsigned()) return bad(*row.names.begin(), *value, "a whole number");
     add(row.key, value->get<uint64_t>());
     return {};
@@ -177,14 +181,16 @@ class ConfigReader {
     if (rope.contains("rope_theta")) {  // as a file of the other format would hold it
       add("rope.freq_base", static_cast<double>(static_cast<float>(number(rope, "rope_theta", 0.0))));
     }
+    if (const json* kind = find_any(rope, {"rope_type"}); kind != nullptr && *kind == "proportional") return {};
     CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor",
                                    number(config_, "partial_rotary_factor", number(config_, "rotary_pct", 1.0)))));
     const json* named = find_any(rope, {"rope_type", "type"});
     const std::string type = named != nullptr && named->is_string() ? named->get<std::string>() : "default";
+    if (type == "dynamic" && form_.reads_alpha && number(rope, "alpha", 0.0) > 0.0) return read_alpha(rope);
     // By a rule that is felt only beyond the model's context; another has an alpha.
     if (type == "default" || (type == "dynamic" && !rope.contains("alpha"))) return {};
     if (type == "longrope" || type == "su") return read_long_rope(rope);
-    if (type == "llama3") return {};  // llama3_factors()
+    if (type == "llama3") return {};  // rope_factors()
     if (type != "linear" && type != "yarn") {
       return unsupported("rope_type", type, "default, linear, dynamic without alpha, yarn, llama3, longrope");
     }
@@ -194,6 +200,18 @@ class ConfigReader {
     if (type == "linear") return {};
     add_original_context(rope);
     return read_yarn(rope, factor);
+  }
+
+  // NTK-aware scaling with a fixed alpha.
+  Result<void> read_alpha(const json& rope) {
+    const double heads = number(config_, "num_attention_heads", 0.0);
+    const double per_head = heads >= 1.0 ? std::floor(number(config_, "hidden_size", 0.0) / heads) : 0.0;
+    const double width = number(config_, "head_dim", per_head);
+    if (!(width > 2.0 && width <= static_cast<double>(kMaxWidth))) return {};  // refused with the sizes
+    const double growth = rounded_exp(width / (width - 2.0) * rounded_log(number(rope, "alpha", 1.0)));
+    const double base = number(rope, "rope_theta", number(config_, "rope_theta", 10000.0)) * growth;
+    add("rope.freq_base", static_cast<double>(static_cast<float>(base)));
+    return {};
   }
 
   Result<void> read_partial(double share) {
@@ -271,8 +289,38 @@ double shortest_decimal(float value) {
   return std::stod(fmt::format("{}", value));
 }
 
-Result<std::vector<float>> llama3_factors(const json& config, std::string_view name) {
+namespace {
+
+// Of blocks that see everything, whose heads may have a width of their own.
+std::vector<float> proportional_factors(const json& config, const json& rope) {
+  constexpr float kEndless = 1e30f;
+  const auto number_in = [](const json& object, const char* key, double fallback) {
+    const auto at = object.find(key);
+    return at != object.end() && at->is_number() ? at->get<double>() : fallback;
+  };
+  double head_dim = number_in(config, "global_head_dim", 0.0);
+  const json* blocks = find_any(config, {"per_layer_config"});
+  if (head_dim == 0.0 && blocks != nullptr && blocks->is_object()) {
+    for (const json& block : *blocks) head_dim = block.is_object() ? number_in(block, "head_dim", head_dim) : head_dim;
+  }
+  if (head_dim == 0.0) head_dim = number_in(config, "head_dim", 0.0);
+  const double share = number_in(rope, "partial_rotary_factor", 1.0);
+  if (!(head_dim >= 2.0 && head_dim <= static_cast<double>(kMaxWidth) && share > 0.0 && share <= 1.0)) return {};
+  std::vector<float> factors(static_cast<size_t>(head_dim / 2.0), kEndless);
+  std::fill_n(factors.begin(), std::min(factors.size(), static_cast<size_t>(share * head_dim / 2.0)), 1.0f);
+  return factors;
+}
+
+}  // namespace
+
+Result<std::vector<float>> rope_factors(const json& config, std::string_view name) {
   const json* rope = find_any(config, {"rope_parameters", "rope_scaling"});
+  if (rope != nullptr && rope->is_object()) {
+    const auto full = rope->find("full_attention");
+    if (full != rope->end() && full->is_object() && full->value("rope_type", json()) == "proportional") {
+      return proportional_factors(config, *full);
+    }
+  }
   std::vector<float> factors;
   if (rope == nullptr || !rope->is_object() || rope->value("rope_type", json()) != "llama3") return factors;
   const auto number = [&](const char* key, double fallback) {

@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!read) expect_one_line(read.error());
     }
   }
-  const auto factors = candor::model::llama3_factors(*json, "'fuzz'");
+  const auto factors = candor::model::rope_factors(*json, "'fuzz'");
   if (!factors) expect_one_line(factors.error());
   return 0;
 }

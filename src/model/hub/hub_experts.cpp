@@ -40,15 +40,23 @@ void to_pairs(const uint8_t* halves, uint8_t* pairs) {
   for (int j = 0; j < 16; ++j) pairs[j] = static_cast<uint8_t>(code(2 * j) | code(2 * j + 1) << 4);
 }
 
-Result<void> split_biases(const TensorView& tensor, int32_t n_parts, const AddPart& add) {
-  const int64_t n_experts = tensor.shape[0];
-  const int64_t n_out = tensor.shape[1];
+// fn(row) for the rows of a part, of those of all experts one after another, ascending.
+template <class Fn>
+void for_part_rows(const Shape& shape, PartOrder order, int32_t part, Fn&& fn) {
+  const int64_t n_out = shape[1];
+  for (int64_t expert = 0; expert < shape[0]; ++expert) {
+    for (int64_t i = 0; i < n_out / order.n_parts; ++i) fn(expert * n_out + order.first(part, n_out) + i * order.step());
+  }
+}
+
+Result<void> split_biases(const TensorView& tensor, PartOrder order, const AddPart& add) {
   const size_t unit = unit_of(tensor.dtype);
-  for (int32_t part = 0; part < n_parts; ++part) {
-    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, {2, {n_experts, n_out / n_parts}}));
-    for (int64_t i = part; i < n_experts * n_out; i += n_parts, dst += unit) {
-      std::memcpy(dst, tensor.data + static_cast<size_t>(i) * unit, unit);
-    }
+  for (int32_t part = 0; part < order.n_parts; ++part) {
+    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, {2, {tensor.shape[0], tensor.shape[1] / order.n_parts}}));
+    for_part_rows(tensor.shape, order, part, [&](int64_t row) {
+      std::memcpy(dst, tensor.data + static_cast<size_t>(row) * unit, unit);
+      dst += unit;
+    });
   }
   return {};
 }
@@ -57,66 +65,74 @@ Result<void> split_biases(const TensorView& tensor, int32_t n_parts, const AddPa
 struct Turn {
   size_t n_in;
   size_t n_out;
-  size_t n_parts;
+  PartOrder order;
   size_t unit;
-  void run(const std::byte* src, size_t part, std::byte* dst) const {
+  void run(const std::byte* src, int32_t part, std::byte* dst) const {
     constexpr size_t kTile = 64;  // inputs whose lines stay in the cache
+    const auto begin = static_cast<size_t>(order.first(part, static_cast<int64_t>(n_out)));
+    const auto step = static_cast<size_t>(order.step());
+    const size_t n_mine = n_out / static_cast<size_t>(order.n_parts);
     for (size_t first = 0; first < n_in; first += kTile) {
       const size_t end = std::min(n_in, first + kTile);
-      for (size_t out = part; out < n_out; out += n_parts) {
+      for (size_t i = 0; i < n_mine; ++i) {
+        const size_t out = begin + i * step;
         for (size_t in = first; in < end; ++in) {
-          std::memcpy(dst + (out / n_parts * n_in + in) * unit, src + (in * n_out + out) * unit, unit);
+          std::memcpy(dst + (i * n_in + in) * unit, src + (in * n_out + out) * unit, unit);
         }
       }
     }
   }
 };
 
-Result<void> split_matrices(const TensorView& tensor, int32_t n_parts, const AddPart& add) {
+Result<void> split_matrices(const TensorView& tensor, PartOrder order, const AddPart& add) {
   const Shape& shape = tensor.shape;
-  const Turn turn{static_cast<size_t>(shape[1]), static_cast<size_t>(shape[2]), static_cast<size_t>(n_parts),
-                  unit_of(tensor.dtype)};
+  const Turn turn{static_cast<size_t>(shape[1]), static_cast<size_t>(shape[2]), order, unit_of(tensor.dtype)};
   const size_t expert_bytes = turn.n_in * turn.n_out * turn.unit;
-  for (int32_t part = 0; part < n_parts; ++part) {
-    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, {3, {shape[0], shape[2] / n_parts, shape[1]}}));
+  for (int32_t part = 0; part < order.n_parts; ++part) {
+    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, {3, {shape[0], shape[2] / order.n_parts, shape[1]}}));
     for (size_t expert = 0; expert < static_cast<size_t>(shape[0]); ++expert) {
-      turn.run(tensor.data + expert * expert_bytes, static_cast<size_t>(part),
-               dst + expert * expert_bytes / turn.n_parts);
+      turn.run(tensor.data + expert * expert_bytes, part,
+               dst + expert * expert_bytes / static_cast<size_t>(order.n_parts));
     }
   }
   return {};
 }
 
-Result<void> split_codes(const TensorView& codes, const TensorView& scales, int32_t n_parts, const AddPart& add) {
+Result<void> split_codes(const TensorView& codes, const TensorView& scales, PartOrder order, const AddPart& add) {
   const Shape& shape = codes.shape;
   const auto n_groups = static_cast<size_t>(shape[2]);
-  const int64_t n_rows = shape[0] * shape[1];
-  for (int32_t part = 0; part < n_parts; ++part) {
-    const Shape mine{3, {shape[0], shape[1] / n_parts, shape[2] * BlockMXFP4::kElements}};
+  for (int32_t part = 0; part < order.n_parts; ++part) {
+    const Shape mine{3, {shape[0], shape[1] / order.n_parts, shape[2] * BlockMXFP4::kElements}};
     CANDOR_ASSIGN(std::byte * memory, add(part, DType::kMXFP4, mine));
     auto* dst = reinterpret_cast<BlockMXFP4*>(memory);
-    for (int64_t row = part; row < n_rows; row += n_parts) {
+    for_part_rows(shape, order, part, [&](int64_t row) {
       const size_t first = static_cast<size_t>(row) * n_groups;
       for (size_t group = first; group < first + n_groups; ++group, ++dst) {
         dst->e = static_cast<uint8_t>(scales.data[group]);
         to_halves(reinterpret_cast<const uint8_t*>(codes.data) + group * kGroupBytes, dst->qs);
       }
-    }
+    });
   }
   return {};
 }
 
-// The rows (of row_bytes) of the parts in turn.
-std::vector<std::byte> in_turn(std::span<const TensorView> parts, size_t row_bytes,
-                               const std::function<void(const TensorView&, int64_t row, std::byte* dst)>& write) {
-  const int64_t n_rows = parts.front().shape[0] * parts.front().shape[1];
-  std::vector<std::byte> joined(static_cast<size_t>(n_rows) * parts.size() * row_bytes);
-  std::byte* dst = joined.data();
-  for (int64_t row = 0; row < n_rows; ++row) {
-    for (const TensorView& part : parts) {
-      write(part, row, dst);
-      dst += row_bytes;
-    }
+struct Rows {
+  size_t n_bytes;  // of one
+  bool are_halves;
+};
+
+// The rows of the parts as they stand in one tensor.
+std::vector<std::byte> join_rows(std::span<const TensorView> parts, Rows rows,
+                                 const std::function<void(const TensorView&, int64_t row, std::byte* dst)>& write) {
+  const Shape& shape = parts.front().shape;
+  const PartOrder order{static_cast<int32_t>(parts.size()), rows.are_halves};
+  const Shape joined_shape{2, {shape[0], shape[1] * order.n_parts}};
+  std::vector<std::byte> joined(static_cast<size_t>(joined_shape.n_elements()) * rows.n_bytes);
+  for (int32_t part = 0; part < order.n_parts; ++part) {
+    int64_t row = 0;
+    for_part_rows(joined_shape, order, part, [&](int64_t place) {
+      write(parts[static_cast<size_t>(part)], row++, joined.data() + static_cast<size_t>(place) * rows.n_bytes);
+    });
   }
   return joined;
 }
@@ -127,10 +143,10 @@ const BlockMXFP4* blocks_of(const TensorView& part, int64_t row) {
 
 }  // namespace
 
-Result<void> split_experts(const JoinedExperts& joined, int32_t n_parts, const AddPart& add) {
+Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const AddPart& add) {
   const TensorView& tensor = joined.tensor;
   const Shape& shape = tensor.shape;
-  const bool has_parts = shape.n_dims >= 2 && shape[shape.n_dims == 3 ? 2 : 1] % n_parts == 0;
+  const bool has_parts = shape.n_dims >= 2 && shape[shape.n_dims == 3 ? 2 : 1] % order.n_parts == 0;
   if (joined.scales != nullptr) {
     if (tensor.dtype != DType::kI8 || shape.n_dims != 4 || shape[3] != static_cast<int64_t>(kGroupBytes) ||
         !has_parts) {
@@ -138,38 +154,65 @@ Result<void> split_experts(const JoinedExperts& joined, int32_t n_parts, const A
     }
     const Shape expected{3, {shape[0], shape[1], shape[2]}};
     if (joined.scales->dtype == DType::kI8 && joined.scales->shape == expected) {
-      return split_codes(tensor, *joined.scales, n_parts, add);
+      return split_codes(tensor, *joined.scales, order, add);
     }
     return bad_shape(*joined.scales, fmt::format("bytes {}", to_string(expected)));
   }
   if (!is_plain(tensor.dtype) || (shape.n_dims != 2 && shape.n_dims != 3) || !has_parts) {
     return bad_shape(tensor, "F32, F16 or BF16 of [experts, inputs, outputs], or [experts, outputs] of biases");
   }
-  return shape.n_dims == 2 ? split_biases(tensor, n_parts, add) : split_matrices(tensor, n_parts, add);
+  return shape.n_dims == 2 ? split_biases(tensor, order, add) : split_matrices(tensor, order, add);
 }
 
-std::vector<std::byte> join_biases(std::span<const TensorView> parts, DType dtype) {
+Result<void> split_rows(const TensorView& tensor, const AddPart& add) {
+  constexpr int32_t kParts = 2;
+  Shape shape = tensor.shape;
+  const auto at_rows = static_cast<size_t>(shape.n_dims - 2);
+  if (!is_plain(tensor.dtype) || (shape.n_dims != 2 && shape.n_dims != 3) || shape.dims[at_rows] % kParts != 0) {
+    return bad_shape(tensor, "F32, F16 or BF16 of an even number of rows");
+  }
+  const size_t n_runs = shape.n_dims == 3 ? static_cast<size_t>(shape[0]) : 1;
+  const size_t run_bytes = n_runs == 0 ? 0 : tensor.n_bytes / n_runs / kParts;
+  shape.dims[at_rows] /= kParts;
+  for (int32_t part = 0; part < kParts; ++part) {
+    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, shape));
+    for (size_t run = 0; run < n_runs; ++run) {
+      std::memcpy(dst + run * run_bytes, tensor.data + (kParts * run + static_cast<size_t>(part)) * run_bytes, run_bytes);
+    }
+  }
+  return {};
+}
+
+void join_halves(const float* first, const float* second, const Shape& shape, float* joined) {
+  const int64_t n_runs = shape.n_dims == 3 ? shape[0] : 1;
+  const int64_t run = shape.n_elements() / std::max<int64_t>(n_runs, 1);
+  for (int64_t i = 0; i < n_runs; ++i) {
+    std::copy_n(first + i * run, run, joined + 2 * i * run);
+    std::copy_n(second + i * run, run, joined + (2 * i + 1) * run);
+  }
+}
+
+std::vector<std::byte> join_biases(std::span<const TensorView> parts, DType dtype, bool are_halves) {
   const size_t unit = unit_of(dtype);
-  return in_turn(parts, unit, [&](const TensorView& part, int64_t row, std::byte* dst) {
+  return join_rows(parts, {unit, are_halves}, [&](const TensorView& part, int64_t row, std::byte* dst) {
     float value = 0.0f;
     decode_elements(part.dtype, part.data + static_cast<size_t>(row) * unit_of(part.dtype), 1, &value);
     encode_elements(dtype, &value, 1, dst);
   });
 }
 
-std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dtype) {
+std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dtype, bool are_halves) {
   const Shape& shape = parts.front().shape;
   const auto n_experts = static_cast<size_t>(shape[0]);
   const auto n_in = static_cast<size_t>(shape[2]);
   std::vector<float> values(n_in);
-  const std::vector<std::byte> rows =
-      in_turn(parts, n_in * unit_of(dtype), [&](const TensorView& part, int64_t row, std::byte* dst) {
-        decode_elements(part.dtype, part.data + static_cast<size_t>(row) * part.row_bytes(), part.shape[2],
-                        values.data());
-        encode_elements(dtype, values.data(), part.shape[2], dst);
-      });
+  const auto write = [&](const TensorView& part, int64_t row, std::byte* dst) {
+    decode_elements(part.dtype, part.data + static_cast<size_t>(row) * part.row_bytes(), part.shape[2], values.data());
+    encode_elements(dtype, values.data(), part.shape[2], dst);
+  };
+  const std::vector<std::byte> rows = join_rows(parts, {n_in * unit_of(dtype), are_halves}, write);
   std::vector<std::byte> turned(rows.size());
-  const Turn turn{static_cast<size_t>(shape[1]) * parts.size(), n_in, 1, unit_of(dtype)};
+  const Turn turn{static_cast<size_t>(shape[1]) * parts.size(), n_in, {}, unit_of(dtype)};
   const size_t expert_bytes = rows.size() / n_experts;
   for (size_t expert = 0; expert < n_experts; ++expert) {
     turn.run(rows.data() + expert * expert_bytes, 0, turned.data() + expert * expert_bytes);
@@ -177,18 +220,18 @@ std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dt
   return turned;
 }
 
-std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType) {
+std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType, bool are_halves) {
   const auto n_groups = static_cast<size_t>(parts.front().shape[2] / BlockMXFP4::kElements);
-  return in_turn(parts, n_groups * kGroupBytes, [&](const TensorView& part, int64_t row, std::byte* dst) {
+  return join_rows(parts, {n_groups * kGroupBytes, are_halves}, [&](const TensorView& part, int64_t row, std::byte* dst) {
     for (size_t group = 0; group < n_groups; ++group) {
       to_pairs(blocks_of(part, row)[group].qs, reinterpret_cast<uint8_t*>(dst) + group * kGroupBytes);
     }
   });
 }
 
-std::vector<std::byte> join_scales(std::span<const TensorView> parts, DType) {
+std::vector<std::byte> join_scales(std::span<const TensorView> parts, DType, bool are_halves) {
   const auto n_groups = static_cast<size_t>(parts.front().shape[2] / BlockMXFP4::kElements);
-  return in_turn(parts, n_groups, [&](const TensorView& part, int64_t row, std::byte* dst) {
+  return join_rows(parts, {n_groups, are_halves}, [&](const TensorView& part, int64_t row, std::byte* dst) {
     for (size_t group = 0; group < n_groups; ++group) dst[group] = std::byte{blocks_of(part, row)[group].e};
   });
 }

@@ -2,8 +2,8 @@
 // Experts that the hub keeps in one tensor for all, in the order of its own library (gpt-oss): from there to the
 // tensors of a GGUF file and back. Matrices are floats as [experts, inputs, outputs], or MXFP4 as two tensors of bytes:
 // codes [experts, outputs, groups, 16], byte j with elements 2 j (low) and 2 j + 1 (high) of its group of 32, and
-// exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors in turn (gate
-// and up).
+// exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors (gate and up), in
+// turn or one behind the other.
 
 #include <cstdint>
 #include <functional>
@@ -31,14 +31,28 @@ struct JoinedExperts {
 // Memory of part `part`, of that type and shape: [experts, outputs, inputs], or [experts, outputs] of biases.
 using AddPart = std::function<Result<std::byte*>(int32_t part, DType dtype, const Shape& shape)>;
 
-// The parts (1 or 2), each filled. Refuses by name shapes and types that are not the ones above.
-Result<void> split_experts(const JoinedExperts& joined, int32_t n_parts, const AddPart& add);
+// Where the outputs of each part stand.
+struct PartOrder {
+  int32_t n_parts = 1;  // 1 or 2
+  bool are_halves = false;
+  // Of n_out outputs together.
+  int64_t first(int64_t part, int64_t n_out) const { return are_halves ? part * n_out / n_parts : part; }
+  int64_t step() const { return are_halves ? 1 : n_parts; }
+};
+
+// The parts, each filled. Refuses by name shapes and types that are not the ones above.
+Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const AddPart& add);
+
+// [.., 2 n, k] as two tensors [.., n, k]. Refuses others by name.
+Result<void> split_rows(const TensorView& tensor, const AddPart& add);
+// Back. shape: of each half.
+void join_halves(const float* first, const float* second, const Shape& shape, float* joined);
 
 // Back. parts: 1 or 2 tensors of one shape.
-std::vector<std::byte> join_biases(std::span<const TensorView> parts, DType dtype);
-std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dtype);
+std::vector<std::byte> join_biases(std::span<const TensorView> parts, DType dtype, bool are_halves);
+std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dtype, bool are_halves);
 // Bytes. REQUIRES: MXFP4.
-std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType);
-std::vector<std::byte> join_scales(std::span<const TensorView> parts, DType);
+std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType, bool are_halves);
+std::vector<std::byte> join_scales(std::span<const TensorView> parts, DType, bool are_halves);
 
 }  // namespace candor::model

@@ -18,7 +18,6 @@
 #include "formats/json_text.h"
 #include "formats/name_order.h"
 #include "formats/quote.h"
-#include "formats/safetensors/tokenizer_json.h"
 #include "model/families/families.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
@@ -30,6 +29,8 @@
 #include "model/hub/hub_names.h"
 #include "model/hub/hub_rows.h"
 #include "model/hub/hub_state.h"
+#include "model/hub/hub_outer.h"
+#include "model/hub/hub_words.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
 
@@ -42,14 +43,13 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kMaxConfigBytes = size_t{16} << 20;
-constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr std::string_view name_of(const TensorView& tensor) {
   return tensor.name;
 }
 struct FamilyForm {
   const Family* family = nullptr;
   const HubForm* form = nullptr;
+  const HubOuter* outer = nullptr;  // of a folder of more than text
 };
 
 std::string supported_types() {
@@ -59,9 +59,15 @@ std::string supported_types() {
     for (const HubForm& form : family.hub) {
       if (form.model_type != last) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
       last = form.model_type;
+      for (const HubOuter& outer : form.outer) names += fmt::format(", {}", outer.model_type);
     }
   }
   return names;
+}
+
+std::string type_of(const json& config) {
+  const json type = config.is_object() ? config.value("model_type", json()) : json();
+  return type.is_string() ? type.get<std::string>() : std::string();
 }
 
 // The first checkpoints of some families name no stem.
@@ -88,15 +94,18 @@ class HubReader {
     CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
     CANDOR_ASSIGN(const FamilyForm chosen, choose_form());
     form_ = chosen.form;
+    if (chosen.outer != nullptr) {
+      CANDOR_ASSIGN(config_, text_config_of(config_, path_name("config.json")));
+    }
     CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
     CANDOR_TRY(open_shards());
-    CANDOR_TRY(map_tensors(*chosen.form));
+    CANDOR_TRY(map_tensors(chosen));
     CANDOR_TRY(add_rope_factors());
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
     CANDOR_TRY(refuse_duplicates());
     CANDOR_TRY(check_tied());
-    CANDOR_TRY(read_tokenizer());
+    CANDOR_TRY(read_vocabulary());
     file_->metadata_.add_string("general.name", folder_.filename().string());
     file_->info_.format = "safetensors";
     return {};
@@ -108,18 +117,23 @@ class HubReader {
   }
 
   Result<FamilyForm> choose_form() const {
-    const std::string type = config_.is_object() && config_.contains("model_type") && config_["model_type"].is_string()
-                                 ? config_["model_type"].get<std::string>()
-                                 : std::string();
+    const std::string type = type_of(config_);
+    const std::string text_type = config_.is_object() ? type_of(config_.value("text_config", json())) : std::string();
     FamilyForm chosen;  // of several forms of one type the last, which knows every name
     for (const Family& family : families()) {
       for (const HubForm& form : family.hub) {
         if (form.model_type == type && (form.reads == nullptr || form.reads(config_))) chosen = {&family, &form};
+        for (const HubOuter& outer : form.outer) {
+          const std::string_view text = outer.text_type.empty() ? form.model_type : outer.text_type;
+          if (outer.model_type == type && text == text_type) chosen = {&family, &form, &outer};
+        }
       }
     }
     if (chosen.form != nullptr) return chosen;
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {} is not supported (supported: {})",
-                                                     path_name("config.json"), in_quotes(type), supported_types()));
+    const std::string of_text = text_type.empty() ? "" : fmt::format(" with text of {}", in_quotes(text_type));
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {}{} is not supported (supported: {})",
+                                                     path_name("config.json"), in_quotes(type), of_text,
+                                                     supported_types()));
   }
 
   Result<void> open_shards() {
@@ -159,13 +173,19 @@ class HubReader {
     return check_index(index, index_name, present);
   }
 
-  Result<void> map_tensors(const HubForm& form) {
+  Result<void> map_tensors(const FamilyForm& chosen) {
+    std::deque<TensorView> tensors;
     for (const SafetensorsFile& shard : file_->shards_) {
-      for (const TensorView& tensor : shard.tensors()) on_hub_.emplace(tensor.name, &tensor);
+      for (const TensorView& tensor : shard.tensors()) {
+        std::optional<std::string> name(tensor.name);
+        if (chosen.outer != nullptr) name = name_in_text(tensor.name, *chosen.outer);
+        if (!name) file_->info_.left_out.emplace_back(tensor.name);
+        if (name) tensors.emplace_back(tensor).name = file_->names_.emplace_back(std::move(*name));
+      }
     }
-    for (const SafetensorsFile& shard : file_->shards_) {
-      for (const TensorView& tensor : shard.tensors()) CANDOR_TRY(map_tensor(tensor, form));
-    }
+    for (const TensorView& tensor : tensors) on_hub_.emplace(tensor.name, &tensor);
+    for (const TensorView& tensor : tensors) CANDOR_TRY(map_tensor(tensor, *chosen.form));
+    on_hub_.clear();
     return {};
   }
 
@@ -186,7 +206,11 @@ class HubReader {
       if (!match) continue;
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
-      if (row.change == HubChange::kSplitHalves) return add_halves(tensor, row, *match);
+      if (row.change == HubChange::kSplitRows) {
+        return split_rows(tensor, [&](int32_t part, DType dtype, const Shape& shape) {
+          return add_copy(fill_name((&row)[part].name, *match), dtype, shape);
+        });
+      }
       TensorView view = tensor;
       CANDOR_TRY(change(row.change, view));
       view.name = file_->names_.emplace_back(fill_name(row.name, *match));
@@ -222,7 +246,7 @@ class HubReader {
       const auto add = [&](int32_t part, DType dtype, const Shape& shape) {
         return add_copy(fill_name(row.names[static_cast<size_t>(part)], *match).append(ending), dtype, shape);
       };
-      CANDOR_TRY(split_experts(joined, static_cast<int32_t>(row.n_parts()), add));
+      CANDOR_TRY(split_experts(joined, {static_cast<int32_t>(row.n_parts()), row.are_halves}, add));
       return true;
     }
     return false;
@@ -268,7 +292,8 @@ class HubReader {
       return change_state(kind, size_of("ssm.group_count"), view, [this](const TensorView& v) { return new_copy(v); });
     }
     if (kind == HubChange::kDropTwoRows) return drop_two_rows(view);
-    if (kind == HubChange::kWiden) return widen(view, 0.0f);
+    if (kind == HubChange::kWidenRow && is_matrix && view.shape[0] == 1) view.shape = {1, {view.shape[1]}};
+    if (kind == HubChange::kWiden || kind == HubChange::kWidenRow) return widen(view, 0.0f);
     if (kind == HubChange::kAddOne) return widen(view, 1.0f);
     if (kind == HubChange::kTranspose) {
       return is_matrix ? transpose(view) : bad(what, fmt::format("shape {}; expected a matrix", to_string(view.shape)));
@@ -304,12 +329,6 @@ class HubReader {
     CANDOR_ASSIGN(std::byte * values, add_copy(fill_name((&row)[1].name, match), tensor.dtype, heads.value_shape()));
     split_latent(tensor.data, heads, static_cast<size_t>(dtype_info(tensor.dtype).block_bytes), keys, values);
     return {};
-  }
-
-  Result<void> add_halves(const TensorView& tensor, const HubTensor& row, const Match& match) {
-    return split_halves(tensor, [&](int32_t half, const Shape& shape) {
-      return add_copy(fill_name((&row)[half].name, match), tensor.dtype, shape);
-    });
   }
 
   // Taps lose their middle dimension and are, as rates, f32.
@@ -394,9 +413,9 @@ class HubReader {
     return {};
   }
 
-  // "long rope" lists its factors in config.json; those of Llama 3's rule are computed, as GGUF files hold them.
+  // "long rope" lists its factors in config.json; those of rules are computed, as GGUF files hold them.
   Result<void> add_rope_factors() {
-    CANDOR_ASSIGN(const std::vector<float> computed, llama3_factors(config_, path_name("config.json")));
+    CANDOR_ASSIGN(const std::vector<float> computed, rope_factors(config_, path_name("config.json")));
     if (!computed.empty()) {
       return add_tensor("rope_freqs.weight", {1, {static_cast<int64_t>(computed.size())}}, computed);
     }
@@ -441,40 +460,10 @@ class HubReader {
     return bad(in_quotes(folder_.string()), fmt::format("two shards hold tensor {}", in_quotes(tensors[*twice].name)));
   }
 
-  // A file that may be absent; whatever else is wrong with it is an error.
-  Result<std::optional<json>> optional_json(const char* name, size_t max_bytes) const {
-    std::error_code ignored;
-    if (!fs::exists(folder_ / name, ignored)) return std::optional<json>();
-    CANDOR_ASSIGN(json value, formats::read_json_file(folder_ / name, max_bytes));
-    if (!value.is_object()) return bad(path_name(name), "is no JSON object; download it again");
-    return std::optional<json>(std::move(value));
-  }
-
-  Result<void> read_tokenizer() {
-    CANDOR_ASSIGN(const auto tokenizer, optional_json("tokenizer.json", kMaxTokenizerBytes));
-    CANDOR_ASSIGN(const auto config, optional_json("tokenizer_config.json", kMaxConfigBytes));
-    CANDOR_ASSIGN(const auto generation, optional_json("generation_config.json", kMaxConfigBytes));
+  Result<void> read_vocabulary() {
     const TensorView* embedding = file_->find("token_embd.weight");
-    if (!tokenizer || embedding == nullptr || embedding->shape.n_dims != 2 || embedding->shape[0] > kMaxVocab)
-      return {};
-    const auto pointer = [](const std::optional<json>& value) { return value ? &*value : nullptr; };
-    const std::string name = in_quotes(folder_.string());
-    CANDOR_TRY(formats::safetensors::read_tokenizer(
-        {.name = name, .tokenizer = pointer(tokenizer), .config = pointer(config), .generation = pointer(generation)},
-        embedding->shape[0], file_->metadata_));
-    return read_template_file();
-  }
-
-  // chat_template.jinja, which stands above tokenizer_config.json's.
-  Result<void> read_template_file() {
-    const fs::path path = folder_ / "chat_template.jinja";
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) return {};
-    CANDOR_ASSIGN(const platform::MappedFile file, platform::MappedFile::open(path));
-    if (file.bytes().size() > kMaxConfigBytes) return bad(path_name("chat_template.jinja"), "is larger than 16 MiB");
-    file_->metadata_.add_string("tokenizer.chat_template",
-                                {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
-    return file.check_intact();
+    if (embedding == nullptr || embedding->shape.n_dims != 2 || embedding->shape[0] > kMaxVocab) return {};
+    return read_words(folder_, embedding->shape[0], file_->metadata_);
   }
 
   fs::path folder_;

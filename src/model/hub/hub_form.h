@@ -47,8 +47,12 @@ enum class HubChange : uint8_t {
   kDeepRates,
   kGroupRows,
   kScaled,  // rows times factors of config.json (HubForm::factors)
-  kSplitHalves,  // the rows of one tensor, then of another, of each expert where there are any (hub_state.h)
+  kSplitRows,    // the first and the second half of the rows, of each expert where there are any: two tensors
+  kWidenRow      // to f32, and from one row to a vector
 };
+constexpr bool makes_two(HubChange change) {
+  return change == HubChange::kSplitMixed || change == HubChange::kSplitLatent || change == HubChange::kSplitRows;
+}
 
 struct HubTensor {
   std::string_view name;  // here, "*" for the block and "#" for the expert
@@ -60,8 +64,10 @@ struct HubTensor {
 // it.
 struct HubExperts {
   std::string_view hub;
-  // Here, without ".weight" and ".bias": of outputs 0, 2, ... and 1, 3, ...; the second is "" where there is one alone.
+  // Here, without ".weight" and ".bias": of outputs 0, 2, ... and 1, 3, ..., or of the first and the second half; the
+  // second is "" where there is one alone.
   std::array<std::string_view, 2> names;
+  bool are_halves = false;
   size_t n_parts() const { return names[1].empty() ? 1 : 2; }
 };
 
@@ -70,6 +76,15 @@ struct RowFactors {
   int64_t n_rows = 0;
   float first = 1.0f;
   float second = 1.0f;
+};
+
+// A folder of more than text: its config.json holds the form's as "text_config", and the text's tensors begin with
+// "model.language_model." or "language_model.". The rest is left out.
+struct HubOuter {
+  std::string_view model_type;
+  std::span<const std::string_view> left_out;  // how the names of other tensors begin
+  std::string_view media;                      // what they are for: "images, audio"
+  std::string_view text_type = {};             // of text_config, where it isn't the form's
 };
 
 // For a form that is read alone, because another says the same.
@@ -93,7 +108,10 @@ struct HubForm {
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
   bool reads_mscale = false;  // of YaRN: by `read`
   bool (*reads)(const nlohmann::json& config) = nullptr;  // whether it is this form's; nullptr: every one of the model_type
+  bool reads_alpha = false;   // of "dynamic": the base grows by its power of the heads' width
   bool (*suits)(const ArchSpec& spec) = nullptr;  // whether a model is written so; nullptr: whenever its tensors allow it
+  std::span<const HubOuter> outer = {};
+  std::string_view not_computed = {};  // what `ignored` is for, where it is more than buffers
 };
 
 }  // namespace candor::model

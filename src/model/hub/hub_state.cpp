@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <vector>
 
 #include "formats/quote.h"
@@ -20,17 +19,6 @@ Error odd_shape(const TensorView& tensor, const char* expected) {
 
 bool are_columns_of_rates(HubChange change) {
   return change == HubChange::kRateColumn || change == HubChange::kDeepRates;
-}
-
-// Experts, rows of a half in each, bytes of such rows.
-struct Halves {
-  int64_t n_outer = 1;
-  size_t half_bytes = 0;
-};
-
-Halves halves_of(const Shape& half, size_t unit) {
-  const int64_t n_outer = half.n_dims == 3 ? half[0] : 1;
-  return {n_outer, static_cast<size_t>(half.n_elements() / n_outer) * unit};
 }
 
 }  // namespace
@@ -97,37 +85,6 @@ Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, c
   encode_elements(view.dtype, values.data(), view.shape.n_elements(), copy);
   view.data = copy;
   return {};
-}
-
-Result<void> split_halves(const TensorView& joined, const NewHalf& add) {
-  const Shape& shape = joined.shape;
-  const int32_t n_dims = shape.n_dims;
-  const int64_t n_rows = n_dims == 2 ? shape[0] : n_dims == 3 ? shape[1] : 1;
-  if (n_rows % 2 != 0 || dtype_info(joined.dtype).block_elements != 1) return odd_shape(joined, "two tensors, row by row");
-  const Shape half = n_dims == 2 ? Shape{2, {n_rows / 2, shape[1]}} : Shape{3, {shape[0], n_rows / 2, shape[2]}};
-  const Halves halves = halves_of(half, static_cast<size_t>(dtype_info(joined.dtype).block_bytes));
-  for (int32_t part = 0; part < 2; ++part) {
-    CANDOR_ASSIGN(std::byte * copy, add(part, half));
-    for (int64_t outer = 0; outer < halves.n_outer; ++outer) {
-      std::memcpy(copy + static_cast<size_t>(outer) * halves.half_bytes,
-                  joined.data + static_cast<size_t>(2 * outer + part) * halves.half_bytes, halves.half_bytes);
-    }
-  }
-  return {};
-}
-
-Shape joined_halves_shape(const Shape& half) {
-  return half.n_dims == 2 ? Shape{2, {2 * half[0], half[1]}} : Shape{3, {half[0], 2 * half[1], half[2]}};
-}
-
-void join_halves(const std::byte* first, const std::byte* second, const Shape& half_shape, size_t unit,
-                 std::byte* joined) {
-  const Halves halves = halves_of(half_shape, unit);
-  for (int64_t outer = 0; outer < halves.n_outer; ++outer) {
-    const size_t at = static_cast<size_t>(outer) * halves.half_bytes;
-    std::memcpy(joined + 2 * at, first + at, halves.half_bytes);
-    std::memcpy(joined + 2 * at + halves.half_bytes, second + at, halves.half_bytes);
-  }
 }
 
 }  // namespace candor::model

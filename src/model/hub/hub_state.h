@@ -32,14 +32,4 @@ void revert_state(HubChange change, float* values, int64_t n);
 // kScaled: in f32, rounded to the tensor's type. Refuses another number of rows by name.
 Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, const NewCopy& new_copy);
 
-// A new tensor of this shape, the first or the second of two; its memory is to be filled.
-using NewHalf = std::function<Result<std::byte*>(int32_t half, const Shape& shape)>;
-
-// kSplitHalves: [2 n, m] is two tensors [n, m]; [E, 2 n, m] is two tensors [E, n, m]. Refuses another shape by name.
-Result<void> split_halves(const TensorView& joined, const NewHalf& add);
-Shape joined_halves_shape(const Shape& half);
-// first, second: a half each, of half_shape and `unit` bytes an element.
-void join_halves(const std::byte* first, const std::byte* second, const Shape& half_shape, size_t unit,
-                 std::byte* joined);
-
 }  // namespace candor::model

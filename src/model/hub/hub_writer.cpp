@@ -39,7 +39,7 @@ using formats::in_quotes;
 namespace {
 
 // What stands in one tensor of the folder, of experts that the file keeps in one or two.
-using Join = std::vector<std::byte> (*)(std::span<const TensorView> parts, DType dtype);
+using Join = std::vector<std::byte> (*)(std::span<const TensorView> parts, DType dtype, bool are_halves);
 
 // A tensor of the file that a row of HubExperts names.
 struct ExpertPlace {
@@ -56,6 +56,7 @@ struct Item {
   formats::safetensors::NewTensor target;
   Join join = nullptr;
   std::vector<TensorView> joined;  // view among them
+  bool are_halves = false;
   size_t n_bytes() const {
     return static_cast<size_t>(target.shape.n_elements()) * static_cast<size_t>(dtype_info(target.dtype).block_bytes);
   }
@@ -74,10 +75,6 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 // What the `transformers` library calls the type.
 const char* torch_name(DType dtype) {
   return dtype == DType::kF32 ? "float32" : dtype == DType::kF16 ? "float16" : "bfloat16";
-}
-
-bool joins_two(HubChange change) {
-  return change == HubChange::kSplitMixed || change == HubChange::kSplitLatent || change == HubChange::kSplitHalves;
 }
 
 const std::byte* bytes_of(const std::vector<float>& values) {
@@ -224,7 +221,7 @@ class HubWriter {
     const int64_t n_out = shape[1] * static_cast<int64_t>(parts.size());
     const std::string name = fill_name(place.row->hub, place.match);
     const auto add = [&](std::string_view end, DType dtype, const Shape& joined, Join join) {
-      items_.push_back({first, HubChange::kNone, {name + std::string(end), dtype, joined}, join, parts});
+      items_.push_back({first, HubChange::kNone, {name + std::string(end), dtype, joined}, join, parts, place.row->are_halves});
     };
     const bool is_packed = std::ranges::all_of(parts, [](const auto& part) { return part.dtype == DType::kMXFP4; });
     if (is_packed && !options_.dtype) {
@@ -251,7 +248,7 @@ class HubWriter {
       }
       const HubTensor* row = place(tensor, *form_);
       if (row == nullptr) continue;
-      if (joins_two(row->change)) {
+      if (makes_two(row->change)) {
         CANDOR_TRY(add_mixed(tensor, *row));
         continue;
       }
@@ -297,18 +294,25 @@ class HubWriter {
       CANDOR_TRY(check_split(tensor, latent_heads().key_shape()));
       CANDOR_TRY(check_split(*gate, latent_heads().value_shape()));
     }
-    if (row.change == HubChange::kSplitHalves) CANDOR_TRY(check_split(*gate, tensor.shape));
+    if (row.change == HubChange::kSplitRows) CANDOR_TRY(check_split(*gate, tensor.shape));
+    if (tensor.shape.n_dims < 2) return check_split(tensor, {2, tensor.shape.dims});
     const DType dtype = options_.dtype ? *options_.dtype : is_float(tensor.dtype) ? tensor.dtype : DType::kF32;
     Item& item = items_.emplace_back();
     item.view = tensor;
     item.change = row.change;
     item.target.name = fill_name(row.hub, match);
     item.target.dtype = dtype;
-    item.target.shape = row.change == HubChange::kSplitLatent   ? latent_heads().joined_shape()
-                        : row.change == HubChange::kSplitHalves ? joined_halves_shape(tensor.shape)
-                                                                : Shape{2, {tensor.shape[0] + gate->shape[0], tensor.shape[1]}};
+    item.target.shape = joined_shape(row.change, tensor.shape, gate->shape);
     item.joined = {tensor, *gate};
     return {};
+  }
+
+  Shape joined_shape(HubChange change, const Shape& first, const Shape& second) const {
+    if (change == HubChange::kSplitLatent) return latent_heads().joined_shape();
+    Shape joined = first;
+    const auto at_rows = static_cast<size_t>(first.n_dims - 2);
+    joined.dims[at_rows] += second.dims[at_rows];
+    return joined;
   }
 
   LatentHeads latent_heads() const {
@@ -320,8 +324,8 @@ class HubWriter {
     const auto* one = reinterpret_cast<const std::byte*>(first);
     const auto* other = reinterpret_cast<const std::byte*>(second);
     auto* dst = reinterpret_cast<std::byte*>(joined);
+    if (item.change == HubChange::kSplitRows) return join_halves(first, second, item.view.shape, joined);
     if (item.change == HubChange::kSplitLatent) return join_latent(one, other, latent_heads(), sizeof(float), dst);
-    if (item.change == HubChange::kSplitHalves) return join_halves(one, other, item.view.shape, sizeof(float), dst);
     const backend::DeltaSpec delta = delta_of();
     const auto width = static_cast<size_t>(item.view.shape[1]);
     join_mixed(one, other, {delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, width * sizeof(float)}, dst);
@@ -352,9 +356,10 @@ class HubWriter {
     Shape shape = view.shape;
     if (row.change == HubChange::kTranspose) std::swap(shape.dims[0], shape.dims[1]);
     if (row.change == HubChange::kDropTwoRows) shape.dims[0] += 2;
+    if (row.change == HubChange::kWidenRow) shape = {2, {1, view.shape.n_elements()}};
     if (are_taps(row.change)) shape = {3, {view.shape[0], 1, view.shape[1]}};
     if (is_of_state(row.change)) shape = state_shape_on_hub(row.change, shape);
-    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}, nullptr, {}});
+    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}, nullptr, {}, false});
   }
 
   DType matrix_dtype() const {
@@ -410,9 +415,9 @@ class HubWriter {
 
   Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
     if (!item.joined.empty() && item.join == nullptr) return writer.write_tensor(mixed_bytes(item));
-    if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype));
-    const bool keeps_order =
-        item.change == HubChange::kNone || item.change == HubChange::kWiden || item.change == HubChange::kScaled;
+    if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype, item.are_halves));
+    const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden ||
+                             item.change == HubChange::kWidenRow || item.change == HubChange::kScaled;
     if (keeps_order && item.target.dtype == item.view.dtype) {
       return writer.write_tensor({item.view.data, item.view.n_bytes});
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
@@ -100,6 +101,40 @@ std::string squeeze(std::string_view text, const Arguments& arguments) {
   return out;
 }
 
+bool is_category(uint32_t c, std::initializer_list<utf8proc_category_t> categories) {
+  const utf8proc_category_t own = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return std::ranges::find(categories, own) != categories.end();
+}
+
+std::string clean(std::string_view text, const Arguments&) {
+  return map_characters(text, [](uint32_t c, std::string& out) {
+    const bool is_line_space = c == '\t' || c == '\n' || c == '\r';
+    if (c == 0 || c == 0xFFFD) return;
+    if (!is_line_space && is_category(c, {UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CF, UTF8PROC_CATEGORY_CO})) return;
+    std::string own;
+    append_utf8(own, c);
+    out += is_line_space || white_space_prefix(own) > 0 ? " " : own;
+  });
+}
+
+std::string part_ideographs(std::string_view text, const Arguments&) {
+  constexpr uint32_t kRanges[][2] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
+                                     {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+  return map_characters(text, [&](uint32_t c, std::string& out) {
+    const bool is_ideograph =
+        std::ranges::any_of(kRanges, [c](const auto& range) { return c >= range[0] && c <= range[1]; });
+    if (is_ideograph) out += ' ';
+    append_utf8(out, c);
+    if (is_ideograph) out += ' ';
+  });
+}
+
+std::string drop_accents(std::string_view text, const Arguments&) {
+  return map_characters(text, [](uint32_t c, std::string& out) {
+    if (!is_category(c, {UTF8PROC_CATEGORY_MN})) append_utf8(out, c);
+  });
+}
+
 struct NamedStep {
   std::string_view name;
   std::string (*function)(std::string_view, const Arguments&);
@@ -115,6 +150,9 @@ constexpr NamedStep kSteps[] = {
     {"prepend", &prepend},
     {"replace", &replace},
     {"squeeze", &squeeze},
+    {"clean", &clean},
+    {"part_ideographs", &part_ideographs},
+    {"drop_accents", &drop_accents},
 };
 
 }  // namespace
@@ -144,6 +182,22 @@ Result<Normalizer> Normalizer::from_model_file(const formats::ModelFile& file) {
     }
     normalizer.steps_.push_back(std::move(step));
   }
+  return normalizer;
+}
+
+Result<Normalizer> Normalizer::of_bert(const formats::ModelFile& file) {
+  if (file.meta(kKey) != nullptr) return from_model_file(file);
+  CANDOR_ASSIGN(const auto lowers, formats::meta_bool(file, "tokenizer.ggml.normalizer.lowercase"));
+  CANDOR_ASSIGN(const auto strips, formats::meta_bool(file, "tokenizer.ggml.normalizer.strip_accents"));
+  Normalizer normalizer;
+  const auto add = [&](Function function) { normalizer.steps_.push_back({function, {}, {}, std::nullopt}); };
+  add(&clean);
+  add(&part_ideographs);
+  if (strips.value_or(lowers.value_or(true))) {
+    add(&normal_form<NormalForm::kNfd>);
+    add(&drop_accents);
+  }
+  if (lowers.value_or(true)) add(&lowercase);
   return normalizer;
 }
 

@@ -7,6 +7,8 @@
 //   prepend                 what is put before a text that is not empty
 //   replace                 what, and by what;  squeeze: each run of spaces longer than one, by what
 //   charsmap                SentencePiece's compiled rules in base64
+//   clean, part_ideographs, drop_accents   BERT's: controls go and white space becomes spaces; spaces around ideographs;
+//                           marks that take no space of their own go
 // Text that is no valid UTF-8 stays as it is. What the steps make of a text is bounded, so that no file can make memory
 // of a short one: kMaxGrowth times its bytes and kGrowthFloor more. Immutable; any thread.
 
@@ -25,6 +27,9 @@ namespace candor::text {
 class Normalizer {
  public:
   static Result<Normalizer> from_model_file(const formats::ModelFile& file);
+  // BERT's, for a file that lists no steps: "tokenizer.ggml.normalizer.lowercase" (true where absent) and
+  // "...strip_accents" (as lowercase where absent).
+  static Result<Normalizer> of_bert(const formats::ModelFile& file);
 
   // Bytes that may come of a text with all that stands between its special tokens.
   static constexpr size_t budget_of(std::string_view text) { return kMaxGrowth * text.size() + kGrowthFloor; }

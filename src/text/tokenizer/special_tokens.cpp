@@ -14,7 +14,7 @@ namespace candor::text {
 namespace {
 
 // Names under which published vocabularies write the end of a turn, of a message to a tool, and of a text.
-constexpr std::array<std::string_view, 19> kEndPieces = {"<|eot_id|>",
+constexpr std::array<std::string_view, 23> kEndPieces = {"<|eot_id|>",
                                                          "<|im_end|>",
                                                          "<|end|>",
                                                          "<|return|>",
@@ -32,11 +32,16 @@ constexpr std::array<std::string_view, 19> kEndPieces = {"<|eot_id|>",
                                                          "<|end_of_text|>",
                                                          "<end_of_utterance>",
                                                          "<eos>",
+                                                         "<turn|>",
+                                                         "<|tool_response>",
+                                                         "<|eot|>",
+                                                         "[e~[",
                                                          "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 
 // The same for the end of a turn alone, the likeliest first.
-constexpr std::array<std::string_view, 8> kTurnPieces = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
-                                                         "<EOT>",      "_<EOT>",     "[EOT]",   "<end_of_utterance>"};
+constexpr std::array<std::string_view, 10> kTurnPieces = {"<|eot_id|>", "<|im_end|>",         "<|end|>", "<end_of_turn>",
+                                                          "<EOT>",      "_<EOT>",             "[EOT]",   "<end_of_utterance>",
+                                                          "<turn|>",    "<|eot|>"};
 
 // A vocabulary has a token of this name that is not an ordinary piece of text.
 TokenId find_special(const Vocabulary& vocabulary, std::string_view piece) {

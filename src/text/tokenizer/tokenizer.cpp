@@ -18,6 +18,7 @@
 #include "text/tokenizer/special_tokens.h"
 #include "text/tokenizer/unigram_model.h"
 #include "text/tokenizer/vocabulary.h"
+#include "text/tokenizer/word_piece_model.h"
 
 namespace candor::text {
 namespace {
@@ -105,7 +106,26 @@ class BytePairTokenizer final {
   BytePairModel model_;
 };
 
-using AnyModel = std::variant<SentencePieceTokenizer, UnigramTokenizer, BytePairTokenizer>;
+class WordPieceTokenizer final {
+ public:
+  explicit WordPieceTokenizer(WordPieceModel model) : model_(std::move(model)) {}
+
+  Missing encode(std::string_view text, FragmentPlace, const Vocabulary& vocabulary, std::vector<TokenId>& out) const {
+    return model_.encode(text, vocabulary, out);
+  }
+  const StringArena& bytes() const { return model_.bytes(); }
+  std::string description() const { return "WordPiece"; }
+  bool strips_leading_space() const { return true; }
+  std::string written(TokenId id, const Vocabulary& vocabulary) const {
+    const bool is_written = is_control(vocabulary.kind(id)) || vocabulary.kind(id) == TokenKind::kUserDefined;
+    return is_written ? std::string(vocabulary.piece(id)) : std::string();
+  }
+
+ private:
+  WordPieceModel model_;
+};
+
+using AnyModel = std::variant<SentencePieceTokenizer, UnigramTokenizer, BytePairTokenizer, WordPieceTokenizer>;
 
 // What is the same for every model.
 struct Shared {
@@ -201,7 +221,8 @@ using TokenizerResult = Result<std::unique_ptr<Tokenizer>>;
 TokenizerResult finish(const formats::ModelFile& file, Vocabulary vocabulary, const SpecialTokens& defaults,
                        AnyModel model) {
   CANDOR_ASSIGN(SpecialSet special, read_special_tokens(file, vocabulary, defaults));
-  CANDOR_ASSIGN(Normalizer normalizer, Normalizer::from_model_file(file));
+  const bool is_bert = std::holds_alternative<WordPieceTokenizer>(model);
+  CANDOR_ASSIGN(Normalizer normalizer, is_bert ? Normalizer::of_bert(file) : Normalizer::from_model_file(file));
   Shared shared{std::move(vocabulary), std::move(special), std::move(normalizer)};
   return std::make_unique<ModelTokenizer>(std::move(shared), std::move(model));
 }
@@ -209,6 +230,15 @@ TokenizerResult finish(const formats::ModelFile& file, Vocabulary vocabulary, co
 TokenizerResult make_sentence_piece(const formats::ModelFile& file, Vocabulary vocabulary) {
   CANDOR_ASSIGN(SentencePieceModel model, SentencePieceModel::from_model_file(file, vocabulary));
   const SpecialTokens defaults = sentence_piece_defaults(vocabulary);
+  return finish(file, std::move(vocabulary), defaults, SentencePieceTokenizer(std::move(model)));
+}
+
+// Merges over characters that a SentencePiece model was written out as.
+TokenizerResult make_merged_pieces(const formats::ModelFile& file, Vocabulary vocabulary) {
+  CANDOR_TRY(vocabulary.score_by_merges(file));
+  CANDOR_ASSIGN(SentencePieceModel model, SentencePieceModel::from_model_file(file, vocabulary));
+  SpecialTokens defaults;
+  defaults.add_bos = true;
   return finish(file, std::move(vocabulary), defaults, SentencePieceTokenizer(std::move(model)));
 }
 
@@ -224,11 +254,26 @@ TokenizerResult make_byte_pair(const formats::ModelFile& file, Vocabulary vocabu
   return finish(file, std::move(vocabulary), defaults, BytePairTokenizer(std::move(model)));
 }
 
+// [CLS] before a text and [SEP] behind it, where the file has them.
+TokenizerResult make_word_piece(const formats::ModelFile& file, Vocabulary vocabulary) {
+  CANDOR_ASSIGN(WordPieceModel model, WordPieceModel::from_model_file(file, vocabulary));
+  SpecialTokens defaults;
+  defaults.bos = if_kind(vocabulary, vocabulary.find("[CLS]").value_or(kNoToken), TokenKind::kControl);
+  defaults.eos = if_kind(vocabulary, vocabulary.find("[SEP]").value_or(kNoToken), TokenKind::kControl);
+  defaults.add_bos = defaults.bos != kNoToken;
+  defaults.add_eos = defaults.eos != kNoToken;
+  return finish(file, std::move(vocabulary), defaults, WordPieceTokenizer(std::move(model)));
+}
+
 struct NamedModel {
   std::string_view name;
   TokenizerResult (*make)(const formats::ModelFile& file, Vocabulary vocabulary);
 };
-constexpr NamedModel kModels[] = {{"llama", &make_sentence_piece}, {"gpt2", &make_byte_pair}, {"t5", &make_unigram}};
+constexpr NamedModel kModels[] = {{"llama", &make_sentence_piece},
+                                  {"gpt2", &make_byte_pair},
+                                  {"t5", &make_unigram},
+                                  {"gemma4", &make_merged_pieces},
+                                  {"bert", &make_word_piece}};
 
 }  // namespace
 
@@ -239,7 +284,7 @@ TokenizerResult Tokenizer::from_model_file(const formats::ModelFile& file) {
   }
   const auto* known = std::ranges::find(kModels, *name, &NamedModel::name);
   if (known == std::end(kModels)) {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer {} is not supported (supported: llama, gpt2, t5)",
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer {} is not supported (supported: llama, gpt2, t5, gemma4, bert)",
                                                      kModelKey, quoted_piece(*name)));
   }
   CANDOR_ASSIGN(Vocabulary vocabulary, Vocabulary::from_model_file(file));

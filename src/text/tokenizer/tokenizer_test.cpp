@@ -166,8 +166,8 @@ TEST(tokenizer, any_bytes_come_back) {
 
 TEST(tokenizer, refuses_unknown_models_and_pre_tokenizers_by_name) {
   MemoryModelFile file = small_bpe();
-  file.set_string("tokenizer.ggml.model", "bert");
-  EXPECT_TRUE(contains(refusal(file), "\"bert\" is not supported (supported: llama, gpt2, t5)"));
+  file.set_string("tokenizer.ggml.model", "rwkv");
+  EXPECT_TRUE(contains(refusal(file), "\"rwkv\" is not supported (supported: llama, gpt2, t5, gemma4, bert)"));
   file = small_bpe("my-own");
   EXPECT_TRUE(contains(refusal(file), "\"my-own\" is not known (known: a.x-4.0, "));
   file.erase("tokenizer.ggml.pre");

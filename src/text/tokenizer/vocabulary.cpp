@@ -163,6 +163,29 @@ Result<void> Vocabulary::read_scores(const formats::ModelFile& file) {
   return {};
 }
 
+Result<void> Vocabulary::score_by_merges(const formats::ModelFile& file) {
+  constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
+  constexpr float kNeverMade = -1e9f;
+  CANDOR_ASSIGN(const auto* merges, formats::meta_strings(file, kMergesKey));
+  if (merges == nullptr) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("{}: the key is absent; this tokenizer needs it", kMergesKey));
+  }
+  scores_.assign(pieces_.size(), kNeverMade);
+  for (size_t rank = merges->size(); rank-- > 0;) {
+    const std::string_view merge = (*merges)[rank];
+    const size_t space = merge.find(' ', 1);
+    const bool is_pair = space != std::string_view::npos && space + 1 < merge.size();
+    const std::string made = is_pair ? std::string(merge.substr(0, space)).append(merge.substr(space + 1)) : "";
+    const std::optional<TokenId> id = is_pair ? find(made) : std::nullopt;
+    if (!id) {
+      return fail(ErrorKind::kInvalidInput, fmt::format("{}[{}]: {} makes no token; convert the model again", kMergesKey,
+                                                        rank, quoted_piece(merge)));
+    }
+    scores_[static_cast<size_t>(*id)] = -static_cast<float>(rank);
+  }
+  return {};
+}
+
 Result<void> Vocabulary::index_pieces() {
   index_ = StringIndex(pieces_.size());
   for (TokenId id = 0; id < size(); ++id) {

@@ -64,6 +64,8 @@ class Vocabulary {
   // REQUIRES: has_scores().
   float score(TokenId id) const { return scores_[static_cast<size_t>(id)]; }
   bool has_scores() const { return !scores_.empty(); }
+  // Instead of the file's scores: the earlier a merge of "tokenizer.ggml.merges" makes a piece, the better it is.
+  Result<void> score_by_merges(const formats::ModelFile& file);
   size_t longest_piece() const { return longest_piece_; }
   std::optional<TokenId> find(std::string_view piece) const { return index_.find(pieces_, piece); }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Granite's four multipliers, which its hybrids have too.
+// Granite's multipliers: of the embedding, of the scores, of what each sub-layer adds, and a divisor of the logits.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
@@ -11,11 +11,10 @@
 
 namespace candor::model {
 
-// Of the embedding, the scores and the residual stream, and the divisor of the logits, which a file must have.
-Result<void> add_multipliers(const Hparams& hparams, ArchSpec& spec);
-
-// The same from config.json, and back.
+// 1 where config.json is silent.
 Result<void> read_hub_multipliers(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata);
 void write_hub_multipliers(const ArchSpec& spec, nlohmann::ordered_json& config);
+// Beside attention.scale, which the reader of attention takes.
+Result<void> read_multipliers(const Hparams& hparams, ArchSpec& spec);
 
 }  // namespace candor::model

@@ -1,0 +1,19 @@
+#pragma once
+// The vocabulary and the chat template of a folder: tokenizer.json, tokenizer_config.json, generation_config.json and
+// chat_template.jinja as metadata under GGUF's keys.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+
+#include "base/error.h"
+#include "formats/meta_list.h"
+
+namespace candor::model {
+
+inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+// n_vocab: rows of the embedding. Adds nothing where the folder has no tokenizer.json.
+Result<void> read_words(const std::filesystem::path& folder, int64_t n_vocab, formats::MetaList& metadata);
+
+}  // namespace candor::model
