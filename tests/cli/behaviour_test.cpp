@@ -243,7 +243,7 @@ TEST(command, bench_generate_draws_what_it_measured) {
   std::ifstream file(plot);
   const std::string svg{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(svg.substr(0, 4), "<svg");
-  EXPECT_NE(svg.find("batch 2, limit"), std::string::npos);
+  EXPECT_NE(svg.find("limit: DRAM, batch 2"), std::string::npos);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
   std::filesystem::remove(plot);
   const RunResult refused =
