@@ -1,0 +1,97 @@
+#include "comm/shm/rank_processes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace candor::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kSegmentNumber = 3;  // the descriptor in the new process
+constexpr milliseconds kPatience{3000};
+
+struct RankSpawn {
+  RankSpawn() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  RankSpawn(const RankSpawn&) = delete;
+  RankSpawn& operator=(const RankSpawn&) = delete;
+  ~RankSpawn() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+// What it says goes to the error output: the other one is rank 0's.
+int spawn(const std::filesystem::path& program, int segment, int32_t rank, pid_t& pid) {
+  RankSpawn plan;
+  posix_spawn_file_actions_addopen(&plan.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&plan.actions, STDERR_FILENO, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&plan.actions, segment, kSegmentNumber);
+  posix_spawn_file_actions_addclosefrom_np(&plan.actions, kSegmentNumber + 1);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&plan.attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&plan.attributes, &signals);
+  posix_spawnattr_setpgroup(&plan.attributes, 0);
+  posix_spawnattr_setflags(&plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::string name = "candor";
+  std::string command = "rank";
+  std::string descriptor = std::to_string(kSegmentNumber);
+  std::string number = std::to_string(rank);
+  const std::array<char*, 5> arguments = {name.data(), command.data(), descriptor.data(), number.data(), nullptr};
+  return posix_spawn(&pid, program.c_str(), &plan.actions, &plan.attributes, arguments.data(), environ);
+}
+
+bool is_over(pid_t pid) {
+  const pid_t found = ::waitpid(pid, nullptr, WNOHANG);
+  return found == pid || (found < 0 && errno == ECHILD);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankProcesses>> RankProcesses::start(const std::filesystem::path& program,
+                                                            Segment& segment) {
+  std::unique_ptr<RankProcesses> processes(new RankProcesses);
+  for (int32_t rank = 1; rank < segment.n_ranks(); ++rank) {
+    pid_t pid = -1;
+    if (const int code = spawn(program, segment.descriptor(), rank, pid); code != 0) {
+      return fail(ErrorKind::kIo, "rank " + std::to_string(rank) + " cannot be started: " + program.string() + ": " +
+                                      std::strerror(code));
+    }
+    processes->ids_.push_back(pid);
+    segment.entry(rank).pid.store(pid);  // so that its end is noticed even before it has come
+  }
+  return processes;
+}
+
+RankProcesses::~RankProcesses() {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (const pid_t pid : ids_) {
+    while (!is_over(pid)) {
+      if (std::chrono::steady_clock::now() > end) {
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+        break;
+      }
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+  }
+}
+
+}  // namespace candor::comm

@@ -1,0 +1,69 @@
+#pragma once
+// The memory that the ranks of one host share: what each says about itself, and a ring of bytes from each to each other.
+// Rank 0 makes it; the others attach to its descriptor. The system takes it back when the last of them has ended,
+// however that came about.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace candor::comm {
+
+inline constexpr int32_t kMaxRanks = 64;
+inline constexpr size_t kRingBytes = size_t{256} << 10;  // stays in a second-level cache
+
+// Bytes from one writer to one reader. Both counts only grow; the bytes between them are on their way.
+struct Ring {
+  alignas(64) std::atomic<uint64_t> n_written{0};
+  alignas(64) std::atomic<uint64_t> n_read{0};
+  alignas(64) std::array<std::byte, kRingBytes> bytes;
+};
+
+enum class RankState : uint32_t { kComing, kHere, kFailed, kLeft };
+
+// Written by its rank, but for the bell, which whoever has something for it rings while it sleeps.
+struct RankEntry {
+  alignas(64) std::atomic<uint32_t> bell{0};
+  std::atomic<uint32_t> is_sleeping{0};
+  alignas(64) std::atomic<RankState> state{RankState::kComing};
+  std::atomic<int32_t> pid{0};
+  std::atomic<uint64_t> beats{0};
+  std::array<char, 512> message{};  // why it failed; written before the state says so
+};
+
+class Segment {
+ public:
+  // With a descriptor that programs started from here may inherit.
+  static Result<std::shared_ptr<Segment>> make(int32_t n_ranks);
+  // Takes the descriptor. Refuses what is no such memory, or that of another version.
+  static Result<std::shared_ptr<Segment>> attach(int descriptor);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  int32_t n_ranks() const { return n_ranks_; }
+  RankEntry& entry(int32_t rank);
+  // REQUIRES: two ranks.
+  Ring& ring(int32_t from, int32_t to);
+
+ private:
+  Segment(int descriptor, std::byte* memory, size_t n_bytes, int32_t n_ranks)
+      : descriptor_(descriptor), memory_(memory), n_bytes_(n_bytes), n_ranks_(n_ranks) {}
+
+  int descriptor_;
+  std::byte* memory_;
+  size_t n_bytes_;
+  int32_t n_ranks_;
+};
+
+// What the ranks of one model must have in common to understand each other.
+std::string_view protocol_version();
+
+}  // namespace candor::comm
