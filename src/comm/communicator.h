@@ -3,8 +3,8 @@
 // functions in the same order. Nothing here computes: rows are put together out of their slices and never summed, so
 // that no bit depends on the number of ranks.
 //
-// One thread of each rank; health() any. Once a peer is lost, or says something else than what is expected, every
-// function returns that error, at once: a step then runs to its end without waiting, and what it computed means nothing.
+// One thread of each rank; health() any. Once a peer is lost, or says something else than what is expected, whatever
+// would wait returns that error, at once: a step then runs to its end without waiting, and what it computed means nothing.
 
 #include <cstddef>
 #include <cstdint>

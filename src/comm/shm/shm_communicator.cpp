@@ -118,7 +118,6 @@ void ShmCommunicator::receive(int32_t peer, uint64_t tag, const ByteRows& rows) 
 
 Result<void> ShmCommunicator::gather(const RowSlices& slices, Receivers receivers, uint64_t tag) {
   CANDOR_DCHECK(slices.bounds.size() == lines_.size() + 1);
-  CANDOR_TRY(health());
   ++traffic_.n_gathers;
   const bool is_receiver = receivers == Receivers::kAll || rank_ == 0;
   clear_lines();
@@ -135,7 +134,6 @@ Result<void> ShmCommunicator::gather(const RowSlices& slices, Receivers receiver
 }
 
 Result<void> ShmCommunicator::broadcast(std::vector<std::byte>& message) {
-  CANDOR_TRY(health());
   ++traffic_.n_broadcasts;
   uint64_t n_bytes = message.size();
   clear_lines();
@@ -151,7 +149,6 @@ Result<void> ShmCommunicator::broadcast(std::vector<std::byte>& message) {
 }
 
 Result<void> ShmCommunicator::barrier() {
-  CANDOR_TRY(health());
   clear_lines();
   for (int32_t peer = 0; peer < size(); ++peer) {
     if (peer == rank_) continue;
@@ -163,9 +160,12 @@ Result<void> ShmCommunicator::barrier() {
 
 Result<void> ShmCommunicator::run_lines() {
   for (int64_t n_idle = 0;;) {
+    const bool is_sound = watch_.is_sound();  // asked first: what a peer sent before it left still counts
     bool is_done = true;
     const bool has_moved = move_all(is_done);
-    if (is_done || !watch_.is_sound()) return health();
+    if (is_astray_) return health();
+    if (is_done) return {};
+    if (!is_sound) return health();
     n_idle = has_moved ? 0 : n_idle + 1;
     if (!has_moved) wait(n_idle);
   }
@@ -189,6 +189,7 @@ bool ShmCommunicator::move(int32_t peer) {
   has_moved |= pull(peer, with.in_head);
   if (!had_head && with.in_head.is_done() &&
       (with.head_in.tag != with.expected.tag || with.head_in.n_bytes != with.expected.n_bytes)) {
+    is_astray_ = true;
     watch_.report(fail(ErrorKind::kInternal, "rank " + std::to_string(peer) + " has lost its way: it sent " +
                                                  std::to_string(with.head_in.n_bytes) + " bytes of another kind, expected " +
                                                  std::to_string(with.expected.n_bytes)));

@@ -94,6 +94,7 @@ class ShmCommunicator final : public Communicator {
   PeerWatch watch_;
   std::vector<Line> lines_;  // [size]
   Traffic traffic_;
+  bool is_astray_ = false;  // a peer sent something else than what was expected
 };
 
 }  // namespace candor::comm
