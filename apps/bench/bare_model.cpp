@@ -1,7 +1,6 @@
 #include "apps/bench/bare_model.h"
 
 #include "apps/terminal/terminal.h"
-#include "backend/all/make_backend.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 
@@ -11,7 +10,7 @@ Result<BareModel> load_bare_model(const EngineOptions& options) {
   const EndsOnInterrupt at_once;
   BareModel loaded;
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
-  CANDOR_ASSIGN(loaded.backend, backend::make_backend(options.backend, {.n_threads = options.n_threads}));
+  CANDOR_ASSIGN(loaded.backend, engine::make_named_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));
   CANDOR_TRY(loaded.file->make_copies());

@@ -126,9 +126,13 @@ Result<GenerateTimes> GenerateBench::run(const GenerateCase& c) {
   auto began = std::chrono::steady_clock::now();
   prefill(sequences);
   times.prefill_s = seconds_since(began);
+  const backend::RankTraffic before = loaded_.backend->rank_traffic();
   began = std::chrono::steady_clock::now();
   for (int32_t i = 0; i < c.n_new; ++i) decode_step(sequences, c.use_kv_cache);
   times.decode_s = seconds_since(began);
+  const backend::RankTraffic after = loaded_.backend->rank_traffic();
+  times.decode_traffic = {after.n_exchanges - before.n_exchanges, after.n_bytes - before.n_bytes};
+  CANDOR_TRY(loaded_.backend->health());
   return times;
 }
 

@@ -20,12 +20,13 @@ struct GenerateCase {
 struct GenerateTimes {
   double prefill_s = 0;
   double decode_s = 0;
+  backend::RankTraffic decode_traffic{};
 };
 
 class GenerateBench {
  public:
   // Loads the model and reserves for the largest of the cases.
-  // Of the options: model_path, quantize, fast_weights, backend, n_threads.
+  // Of the options: model_path, quantize, fast_weights, backend, n_threads, n_ranks.
   static Result<std::unique_ptr<GenerateBench>> open(EngineOptions options, const std::vector<GenerateCase>& cases);
 
   Result<GenerateTimes> run(const GenerateCase& run_case);

@@ -147,6 +147,8 @@ Json generate_row(const MeasuredCase& m, const model::Model& model, const kernel
           {"decode_tokens_per_second", decode},
           {"decode_range", {m.decode.front(), m.decode.back()}},
           {"decode_step_ms", 1e3 / steps_per_s},
+          {"decode_exchanges", static_cast<double>(m.traffic.n_exchanges) / m.run_case.n_new},
+          {"decode_sent_bytes", static_cast<double>(m.traffic.n_bytes) / m.run_case.n_new},
           {"decode_dram_share", static_cast<double>(model.weight_bytes()) * steps_per_s / limits.dram_read_bytes}};
 }
 
@@ -161,6 +163,14 @@ std::string generate_table_row(const Json& r) {
                      r["kv_cache"].get<bool>() ? "yes" : "no", of(r, "prefill_tokens_per_second"), of(r, "prefill_ms"),
                      100 * of(r, "prefill_int8_share"), of(r, "decode_tokens_per_second"), of(r, "decode_step_ms"),
                      100 * of(r, "decode_dram_share"));
+}
+
+std::string ranks_row(const Json& r, const model::Model& model) {
+  const double n_exchanges = of(r, "decode_exchanges");
+  if (n_exchanges == 0) return {};
+  return fmt::format("{:>20} a step of decoding: {:.0f} exchanges ({:.1f} a layer), {:.1f} kB sent by rank 0\n", "",
+                     n_exchanges, n_exchanges / static_cast<double>(model.spec().blocks.size()),
+                     of(r, "decode_sent_bytes") / 1e3);
 }
 
 std::string generate_heading(const Json& report) {

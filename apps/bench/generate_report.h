@@ -15,6 +15,7 @@ namespace candor::apps {
 struct MeasuredCase {
   GenerateCase run_case;
   std::vector<double> prefill, decode;  // tokens a second, one for each repetition, ascending
+  backend::RankTraffic traffic{};       // of one repetition's decoding
 };
 
 nlohmann::ordered_json generate_row(const MeasuredCase& measured, const model::Model& model,
@@ -22,6 +23,8 @@ nlohmann::ordered_json generate_row(const MeasuredCase& measured, const model::M
 
 std::string generate_table_head();
 std::string generate_table_row(const nlohmann::ordered_json& row);
+// What ranks say to each other; nothing where there is one.
+std::string ranks_row(const nlohmann::ordered_json& row, const model::Model& model);
 
 // report: {model, backend, limits, results}. Prefill, decode and latency, over prompts where there are several, else
 // over batches; with the K/V cache and without it in one picture.

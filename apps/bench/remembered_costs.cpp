@@ -50,7 +50,7 @@ std::string key_of(const EngineOptions& o) {
       topology.n_allowed(), topology.quota_cpus.value_or(0), o.backend, trace_of(o.model_path), o.quantize,
       o.fast_weights, o.n_ctx, o.kv_type ? static_cast<int>(*o.kv_type) : -1, o.kv_bytes, o.kv_blocks, o.max_rows,
       o.max_running);
-  key += fmt::format(", drafts {}", static_cast<int>(o.speculation));
+  key += fmt::format(", drafts {}, ranks {}", static_cast<int>(o.speculation), o.n_ranks);
   if (!o.draft_path.empty()) key += " " + trace_of(o.draft_path);
   return key;
 }

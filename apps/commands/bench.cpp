@@ -48,7 +48,7 @@ struct BenchOptions {
   std::optional<std::string> model;
   std::vector<std::string> positionals;
   std::vector<int64_t> prompts = {512}, batches = {1};
-  std::optional<int64_t> n_new, n_threads, repetitions;
+  std::optional<int64_t> n_new, n_threads, n_ranks, repetitions;
   std::optional<std::string> svg, html;
   std::string backend = "cpu";
   bool no_kv_cache = false, fast_weights = false, json = false;
@@ -80,12 +80,13 @@ Result<void> warm_up(GenerateBench& bench, const GenerateCase& run_case) {
 }
 
 Result<MeasuredCase> measure(GenerateBench& bench, const GenerateCase& run_case, int64_t repetitions) {
-  MeasuredCase measured{run_case, {}, {}};
+  MeasuredCase measured{run_case, {}, {}, {}};
   for (int64_t i = -1; i < repetitions; ++i) {
     CANDOR_ASSIGN(const GenerateTimes times, bench.run(run_case));
     if (i < 0) continue;  // warm-up
     measured.prefill.push_back(run_case.n_batch * run_case.n_prompt / times.prefill_s);
     measured.decode.push_back(run_case.n_batch * run_case.n_new / times.decode_s);
+    measured.traffic = times.decode_traffic;
   }
   std::ranges::sort(measured.prefill);
   std::ranges::sort(measured.decode);
@@ -109,11 +110,13 @@ int bench_generate(const BenchOptions& options) {
     if (!can_write) return say_error(can_write.error().message), kUserInput;
   }
   const std::vector<GenerateCase> cases = cases_of(options);
-  auto bench = GenerateBench::open({.model_path = choice->model,
-                                    .fast_weights = options.fast_weights,
-                                    .backend = options.backend,
-                                    .n_threads = static_cast<int32_t>(options.n_threads.value_or(0))},
-                                   cases);
+  EngineOptions engine;
+  engine.model_path = choice->model;
+  engine.fast_weights = options.fast_weights;
+  engine.backend = options.backend;
+  engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
+  apply_ranks(options.n_ranks, engine);
+  auto bench = GenerateBench::open(engine, cases);
   if (!bench) return say_error(bench.error().message), kUserInput;
   const auto measured_limits = measure_limits((*bench)->backend_info().n_threads);
   if (!measured_limits) return say_error(measured_limits.error().message), kUserInput;
@@ -130,7 +133,8 @@ int bench_generate(const BenchOptions& options) {
     auto measured = measure(**bench, run_case, options.repetitions.value_or(5));
     if (!measured) return say_error(measured.error().message), kUserInput;
     report["results"].push_back(generate_row(*measured, (*bench)->model(), limits));
-    if (!options.json && !write_out(generate_table_row(report["results"].back()))) return kDone;
+    const auto& result = report["results"].back();
+    if (!options.json && !write_out(generate_table_row(result) + ranks_row(result, (*bench)->model()))) return kDone;
   }
   if (options.json) write_out(report.dump(2) + "\n");
   const auto written = write_report(report, options);
@@ -153,6 +157,7 @@ void add_bench_generate(CLI::App& bench, Action& action) {
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   add_int(*command, "--new", options->n_new, 1, kMax, "tokens decoded (32)");
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
+  add_ranks(*command, options->n_ranks);
   add_int(*command, "-r,--repetitions", options->repetitions, 1, 1000, "the median of so many is shown (5)");
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes");
   add_fast_weights(*command, options->fast_weights);

@@ -27,7 +27,7 @@ namespace {
 struct EvalOptions {
   std::optional<std::string> model, against;
   PromptSource source;
-  std::optional<int64_t> n_window, n_threads;
+  std::optional<int64_t> n_window, n_threads, n_ranks;
   std::string backend = "cpu", against_backend;
   std::optional<std::string> split_at;
   bool fast_weights = false, parse_special = false, json = false;
@@ -40,6 +40,7 @@ struct Loaded : BareModel {
 // engine: the model, the backend and how its weights are read.
 Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
+  apply_ranks(options.n_ranks, engine);
   engine.max_running = 1;
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
   Loaded loaded{std::move(bare), nullptr};
@@ -251,6 +252,7 @@ void add_eval(CLI::App& app, Action& action) {
                     "control tokens written in the text become their ids");
   command->add_option("--split-at", options->split_at, "documents stand apart at this text, and are read one by one")
       ->type_name("TEXT");
+  add_ranks(*command, options->n_ranks);
   add_fast_weights(*command, options->fast_weights);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

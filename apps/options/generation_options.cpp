@@ -51,6 +51,15 @@ void add_fast_weights(CLI::App& command, bool& fast_weights) {
                    "round Q4_K weights to bytes: prompts are read faster, decoding alone is not; other answers");
 }
 
+void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks) {
+  add_int(command, "--ranks", n_ranks, 1, 64, "processes that share the model and the threads; same answer (1)");
+}
+
+void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& options) {
+  options.n_ranks = static_cast<int32_t>(n_ranks.value_or(1));
+  options.rank_program = "/proc/self/exe";
+}
+
 void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
   if (o.draft) options.draft_path = *o.draft;
   if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
@@ -70,6 +79,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_int(command, "-n,--predict", o.max_tokens, 1, kMax, "at most N tokens (until the end)");
   add_int(command, "-c,--ctx-size", o.n_ctx, 1, kMax, "context in tokens (the model's own)");
   add_int(command, "-t,--threads", o.n_threads, 1, 1024, "threads (see candor doctor)");
+  add_ranks(command, o.n_ranks);
   add_int(command, "-s,--seed", o.seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (a new one)");
   add_choice_options(command, o);
   command.add_option("--stop", o.stop, "end before this text; may be repeated")
@@ -102,6 +112,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.backend = o.backend;
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
+  apply_ranks(o.n_ranks, options);
   options.use_kv_cache = !o.no_kv_cache;
   options.max_running = static_cast<int32_t>(std::min<int64_t>(kMostSideBySide, o.n_answers.value_or(1)));
   apply_speculation(o, options);

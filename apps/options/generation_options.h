@@ -20,7 +20,7 @@ namespace candor::apps {
 
 struct GenerationOptions {
   std::optional<std::string> model;
-  std::optional<int64_t> n_ctx, n_threads, max_tokens, seed;
+  std::optional<int64_t> n_ctx, n_threads, n_ranks, max_tokens, seed;
   SamplingOptions sampling;
   std::string preset = "chat";
   std::string quantize;
@@ -49,7 +49,10 @@ void add_answer_options(CLI::App& command, GenerationOptions& options);
 void add_choice_options(CLI::App& command, GenerationOptions& options);
 void add_speculation_options(CLI::App& command, GenerationOptions& options);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
+void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks);
 
+// The other ranks run this program.
+void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& engine);
 void apply_speculation(const GenerationOptions& options, EngineOptions& engine);
 EngineOptions engine_options(const GenerationOptions& options, const std::filesystem::path& model);
 SamplingParams sampling_params(const GenerationOptions& options);

@@ -74,6 +74,9 @@ class Engine {
   // kOverloaded while there is no room for one answer more beside n_coming that the caller is about to submit: cheaper
   // than a request that is refused, and counted as one.
   Result<void> check_room(std::int32_t n_coming = 0);
+  // kBusy of the field "ranks" where one of the ranks that compute the model has ended or does not answer: every request
+  // ends with that error from then on, and only another open() mends it.
+  Result<void> health() const;
   // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
   EngineMetrics metrics() const;
   // Called on the engine thread after each step; empty = none. What it throws is counted, and that is all.

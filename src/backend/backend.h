@@ -13,6 +13,7 @@
 
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
+#include "backend/split.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "base/ids.h"
@@ -109,6 +110,7 @@ struct BackendInfo {
   std::string description;  // "avx512-vnni, 2 threads"
   int32_t n_threads = 1;
   KvType default_kv = KvType::kBf16;
+  int32_t n_ranks = 1;  // that share each model
 };
 
 struct StepTicket {
@@ -159,6 +161,27 @@ class Backend {
   virtual LogitsView wait(StepTicket ticket) = 0;
   // What the step that was waited for left in a slot.
   virtual RowsView rows_of(Activation x) = 0;
+
+  // What follows is for ranks that share a model; a backend that computes alone has no use for it.
+
+  // upload(), of which each rank keeps its part. The bytes are those of all ranks of this computer.
+  virtual Result<std::unique_ptr<Weight>> upload_split(const TensorView& tensor, WeightRole role, const WeightSplit&) {
+    return upload(tensor, role);
+  }
+  virtual Result<uint64_t> upload_split_bytes(const TensorView& tensor, WeightRole role, const WeightSplit&) const {
+    return upload_bytes(tensor, role);
+  }
+  // Memory of one block of a store, of all ranks of this computer.
+  virtual int64_t kv_block_bytes(const KvLayout& layout) const { return kv_pool_block_bytes(layout); }
+  // Behind a model's last weight. Its number; refused where another rank has another content.
+  virtual Result<int32_t> add_model(uint64_t /*content_hash*/) { return 0; }
+  // What the step runs that begins next.
+  virtual void begin_pass(const Pass&) {}
+  // Why what is computed from now on means nothing, where that is so. Any thread.
+  virtual Result<void> health() const { return {}; }
+  virtual RankTraffic rank_traffic() const { return {}; }
+  // An activation's own memory, [n_rows, n_cols], while operations are done when they return; else nullptr.
+  virtual float* host_rows(Activation) { return nullptr; }
 };
 
 }  // namespace candor::backend

@@ -67,12 +67,15 @@ struct AttnSpec {
   bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token
   int32_t latent_dim = 0;  // a token's value is the beginning of its key, this wide; 0 = it has one of its own
   int32_t chunk_tokens = 0;  // > 0: p sees those of its own chunk, [p - p % chunk, p]; then there is no window
+  // Where these heads are a rank's own, [first_head, first_head + n_heads) of so many; 0 = they are all.
+  int32_t n_all_heads = 0;
+  int32_t first_head = 0;
   bool operator==(const AttnSpec&) const = default;
 
   int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
-// [n_heads]: Press et al., "Train short, test long", 2022. For a power of two n of heads head i has 2^(-max_bias * (i +
+// [n_heads]: of all heads. Press et al., "Train short, test long", 2022. For a power of two n of heads head i has 2^(-max_bias * (i +
 // 1) / n); other counts take every second slope of twice the next lower power for the heads past it.
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias);
 

@@ -30,6 +30,14 @@ Error refused_thread(const std::system_error& error) noexcept {
   }
 }
 
+Error copy_of(const Error& error) noexcept {
+  try {
+    return error;
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
 }  // namespace
 
 Error error_of_exception() noexcept {
@@ -39,6 +47,8 @@ Error error_of_exception() noexcept {
     return out_of_memory();
   } catch (const std::system_error& error) {
     return refused_thread(error);
+  } catch (const ErrorException& exception) {
+    return copy_of(exception.error());
   } catch (const std::exception& exception) {
     return unexpected(exception.what());
   } catch (...) {

@@ -305,6 +305,9 @@ std::optional<PromptProgress> Engine::prompt_progress(RequestId request) const {
 EngineStats Engine::stats() const {
   return impl_->loop.stats();
 }
+Result<void> Engine::health() const {
+  return impl_->loaded.backend->health();
+}
 EngineMetrics Engine::metrics() const {
   return impl_->metrics.snapshot();
 }

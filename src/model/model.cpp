@@ -12,6 +12,7 @@
 #include "model/block.h"
 #include "model/families/families.h"
 #include "model/fingerprint.h"
+#include "model/rank_splits.h"
 #include "model/weights.h"
 #include "tensor/tensor_view.h"
 
@@ -207,6 +208,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
                                            const LoadOptions& options) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   CANDOR_ASSIGN(ArchSpec spec, family->read(file));
+  CANDOR_TRY(check_ranks(spec, backend.info().n_ranks));
   std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
   CANDOR_ASSIGN(model->weights_, upload_weights(bindings, {file, model->spec_, backend}, options));
@@ -214,6 +216,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   model->n_parameters_ = count_parameters(bindings);
   model->hash_ = fingerprint(model->spec_, file);
   CANDOR_TRY(file.check_intact());
+  CANDOR_ASSIGN(model->number_, backend.add_model(model->hash_));
   return model;
 }
 
@@ -264,6 +267,7 @@ Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Back
   CANDOR_ASSIGN(const Family* family, family_of(file));
   ModelPlan plan;
   CANDOR_ASSIGN(plan.spec, family->read(file));
+  CANDOR_TRY(check_ranks(plan.spec, backend.info().n_ranks));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, plan.spec));
   CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));
   return plan;
@@ -275,6 +279,7 @@ backend::StepTicket Model::launch(const backend::StepBatch& batch, backend::KvSt
 
 backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backend::StepBatch& batch,
                                          backend::KvStore& kv) {
+  backend_.begin_pass({number_, first, end});
   backend_.begin_step(batch, kv);
   const Activation x{Slot::kX, batch.n_rows(), spec_.dim};
   if (first == 0) run_embedding(x);
@@ -292,6 +297,7 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
 }
 
 backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, backend::KvStore& kv) {
+  backend_.begin_pass({.model = number_, .is_attention = true});
   backend_.begin_step(batch, kv);
   for (size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
     const BlockSpec& block = spec_.blocks[layer];

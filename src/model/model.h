@@ -96,6 +96,7 @@ class Model {
   size_t weight_bytes_ = 0;
   int64_t n_parameters_ = 0;
   uint64_t hash_ = 0;
+  int32_t number_ = 0;  // in the backend
 };
 
 }  // namespace candor::model

@@ -15,6 +15,7 @@
 
 #include "backend/op_specs.h"
 #include "formats/quote.h"
+#include "model/rank_splits.h"
 #include "model/role_traits.h"
 #include "tensor/dtype.h"
 
@@ -247,9 +248,10 @@ Result<void> check_finite(const TensorView& tensor) {
                           odd - values.begin(), *odd));
 }
 
-Result<WeightPtr> upload_one(const TensorView& tensor, WeightRole packing, backend::Backend& backend) {
-  CANDOR_ASSIGN(WeightPtr weight, backend.upload(tensor, packing));
-  if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(tensor));
+Result<WeightPtr> upload_one(const Binding& binding, WeightRole packing, const Upload& upload) {
+  const backend::WeightSplit split = split_of(binding.role, upload.spec, binding.layer);
+  CANDOR_ASSIGN(WeightPtr weight, upload.backend.upload_split(binding.view, packing, split));
+  if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(binding.view));
   return weight;
 }
 
@@ -360,7 +362,7 @@ Result<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bi
     const Binding& binding = bindings[i];
     const WeightRole packing = packing_of(binding, spec);
     reading.begin(i);
-    auto weight = upload_one(binding.view, packing, upload.backend);
+    auto weight = upload_one(binding, packing, upload);
     CANDOR_TRY(upload.file.check_intact());
     if (!weight) return std::move(weight).error();
     place_of(*weights, binding) = std::move(*weight);
@@ -376,7 +378,8 @@ Result<uint64_t> upload_bytes(std::span<const Binding> bindings, const ArchSpec&
                               const backend::Backend& backend) {
   uint64_t total = 0;
   for (const Binding& binding : bindings) {
-    CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(binding.view, packing_of(binding, spec)));
+    const backend::WeightSplit split = split_of(binding.role, spec, binding.layer);
+    CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_split_bytes(binding.view, packing_of(binding, spec), split));
     total += n_bytes;
   }
   return total;

@@ -40,11 +40,12 @@ int64_t attend_ns(const AttendArgs& a) {
 
 const float* CpuOps::slopes_of(const AttnSpec& spec) {
   if (spec.max_alibi_bias == 0.0f) return nullptr;
-  if (slopes_bias_ != spec.max_alibi_bias || slopes_.size() != static_cast<size_t>(spec.n_heads)) {
-    slopes_ = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
+  const int32_t n_all = std::max(spec.n_heads, spec.n_all_heads);
+  if (slopes_bias_ != spec.max_alibi_bias || slopes_.size() != static_cast<size_t>(n_all)) {
+    slopes_ = alibi_slopes(n_all, spec.max_alibi_bias);
     slopes_bias_ = spec.max_alibi_bias;
   }
-  return slopes_.data();
+  return slopes_.data() + spec.first_head;
 }
 
 // All that share a kv head, which for a latent are all there are: then as many as leave a unit for every thread. Few

@@ -65,7 +65,8 @@ class CpuBackend final : public Backend {
     CANDOR_CHECK(ticket.id == last_ticket_);
     return ops_.logits();
   }
-  RowsView rows_of(Activation x) override { return ops_.rows_of(x); }
+  RowsView rows_of(Activation x) override { return {ops_.host_rows(x), x.n_rows, x.n_cols}; }
+  float* host_rows(Activation x) override { return ops_.host_rows(x); }
 
  private:
   BackendInfo info_;

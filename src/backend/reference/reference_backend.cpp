@@ -68,6 +68,7 @@ class ReferenceBackend final : public Backend {
     return ops_.logits();
   }
   RowsView rows_of(Activation x) override { return ops_.rows_of(x); }
+  float* host_rows(Activation x) override { return ops_.host_rows(x); }
 
  private:
   BackendInfo info_;

@@ -241,7 +241,7 @@ void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& 
   if (term.k.n_cols > 0) append(term.k, term.v, term.layer);
   const float* sinks = spec.has_sinks ? decoded(*term.sinks).row(0) : nullptr;
   const int32_t group = spec.n_heads / spec.n_kv_heads;
-  const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
+  const std::vector<float> slopes = alibi_slopes(std::max(spec.n_heads, spec.n_all_heads), spec.max_alibi_bias);
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
@@ -249,7 +249,7 @@ void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& 
         attend_head(row(dst, seq.first_row + i) + head * spec.value_dim(),
                     row(term.q, seq.first_row + i) + head * spec.head_dim, {s, seq.n_past + i},
                     {term.layer, head / group,
-                     spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(head)]),
+                     spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(spec.first_head + head)]),
                      sinks == nullptr ? nullptr : sinks + head},
                     spec);
       }

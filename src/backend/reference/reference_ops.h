@@ -75,6 +75,7 @@ class ReferenceOps final : public Ops {
   void begin(const StepBatch& batch, ReferenceKv& kv);
   LogitsView logits() const { return {logits_.data(), n_logit_rows_, n_vocab_}; }
   RowsView rows_of(Activation x) { return {row(x, 0), x.n_rows, x.n_cols}; }
+  float* host_rows(Activation x) { return row(x, 0); }
 
   void embed(Activation dst, const Weight& table, float scale) override;
   void add_positions(Activation dst, const Weight& table) override;

@@ -106,6 +106,21 @@ class TimedBackend final : public Backend {
   LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
   RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
 
+  Result<std::unique_ptr<Weight>> upload_split(const TensorView& tensor, WeightRole role,
+                                               const WeightSplit& split) override {
+    return inner_->upload_split(tensor, role, split);
+  }
+  Result<uint64_t> upload_split_bytes(const TensorView& tensor, WeightRole role,
+                                      const WeightSplit& split) const override {
+    return inner_->upload_split_bytes(tensor, role, split);
+  }
+  int64_t kv_block_bytes(const KvLayout& layout) const override { return inner_->kv_block_bytes(layout); }
+  Result<int32_t> add_model(uint64_t content_hash) override { return inner_->add_model(content_hash); }
+  void begin_pass(const Pass& pass) override { inner_->begin_pass(pass); }
+  Result<void> health() const override { return inner_->health(); }
+  RankTraffic rank_traffic() const override { return inner_->rank_traffic(); }
+  float* host_rows(Activation x) override { return inner_->host_rows(x); }
+
  private:
   std::unique_ptr<Backend> inner_;
   TimedOps ops_;

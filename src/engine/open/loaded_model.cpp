@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "backend/all/make_backend.h"
 #include "backend/op_specs.h"
 #include "candor/kv_type.h"
 #include "engine/open/fim_tokens.h"
 #include "engine/open/memory_plan.h"
+#include "engine/open/rank_crew.h"
 #include "engine/open/step_costs.h"
 #include "kernels/kernels.h"
 #include "model/arch_spec.h"
@@ -76,7 +76,7 @@ int32_t LoadedModel::window_tokens() const {
 }
 
 Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
-  return backend::make_backend(options.backend, {.n_threads = options.n_threads});
+  return make_ranked_backend(options);
 }
 
 Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
@@ -130,7 +130,7 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
     const platform::ScopedFloatMode float_mode;
     loaded.options.costs = measure_costs(loaded);
   }
-  return {};
+  return loaded.backend->health();
 }
 
 }  // namespace

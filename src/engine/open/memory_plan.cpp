@@ -70,16 +70,18 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend));
   const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
   const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);
-  const int64_t block_bytes = backend::kv_pool_block_bytes(layout);
+  const int64_t block_bytes = backend.kv_block_bytes(layout);
+  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks);  // each has states, copies and scratch of its own
   CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
   const platform::Topology topology = platform::read_topology();
   MemoryPlan plan;
   plan.weight_bytes = model.weight_bytes;
-  plan.copy_bytes = file.copy_bytes();
+  plan.copy_bytes = file.copy_bytes() * n_ranks;
   plan.kv_bytes = static_cast<uint64_t>(block_bytes) * static_cast<uint64_t>(budget.n_blocks);
   plan.kept_states = kept_states(options, layout.state);
   plan.state_slots = needed_states(options, layout.state) + plan.kept_states;
-  plan.state_bytes = static_cast<uint64_t>(plan.state_slots) * static_cast<uint64_t>(state_slot_bytes(layout.state));
+  plan.state_bytes =
+      n_ranks * static_cast<uint64_t>(plan.state_slots) * static_cast<uint64_t>(state_slot_bytes(layout.state));
   if (draft != nullptr) {
     CANDOR_TRY(plan_slots(*draft, options, backend, budget.n_ctx));
     plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;

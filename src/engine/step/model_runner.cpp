@@ -1,6 +1,16 @@
 #include "engine/step/model_runner.h"
 
+#include "base/fault.h"
+
 namespace candor::engine {
+namespace {
+
+// What is computed without a rank means nothing, for any request.
+void throw_if_lost(const backend::Backend& backend) {
+  if (const auto health = backend.health(); !health) throw ErrorException(health.error());
+}
+
+}  // namespace
 
 std::string StepResult::broken_place() const {
   LoadedModel& loaded = runner->loaded_;
@@ -9,9 +19,11 @@ std::string StepResult::broken_place() const {
 
 StepResult ModelRunner::run(const sched::StepPlan& plan) {
   began_ns_ = clock_.now_ns();
+  throw_if_lost(*loaded_.backend);
   for (const kv::BlockCopy& copy : plan.copies) loaded_.kv->copy_block(copy.src, copy.dst, copy.n_tokens);
   StepResult result{.plan = &plan, .runner = this};
   result.logits = loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv));
+  throw_if_lost(*loaded_.backend);
   if (!plan.out_rows.empty()) result.hidden = loaded_.model->hidden(static_cast<int32_t>(plan.out_rows.size()));
   ready_ns_ = result.ready_ns = clock_.now_ns();
   return result;

@@ -1,0 +1,119 @@
+// moe(): every rank routes the same rows and computes its columns of every expert; the gated rows of all visits are put
+// together at once, and outputs are added in the order of the experts, each rank's columns by themselves.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backend/ranks/rank_ops.h"
+
+namespace candor::backend {
+namespace {
+
+constexpr uint64_t kGatedTag = 0xff00;
+
+size_t n_floats(int32_t rows, int32_t cols) {
+  return static_cast<size_t>(rows) * static_cast<size_t>(cols);
+}
+
+}  // namespace
+
+void RankOps::route(const MoeTerm& term) {
+  routing_.begin(term.spec);
+  const float* bias = term.spec.has_choice_bias ? rank_weight(*term.choice_bias).values().data() : nullptr;
+  const float* scales = term.spec.has_expert_scales ? rank_weight(*term.expert_scales).values().data() : nullptr;
+  const float* scores = inner_.host_rows(term.scores);
+  const auto n_experts = static_cast<size_t>(term.scores.n_cols);
+  for (int32_t i = 0; i < term.scores.n_rows; ++i) {
+    routing_.add_row(i, {scores + static_cast<size_t>(i) * n_experts, n_experts}, {bias, scales});
+  }
+}
+
+// The rows of an expert's visits, weighed where the spec says so, in the room of its outputs.
+Activation RankOps::gather_visits(Activation src, const MoeTerm& term, std::span<const Routing::Visit> visits) {
+  const Activation rows{term.outputs.slot, static_cast<int32_t>(visits.size()), src.n_cols};
+  const float* from = inner_.host_rows(src);
+  float* row = inner_.host_rows(rows);
+  const auto n_dim = static_cast<size_t>(src.n_cols);
+  for (const Routing::Visit& visit : visits) {
+    const float* own = from + static_cast<size_t>(visit.row) * n_dim;
+    if (term.spec.weighs_inputs) {
+      table_.scale(own, visit.weight, src.n_cols, row);
+    } else {
+      std::memcpy(row, own, n_dim * sizeof(float));
+    }
+    row += n_dim;
+  }
+  return rows;
+}
+
+// Into gated_: [visits, width], in the order of experts and their rows.
+void RankOps::run_gates(Activation src, const MoeTerm& term, int32_t width) {
+  if (width == 0) return;
+  float* gated = gated_.data();
+  for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
+    const auto visits = routing_.visits(expert);
+    const auto n = static_cast<int32_t>(visits.size());
+    if (n == 0) continue;
+    const Activation rows = gather_visits(src, term, visits);
+    const Activation gates{term.gate.slot, n, width};
+    const Activation ups{term.up.slot, n, width};
+    const Expert& weights = term.experts[static_cast<size_t>(expert)];
+    const LinearTerm up{part_of(weights.up), part_of(weights.up_bias), weights.gate == nullptr ? gates : ups};
+    if (weights.gate == nullptr) {
+      inner_.ops().linear(std::array{up}, rows);
+      inner_.ops().activate(gates, term.kind);
+    } else {
+      inner_.ops().linear(std::array{LinearTerm{part_of(weights.gate), part_of(weights.gate_bias), gates}, up}, rows);
+      inner_.ops().gate(gates, gates, ups, term.kind);
+    }
+    std::memcpy(gated, inner_.host_rows(gates), n_floats(n, width) * sizeof(float));
+    gated += n_floats(n, width);
+  }
+}
+
+void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare& share) {
+  const auto width = static_cast<size_t>(share.width());
+  float* sums = inner_.host_rows(dst);
+  std::fill_n(sums, static_cast<size_t>(dst.n_rows) * width, 0.0f);
+  if (width == 0) return;
+  const float* gated = gated_.data();
+  for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
+    const auto visits = routing_.visits(expert);
+    const auto n = static_cast<int32_t>(visits.size());
+    if (n == 0) continue;
+    const Activation gates{term.gate.slot, n, term.gate.n_cols};
+    const Activation outputs{term.outputs.slot, n, share.width()};
+    std::memcpy(inner_.host_rows(gates), gated, n_floats(n, gates.n_cols) * sizeof(float));
+    gated += n_floats(n, gates.n_cols);
+    const Expert& weights = term.experts[static_cast<size_t>(expert)];
+    inner_.ops().linear(std::array{LinearTerm{part_of(weights.down), part_of(weights.down_bias), outputs}}, gates);
+    const float* output = inner_.host_rows(outputs);
+    for (size_t i = 0; i < visits.size(); ++i) {
+      const float weight = term.spec.weighs_inputs ? 1.0f : visits[i].weight;
+      table_.add_scaled(output + i * width, weight, share.width(),
+                        sums + static_cast<size_t>(visits[i].row) * width);
+    }
+  }
+}
+
+void RankOps::moe(Activation dst, Activation src, const MoeTerm& term) {
+  const Expert& first = term.experts.front();
+  const OutputShare& inner_share = *rank_weight(*first.up).share();
+  const OutputShare& outer_share = *rank_weight(*first.down).share();
+  make_whole(src);
+  make_whole(term.scores);
+  for (const Activation x : {term.gate, term.up, term.outputs}) set_whole(x);
+  set_split(dst, outer_share);
+  if (src.n_rows == 0) return;
+  route(term);
+  int32_t n_visits = 0;
+  for (int32_t expert = 0; expert < routing_.n_experts(); ++expert)
+    n_visits += static_cast<int32_t>(routing_.visits(expert).size());
+  gated_.resize(std::max(gated_.size(), n_floats(n_visits, term.gate.n_cols)));
+  run_gates(src, term, inner_share.width());
+  exchange(gated_.data(), n_visits, inner_share.bounds, comm::Receivers::kAll, kGatedTag);
+  run_outputs(local(dst), term, outer_share);
+}
+
+}  // namespace candor::backend

@@ -1,0 +1,109 @@
+#pragma once
+// Operations of one rank of several. For each slot of the arena it is known whether it holds whole rows, the same on
+// every rank, or this rank's columns of them. Products give columns; what works column by column, or head by head, goes
+// on with them; what reads whole rows puts them together first. So a layer of attention and feed-forward has four
+// exchanges: the heads before their projection, its output before it is added, and the same two of the feed-forward.
+// Every column is computed by one rank in the order of a single one: no number is a sum of ranks' parts.
+// What cannot be shared out (layers that keep a state, latent attention) is computed by every rank.
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/ranks/rank_weight.h"
+#include "backend/routing.h"
+#include "comm/communicator.h"
+#include "kernels/kernels.h"
+
+namespace candor::backend {
+
+class RankOps final : public Ops {
+ public:
+  // inner and table are borrowed.
+  RankOps(Backend& inner, const kernels::KernelTable& table, int32_t rank, int32_t size);
+
+  // Borrowed; before the first step.
+  void use(comm::Communicator& comm) { comm_ = &comm; }
+  void reserve(size_t n_slots) { slots_.assign(n_slots, {}); }
+  void begin(const StepBatch& batch, const Pass& pass);
+  int64_t n_exchanges() const { return n_exchanges_; }  // since it began
+
+  void embed(Activation dst, const Weight& table, float scale) override;
+  void add_positions(Activation dst, const Weight& table) override;
+  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
+  void linear(std::span<const LinearTerm> terms, Activation src) override;
+  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
+  void temper(Activation x, const TemperSpec& spec) override;
+  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
+  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
+  void activate(Activation x, GateKind kind) override;
+  void moe(Activation dst, Activation src, const MoeTerm& term) override;
+  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
+  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
+  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
+  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
+  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
+  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
+  void add_gated(Activation dst, Activation src, Activation gate) override;
+  void scale(Activation x, float factor, const Weight* weight) override;
+  void columns(Activation dst, Activation src, int32_t first) override;
+  void add(Activation dst, Activation src, float scale) override;
+  void gather(Activation dst, Activation src) override;
+  void collect(Activation logits, const LogitSpec& spec) override;
+
+ private:
+  struct Slot {
+    bool is_split = false;
+    OutputShare share{};  // columns, while it is split
+  };
+
+  Slot& slot(Activation x) { return slots_[static_cast<size_t>(x.slot)]; }
+  // With this rank's columns alone, where it is split.
+  Activation local(Activation x);
+  // Rows that are whole, or not there at all.
+  bool has_none(Activation x) { return slot(x).is_split && slot(x).share.width() == 0; }
+  bool is_split_alike(Activation a, Activation b);
+  void set_whole(Activation x) { slot(x).is_split = false; }
+  void set_split(Activation x, const OutputShare& share);
+  // Puts whole rows together where they are split.
+  void make_whole(Activation x);
+  // Leaves the columns of a share.
+  void make_split(Activation x, const OutputShare& share);
+  void exchange(float* rows, int32_t n_rows, std::span<const int32_t> bounds, comm::Receivers receivers, uint64_t tag);
+  const std::vector<HeadShare>& shares_of(const AttnSpec& spec);
+  // Of heads as wide as `width`; into scratch.
+  const OutputShare& query_share(const std::vector<HeadShare>& shares, int32_t width);
+  const OutputShare& kv_share(const HeadShare& share, int32_t width);
+
+  void route(const MoeTerm& term);
+  Activation gather_visits(Activation src, const MoeTerm& term, std::span<const Routing::Visit> visits);
+  void run_gates(Activation src, const MoeTerm& term, int32_t width);
+  void run_outputs(Activation dst, const MoeTerm& term, const OutputShare& share);
+
+  // Constant after construction.
+  Backend& inner_;
+  const kernels::KernelTable& table_;
+  int32_t rank_;
+  int32_t size_;
+  comm::Communicator* comm_ = nullptr;
+
+  std::vector<Slot> slots_;
+  std::vector<std::pair<HeadCounts, std::vector<HeadShare>>> head_shares_;
+
+  // Of this step.
+  int32_t n_rows_ = 0;
+  bool is_attention_ = false;
+  uint64_t n_steps_ = 0;  // ever
+  int64_t n_exchanges_ = 0;
+
+  // Of the running operation, kept to spare allocations.
+  std::vector<LinearTerm> terms_;
+  OutputShare share_;
+  AttnSpec own_spec_;
+  Routing routing_;
+  std::vector<float> gated_;  // [visits, F]
+};
+
+}  // namespace candor::backend

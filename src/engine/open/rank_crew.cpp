@@ -1,0 +1,202 @@
+#include "engine/open/rank_crew.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/all/make_backend.h"
+#include "backend/ranks/orders.h"
+#include "comm/shm/rank_processes.h"
+#include "comm/shm/segment.h"
+#include "comm/shm/shm_communicator.h"
+#include "engine/open/loaded_model.h"
+#include "kernels/kernels.h"
+#include "model/hub/hub_folder.h"
+#include "model/model.h"
+#include "platform/float_mode.h"
+#include "platform/topology.h"
+
+namespace candor::engine {
+namespace {
+
+constexpr std::chrono::seconds kArrival{30};
+
+int32_t all_threads(const EngineOptions& options) {
+  if (options.n_threads > 0) return options.n_threads;
+  return platform::advise_threads(platform::read_topology()).n_threads;
+}
+
+// Spinning pays only while every thread of every rank has a processor of its own.
+comm::ShmOptions shm_options(const EngineOptions& options) {
+  const platform::Topology topology = platform::read_topology();
+  const int32_t n_threads = std::max(all_threads(options), options.n_ranks);
+  const bool has_quota = topology.quota_cpus && n_threads > *topology.quota_cpus;
+  return {.spin = n_threads <= topology.n_allowed() && !has_quota};
+}
+
+Result<backend::Crew> start_crew(EngineOptions options) {
+  CANDOR_ASSIGN(const std::shared_ptr<comm::Segment> segment, comm::Segment::make(options.n_ranks));
+  CANDOR_ASSIGN(std::unique_ptr<comm::RankProcesses> processes,
+                comm::RankProcesses::start(options.rank_program, *segment));
+  auto comm = std::make_unique<comm::ShmCommunicator>(segment, 0, shm_options(options));
+  CANDOR_TRY(comm->wait_for_all(kArrival));
+  CANDOR_TRY(share_options(options, *comm));
+  return backend::Crew{std::shared_ptr<comm::RankProcesses>(std::move(processes)), std::move(comm)};
+}
+
+Result<void> check_ranks(const EngineOptions& options) {
+  if (options.n_ranks < 1 || options.n_ranks > comm::kMaxRanks) {
+    return fail(ErrorKind::kInvalidInput,
+                "n_ranks is " + std::to_string(options.n_ranks) + ", expected 1 to " + std::to_string(comm::kMaxRanks), "ranks");
+  }
+  if (options.n_ranks > 1 && options.rank_program.empty()) {
+    return fail(ErrorKind::kInvalidInput,
+                "ranks are processes of the candor command: give its path as rank_program", "ranks");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& options, int32_t rank) {
+  return backend::make_backend(options.backend, {.n_threads = threads_of_rank(options, rank)});
+}
+
+struct LoadedRank {
+  std::unique_ptr<formats::ModelFile> file{};
+  std::unique_ptr<model::Model> model{};
+};
+
+Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, backend::Backend& backend) {
+  LoadedRank loaded{.file = std::move(file)};
+  CANDOR_TRY(loaded.file->make_copies());
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, backend, {}));
+  loaded.file->drop_copies();
+  return loaded;
+}
+
+// In the order in which rank 0 loads them: the model, then its draft model.
+Result<std::vector<LoadedRank>> load_all(const EngineOptions& options, backend::Backend& backend) {
+  std::vector<LoadedRank> models;
+  CANDOR_ASSIGN(auto file, open_model_file(options));
+  CANDOR_ASSIGN(auto main, load_part(std::move(file), backend));
+  models.push_back(std::move(main));
+  if (options.speculation != Speculation::kDraft) return models;
+  CANDOR_ASSIGN(auto draft_file, model::open_model(options.draft_path));
+  CANDOR_ASSIGN(auto draft, load_part(std::move(draft_file), backend));
+  models.push_back(std::move(draft));
+  return models;
+}
+
+Result<void> load_and_follow(const EngineOptions& options, backend::RankBackend& backend) {
+  CANDOR_ASSIGN(const std::vector<LoadedRank> models, load_all(options, backend));
+  const platform::ScopedFloatMode float_mode;
+  return backend.follow([&](const backend::Pass& pass, const backend::StepBatch& batch, backend::KvStore& kv) {
+    model::Model& model = *models.at(static_cast<size_t>(pass.model)).model;
+    pass.is_attention ? model.launch_attention(batch, kv) : model.launch_blocks(pass.first, pass.end, batch, kv);
+  });
+}
+
+void put_text(backend::OrderWriter& writer, const std::string& text) {
+  writer.put_list(std::span<const char>(text));
+}
+
+std::string take_text(backend::OrderReader& reader) {
+  std::vector<char> text;
+  reader.take_list(text);
+  return {text.begin(), text.end()};
+}
+
+}  // namespace
+
+int32_t threads_of_rank(const EngineOptions& options, int32_t rank) {
+  const int64_t n_all = all_threads(options);
+  const int64_t n_ranks = options.n_ranks;
+  return static_cast<int32_t>(std::max<int64_t>(1, n_all * (n_ranks - rank) / n_ranks - n_all * (n_ranks - rank - 1) / n_ranks));
+}
+
+Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options) {
+  CANDOR_TRY(check_ranks(options));
+  CANDOR_ASSIGN(auto inner, make_inner(options, 0));
+  if (options.n_ranks == 1) return inner;
+  CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
+  return std::make_unique<backend::RankBackend>(
+      std::move(inner), backend::RankOptions{.rank = 0,
+                                             .size = options.n_ranks,
+                                             .n_threads = std::max(all_threads(options), options.n_ranks),
+                                             .table = table,
+                                             .gather_crew = [options] { return start_crew(options); }});
+}
+
+Result<void> share_options(EngineOptions& options, comm::Communicator& comm) {
+  backend::Bytes bytes;
+  if (comm.rank() == 0) {
+    backend::OrderWriter writer(bytes, backend::Order::kStep);
+    for (const std::string& text : {options.model_path.string(), options.quantize, options.backend, options.draft_path.string()}) {
+      put_text(writer, text);
+    }
+    writer.put(options.fast_weights);
+    writer.put(all_threads(options));
+    writer.put(options.n_ranks);
+    writer.put(options.speculation);
+  }
+  CANDOR_TRY(comm.broadcast(bytes));
+  if (comm.rank() == 0) return {};
+  backend::OrderReader reader(bytes);
+  static_cast<void>(reader.take<backend::Order>());
+  options.model_path = take_text(reader);
+  options.quantize = take_text(reader);
+  options.backend = take_text(reader);
+  options.draft_path = take_text(reader);
+  options.fast_weights = reader.take<bool>();
+  options.n_threads = reader.take<int32_t>();
+  options.n_ranks = reader.take<int32_t>();
+  options.speculation = reader.take<Speculation>();
+  return {};
+}
+
+Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backend::Backend> inner, int32_t rank,
+                            backend::Crew crew) {
+  CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
+  const int32_t size = crew.comm->size();
+  auto held = std::make_shared<backend::Crew>(std::move(crew));
+  backend::RankBackend backend(
+      std::move(inner),
+      {.rank = rank, .size = size, .table = table, .gather_crew = [held]() -> Result<backend::Crew> { return std::move(*held); }});
+  auto done = load_and_follow(options, backend);
+  if (!done) backend.say_failed(done.error().message);
+  return done;
+}
+
+namespace {
+
+Result<std::shared_ptr<comm::Segment>> take_place(int descriptor, int32_t rank) {
+  CANDOR_ASSIGN(std::shared_ptr<comm::Segment> segment, comm::Segment::attach(descriptor));
+  if (rank >= 1 && rank < segment->n_ranks()) return segment;
+  return fail(ErrorKind::kInvalidInput, "rank " + std::to_string(rank) + " of " + std::to_string(segment->n_ranks()) +
+                                            ": ranks are started by rank 0");
+}
+
+Result<void> serve_place(const std::shared_ptr<comm::Segment>& segment, int32_t rank) {
+  auto comm = std::make_unique<comm::ShmCommunicator>(segment, rank, comm::ShmOptions{});
+  EngineOptions options;
+  CANDOR_TRY(share_options(options, *comm));
+  comm->set_spin(shm_options(options).spin);
+  auto inner = make_inner(options, rank);
+  if (!inner) {
+    comm->say_failed(inner.error().message);
+    return inner.error();
+  }
+  return follow_as_rank(options, std::move(*inner), rank, {nullptr, std::move(comm)});
+}
+
+}  // namespace
+
+RankEnd serve_as_rank(int descriptor, int32_t rank) {
+  const auto segment = take_place(descriptor, rank);
+  if (!segment) return {segment.error(), false};
+  return {serve_place(*segment, rank), true};
+}
+
+}  // namespace candor::engine

@@ -1,0 +1,111 @@
+#include "model/rank_splits.h"
+
+#include <algorithm>
+#include <string>
+
+namespace candor::model {
+namespace {
+
+using backend::SplitKind;
+using backend::WeightSplit;
+using enum TensorRole;
+
+bool has_own_heads(const BlockSpec& block) {
+  return block.has_attention && !block.has_latent();
+}
+
+// A norm over all heads together reads all of them: K is then computed by every rank, which is little where there are
+// fewer K/V heads, and Q is put together.
+SplitKind kind_of_attention(TensorRole role, const BlockSpec& block) {
+  switch (role) {
+    case kQ:
+    case kQBias:
+    case kSinks:
+      return SplitKind::kQueryHeads;
+    case kK:
+    case kKBias:
+      return block.qk_norm == QkNorm::kWhole ? SplitKind::kWhole : SplitKind::kKvHeads;
+    case kV:
+    case kVBias:
+      return SplitKind::kKvHeads;
+    default:
+      return SplitKind::kWhole;
+  }
+}
+
+SplitKind kind_of_outputs(TensorRole role) {
+  switch (role) {
+    case kEmbedding:
+    case kPositions:
+    case kLayerTable:
+      return SplitKind::kFirst;
+    case kHead:
+    case kHeadBias:
+    case kAttnOut:
+    case kAttnOutBias:
+    case kGate:
+    case kGateBias:
+    case kUp:
+    case kUpBias:
+    case kDown:
+    case kDownBias:
+    case kExpertGate:
+    case kExpertGateBias:
+    case kExpertUp:
+    case kExpertUpBias:
+    case kExpertDown:
+    case kExpertDownBias:
+    case kDeltaQkv:
+    case kDeltaGate:
+    case kDeltaOut:
+    case kDeltaQ:
+    case kDeltaK:
+    case kDeltaV:
+    case kDeltaAlphaUp:
+    case kDeltaGateUp:
+    case kConvB:
+    case kConvC:
+    case kConvX:
+    case kConvOut:
+    case kSsmGate:
+    case kSsmChannels:
+    case kSsmOut:
+    case kSharedGate:
+    case kSharedUp:
+    case kSharedDown:
+    case kQueryUp:
+      return SplitKind::kOutputs;
+    default:
+      return SplitKind::kWhole;
+  }
+}
+
+}  // namespace
+
+WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer) {
+  const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
+  const backend::HeadCounts heads{block.attn.n_heads, block.attn.n_kv_heads};
+  if (const SplitKind kind = kind_of_outputs(role); kind != SplitKind::kWhole) return {kind, heads};
+  const bool is_read = role == kChoiceBias || role == kExpertScales;
+  if (!has_own_heads(block)) return {role == kQ ? SplitKind::kOutputs : SplitKind::kWhole, heads, is_read};
+  return {kind_of_attention(role, block), heads, is_read};
+}
+
+int32_t most_ranks(const ArchSpec& spec) {
+  int32_t most = backend::kMostRanks;
+  for (const BlockSpec& block : spec.blocks) {
+    if (has_own_heads(block)) most = std::min(most, block.attn.n_heads);
+  }
+  return most;
+}
+
+Result<void> check_ranks(const ArchSpec& spec, int32_t n_ranks) {
+  const int32_t most = most_ranks(spec);
+  if (n_ranks <= most) return {};
+  return fail(ErrorKind::kInvalidInput,
+              std::to_string(n_ranks) + " ranks were asked for, and this model of family " + spec.family + " can use " +
+                  std::to_string(most) + ": each needs a head of its attention",
+              "ranks");
+}
+
+}  // namespace candor::model

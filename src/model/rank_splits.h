@@ -1,0 +1,22 @@
+#pragma once
+// What ranks that share a model keep of each of its weights. Attention is shared out by heads, feed-forward and head of
+// the model by outputs; nothing is split along a sum, so that every number is computed by one rank, as if it were alone.
+// Latent attention and recurrent layers are computed by every rank, behind projections that are shared out.
+
+#include <cstdint>
+
+#include "backend/split.h"
+#include "base/error.h"
+#include "model/arch_spec.h"
+#include "model/tensor_roles.h"
+
+namespace candor::model {
+
+backend::WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer);
+
+// As many as have at least a head each.
+int32_t most_ranks(const ArchSpec& spec);
+// Refuses more, by name.
+Result<void> check_ranks(const ArchSpec& spec, int32_t n_ranks);
+
+}  // namespace candor::model

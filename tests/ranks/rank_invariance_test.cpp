@@ -1,0 +1,207 @@
+// The numerics contract over ranks: whatever their number, answers are those of one rank, bit for bit. A backend that
+// sums parts of products, as ranks that split their inputs would, must be caught, else the comparison proves nothing.
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.h"
+#include "engine_fixture.h"
+#include "engine/engine_impl.h"
+#include "model/model.h"
+#include "model/rank_splits.h"
+#include "support/thread_ranks.h"
+
+namespace candor {
+namespace {
+
+using testing::Crowd;
+using testing::sampled;
+using testing::thread_ranks;
+using testing::token_prompt;
+
+using Change = std::function<void(EngineOptions&)>;
+
+class RankInvariance : public testing::TinyModelTest {
+ protected:
+  static EngineOptions base_options(const std::filesystem::path& path) {
+    EngineOptions options = testing::options_for(path);
+    const auto file = formats::open_model_file(path);
+    const auto spec = file ? model::read_arch(**file) : Result<model::ArchSpec>(file.error());
+    options.n_ctx = spec ? std::min(128, spec->max_positions) : 0;
+    options.max_running = 5;
+    options.max_rows = 48;
+    options.costs = StepCosts{.points = {{1, 0.0}}, .attend_ns = 0};
+    return options;
+  }
+
+  // Greedy and sampled, two answers of one prompt, by beams, and under a constraint.
+  static std::vector<Request> make_requests(int32_t n_vocab, bool has_text, int32_t n_ctx) {
+    constexpr int64_t kNewTokens = 6;
+    std::vector<Request> requests;
+    for (const int32_t n : {3, 33, std::min(70, n_ctx - 10)}) requests.push_back(sampled(token_prompt(n, n_vocab, 7), kNewTokens, 1));
+    requests.push_back(sampled(token_prompt(20, n_vocab, 3), kNewTokens, 2));
+    requests.back().sampling.temperature = 0.0;
+    requests.push_back(sampled(token_prompt(9, n_vocab, 4), kNewTokens, 3));
+    requests.back().beams = BeamSearch{.width = 2};
+    if (has_text) {
+      requests.push_back(sampled(token_prompt(9, n_vocab, 5), kNewTokens, 4));
+      requests.back().constraint = {GrammarKind::kRegex, "[a-z ]{4,40}"};
+    }
+    for (Request& request : requests) request.sampling.ignore_eos = true;
+    return requests;
+  }
+
+  static std::vector<Completion> answers(const std::filesystem::path& path, const engine::BackendFactory& backend,
+                                         const Change& change, bool is_together) {
+    EngineOptions options = base_options(path);
+    change(options);
+    auto engine = engine::open_with_backend(options, backend);
+    EXPECT_TRUE(engine.has_value()) << path << ": " << (engine ? "" : engine.error().message);
+    if (!engine) return {};
+    const bool has_text = (*engine)->info().n_vocab >= 300;
+    const std::vector<Request> requests = make_requests((*engine)->info().n_vocab, has_text, (*engine)->info().n_ctx);
+    if (is_together) return Crowd(**engine).run(requests);
+    std::vector<Completion> all;
+    for (const Request& request : requests) all.push_back(testing::complete(**engine, request));
+    return all;
+  }
+
+  // How many answers of the backend are not those of one rank that computes each alone.
+  static int count_different(const std::filesystem::path& path, const engine::BackendFactory& backend,
+                             const Change& change = [](EngineOptions&) {}, bool is_together = true) {
+    const auto one = [](const EngineOptions&) { return backend::make_cpu_backend({.n_threads = 1}); };
+    const auto expected = answers(path, one, [](EngineOptions&) {}, false);
+    const auto found = answers(path, backend, change, is_together);
+    EXPECT_GE(expected.size(), 5u);
+    if (found.size() != expected.size()) return static_cast<int>(expected.size());
+    int n_different = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const bool is_same = found[i].tokens == expected[i].tokens && found[i].logprobs == expected[i].logprobs &&
+                           found[i].top_logprobs == expected[i].top_logprobs;
+      n_different += is_same ? 0 : 1;
+    }
+    return n_different;
+  }
+};
+
+struct Shape {
+  const char* name;
+  int32_t n_heads;
+  int32_t n_kv_heads;
+  DType dtype;
+  bool is_tied = false;
+};
+
+class RankInvarianceOf : public RankInvariance, public ::testing::WithParamInterface<Shape> {};
+
+TEST_P(RankInvarianceOf, every_answer_is_that_of_one_rank) {
+  const Shape& shape = GetParam();
+  testing::TinyModelOptions model = testing::tiny_model_of(shape.dtype, 64, 256);
+  model.n_heads = shape.n_heads;
+  model.n_kv_heads = shape.n_kv_heads;
+  model.is_tied = shape.is_tied;
+  model.ffn_dim = 512;
+  const auto path = tiny_path(model);
+  for (const int32_t n_ranks : {1, 2, 3, 4}) {
+    EXPECT_EQ(count_different(path, thread_ranks(n_ranks)), 0) << n_ranks << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(shapes, RankInvarianceOf,
+                         ::testing::Values(Shape{"dense", 4, 4, DType::kQ4_K}, Shape{"dense_f32", 4, 4, DType::kF32},
+                                           Shape{"unequal_heads", 8, 8, DType::kQ8_0},
+                                           Shape{"fewer_kv_heads_than_ranks", 8, 2, DType::kQ4_K, true},
+                                           Shape{"one_kv_head", 4, 1, DType::kBF16}),
+                         [](const auto& shape) { return std::string(shape.param.name); });
+
+TEST_F(RankInvariance, drafts_chunks_and_preemption_change_nothing) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  const std::vector<Change> changes = {
+      [](EngineOptions& o) { o.max_rows = 7; },
+      [](EngineOptions& o) { o.kv_blocks = 6; },
+      [](EngineOptions& o) {
+        o.speculation = Speculation::kNgram;
+        o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+      },
+      [&path](EngineOptions& o) {
+        o.speculation = Speculation::kDraft;
+        o.draft_path = path;
+        o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) EXPECT_EQ(count_different(path, thread_ranks(2), changes[i]), 0) << i;
+}
+
+TEST_F(RankInvariance, ranks_may_have_different_instruction_sets) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  EXPECT_EQ(count_different(path, thread_ranks(3, testing::cpu_backend_of_each_isa())), 0);
+}
+
+// Experts, sinks, biases, windows, norms of whole rows, ALiBi, learned positions, side by side, recurrent, latent.
+class RankInvarianceOfFamily : public RankInvariance, public ::testing::WithParamInterface<std::string> {};
+
+std::vector<std::string> families() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(testing::project_file("tests/families/goldens"))) {
+    if (std::filesystem::exists(entry.path() / "model.gguf")) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST_P(RankInvarianceOfFamily, every_answer_is_that_of_one_rank) {
+  const auto path = testing::project_file("tests/families/goldens") / GetParam() / "model.gguf";
+  const auto file = formats::open_model_file(path);
+  ASSERT_TRUE(file);
+  const auto spec = model::read_arch(**file);
+  ASSERT_TRUE(spec);
+  for (const int32_t n_ranks : {2, 3}) {
+    if (n_ranks > model::most_ranks(*spec)) continue;
+    EXPECT_EQ(count_different(path, thread_ranks(n_ranks)), 0) << n_ranks << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(families, RankInvarianceOfFamily, ::testing::ValuesIn(families()),
+                         [](const auto& family) { return family.param; });
+
+TEST_F(RankInvariance, sums_of_parts_are_caught) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kF32, 64, 256));
+  const auto summing = [](const EngineOptions&) { return testing::summing_backend(2)(0); };
+  EXPECT_GT(count_different(path, summing), 0);
+  const auto sound = [](const EngineOptions&) { return testing::summing_backend(1)(0); };
+  EXPECT_EQ(count_different(path, sound), 0);
+}
+
+// Four a layer; the embedding's rows and the logits beside them.
+TEST_F(RankInvariance, a_layer_has_four_exchanges) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  backend::Backend* ranks = nullptr;
+  const auto make = thread_ranks(2);
+  const auto engine = engine::open_with_backend(base_options(path), [&](const EngineOptions& options) {
+    auto made = make(options);
+    if (made) ranks = made->get();
+    return made;
+  });
+  ASSERT_TRUE(engine);
+  const int64_t before = ranks->rank_traffic().n_exchanges;
+  constexpr int64_t kTokens = 5;
+  Request request = sampled(token_prompt(8, 384, 1), kTokens, 1);
+  request.sampling.ignore_eos = true;
+  testing::complete(**engine, request);
+  EXPECT_EQ(ranks->rank_traffic().n_exchanges - before, kTokens * (4 * 2 + 2));
+  EXPECT_GT(ranks->rank_traffic().n_bytes, 0u);
+}
+
+TEST_F(RankInvariance, more_ranks_than_heads_are_refused_with_what_can_be_used) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ8_0, 64, 256));
+  const auto engine = engine::open_with_backend(base_options(path), thread_ranks(5));
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("5 ranks were asked for, and this model of family llama can use 4"),
+            std::string::npos)
+      << engine.error().message;
+}
+
+}  // namespace
+}  // namespace candor
