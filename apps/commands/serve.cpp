@@ -126,6 +126,7 @@ EngineOptions engine_options_of(const ServeOptions& options, const std::filesyst
   GenerationOptions generation = options.generation;
   generation.n_ctx = options.n_ctx;
   generation.n_threads = options.n_threads;
+  generation.n_ranks = options.n_ranks;
   generation.backend = options.backend;
   generation.kv_type = options.kv_type;
   EngineOptions engine = engine_options(generation, path);
@@ -188,19 +189,23 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   return service;
 }
 
-// Until Ctrl-C or SIGTERM; then what is in work may end within the drain time, or is told that it cannot.
-void serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time,
+// Until Ctrl-C or SIGTERM, or until a rank is lost; then what is in work may end within the drain time, or is told that
+// it cannot.
+Result<void> serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time,
                              const std::function<void()>& now_and_then) {
   constexpr std::chrono::milliseconds kPoll{50};
   constexpr std::chrono::seconds kGoodbye{2};
-  while (!interrupted()) {
+  Result<void> health;
+  while (!interrupted() && health) {
     std::this_thread::sleep_for(kPoll);
     now_and_then();
+    health = service.models().health();
   }
   service.begin_drain();
-  if (server.drain(drain_time)) return;
+  if (server.drain(health ? drain_time : kGoodbye)) return health;
   service.abort_all();
   server.drain(kGoodbye);
+  return health;
 }
 
 std::string page_address(const ServeOptions& options, uint16_t port) {
@@ -213,6 +218,7 @@ struct Door {
   http::AccessOptions access{};
   std::shared_ptr<http::TlsIdentity> identity{};
   obs::LogLevel level{};
+  bool was_open = false;
 };
 
 int open_door(const ServeOptions& options, Door& door) {
@@ -236,23 +242,27 @@ struct Served {
 };
 
 // From the first connection to the last.
-int run_server(const ServeOptions& options, serve::Service& service, const Door& door, const obs::Log& log,
+int run_server(const ServeOptions& options, serve::Service& service, Door& door, const obs::Log& log,
                const Served& what, const std::function<bool()>& forgets_costs) {
   auto server_options = server_options_of(options);
   server_options.tls = door.identity;
   auto server = http::Server::start(server_options, service);
   if (!server) return say_error(server.error().message), kUserInput;
+  door.was_open = true;
   if (door.identity) announce(*door.identity, log);
   write_err(fmt::format("candor serves {} at {}://{}:{} ({}{} at once)\n", what.models, door.identity ? "https" : "http",
                         options.host, (*server)->port(), what.context, options.parallel.value_or(16)));
   service.say_forms();
   if (!options.no_ui) show_page(page_address(options, (*server)->port()), options.opens_page);
-  serve_until_interrupted(**server, service, std::chrono::seconds(options.drain_seconds.value_or(30)), [&] {
+  const std::chrono::seconds drain_time(options.drain_seconds.value_or(30));
+  const auto health = serve_until_interrupted(**server, service, drain_time, [&] {
     if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
     if (!forgets_costs()) return;
     log.info("steps take other times than an earlier start measured: they are measured anew at the next start");
   });
-  return kDone;
+  if (health) return kDone;
+  say_error(health.error().message);
+  return exit_code(health.error());
 }
 
 int serve_one(const ServeOptions& options, Door& door, const std::filesystem::path& path) {
@@ -272,7 +282,7 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   const auto sink = obs::make_stderr_sink();
   const obs::Log log(*sink, door.level);
   auto service_options = service_options_of(options, path, engine->info());
-  service_options.access = std::move(door.access);
+  service_options.access = door.access;
   service_options.steps = &steps.history();
   serve::Service service(*engine, std::move(service_options), log);
   const Served what{path.filename().string(), fmt::format("context {}, ", engine->info().n_ctx)};
@@ -341,7 +351,7 @@ int serve_several(const ServeOptions& options, Door& door) {
                                  clipped(*options.default_model), there.front().name)),
            kUserInput;
   serve::ServiceOptions service_options = service_options_of(options, {}, {});
-  service_options.access = std::move(door.access);
+  service_options.access = door.access;
   serve::ModelsOptions models;
   models.default_model = options.default_model.value_or(there.front().name);
   if (options.keep_alive) models.keep_alive = *keep_alive_of(*options.keep_alive);
@@ -353,6 +363,16 @@ int serve_several(const ServeOptions& options, Door& door) {
   return run_server(options, service, door, log, {what, ""}, [&loader] { return loader.forget_costs_that_are_off(); });
 }
 
+// Again and again where ranks are lost and that is asked for; not where they could not even start.
+int serve_and_restart(const ServeOptions& options, Door& door, const std::function<int()>& serve_once) {
+  while (true) {
+    door.was_open = false;
+    const int code = serve_once();
+    if (code != kRankLost || !options.restarts || !door.was_open || interrupted()) return code;
+    write_err("candor: the ranks are started again\n");
+  }
+}
+
 int serve(const ServeOptions& options) {
   if (options.opens_page && options.no_ui)
     return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
@@ -361,7 +381,7 @@ int serve(const ServeOptions& options) {
   if (is_several(options)) {
     if (const int code = open_door(options, door); code != kDone) return code;
     platform::give_freed_memory_back();
-    return serve_several(options, door);
+    return serve_and_restart(options, door, [&] { return serve_several(options, door); });
   }
   const auto model = options.models.empty() ? std::nullopt : std::optional(options.models.front());
   auto choice = choose_model(model, options.positionals);
@@ -370,7 +390,7 @@ int serve(const ServeOptions& options) {
     return say_error(fmt::format("serve: what is \"{}\"?", choice->texts.front())), kUserInput;
   if (const int code = open_door(options, door); code != kDone) return code;
   platform::give_freed_memory_back();
-  return serve_one(options, door, choice->model);
+  return serve_and_restart(options, door, [&] { return serve_one(options, door, choice->model); });
 }
 
 // The lines of options that have neither a value nor a default say nothing, and would not be read back.
@@ -422,6 +442,8 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   command->add_option("--alias", options->aliases, "a further name for it")->type_name("NAME");
   add_int(*command, "-c,--ctx-size", options->n_ctx, 0, kMostCount, "context in tokens (the model's)");
   add_int(*command, "-t,--threads", options->n_threads, 0, 4096, "0 = what this machine advises");
+  add_ranks(*command, options->n_ranks);
+  command->add_flag("--restart", options->restarts, "start the ranks again where one is lost, instead of ending");
   add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
   add_int(*command, "--max-queued", options->max_queued, 0, kMostCount, "requests waiting; beyond: 429 (128)")
       ->default_str("128");

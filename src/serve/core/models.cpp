@@ -199,6 +199,14 @@ std::vector<std::pair<std::string, ModelLease>> Models::loaded() {
   return all;
 }
 
+Result<void> Models::health() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, entry] : entries_) {
+    if (entry->served != nullptr) CANDOR_TRY(entry->served->core().engine.health());
+  }
+  return {};
+}
+
 Result<void> Models::add_name(const std::string& name, const std::string& further) {
   if (further.empty() || further.size() > kMostNameBytes || first_invalid_utf8(further) != further.size() ||
       std::ranges::any_of(further, [](unsigned char c) { return c < ' ' || c == 0x7f; })) {

@@ -89,6 +89,8 @@ class Models {
   std::optional<ModelStatus> find(const std::string& name);
   // Those that are loaded, by name.
   std::vector<std::pair<std::string, ModelLease>> loaded();
+  // Of those that are loaded: the first one that can compute no more.
+  Result<void> health() const;
   // A further name for a model, until the server ends; and its end. Files are never touched.
   Result<void> add_name(const std::string& name, const std::string& further);
   Result<void> remove_name(const std::string& further);

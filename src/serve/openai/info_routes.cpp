@@ -21,10 +21,12 @@ void InfoRoutes::metrics(http::Exchange& exchange) const {
 }
 
 void InfoRoutes::health(http::Exchange& exchange) const {
+  if (const auto health = core_.models.health(); !health) return answer(exchange, health.error());
   exchange.respond({.body = "{\"status\":\"ok\"}"});
 }
 
 void InfoRoutes::ready(http::Exchange& exchange) const {
+  if (const auto health = core_.models.health(); !health) return answer(exchange, health.error());
   exchange.respond({.body = "{\"status\":\"ready\"}"});
 }
 
