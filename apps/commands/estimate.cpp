@@ -10,6 +10,7 @@
 #include "apps/estimate/figures.h"
 #include "apps/estimate/machine.h"
 #include "apps/estimate/page.h"
+#include "apps/estimate/ranks.h"
 #include "apps/estimate/subject.h"
 #include "apps/options/arguments.h"
 #include "apps/options/idle_options.h"
@@ -49,11 +50,12 @@ Result<void> run_estimate(EstimateOptions options) {
   choose_prompt(options, subject);
   CANDOR_ASSIGN(const Machine machine, choose_machine(options, subject));
   nlohmann::ordered_json figures = estimate_figures(subject, machine, options);
+  CANDOR_TRY(add_rank_figures(options, subject.spec, figures));
   if (options.measures) {
     CANDOR_TRY(check_measurable(options, subject, machine));
     CANDOR_ASSIGN(figures["measured"], measured_figures(subject, options));
   }
-  write_out(options.json ? figures.dump(2) + "\n" : estimate_page(figures, subject));
+  write_out(options.json ? figures.dump(2) + "\n" : estimate_page(figures, subject) + ranks_text(figures));
   return {};
 }
 
@@ -61,6 +63,7 @@ int run(const EstimateOptions& options, const CLI::App& command) {
   const bool is_given = options.flops && options.bandwidth;
   if (is_given) note_idle(command, {"--hardware"}, "--flops and --bandwidth say all that is computed with");
   if (is_given || options.hardware != "this") note_idle(command, {"--threads"}, "they are of this machine");
+  if (!options.n_ranks) note_idle(command, {"--link", "--latency-us"}, "it belongs to --ranks");
   const auto done = run_estimate(options);
   return done ? kDone : (say_error(done.error().message), exit_code(done.error()));
 }
@@ -88,6 +91,9 @@ void add_machine_options(CLI::App& command, EstimateOptions& options) {
   add_number(command, "--overhead-ms", options.overhead_ms, 0, 1e6, "of each step beside (0)");
   add_int(command, "-t,--threads", options.n_threads, 1, 1024, "of this machine (see candor doctor)");
   add_number(command, "--price-per-hour", options.price, 0, 1e9, "of a device");
+  add_int(command, "--ranks", options.n_ranks, 1, 64, "devices or processes that share the model (1)");
+  command.add_option("--link", options.link, "between them: shm, 10gbe, 25gbe, 100gbe (shm)")->type_name("NAME");
+  add_number(command, "--latency-us", options.latency_us, 0, 1e6, "of an exchange, instead of the link's");
 }
 
 }  // namespace

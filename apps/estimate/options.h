@@ -11,9 +11,9 @@ namespace candor::apps {
 struct EstimateOptions {
   std::optional<std::string> model, like;
   std::vector<std::string> positionals;
-  std::optional<double> parameters, bits, flops, bandwidth, memory_gb, efficiency, overhead_ms, price;
-  std::optional<int64_t> layers, heads, kv_heads, head_dim, n_prompt, n_new, n_batch, n_threads;
-  std::string hardware = "this";
+  std::optional<double> parameters, bits, flops, bandwidth, memory_gb, efficiency, overhead_ms, price, latency_us;
+  std::optional<int64_t> layers, heads, kv_heads, head_dim, n_prompt, n_new, n_batch, n_threads, n_ranks;
+  std::string hardware = "this", link = "shm";
   bool measures = false, json = false;
 
   double prompt_tokens() const { return static_cast<double>(n_prompt.value_or(512)); }

@@ -1,0 +1,42 @@
+#pragma once
+// The paper arithmetic of ranks that share a model: what they say to each other for a step, and what that takes. Pure
+// functions of doubles.
+
+#include <span>
+#include <string_view>
+
+namespace candor::model {
+
+// Between ranks: what goes out of each, and how long the first byte takes.
+struct Link {
+  std::string_view name;
+  double bytes_per_s = 0;
+  double latency_s = 0;
+};
+
+// "shm", "10gbe", "25gbe", "100gbe".
+std::span<const Link> known_links();
+// nullptr for an unknown name.
+const Link* find_link(std::string_view name);
+
+// The widths of rows that are put together, all layers summed.
+struct RankShape {
+  double n_layers = 0;
+  double heads_width = 0;  // H * Dh of one layer
+  double dim = 0;
+  double ffn_width = 0;  // of experts: those of a token together
+  double vocab = 0;
+};
+
+struct RankTraffic {
+  double n_exchanges = 0;
+  double sent_bytes = 0;  // by each rank
+};
+// For a step of n_rows rows that chooses n_out tokens: four exchanges a layer, one for the embedding and one for logits.
+// REQUIRES: n_ranks >= 1.
+RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out);
+
+// latency for each exchange, and the bytes at the link's rate.
+double exchange_seconds(const RankTraffic& traffic, const Link& link);
+
+}  // namespace candor::model
