@@ -176,6 +176,7 @@ void add_chat(CLI::App& app, Action& action) {
   command->add_option("model", options->positionals, "[MODEL]");
   add_answer_options(*command, options->generation);
   add_generation_options(*command, options->generation);
+  add_ranks(*command, options->generation.n_ranks);
   command->callback([options, command, &action] { action = [options, command] { return chat(*options, *command); }; });
 }
 

@@ -240,6 +240,7 @@ void add_compare(CLI::App& app, Action& action) {
   add_raw(*command, options->generation);
   command->add_flag("--json", options->json, "as JSON");
   add_generation_options(*command, options->generation);
+  add_ranks(*command, options->generation.n_ranks);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

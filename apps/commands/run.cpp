@@ -148,6 +148,7 @@ void add_run(CLI::App& app, Action& action) {
   add_answer_options(*command, options->generation);
   command->add_flag("--json", options->json, "one JSON object instead of the stream");
   add_generation_options(*command, options->generation);
+  add_ranks(*command, options->generation.n_ranks);
   add_constraint_options(*command, options->constraint);
   command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }

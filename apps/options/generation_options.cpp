@@ -79,7 +79,6 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_int(command, "-n,--predict", o.max_tokens, 1, kMax, "at most N tokens (until the end)");
   add_int(command, "-c,--ctx-size", o.n_ctx, 1, kMax, "context in tokens (the model's own)");
   add_int(command, "-t,--threads", o.n_threads, 1, 1024, "threads (see candor doctor)");
-  add_ranks(command, o.n_ranks);
   add_int(command, "-s,--seed", o.seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (a new one)");
   add_choice_options(command, o);
   command.add_option("--stop", o.stop, "end before this text; may be repeated")
