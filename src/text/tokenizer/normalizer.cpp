@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <iterator>
 #include <utility>
 
 #include "base/utf8.h"
+#include "text/tokenizer/bert_ranges.h"
 #include "text/tokenizer/char_class.h"
 #include "text/tokenizer/normal_form.h"
 #include "text/tokenizer/vocabulary.h"
@@ -101,16 +101,11 @@ std::string squeeze(std::string_view text, const Arguments& arguments) {
   return out;
 }
 
-bool is_category(uint32_t c, std::initializer_list<utf8proc_category_t> categories) {
-  const utf8proc_category_t own = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return std::ranges::find(categories, own) != categories.end();
-}
-
 std::string clean(std::string_view text, const Arguments&) {
   return map_characters(text, [](uint32_t c, std::string& out) {
     const bool is_line_space = c == '\t' || c == '\n' || c == '\r';
-    if (c == 0 || c == 0xFFFD) return;
-    if (!is_line_space && is_category(c, {UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CF, UTF8PROC_CATEGORY_CO})) return;
+    const bool is_ascii_control = c < 0x20 || c == 0x7F;
+    if (!is_line_space && (is_ascii_control || contains(kBertControls, c))) return;
     std::string own;
     append_utf8(own, c);
     out += is_line_space || white_space_prefix(own) > 0 ? " " : own;
@@ -131,7 +126,7 @@ std::string part_ideographs(std::string_view text, const Arguments&) {
 
 std::string drop_accents(std::string_view text, const Arguments&) {
   return map_characters(text, [](uint32_t c, std::string& out) {
-    if (!is_category(c, {UTF8PROC_CATEGORY_MN})) append_utf8(out, c);
+    if (!contains(kBertAccents, c)) append_utf8(out, c);
   });
 }
 

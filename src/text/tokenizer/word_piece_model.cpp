@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 
+#include "text/tokenizer/bert_ranges.h"
 #include "text/tokenizer/space_rules.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -18,25 +18,9 @@ constexpr std::string_view kUnknownKey = "tokenizer.ggml.unknown_token_id";
 constexpr std::string_view kMaxCharactersKey = "tokenizer.candor.max_word_characters";
 constexpr int64_t kMostCharacters = 256;  // each cut of a word is looked up
 
-// The library's tables are those of Unicode 8: what has become punctuation since, and what was it then.
-struct CodeRange {
-  uint32_t first;
-  uint32_t last;
-};
-constexpr CodeRange kNewPunctuation[] = {
-    {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},     {0x1B7D, 0x1B7E},
-    {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89}, {0x1144B, 0x1144F},
-    {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C}, {0x116B9, 0x116B9}, {0x1183B, 0x1183B}, {0x11944, 0x11946},
-    {0x119E2, 0x119E2}, {0x11A3F, 0x11A46}, {0x11A9A, 0x11A9C}, {0x11A9E, 0x11AA2}, {0x11B00, 0x11B09}, {0x11C41, 0x11C45},
-    {0x11C70, 0x11C71}, {0x11EF7, 0x11EF8}, {0x11F43, 0x11F4F}, {0x11FFF, 0x11FFF}, {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A},
-    {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}};
-constexpr uint32_t kOldPunctuation[] = {0x166D, 0x111C9};
-
 bool is_mark(const Character& character) {
-  if (std::ranges::find(kOldPunctuation, character.code_point) != std::end(kOldPunctuation)) return true;
-  if ((character.flags & (kPunctuation | kAsciiPunctuation)) == 0) return false;
-  const auto* range = std::ranges::lower_bound(kNewPunctuation, character.code_point, {}, &CodeRange::last);
-  return range == std::end(kNewPunctuation) || character.code_point < range->first;
+  if (character.code_point < 0x80) return (character.flags & kAsciiPunctuation) != 0;
+  return contains(kBertMarks, character.code_point);
 }
 
 }  // namespace
