@@ -64,7 +64,7 @@ async function markup({ page }) {
   const evil = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</script><a href="javascript:window.hacked=3">click</a> [link](javascript:window.hacked=4) ![](https://example.com/x.png)`;
   await page.click("[title=Settings]");
   await page.selectOption("text=Form of the answer", "choice");
-  await page.fill(".code-input >> nth=0", evil);
+  await page.fill(".code-input:visible >> nth=0", evil);
   await page.click("[aria-label='Close the settings']");
   await say(page, evil);
   await page.waitForSelector(".message.is-assistant footer");

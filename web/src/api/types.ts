@@ -98,12 +98,25 @@ export interface Candidate {
   probability: number;
 }
 
+// What a stage did to the logit of a token.
+export interface Change {
+  token: number;
+  text: string;
+  before: number;
+  after: number;
+  n_in_text: number;
+  n_in_output: number;
+}
+
 export interface Stage {
   name: string;
   n_left: number;
   best: Candidate[];
   cut: Candidate[];
   lowered: Candidate[];
+  cut_probability: number; // of all that were cut together
+  changed: Change[];
+  n_changed: number;
 }
 
 export interface BeamOption {
