@@ -68,6 +68,7 @@ bool is_over(pid_t pid) {
 Result<std::unique_ptr<RankProcesses>> RankProcesses::start(const std::filesystem::path& program,
                                                             Segment& segment) {
   std::unique_ptr<RankProcesses> processes(new RankProcesses);
+  segment.entry(0).pid.store(::getpid());  // so that ranks notice its end even before it has come itself
   for (int32_t rank = 1; rank < segment.n_ranks(); ++rank) {
     pid_t pid = -1;
     if (const int code = spawn(program, segment.descriptor(), rank, pid); code != 0) {
