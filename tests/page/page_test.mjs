@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { badCases } from "./bad_cases.mjs";
 import { check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
@@ -92,12 +92,15 @@ async function why({ page, url, program }) {
     await page.waitForSelector(`.panel >> text=${at + 1} / ${explain.length}`);
     const shown = await page.evaluate(() => [...document.querySelectorAll(".why .stage")].map((stage) => {
       const rows = (state) => [...stage.querySelectorAll(`tr.is-${state}`)].map((row) => [row.dataset.token, row.dataset.logit, row.dataset.probability].map(Number));
-      return { name: stage.dataset.stage, n_left: Number(stage.dataset.left), best: rows("left"), cut: rows("cut"), lowered: rows("lowered") };
+      return { name: stage.dataset.stage, n_left: Number(stage.dataset.left), best: rows("left"), cut: rows("cut"), lowered: rows("lowered"),
+        changed: [...stage.querySelectorAll("[data-changed]")].map((row) => Number(row.dataset.changed)) };
     }));
     const told = explain[at].stages.map((stage) => {
       const rows = (list) => list.map((one) => [one.token, one.logit, one.probability]);
-      return { name: stage.name, n_left: stage.n_left, best: rows(stage.best), cut: rows(stage.cut), lowered: rows(stage.lowered) };
+      return { name: stage.name, n_left: stage.n_left, best: rows(stage.best), cut: rows(stage.cut), lowered: rows(stage.lowered),
+        changed: stage.changed.map((change) => change.token) };
     });
+    check(told.some((stage) => stage.changed.length > 0), "the penalty changed some logits");
     check(JSON.stringify(shown) === JSON.stringify(told), `the stages of token ${at} are the API's: ${JSON.stringify(shown).slice(0, 300)} / ${JSON.stringify(told).slice(0, 300)}`);
     check(Number(await page.getAttribute("[data-draw]", "data-draw")) === explain[at].draw, "the number that was drawn");
     check(Number(await page.getAttribute("[data-logprob]", "data-logprob")) === logprobs.content[at].logprob, "the logprob");
@@ -302,8 +305,8 @@ async function reproduce({ page, program }) {
   const text = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
   await page.click("[title=Reproduce]");
   const [command, curl] = await page.locator("dialog pre").allInnerTexts();
-  const run = (line) => spawnSync("sh", ["-c", line], { encoding: "utf8", maxBuffer: 1 << 26 });
-  const told = run(command.replace(/^candor/, program));
+  const run = (line) => spawnSync("sh", ["-c", line], { cwd: root, encoding: "utf8", maxBuffer: 1 << 26 });
+  const told = run(command.replace(/^candor/, resolve(program)));
   check(told.stdout.trim() === text.trim(), `candor run says it again: ${told.stdout}${told.stderr} / ${text}`);
   const fetched = run(`KEY=none; ${curl}`);
   check(JSON.parse(fetched.stdout).choices[0].message.content === text, `and so does curl: ${fetched.stdout}${fetched.stderr}`);

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 
@@ -32,8 +32,8 @@ export async function openBrowser() {
 }
 
 // Resolves once it takes requests: {url, stop()}.
-export function serve(program, options = [], model = join(root, "models/pocket/pocket-q8_0.gguf")) {
-  const child = spawn(program, ["serve", "-m", model, "--port", "0", "--model-id", "pocket", "--log-level", "off", ...options]);
+export function serve(program, options = [], model = "models/pocket/pocket-q8_0.gguf") {
+  const child = spawn(resolve(program), ["serve", "-m", model, "--port", "0", "--model-id", "pocket", "--log-level", "off", ...options], { cwd: root });
   return new Promise((resolve, reject) => {
     let said = "";
     child.stderr.on("data", (bytes) => {

@@ -59,10 +59,10 @@ async function explain() {
   const lines = stdout.replaceAll("\r", "").split("\n");
   const first = Math.max(0, lines.findIndex((text) => / token 1\b/.test(text)));
   const escaped = (first > 0 ? ["...", ...lines.slice(first)] : lines).join("\n").replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-  const coloured = escaped.replace(/\x1b\[0?m/g, "</span>").replace(/\x1b\[(\d+)m/g, '<span class="c$1">').replace(/\x1b\[[\dK?hl]*/g, "");
+  const coloured = escaped.replace(/\x1b\[0?m/g, "</span>").replace(/\x1b\[([\d;]+)m/g, (_, codes) => `<span class="${codes.split(";").map((code) => `c${code}`).join(" ")}">`).replace(/\x1b\[[\dK?hl]*/g, "");
   const page = await browser.newPage({ viewport: { width: 860, height: 900 } });
   await page.setContent(`<!doctype html><style>body{margin:0;background:#15181c;color:#d8dce1;width:max-content}pre{margin:0;padding:18px 22px;font:14px/1.42 ui-monospace,"DejaVu Sans Mono",monospace}
-    .c1{font-weight:700;color:#fff}.c2{color:#8d97a2}.c32{color:#6fce8d}.c33{color:#e0bd5c}.c36{color:#79c3d0}</style><pre><span class="c1">$ candor${line.slice(program.length)}</span>\n${coloured.split("\n").slice(0, 46).join("\n")}</pre>`);
+    .c1{font-weight:700;color:#fff}.c2{color:#8d97a2}.c9{text-decoration:line-through}.c32{color:#6fce8d}.c33{color:#e0bd5c}.c36{color:#79c3d0}</style><pre><span class="c1">$ candor${line.slice(program.length)}</span>\n${coloured.split("\n").slice(0, 46).join("\n")}</pre>`);
   await page.locator("body").screenshot({ path: join(root, "docs/explain.jpg"), type: "jpeg", quality: 80 });
   await page.close();
 }

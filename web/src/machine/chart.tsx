@@ -38,7 +38,7 @@ function optionsOf(props: Props, width: number): uPlot.Options {
   const axis = { stroke: colorOf("--quiet"), grid, ticks: { show: false }, font: "11px system-ui", size: 44 };
   const series = props.isStacked ? [...props.series].reverse() : props.series;
   return {
-    width, height: 190, padding: [8, 14, 0, 0], cursor: { show: false }, legend: { show: false },
+    width, height: 190, padding: [8, isTime ? 30 : 14, 0, 0], cursor: { show: false }, legend: { show: false },
     scales: { x: { time: isTime }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     axes: [{ ...axis, size: 26, space: 90, values: isTime ? (_, ticks) => ticks.map(clock) : undefined }, axis],
     series: [{}, ...series.map((one) => ({

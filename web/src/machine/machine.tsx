@@ -7,6 +7,8 @@ import { bytes } from "../ui/parts";
 import { Charts } from "./charts";
 import { Percentiles } from "./percentiles";
 
+const rounded = (x: number) => x.toLocaleString("en", { maximumFractionDigits: x < 100 ? 1 : 0 });
+
 function Figure({ name, value, note }: { name: string; value: string; note?: string }) {
   return <div class="figure"><dt>{name}</dt><dd>{value}{note && <small>{note}</small>}</dd></div>;
 }
@@ -18,9 +20,9 @@ function Now() {
   const blocks = now.kv_blocks;
   return (
     <dl class="figures-now">
-      <Figure name="Tokens a second" value={last.decode.toFixed(1)} note={now.limit ? `one stream at most ${now.limit.steps_per_s.toFixed(0)}` : "limit: candor doctor measures it"} />
+      <Figure name="Tokens a second" value={rounded(last.decode)} note={now.limit ? `one stream at most ${rounded(now.limit.steps_per_s)}` : "limit: candor doctor measures it"} />
       <Figure name="Running" value={String(now.running)} note={`${now.waiting} wait`} />
-      <Figure name="K/V blocks" value={`${blocks.used}`} note={`of ${blocks.total}, ${blocks.tokens} tokens each`} />
+      <Figure name="K/V blocks" value={blocks.used.toLocaleString("en")} note={`of ${blocks.total.toLocaleString("en")}, ${blocks.tokens} tokens each`} />
       <Figure name="Cached tokens" value={now.cached_tokens.toLocaleString("en")} note="not computed again" />
       {last.watts !== null && <Figure name="Power" value={`${last.watts.toFixed(0)} W`} note={last.decode > 0 ? `${(last.watts / last.decode).toFixed(2)} J a token` : "of the processors"} />}
       <Figure name="Refused" value={String(now.refused)} note={`${now.preemptions} preempted`} />

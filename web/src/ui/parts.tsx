@@ -67,7 +67,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
 
 // What a token's text looks like where spaces and line ends count.
 export const visible = (text: string) => text.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/ /g, "·") || "∅";
-export const percent = (p: number) => (p >= 0.9995 ? "100 %" : p >= 0.1 ? `${(p * 100).toFixed(1)} %` : p >= 0.0001 ? `${(p * 100).toFixed(2)} %` : p > 0 ? "< 0.01 %" : "0");
+export const percent = (p: number) => (p === 1 ? "100 %" : p >= 0.9995 ? "> 99.9 %" : p >= 0.1 ? `${(p * 100).toFixed(1)} %` : p >= 0.0001 ? `${(p * 100).toFixed(2)} %` : p > 0 ? "< 0.01 %" : "0");
 export const duration = (ms: number) => (ms >= 10_000 ? `${(ms / 1000).toFixed(1)} s` : ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 10 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(2)} ms`);
 export const bytes = (n: number) => (n >= 2 ** 30 ? `${(n / 2 ** 30).toFixed(2)} GiB` : n >= 2 ** 20 ? `${(n / 2 ** 20).toFixed(1)} MiB` : `${(n / 1024).toFixed(0)} KiB`);
 // From 0, sure, to 5, a wild guess.

@@ -43,6 +43,26 @@ function CandidateRow({ candidate, was, state, isChosen, note, onChoose }: RowPr
   );
 }
 
+// Every logit that the stage changed, whether its token is among those above or not.
+function Changed({ stage }: { stage: Stage }) {
+  if (stage.n_changed === 0) return null;
+  const rest = stage.n_changed - stage.changed.length;
+  return (
+    <details class="changed">
+      <summary>{stage.n_changed === 1 ? "1 logit" : `${stage.n_changed.toLocaleString("en")} logits`} changed</summary>
+      <ul>
+        {stage.changed.map((change) => (
+          <li key={change.token} data-changed={change.token}>
+            <code>{visible(change.text)}</code> {change.before.toFixed(3)} → {change.after.toFixed(3)}
+            {change.n_in_text > 0 && <small> {change.n_in_text} × in the text, {change.n_in_output} of them in the answer</small>}
+          </li>
+        ))}
+        {rest > 0 && <li class="quiet">and {rest.toLocaleString("en")} more</li>}
+      </ul>
+    </details>
+  );
+}
+
 interface Props {
   stage: Stage;
   before?: Stage;
@@ -69,7 +89,7 @@ export function StageCard({ stage, before, chosen, isLast, settings, onChoose }:
       <header>
         <h3>{stage.name.replaceAll("_", "-")}</h3>
         <span>{meanings[stage.name] ?? ""}</span>
-        <b>{stage.n_left.toLocaleString("en")} left{gone > 0 ? <em> −{gone.toLocaleString("en")}</em> : ""}</b>
+        <b>{stage.n_left.toLocaleString("en")} left{gone > 0 ? <em title="cut here, and their probability together"> −{gone.toLocaleString("en")} ({percent(stage.cut_probability)})</em> : ""}</b>
       </header>
       <table>
         <caption class="spoken">Candidates after {stage.name}</caption>
@@ -80,6 +100,7 @@ export function StageCard({ stage, before, chosen, isLast, settings, onChoose }:
           {stage.cut.map(row("cut"))}
         </tbody>
       </table>
+      <Changed stage={stage} />
     </section>
   );
 }
