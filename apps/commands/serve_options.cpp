@@ -11,7 +11,7 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   add_int(command, "--port", o.port, 0, 65535, "0 = any free one (8080)")->default_str("8080");
   command.add_option("--api-key", o.keys, "a key that clients must show; better in a file")->type_name("KEY");
   command.add_option("--api-key-file", o.key_file, "lines of NAME SECRET")->type_name("FILE");
-  command.add_option("--tls-cert", o.tls_cert, "serve https with this certificate chain (PEM); SIGHUP reads it again")
+  command.add_option("--tls-cert", o.tls_cert, "https, by this certificate chain (PEM; read again on SIGHUP)")
       ->type_name("FILE");
   command.add_option("--tls-key", o.tls_key, "its private key (PEM, without a passphrase)")->type_name("FILE");
   command.add_option("--allow-host", o.hosts, "a further name in Host")->type_name("NAME");
@@ -40,7 +40,7 @@ void add_several_options(CLI::App& command, ServeOptions& o) {
   command.add_flag("--pulled", o.has_pulled, "serve what candor pull fetched as well, as user/repo");
   command.add_option("--default", o.default_model, "of several, for requests that name none (the first)")
       ->type_name("NAME");
-  command.add_option("--keep-alive", o.keep_alive, "of several, an idle one stays so long; -1: until room is needed (5m)")
+  command.add_option("--keep-alive", o.keep_alive, "an idle one of several goes after it; -1: when room is needed (5m)")
       ->type_name("TIME");
   add_int(command, "--max-loaded", o.max_loaded, 1, 1'000, "of several, at once (as many as fit)");
   add_int(command, "--models-memory-mb", o.models_mb, 1, 1 << 30,

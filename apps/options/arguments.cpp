@@ -1,12 +1,15 @@
 #include "apps/options/arguments.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 #include "apps/options/config_file.h"
+#include "apps/terminal/terminal.h"
 #include "base/utf8.h"
 
 namespace candor::apps {
@@ -127,7 +130,7 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
     if (group == kRareGroup && !shows_all_)
-      return fmt::format("\n  --help-all lists {} more options\n", options.size());
+      return fmt::format("  --help-all lists {} more options\n", options.size());
     return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -136,7 +139,14 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
     const std::string value = option->get_default_str(), &words = option->get_description();
     const bool is_told = value.empty() || words.find(fmt::format("({})", value)) != std::string::npos;
-    return is_told ? words : fmt::format("{} [{}]", words, value);
+    const std::string text = is_told ? words : fmt::format("{} [{}]", words, value);
+    return beside(get_column_width(), text);
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    constexpr size_t kNameWidth = 16;
+    std::stringstream line;
+    CLI::detail::format_help(line, command->get_name(), beside(kNameWidth, command->get_description()), kNameWidth);
+    return line.str();
   }
   std::string make_positionals(const CLI::App*) const override { return ""; }
   std::string make_usage(const CLI::App* app, std::string) const override {
@@ -151,6 +161,12 @@ class HelpFormatter final : public CLI::Formatter {
   }
 
  private:
+  // What stands in the right column, in lines that end with the terminal.
+  static std::string beside(size_t left_width, const std::string& text) {
+    const size_t n_columns = std::max(terminal_columns(STDOUT_FILENO), left_width + 20) - left_width;
+    return fmt::format("{}", fmt::join(wrapped(text, n_columns), "\n"));
+  }
+
   bool shows_all_;
 };
 

@@ -15,8 +15,9 @@ namespace {
 constexpr int64_t kMostSideBySide = 16;  // answers; more of them take turns
 
 std::string preset_help() {
-  std::string text = "where the options below start:";
-  for (const SamplingPreset& p : kSamplingPresets) text += fmt::format(" {} ({}, {})", p.name, p.temperature, p.top_p);
+  std::string text = "temperature and top-p by a name:";
+  for (const SamplingPreset& p : kSamplingPresets) text += fmt::format(" {} {} {},", p.name, p.temperature, p.top_p);
+  text.pop_back();
   return text;
 }
 
@@ -30,8 +31,7 @@ std::vector<std::string> preset_names() {
 
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
-             "check drafts several at a time; same answer. ngram: what stood in the text before; auto: draft where "
-             "there is one, else off");
+             "several tokens a step, same answer; ngram: from the text");
   command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which makes drafts")
       ->type_name("FILE");
 }
@@ -48,7 +48,7 @@ void add_answer_options(CLI::App& command, GenerationOptions& o) {
 
 void add_fast_weights(CLI::App& command, bool& fast_weights) {
   command.add_flag("--fast-weights", fast_weights,
-                   "round Q4_K weights to bytes: prompts are read faster, decoding alone is not; other answers");
+                   "Q4_K rounded to bytes: prompts read faster, other answers");
 }
 
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks) {
