@@ -1,8 +1,8 @@
 #pragma once
 // Computes masks beside the thread that uses them (the owner's: the engine thread). Two threads: both take what is
 // quick, only one of them what is slow, so that slow masks hold up neither quick ones nor more than one processor.
-// Families take turns. A mask that nobody holds any more is not begun. Destroying the worker waits for the masks that
-// are being computed, and for no other.
+// Constraints that were forked from one (a family, masked_constraint.h) take turns as one. A mask that nobody holds any
+// more is not begun. Destroying the worker waits for the masks that are being computed, and for no other.
 
 #include <array>
 #include <condition_variable>

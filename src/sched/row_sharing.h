@@ -1,7 +1,7 @@
 #pragma once
 // How many rows of a step each running sequence gets: one for whoever decodes, its draft behind it, then the chunks of
-// prompts that are prefilled, as long as the budget, the cost of the step and what may be shown allow. Engine thread
-// only.
+// prompts that are prefilled. How long a chunk is, is decided here: as long as the budget of rows, the cost of the step
+// (cost_model.h) and what may be shown allow. Engine thread only.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,7 @@
 #pragma once
 // A weight in the form that the kernels read. Matrices are packed panels, 16 outputs stored together
-// (kernels/packed_weight.h); a table that is
-// only looked up row by row keeps the file's own rows; a vector is f32. A tied embedding needs one copy: rows are
-// decoded from the panels. Constant after upload; readable from any thread.
+// (kernels/packed_weight.h); a table that is only looked up row by row keeps the file's own rows; a vector is f32. A
+// tied embedding needs one copy: rows are decoded from the panels. Constant after upload; readable from any thread.
 
 #include <cstdint>
 #include <memory>

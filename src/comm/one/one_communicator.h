@@ -1,5 +1,5 @@
 #pragma once
-// A rank without peers.
+// A rank without peers: the code of several runs with it alone, and nothing is exchanged.
 
 #include "comm/communicator.h"
 

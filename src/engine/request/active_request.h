@@ -33,7 +33,7 @@ using EventCallback = std::function<void(const TokenEvent&)>;
 // How a request's tokens are chosen and when it ends.
 struct ChoiceRules {
   sample::ChainParams chain{};
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // the request's, or one that prepare_request() made (request_check.cpp)
   int32_t n_logprobs = -1;
   sample::LogprobsOf logprobs_of = sample::LogprobsOf::kModel;
   int64_t max_tokens = 0;  // 0 = no limit

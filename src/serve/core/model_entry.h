@@ -1,5 +1,6 @@
 #pragma once
-// One model of the registry (core/models.h alone and its parts include this).
+// One of the models that a server has (models.h): whether it is loaded, who uses it, and who waits for it. Included by
+// the parts of models.h alone.
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
-// Who may ask: API keys (Authorization: Bearer KEY, as OpenAI's clients send them, or x-api-key: KEY, as Anthropic's do),
-// the names under which the server is asked (against DNS rebinding) and the web pages that may
-// ask (Origin). Keys are kept and compared as SHA-256 digests, in constant time. Immutable: any thread.
+// Who may ask: API keys (Authorization: Bearer KEY, as OpenAI's clients send them, or x-api-key: KEY, as Anthropic's
+// do), the names under which the server is asked (against DNS rebinding) and the web pages that may ask (Origin). Keys
+// are kept and compared as SHA-256 digests, in constant time. Immutable: any thread.
 
 #include <array>
 #include <cstdint>
@@ -58,8 +58,8 @@ class Access {
   AccessOptions options_;
 };
 
-// The name of "NAME" or "NAME:PORT" in lower case; nothing where it is anything else: a name of letters, digits, '.', '-'
-// and '_', or an IPv6 address in brackets.
+// The name of "NAME" or "NAME:PORT" in lower case; nothing where it is anything else: a name of letters, digits, '.',
+// '-' and '_', or an IPv6 address in brackets.
 std::optional<std::string> host_name(std::string_view host);
 // As Origin shows it: SCHEME://NAME or SCHEME://NAME:PORT in lower case. "*", paths and the like are refused.
 Result<std::string> parse_origin(std::string_view text);

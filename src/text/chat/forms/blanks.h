@@ -1,5 +1,5 @@
 #pragma once
-// What separates the parts of a call.
+// The white space that may stand between the parts of a tool call.
 
 #include <cstddef>
 #include <string_view>

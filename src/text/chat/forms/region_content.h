@@ -1,5 +1,6 @@
 #pragma once
-// What the steps of a response template's grammar do with what they read.
+// What becomes of each piece of a tool call that is read by a model's own response template (response_template.h): the
+// name, the arguments as JSON, line by line or tag by tag. False: the call is broken.
 
 #include <string_view>
 
