@@ -18,9 +18,9 @@ struct BareModel {
   std::unique_ptr<model::Model> model;
 };
 
-// Loads with a progress bar on stderr. Of the options: model_path, quantize, fast_weights, backend, n_threads, n_ranks, and
-// n_ctx, max_running and max_rows for the memory that the caller will reserve; what does not fit is refused before a
-// weight is read.
+// Loads with a progress bar on stderr. Of the options: model_path, quantize, fast_weights, backend, n_threads, n_ranks,
+// and n_ctx, max_running and max_rows for the memory that the caller will reserve; what does not fit is refused before
+// a weight is read.
 Result<BareModel> load_bare_model(const EngineOptions& options);
 
 }  // namespace candor::apps

@@ -1,6 +1,6 @@
 #pragma once
-// What `candor bench generate` tells: a row for each case, and the same as pictures. The rows are JSON, as --json prints
-// them.
+// What `candor bench generate` tells: a row for each case, and the same as pictures. The rows are JSON, as --json
+// prints them.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -92,8 +92,9 @@ ReportPage load_page(const std::string& heading, const Json& json, std::vector<S
                                               results.at("output_tokens_per_second").get<double>(),
                                               results.at("goodput_requests_per_second").get<double>()));
   ReportTable table{"How long things took, ms", {"", "mean", "p50", "p90", "p95", "p99", "max"}, {}};
-  for (const auto& [key, name] : {std::pair{"queue_ms", "queue"}, std::pair{"ttft_ms", "TTFT"},
-                                  std::pair{"itl_ms", "ITL"}, std::pair{"tpot_ms", "TPOT"}, std::pair{"e2e_ms", "E2E"}}) {
+  for (const auto& [key, name] :
+       {std::pair{"queue_ms", "queue"}, std::pair{"ttft_ms", "TTFT"}, std::pair{"itl_ms", "ITL"},
+        std::pair{"tpot_ms", "TPOT"}, std::pair{"e2e_ms", "E2E"}}) {
     if (results.contains(key)) table.rows.push_back(distribution_row(name, results.at(key)));
   }
   page.tables.push_back(std::move(table));

@@ -44,8 +44,8 @@ std::string key_of(const EngineOptions& o) {
   const auto table = kernels::select_table_from_environment();
   const platform::Topology topology = platform::read_topology();
   std::string key = fmt::format(
-      "{}, {}, {}, {} of {} threads, quota {}, {}, model {}, quantize {}, fast {}, context {}, cache {} {} {}, rows {}, "
-      "at once {}",
+      "{}, {}, {}, {} of {} threads, quota {}, {}, model {}, quantize {}, fast {}, context {}, cache {} {} {}, "
+      "rows {}, at once {}",
       kVersion, platform::detect_cpu_features().brand, table ? (*table)->description : "", o.n_threads,
       topology.n_allowed(), topology.quota_cpus.value_or(0), o.backend, trace_of(o.model_path), o.quantize,
       o.fast_weights, o.n_ctx, o.kv_type ? static_cast<int>(*o.kv_type) : -1, o.kv_bytes, o.kv_blocks, o.max_rows,

@@ -1,7 +1,7 @@
 #pragma once
-// What steps take, as an earlier start measured it: by machine, kernels, threads, model file and the options that decide
-// the sizes of steps (candor/costs.json in the cache folder, the newest of kMostKept). Wrong ones change plans and speed,
-// never an answer: what is remembered is held against the steps as they run, and forgotten where it is off.
+// What steps take, as an earlier start measured it: by machine, kernels, threads, model file and the options that
+// decide the sizes of steps (candor/costs.json in the cache folder, the newest of kMostKept). Wrong ones change plans
+// and speed, never an answer: what is remembered is held against the steps as they run, and forgotten where it is off.
 
 #include <atomic>
 #include <optional>

@@ -12,7 +12,8 @@ namespace candor::apps {
 namespace {
 
 constexpr double kChartWidth = 880, kChartHeight = 300;
-constexpr double kChartLeft = 62, kChartRight = 250, kChartTop = 36, kChartBottom = 46;  // margins; names of lines stand in the right one
+// Margins; names of lines stand in the right one.
+constexpr double kChartLeft = 62, kChartRight = 250, kChartTop = 36, kChartBottom = 46;
 constexpr double kNameHeight = 16;
 constexpr double kHeading = 40;
 
@@ -71,7 +72,8 @@ class ChartDrawing {
     const bool is_named = !chart_.x_names.empty();
     const bool is_log = is_named && x_range_.low > 0 && x_range_.high / x_range_.low >= kLogNames;
     const RoundScale round = linear_scale(x_range_.low, x_range_.high);
-    x_ = {is_named ? x_range_.low : round.low, is_named ? x_range_.high : round.high, kChartLeft, kChartWidth - kChartRight, is_log};
+    x_ = {is_named ? x_range_.low : round.low, is_named ? x_range_.high : round.high, kChartLeft,
+          kChartWidth - kChartRight, is_log};
     if (x_.high <= x_.low) x_ = {x_.low - 1, x_.low + 1, kChartLeft, kChartWidth - kChartRight, false};
     constexpr double kLeastGap = 44;
     double last = -kLeastGap;
@@ -79,7 +81,8 @@ class ChartDrawing {
       const double x = x_.place(value);
       if (x - last < kLeastGap) continue;
       last = x;
-      svg_.text({x, kChartHeight - kChartBottom + 18}, short_number(value), {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
+      svg_.text({x, kChartHeight - kChartBottom + 18}, short_number(value),
+                {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
     }
     svg_.text({(kChartLeft + kChartWidth - kChartRight) / 2, kChartHeight - 8}, chart_.x_label,
               {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
@@ -96,8 +99,9 @@ class ChartDrawing {
       if (line.has_marks) svg_.dot(at, line.ink);
     }
     const bool is_level = line.points.size() == 1 && !line.has_marks;
-    if (is_level) d = fmt::format("M{:g} {:.1f}L{:g} {:.1f}", kChartLeft, place(line.points[0]).y, kChartWidth - kChartRight,
-                                  place(line.points[0]).y);
+    if (is_level)
+      d = fmt::format("M{:g} {:.1f}L{:g} {:.1f}", kChartLeft, place(line.points[0]).y, kChartWidth - kChartRight,
+                      place(line.points[0]).y);
     if (!d.empty()) svg_.path(d, line.ink, line.stroke);
   }
 

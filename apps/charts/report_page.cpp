@@ -26,9 +26,10 @@ pre { overflow-x: auto; font-size: 12px; } footer { color: var(--quiet); margin-
 )";
 
 std::string to_html(const ReportTable& table) {
-  std::string out =
-      fmt::format("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption>\n<thead><tr>",
-                  escaped_xml(table.caption));
+  std::string out = fmt::format(
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"{0}\"><table><caption>{0}</caption>\n<thead><tr>",
+      escaped_xml(table.caption));
   for (const std::string& column : table.columns) out += fmt::format("<th scope=\"col\">{}</th>", escaped_xml(column));
   out += "</tr></thead>\n<tbody>\n";
   for (const std::vector<std::string>& row : table.rows) {

@@ -37,8 +37,8 @@ RoundScale log_scale(double low, double high) {
   std::vector<double> factors = {1};
   if (n_decades < 3) factors = {1, 2, 5};
   RoundScale scale;
-  for (int power = static_cast<int>(std::floor(std::log10(low))); power <= static_cast<int>(std::ceil(std::log10(high)));
-       ++power) {
+  for (int power = static_cast<int>(std::floor(std::log10(low)));
+       power <= static_cast<int>(std::ceil(std::log10(high))); ++power) {
     for (const double factor : factors) scale.names.push_back(factor * std::pow(10, power));
   }
   // From the last name at or below low to the first at or above high.

@@ -53,11 +53,12 @@ class TimelineDrawing {
       svg_.line({x, kTimelineTop - 4}, {x, bottom_ + 4}, Ink::kGrid);
       svg_.text({x, bottom_ + 18}, short_number(value), {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
     }
-    svg_.text({(kTimelineLeft + kTimelineWidth - kTimelineRight) / 2, bottom_ + 38}, "seconds", {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
+    svg_.text({(kTimelineLeft + kTimelineWidth - kTimelineRight) / 2, bottom_ + 38}, "seconds",
+              {.anchor = Anchor::kMiddle, .ink = Ink::kQuiet});
     const size_t n = timeline_.rows.size();
     const auto name = [&](size_t i) {
-      svg_.text({kTimelineLeft - 8, kTimelineTop + row_height_ * (static_cast<double>(i) + 0.5) + 4}, std::to_string(i + 1),
-                {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
+      svg_.text({kTimelineLeft - 8, kTimelineTop + row_height_ * (static_cast<double>(i) + 0.5) + 4},
+                std::to_string(i + 1), {.anchor = Anchor::kEnd, .ink = Ink::kQuiet});
     };
     if (n > 0) name(0);
     if (n > 1) name(n - 1);

@@ -162,7 +162,8 @@ void add_bench_generate(CLI::App& bench, Action& action) {
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes");
   add_fast_weights(*command, options->fast_weights);
   command->add_flag("--no-kv-cache", options->no_kv_cache, "and each case without it, all computed anew at each token");
-  command->add_option("--svg", options->svg, "prefill, decode and latency as pictures, written there")->type_name("FILE");
+  command->add_option("--svg", options->svg, "prefill, decode and latency as pictures, written there")
+      ->type_name("FILE");
   command->add_option("--html", options->html, "the whole report as one page, written there")->type_name("FILE");
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return bench_generate(*options); }; });

@@ -90,7 +90,8 @@ Verdict set_samplers(std::string_view value, ChatState& state) {
 template <class T>
 Verdict grow(std::vector<T>& list, std::string_view value, T item) {
   if (is_none(value)) return list.clear(), "";
-  if (list.size() >= kMaxStopStrings) return fmt::format("at most {} of them; none empties the list\n", kMaxStopStrings);
+  if (list.size() >= kMaxStopStrings)
+    return fmt::format("at most {} of them; none empties the list\n", kMaxStopStrings);
   list.push_back(std::move(item));
   return "";
 }
@@ -193,7 +194,8 @@ Verdict set_table_number(const SamplingNumber& number, std::string_view value, S
 
 Verdict set_value(std::string name, std::string_view value, ChatState& state) {
   std::ranges::replace(name, '-', '_');
-  if (const SamplingNumber* number = find_sampling_number(name)) return set_table_number(*number, value, state.sampling);
+  if (const SamplingNumber* number = find_sampling_number(name))
+    return set_table_number(*number, value, state.sampling);
   const auto it = std::ranges::find(kSettings, std::string_view(name), &Setting::name);
   if (it != std::end(kSettings)) return it->set(value, state);
   return fmt::format("nothing is called \"{}\": {}\n", name, all_names());
@@ -209,7 +211,8 @@ std::string listed(const char* name, const std::vector<std::string>& texts) {
 std::string describe(const ChatState& state) {
   const SamplingParams& p = state.sampling;
   const SamplingParams usual;
-  std::string out = fmt::format("temperature {}, top_k {}, top_p {}, min_p {}", p.temperature, p.top_k, p.top_p, p.min_p);
+  std::string out =
+      fmt::format("temperature {}, top_k {}, top_p {}, min_p {}", p.temperature, p.top_k, p.top_p, p.min_p);
   for (const SamplingNumber& number : kSamplingNumbers) {
     if (value_of(number, p) == value_of(number, usual) || out.find(std::string(number.name) + " ") != std::string::npos)
       continue;

@@ -233,7 +233,8 @@ void add_compare(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("compare", "one prompt under several settings, side by side");
   const auto options = std::make_shared<CompareOptions>();
   add_prompt_options(*command, options->source, "the prompt");
-  command->add_option("--with", options->variants, "greedy, a preset, or \"--temperature 2 --top-k 5\"; repeat, at most 4")
+  command
+      ->add_option("--with", options->variants, "greedy, a preset, or \"--temperature 2 --top-k 5\"; repeat, at most 4")
       ->type_name("OPTIONS")
       ->expected(1)
       ->take_all();

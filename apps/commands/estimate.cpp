@@ -31,10 +31,11 @@ Result<void> check_measurable(const EstimateOptions& options, const Subject& sub
                 "machine too");
   const double most = std::min<double>(kMostMeasured, subject.spec.max_positions);
   if (options.prompt_tokens() + options.new_tokens() > most)
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("--measure: --prompt {:.0f} and --new {:.0f} are more than the {:.0f} tokens that the model was "
-                            "made for",
-                            options.prompt_tokens(), options.new_tokens(), most));
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("--measure: --prompt {:.0f} and --new {:.0f} are more than the {:.0f} tokens that the model was "
+                    "made for",
+                    options.prompt_tokens(), options.new_tokens(), most));
   return {};
 }
 

@@ -207,7 +207,8 @@ std::string text_of(const nlohmann::ordered_json& json) {
       least = least == 0 ? perplexity : std::min(least, perplexity);
       most = std::max(most, perplexity);
     }
-    out += fmt::format("documents      {} read one by one, of {:.4f} to {:.4f}\n", json["documents"].size(), least, most);
+    out +=
+        fmt::format("documents      {} read one by one, of {:.4f} to {:.4f}\n", json["documents"].size(), least, most);
   }
   if (json.contains("exact_perplexity")) {
     const double exact = json["exact_perplexity"].get<double>();

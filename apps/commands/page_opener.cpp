@@ -19,7 +19,8 @@ bool has_desktop() {
 
 // Through a shell that ends at once, so that the opener is nobody's to wait for: the server lives on.
 bool open_in_browser(const std::string& address) {
-  std::string program = "/bin/sh", option = "-c", script = "command -v xdg-open >/dev/null && (xdg-open \"$0\" >/dev/null 2>&1 &)";
+  std::string program = "/bin/sh", option = "-c",
+              script = "command -v xdg-open >/dev/null && (xdg-open \"$0\" >/dev/null 2>&1 &)";
   std::string target = address;
   char* const arguments[] = {program.data(), option.data(), script.data(), target.data(), nullptr};
   pid_t process = 0;

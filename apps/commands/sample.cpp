@@ -67,7 +67,8 @@ Result<void> take_numbers(const SampleOptions& o, Asked& asked) {
   if (o.probabilities) CANDOR_TRY(take_probabilities(numbers, asked));
   if (o.logits) asked.choice.logits.assign(numbers.begin(), numbers.end());
   const bool has_any = std::ranges::any_of(asked.choice.logits, [](float x) { return std::isfinite(x); });
-  return has_any ? Result<void>() : wrong("none of the numbers leaves anything to choose: one must be above 0 (or -inf)");
+  return has_any ? Result<void>()
+                 : wrong("none of the numbers leaves anything to choose: one must be above 0 (or -inf)");
 }
 
 Result<void> take_labels(const SampleOptions& o, Asked& asked) {
@@ -166,10 +167,10 @@ std::string draws_text(const Asked& asked, const BareOutcome& outcome, const Sty
   std::vector<size_t> order(outcome.counts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater(), [&](size_t i) { return outcome.probabilities[i]; });
-  std::string out = style.bold(fmt::format("{} draws, seed {}{}", format_count(outcome.n_drawn),
-                                           *asked.choice.sampling.seed,
-                                           outcome.n_drawn < asked.choice.n_draws ? ", interrupted" : "")) +
-                    "\n" + style.dim(fmt::format("    {:>7} {:<16} {:>9} {:>9} {:>9}\n", "", "", "stated", "drawn", "times"));
+  std::string out =
+      style.bold(fmt::format("{} draws, seed {}{}", format_count(outcome.n_drawn), *asked.choice.sampling.seed,
+                             outcome.n_drawn < asked.choice.n_draws ? ", interrupted" : "")) +
+      "\n" + style.dim(fmt::format("    {:>7} {:<16} {:>9} {:>9} {:>9}\n", "", "", "stated", "drawn", "times"));
   if (outcome.n_drawn == 0) return out;
   const size_t n_rows = std::min(order.size(), kMostShown);
   for (size_t rank = 0; rank < n_rows; ++rank) out += draw_row(asked, outcome, order[rank]);

@@ -24,7 +24,8 @@ class ConfigFile {
     std::filesystem::remove(path_, ignored);
   }
   void write(const uint8_t* data, size_t size) const {
-    std::ofstream(path_, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   }
   std::string path() const { return path_.string(); }
 

@@ -40,7 +40,8 @@ void add_several_options(CLI::App& command, ServeOptions& o) {
   command.add_flag("--pulled", o.has_pulled, "serve what candor pull fetched as well, as user/repo");
   command.add_option("--default", o.default_model, "of several, for requests that name none (the first)")
       ->type_name("NAME");
-  command.add_option("--keep-alive", o.keep_alive, "an idle one of several goes after it; -1: when room is needed (5m)")
+  command
+      .add_option("--keep-alive", o.keep_alive, "an idle one of several goes after it; -1: when room is needed (5m)")
       ->type_name("TIME");
   add_int(command, "--max-loaded", o.max_loaded, 1, 1'000, "of several, at once (as many as fit)");
   add_int(command, "--models-memory-mb", o.models_mb, 1, 1 << 30,

@@ -24,8 +24,8 @@ struct ServeOptions {
   std::vector<std::string> keys, hosts, origins, aliases;
   std::string host = "127.0.0.1";
   std::string backend = "cpu", kv_type = "auto", log_level = "info";
-  std::optional<int64_t> port, n_ctx, n_threads, n_ranks, parallel, max_queued, n_workers, max_n, max_connections, max_per_key,
-      body_mb, inflight_mb, drain_seconds;
+  std::optional<int64_t> port, n_ctx, n_threads, n_ranks, parallel, max_queued, n_workers, max_n, max_connections,
+      max_per_key, body_mb, inflight_mb, drain_seconds;
   bool strict = false;
   bool restarts = false;
   bool print_config = false;

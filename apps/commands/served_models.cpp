@@ -34,8 +34,8 @@ bool is_later_part(const std::string& stem) {
   if (stem.size() <= kTail) return false;
   const std::string tail = stem.substr(stem.size() - kTail);
   const auto digits = [&](size_t at) {
-    return std::all_of(tail.begin() + static_cast<std::ptrdiff_t>(at), tail.begin() + static_cast<std::ptrdiff_t>(at) + 5,
-                       [](char c) { return c >= '0' && c <= '9'; });
+    return std::all_of(tail.begin() + static_cast<std::ptrdiff_t>(at),
+                       tail.begin() + static_cast<std::ptrdiff_t>(at) + 5, [](char c) { return c >= '0' && c <= '9'; });
   };
   return tail[0] == '-' && digits(1) && tail.substr(6, 4) == "-of-" && digits(10) && tail.substr(1, 5) != "00001";
 }
@@ -86,19 +86,21 @@ Result<GivenModel> read_given_model(const std::string& text) {
     given.name = text.substr(0, mark);
     file = text.substr(mark + 1);
     if (!is_name(given.name) || file.empty())
-      return fail(ErrorKind::kInvalidInput,
-                  fmt::format("\"{}\" is not NAME=FILE with a name of 1 to {} bytes of text", clipped(text), kMostNameBytes));
+      return fail(ErrorKind::kInvalidInput, fmt::format("\"{}\" is not NAME=FILE with a name of 1 to {} bytes of text",
+                                                        clipped(text), kMostNameBytes));
   }
   CANDOR_ASSIGN(const ModelAndTexts choice, choose_model(file, {}));
   given.path = choice.model;
   if (!fs::exists(given.path, ignored))
     return fail(ErrorKind::kNotFound, fmt::format("there is no file {}", clipped(given.path.string())));
   const bool is_hub = !fs::exists(file, ignored);
-  if (given.name.empty()) given.name = is_hub ? file : name_of(given.path.filename().empty() ? given.path.parent_path() : given.path);
+  if (given.name.empty())
+    given.name = is_hub ? file : name_of(given.path.filename().empty() ? given.path.parent_path() : given.path);
   if (!is_name(given.name))
-    return fail(ErrorKind::kInvalidInput, fmt::format("the model {} has no name that clients could ask for: give one as "
-                                                      "NAME=FILE",
-                                                      clipped(given.path.string())));
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("the model {} has no name that clients could ask for: give one as "
+                            "NAME=FILE",
+                            clipped(given.path.string())));
   return given;
 }
 
@@ -167,7 +169,8 @@ Result<serve::OpenedModel> ServedModels::open(const serve::ModelSource& source, 
   if (!engine) return engine.error();
   if (!engine_options.costs) costs->keep((*engine)->info().costs);
   serve::OpenedModel opened{.kept = costs, .engine = std::move(*engine)};
-  if (engine_options.costs) opened.engine->on_step([costs = costs.get()](const StepReport& report) { costs->take(report); });
+  if (engine_options.costs)
+    opened.engine->on_step([costs = costs.get()](const StepReport& report) { costs->take(report); });
   if (const auto limits = known_limits(opened.engine->info().n_threads)) opened.read_limit = limits->dram_read_bytes;
   const std::lock_guard lock(mutex_);
   std::erase_if(costs_, [](const auto& old) { return old.expired(); });

@@ -120,7 +120,8 @@ std::string shape_of(const backend::KvLayout& layout) {
   for (const backend::KvHeads& heads : layout.heads) ++n_alike[{heads.n_kv_heads, heads.head_dim}];
   std::string text;
   for (const auto& [heads, n_layers] : n_alike) {
-    text += fmt::format("{}{} layers x {} heads x {}", text.empty() ? "2 x (" : " + ", n_layers, heads.first, heads.second);
+    text +=
+        fmt::format("{}{} layers x {} heads x {}", text.empty() ? "2 x (" : " + ", n_layers, heads.first, heads.second);
   }
   return text + ")";
 }
@@ -132,10 +133,11 @@ std::string describe_kv(const model::ArchSpec& spec) {
   return fmt::format("{:<14} {} a token in bf16 ({} x 2 bytes), {} for the whole context\n", "K/V memory",
                      format_bytes(static_cast<uint64_t>(token_bytes)), shape_of(layout),
                      format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
-         (padding == 0 ? std::string()
-                       : fmt::format("{:<14} {} a token with the {} of padding that keep blocks apart in caches (fit)\n",
-                                     "", format_bytes(static_cast<uint64_t>(token_bytes + padding)),
-                                     format_bytes(static_cast<uint64_t>(padding)))) +
+         (padding == 0
+              ? std::string()
+              : fmt::format("{:<14} {} a token with the {} of padding that keep blocks apart in caches (fit)\n", "",
+                            format_bytes(static_cast<uint64_t>(token_bytes + padding)),
+                            format_bytes(static_cast<uint64_t>(padding)))) +
          (layout.state.n_layers == 0
               ? std::string()
               : fmt::format("{:<14} {} a state of {} recurrent layers; {} are kept for prefixes\n", "",

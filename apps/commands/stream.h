@@ -34,7 +34,8 @@ struct LimitShares {
 LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info);
 
 // "TTFT 3.1 ms (queue 0.1, template 0.2, tokenise 0.1, prefill 2.7) | prefill 12 tokens, 3 870 tok/s, 4 % of int8 |
-// decode 39 tokens, 640 tok/s, 21 % of DRAM, ITL 1.6 ms | end of text | seed 7"; without a seed where nothing was drawn.
+// decode 39 tokens, 640 tok/s, 21 % of DRAM, ITL 1.6 ms | end of text | seed 7"; without a seed where nothing was
+// drawn.
 std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info);
 
 // What is written behind the first answer's text: the others, each with its number (and score), and logprobs.

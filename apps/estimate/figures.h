@@ -11,8 +11,8 @@ namespace candor::apps {
 
 nlohmann::ordered_json estimate_figures(const Subject& subject, const Machine& machine, const EstimateOptions& options);
 
-// The same on the model itself, on this machine. Loads it; the loop without a K/V cache is measured at its first and its
-// last token.
+// The same on the model itself, on this machine. Loads it; the loop without a K/V cache is measured at its first and
+// its last token.
 Result<nlohmann::ordered_json> measured_figures(const Subject& subject, const EstimateOptions& options);
 
 }  // namespace candor::apps

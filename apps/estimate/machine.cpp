@@ -57,7 +57,8 @@ void take_given(Machine& machine, const EstimateOptions& options) {
   if (options.bandwidth) machine.rates.bytes_per_s = *options.bandwidth;
   if (options.memory_gb) machine.rates.memory_bytes = *options.memory_gb * 1e9;
   if (options.flops || options.bandwidth) {
-    machine.description = options.flops && options.bandwidth ? "a machine as given" : machine.description + ", as given";
+    machine.description =
+        options.flops && options.bandwidth ? "a machine as given" : machine.description + ", as given";
     machine.is_this = false;
   }
 }

@@ -71,7 +71,8 @@ class EstimatePage {
  private:
   double of(const char* key) const { return figures_.at(key).get<double>(); }
 
-  void line(std::string_view label, std::string_view what, std::string_view value = "", std::string_view measured = "") {
+  void line(std::string_view label, std::string_view what, std::string_view value = "",
+            std::string_view measured = "") {
     std::string text = fmt::format("{:<13} {:<40} {:>12}", label, what, value);
     if (!measured.empty()) text += fmt::format(" {:>12}", measured);
     out_ += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
@@ -130,7 +131,8 @@ class EstimatePage {
 
   void prefill() {
     const double n_batch = of("batch"), n_prompt = of("prompt");
-    const std::string tokens = n_batch == 1 ? count_text(n_prompt) : fmt::format("{} x {}", n_batch, count_text(n_prompt));
+    const std::string tokens =
+        n_batch == 1 ? count_text(n_prompt) : fmt::format("{} x {}", n_batch, count_text(n_prompt));
     const double by_row = subject_.is_paper ? of("parameters") : of("used_parameters") - subject_.cost.parameters.head;
     line("prefill", fmt::format("2 x {} x {} tokens", metric(by_row, " weights"), tokens),
          metric(of("prefill_matrix_flops"), "FLOP"));
@@ -163,13 +165,16 @@ class EstimatePage {
   }
 
   void tail() {
-    line("growth", fmt::format("attention O(T^2), feed-forward O(T d^2), in each of {} layers", subject_.spec.blocks.size()));
+    line("growth",
+         fmt::format("attention O(T^2), feed-forward O(T d^2), in each of {} layers", subject_.spec.blocks.size()));
     if (figures_.contains("price_per_million_tokens"))
       line("price", "of a million decoded tokens", fmt::format("{:.4g}", of("price_per_million_tokens")));
     const double n_last = of("attended_to") + 1;
     if (subject_.spec.max_positions > 0 && n_last > subject_.spec.max_positions)
-      out_ += fmt::format("on paper alone: the model was made for {} tokens\n", format_count(subject_.spec.max_positions));
-    if (!subject_.assumed.empty()) out_ += fmt::format("assumed as in {}: {}\n", subject_.assumed_from, wrapped(subject_.assumed));
+      out_ +=
+          fmt::format("on paper alone: the model was made for {} tokens\n", format_count(subject_.spec.max_positions));
+    if (!subject_.assumed.empty())
+      out_ += fmt::format("assumed as in {}: {}\n", subject_.assumed_from, wrapped(subject_.assumed));
     if (of("kv_bytes_per_token") > 0 && figures_.at("devices").is_null())
       out_ += "how many devices: --memory-gb says how much one holds\n";
   }

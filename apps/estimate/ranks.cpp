@@ -13,7 +13,8 @@ Result<model::Link> link_of(const EstimateOptions& options) {
   const model::Link* known = model::find_link(options.link);
   if (known == nullptr) {
     std::string names;
-    for (const model::Link& link : model::known_links()) names += fmt::format("{}{}", names.empty() ? "" : ", ", link.name);
+    for (const model::Link& link : model::known_links())
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", link.name);
     return fail(ErrorKind::kInvalidInput, fmt::format("--link \"{}\" is not known; known are {}", options.link, names));
   }
   model::Link link = *known;
@@ -21,8 +22,10 @@ Result<model::Link> link_of(const EstimateOptions& options) {
   return link;
 }
 
-// What part of a prompt or a token takes on all ranks: its share of the arithmetic or of the weights, and the exchanges.
-nlohmann::ordered_json part_of(double alone_ms, double n_ranks, const model::RankTraffic& traffic, const model::Link& link) {
+// What part of a prompt or a token takes on all ranks: its share of the arithmetic or of the weights, and the
+// exchanges.
+nlohmann::ordered_json part_of(double alone_ms, double n_ranks, const model::RankTraffic& traffic,
+                               const model::Link& link) {
   const double exchange_ms = 1e3 * model::exchange_seconds(traffic, link);
   const double ms = alone_ms / n_ranks + exchange_ms;
   return {{"exchanges", traffic.n_exchanges},

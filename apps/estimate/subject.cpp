@@ -13,9 +13,10 @@ namespace {
 Result<Subject> subject_of_file(const EstimateOptions& options) {
   CANDOR_ASSIGN(const ModelAndTexts choice, choose_model(options.model, options.positionals));
   if (!choice.texts.empty())
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("estimate takes one model, a file or a folder; what is \"{}\"? A published one is --like NAME",
-                            choice.texts[0]));
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("estimate takes one model, a file or a folder; what is \"{}\"? A published one is --like NAME",
+                    choice.texts[0]));
   CANDOR_ASSIGN(const auto file, model::open_model(choice.model));
   CANDOR_ASSIGN(model::ArchSpec spec, model::read_arch(*file));
   CANDOR_ASSIGN(model::ArchCost cost, model::cost_of(*file, spec));
@@ -64,7 +65,8 @@ Result<Subject> subject_on_paper(const EstimateOptions& options) {
                 fmt::format("--kv-heads {} are more than the heads that share them (--heads {})", block.attn.n_kv_heads,
                             block.attn.n_heads));
   const double bits = options.bits.value_or(16);
-  Subject subject{.name = fmt::format("{:g} parameters of {:g} bits", *options.parameters, bits), .bits_per_weight = bits,
+  Subject subject{.name = fmt::format("{:g} parameters of {:g} bits", *options.parameters, bits),
+                  .bits_per_weight = bits,
                   .is_paper = true};
   subject.spec.blocks.assign(static_cast<size_t>(n_layers), block);
   subject.cost = model::cost_of(subject.spec, bits);

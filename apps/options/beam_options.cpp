@@ -17,7 +17,8 @@ Result<void> ask_for_beams(const BeamOptions& options, Request& request) {
     return fail(ErrorKind::kInvalidInput, "--n-best, --length-penalty and --search-to-the-end need --beams N");
   }
   if (request.n > 1)
-    return fail(ErrorKind::kInvalidInput, "--answers draws, --beams searches: --n-best N shows the N best of its texts");
+    return fail(ErrorKind::kInvalidInput,
+                "--answers draws, --beams searches: --n-best N shows the N best of its texts");
   request.beams = BeamSearch{.width = options.width(),
                              .length_penalty = options.length_penalty.value_or(1.0),
                              .early_stopping = !options.search_to_the_end};

@@ -136,7 +136,9 @@ std::string read_text(std::istream& input) {
   input.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(input.gcount()));
   if (text.size() > kMaxFileBytes) throw CLI::ConfigError("--config: the file is larger than 1 MiB");
-  const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t') || c == 0x7f; };
+  const auto is_control = [](char c) {
+    return (c >= 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t') || c == 0x7f;
+  };
   if (first_invalid_utf8(text) != text.size() || std::ranges::any_of(text, is_control)) {
     throw CLI::ConfigError("--config: the file is not text, expected lines of NAME = VALUE");
   }

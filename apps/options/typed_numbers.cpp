@@ -63,7 +63,8 @@ Result<std::vector<double>> read_numbers(const std::string& value, std::string_v
       while (end < text.size() && text[end] != ',' && !is_space(text[end])) ++end;
       if (numbers.size() == kMostNumbers)
         return wrong(option, fmt::format("more than {} numbers; no vocabulary is so large", kMostNumbers));
-      CANDOR_ASSIGN(const double number, parse(std::string_view(text).substr(at, end - at), option, numbers.size() + 1));
+      CANDOR_ASSIGN(const double number,
+                    parse(std::string_view(text).substr(at, end - at), option, numbers.size() + 1));
       numbers.push_back(number);
       wants_number = false;
       at = end;

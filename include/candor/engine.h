@@ -3,8 +3,8 @@
 //
 // Threads: an engine owns one engine thread, which runs the step loop. Every method may be called from any thread.
 // Prompts are turned into tokens, and constraints compiled, on the caller's thread. Callbacks run on the engine thread,
-// in order for each request: they should be short, and must not destroy the engine; they may submit and cancel. One that
-// throws ends its request: its choices get last events with the exception as their error. submit() may deliver its
+// in order for each request: they should be short, and must not destroy the engine; they may submit and cancel. One
+// that throws ends its request: its choices get last events with the exception as their error. submit() may deliver its
 // first event before it has returned its id. Destroying the engine cancels what runs (each request still gets its last
 // event) and joins the thread.
 //
@@ -74,8 +74,8 @@ class Engine {
   // kOverloaded while there is no room for one answer more beside n_coming that the caller is about to submit: cheaper
   // than a request that is refused, and counted as one.
   Result<void> check_room(std::int32_t n_coming = 0);
-  // kBusy of the field "ranks" where one of the ranks that compute the model has ended or does not answer: every request
-  // ends with that error from then on, and only another open() mends it.
+  // kBusy of the field "ranks" where one of the ranks that compute the model has ended or does not answer: every
+  // request ends with that error from then on, and only another open() mends it.
   Result<void> health() const;
   // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
   EngineMetrics metrics() const;

@@ -110,7 +110,8 @@ struct ConstraintSpec {
   // A prompt may end inside of a reasoning section (<think>); the constraint begins behind it. With this, the model may
   // also open one by its first token, unless the prompt ends with a closed one.
   bool may_reason_first = false;
-  // A schema's words that are no keywords have no effect, and are named in the summary's warnings; here they are refused.
+  // A schema's words that are no keywords have no effect, and are named in the summary's warnings; here they are
+  // refused.
   bool is_strict = false;
 };
 

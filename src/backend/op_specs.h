@@ -42,8 +42,8 @@ struct RopeSpec {
 // it by p times this; cos and sin are then multiplied by attention_factor. Computed in double.
 std::vector<double> rope_frequencies(const RopeSpec& spec);
 
-// Queries grow with their position, so that scores over long contexts stay as sharp (Nakanishi, "Scalable-softmax", 2025;
-// Llama 4's form): times temper_factor().
+// Queries grow with their position, so that scores over long contexts stay as sharp (Nakanishi, "Scalable-softmax",
+// 2025; Llama 4's form): times temper_factor().
 struct TemperSpec {
   float gain = 0.0f;   // 0 = as they are
   int32_t step = 0;    // positions
@@ -75,8 +75,9 @@ struct AttnSpec {
   int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
-// [n_heads]: of all heads. Press et al., "Train short, test long", 2022. For a power of two n of heads head i has 2^(-max_bias * (i +
-// 1) / n); other counts take every second slope of twice the next lower power for the heads past it.
+// [n_heads]: of all heads. Press et al., "Train short, test long", 2022. For a power of two n of heads head i has
+// 2^(-max_bias * (i + 1) / n); other counts take every second slope of twice the next lower power for the heads past
+// it.
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias);
 
 // What an activation makes of x, or of a gate's x and the u that it gates (times u, where nothing else is said).
@@ -156,9 +157,9 @@ int64_t kv_page_bytes(int32_t head_dim, KvType type);
 int64_t kv_block_bytes(const KvLayout& layout);
 // Memory of one slot.
 int64_t state_slot_bytes(const StateLayout& layout);
-// What a block takes in a pool: as if there were one head more in all, where layers x heads are even (counted in heads of
-// the first layer where layers differ). Pages of one head in successive blocks would else lie at distances that large
-// powers of two divide, and share few sets of a cache.
+// What a block takes in a pool: as if there were one head more in all, where layers x heads are even (counted in heads
+// of the first layer where layers differ). Pages of one head in successive blocks would else lie at distances that
+// large powers of two divide, and share few sets of a cache.
 int64_t kv_pool_block_bytes(const KvLayout& layout);
 
 }  // namespace candor::backend

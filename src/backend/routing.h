@@ -1,8 +1,8 @@
 #pragma once
 // Which rows go to which expert of a mixture, decided once for every backend (Shazeer et al., 2017; Jiang et al.,
-// "Mixtral of experts", 2024; with groups and a bias: DeepSeek-AI, "DeepSeek-V3 technical report", 2024). A row's choice
-// and weights depend on its own scores alone: the n_used highest scores, the lower id first among equals (NaN counts as
-// lowest), out of the best groups where there are any, and f32 weights by base/exact_math.h.
+// "Mixtral of experts", 2024; with groups and a bias: DeepSeek-AI, "DeepSeek-V3 technical report", 2024). A row's
+// choice and weights depend on its own scores alone: the n_used highest scores, the lower id first among equals (NaN
+// counts as lowest), out of the best groups where there are any, and f32 weights by base/exact_math.h.
 // Reused from step to step, so that a warm step allocates nothing. One thread.
 
 #include <cstdint>

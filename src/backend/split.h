@@ -1,6 +1,6 @@
 #pragma once
-// How several ranks share a model: which outputs of a weight stand together, which heads are whose, and what a rank that
-// follows has to run. Backends that compute alone ignore all of it.
+// How several ranks share a model: which outputs of a weight stand together, which heads are whose, and what a rank
+// that follows has to run. Backends that compute alone ignore all of it.
 
 #include <cstdint>
 #include <vector>

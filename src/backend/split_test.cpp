@@ -13,7 +13,8 @@ TEST(split, every_head_has_one_rank_which_keeps_its_keys) {
     for (const int32_t group : {1, 3, 4, 8}) {
       const HeadCounts heads{n_kv_heads * group, n_kv_heads};
       for (int32_t n_ranks = 1; n_ranks <= heads.n_heads; ++n_ranks) {
-        const std::string what = std::to_string(n_kv_heads) + " x " + std::to_string(group) + " on " + std::to_string(n_ranks);
+        const std::string what =
+            std::to_string(n_kv_heads) + " x " + std::to_string(group) + " on " + std::to_string(n_ranks);
         const auto shares = share_heads(heads, n_ranks);
         ASSERT_EQ(shares.size(), static_cast<size_t>(n_ranks)) << what;
         int32_t next = 0;

@@ -34,7 +34,8 @@ struct DeltaSpec {
   int32_t v_dim = 0;
   int32_t n_taps = 0;  // of the convolution: inputs up to the row's own, at most kMaxConvTaps
   KeyHeads key_heads = KeyHeads::kGrouped;
-  bool has_channel_gates = false;  // alpha and bias for each row of S (Kimi Team, "Kimi Linear", 2025), not for all of S
+  // Alpha and bias for each row of S (Kimi Team, "Kimi Linear", 2025), not for all of S.
+  bool has_channel_gates = false;
   bool operator==(const DeltaSpec&) const = default;
 
   int32_t n_gates() const { return n_v_heads * (has_channel_gates ? k_dim : 1); }

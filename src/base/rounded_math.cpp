@@ -62,7 +62,8 @@ Double2 operator/(Double2 a, Double2 b) {
   return sum_of(first, second) + Double2{last.hi / b.hi, 0.0};
 }
 
-// 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), and the exponent's share. REQUIRES: x is positive and finite.
+// 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), and the exponent's share. REQUIRES: x is positive and
+// finite.
 Double2 log_of(double x) {
   int exponent = 0;
   double m = std::frexp(x, &exponent);
@@ -104,8 +105,8 @@ double exp_of_extreme(double x) {
   return x > 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
 }
 
-// Taylor's series (-1)^(n / 2) r^(n - first) / n! with n = first, first + 2, ... last, in powers of r^2. Up to 18!, which
-// a double holds exactly, so that what is left out is below 2^-58 for |r| <= pi / 4.
+// Taylor's series (-1)^(n / 2) r^(n - first) / n! with n = first, first + 2, ... last, in powers of r^2. Up to 18!,
+// which a double holds exactly, so that what is left out is below 2^-58 for |r| <= pi / 4.
 constexpr int kTerms = 8;
 
 constexpr std::array<double, kTerms> taylor(int first) {

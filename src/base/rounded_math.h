@@ -1,8 +1,8 @@
 #pragma once
-// Elementary functions of double as fixed sequences of IEEE additions, multiplications and divisions: the same bits with
-// every compiler, C library and processor. libm's are not: glibc, for one, takes other bodies where there is FMA.
-// For rotary tables, slopes, and what a model's configuration leaves to be derived; where 15 digits do and speed counts,
-// sample/exact_log.h. Any thread.
+// Elementary functions of double as fixed sequences of IEEE additions, multiplications and divisions: the same bits
+// with every compiler, C library and processor. libm's are not: glibc, for one, takes other bodies where there is FMA.
+// For rotary tables, slopes, and what a model's configuration leaves to be derived; where 15 digits do and speed
+// counts, sample/exact_log.h. Any thread.
 
 namespace candor {
 

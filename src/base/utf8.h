@@ -26,12 +26,12 @@ size_t complete_utf8_prefix(std::string_view text);
 
 void append_utf8(std::string& out, uint32_t code_point);
 
-// At most that many bytes of it, whole code points, and "..." where something is left out: what a client or a file wrote,
-// as a message quotes it.
+// At most that many bytes of it, whole code points, and "..." where something is left out: what a client or a file
+// wrote, as a message quotes it.
 std::string clipped(std::string_view text, size_t most_bytes = 64);
 
-// For showing text to a person: U+FFFD for every byte that begins nothing, and one for the beginning of a code point that
-// nothing completes, as the standard recommends (maximal subparts).
+// For showing text to a person: U+FFFD for every byte that begins nothing, and one for the beginning of a code point
+// that nothing completes, as the standard recommends (maximal subparts).
 std::string to_valid_utf8(std::string_view text);
 
 }  // namespace candor

@@ -1,6 +1,6 @@
 #pragma once
-// A GBNF grammar as a tree, and its parser. Neither recurses: groups that are open stand on a heap, and whoever looks at
-// a tree goes through its nodes in their order, in which children come before their parents.
+// A GBNF grammar as a tree, and its parser. Neither recurses: groups that are open stand on a heap, and whoever looks
+// at a tree goes through its nodes in their order, in which children come before their parents.
 
 #include <cstdint>
 #include <string>

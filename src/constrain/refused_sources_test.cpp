@@ -17,7 +17,8 @@ TEST(RefusedSources, are_told_apart_by_kind_and_text) {
 
 TEST(RefusedSources, of_a_moment_are_not_kept) {
   RefusedSources refused;
-  for (const ErrorKind kind : {ErrorKind::kBusy, ErrorKind::kOutOfMemory, ErrorKind::kCancelled, ErrorKind::kInternal}) {
+  for (const ErrorKind kind :
+       {ErrorKind::kBusy, ErrorKind::kOutOfMemory, ErrorKind::kCancelled, ErrorKind::kInternal}) {
     refused.add(1, "a", {kind, "not now"});
     EXPECT_FALSE(refused.find(1, "a"));
   }

@@ -2,9 +2,9 @@
 // Who holds which slot of recurrent states: integers only, the memory itself belongs to a backend::KvStore. A slot that
 // is held is never written again, so that sequences share one until each has gone on. One engine thread owns it.
 //
-// A checkpoint is a state that is kept with the K/V block whose last token it stands behind, for whoever begins with the
-// tokens up to there. It has no slot of its own kind: what nobody holds is kept until a slot is wanted, those of Keep::kSpread
-// first, then those used longest ago. A block that is forgotten takes its checkpoint with it.
+// A checkpoint is a state that is kept with the K/V block whose last token it stands behind, for whoever begins with
+// the tokens up to there. It has no slot of its own kind: what nobody holds is kept until a slot is wanted, those of
+// Keep::kSpread first, then those used longest ago. A block that is forgotten takes its checkpoint with it.
 
 #include <cstdint>
 #include <vector>

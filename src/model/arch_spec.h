@@ -21,8 +21,9 @@ constexpr bool is_parallel(Wiring wiring) {
 // Which norm q and k take before rotation: none, one over each head, or one over all heads together.
 enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
 
-// down(act(gate x) * up x), or down(act(up x)) where there is no gate. ffn_dim 0: there is none. With experts, ffn_dim is that of one; every row
-// may also go to one more, shared_dim wide, whose output counts whole, or as much as a sigmoid of the row says.
+// down(act(gate x) * up x), or down(act(up x)) where there is no gate. ffn_dim 0: there is none. With experts, ffn_dim
+// is that of one; every row may also go to one more, shared_dim wide, whose output counts whole, or as much as a
+// sigmoid of the row says.
 struct FfnSpec {
   int32_t ffn_dim = 0;
   backend::GateKind gate = backend::GateKind::kSilu;
@@ -49,8 +50,8 @@ struct LatentSpec {
   bool operator==(const LatentSpec&) const = default;
 };
 
-// One block has attention, one of the layers that keep a state (a delta rule, a gated convolution or a state space), both
-// side by side, or neither; and a feed-forward, or none.
+// One block has attention, one of the layers that keep a state (a delta rule, a gated convolution or a state space),
+// both side by side, or neither; and a feed-forward, or none.
 struct BlockSpec {
   Wiring wiring = Wiring::kPreNorm;
   backend::NormSpec norm;
@@ -80,7 +81,10 @@ struct BlockSpec {
   bool has_mixer() const { return has_attention || is_recurrent(); }
   bool has_ffn() const { return ffn.ffn_dim > 0; }
   int64_t state_floats() const {
-    return has_delta() ? delta.state_floats() : has_ssm() ? ssm.state_floats() : has_gated_conv() ? gated_conv.state_floats() : 0;
+    return has_delta()        ? delta.state_floats()
+           : has_ssm()        ? ssm.state_floats()
+           : has_gated_conv() ? gated_conv.state_floats()
+                              : 0;
   }
   bool has_latent() const { return latent.head_dim > 0; }
   int32_t rotated_dim() const { return attn.head_dim - attn.latent_dim; }  // with a latent

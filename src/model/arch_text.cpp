@@ -51,7 +51,8 @@ std::string_view wiring_text(Wiring wiring) {
 }
 
 std::string_view act_text(backend::GateKind kind) {
-  constexpr std::string_view kNames[] = {"silu", "gelu", "gelu (erf)", "relu", "relu squared", "clamped silu", "sigmoid", "product"};
+  constexpr std::string_view kNames[] = {"silu",         "gelu",         "gelu (erf)", "relu",
+                                         "relu squared", "clamped silu", "sigmoid",    "product"};
   static_assert(std::size(kNames) == backend::kGateKinds);
   return kNames[static_cast<size_t>(kind)];
 }
@@ -71,9 +72,9 @@ std::string experts_text(const backend::MoeSpec& moe) {
 
 std::string latent_text(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
-  std::string text = fmt::format("  attention: {} heads of {} + {} over one latent of {} and its rotated {}, values of {}",
-                                 attn.n_heads, block.latent.head_dim, block.rotated_dim(), attn.latent_dim,
-                                 block.rotated_dim(), block.latent.value_dim);
+  std::string text = fmt::format(
+      "  attention: {} heads of {} + {} over one latent of {} and its rotated {}, values of {}", attn.n_heads,
+      block.latent.head_dim, block.rotated_dim(), attn.latent_dim, block.rotated_dim(), block.latent.value_dim);
   if (block.latent.query_rank > 0) text += fmt::format(", queries from {}", block.latent.query_rank);
   return text + fmt::format(", scale {}", attn.scale);
 }
@@ -100,8 +101,8 @@ std::string delta_text(const backend::DeltaSpec& delta) {
 
 std::string ssm_text(const BlockSpec& block) {
   const backend::SsmSpec& ssm = block.ssm;
-  return fmt::format("  recurrent: state space, {} heads {} x {} in {} groups, convolution over {} rows, {}\n", ssm.n_heads,
-                     ssm.state_dim, ssm.head_dim, ssm.n_groups, ssm.n_taps,
+  return fmt::format("  recurrent: state space, {} heads {} x {} in {} groups, convolution over {} rows, {}\n",
+                     ssm.n_heads, ssm.state_dim, ssm.head_dim, ssm.n_groups, ssm.n_taps,
                      block.has_ssm_norm ? "gated, then normalised by group" : "gated");
 }
 
@@ -138,7 +139,8 @@ std::string block_text(const BlockSpec& block) {
   if (block.has_attention) text += attention_text(block);
   if (block.has_delta()) text += delta_text(block.delta);
   if (block.has_ssm()) text += ssm_text(block);
-  if (block.has_gated_conv()) text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);
+  if (block.has_gated_conv())
+    text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);
   if (block.has_ffn()) text += ffn_text(block.ffn);
   if (block.layer_dim != 0) text += fmt::format("  input of its own: {} wide\n", block.layer_dim);
   if (block.has_out_scale) text += "  output: times a number\n";

@@ -164,7 +164,8 @@ void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, cons
     project_delta(ops, spec, weights, act, src);
   }
   convolve_delta(ops, spec, weights, act, layer);
-  ops.delta_rule(act.heads, {act.joined, act.alpha, act.beta, weights.delta_rate.get(), weights.delta_bias.get(), layer},
+  ops.delta_rule(act.heads,
+                 {act.joined, act.alpha, act.beta, weights.delta_rate.get(), weights.delta_bias.get(), layer},
                  spec.delta);
   norm_heads(ops, QkNorm::kHeads, act.heads, spec.delta.v_dim, weights.delta_norm, spec.norm);
   ops.gate(act.heads, act.head_gate, act.heads, spec.delta_gate);

@@ -1,6 +1,6 @@
 #pragma once
-// Published models by their shapes, for arithmetic without a file: what their config.json says. The number of parameters
-// follows from the shape.
+// Published models by their shapes, for arithmetic without a file: what their config.json says. The number of
+// parameters follows from the shape.
 
 #include <span>
 #include <string_view>

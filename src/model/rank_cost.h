@@ -32,8 +32,8 @@ struct RankTraffic {
   double n_exchanges = 0;
   double sent_bytes = 0;  // by each rank
 };
-// For a step of n_rows rows that chooses n_out tokens: four exchanges a layer, one for the embedding and one for logits.
-// REQUIRES: n_ranks >= 1.
+// For a step of n_rows rows that chooses n_out tokens: four exchanges a layer, one for the embedding and one for
+// logits. REQUIRES: n_ranks >= 1.
 RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out);
 
 // latency for each exchange, and the bytes at the link's rate.

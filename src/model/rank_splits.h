@@ -1,7 +1,7 @@
 #pragma once
 // What ranks that share a model keep of each of its weights. Attention is shared out by heads, feed-forward and head of
-// the model by outputs; nothing is split along a sum, so that every number is computed by one rank, as if it were alone.
-// Latent attention and recurrent layers are computed by every rank, behind projections that are shared out.
+// the model by outputs; nothing is split along a sum, so that every number is computed by one rank, as if it were
+// alone. Latent attention and recurrent layers are computed by every rank, behind projections that are shared out.
 
 #include <cstdint>
 

@@ -3,8 +3,8 @@
 
 namespace candor::platform {
 
-// Blocks from 256 KiB on go back to the system when they are freed, and threads share two arenas: what one large request
-// took does not stay with the process, as pieces between others. Nothing where the C library is not glibc.
+// Blocks from 256 KiB on go back to the system when they are freed, and threads share two arenas: what one large
+// request took does not stay with the process, as pieces between others. Nothing where the C library is not glibc.
 // REQUIRES: called before there are threads.
 void give_freed_memory_back();
 

@@ -28,7 +28,8 @@ bool is_package(const std::string& name) {
 std::vector<EnergyCounter> read_energy(const fs::path& root) {
   std::vector<EnergyCounter> counters;
   std::error_code failed;
-  for (fs::directory_iterator at(root / "sys/class/powercap", failed), end; !failed && at != end; at.increment(failed)) {
+  for (fs::directory_iterator at(root / "sys/class/powercap", failed), end; !failed && at != end;
+       at.increment(failed)) {
     const fs::path folder = at->path();
     if (!is_package(folder.filename().string())) continue;
     EnergyCounter counter;

@@ -1,7 +1,7 @@
 #pragma once
-// Energy that the processors used, where the system tells: RAPL counters of /sys/class/powercap, which Intel's and AMD's
-// processors fill. Most systems show them to root alone, virtual machines seldom have them. Read below a root folder, so
-// that tests feed trees of their own.
+// Energy that the processors used, where the system tells: RAPL counters of /sys/class/powercap, which Intel's and
+// AMD's processors fill. Most systems show them to root alone, virtual machines seldom have them. Read below a root
+// folder, so that tests feed trees of their own.
 
 #include <cstdint>
 #include <filesystem>

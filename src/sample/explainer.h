@@ -37,7 +37,7 @@ class Explainer final : public ChainObserver {
   size_t n_shown_;
   TokenExplanation* explanation_ = nullptr;
   History history_{};
-  std::vector<Watched> watched_;             // what penalties, DRY and biases may change: tokens of the text, and biased ones
+  std::vector<Watched> watched_;  // what penalties, DRY and biases may change: tokens of the text, and biased ones
   std::vector<StageView::Candidate> before_;  // the best after the stage before
   double total_before_ = 0.0;                // of weights, in units of the greatest logit's
   double greatest_before_ = 0.0;

@@ -1,6 +1,6 @@
 #pragma once
-// A program that was linked in as bytes, as a descriptor that can be executed: in memory where the system allows it, else
-// an unlinked temporary file. No path is looked up and none stays behind.
+// A program that was linked in as bytes, as a descriptor that can be executed: in memory where the system allows it,
+// else an unlinked temporary file. No path is looked up and none stays behind.
 
 #include <cstddef>
 #include <span>

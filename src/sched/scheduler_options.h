@@ -18,8 +18,8 @@ struct SchedulerOptions {
   int32_t n_ctx = 0;     // most tokens of a sequence in the K/V store
   int32_t n_blocks = 0;  // of the pool; must hold n_ctx tokens
   int32_t block_tokens = backend::kBlockTokens;
-  // Slots of recurrent states: 2 max_running and the drafts of a step at least, beyond them for checkpoints; 0 = the model
-  // has none.
+  // Slots of recurrent states: 2 max_running and the drafts of a step at least, beyond them for checkpoints; 0 = the
+  // model has none.
   int32_t n_states = 0;
   int32_t max_running = 16;
   int32_t max_queued = 128;

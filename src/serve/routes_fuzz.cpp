@@ -1,8 +1,8 @@
-// JSON bodies of every route that takes one, and messages of the WebSocket, through the service with a small model behind
-// it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, l llama.cpp's
-// completion, i infill, r rerank, s responses, m messages, n their tokens counted; o, g, b, h Ollama's chat, generate,
-// embed and show; w WebSocket). Every request is answered once, by JSON, never with 500; afterwards nothing is in work
-// and no K/V block is held.
+// JSON bodies of every route that takes one, and messages of the WebSocket, through the service with a small model
+// behind it. First byte: which (c chat, p completions, e embeddings, t tokenize, d detokenize, a apply-template, l
+// llama.cpp's completion, i infill, r rerank, s responses, m messages, n their tokens counted; o, g, b, h Ollama's
+// chat, generate, embed and show; w WebSocket). Every request is answered once, by JSON, never with 500; afterwards
+// nothing is in work and no K/V block is held.
 #include <unistd.h>
 
 #include <algorithm>

@@ -150,7 +150,8 @@ TEST(command, drafts_change_no_answer) {
 }
 
 TEST(command, explain_shows_the_eight_steps) {
-  const std::vector<std::string> base = {"explain", "--raw", "Once upon a time", "-n", "2", "--seed", "3", "--top-k", "5"};
+  const std::vector<std::string> base = {"explain", "--raw", "Once upon a time", "-n", "2",
+                                         "--seed",  "3",     "--top-k",          "5"};
   const RunResult page = run_candor(base);
   ASSERT_EQ(page.exit_code, 0) << page.err;
   for (const char* word :
@@ -226,7 +227,8 @@ TEST(command, estimate_and_show_count_the_states_of_a_model_that_keeps_some) {
   const auto json = nlohmann::json::parse(run_candor({"estimate", model, "--json"}).out);
   EXPECT_EQ(json.at("state_bytes"), 3 * (3 * 192 + 8 * 32 * 16) * 4.0);
   EXPECT_EQ(json.at("kv_bytes_per_token"), 2 * 2 * 16 * 2.0);
-  EXPECT_EQ(nlohmann::json::parse(run_candor({"estimate", "--parameters", "7e9", "--json"}).out).at("state_bytes"), 0.0);
+  EXPECT_EQ(nlohmann::json::parse(run_candor({"estimate", "--parameters", "7e9", "--json"}).out).at("state_bytes"),
+            0.0);
   const std::string shown = run_candor({"show", model}).out;
   EXPECT_NE(shown.find("a state of 3 recurrent layers"), std::string::npos) << shown;
   EXPECT_NE(shown.find("state space, 8 heads 32 x 16 in 1 groups"), std::string::npos) << shown;

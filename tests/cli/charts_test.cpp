@@ -63,7 +63,11 @@ TEST(charts, names_of_lines_do_not_overlap_even_where_the_lines_do) {
 
 TEST(charts, an_axis_is_logarithmic_where_a_limit_dwarfs_the_curve) {
   const auto chart = [](double limit) {
-    return draw({"Speed", "tokens", {1, 2}, {{"measured", {{1, 5}, {2, 9}}}, {"limit", {{1, limit}, {2, limit}}, Ink::kQuiet, Stroke::kDashed, false}}})
+    return draw({"Speed",
+                 "tokens",
+                 {1, 2},
+                 {{"measured", {{1, 5}, {2, 9}}},
+                  {"limit", {{1, limit}, {2, limit}}, Ink::kQuiet, Stroke::kDashed, false}}})
         .document();
   };
   EXPECT_EQ(chart(20).find("logarithmic"), std::string::npos);
@@ -76,7 +80,8 @@ TEST(charts, words_from_outside_stay_words) {
   const std::string svg = draw(chart).document();
   EXPECT_EQ(svg.find("<script>"), std::string::npos);
   EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
-  const std::string html = to_html({"<b>", {{"model", "<i>.gguf"}}, {{"t", {"c"}, {{"<td>"}}}}, {}, "{\"a\": \"</pre>\"}"});
+  const std::string html =
+      to_html({"<b>", {{"model", "<i>.gguf"}}, {{"t", {"c"}, {{"<td>"}}}}, {}, "{\"a\": \"</pre>\"}"});
   for (const char* tag : {"<b>", "<i>", "</pre>\""}) EXPECT_EQ(html.find(tag), std::string::npos) << tag;
 }
 
@@ -87,7 +92,8 @@ TEST(charts, nothing_measured_is_said) {
 
 TEST(charts, a_timeline_has_a_bar_for_each_part_and_stays_on_the_paper) {
   Timeline timeline{"Load", true, {}};
-  for (int i = 0; i < 2000; ++i) timeline.rows.push_back({0.1 * i, 0.1 * i + 1, 0.1 * i + 2, 0.1 * i + 3, {}, i % 2 == 0});
+  for (int i = 0; i < 2000; ++i)
+    timeline.rows.push_back({0.1 * i, 0.1 * i + 1, 0.1 * i + 2, 0.1 * i + 3, {}, i % 2 == 0});
   const Svg many = draw(timeline);
   EXPECT_LT(many.height(), 2200);
   timeline.rows.resize(2);
@@ -118,8 +124,8 @@ void expect_needs_nothing_else(const std::string& html) {
 }
 
 TEST_F(Reports, generate_draws_prefill_decode_and_latency_with_and_without_the_cache) {
-  const RunResult result = run_candor({"bench", "generate", "--prompt", "16,64", "--new", "3", "-r", "1", "--no-kv-cache",
-                                       "--svg", path("plot.svg"), "--html", path("report.html")});
+  const RunResult result = run_candor({"bench", "generate", "--prompt", "16,64", "--new", "3", "-r", "1",
+                                       "--no-kv-cache", "--svg", path("plot.svg"), "--html", path("report.html")});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_lines(result.out), 2 + 4);
   std::istringstream lines(result.out);
@@ -135,8 +141,8 @@ TEST_F(Reports, generate_draws_prefill_decode_and_latency_with_and_without_the_c
 }
 
 TEST_F(Reports, serve_draws_every_request_of_a_load) {
-  const RunResult result = run_candor({"bench", "serve", "--in-process", "--requests", "5", "--prompt", "20", "--new", "6",
-                                       "--svg", path("load.svg"), "--html", path("load.html")});
+  const RunResult result = run_candor({"bench", "serve", "--in-process", "--requests", "5", "--prompt", "20", "--new",
+                                       "6", "--svg", path("load.svg"), "--html", path("load.html")});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string svg = read("load.svg");
   for (const char* words : {"Every request", "reads its prompt", "decodes", "Tokens a second", "waiting"})

@@ -37,17 +37,20 @@ TEST(estimate, a_model_of_seven_billion_on_paper) {
 }
 
 TEST(estimate, memory_of_weights_and_of_keys_and_values) {
-  for (const auto& [bits, bytes] : {std::pair{"32", 280e9}, std::pair{"16", 140e9}, std::pair{"8", 70e9}, std::pair{"4", 35e9}})
+  for (const auto& [bits, bytes] :
+       {std::pair{"32", 280e9}, std::pair{"16", 140e9}, std::pair{"8", 70e9}, std::pair{"4", 35e9}})
     EXPECT_DOUBLE_EQ(estimate({"--parameters", "70e9", "--bits", bits, "--hardware", "h100"})["weight_bytes"], bytes);
-  const Json e = estimate({"--parameters", "70e9", "--layers", "80", "--heads", "64", "--kv-heads", "64", "--head-dim", "128",
-                           "--prompt", "4000", "--new", "96", "--hardware", "h100"});
+  const Json e = estimate({"--parameters", "70e9", "--layers", "80", "--heads", "64", "--kv-heads", "64", "--head-dim",
+                           "128", "--prompt", "4000", "--new", "96", "--hardware", "h100"});
   EXPECT_NEAR(e["kv_bytes_per_token"].get<double>() / 1e6, 2.62, 0.005);
   EXPECT_NEAR(e["kv_bytes"].get<double>() / 1e9, 10.7, 0.05);
 }
 
 TEST(estimate, a_cache_saves_projections_and_the_loop_without_one_is_told) {
-  for (const auto& [prompt, times] : {std::pair{"100", 291.2}, std::pair{"500", 374.8}, std::pair{"1000", 416.5}, std::pair{"2000", 449.9}})
-    EXPECT_NEAR(estimate(with(kPaper, {"--prompt", prompt, "--new", "500"}))["kv_cache_saves"].get<double>(), times, 0.06);
+  for (const auto& [prompt, times] :
+       {std::pair{"100", 291.2}, std::pair{"500", 374.8}, std::pair{"1000", 416.5}, std::pair{"2000", 449.9}})
+    EXPECT_NEAR(estimate(with(kPaper, {"--prompt", prompt, "--new", "500"}))["kv_cache_saves"].get<double>(), times,
+                0.06);
   const Json e = estimate(with(kPaper, {"--prompt", "100", "--new", "20"}));
   EXPECT_NEAR(e["naive_flops"].get<double>(), 14e9 * (21 * 100 + 210), 0.01 * 14e9 * 2310) << "of 21 passes";
   EXPECT_GT(estimate(with(kPaper, {"--prompt", "2000", "--new", "500"}))["naive_times"].get<double>(), 10);
@@ -58,7 +61,9 @@ TEST(estimate, a_cache_saves_projections_and_the_loop_without_one_is_told) {
 
 TEST(estimate, attention_is_most_of_a_long_prompt) {
   const Words like = {"--like", "llama-2-7b", "--hardware", "a100"};
-  const auto share = [](const Json& e) { return e["prefill_attention_flops"].get<double>() / e["prefill_flops"].get<double>(); };
+  const auto share = [](const Json& e) {
+    return e["prefill_attention_flops"].get<double>() / e["prefill_flops"].get<double>();
+  };
   EXPECT_LT(share(estimate(like)), 0.03);
   EXPECT_GT(share(estimate(with(like, {"--prompt", "131072"}))), 0.6);
 }
@@ -100,18 +105,20 @@ TEST(estimate, is_of_this_machine_where_none_is_named_and_can_be_measured_beside
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json e = Json::parse(result.out);
   EXPECT_EQ(e["hardware"], "this");
-  for (const char* key : {"ttft_ms", "itl_ms", "answer_ms", "decode_tokens_per_second", "naive_ms", "weight_bytes", "kv_bytes"})
+  for (const char* key :
+       {"ttft_ms", "itl_ms", "answer_ms", "decode_tokens_per_second", "naive_ms", "weight_bytes", "kv_bytes"})
     EXPECT_GT(e["measured"][key].get<double>(), 0) << key;
 }
 
 TEST(estimate, a_page_fits_eighty_columns_and_short_times_are_in_microseconds) {
-  const Words kCases[] = {{},
-                          {"--measure"},
-                          {"--prompt", "16", "--new", "4", "--measure"},
-                          {"--like", "deepseek-v3", "--hardware", "h100", "--prompt", "131072", "--batch", "128"},
-                          {"--like", "qwen3-next-80b-a3b", "--hardware", "tpu-v5e"},
-                          {"--parameters", "405e9", "--hardware", "m1-ultra", "--price-per-hour", "3", "--efficiency", "0.4"},
-                          {"--like", "gpt2", "--hardware", "h100"}};
+  const Words kCases[] = {
+      {},
+      {"--measure"},
+      {"--prompt", "16", "--new", "4", "--measure"},
+      {"--like", "deepseek-v3", "--hardware", "h100", "--prompt", "131072", "--batch", "128"},
+      {"--like", "qwen3-next-80b-a3b", "--hardware", "tpu-v5e"},
+      {"--parameters", "405e9", "--hardware", "m1-ultra", "--price-per-hour", "3", "--efficiency", "0.4"},
+      {"--like", "gpt2", "--hardware", "h100"}};
   std::string last;
   for (const Words& options : kCases) {
     last = run_candor(with({"estimate"}, options)).out;

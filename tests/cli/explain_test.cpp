@@ -27,12 +27,12 @@ Json tokens_of(const Json& explained) {
 }
 
 TEST(explain_command, tells_of_the_tokens_that_run_gives) {
-  for (const Arguments& more : std::vector<Arguments>{
-           {"--seed", "5"},
-           {"--seed", "6", "--raw"},
-           {"--temperature", "0", "--system", "be brief"},
-           {"--seed", "7", "--temperature", "1.3", "--top-k", "40", "--repeat-penalty", "1.2", "--xtc-probability", "0.5"},
-           {"--beams", "3"}}) {
+  for (const Arguments& more : std::vector<Arguments>{{"--seed", "5"},
+                                                      {"--seed", "6", "--raw"},
+                                                      {"--temperature", "0", "--system", "be brief"},
+                                                      {"--seed", "7", "--temperature", "1.3", "--top-k", "40",
+                                                       "--repeat-penalty", "1.2", "--xtc-probability", "0.5"},
+                                                      {"--beams", "3"}}) {
     Arguments run = {"run", "Tell me a story about a fox", "-n", "12", "--json"}, explain = run;
     explain[0] = "explain";
     run.insert(run.end(), more.begin(), more.end());
@@ -154,8 +154,8 @@ TEST(run_command, prints_a_seed_only_where_something_was_drawn) {
 }
 
 TEST(chat_command, explains_its_last_answer) {
-  const RunResult result =
-      run_candor({"chat", "--seed", "5", "-n", "6"}, {.stdin_text = "/explain\nHello!\n/explain\n/explain 2\n/explain 99\n"});
+  const RunResult result = run_candor({"chat", "--seed", "5", "-n", "6"},
+                                      {.stdin_text = "/explain\nHello!\n/explain\n/explain 2\n/explain 99\n"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("nothing to explain yet"), std::string::npos) << result.err;
   EXPECT_NE(result.out.find("others"), std::string::npos) << result.out;  // the brief table
@@ -167,9 +167,10 @@ TEST(chat_command, explains_its_last_answer) {
 TEST(chat_command, sets_every_option_of_sampling) {
   const RunResult result = run_candor(
       {"chat", "-n", "4"},
-      {.stdin_text = "/set repetition_penalty 1.2\n/set dry-multiplier 0.8\n/set samplers top_k\n/set samplers "
-                     "penalties,dry,temperature,top_p\n/set top_k 5\n/set stop END\n/set logit_bias 5=ban\n/set logit_bias "
-                     "x\n/set answers 2\n/set logprobs 1\n/set wild 3\n/set temperature hot\nHello\n/answer 2\n/answer 3\n"});
+      {.stdin_text =
+           "/set repetition_penalty 1.2\n/set dry-multiplier 0.8\n/set samplers top_k\n/set samplers "
+           "penalties,dry,temperature,top_p\n/set top_k 5\n/set stop END\n/set logit_bias 5=ban\n/set logit_bias "
+           "x\n/set answers 2\n/set logprobs 1\n/set wild 3\n/set temperature hot\nHello\n/answer 2\n/answer 3\n"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const char* words :
        {"repetition_penalty 1.2", "dry_multiplier 0.8", "samplers leaves out", "leaves out top_k", "stop \"END\"",
@@ -188,8 +189,8 @@ TEST(compare_command, sets_answers_side_by_side_with_one_seed) {
   ASSERT_EQ(json["answers"].size(), 3u);
   EXPECT_EQ(json["answers"][0]["tokens"],
             json_of({"run", "Once upon a time", "-n", "12", "--temperature", "0", "--json"})["tokens"]);
-  EXPECT_EQ(json["answers"][1]["tokens"],
-            json_of({"run", "Once upon a time", "-n", "12", "--preset", "creative", "--seed", "9", "--json"})["tokens"]);
+  EXPECT_EQ(json["answers"][1]["tokens"], json_of({"run", "Once upon a time", "-n", "12", "--preset", "creative",
+                                                   "--seed", "9", "--json"})["tokens"]);
   for (const char* columns : {"80", "120"}) {
     const RunResult page = run_candor(base, {.environment = {std::string("COLUMNS=") + columns}});
     ASSERT_EQ(page.exit_code, 0) << page.err;

@@ -1,7 +1,7 @@
 // A system that refuses: no descriptors, no memory, no threads, a full disk, a disk that fails or is slow, reads and
-// writes that do half, a signal in the middle. At every place where it happens the command ends with one line and exit 2
-// (130 after a signal), what was there before is untouched, nothing half written has a final name and no temporary file
-// is left; or it goes on and the result is right.
+// writes that do half, a signal in the middle. At every place where it happens the command ends with one line and exit
+// 2 (130 after a signal), what was there before is untouched, nothing half written has a final name and no temporary
+// file is left; or it goes on and the result is right.
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,8 @@ TEST(idle_options, are_named_with_the_reason) {
       {{"explain", "hi", "-n", "2", "--system", "be brief"}, {}},
       {{"explain", "hi", "-n", "2", "--json", "--level", "brief"}, {"--level has no effect: --json"}},
       {{"explain", "hi", "-n", "2", "--temperature", "0", "--min-p", "0.1"}, {"--min-p has no effect"}},
-      {{"compare", "hi", "-n", "2", "--with", "greedy", "--with", "--temperature 0 --top-k 5"}, {"--top-k has no effect"}},
+      {{"compare", "hi", "-n", "2", "--with", "greedy", "--with", "--temperature 0 --top-k 5"},
+       {"--top-k has no effect"}},
       {{"show", "--json", "--tensors"}, {"--tensors has no effect: --json"}},
       {{"tokenize", "5", "--decode", "--no-special"}, {"--no-special has no effect: --decode"}},
       {{"estimate", "--parameters", "7e9", "--hardware", "a100", "--flops", "1e12", "--bandwidth", "1e11"},
@@ -53,8 +54,8 @@ TEST(idle_options, what_an_estimate_takes_for_granted_is_said) {
   const RunResult bare = run_candor({"estimate", "--parameters", "7e9", "--layers", "30", "--hardware", "h100"});
   EXPECT_NE(bare.out.find("assumed as in llama-2-7b: --heads 32, --kv-heads 32, --head-dim 128"), std::string::npos)
       << bare.out;
-  const RunResult named = run_candor({"estimate", "--parameters", "7e9", "--layers", "32", "--heads", "32", "--kv-heads",
-                                      "8", "--head-dim", "128", "--hardware", "h100"});
+  const RunResult named = run_candor({"estimate", "--parameters", "7e9", "--layers", "32", "--heads", "32",
+                                      "--kv-heads", "8", "--head-dim", "128", "--hardware", "h100"});
   EXPECT_EQ(named.out.find("assumed"), std::string::npos) << named.out;
 }
 

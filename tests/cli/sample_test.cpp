@@ -82,8 +82,8 @@ TEST(sample_command, min_p_cuts_below_a_tenth_of_the_best) {
 }
 
 TEST(sample_command, penalties_are_told_by_token) {
-  const Json json = sampled({"--logits", "3,1", "--labels", "fox,dog", "--said", "fox,fox,fox,fox", "--presence-penalty",
-                             "0.2", "--frequency-penalty", "0.1"});
+  const Json json = sampled({"--logits", "3,1", "--labels", "fox,dog", "--said", "fox,fox,fox,fox",
+                             "--presence-penalty", "0.2", "--frequency-penalty", "0.1"});
   const Json changed = stage(json, "penalties").at("changed");
   ASSERT_EQ(changed.size(), 1u);
   EXPECT_EQ(changed[0]["piece"], "fox");

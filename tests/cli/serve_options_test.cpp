@@ -26,7 +26,8 @@ class serve_options : public ::testing::Test {
     EXPECT_EQ(result.exit_code, 2) << arguments.back();
     EXPECT_EQ(count_lines(result.err), 1) << result.err;
     EXPECT_LT(result.err.size(), 500u);
-    for (const std::string& word : words) EXPECT_NE(result.err.find(word), std::string::npos) << word << "\n" << result.err;
+    for (const std::string& word : words)
+      EXPECT_NE(result.err.find(word), std::string::npos) << word << "\n" << result.err;
   }
   void expect_config_refused(const std::string& content, const std::vector<std::string>& words) {
     std::ofstream(file_, std::ios::binary) << content;
@@ -38,8 +39,8 @@ class serve_options : public ::testing::Test {
 
 TEST_F(serve_options, pages_and_hosts_are_named_one_by_one) {
   expect_refused({"serve", "--allow-origin", "*"}, {"--allow-origin", "\"*\"", "any page"});
-  for (const char* origin : {"null", "chat.example.com", "https://chat.example.com/", "https://*.example.com", "https://",
-                             "https://a@b", "https://a:99999999", ""}) {
+  for (const char* origin : {"null", "chat.example.com", "https://chat.example.com/", "https://*.example.com",
+                             "https://", "https://a@b", "https://a:99999999", ""}) {
     expect_refused({"serve", "--allow-origin", origin}, {"--allow-origin", "https://chat.example.com"});
   }
   for (const char* host : {"*", "a:80", "http://a", "[::1", "a b", ""})
@@ -47,7 +48,8 @@ TEST_F(serve_options, pages_and_hosts_are_named_one_by_one) {
 }
 
 TEST_F(serve_options, a_key_that_nobody_could_show_is_refused) {
-  for (const char* key : {"", " ", "\t", "a b", "a\x01", "\xC2\xA0"}) expect_refused({"serve", "--api-key", key}, {"key"});
+  for (const char* key : {"", " ", "\t", "a b", "a\x01", "\xC2\xA0"})
+    expect_refused({"serve", "--api-key", key}, {"key"});
   const std::string name = file_.string();
   std::ofstream(file_) << "alice s3cret\nbob s3cret\n";
   expect_refused({"serve", "--api-key-file", name}, {name, "line 2"});
@@ -82,8 +84,9 @@ TEST_F(serve_options, a_config_file_that_is_none_is_refused_with_its_line) {
 }
 
 TEST_F(serve_options, a_config_file_is_read_as_it_was_printed) {
-  std::ofstream(file_) << "# comment\nport = 8081  # behind\nhost = '127.0.0.1'\nalias = [\n  \"a\", # one\n  \"b\\\"c\",\n]\n"
-                          "strict = true\nparallel = 2\nmax-queued = 6\n";
+  std::ofstream(file_)
+      << "# comment\nport = 8081  # behind\nhost = '127.0.0.1'\nalias = [\n  \"a\", # one\n  \"b\\\"c\",\n]\n"
+         "strict = true\nparallel = 2\nmax-queued = 6\n";
   const RunResult first = run_candor({"serve", "--config", file_.string(), "--print-config"});
   EXPECT_EQ(first.exit_code, 0) << first.err;
   for (const char* line : {"port=8081", "strict=true", "max-per-key=8", "max-inflight-mb"})

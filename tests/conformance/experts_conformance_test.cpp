@@ -1,5 +1,5 @@
-// Mixtures of experts on cpu against reference: experts whose weights multiply what they read, and experts with a number
-// of their own.
+// Mixtures of experts on cpu against reference: experts whose weights multiply what they read, and experts with a
+// number of their own.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,8 @@ constexpr int32_t kFfn = 32;
 backend::Expert random_expert(Rig& rig, uint64_t seed) {
   const auto upload = [&](int64_t n_out, int64_t n_in, uint64_t part) {
     const auto n = static_cast<size_t>(n_out * n_in);
-    const OwnedTensor weight = tensor_of("expert", DType::kF32, {n_out, n_in}, random_values(n, 100 + 3 * seed + part, 0.1f));
+    const OwnedTensor weight =
+        tensor_of("expert", DType::kF32, {n_out, n_in}, random_values(n, 100 + 3 * seed + part, 0.1f));
     return &rig.upload(weight.view(), WeightRole::kLinear);
   };
   backend::Expert expert;
@@ -69,7 +70,8 @@ void expect_agreement(const backend::MoeSpec& spec) {
   for (const std::string& isa : runnable_isas()) {
     const std::vector<float> seen = mix(cpu_rig(2, isa), spec, numbers);
     ASSERT_EQ(seen.size(), wanted.size());
-    for (size_t i = 0; i < seen.size(); ++i) ASSERT_NEAR(seen[i], wanted[i], 1e-4f * std::fabs(wanted[i]) + 1e-4f) << isa;
+    for (size_t i = 0; i < seen.size(); ++i)
+      ASSERT_NEAR(seen[i], wanted[i], 1e-4f * std::fabs(wanted[i]) + 1e-4f) << isa;
   }
 }
 

@@ -1,5 +1,6 @@
-// State spaces and gated convolutions: cpu against reference, and cpu against itself bit for bit, whatever the chunks, the
-// threads, the instruction set, the company and the place that a state was kept in. A norm whose gains differ by group.
+// State spaces and gated convolutions: cpu against reference, and cpu against itself bit for bit, whatever the chunks,
+// the threads, the instruction set, the company and the place that a state was kept in. A norm whose gains differ by
+// group.
 
 #include <gtest/gtest.h>
 
@@ -181,7 +182,8 @@ TEST(ssm, agrees_with_the_reference) {
     for (const std::string& isa : runnable_isas()) {
       const std::vector<float> seen = Layer(cpu_rig(2, isa), make()).run_all();
       ASSERT_EQ(seen.size(), wanted.size());
-      for (size_t i = 0; i < seen.size(); ++i) ASSERT_NEAR(seen[i], wanted[i], 1e-5f * largest) << isa << " element " << i;
+      for (size_t i = 0; i < seen.size(); ++i)
+        ASSERT_NEAR(seen[i], wanted[i], 1e-5f * largest) << isa << " element " << i;
     }
   }
 }

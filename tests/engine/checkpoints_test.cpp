@@ -14,7 +14,8 @@ using testing::token_prompt;
 
 class Checkpoints : public testing::TinyModelTest {
  protected:
-  Checkpoints() : options_(testing::options_for(testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf"))) {
+  Checkpoints()
+      : options_(testing::options_for(testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf"))) {
     options_.n_ctx = 256;
     options_.costs = StepCosts{.points = {{1, 1.0}, {64, 9.0}}, .attend_ns = 10};
     EngineOptions cold = options_;
@@ -114,7 +115,8 @@ TEST_F(Checkpoints, are_counted_in_the_memory_plan) {
   const auto smaller = Engine::plan(options_);
   ASSERT_TRUE(smaller.has_value());
   EXPECT_EQ(smaller->kept_states, 5);
-  EXPECT_EQ(plan->total_bytes() - smaller->total_bytes(), 59 * plan->state_bytes / static_cast<uint64_t>(plan->state_slots));
+  EXPECT_EQ(plan->total_bytes() - smaller->total_bytes(),
+            59 * plan->state_bytes / static_cast<uint64_t>(plan->state_slots));
   options_.prefix_cache = false;
   EXPECT_EQ(Engine::plan(options_)->kept_states, 0);
   options_.kept_states = -1;

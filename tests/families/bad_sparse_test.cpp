@@ -27,7 +27,8 @@ std::string with_key(const std::string& name, const std::string& key, const form
 }
 
 TEST(bad_sparse, the_sound_files_load) {
-  for (const char* name : {"gemma4_text", "gemma4_moe", "llama4_text", "mistral4", "ernie4_5_moe", "granitemoeshared"}) {
+  for (const char* name :
+       {"gemma4_text", "gemma4_moe", "llama4_text", "mistral4", "ernie4_5_moe", "granitemoeshared"}) {
     EXPECT_EQ(refusal_of_gguf(name, [](MemoryModelFile&) {}), "") << name;
   }
 }
@@ -54,23 +55,28 @@ TEST(bad_sparse, missing_tensors_are_named) {
 TEST(bad_sparse, sizes_that_the_tensors_contradict_are_named) {
   expect_line(with_key("gemma4_text", "gemma4.embedding_length_per_layer_input", uint64_t{8}),
               "\"per_layer_token_embd.weight\": shape [288, 96]; expected [288, 48]");
-  expect_line(with_key("gemma4_text", "gemma4.attention.key_length_swa", uint64_t{32}), "\"gemma4.attention.value_length_swa\"");
+  expect_line(with_key("gemma4_text", "gemma4.attention.key_length_swa", uint64_t{32}),
+              "\"gemma4.attention.value_length_swa\"");
   expect_line(with_key("gemma4_moe", "gemma4.expert_feed_forward_length", uint64_t{16}),
               "\"blk.0.ffn_gate_up_exps.weight\": shape [6, 64, 64]; expected [6, 32, 64]");
-  expect_line(with_key("gemma4_moe", "gemma4.attention.head_count_kv", uint64_t{3}), "\"gemma4.attention.head_count_kv\" is 3");
+  expect_line(with_key("gemma4_moe", "gemma4.attention.head_count_kv", uint64_t{3}),
+              "\"gemma4.attention.head_count_kv\" is 3");
   expect_line(with_key("llama4_text", "llama4.interleave_moe_layer_step", uint64_t{1}), "blk.0.ffn_gate_inp.weight");
 }
 
 TEST(bad_sparse, keys_and_values_that_no_block_before_has_are_named) {
   expect_line(with_key("gemma4_text", "gemma4.attention.shared_kv_layers", uint64_t{4}),
               "no block before block 2 has keys and values like those of block 2");
-  expect_line(with_key("gemma4_text", "gemma4.attention.shared_kv_layers", uint64_t{6}), "'gemma4.attention.shared_kv_layers': the value is 6");
+  expect_line(with_key("gemma4_text", "gemma4.attention.shared_kv_layers", uint64_t{6}),
+              "'gemma4.attention.shared_kv_layers': the value is 6");
 }
 
 TEST(bad_sparse, numbers_outside_their_limits_are_named) {
-  expect_line(with_key("llama4_text", "llama4.interleave_moe_layer_step", uint64_t{0}), "'llama4.interleave_moe_layer_step': the value is 0");
+  expect_line(with_key("llama4_text", "llama4.interleave_moe_layer_step", uint64_t{0}),
+              "'llama4.interleave_moe_layer_step': the value is 0");
   expect_line(with_key("llama4_text", "llama4.attention.temperature_scale", -1.0), "temperature_scale\" is -1");
-  expect_line(with_key("llama4_text", "llama4.attention.sliding_window", uint64_t{0}), "'llama4.attention.sliding_window': the value is 0");
+  expect_line(with_key("llama4_text", "llama4.attention.sliding_window", uint64_t{0}),
+              "'llama4.attention.sliding_window': the value is 0");
   expect_line(with_key("mistral4", "mistral4.attention.temperature_scale", -1.0), "temperature_scale\" is -1");
   expect_line(with_key("mistral4", "mistral4.attention.kv_lora_rank", uint64_t{30}),
               "kv_lora_rank\" is 30; expected a multiple of 16");
@@ -114,7 +120,8 @@ TEST(outer_folder, without_text_or_with_text_that_is_not_known_is_named) {
   expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config.erase("text_config"); }), "'qwen3_5'");
   expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config["text_config"]["model_type"] = "t5"; }),
               "model_type 'qwen3_5' with text of 't5' is not supported");
-  expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config["text_config"] = 3; }), "model_type 'qwen3_5'");
+  expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config["text_config"] = 3; }),
+              "model_type 'qwen3_5'");
 }
 
 TEST(outer_folder, says_which_tensors_it_leaves_out) {
@@ -123,7 +130,8 @@ TEST(outer_folder, says_which_tensors_it_leaves_out) {
   const std::vector<std::string>& names = (*file)->info().left_out;
   EXPECT_FALSE(names.empty());
   EXPECT_TRUE(std::ranges::all_of(names, [](const std::string& name) { return name.starts_with("model.visual."); }));
-  EXPECT_NE((*file)->find("blk.0.ffn_norm.weight") == nullptr, (*file)->find("blk.0.post_attention_norm.weight") == nullptr);
+  EXPECT_NE((*file)->find("blk.0.ffn_norm.weight") == nullptr,
+            (*file)->find("blk.0.post_attention_norm.weight") == nullptr);
 }
 
 TEST(gemma4, says_whose_keys_and_values_a_block_reads_and_counts_only_what_is_stored) {

@@ -1,5 +1,5 @@
-// Files of families with gated convolutions and state spaces that contradict themselves or ask for what is not computed:
-// refused in one line that names the tensor and the key, before a weight is read.
+// Files of families with gated convolutions and state spaces that contradict themselves or ask for what is not
+// computed: refused in one line that names the tensor and the key, before a weight is read.
 
 #include <gtest/gtest.h>
 
@@ -61,16 +61,19 @@ TEST(bad_state, sizes_that_contradict_the_tensors_or_each_other_are_named) {
        "\"blk.0.shortconv.conv.weight\": shape [64, 3]; expected [64, 4] by metadata key \"lfm2.shortconv.l_cache\""},
       {"lfm2", "lfm2.shortconv.l_cache", uint64_t{9}, "key 'lfm2.shortconv.l_cache': the value is 9, expected 2 to 8"},
       {"lfm2", "lfm2.attention.head_count_kv", formats::MetaArray(none), "is 0 in every block"},
-      {"lfm2", "lfm2.attention.head_count_kv", formats::MetaArray(std::vector<int64_t>{0, 0, 2}), "3 entries; expected 4"},
+      {"lfm2", "lfm2.attention.head_count_kv", formats::MetaArray(std::vector<int64_t>{0, 0, 2}),
+       "3 entries; expected 4"},
       {"lfm2", "lfm2.attention.head_count_kv", formats::MetaArray(std::vector<int64_t>{0, 0, 2, 2}),
        "\"blk.3.attn_q.weight\" is missing"},
       {"lfm2_moe", "lfm2moe.expert_gating_func", uint64_t{3}, "\"lfm2moe.expert_gating_func\" is 3"},
       {"granitemoehybrid", "granitehybrid.ssm.state_size", uint64_t{16},
-       "\"blk.0.ssm_conv1d.weight\": shape [192, 4]; expected [160, 4] by metadata key \"granitehybrid.ssm.state_size\""},
+       "\"blk.0.ssm_conv1d.weight\": shape [192, 4]; expected [160, 4] by metadata key "
+       "\"granitehybrid.ssm.state_size\""},
       {"granitemoehybrid", "granitehybrid.ssm.conv_kernel", uint64_t{3},
        "expected [192, 3] by metadata key \"granitehybrid.ssm.conv_kernel\""},
       {"granitemoehybrid", "granitehybrid.ssm.group_count", uint64_t{3},
-       "\"granitehybrid.ssm.time_step_rank\" is 8; expected a multiple of \"granitehybrid.ssm.group_count\", which is 3"},
+       "\"granitehybrid.ssm.time_step_rank\" is 8; expected a multiple of \"granitehybrid.ssm.group_count\", which is "
+       "3"},
       {"granitemoehybrid", "granitehybrid.ssm.inner_size", uint64_t{126},
        "\"granitehybrid.ssm.inner_size\" is 126; expected a multiple of \"granitehybrid.ssm.time_step_rank\""},
       {"falcon_h1", "falcon-h1.ssm.time_step_rank", uint64_t{4}, "by metadata key \"falcon-h1.ssm.time_step_rank\""},
@@ -89,7 +92,8 @@ TEST(bad_state, missing_parts_are_named) {
   };
   EXPECT_EQ(refusal_of_changed("nemotron_h", [](MemoryModelFile&) {}), "");
   expect_one_line(without("lfm2", "blk.0.shortconv.in_proj.weight"), "is missing; expected shape [192, 64]");
-  expect_one_line(without("granitemoehybrid", "blk.1.ssm_d"), "tensor \"blk.1.ssm_d\" is missing; expected shape [8, 1]");
+  expect_one_line(without("granitemoehybrid", "blk.1.ssm_d"),
+                  "tensor \"blk.1.ssm_d\" is missing; expected shape [8, 1]");
   expect_one_line(without("nemotron_h", "blk.0.ssm_norm.weight"), "is missing; expected shape [2, 64]");
   expect_one_line(without("nemotron_h_moe", "blk.1.exp_probs_b.bias"), "\"blk.1.exp_probs_b.bias\" is missing");
   EXPECT_EQ(without("granitemoehybrid", "blk.1.ssm_conv1d.bias"), "");  // none is as good as zeros

@@ -63,7 +63,8 @@ std::string attention_of(const model::ArchSpec& spec) {
     text += ", queries that grow";
   if (block.attn.has_sinks) text += ", sinks";
   if (block.has_head_gate) text += ", gated";
-  if (block.qk_norm == model::QkNorm::kHeads) text += block.norms_turned ? ", norms by head behind rotation" : ", norms by head";
+  if (block.qk_norm == model::QkNorm::kHeads)
+    text += block.norms_turned ? ", norms by head behind rotation" : ", norms by head";
   if (std::ranges::any_of(spec.blocks, &model::BlockSpec::shares_kv)) text += ", K/V of other blocks";
   if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
   const auto in_blocks = [&](auto has, const char* name) {
@@ -89,7 +90,8 @@ std::string ffn_of(const model::ArchSpec& spec) {
   const auto first = std::ranges::find_if(spec.blocks, &model::BlockSpec::has_ffn);
   const model::FfnSpec& ffn = last->ffn;
   const bool is_mixed = first->ffn.is_moe() != ffn.is_moe();
-  constexpr const char* kGates[] = {"SiLU", "GELU", "GELU (erf)", "ReLU", "squared ReLU", "clamped SiLU", "sigmoid", "product"};
+  constexpr const char* kGates[] = {"SiLU",         "GELU",         "GELU (erf)", "ReLU",
+                                    "squared ReLU", "clamped SiLU", "sigmoid",    "product"};
   const bool is_led = std::ranges::is_partitioned(spec.blocks, [](const auto& b) { return !b.ffn.is_moe(); });
   static_assert(std::size(kGates) == backend::kGateKinds);
   std::string text = fmt::format("{}{}", ffn.is_gated ? "gated " : "", kGates[static_cast<size_t>(ffn.gate)]);

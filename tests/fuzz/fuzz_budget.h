@@ -44,7 +44,8 @@ class FuzzBudget {
     const double took_s = cpu_s() - cpu_before_s_;
     const int64_t grew_bytes = peak_bytes() - peak_before_bytes_;
     if (took_s <= bounds_.cpu_s * kSanitized && grew_bytes <= bounds_.more_bytes * kSanitized) return;
-    std::fprintf(stderr, "fuzz: an input of %zu bytes took %.2f s of CPU (at most %.0f) and %.0f MB more (at most %.0f)\n",
+    std::fprintf(stderr,
+                 "fuzz: an input of %zu bytes took %.2f s of CPU (at most %.0f) and %.0f MB more (at most %.0f)\n",
                  n_input_bytes_, took_s, bounds_.cpu_s * kSanitized, megabytes(grew_bytes),
                  megabytes(bounds_.more_bytes) * kSanitized);
     std::abort();

@@ -1,7 +1,7 @@
 #pragma once
-// A server in this process, and one TCP connection to it, for targets that send it any bytes. Each connection comes from
-// another address of 127/8: ports of connections that ended are not free at once, and a fuzzer makes many. Every wait is
-// bounded.
+// A server in this process, and one TCP connection to it, for targets that send it any bytes. Each connection comes
+// from another address of 127/8: ports of connections that ended are not free at once, and a fuzzer makes many. Every
+// wait is bounded.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -113,11 +113,11 @@ INSTANTIATE_TEST_SUITE_P(kinds, PlainOrHoles,
                          [](const auto& kind) { return std::string(kind.param); });
 
 INSTANTIATE_TEST_SUITE_P(kinds, HubTokenizer,
-                         ::testing::Values("gpt2", "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken", "deepseek3",
-                                           "bloom", "sentencepiece", "sentencepiece_no_prefix", "metaspace", "strips",
-                                           "llama2", "gemma", "bytes_nfkd", "bytes_nfd", "bytes_nfkc", "unigram",
-                                           "unigram_words", "unigram_first", "unigram_bytes", "gpt2_holes",
-                                           "digits_holes", "gpt2_unknown", "gpt2_fused", "llama2_plain",
+                         ::testing::Values("gpt2", "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken",
+                                           "deepseek3", "bloom", "sentencepiece", "sentencepiece_no_prefix",
+                                           "metaspace", "strips", "llama2", "gemma", "bytes_nfkd", "bytes_nfd",
+                                           "bytes_nfkc", "unigram", "unigram_words", "unigram_first", "unigram_bytes",
+                                           "gpt2_holes", "digits_holes", "gpt2_unknown", "gpt2_fused", "llama2_plain",
                                            "unigram_plain", "wordpiece", "wordpiece_cased", "wordpiece_plain"),
                          [](const auto& kind) { return std::string(kind.param); });
 

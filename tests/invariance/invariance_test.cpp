@@ -319,8 +319,8 @@ TEST_F(Invariance, the_trained_model_gives_every_answer_alone_and_in_company) {
 }
 
 // Attention with sinks and windows, experts with biases in MXFP4; attention and feed-forward side by side; recurrent
-// states, without and with experts; gated convolutions; state spaces with experts, beside attention and in blocks of one
-// layer; gates for each channel beside latents.
+// states, without and with experts; gated convolutions; state spaces with experts, beside attention and in blocks of
+// one layer; gates for each channel beside latents.
 class InvarianceOfFamily : public Invariance, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(InvarianceOfFamily, every_answer_is_the_one_given_alone) {
@@ -335,10 +335,10 @@ TEST_P(InvarianceOfFamily, every_answer_is_the_one_given_alone) {
   EXPECT_GT(counts.n_cached, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(families, InvarianceOfFamily, ::testing::Values("gpt_oss", "cohere2", "qwen3_5_text", "qwen3_next",
-                                                                                  "deepseek_v2", "deepseek_v3", "ministral3", "lfm2",
-                                                                                  "granitemoehybrid", "falcon_h1_norm",
-                                                                                  "nemotron_h_moe", "kimi_linear"),
+INSTANTIATE_TEST_SUITE_P(families, InvarianceOfFamily,
+                         ::testing::Values("gpt_oss", "cohere2", "qwen3_5_text", "qwen3_next", "deepseek_v2",
+                                           "deepseek_v3", "ministral3", "lfm2", "granitemoehybrid", "falcon_h1_norm",
+                                           "nemotron_h_moe", "kimi_linear"),
                          [](const auto& family) { return std::string(family.param); });
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The kinds of memory that layers have, one model each: keys and values with sinks and windows, latents, recurrent states
-// with their checkpoints; and experts. Answers are computed alone and cold, then under whatever must not matter, above all
-// from beginnings that were read before, and compared bit for bit.
+// The kinds of memory that layers have, one model each: keys and values with sinks and windows, latents, recurrent
+// states with their checkpoints; and experts. Answers are computed alone and cold, then under whatever must not matter,
+// above all from beginnings that were read before, and compared bit for bit.
 
 #include <algorithm>
 #include <numeric>

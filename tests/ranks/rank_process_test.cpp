@@ -139,8 +139,8 @@ TEST_F(RankProcesses, end_with_the_one_that_started_them) {
   const std::string path = rank_options(2).model_path.string();
   const pid_t first = ::fork();
   if (first == 0) {
-    ::execl(CANDOR_PROGRAM, "candor", "run", "-m", path.c_str(), "--ranks", "2", "--raw", "--ignore-eos", "-t", "1", "hello",
-            nullptr);
+    ::execl(CANDOR_PROGRAM, "candor", "run", "-m", path.c_str(), "--ranks", "2", "--raw", "--ignore-eos", "-t", "1",
+            "hello", nullptr);
     ::_exit(1);
   }
   std::vector<pid_t> ranks;

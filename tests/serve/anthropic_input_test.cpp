@@ -100,7 +100,8 @@ constexpr Wrong kWrong[] = {
     {R"({"tool_choice":{"type":"any"}})", "there are no tools"},
     {R"({"tool_choice":{"type":"tool"}})", "tool_choice.name is missing"},
     {R"({"tool_choice":{"type":"auto","disable_parallel_tool_use":1}})", "tool_choice.disable_parallel_tool_use is 1"},
-    {R"({"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"}})", "tool_choice.name is \"g\""},
+    {R"({"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"}})",
+     "tool_choice.name is \"g\""},
     {R"({"tools":[{"name":"w","type":"web_search_20250305"}],"tool_choice":{"type":"tool","name":"w"}})",
      "a tool that does not run here"},
 };
@@ -139,7 +140,8 @@ TEST_F(anthropic_input, whatever_is_wrong_is_refused_with_its_place) {
 }
 
 TEST_F(anthropic_input, what_is_wrong_is_refused_where_it_is_counted) {
-  expect_refused("/v1/messages/count_tokens", R"({"messages":[]})", 400, "invalid_request_error", "messages is an array");
+  expect_refused("/v1/messages/count_tokens", R"({"messages":[]})", 400, "invalid_request_error",
+                 "messages is an array");
   expect_refused("/v1/messages/count_tokens", R"({"messages":[{"role":"user","content":"a"}],"model":"other"})", 404,
                  "not_found_error", "other");
   expect_refused("/v1/messages/count_tokens", "[1]", 400, "invalid_request_error", "not a JSON object");

@@ -85,8 +85,8 @@ class Accumulator {
   bool is_over_ = false;
 };
 
-// The plain reply, which is the streamed one but for its id. The second comes from the prefix cache where the first left
-// something there, so that input and cached tokens are compared as a sum.
+// The plain reply, which is the streamed one but for its id. The second comes from the prefix cache where the first
+// left something there, so that input and cached tokens are compared as a sum.
 Json same_both_ways(uint16_t port, Json body) {
   const ClientReply plain_reply = post(port, kPath, body);
   Json plain = plain_reply.json();
@@ -163,7 +163,8 @@ TEST_F(anthropic_messages, the_same_conversation_gives_the_text_of_a_chat) {
                                   {{"role", "assistant"}, {"content", "Hello"}},
                                   {{"role", "user"}, {"content", "Tell me a story about a cat"}}});
   Json message = chat;
-  message["system"] = Json::array({{{"type", "text"}, {"text", "Be kind"}, {"cache_control", {{"type", "ephemeral"}}}}});
+  message["system"] =
+      Json::array({{{"type", "text"}, {"text", "Be kind"}, {"cache_control", {{"type", "ephemeral"}}}}});
   message["messages"].erase(message["messages"].begin());
   message["messages"][0]["content"] = Json::array({{{"type", "text"}, {"text", "Hi"}}});
   for (const double temperature : {0.0, 1.0}) {
@@ -404,8 +405,8 @@ TEST_F(anthropic_thinking, a_replayed_turn_is_the_prompt_that_a_chat_makes_of_it
   same_both_ways(port, conversation());
 }
 
-// What an agent sends in its second turn, without the words of its texts: a call and its result replayed, a late message
-// of the system, a billing block that differs from turn to turn.
+// What an agent sends in its second turn, without the words of its texts: a call and its result replayed, a late
+// message of the system, a billing block that differs from turn to turn.
 TEST_F(anthropic_thinking, the_second_turn_of_an_agent_is_answered_and_only_what_is_new_is_read) {
   std::ifstream file(project_file("tests/serve/data/claude_code_turn.json"));
   Json second = Json::parse(file);

@@ -158,16 +158,20 @@ std::vector<AttackedRoute> attacked_routes() {
       {"/v1/chat/completions", message + R"(,"max_tokens":1)", {"t_max_ms"}},
       {"/v1/completions", R"("prompt":"a",)" + short_one, completion},
       {"/v1/embeddings", R"("input":"a")", {"model", "input", "encoding_format", "dimensions", "pooling", "user"}},
-      {"/tokenize", R"("content":"a")",
+      {"/tokenize",
+       R"("content":"a")",
        {"content", "prompt", "messages", "tools", "add_special", "add_special_tokens", "parse_special", "with_pieces",
         "chat_template_kwargs", "model"}},
       {"/detokenize", R"("tokens":[1])", {"tokens", "model"}},
       {"/apply-template", message, {"messages", "tools", "chat_template_kwargs", "add_generation_prompt"}},
-      {"/api/chat", message + R"(,"model":"pocket","options":{"num_predict":1})",
+      {"/api/chat",
+       message + R"(,"model":"pocket","options":{"num_predict":1})",
        {"tools", "think", "format", "stream", "keep_alive", "logprobs", "top_logprobs", "truncate", "shift", "name"}},
       {"/api/chat", R"("model":"pocket","options":{"num_predict":1})", {"messages"}},
-      {"/api/generate", R"("model":"pocket","prompt":"a","options":{"num_predict":1})",
-       {"system", "template", "suffix", "images", "raw", "context", "think", "format", "stream", "keep_alive", "truncate"}},
+      {"/api/generate",
+       R"("model":"pocket","prompt":"a","options":{"num_predict":1})",
+       {"system", "template", "suffix", "images", "raw", "context", "think", "format", "stream", "keep_alive",
+        "truncate"}},
       {"/api/generate", R"("model":"pocket","options":{"num_predict":1})", {"prompt"}},
       {"/api/embed", R"("model":"pocket")", {"input", "options", "keep_alive", "dimensions", "truncate"}},
       {"/api/show", "", {"model", "name", "verbose"}},
@@ -200,7 +204,8 @@ class attack : public ServerTest {
     const ClientReply reply = ask(port(), "POST", route.path, body);
     const double seconds = process_seconds() - began;
     const int64_t grown = peak_bytes() - before;
-    EXPECT_TRUE(reply.status >= 200 && reply.status < 500) << what << " -> " << reply.status << reply.body.substr(0, 200);
+    EXPECT_TRUE(reply.status >= 200 && reply.status < 500)
+        << what << " -> " << reply.status << reply.body.substr(0, 200);
     EXPECT_LE(seconds, kMostSeconds * kSlower) << what << " -> " << reply.body.substr(0, 200);
     if (reply.status == 200) return;
     EXPECT_LE(grown, kMostBytes * kLarger) << what << " -> " << reply.body.substr(0, 200);

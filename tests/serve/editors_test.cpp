@@ -61,10 +61,20 @@ class editors : public ::testing::Test {
 TEST_F(editors, llama_vim_gets_what_stands_between_and_may_warm_up) {
   const Headers headers = {"Content-Type: application/json", "Authorization: Bearer "};
   const Json extra = Json::array({{{"text", "int one();"}, {"time", Json::array({1, 2})}, {"filename", "one.h"}}});
-  const Json warm = {{"id_slot", 0},           {"input_prefix", ""}, {"input_suffix", ""},    {"input_extra", extra},
-                     {"prompt", ""},           {"n_predict", 0},     {"temperature", 0.0},    {"samplers", Json::array()},
-                     {"stream", false},        {"cache_prompt", true}, {"t_max_prompt_ms", 1}, {"t_max_predict_ms", 1},
-                     {"response_fields", {""}}, {"model", ""}};
+  const Json warm = {{"id_slot", 0},
+                     {"input_prefix", ""},
+                     {"input_suffix", ""},
+                     {"input_extra", extra},
+                     {"prompt", ""},
+                     {"n_predict", 0},
+                     {"temperature", 0.0},
+                     {"samplers", Json::array()},
+                     {"stream", false},
+                     {"cache_prompt", true},
+                     {"t_max_prompt_ms", 1},
+                     {"t_max_predict_ms", 1},
+                     {"response_fields", {""}},
+                     {"model", ""}};
   answered("/infill", warm, headers);
   Json fill = warm;
   fill.erase("temperature");
@@ -111,7 +121,8 @@ TEST_F(editors, continue_finds_out_that_a_gap_can_be_filled_and_has_it_filled) {
   Json streamed = gap;
   streamed["stream"] = true;
   EXPECT_EQ(lines(post(port(), "/api/generate", streamed).body).back()["done"], true);
-  for (const auto& [name, value] : {std::pair("raw", Json(true)), std::pair("system", Json("x")), std::pair("context", Json{1})}) {
+  for (const auto& [name, value] :
+       {std::pair("raw", Json(true)), std::pair("system", Json("x")), std::pair("context", Json{1})}) {
     Json odd = gap;
     odd[name] = value;
     const ClientReply refused = post(port(), "/api/generate", odd);
@@ -152,7 +163,8 @@ TEST_F(editors, open_webui_finds_models_chats_embeds_ranks_and_unloads) {
   EXPECT_EQ(model, "pocket:latest");
   EXPECT_EQ(Json::parse(ask(port(), "GET", "/api/ps").body)["models"][0]["model"], model);
   answered("/api/show", {{"model", model}, {"name", model}});
-  const Json messages = Json::array({{{"role", "system"}, {"content", "Be kind"}}, {{"role", "user"}, {"content", "hi"}}});
+  const Json messages =
+      Json::array({{{"role", "system"}, {"content", "Be kind"}}, {{"role", "user"}, {"content", "hi"}}});
   const ClientReply chat = post(port(), "/api/chat", {{"model", model}, {"messages", messages}, {"stream", true},
                                                       {"options", {{"num_predict", 4}, {"stop", {"#"}}}}});
   EXPECT_NE(chat.head.find("application/x-ndjson"), std::string::npos);
@@ -160,8 +172,10 @@ TEST_F(editors, open_webui_finds_models_chats_embeds_ranks_and_unloads) {
   const ClientReply openai = post(port(), "/v1/chat/completions",
                                   {{"model", model}, {"messages", messages}, {"stream", true}, {"max_tokens", 4}});
   EXPECT_EQ(openai.status, 200) << openai.body;
-  EXPECT_EQ(answered("/api/embed", {{"model", model}, {"input", {"a", "b"}}, {"truncate", true}})["embeddings"].size(), 2u);
-  const Json ranked = answered("/v1/rerank", {{"model", model}, {"query", "a"}, {"documents", {"a", "b"}}, {"top_n", 2}});
+  EXPECT_EQ(answered("/api/embed", {{"model", model}, {"input", {"a", "b"}}, {"truncate", true}})["embeddings"].size(),
+            2u);
+  const Json ranked =
+      answered("/v1/rerank", {{"model", model}, {"query", "a"}, {"documents", {"a", "b"}}, {"top_n", 2}});
   ASSERT_EQ(ranked["results"].size(), 2u);
   EXPECT_TRUE(ranked["results"][0]["index"].is_number() && ranked["results"][0]["relevance_score"].is_number());
   EXPECT_EQ(answered("/api/generate", {{"model", model}, {"keep_alive", 0}, {"prompt", ""}})["done_reason"], "unload");

@@ -72,7 +72,8 @@ TEST(fairness, large_bodies_leave_a_worker_to_the_others) {
   std::vector<std::unique_ptr<RawClient>> large;
   const std::string text = R"({"content":")" + std::string(4u << 20, 'a') + "\"}";
   const std::string bytes =
-      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" +
+      text;
   for (int i = 0; i < 6; ++i) {
     large.push_back(std::make_unique<RawClient>(running.port()));
     large.back()->send(bytes);

@@ -21,11 +21,13 @@ struct Form {
 
 constexpr Form kForms[] = {
     {"hermes",
-     "{% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}<tool_call>\n{\"name\": ..., \"arguments\": ...}\n</tool_call>{% endif %}"
+     "{% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}"
+     "<tool_call>\n{\"name\": ..., \"arguments\": ...}\n</tool_call>{% endif %}"
      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}",
      "<tool_call>"},
     {"qwen3-coder",
-     "{% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}<tool_call>\n<function=name>\n</function>{% endif %}"
+     "{% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}"
+     "<tool_call>\n<function=name>\n</function>{% endif %}"
      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}",
      "<function=look>"},
 };
@@ -90,7 +92,8 @@ class ToolServer {
 
 Json chat_body() {
   Json body = user_says("Look", 300);
-  for (const char* name : {"listen", "look"}) body["tools"].push_back({{"type", "function"}, {"function", function(name)}});
+  for (const char* name : {"listen", "look"})
+    body["tools"].push_back({{"type", "function"}, {"function", function(name)}});
   return body;
 }
 
@@ -121,7 +124,8 @@ void expect_anthropic_calls(ToolServer& server) {
   body["tools"] = {{{"name", "look"}, {"input_schema", schema()}}};
   for (const Json& choice : {Json{{"type", "any"}}, Json{{"type", "tool"}, {"name", "look"}}}) {
     body["tool_choice"] = choice;
-    const Json message = server.ask_until("/v1/messages", body, [](const Json& one) { return one["stop_reason"] == "tool_use"; });
+    const Json message =
+        server.ask_until("/v1/messages", body, [](const Json& one) { return one["stop_reason"] == "tool_use"; });
     EXPECT_EQ(message["content"].back()["name"], "look");
     expect_arguments(message["content"].back()["input"]);
   }

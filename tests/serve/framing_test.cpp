@@ -63,8 +63,9 @@ TEST_F(framing, no_body_is_read_where_none_is_meant) {
     EXPECT_GT(reply_to(head + "Transfer-Encoding: chunked\r\n\r\n").status, 0) << method;
   }
   EXPECT_EQ(reply_to("GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc").status, 400);
-  EXPECT_EQ(reply_to("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").status,
-            200);
+  EXPECT_EQ(
+      reply_to("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").status,
+      200);
 }
 
 }  // namespace

@@ -94,10 +94,12 @@ TEST_F(ollama, generate_answers_and_its_context_goes_on) {
   const Json chat = post(port(), "/v1/chat/completions", user_says("Tell me a story", 8)).json();
   EXPECT_EQ(first["response"], chat["choices"][0]["message"]["content"]);
   EXPECT_EQ(first["context"].size(), first["prompt_eval_count"].get<size_t>() + first["eval_count"].get<size_t>());
-  const Json second = post(port(), "/api/generate", with(body, {{"context", first["context"]}, {"prompt", "More"}})).json();
+  const Json second =
+      post(port(), "/api/generate", with(body, {{"context", first["context"]}, {"prompt", "More"}})).json();
   EXPECT_GT(second["prompt_eval_count"].get<size_t>(), first["context"].size());
   const Json raw = post(port(), "/api/generate", with(body, {{"raw", true}, {"prompt", "Once upon a time"}})).json();
-  const Json text = post(port(), "/v1/completions", {{"prompt", "Once upon a time"}, {"max_tokens", 8}, {"temperature", 0}}).json();
+  const Json text =
+      post(port(), "/v1/completions", {{"prompt", "Once upon a time"}, {"max_tokens", 8}, {"temperature", 0}}).json();
   EXPECT_EQ(raw["response"], text["choices"][0]["text"]);
 }
 
@@ -108,7 +110,8 @@ TEST_F(ollama, nulls_are_absent_and_the_options_of_machines_have_no_say) {
   for (const char* name : {"format", "tools", "think", "keep_alive"}) body[name] = nullptr;
   EXPECT_EQ(post(port(), "/api/chat", body).status, 200);
   body = with(question("hi", 3), {{"tools", Json::array()}, {"format", ""}, {"keep_alive", "5m"}, {"think", false}});
-  body["options"].update({{"num_ctx", 1 << 20}, {"num_batch", 512}, {"num_gpu", 99}, {"use_mmap", true}, {"mirostat", 0}});
+  body["options"].update(
+      {{"num_ctx", 1 << 20}, {"num_batch", 512}, {"num_gpu", 99}, {"use_mmap", true}, {"mirostat", 0}});
   const ClientReply reply = post(port(), "/api/chat", body);
   EXPECT_EQ(reply.status, 200) << reply.body;
   const std::string warnings = reply.json()["warnings"].dump();
@@ -133,7 +136,8 @@ TEST_F(ollama, a_format_is_kept_and_tools_are_called_with_objects) {
   const Json schema = {{"type", "object"}, {"properties", {{"a", {{"enum", {1, 2}}}}}}, {"required", {"a"}},
                        {"additionalProperties", false}};
   const Json formed = post(port(), "/api/chat", with(question("hi", 60), {{"format", schema}})).json();
-  EXPECT_EQ(Json::parse(formed["message"]["content"].get<std::string>(), nullptr, false)["a"].is_number(), true) << formed;
+  EXPECT_EQ(Json::parse(formed["message"]["content"].get<std::string>(), nullptr, false)["a"].is_number(), true)
+      << formed;
   const Json loose = post(port(), "/api/generate", {{"model", "pocket"}, {"prompt", "hi"}, {"format", "json"},
                                                     {"stream", false}, {"options", {{"num_predict", 4}}}}).json();
   EXPECT_EQ(loose["response"].get<std::string>().front(), '{') << loose;
@@ -150,10 +154,16 @@ TEST_F(ollama, texts_become_vectors) {
   const Json other = post(port(), "/v1/embeddings", {{"input", {"a cat", "a dog"}}}).json();
   EXPECT_EQ(two["embeddings"][1], other["data"][1]["embedding"]);
   EXPECT_EQ(two["prompt_eval_count"], other["usage"]["prompt_tokens"]);
-  const Json one = post(port(), "/api/embeddings", {{"model", "pocket"}, {"prompt", "a cat"}, {"options", {{"top_k", nullptr}}}}).json();
+  const Json one =
+      post(port(), "/api/embeddings", {{"model", "pocket"}, {"prompt", "a cat"}, {"options", {{"top_k", nullptr}}}})
+          .json();
   EXPECT_EQ(one["embedding"], two["embeddings"][0]);
-  EXPECT_EQ(post(port(), "/api/embed", {{"model", "pocket"}, {"input", Json::array()}}).json()["embeddings"].size(), 0u);
-  EXPECT_EQ(post(port(), "/api/embed", {{"model", "pocket"}, {"input", "x"}, {"dimensions", 4}}).json()["embeddings"][0].size(), 4u);
+  EXPECT_EQ(post(port(), "/api/embed", {{"model", "pocket"}, {"input", Json::array()}}).json()["embeddings"].size(),
+            0u);
+  EXPECT_EQ(post(port(), "/api/embed", {{"model", "pocket"}, {"input", "x"}, {"dimensions", 4}})
+                .json()["embeddings"][0]
+                .size(),
+            4u);
 }
 
 TEST_F(ollama, what_is_served_is_described) {
@@ -213,12 +223,14 @@ constexpr BadRequest kBadRequests[] = {
     {"/api/chat", R"("messages":[{"role":"tool","content":"x"}])", "messages[0]"},
     {"/api/chat", R"("messages":[{"role":"tool","content":"x","tool_call_id":"a"}])", "tool_call_id"},
     {"/api/chat", R"("messages":[{"role":"tool","content":"x","tool_name":5}])", "tool_name"},
-    {"/api/chat", R"("messages":[{"role":"user","tool_calls":[{"function":{"name":"f","arguments":{}}}]}])", "tool_calls"},
+    {"/api/chat", R"("messages":[{"role":"user","tool_calls":[{"function":{"name":"f","arguments":{}}}]}])",
+     "tool_calls"},
     {"/api/chat", R"("messages":[{"role":"assistant","tool_calls":{}}])", "tool_calls"},
     {"/api/chat", R"("messages":[{"role":"assistant","tool_calls":[5]}])", "tool_calls"},
     {"/api/chat", R"("messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":{}}}]}])", "name"},
     {"/api/chat", R"("messages":[{"role":"assistant","tool_calls":[{"function":{"name":5,"arguments":{}}}]}])", "name"},
-    {"/api/chat", R"("messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"a","function":{"name":"f"}}]}])",
+    {"/api/chat",
+     R"("messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"a","function":{"name":"f"}}]}])",
      "tool_calls has the id \"a\" twice"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"tools":{})", "tools"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"tools":[{}])", "tools[0]"},
@@ -237,11 +249,13 @@ constexpr BadRequest kBadRequests[] = {
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"keep_alive":"5")", "keep_alive"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"keep_alive":[])", "keep_alive"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":[])", "options"},
-    {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"temperature":"warm"})", "options.temperature"},
+    {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"temperature":"warm"})",
+     "options.temperature"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"temperature":-1})", "options.temperature"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"top_k":1.5})", "options.top_k"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"top_p":2})", "options.top_p"},
-    {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"num_predict":"many"})", "options.num_predict"},
+    {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"num_predict":"many"})",
+     "options.num_predict"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"num_ctx":"large"})", "options.num_ctx"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"mirostat":1})", "Mirostat"},
     {"/api/chat", R"("messages":[{"role":"user","content":"x"}],"options":{"seed":"x"})", "options.seed"},

@@ -37,7 +37,9 @@ std::vector<Body> bodies(const std::string& arguments) {
            {{"model", "pocket"},
             {"max_tokens", 2},
             {"messages",
-             {user, {{"role", "assistant"}, {"content", Json::array({use})}}, {{"role", "user"}, {"content", Json::array({used})}}}}}},
+             {user,
+              {{"role", "assistant"}, {"content", Json::array({use})}},
+              {{"role", "user"}, {"content", Json::array({used})}}}}}},
           {"/v1/responses",
            {{"model", "pocket"},
             {"max_output_tokens", 16},
@@ -62,7 +64,8 @@ void expect_answered(uint16_t port, const std::string& arguments, bool is_named)
     ASSERT_EQ(reply.status, 200) << what;
     const Json json = reply.json();
     const std::string warnings = json.value("warnings", Json::array()).dump();
-    EXPECT_EQ(warnings.find("is no JSON object, and is given to the model as text") != std::string::npos, is_named) << what;
+    EXPECT_EQ(warnings.find("is no JSON object, and is given to the model as text") != std::string::npos, is_named)
+        << what;
     if (n_prompt == 0) n_prompt = prompt_tokens(json);
     EXPECT_EQ(prompt_tokens(json), n_prompt) << what;
   }
@@ -82,7 +85,8 @@ TEST(replayed_calls, are_text_where_they_are_no_json_to_a_template_that_takes_th
 TEST(replayed_calls, are_text_where_they_are_no_json_to_a_template_that_shows_them_as_they_are) {
   constexpr std::string_view kTemplate =
       "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}"
-      "{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+      "{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor "
+      "%}";
   TinyModelOptions model{.dim = 32, .n_layers = 1, .n_heads = 2, .n_kv_heads = 1, .ffn_dim = 32};
   model.vocab = 320;
   model.context_tokens = 1024;

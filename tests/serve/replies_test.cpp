@@ -52,7 +52,8 @@ TEST_F(replies, a_chat_completion_has_every_field_of_the_contract) {
 TEST_F(replies, the_time_of_a_token_and_tokens_a_second_agree) {
   const Json timings = post(port(), "/v1/chat/completions", story()).json()["timings"];
   ASSERT_GT(timings["predicted_per_second"].get<double>(), 0.0);
-  EXPECT_NEAR(timings["predicted_per_token_ms"].get<double>() * timings["predicted_per_second"].get<double>(), 1e3, 1e-6);
+  EXPECT_NEAR(timings["predicted_per_token_ms"].get<double>() * timings["predicted_per_second"].get<double>(), 1e3,
+              1e-6);
 }
 
 TEST_F(replies, a_preset_is_what_its_numbers_are_and_numbers_come_after_it) {

@@ -42,7 +42,8 @@ class reply_events : public ::testing::Test {
 
 // Claude Code hears no pings: it counts the seconds since the last other event, and leaves after 300.
 TEST_F(reply_events, an_anthropic_stream_that_only_waits_says_more_than_ping_every_two_minutes) {
-  const auto reply = serve::anthropic::make_message_reply(*engine_, head(true), {.n_prompt_tokens = 9, .max_tokens = 4});
+  const auto reply =
+      serve::anthropic::make_message_reply(*engine_, head(true), {.n_prompt_tokens = 9, .max_tokens = 4});
   std::vector<Json> events;
   const auto emit = [&](const Json& event) { events.push_back(event); };
   reply->open(0, emit);
@@ -65,7 +66,8 @@ TEST_F(reply_events, an_anthropic_stream_that_only_waits_says_more_than_ping_eve
 }
 
 constexpr const char* kTwoCalls =
-    "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>\n<tool_call>{\"name\": \"hear\", \"arguments\": {}}</tool_call>";
+    "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>\n"
+    "<tool_call>{\"name\": \"hear\", \"arguments\": {}}</tool_call>";
 
 TEST_F(reply_events, a_further_call_where_one_was_asked_for_is_left_out_and_named) {
   const auto quiet = [](const Json&) {};

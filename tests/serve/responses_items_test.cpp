@@ -340,7 +340,8 @@ TEST(responses_system, nothing_comes_between_calls_and_their_results) {
     std::string text;
     for (const Message& message : serve::responses::place_system(said, form, warnings))
       text += message.role + ":" + message.content + "|";
-    EXPECT_EQ(text, takes_late ? "user:u|assistant:a|tool:t|tool:v|system:S|" : "user:u|assistant:a|tool:t\n\nS|tool:v|");
+    EXPECT_EQ(text,
+              takes_late ? "user:u|assistant:a|tool:t|tool:v|system:S|" : "user:u|assistant:a|tool:t\n\nS|tool:v|");
   }
 }
 

@@ -35,7 +35,8 @@ Told from_chat(const std::vector<Json>& parts, const char* message) {
     for (const Json& choice : part["choices"]) {
       told.text += word(choice[message], "content");
       told.reasoning += word(choice[message], "reasoning_content");
-      if (choice.contains("logprobs") && choice["logprobs"].is_object()) told.add_logprobs(choice["logprobs"]["content"]);
+      if (choice.contains("logprobs") && choice["logprobs"].is_object())
+        told.add_logprobs(choice["logprobs"]["content"]);
     }
     if (!part.contains("usage") || part["usage"].is_null()) continue;
     told.n_prompt = part["usage"]["prompt_tokens"];
@@ -115,7 +116,10 @@ class Asked {
                  {"messages",
                   {{{"role", "system"}, {"content", "Be kind"}},
                    {{"role", "user"}, {"content", "Where?"}},
-                   {{"role", "assistant"}, {"content", "There"}, {"reasoning_content", "hm"}, {"tool_calls", Json::array({call})}},
+                   {{"role", "assistant"},
+                    {"content", "There"},
+                    {"reasoning_content", "hm"},
+                    {"tool_calls", Json::array({call})}},
                    {{"role", "tool"}, {"tool_call_id", "c1"}, {"content", "sun"}},
                    {{"role", "user"}, {"content", "And then?"}}}}};
     body.update(numbers_);
@@ -216,7 +220,8 @@ TEST(same_tokens, in_every_interface_whole_and_streamed) {
     expect_same(lines, chat, "ollama, streamed");
     expect_same(message, chat, "anthropic");
     expect_same(from_message_events(told.events()), chat, "anthropic, streamed");
-    for (const Told* one : {&chat_stream, &line, &lines, &response, &response_stream}) EXPECT_EQ(one->logprobs, chat.logprobs);
+    for (const Told* one : {&chat_stream, &line, &lines, &response, &response_stream})
+      EXPECT_EQ(one->logprobs, chat.logprobs);
   }
 }
 

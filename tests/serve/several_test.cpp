@@ -135,7 +135,8 @@ serve::ModelsOptions room_for_one() {
 
 TEST(several, two_models_in_turns_within_the_plan_answer_as_servers_of_their_own) {
   std::map<std::string, std::string> alone;
-  for (const auto& [name, file] : {std::pair("pocket", "pocket-q8_0.gguf"), std::pair("draft", "pocket-draft-q8_0.gguf")}) {
+  for (const auto& [name, file] :
+       {std::pair("pocket", "pocket-q8_0.gguf"), std::pair("draft", "pocket-draft-q8_0.gguf")}) {
     RunningOptions options = Running::defaults();
     options.engine = engine_of(file);
     options.service.limits.model = name;
@@ -216,8 +217,9 @@ TEST(several, while_a_model_is_loaded_every_stream_says_that_it_goes_on) {
     several.loader.shut();
     RawClient client(several.port());
     const std::string body = one.body.dump();
-    client.send("POST " + std::string(one.path) + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " +
-                std::to_string(body.size()) + "\r\n\r\n" + body);
+    client.send("POST " + std::string(one.path) +
+                " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+                "\r\n\r\n" + body);
     const std::string before = client.read_until(one.sign);
     EXPECT_NE(before.find("200 OK"), std::string::npos);
     EXPECT_NE(before.find(one.sign), std::string::npos);

@@ -1,5 +1,5 @@
-// The server by TLS: the same replies as in the clear, certificates that change under open connections, and clients that
-// do not speak it, stop in the middle of it, or come in a crowd.
+// The server by TLS: the same replies as in the clear, certificates that change under open connections, and clients
+// that do not speak it, stop in the middle of it, or come in a crowd.
 
 #include <deque>
 #include <map>

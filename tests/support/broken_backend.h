@@ -1,8 +1,8 @@
 #pragma once
 // CPU backends that break one rule of the numerics contract on purpose, so that the tests that prove the contract can
 // show that they would notice. Attention is written as on paper, in f32, with the keys in parts that are combined at
-// the end: the number of parts shows in the last bits (one part shows nothing). K/V in bf16; one such backend computes at
-// a time.
+// the end: the number of parts shows in the last bits (one part shows nothing). K/V in bf16; one such backend computes
+// at a time.
 
 #include <cstdint>
 #include <memory>

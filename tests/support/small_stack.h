@@ -1,6 +1,6 @@
 #pragma once
-// Work on a thread with a stack of 256 KiB: what recurses as deep as its input would overflow it. Under sanitizers, whose
-// frames are several times larger, on the caller's own.
+// Work on a thread with a stack of 256 KiB: what recurses as deep as its input would overflow it. Under sanitizers,
+// whose frames are several times larger, on the caller's own.
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 #pragma once
 // The K/V cache in the CPU's memory: one piece of memory for the whole pool of blocks, each of which keeps some tokens'
-// keys and values of all layers: [block][layer][kv head][K page, V page], of latent attention K pages alone. A block has
-// idle pages of one head at its end where the heads are even in number (op_specs.h). Layers may differ in their heads. kernels/attend.h says what lies where inside a page. Beside it the
-// slots of recurrent states.
+// keys and values of all layers: [block][layer][kv head][K page, V page], of latent attention K pages alone. A block
+// has idle pages of one head at its end where the heads are even in number (op_specs.h). Layers may differ in their
+// heads. kernels/attend.h says what lies where inside a page. Beside it the slots of recurrent states.
 
 #include <cstdint>
 #include <memory>

@@ -117,7 +117,8 @@ void CpuOps::add_run(PanelRun run) {
 void CpuOps::run_panels() {
   const int64_t n_units = runs_.back().end_unit;
   int64_t all_ns = 0;
-  for (const PanelRun& run : runs_) all_ns += (run.end_unit - run.first_unit) * panel_ns(run.weight->shape(), run.n_rows);
+  for (const PanelRun& run : runs_)
+    all_ns += (run.end_unit - run.first_unit) * panel_ns(run.weight->shape(), run.n_rows);
   const int64_t cost = std::max<int64_t>(1, all_ns / n_units);
   const int64_t even = n_units / pool_.n_threads();
   const int64_t together = std::min(kPanelsTogether, even / kLeastGrains);

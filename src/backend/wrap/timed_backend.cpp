@@ -5,8 +5,8 @@
 namespace candor::backend {
 namespace {
 
-constexpr std::array<std::string_view, kOpKinds> kNames{"embed", "norm", "linear", "rope",   "attend",
-                                                        "gate",  "moe",  "conv", "delta", "ssm", "add", "gather", "collect"};
+constexpr std::array<std::string_view, kOpKinds> kNames{"embed", "norm",  "linear", "rope", "attend", "gate",   "moe",
+                                                        "conv",  "delta", "ssm",    "add",  "gather", "collect"};
 
 uint64_t bytes_of(const Weight* weight) {
   return weight == nullptr ? 0 : weight->n_bytes();

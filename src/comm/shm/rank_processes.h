@@ -1,6 +1,6 @@
 #pragma once
-// The processes of the other ranks of this host: started by rank 0, and ended and waited for by it. Each is a program of
-// its own that is told the segment's descriptor and its rank; a terminal's Ctrl-C is not for them.
+// The processes of the other ranks of this host: started by rank 0, and ended and waited for by it. Each is a program
+// of its own that is told the segment's descriptor and its rank; a terminal's Ctrl-C is not for them.
 
 #include <sys/types.h>
 

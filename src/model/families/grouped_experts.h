@@ -40,8 +40,8 @@ inline constexpr std::string_view kHubPrediction[] = {
     "model.layers.*.self_attn.rotary_emb.inv_freq",
 };
 
-// DeepSeek's experts (DeepSeek-AI, 2024): blocks from "leading_dense_block_count" on have them, out of groups where there
-// are any, with a shared one that counts whole; shares are sigmoids ("expert_gating_func" is 2) or a softmax.
+// DeepSeek's experts (DeepSeek-AI, 2024): blocks from "leading_dense_block_count" on have them, out of groups where
+// there are any, with a shared one that counts whole; shares are sigmoids ("expert_gating_func" is 2) or a softmax.
 Result<void> add_grouped_experts(const Hparams& hparams, ArchSpec& spec);
 
 // Their keys, from config.json and back. share: what the model's own code computes where config.json says nothing.

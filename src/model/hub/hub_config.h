@@ -26,8 +26,8 @@ double shortest_decimal(float value);
 Result<void> read_hub_config(const nlohmann::json& config, std::string_view prefix, std::string_view name,
                              const HubForm& form, formats::MetaList& metadata);
 
-// The divisors of frequencies by Llama 3's rule, or where only a part of a head's pairs turns ("proportional", the others'
-// being endless), as "rope_freqs.weight" holds them; empty where config.json has another rule.
+// The divisors of frequencies by Llama 3's rule, or where only a part of a head's pairs turns ("proportional", the
+// others' being endless), as "rope_freqs.weight" holds them; empty where config.json has another rule.
 Result<std::vector<float>> rope_factors(const nlohmann::json& config, std::string_view name);
 
 }  // namespace candor::model

@@ -147,7 +147,8 @@ class ConfigWriter {
     }
     if (file_.find("rope_factors_long.weight") != nullptr) return write_long_rope(rope);
     if (rope.frequency_factors.empty()) return write_scaling(rope);
-    if (std::ranges::all_of(rope.frequency_factors, [](float f) { return f == 1.0f || f == 1e30f; })) return {};  // the form's
+    if (std::ranges::all_of(rope.frequency_factors, [](float f) { return f == 1.0f || f == 1e30f; }))
+      return {};  // the form's
     const std::optional<RopeSpec> rule = as_llama3(rope);
     if (rule && rope.scaling == RopeScaling::kNone) return write_scaling(*rule);
     return fail(ErrorKind::kUnsupported,

@@ -1,6 +1,6 @@
 #pragma once
-// Folders of more than text (hub_form.h, HubOuter): the configuration of the text, and what its tensors are called where
-// it stands alone.
+// Folders of more than text (hub_form.h, HubOuter): the configuration of the text, and what its tensors are called
+// where it stands alone.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -10,7 +10,8 @@ void for_rows(const RowOrder& order, Move&& move) {
   for (int64_t head = 0; head < order.heads; ++head) {
     for (int64_t part = 0; part < order.parts; ++part) {
       for (int64_t i = 0; i < order.size; ++i) {
-        move(static_cast<size_t>(order.place_here(head, part, i)), static_cast<size_t>(order.place_there(head, part, i)));
+        move(static_cast<size_t>(order.place_here(head, part, i)),
+             static_cast<size_t>(order.place_there(head, part, i)));
       }
     }
   }

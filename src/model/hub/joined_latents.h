@@ -9,8 +9,8 @@
 
 namespace candor::model {
 
-// The file itself where it has no such tensor, or the two as well. Copies: values as they are; keys, whose transposed rows no block format
-// need divide, as they are or, of a block format, as the f32 numbers that they decode to.
+// The file itself where it has no such tensor, or the two as well. Copies: values as they are; keys, whose transposed
+// rows no block format need divide, as they are or, of a block format, as the f32 numbers that they decode to.
 Result<std::unique_ptr<formats::ModelFile>> with_split_latents(std::unique_ptr<formats::ModelFile> file);
 
 }  // namespace candor::model

@@ -79,11 +79,13 @@ TEST(conversation, a_message_of_the_system_without_neighbours_is_a_turn) {
   const std::string last = R"({"messages":[{"role":"assistant","content":"a"},{"role":"system","content":"T"}]})";
   EXPECT_EQ(read(last, kTakesFirst).messages, (Texts{"assistant: a", "user: T"}));
   EXPECT_EQ(read(R"({"messages":[{"role":"system","content":"T"}]})").messages, (Texts{"system: T"}));
-  EXPECT_EQ(read(R"({"system":"S","messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]})").messages,
-            (Texts{"system: S", "system: T", "user: a"}));
-  EXPECT_EQ(read(R"({"system":"S","messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]})", kTakesFirst)
-                .messages,
-            (Texts{"system: S\n\nT", "user: a"}));
+  EXPECT_EQ(
+      read(R"({"system":"S","messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]})").messages,
+      (Texts{"system: S", "system: T", "user: a"}));
+  EXPECT_EQ(
+      read(R"({"system":"S","messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]})", kTakesFirst)
+          .messages,
+      (Texts{"system: S\n\nT", "user: a"}));
 }
 
 TEST(conversation, words_of_the_system_between_answers_stay_between_them) {
@@ -109,8 +111,9 @@ TEST(conversation, thinking_calls_and_results_are_what_a_chat_would_replay) {
 
 TEST(conversation, arguments_that_are_no_object_are_replayed_as_they_are) {
   const auto replayed = [](const std::string& input) {
-    const Read got = read(R"({"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":)" +
-                          input + R"(}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}]})");
+    const Read got =
+        read(R"({"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":)" + input +
+             R"(}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}]})");
     EXPECT_EQ(got.fault, "") << input;
     return Json::parse(got.chat.messages.at(0).extra_json)["tool_calls"][0]["function"]["arguments"];
   };
@@ -135,7 +138,8 @@ TEST(conversation, results_without_a_call_and_second_ones_are_refused_with_their
   const std::string twice = R"({"messages":[)" + std::string(kCall) + "," + kResult + "," + kResult + "]}";
   EXPECT_NE(read(twice).fault.find("messages[2].content[0].tool_use_id"), std::string::npos);
   const std::string same = R"({"messages":[)" + std::string(kCall) + "," + kResult + "," + kCall + "]}";
-  EXPECT_NE(read(same).fault.find("messages[2].content[0].id \"t1\" is that of an earlier tool_use"), std::string::npos);
+  EXPECT_NE(read(same).fault.find("messages[2].content[0].id \"t1\" is that of an earlier tool_use"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -58,9 +58,10 @@ std::string message_of(const Error& error) {
 
 void tell_error(http::HttpResponse& response, const http::HttpRequest& request) {
   response.status = status_of(*response.told);
-  response.body = to_text({{"type", "error"},
-                           {"error", {{"type", type_of(response.status)}, {"message", message_of(response.told->error)}}},
-                           {"request_id", request.id}});
+  response.body =
+      to_text({{"type", "error"},
+               {"error", {{"type", type_of(response.status)}, {"message", message_of(response.told->error)}}},
+               {"request_id", request.id}});
   response.headers.emplace_back("request-id", request.id);
 }
 

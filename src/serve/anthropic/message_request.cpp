@@ -22,7 +22,8 @@ void warn_of_unknown(const Fields& inner, std::vector<std::string>& warnings) {
   constexpr size_t kMostNamed = 8;
   const std::vector<std::string> names = inner.unknown();
   for (size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
-    warnings.push_back(fmt::format("{} is not known here and has no effect", shown(Json(inner.path_of(names[i].c_str())))));
+    warnings.push_back(
+        fmt::format("{} is not known here and has no effect", shown(Json(inner.path_of(names[i].c_str())))));
 }
 
 void read_stops(Fields& fields, SamplingParams& sampling) {

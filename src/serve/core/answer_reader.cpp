@@ -22,7 +22,8 @@ std::vector<text::OutputPiece> AnswerReader::take(const TokenEvent& event) {
 
 std::string AnswerReader::warning() const {
   if (parser_.n_unread() == 0) return {};
-  return fmt::format("a call of a tool could not be read in the form {}, and is given as text", text::to_string(tools_));
+  return fmt::format("a call of a tool could not be read in the form {}, and is given as text",
+                     text::to_string(tools_));
 }
 
 }  // namespace candor::serve

@@ -1,6 +1,6 @@
 #pragma once
-// What a client asks, whatever its interface, checked, as requests for the engine; and the readers that interfaces share.
-// Where a field is refused, the error names it; a field without effect here is named in `warnings`.
+// What a client asks, whatever its interface, checked, as requests for the engine; and the readers that interfaces
+// share. Where a field is refused, the error names it; a field without effect here is named in `warnings`.
 
 #include <cstdint>
 #include <functional>

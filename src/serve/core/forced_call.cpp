@@ -1,5 +1,5 @@
-// A choice that must be a call is enforced: by the grammar of the model's own form (request_terms), or, where it has none
-// that can hold these tools, by a schema: one JSON object with "name" and "parameters".
+// A choice that must be a call is enforced: by the grammar of the model's own form (request_terms), or, where it has
+// none that can hold these tools, by a schema: one JSON object with "name" and "parameters".
 
 #include <fmt/format.h>
 
@@ -39,7 +39,8 @@ Json call_schema(const Json& tool) {
 }  // namespace
 
 std::string fault_of_tools(const Json& tools) {
-  if (tools.size() > kMaxTools) return fmt::format("tools has {} elements, expected at most {}", tools.size(), kMaxTools);
+  if (tools.size() > kMaxTools)
+    return fmt::format("tools has {} elements, expected at most {}", tools.size(), kMaxTools);
   for (size_t i = 0; i < tools.size(); ++i) {
     if (const std::string fault = fault_of(tools[i]); !fault.empty()) return fmt::format("tools[{}] {}", i, fault);
   }
@@ -53,7 +54,8 @@ bool force_call(const Json& tools, const std::optional<std::string>& name, ApiRe
   }
   if (schemas.empty()) return false;
   result.must_call = true;
-  result.wish = text::CallWish{.tools_json = to_text(tools), .name = name, .may_repeat = result.wants_several_calls && !name};
+  result.wish =
+      text::CallWish{.tools_json = to_text(tools), .name = name, .may_repeat = result.wants_several_calls && !name};
   result.forced_call = ConstraintSpec{.kind = GrammarKind::kJsonSchema,
                                       .source = to_text(schemas.size() == 1 ? schemas[0] : Json{{"anyOf", schemas}})};
   return true;

@@ -69,10 +69,12 @@ std::vector<text::ControlToken> control_tokens_of(const Engine& engine, const te
   std::vector<text::ControlToken> controls;
   if (row == nullptr) return controls;
   for (const std::string_view mark : row->writing.tokens) {
-    const auto tokens = engine.tokenize(TextPrompt{.text = std::string(mark), .add_special = false, .parse_special = true});
+    const auto tokens =
+        engine.tokenize(TextPrompt{.text = std::string(mark), .add_special = false, .parse_special = true});
     if (!tokens || tokens->size() != 1) continue;
     const TokenId token = tokens->front();
-    if (engine.token_bytes(token).empty() && engine.piece(token) == mark) controls.push_back({std::string(mark), token});
+    if (engine.token_bytes(token).empty() && engine.piece(token) == mark)
+      controls.push_back({std::string(mark), token});
   }
   return controls;
 }

@@ -75,10 +75,11 @@ Result<void> Models::load(const Shared& entry, Lock& lock) {
   if (!planned) return cannot_load(source.name, planned.error());
   entry->planned_bytes = *planned;
   if (options_.memory_bytes > 0 && *planned > options_.memory_bytes) {
-    return cannot_load(source.name, fail(ErrorKind::kInvalidInput,
-                                         fmt::format("it needs {}, and all models together may have {}: a smaller model "
-                                                     "or context needs less",
-                                                     megabytes(*planned), megabytes(options_.memory_bytes))));
+    return cannot_load(
+        source.name,
+        fail(ErrorKind::kInvalidInput, fmt::format("it needs {}, and all models together may have {}: a smaller model "
+                                                   "or context needs less",
+                                                   megabytes(*planned), megabytes(options_.memory_bytes))));
   }
   if (auto room = make_room(entry, lock); !room) return room;
   if (is_stopped_) return fail(ErrorKind::kCancelled, "the server is shutting down");
@@ -156,7 +157,9 @@ Result<void> Models::make_room(const Shared& entry, Lock& lock) {
     return fail(ErrorKind::kBusy, fmt::format("there is no room for the model \"{}\"; try again", entry->source.name));
   if (victims.empty()) return {};
   for (const Shared& victim : victims) victim->is_closing = true;
-  const auto is_idle = [&] { return std::ranges::all_of(victims, [](const Shared& one) { return one->n_users == 0; }); };
+  const auto is_idle = [&] {
+    return std::ranges::all_of(victims, [](const Shared& one) { return one->n_users == 0; });
+  };
   changed_.wait_for(lock, options_.room_wait, [&] { return is_stopped_ || entry->waiting.empty() || is_idle(); });
   if (is_idle() && !is_stopped_ && !entry->waiting.empty()) {
     let_go(victims, lock);

@@ -210,9 +210,10 @@ Result<void> Models::health() const {
 Result<void> Models::add_name(const std::string& name, const std::string& further) {
   if (further.empty() || further.size() > kMostNameBytes || first_invalid_utf8(further) != further.size() ||
       std::ranges::any_of(further, [](unsigned char c) { return c < ' ' || c == 0x7f; })) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("the name \"{}\" is none: expected 1 to {} bytes of text", clipped(further), kMostNameBytes),
-                "destination");
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("the name \"{}\" is none: expected 1 to {} bytes of text", clipped(further), kMostNameBytes),
+        "destination");
   }
   const std::lock_guard lock(mutex_);
   const Shared entry = find_entry(name);

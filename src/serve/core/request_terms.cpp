@@ -41,11 +41,13 @@ void RequestTerms::settle_calls(ApiRequest& request) const {
     if (request.has_tools && row != nullptr && !first.constraint) add_note(request, "calls read in the form " + name);
     return;
   }
-  auto grammar = row != nullptr ? text::call_grammar(*row, *request.wish, form_.control_tokens)
-                                : Result<std::string>(Error{ErrorKind::kUnsupported, "the model has no form of its own"});
+  auto grammar = row != nullptr
+                     ? text::call_grammar(*row, *request.wish, form_.control_tokens)
+                     : Result<std::string>(Error{ErrorKind::kUnsupported, "the model has no form of its own"});
   if (grammar) {
     const bool refuses_idle = first.constraint && first.constraint->is_strict;
-    first.constraint = ConstraintSpec{.kind = GrammarKind::kLark, .source = std::move(*grammar), .is_strict = refuses_idle};
+    first.constraint =
+        ConstraintSpec{.kind = GrammarKind::kLark, .source = std::move(*grammar), .is_strict = refuses_idle};
     request.names.constraint = "tools";
     request.is_in_own_form = true;
     return add_note(request, fmt::format("calls held to the form {}", name));

@@ -27,8 +27,9 @@ class ServedModel {
               std::function<void(double)> keep_alive = {})
       : limits_(std::move(limits)),
         terms_(engine, limits_),
-        generations_({engine, parts.workers, parts.access, terms_, parts.places, parts.jobs, parts.n_replies, keep_alive},
-                     read_limit),
+        generations_(
+            {engine, parts.workers, parts.access, terms_, parts.places, parts.jobs, parts.n_replies, keep_alive},
+            read_limit),
         core_{engine, terms_, generations_, parts.bytes, parts.places, models, std::move(keep_alive)} {}
   ServedModel(const ServedModel&) = delete;
   ServedModel& operator=(const ServedModel&) = delete;

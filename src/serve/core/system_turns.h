@@ -1,7 +1,7 @@
 #pragma once
-// What a system says in several messages, and in the middle of a conversation, put where the model's chat template has a
-// place for it; where it has none, the words join the message beside them. Nothing is moved to the front, so that what
-// was read before is found in the prefix cache, and nothing comes between calls of tools and their results.
+// What a system says in several messages, and in the middle of a conversation, put where the model's chat template has
+// a place for it; where it has none, the words join the message beside them. Nothing is moved to the front, so that
+// what was read before is found in the prefix cache, and nothing comes between calls of tools and their results.
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
-// The strict reading of a request body behind its head: so many bytes, or chunks (RFC 9112, section 7.1). What frames the
-// chunks is never kept, and bounded: each line of a size and its extensions, and all of it together; trailer fields are
-// refused. One instance per request. Linear in the bytes.
+// The strict reading of a request body behind its head: so many bytes, or chunks (RFC 9112, section 7.1). What frames
+// the chunks is never kept, and bounded: each line of a size and its extensions, and all of it together; trailer fields
+// are refused. One instance per request. Linear in the bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@ class BodyScanner {
   BodyScanner(const BodyFraming& framing, uint64_t max_bytes);
 
   State state() const { return state_; }
-  // Takes of `bytes` what belongs to the body, which goes to `body`, and to its framing. Returns how many were taken: all
-  // of them while there is more to come.
+  // Takes of `bytes` what belongs to the body, which goes to `body`, and to its framing. Returns how many were taken:
+  // all of them while there is more to come.
   size_t take(std::string_view bytes, std::string& body);
   const HeadFault& fault() const { return fault_; }
 

@@ -1,8 +1,8 @@
 #pragma once
 // One request and its reply, shared by the network thread that moves the bytes and whoever makes them. Every method may
 // be called from any thread. A handler either responds once, or opens a stream, writes to it and finishes it.
-// Bytes wait here until the socket takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off; less,
-// while the server holds more bytes than it should. What is held is part of the server's bytes in flight.
+// Bytes wait here until the socket takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off;
+// less, while the server holds more bytes than it should. What is held is part of the server's bytes in flight.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
-// An amount that many share, fairly by API key: bytes in flight, places in the engine, places in a queue. A key that holds
-// nothing gets what there is. Where there may be several, one that holds more than its even part of a quarter leaves that
-// quarter to the others, and takes no more than its even share of all while others hold something too. What is inside
-// may take more than there is, so that it can end: then nothing new comes in. Any thread.
+// An amount that many share, fairly by API key: bytes in flight, places in the engine, places in a queue. A key that
+// holds nothing gets what there is. Where there may be several, one that holds more than its even part of a quarter
+// leaves that quarter to the others, and takes no more than its even share of all while others hold something too. What
+// is inside may take more than there is, so that it can end: then nothing new comes in. Any thread.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any bytes as a request head: the strict scanner says the same whether they come at once or bit by bit. First byte: how
-// many bytes come at a time.
+// Any bytes as a request head: the strict scanner says the same whether they come at once or bit by bit. First byte:
+// how many bytes come at a time.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>

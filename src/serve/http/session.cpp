@@ -153,8 +153,8 @@ net::awaitable<Session::Read> Session::read_head(Parser& parser) {
   }
   clear_deadline();
   if (state == HeadScanner::State::kWhole) {
-    const std::optional<HeadFault> fault =
-        parser.take_head(bytes_in(buffer_).substr(0, scanner.head_bytes()), scanner.body(), network_.options.body_bytes);
+    const std::optional<HeadFault> fault = parser.take_head(bytes_in(buffer_).substr(0, scanner.head_bytes()),
+                                                            scanner.body(), network_.options.body_bytes);
     buffer_.consume(scanner.head_bytes());
     if (!fault) co_return Read::kWhole;
     fault_ = *fault;

@@ -1,6 +1,6 @@
 #pragma once
-// A request as a session reads it: the head in one piece, already checked by HeadScanner, by Beast's parser, then the body
-// by BodyScanner.
+// A request as a session reads it: the head in one piece, already checked by HeadScanner, by Beast's parser, then the
+// body by BodyScanner.
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>

@@ -38,8 +38,9 @@ struct Secret {
 Result<Secret> read_pem(const std::filesystem::path& path, std::string_view what, std::string_view option) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {
-    return fail(ErrorKind::kIo, fmt::format("{}: the {} {} {}", option, what, path.string(),
-                                            std::filesystem::exists(path, ignored) ? "is not a file" : "does not exist"));
+    return fail(ErrorKind::kIo,
+                fmt::format("{}: the {} {} {}", option, what, path.string(),
+                            std::filesystem::exists(path, ignored) ? "is not a file" : "does not exist"));
   }
   std::ifstream file(path, std::ios::binary);
   Secret read;
@@ -51,7 +52,8 @@ Result<Secret> read_pem(const std::filesystem::path& path, std::string_view what
   }
   const auto n_bytes = static_cast<size_t>(file.gcount());
   if (n_bytes > kMaxPemBytes)
-    return fail(ErrorKind::kInvalidInput, fmt::format("{}: the {} {} is larger than 1 MiB", option, what, path.string()));
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: the {} {} is larger than 1 MiB", option, what, path.string()));
   read.text.resize(n_bytes);
   return read;
 }
@@ -131,10 +133,11 @@ Result<void> TlsIdentity::take_key(const TlsFiles& files) {
   const std::string name = files.key.string();
   if (was_asked) {
     ERR_clear_error();
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("--tls-key: {} is locked with a passphrase, which nobody is there to give; write it without "
-                            "one: openssl pkey -in {} -out NEW",
-                            name, name));
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("--tls-key: {} is locked with a passphrase, which nobody is there to give; write it without "
+                    "one: openssl pkey -in {} -out NEW",
+                    name, name));
   }
   if (!key) {
     return fail(ErrorKind::kInvalidInput,
@@ -157,11 +160,12 @@ void TlsIdentity::describe(const std::filesystem::path& cert) {
   const ASN1_TIME* const end = X509_get0_notAfter(certificate);
   description_ = fmt::format("certificate {}, valid until {}", cert.string(), text_of(end));
   if (X509_cmp_current_time(end) < 0) {
-    warnings_.push_back(fmt::format("the certificate {} expired on {}: clients will refuse it", cert.string(), text_of(end)));
+    warnings_.push_back(
+        fmt::format("the certificate {} expired on {}: clients will refuse it", cert.string(), text_of(end)));
   }
   if (X509_cmp_current_time(begin) > 0) {
-    warnings_.push_back(
-        fmt::format("the certificate {} is valid only from {} on: clients will refuse it", cert.string(), text_of(begin)));
+    warnings_.push_back(fmt::format("the certificate {} is valid only from {} on: clients will refuse it",
+                                    cert.string(), text_of(begin)));
   }
 }
 

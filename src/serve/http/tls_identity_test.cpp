@@ -29,7 +29,8 @@ TEST_F(tls_identity, a_pair_is_loaded_and_described) {
   const auto identity = TlsIdentity::load(files());
   ASSERT_TRUE(identity) << identity.error().message;
   EXPECT_TRUE((*identity)->warnings().empty());
-  EXPECT_NE((*identity)->description().find("cert.pem, valid until 20"), std::string::npos) << (*identity)->description();
+  EXPECT_NE((*identity)->description().find("cert.pem, valid until 20"), std::string::npos)
+      << (*identity)->description();
 }
 
 TEST_F(tls_identity, one_that_is_not_valid_today_is_used_with_a_warning) {

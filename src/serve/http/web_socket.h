@@ -1,7 +1,7 @@
 #pragma once
 // One WebSocket as its handler sees it: messages out in order, from any thread. Messages wait here until the socket
-// takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off. Of messages that came in only so many
-// are handed over before the handler is through with earlier ones: no more is read until then.
+// takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off. Of messages that came in only so
+// many are handed over before the handler is through with earlier ones: no more is read until then.
 
 #include <atomic>
 #include <cstddef>

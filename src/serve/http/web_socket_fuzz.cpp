@@ -35,8 +35,8 @@ class Target {
   void send(std::string_view frames) {
     LoopbackClient client = server_.connect();
     client.send(
-        "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+        "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
     client.read_until("\r\n\r\n");
     CANDOR_CHECK(client.read().starts_with("HTTP/1.1 101 "));
     client.send(frames);
@@ -57,7 +57,8 @@ class Target {
       size_t length = second;
       const size_t n_more = length == 126 ? 2 : length == 127 ? 8 : 0;
       if (n_more > 0) length = 0;
-      for (size_t i = 0; i < n_more && 2 + i < bytes.size(); ++i) length = length << 8 | static_cast<uint8_t>(bytes[2 + i]);
+      for (size_t i = 0; i < n_more && 2 + i < bytes.size(); ++i)
+        length = length << 8 | static_cast<uint8_t>(bytes[2 + i]);
       CANDOR_CHECK(length <= kMessageBytes);
       if (2 + n_more + length >= bytes.size()) return;
       bytes.remove_prefix(2 + n_more + length);

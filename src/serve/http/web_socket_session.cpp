@@ -84,7 +84,8 @@ net::awaitable<void> WebSocketSession::read_messages(Session& session, std::shar
       const auto [error, n_read] = co_await stream->ws.async_read_some(buffer, kReadAtOnce, kTuple);
       if (error) co_return;
       if (held.try_grow(static_cast<int64_t>(n_read))) continue;
-      const websocket::close_reason reason(websocket::close_code::try_again_later, "the server holds enough; try again");
+      const websocket::close_reason reason(websocket::close_code::try_again_later,
+                                           "the server holds enough; try again");
       co_await stream->ws.async_close(reason, kTuple);
       co_return;
     } while (!stream->ws.is_message_done());

@@ -17,7 +17,8 @@ constexpr size_t kStoreBytes = 8192;
 class OpenSslStream final : public TlsStream {
  public:
   OpenSslStream(net::ip::tcp::socket socket, TlsIdentity& identity)
-      : stream_(std::move(socket), identity.context()), news_(stream_.get_executor(), net::steady_timer::time_point::max()) {}
+      : stream_(std::move(socket), identity.context()),
+        news_(stream_.get_executor(), net::steady_timer::time_point::max()) {}
 
   net::ip::tcp::socket& socket() override { return stream_.next_layer(); }
   void handshake(Handler handler) override;

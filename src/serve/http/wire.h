@@ -2,7 +2,8 @@
 // The bytes of one connection, in the clear or by TLS, as one kind of stream: what Asio calls an AsyncReadStream and an
 // AsyncWriteStream. Network thread only; handlers are never called from within a call that starts something.
 // Of TLS, one read stays in work underneath, whose bytes wait here for whoever asks: so a wait, or a read, that is
-// cancelled loses nothing, as with a socket. A write that is cancelled cannot be taken up again: it ends the connection.
+// cancelled loses nothing, as with a socket. A write that is cancelled cannot be taken up again: it ends the
+// connection.
 
 #include <algorithm>
 #include <boost/asio/any_completion_handler.hpp>

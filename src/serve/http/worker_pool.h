@@ -1,8 +1,8 @@
 #pragma once
 // The threads that do what the network thread must not: JSON, templates, tokenising, constraints. New work waits in a
-// bounded queue that is shared fairly by API key: keys take turns, and large tasks leave one thread to the others. Work of
-// requests that are already inside (bounded by their number) goes first, and has one thread more that does nothing else:
-// streams go on whatever new work costs. What throws ends its task alone, and is noted.
+// bounded queue that is shared fairly by API key: keys take turns, and large tasks leave one thread to the others. Work
+// of requests that are already inside (bounded by their number) goes first, and has one thread more that does nothing
+// else: streams go on whatever new work costs. What throws ends its task alone, and is noted.
 
 #include <condition_variable>
 #include <cstddef>

@@ -84,7 +84,8 @@ Result<EmbeddingRequest> parse_embeddings(const Json& body, const ApiLimits& lim
   Fields fields(body);
   std::vector<std::string> warnings;
   EmbeddingRequest result = read_embedding(fields, "prompt", limits, warnings);
-  if (result.requests.size() > 1) fields.refuse("prompt", "prompt is a list, expected one string; /api/embed takes more");
+  if (result.requests.size() > 1)
+    fields.refuse("prompt", "prompt is a list, expected one string; /api/embed takes more");
   if (fields.fault()) return *fields.fault();
   result.write = [](const auto& vectors, int64_t) { return to_text(Json{{"embedding", vectors.front()}}); };
   return result;

@@ -58,8 +58,8 @@ void accept_machine_options(Fields& options, const ApiLimits& limits, std::vecto
     warnings.push_back(fmt::format("options.num_ctx is {}: the context here has {} tokens", *n_ctx, limits.n_ctx));
   if (const auto mode = options.integer("mirostat", 0, 2); mode && *mode > 0)
     options.refuse("mirostat", fmt::format("options.mirostat is {}: Mirostat is not offered, expected 0", *mode));
-  options.accept({"num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock", "low_vram", "f16_kv",
-                  "vocab_only", "logits_all", "num_keep", "num_gqa", "mirostat_tau", "mirostat_eta"});
+  options.accept({"num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock", "low_vram",
+                  "f16_kv", "vocab_only", "logits_all", "num_keep", "num_gqa", "mirostat_tau", "mirostat_eta"});
   if (options.number("tfs_z", 0, 1e9).value_or(1) != 1) warnings.push_back("options.tfs_z has no effect");
   if (options.boolean("penalize_newline") == false) warnings.push_back("options.penalize_newline has no effect");
 }

@@ -115,19 +115,20 @@ void show(const Core& core, http::Exchange& exchange) {
   const ModelForm& form = core.terms.model_form();
   const auto status = core.models.find(core.limits().model);
   const std::string& family = info.family;
-  answer(exchange, Json{{"modelfile", "FROM " + core.limits().model},
-                        {"parameters", fmt::format("num_ctx                        {}", info.n_ctx)},
-                        {"template", info.fim.exist() ? kInsertTemplate : ""},
-                        {"details", details_json(info)},
-                        {"model_info",
-                         {{"general.architecture", family},
-                          {"general.parameter_count", info.n_parameters},
-                          {family + ".context_length", info.n_ctx},
-                          {family + ".embedding_length", info.dim},
-                          {family + ".block_count", info.n_layers},
-                          {family + ".vocab_size", info.n_vocab}}},
-                        {"capabilities", capabilities_json(info, form.shows_tools, form.output.has_reasoning)},
-                        {"modified_at", time_text(status && status->modified > 0 ? status->modified : unix_seconds())}});
+  answer(exchange,
+         Json{{"modelfile", "FROM " + core.limits().model},
+              {"parameters", fmt::format("num_ctx                        {}", info.n_ctx)},
+              {"template", info.fim.exist() ? kInsertTemplate : ""},
+              {"details", details_json(info)},
+              {"model_info",
+               {{"general.architecture", family},
+                {"general.parameter_count", info.n_parameters},
+                {family + ".context_length", info.n_ctx},
+                {family + ".embedding_length", info.dim},
+                {family + ".block_count", info.n_layers},
+                {family + ".vocab_size", info.n_vocab}}},
+              {"capabilities", capabilities_json(info, form.shows_tools, form.output.has_reasoning)},
+              {"modified_at", time_text(status && status->modified > 0 ? status->modified : unix_seconds())}});
 }
 
 void InfoRoutes::pull(http::Exchange& exchange) const {

@@ -56,7 +56,11 @@ class LineReply final : public Reply {
  public:
   // context: the tokens of the text so far, where the last line shows them.
   LineReply(const Engine& engine, ReplyHead head, Place place, std::optional<std::vector<TokenId>> context)
-      : engine_(engine), head_(std::move(head)), place_(place), context_(std::move(context)), reader_(engine, head_.form) {}
+      : engine_(engine),
+        head_(std::move(head)),
+        place_(place),
+        context_(std::move(context)),
+        reader_(engine, head_.form) {}
 
   void open(size_t, const Emit&) override {}
 

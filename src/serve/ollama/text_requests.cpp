@@ -92,7 +92,8 @@ Result<TokenPrompt> settle_context(const Engine& engine, TokenPrompt context, Re
 }
 
 // What both have: a reply that asks for nothing to be written.
-std::optional<Result<IdleReply>> idle_text_reply(const Json& body, const ApiLimits& limits, bool is_chat, bool is_idle) {
+std::optional<Result<IdleReply>> idle_text_reply(const Json& body, const ApiLimits& limits, bool is_chat,
+                                                 bool is_idle) {
   if (!is_idle) return std::nullopt;
   Fields fields(body);
   std::vector<std::string> warnings;
@@ -136,7 +137,9 @@ Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms) {
   settle_unknown(fields, terms.limits(), result.warnings);
   if (fields.fault()) return *fields.fault();
   result.requests.push_back(std::move(request));
-  result.make_reply = [](const Engine& engine, ReplyHead head, size_t) { return make_chat_reply(engine, std::move(head)); };
+  result.make_reply = [](const Engine& engine, ReplyHead head, size_t) {
+    return make_chat_reply(engine, std::move(head));
+  };
   return result;
 }
 

@@ -27,7 +27,8 @@ struct ReplyOptions {
 };
 
 // also: further fields, which the route itself reads.
-Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms, std::initializer_list<const char*> also = {});
+Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms,
+                              std::initializer_list<const char*> also = {});
 // With what it echoes.
 Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limits);

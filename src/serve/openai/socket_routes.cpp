@@ -208,8 +208,8 @@ void SocketRoutes::start(const std::shared_ptr<http::WebSocket>& socket, const s
     const std::lock_guard lock(held->mutex);
     number = ++held->n_ever;
   }
-  const auto job =
-      lease->generations.make_job(request, id_prefix, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
+  const auto job = lease->generations.make_job(
+      request, id_prefix, std::make_unique<SocketSink>(socket, held, id, number), std::move(ticket));
   {
     const std::lock_guard lock(held->mutex);
     const bool is_full = held->by_id.size() >= kMaxJobs;

@@ -58,7 +58,8 @@ Result<ApiRequest> parse_text(Fields& fields, const ApiLimits& limits) {
 }
 
 // As /v1/chat/completions reads it; also: further fields, which the route itself reads.
-Result<ApiRequest> read_chat(const RequestTerms& terms, const Json& body, std::initializer_list<const char*> also = {}) {
+Result<ApiRequest> read_chat(const RequestTerms& terms, const Json& body,
+                             std::initializer_list<const char*> also = {}) {
   auto request = parse_chat(body, terms, also);
   if (request) terms.settle(*request);
   return request;

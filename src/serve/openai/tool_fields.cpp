@@ -91,7 +91,8 @@ void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result, ReplyOptio
   result.parallel_tool_calls = parallel.value_or(true) && !reply.as_functions;
   const bool has_tools = wishes.tools && !wishes.tools->empty();
   if (has_tools) {
-    if (std::string fault = fault_of_tools(*wishes.tools); !fault.empty()) return fields.refuse("tools", std::move(fault));
+    if (std::string fault = fault_of_tools(*wishes.tools); !fault.empty())
+      return fields.refuse("tools", std::move(fault));
   }
   const auto is_allowed_list = [](const Json& choice) {
     return choice.is_object() && choice.contains("type") && choice["type"] == "allowed_tools";

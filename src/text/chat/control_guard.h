@@ -1,6 +1,6 @@
 #pragma once
-// Finds the control tokens of a vocabulary in the parts of a prompt that a client wrote, or that a client's text completes,
-// so that they are tokenised as text. Immutable after construction; methods may be called from any thread.
+// Finds the control tokens of a vocabulary in the parts of a prompt that a client wrote, or that a client's text
+// completes, so that they are tokenised as text. Immutable after construction; methods may be called from any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@ class ControlGuard {
  public:
   explicit ControlGuard(const Tokenizer& tokenizer);
 
-  // In `marked`, what a client wrote stands between two marks (the last one may have no end). The text without them, and
-  // breaks such that no control token is recognised that has a byte of a client in it; all others are.
+  // In `marked`, what a client wrote stands between two marks (the last one may have no end). The text without them,
+  // and breaks such that no control token is recognised that has a byte of a client in it; all others are.
   GuardedText read(std::string_view marked, uint32_t mark) const;
 
  private:

@@ -43,11 +43,11 @@ constexpr std::string_view kTemplates[] = {
 
     "{% for t in tools or [] %}{% for k, v in t.items() %}{{ k }}: {{ v }};{% endfor %}{% endfor %}"
     "{% for m in messages %}{{ m.role | title }}: {{ m.content }}{% for c in m.tool_calls or [] %}"
-    "{% for k, v in c.function.arguments | items %}<{{ k }}>{{ v if v is string else v | tojson }}</{{ k }}>{% endfor %}"
-    "{% endfor %}{% endfor %}{% for k, v in extra | default({}) | dictsort %}{{ k ~ v }}{% endfor %}",
+    "{% for k, v in c.function.arguments | items %}<{{ k }}>{{ v if v is string else v | tojson }}</{{ k }}>"
+    "{% endfor %}{% endfor %}{% endfor %}{% for k, v in extra | default({}) | dictsort %}{{ k ~ v }}{% endfor %}",
 
-    "{{ messages | map(attribute='role') | join(', ') }} {{ messages | selectattr('content', 'string') | list | length }}"
-    " {{ (messages | first).content | default('', true) | indent(4) }} {{ (messages | last) | tojson }}"
+    "{{ messages | map(attribute='role') | join(', ') }} {{ messages | selectattr('content', 'string') | list "
+    "| length }} {{ (messages | first).content | default('', true) | indent(4) }} {{ (messages | last) | tojson }}"
     " {{ width | default(3) | int }} {{ (words | default([])) | sort | unique | join(sep | default('-')) }}"
     " {% for g in messages | groupby('role') %}{{ g[0] }}{{ g[1] | length }}{% endfor %}"};
 

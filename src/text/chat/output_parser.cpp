@@ -149,7 +149,8 @@ bool OutputParser::read_call(std::vector<OutputPiece>& pieces) {
   const size_t end = reader_->end();
   if (state == CallReader::State::kWhole) {
     for (ReadCall& call : reader_->take_calls()) {
-      pieces.push_back({.kind = OutputPiece::Kind::kCall, .text = std::move(call.arguments), .name = std::move(call.name)});
+      pieces.push_back(
+          {.kind = OutputPiece::Kind::kCall, .text = std::move(call.arguments), .name = std::move(call.name)});
     }
     mode_ = Mode::kText;
     is_start_ = false;
@@ -163,8 +164,8 @@ bool OutputParser::read_call(std::vector<OutputPiece>& pieces) {
   return true;
 }
 
-// "analysis", "final", "commentary to=functions.NAME <|constrain|>json"; behind a role the channel has its mark, and the
-// tool may stand before it.
+// "analysis", "final", "commentary to=functions.NAME <|constrain|>json"; behind a role the channel has its mark, and
+// the tool may stand before it.
 OutputParser::Mode OutputParser::enter_message(std::string_view header) {
   constexpr std::string_view kTo = "to=functions.";
   const size_t to = header.find(kTo);

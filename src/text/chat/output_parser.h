@@ -1,10 +1,10 @@
 #pragma once
 // What a chat model wrote, taken apart while it grows: reasoning, content, calls of tools. A linear state machine over
 // the forms of forms/form_row.h; text that only looks like the beginning of a mark is held back until it is decided, a
-// call until it is whole. A call is read by its form's grammar; one that cannot be read, or is not whole when the output
-// ends, comes back as content. The pieces, neighbours of one kind joined, do not depend on how the text was cut. Time is
-// linear in the text, memory what is held back. One per output; not thread-safe. Marks that are control tokens must be
-// fed as the vocabulary writes them.
+// call until it is whole. A call is read by its form's grammar; one that cannot be read, or is not whole when the
+// output ends, comes back as content. The pieces, neighbours of one kind joined, do not depend on how the text was cut.
+// Time is linear in the text, memory what is held back. One per output; not thread-safe. Marks that are control tokens
+// must be fed as the vocabulary writes them.
 
 #include <cstdint>
 #include <memory>

@@ -41,7 +41,8 @@ void add(std::vector<OutputPiece>& all, std::vector<OutputPiece> pieces) {
 std::vector<OutputPiece> parsed(const OutputForm& form, std::string_view text, size_t n_bytes) {
   OutputParser parser(form);
   std::vector<OutputPiece> all;
-  for (; !text.empty(); text.remove_prefix(std::min(n_bytes, text.size()))) add(all, parser.push(text.substr(0, n_bytes)));
+  for (; !text.empty(); text.remove_prefix(std::min(n_bytes, text.size())))
+    add(all, parser.push(text.substr(0, n_bytes)));
   add(all, parser.finish());
   return all;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Characters above U+007F as the rules of BERT's tokenizers take them, which know those of Unicode 8: found by asking the
-// `tokenizers` library about each code point.
+// Characters above U+007F as the rules of BERT's tokenizers take them, which know those of Unicode 8: found by asking
+// the `tokenizers` library about each code point.
 
 #include <array>
 

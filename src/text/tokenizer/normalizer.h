@@ -7,7 +7,8 @@
 //   prepend                 what is put before a text that is not empty
 //   replace                 what, and by what;  squeeze: each run of spaces longer than one, by what
 //   charsmap                SentencePiece's compiled rules in base64
-//   clean, part_ideographs, drop_accents   BERT's: controls go and white space becomes spaces; spaces around ideographs;
+//   clean, part_ideographs, drop_accents   BERT's: controls go and white space becomes spaces; spaces around
+//   ideographs;
 //                           marks that take no space of their own go
 // Text that is no valid UTF-8 stays as it is. What the steps make of a text is bounded, so that no file can make memory
 // of a short one: kMaxGrowth times its bytes and kGrowthFloor more. Immutable; any thread.

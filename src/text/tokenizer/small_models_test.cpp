@@ -44,9 +44,10 @@ std::string refusal(const MemoryModelFile& file) {
 
 MemoryModelFile gemma4() {
   MemoryModelFile file = file_of(
-      "gemma4", {"<unk>", "<bos>", "\u2581", "a", "b", "c", "ab", "bc", "\u2581a", "\n", "\n\n", "\n\n\n", "<0xC3>", "<0xA9>"},
-      {kUnknown, kControl, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kByte,
-       kByte});
+      "gemma4",
+      {"<unk>", "<bos>", "\u2581", "a", "b", "c", "ab", "bc", "\u2581a", "\n", "\n\n", "\n\n\n", "<0xC3>", "<0xA9>"},
+      {kUnknown, kControl, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal,
+       kByte, kByte});
   file.set_strings("tokenizer.ggml.merges", Strings{"b c", "\u2581 a", "a b"});
   file.set("tokenizer.ggml.scores", formats::MetaArray(std::vector<double>(14, -1000.0)));
   file.set("tokenizer.ggml.add_space_prefix", false);
@@ -76,9 +77,9 @@ TEST(gemma4_tokenizer, merges_that_are_none_are_named) {
 }
 
 MemoryModelFile bert() {
-  MemoryModelFile file =
-      file_of("bert", {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "\u2581un", "\u2581want", "want", "able", "\u2581,", "\u2581\u4f60"},
-              {kControl, kControl, kControl, kControl, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal});
+  MemoryModelFile file = file_of(
+      "bert", {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "\u2581un", "\u2581want", "want", "able", "\u2581,", "\u2581\u4f60"},
+      {kControl, kControl, kControl, kControl, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal});
   file.set("tokenizer.ggml.unknown_token_id", uint64_t{1});
   return file;
 }
@@ -89,7 +90,8 @@ TEST(word_piece, takes_the_longest_piece_from_the_left_or_the_word_is_unknown) {
 }
 
 TEST(word_piece, marks_and_ideographs_are_words_and_accents_and_capitals_go) {
-  EXPECT_EQ(pieces(bert(), "W\u00e1nt,want\u4f60\u4f60"), (Strings{"\u2581want", "\u2581,", "\u2581want", "\u2581\u4f60", "\u2581\u4f60"}));
+  EXPECT_EQ(pieces(bert(), "W\u00e1nt,want\u4f60\u4f60"),
+            (Strings{"\u2581want", "\u2581,", "\u2581want", "\u2581\u4f60", "\u2581\u4f60"}));
   MemoryModelFile cased = bert();
   cased.set("tokenizer.ggml.normalizer.lowercase", false);
   EXPECT_EQ(pieces(cased, "Want"), (Strings{"[UNK]"}));

@@ -39,8 +39,8 @@ constexpr std::array<std::string_view, 23> kEndPieces = {"<|eot_id|>",
                                                          "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 
 // The same for the end of a turn alone, the likeliest first.
-constexpr std::array<std::string_view, 10> kTurnPieces = {"<|eot_id|>", "<|im_end|>",         "<|end|>", "<end_of_turn>",
-                                                          "<EOT>",      "_<EOT>",             "[EOT]",   "<end_of_utterance>",
+constexpr std::array<std::string_view, 10> kTurnPieces = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
+                                                          "<EOT>",      "_<EOT>",     "[EOT]",   "<end_of_utterance>",
                                                           "<turn|>",    "<|eot|>"};
 
 // A vocabulary has a token of this name that is not an ordinary piece of text.

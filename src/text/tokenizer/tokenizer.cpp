@@ -284,8 +284,9 @@ TokenizerResult Tokenizer::from_model_file(const formats::ModelFile& file) {
   }
   const auto* known = std::ranges::find(kModels, *name, &NamedModel::name);
   if (known == std::end(kModels)) {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: tokenizer {} is not supported (supported: llama, gpt2, t5, gemma4, bert)",
-                                                     kModelKey, quoted_piece(*name)));
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: tokenizer {} is not supported (supported: llama, gpt2, t5, gemma4, bert)", kModelKey,
+                            quoted_piece(*name)));
   }
   CANDOR_ASSIGN(Vocabulary vocabulary, Vocabulary::from_model_file(file));
   return known->make(file, std::move(vocabulary));

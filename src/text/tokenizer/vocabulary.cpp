@@ -178,8 +178,8 @@ Result<void> Vocabulary::score_by_merges(const formats::ModelFile& file) {
     const std::string made = is_pair ? std::string(merge.substr(0, space)).append(merge.substr(space + 1)) : "";
     const std::optional<TokenId> id = is_pair ? find(made) : std::nullopt;
     if (!id) {
-      return fail(ErrorKind::kInvalidInput, fmt::format("{}[{}]: {} makes no token; convert the model again", kMergesKey,
-                                                        rank, quoted_piece(merge)));
+      return fail(ErrorKind::kInvalidInput, fmt::format("{}[{}]: {} makes no token; convert the model again",
+                                                        kMergesKey, rank, quoted_piece(merge)));
     }
     scores_[static_cast<size_t>(*id)] = -static_cast<float>(rank);
   }

@@ -1,8 +1,8 @@
 #pragma once
 // tokenizer.ggml.model "bert", WordPiece (Schuster & Nakajima, 2012; Devlin et al., "BERT", 2019): text is cut at white
 // space, which is dropped, and around each mark of punctuation; a word is its longest piece from the left, then the
-// longest of the rest, and so on, or unknown as a whole. Pieces that begin a word begin with U+2581, as GGUF files write
-// them. Immutable; methods may be called from any thread.
+// longest of the rest, and so on, or unknown as a whole. Pieces that begin a word begin with U+2581, as GGUF files
+// write them. Immutable; methods may be called from any thread.
 
 #include <cstddef>
 #include <string_view>

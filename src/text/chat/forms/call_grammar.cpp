@@ -88,7 +88,8 @@ class CallGrammarWriter {
   }
 
   Result<void> add_tool(const ToolSchema& tool, const std::string& rule) {
-    if (!is_word(tool.name, "_-.")) return unfit(fmt::format("the name of tool {} has more than letters and digits", tool.name));
+    if (!is_word(tool.name, "_-."))
+      return unfit(fmt::format("the name of tool {} has more than letters and digits", tool.name));
     const std::string where = tool.name + ".parameters";
     if (std::string fault = fault_of_schema(tool.parameters, where); !fault.empty()) return unfit(std::move(fault));
     std::string arguments;
@@ -176,8 +177,10 @@ class CallGrammarWriter {
   Result<std::string> field(const std::string& key, const GrammarJson& schema, const std::string& where) {
     if (!is_word(key, writing_.arguments == Arguments::kText ? "_-." : "_"))
       return unfit(where + " has more than letters and digits in its name");
-    if (writing_.arguments == Arguments::kGemma) return fmt::format("{} {}", lark_string(key + ":"), gemma_value(schema));
-    if (writing_.arguments == Arguments::kPython) return fmt::format("{} {}", lark_string(key + "="), python_value(schema));
+    if (writing_.arguments == Arguments::kGemma)
+      return fmt::format("{} {}", lark_string(key + ":"), gemma_value(schema));
+    if (writing_.arguments == Arguments::kPython)
+      return fmt::format("{} {}", lark_string(key + "="), python_value(schema));
     const std::string opening = atoms(std::string(writing_.before_key) + key + std::string(writing_.before_value));
     const std::string closing = atoms(std::string(writing_.value_tail) + std::string(writing_.value_end) +
                                       std::string(writing_.behind_value));
@@ -221,7 +224,8 @@ class CallGrammarWriter {
   std::string text_until(std::string_view counts, std::string_view tail, std::string_view mark) {
     std::string name = new_name("text");
     std::string terminal = name;
-    std::ranges::transform(terminal, terminal.begin(), [](char byte) { return byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 32) : byte; });
+    std::ranges::transform(terminal, terminal.begin(),
+                           [](char byte) { return byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 32) : byte; });
     const std::string end = lark_regex(mark);
     if (is_control(mark)) {
       rules_ += fmt::format("{}: /(?s:.){}{}/ & ~/(?s:.*){}(?s:.*)/\n", terminal, counts, lark_regex(tail), end);
@@ -242,8 +246,10 @@ class CallGrammarWriter {
     std::string ways;
     for (const GrammarJson& one : list) {
       const auto& text = one.get_ref<const std::string&>();
-      if (text.find(writing_.value_end) != std::string::npos) return unfit(where + " lists a text that has the form's mark");
-      if (text.starts_with('\n') || text.ends_with('\n')) return unfit(where + " lists a text that ends in a line break");
+      if (text.find(writing_.value_end) != std::string::npos)
+        return unfit(where + " lists a text that has the form's mark");
+      if (text.starts_with('\n') || text.ends_with('\n'))
+        return unfit(where + " lists a text that ends in a line break");
       ways += fmt::format("{}{}", ways.empty() ? "" : " | ", lark_string(text));
     }
     return ways;
@@ -307,7 +313,8 @@ class CallGrammarWriter {
     const std::string_view mark = first_mark();
     std::string marks = lark_regex(mark);
     for (const FormMark& one : row_.marks) {
-      if (one.next == OutputMode::kCall && one.text != mark) marks += fmt::format("{}{}", marks.empty() ? "" : "|", lark_regex(one.text));
+      if (one.next == OutputMode::kCall && one.text != mark)
+        marks += fmt::format("{}{}", marks.empty() ? "" : "|", lark_regex(one.text));
     }
     const std::string seen = fmt::format("(?s:.*)({})", marks);
     const std::string whole = fmt::format("{} call{} {}", atoms(writing_.begin), more, atoms(writing_.end));
@@ -324,7 +331,8 @@ class CallGrammarWriter {
       return {};
     }
     rules_ += fmt::format("LEAD: /(?s:.*){}/ & ~/{}(?s:.+)/\n", lark_regex(mark), seen);
-    const std::string opened = writing_.begin.empty() ? "opened_call" : atoms(writing_.begin.substr(mark.size())) + " call";
+    const std::string opened =
+        writing_.begin.empty() ? "opened_call" : atoms(writing_.begin.substr(mark.size())) + " call";
     add_rule("start", fmt::format("{}(PLAIN? | LEAD {}{} {})", texts, opened, more, atoms(writing_.end)));
     return {};
   }

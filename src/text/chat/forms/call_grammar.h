@@ -1,7 +1,7 @@
 #pragma once
-// A form as a constraint: the grammar (Lark) of the calls that a model of the form would write, with arguments that obey
-// the schemas of the tools. The form's own steps read back what it allows. What a form cannot hold a text to (a format
-// of a value that stands as plain text, say) is an error that says so; the caller has another way.
+// A form as a constraint: the grammar (Lark) of the calls that a model of the form would write, with arguments that
+// obey the schemas of the tools. The form's own steps read back what it allows. What a form cannot hold a text to (a
+// format of a value that stands as plain text, say) is an error that says so; the caller has another way.
 
 #include <optional>
 #include <span>

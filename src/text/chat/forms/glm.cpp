@@ -30,7 +30,8 @@ const Step kGlmSteps[] = {
     /* 10 */ {.kind = Kind::kEnd},
 };
 
-constexpr std::string_view kTokens[] = {"<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"};
+constexpr std::string_view kTokens[] = {"<tool_call>", "</tool_call>", "<arg_key>",
+                                        "</arg_key>",  "<arg_value>",  "</arg_value>"};
 constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kText,
                                .before_name = "<tool_call>",
                                .before_arguments = "\n",

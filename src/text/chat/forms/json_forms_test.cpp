@@ -4,7 +4,8 @@
 namespace candor::text {
 namespace {
 
-// What JSON a form may not take for a call, whatever stands around it: each with what is left when its end mark is gone.
+// What JSON a form may not take for a call, whatever stands around it: each with what is left when its end mark is
+// gone.
 const std::vector<std::string> kBadCalls = {
     R"({"name": })",
     R"({"name": "f", "arguments": )",
@@ -82,13 +83,14 @@ TEST(json_forms, llama_calls_are_the_whole_answer) {
 
 TEST(json_forms, llama_answers_that_only_begin_like_calls_are_content) {
   expect_none_of({kBadCalls.begin(), kBadCalls.end()}, ToolForm::kLlama, "<|python_tag|>", "");
-  expect_unread(ToolForm::kLlama, {{R"({"name": "Bob", "age": 7})", R"('{"name": "Bob", "age": 7}')"},
-                                   {R"({"a": 1})", R"('{"a": 1}')"},
-                                   {R"({"name": "f"} is a call)", R"('{"name": "f"} is a call')"},
-                                   {R"({"name": "f"}; no)", R"('{"name": "f"}; no')"},
-                                   {R"({"name": "f", "parameters": {"a": "x)", R"('{"name": "f", "parameters": {"a": "x')"},
-                                   {"{}", "'{}'"},
-                                   {"{", "'{'"}});
+  expect_unread(ToolForm::kLlama,
+                {{R"({"name": "Bob", "age": 7})", R"('{"name": "Bob", "age": 7}')"},
+                 {R"({"a": 1})", R"('{"a": 1}')"},
+                 {R"({"name": "f"} is a call)", R"('{"name": "f"} is a call')"},
+                 {R"({"name": "f"}; no)", R"('{"name": "f"}; no')"},
+                 {R"({"name": "f", "parameters": {"a": "x)", R"('{"name": "f", "parameters": {"a": "x')"},
+                 {"{}", "'{}'"},
+                 {"{", "'{'"}});
 }
 
 TEST(json_forms, mistral_calls_are_a_list) {
@@ -161,7 +163,8 @@ TEST(json_forms, deepseek_calls_have_a_separator) {
 TEST(json_forms, deepseek_calls_that_cannot_be_read_are_content) {
   const std::string open = deepseek("tool_call_begin"), sep = deepseek("tool_sep"), close = deepseek("tool_call_end");
   expect_none_of(kBadArguments, ToolForm::kDeepSeek, open + "function" + sep + "f\n```json\n", close);
-  expect_none_of({kBadArguments.begin() + 1, kBadArguments.end()}, ToolForm::kDeepSeek, open + "f" + sep + "```json", close);
+  expect_none_of({kBadArguments.begin() + 1, kBadArguments.end()}, ToolForm::kDeepSeek, open + "f" + sep + "```json",
+                 close);
   expect_none_of({"f{}", "f", sep + "{}", "<" + sep + "{}"}, ToolForm::kDeepSeek, open, close);
 }
 
@@ -187,7 +190,8 @@ TEST(json_forms, harmony_calls_that_cannot_be_read_are_content) {
   const std::string head = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>";
   for (const std::string& body : kBadArguments) {
     const bool has_text = !body.empty();
-    expect_unread(ToolForm::kGptOss, {{head + body + "<|end|>", parse_cut(head + body + "<|end|>", {.tools = ToolForm::kGptOss}, {}).line}});
+    expect_unread(ToolForm::kGptOss, {{head + body + "<|end|>",
+                                       parse_cut(head + body + "<|end|>", {.tools = ToolForm::kGptOss}, {}).line}});
     EXPECT_EQ(parse_cut(head + body, {.tools = ToolForm::kGptOss}, {}).line, has_text ? as_content(body) : "");
   }
 }
@@ -213,8 +217,8 @@ TEST(json_forms, kimi_calls_have_counted_names) {
 TEST(json_forms, kimi_calls_that_cannot_be_read_are_content) {
   const std::string open = "<|tool_call_begin|>", arg = "<|tool_call_argument_begin|>", close = "<|tool_call_end|>";
   expect_none_of(kBadArguments, ToolForm::kKimi, open + "functions.f:0" + arg, close);
-  expect_none_of({"", "functions.f:0", "functions.f:0{}", ":0" + arg + "{}", "functions.:1" + arg + "{}"}, ToolForm::kKimi,
-                 open, close);
+  expect_none_of({"", "functions.f:0", "functions.f:0{}", ":0" + arg + "{}", "functions.:1" + arg + "{}"},
+                 ToolForm::kKimi, open, close);
 }
 
 TEST(json_forms, granite_calls_are_a_list) {

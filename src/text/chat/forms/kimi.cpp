@@ -45,8 +45,8 @@ const Step kKimiSteps[] = {
     /* 9 */ {.kind = Kind::kEnd},
 };
 
-constexpr std::string_view kTokens[] = {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
-                                          "<|tool_call_argument_begin|>", "<|tool_call_end|>"};
+constexpr std::string_view kTokens[] = {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
+                                        "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"};
 constexpr CallWriting kWriting{.arguments = CallWriting::Arguments::kJson,
                                .begin = "<|tool_calls_section_begin|>",
                                .before_name = "<|tool_call_begin|>functions.",

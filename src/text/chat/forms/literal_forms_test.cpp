@@ -30,8 +30,9 @@ TEST(literal_forms, gemma_strings_have_marks_of_their_own) {
 }
 
 TEST(literal_forms, gemma_calls_that_cannot_be_read_are_content) {
-  for (const std::string body : {"", "f", "call:", "call:f", "call:{}", "call:f{", "call:f{a:1", "call:f{a:<|\"|>x", "call:f{a:}",
-                                 "call:f{a}", "call:f{a:1]}", "call:f{a:b}", "call:f{} and", "call:f[]", "call:f{a:1,}"}) {
+  for (const std::string body :
+       {"", "f", "call:", "call:f", "call:{}", "call:f{", "call:f{a:1", "call:f{a:<|\"|>x", "call:f{a:}", "call:f{a}",
+        "call:f{a:1]}", "call:f{a:b}", "call:f{} and", "call:f[]", "call:f{a:1,}"}) {
     expect_unread(ToolForm::kGemma, {{"<|tool_call>" + body, as_content("<|tool_call>" + body)}});
   }
   expect_unread(ToolForm::kGemma, {{gemma("f{a:}") + gemma("g{}"), "'<|tool_call>call:f{a:}' g{}"}});
@@ -58,8 +59,9 @@ TEST(literal_forms, lfm_calls_are_pythons) {
 }
 
 TEST(literal_forms, lfm_calls_that_cannot_be_read_are_content) {
-  for (const std::string body : {"", "f()", "[]", "[f]", "[f(]", "[f(1)]", "[f(a=)]", "[f(a=b)]", "[f(a=1]", "[f(a='x)]",
-                                 "[f(a=g())]", "[f(a=1) and]", "[f(a='x'y')]", "[f(a:1)]", "[f(a=1,,b=2)]", "[f(a='\\x4')]"}) {
+  for (const std::string body :
+       {"", "f()", "[]", "[f]", "[f(]", "[f(1)]", "[f(a=)]", "[f(a=b)]", "[f(a=1]", "[f(a='x)]", "[f(a=g())]",
+        "[f(a=1) and]", "[f(a='x'y')]", "[f(a:1)]", "[f(a=1,,b=2)]", "[f(a='\\x4')]"}) {
     expect_unread(ToolForm::kLfm, {{"<|tool_call_start|>" + body, as_content("<|tool_call_start|>" + body)}});
   }
   expect_unread(ToolForm::kLfm, {{lfm("[f(1)]") + lfm("[g()]"), "'<|tool_call_start|>[f(1)]' g{}"}});

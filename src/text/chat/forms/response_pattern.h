@@ -1,7 +1,7 @@
 #pragma once
-// The regular expressions of response templates, as far as a linear reader can follow them without going back: literals,
-// blanks, optional literals, runs of a class of characters, and any text up to the literal behind it. Everything else
-// is refused by name.
+// The regular expressions of response templates, as far as a linear reader can follow them without going back:
+// literals, blanks, optional literals, runs of a class of characters, and any text up to the literal behind it.
+// Everything else is refused by name.
 
 #include <cstdint>
 #include <string>

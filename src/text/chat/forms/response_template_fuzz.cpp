@@ -1,5 +1,5 @@
-// A model's own response template as an attack: any JSON, an error of one line or a form that takes any output apart, the
-// same in pieces and at once. A zero byte ends
+// A model's own response template as an attack: any JSON, an error of one line or a form that takes any output apart,
+// the same in pieces and at once. A zero byte ends
 // the template, the byte behind it says how long pieces are, the rest is the output.
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,8 @@ void join(std::vector<OutputPiece>& all, std::vector<OutputPiece> pieces) {
 std::vector<OutputPiece> taken_apart(const OutputForm& form, std::string_view text, size_t n_bytes) {
   OutputParser parser(form);
   std::vector<OutputPiece> all;
-  for (; !text.empty(); text.remove_prefix(std::min(n_bytes, text.size()))) join(all, parser.push(text.substr(0, n_bytes)));
+  for (; !text.empty(); text.remove_prefix(std::min(n_bytes, text.size())))
+    join(all, parser.push(text.substr(0, n_bytes)));
   join(all, parser.finish());
   return all;
 }

@@ -77,11 +77,14 @@ TEST(response_template, names_may_stand_in_the_opening) {
               {"<|channel|>final<|message|>Hi<|end|>", "'Hi'"}},
              {{"<|channel|>commentary to=functions.f<|message|>[1]<|call|>",
                "'<|channel|>commentary to=functions.f<|message|>[1]'"}});
-  const std::string gemma = with_calls(R"x({"open_pattern": "<\\|tool_call>call:(?P<name>\\w+)", "close": "<tool_call|>",
+  const std::string gemma =
+      with_calls(R"x({"open_pattern": "<\\|tool_call>call:(?P<name>\\w+)", "close": "<tool_call|>",
     "content": "json", "content_args": {"unquoted_keys": true, "string_delims": [["<|\"|>", "<|\"|>"]]},
     "transform": {"function": {"name": "{name}", "arguments": "{content}"}}})x");
-  expect_own(gemma, {{"<|tool_call>call:f{a:<|\"|>}<tool_call|><|\"|>,b:[1]}<tool_call|>", R"(f{"a":"}<tool_call|>","b":[1]})"}},
-             {{"<|tool_call>call:f{a:}<tool_call|>", "'<|tool_call>call:f{a:}'"}});
+  expect_own(
+      gemma,
+      {{"<|tool_call>call:f{a:<|\"|>}<tool_call|><|\"|>,b:[1]}<tool_call|>", R"(f{"a":"}<tool_call|>","b":[1]})"}},
+      {{"<|tool_call>call:f{a:}<tool_call|>", "'<|tool_call>call:f{a:}'"}});
 }
 
 TEST(response_template, lists_and_lines_become_calls) {
@@ -129,11 +132,13 @@ TEST(response_template, what_cannot_be_followed_is_refused_by_name) {
   const auto calls_fault = [&](const std::string& calls) { return fault(with_calls(calls)); };
   EXPECT_EQ(calls_fault("7"), "response_template.fields.tool_calls: is no object");
   EXPECT_EQ(calls_fault("{}"), "response_template.fields.tool_calls.open: is missing");
-  EXPECT_EQ(calls_fault(R"({"open": 7})"), "response_template.fields.tool_calls.open: is neither a text nor a list of texts");
+  EXPECT_EQ(calls_fault(R"({"open": 7})"),
+            "response_template.fields.tool_calls.open: is neither a text nor a list of texts");
   EXPECT_EQ(calls_fault(R"({"open": "a"})"),
             "response_template.fields.tool_calls.content: is \"text\", expected json, xml-inline or kv-lines");
-  EXPECT_EQ(calls_fault(R"({"open_pattern": "(?=x)a", "content": "json"})"),
-            "response_template.fields.tool_calls.open_pattern: the pattern \"(?=x)a\" cannot be followed from byte 1 on");
+  EXPECT_EQ(
+      calls_fault(R"({"open_pattern": "(?=x)a", "content": "json"})"),
+      "response_template.fields.tool_calls.open_pattern: the pattern \"(?=x)a\" cannot be followed from byte 1 on");
   EXPECT_EQ(calls_fault(R"({"open_pattern": "\\w+a", "content": "json"})"),
             "response_template.fields.tool_calls.open_pattern: \"\\w+a\" does not begin with a text of its own");
   EXPECT_EQ(calls_fault(R"({"open_pattern": "a.*?", "content": "json"})"),
@@ -159,7 +164,8 @@ TEST(response_template, a_damaged_template_is_an_error_or_a_form) {
           continue;
         }
         const OutputForm form{.tools = ToolForm::kOwn, .own = *own};
-        EXPECT_NO_FATAL_FAILURE(parse_cut("<tool_call><function=f><parameter=a>1</parameter></tool_call>", form, {3, 9}));
+        EXPECT_NO_FATAL_FAILURE(
+            parse_cut("<tool_call><function=f><parameter=a>1</parameter></tool_call>", form, {3, 9}));
       }
     }
   }

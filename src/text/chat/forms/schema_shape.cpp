@@ -17,7 +17,8 @@ constexpr int64_t kMostCount = 10'000;
 
 constexpr std::array<std::string_view, 7> kTypeNames = {"string", "number", "integer", "boolean",
                                                         "null",   "object", "array"};
-constexpr std::array<std::string_view, 6> kRemarks = {"description", "title", "default", "examples", "$schema", "$comment"};
+constexpr std::array<std::string_view, 6> kRemarks = {"description", "title",   "default",
+                                                      "examples",    "$schema", "$comment"};
 
 bool is_type_name(const ShapeJson& name) {
   return name.is_string() && std::ranges::find(kTypeNames, name.get_ref<const std::string&>()) != kTypeNames.end();
@@ -97,7 +98,8 @@ bool says_only(const ShapeJson& schema, std::initializer_list<std::string_view> 
 }
 
 TextShape shape_of_type(const ShapeJson& schema, const ShapeJson& type) {
-  if (type == "string") return says_only(schema, {"type", "minLength", "maxLength"}) ? TextShape::kText : TextShape::kOther;
+  if (type == "string")
+    return says_only(schema, {"type", "minLength", "maxLength"}) ? TextShape::kText : TextShape::kOther;
   return type.is_string() ? TextShape::kValue : TextShape::kOther;
 }
 

@@ -6,8 +6,8 @@
 
 namespace candor::text {
 
-// Why it is not made of the plain words alone (types, properties, lists, bounds, alternatives) that a grammar may carry;
-// "" if it is. where: how the message calls it.
+// Why it is not made of the plain words alone (types, properties, lists, bounds, alternatives) that a grammar may
+// carry; "" if it is. where: how the message calls it.
 std::string fault_of_schema(const nlohmann::ordered_json& schema, const std::string& where);
 
 // What a schema says of a string that stands as plain text.

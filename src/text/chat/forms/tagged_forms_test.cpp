@@ -38,18 +38,33 @@ TEST(tagged_forms, values_have_the_types_of_the_tools_schema) {
   const auto one = [](const std::string& key, const std::string& value, const std::string& json) {
     return FormCase{qwen_set(qwen_value(key, value)), "set{\"" + key + "\":" + json + "}"};
   };
-  expect_read(ToolForm::kQwenCoder,
-              {one("city", "7", R"("7")"), one("city", "true", R"("true")"), one("city", R"({"a":1})", R"("{\"a\":1}")"),
-               one("city", "", R"("")"), one("city", "\"quoted\"", R"("\"quoted\"")"), one("days", "7", "7"),
-               one("days", " 7 ", "7"), one("days", "seven", R"("seven")"), one("days", "123456789012345678901234567890",
-                                                                              "123456789012345678901234567890"),
-               one("ratio", "1.50", "1.50"), one("celsius", "true", "true"), one("celsius", "True", "true"),
-               one("celsius", "False", "false"), one("celsius", "yes", R"("yes")"), one("tags", "[1, \"a\"]", R"([1,"a"])"),
-               one("tags", "['a', None]", R"(["a",null])"), one("tags", "a, b", R"("a, b")"),
-               one("extra", "{\"k\": [1, 2]}", R"({"k":[1,2]})"), one("extra", "{'k': True}", R"({"k":true})"),
-               one("note", "null", "null"), one("note", "7", R"("7")"), one("note", "None", "null"),
-               one("level", "2", "2"), one("unknown", "2", "2"), one("unknown", "two", R"("two")"),
-               one("unknown", "{\"a\": \"b\"}", R"({"a":"b"})"), one("unknown", "1e999", R"("1e999")")});
+  expect_read(ToolForm::kQwenCoder, {one("city", "7", R"("7")"),
+                                     one("city", "true", R"("true")"),
+                                     one("city", R"({"a":1})", R"("{\"a\":1}")"),
+                                     one("city", "", R"("")"),
+                                     one("city", "\"quoted\"", R"("\"quoted\"")"),
+                                     one("days", "7", "7"),
+                                     one("days", " 7 ", "7"),
+                                     one("days", "seven", R"("seven")"),
+                                     one("days", "123456789012345678901234567890", "123456789012345678901234567890"),
+                                     one("ratio", "1.50", "1.50"),
+                                     one("celsius", "true", "true"),
+                                     one("celsius", "True", "true"),
+                                     one("celsius", "False", "false"),
+                                     one("celsius", "yes", R"("yes")"),
+                                     one("tags", "[1, \"a\"]", R"([1,"a"])"),
+                                     one("tags", "['a', None]", R"(["a",null])"),
+                                     one("tags", "a, b", R"("a, b")"),
+                                     one("extra", "{\"k\": [1, 2]}", R"({"k":[1,2]})"),
+                                     one("extra", "{'k': True}", R"({"k":true})"),
+                                     one("note", "null", "null"),
+                                     one("note", "7", R"("7")"),
+                                     one("note", "None", "null"),
+                                     one("level", "2", "2"),
+                                     one("unknown", "2", "2"),
+                                     one("unknown", "two", R"("two")"),
+                                     one("unknown", "{\"a\": \"b\"}", R"({"a":"b"})"),
+                                     one("unknown", "1e999", R"("1e999")")});
 }
 
 TEST(tagged_forms, qwen_coder_calls_that_cannot_be_read_are_content) {
@@ -75,23 +90,25 @@ TEST(tagged_forms, qwen_coder_calls_that_cannot_be_read_are_content) {
 
 std::string glm(const std::string& name, const std::vector<std::pair<std::string, std::string>>& values) {
   std::string text = "<tool_call>" + name + "\n";
-  for (const auto& [key, value] : values) text += "<arg_key>" + key + "</arg_key>\n<arg_value>" + value + "</arg_value>\n";
+  for (const auto& [key, value] : values)
+    text += "<arg_key>" + key + "</arg_key>\n<arg_value>" + value + "</arg_value>\n";
   return text + "</tool_call>";
 }
 
 TEST(tagged_forms, glm_calls_are_pairs_of_tags) {
-  expect_read(ToolForm::kGlm,
-              {{glm("f", {}), "f{}"},
-               {glm("set", {{"city", "Bern"}, {"days", "3"}}), R"(set{"city":"Bern","days":3})"},
-               {"<tool_call>f</tool_call>", "f{}"},
-               {"<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value></tool_call>", R"(f{"a":"x"})"},
-               {"\n" + glm("f", {}) + "\n" + glm("g", {}), "f{} g{}"},
-               {glm("set", {{"city", "</arg_value> and </tool_call>"}}), R"(set{"city":"</arg_value> and </tool_call>"})"},
-               {glm("set", {{"city", "a\nb"}, {"extra", "{\"k\":1}"}}), R"(set{"city":"a\nb","extra":{"k":1}})"},
-               {"\n<think>hm</think>\n" + glm("f", {}), "(hm) f{}"},
-               {"Hi " + glm("f", {{"a", "<tool_call>"}}) + " there", "'Hi ' f{\"a\":\"<tool_call>\"} ' there'"},
-               {glm("set", {{"city", ""}}), R"(set{"city":""})"},
-               {"<tool_cal", "'<tool_cal'"}});
+  expect_read(
+      ToolForm::kGlm,
+      {{glm("f", {}), "f{}"},
+       {glm("set", {{"city", "Bern"}, {"days", "3"}}), R"(set{"city":"Bern","days":3})"},
+       {"<tool_call>f</tool_call>", "f{}"},
+       {"<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value></tool_call>", R"(f{"a":"x"})"},
+       {"\n" + glm("f", {}) + "\n" + glm("g", {}), "f{} g{}"},
+       {glm("set", {{"city", "</arg_value> and </tool_call>"}}), R"(set{"city":"</arg_value> and </tool_call>"})"},
+       {glm("set", {{"city", "a\nb"}, {"extra", "{\"k\":1}"}}), R"(set{"city":"a\nb","extra":{"k":1}})"},
+       {"\n<think>hm</think>\n" + glm("f", {}), "(hm) f{}"},
+       {"Hi " + glm("f", {{"a", "<tool_call>"}}) + " there", "'Hi ' f{\"a\":\"<tool_call>\"} ' there'"},
+       {glm("set", {{"city", ""}}), R"(set{"city":""})"},
+       {"<tool_cal", "'<tool_cal'"}});
 }
 
 TEST(tagged_forms, glm_calls_that_cannot_be_read_are_content) {

@@ -1,6 +1,6 @@
 #pragma once
-// Finds where a bracketed value ends in a text that still grows: by its strings and brackets, so that whatever stands in
-// a string ends nothing. Looks at each byte once; memory is one byte a level, at most kMaxCallDepth of them. Whether
+// Finds where a bracketed value ends in a text that still grows: by its strings and brackets, so that whatever stands
+// in a string ends nothing. Looks at each byte once; memory is one byte a level, at most kMaxCallDepth of them. Whether
 // what it found is well formed is for read_value() to say.
 
 #include <cstdint>

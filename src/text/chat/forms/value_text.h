@@ -1,7 +1,7 @@
 #pragma once
 // A value in another notation as the same value in JSON: strings between other marks, bare keys, Python's words, tuples
-// and calls. Translated word by word without recursion, in time linear in the text; what comes out is read as JSON, which
-// is what says whether it was well formed.
+// and calls. Translated word by word without recursion, in time linear in the text; what comes out is read as JSON,
+// which is what says whether it was well formed.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
