@@ -325,7 +325,7 @@ def metadata(name, shape):
         meta(f"{stem}.block_count", UINT32, shape.n_layers), meta(f"{stem}.context_length", UINT32, shape.context),
         meta(f"{stem}.embedding_length", UINT32, shape.dim), meta(f"{stem}.feed_forward_length", UINT32, shape.dense_ffn or shape.ffn_dim),
         meta(f"{stem}.attention.head_count", UINT32, shape.n_heads), *state_keys(shape),
-        meta(f"{stem}.attention.key_length", UINT32, shape.latent + shape.rotated or shape.head_dim),
+        meta(f"{stem}.attention.key_length", UINT32, shape.latent + shape.rotated if shape.latent else shape.head_dim),
         meta(f"{stem}.attention.value_length", UINT32, shape.latent or shape.head_dim),
         meta(f"{stem}.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), meta(f"{stem}.rope.dimension_count", UINT32, shape.rotated or shape.head_dim),
         meta(f"{stem}.rope.freq_base", FLOAT32, shape.rope_base), meta(f"{stem}.vocab_size", UINT32, shape.vocab),
