@@ -5,7 +5,8 @@
 
 FOLDER holds a built `llama-bench` (and `llama-batched-bench` for --batch). Each round runs one program after the
 other; medians, their ranges and the ratio are printed, and written as JSON with --json FILE. llama.cpp runs with flash
-attention off and on and the better median counts. A round during which a hypervisor gave more than --most-stolen
+attention off and on (--flash) and the better median counts. With --under COMMAND each run is started by that command,
+which may wait until nothing else runs. A round during which a hypervisor gave more than --most-stolen
 percent of this machine's time to others is measured again, as many times as there are rounds at most; how many were
 left out is printed.
 """
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -43,7 +45,8 @@ class Series:
 class Peer:
     """A llama.cpp build."""
 
-    def __init__(self, folder: Path, threads: int):
+    def __init__(self, folder: Path, threads: int, under: list[str]):
+        self.under = under
         self.bench = folder / "llama-bench"
         self.batched = folder / "llama-batched-bench"
         self.threads = threads
@@ -51,7 +54,7 @@ class Peer:
             sys.exit(f"compare: no llama-bench in {folder}; build llama.cpp there, or name another folder with --llama")
 
     def _run(self, *arguments: str) -> list[dict]:
-        command = [str(self.bench), *arguments, "-t", str(self.threads), "-r", "1", "-o", "json"]
+        command = [*self.under, str(self.bench), *arguments, "-t", str(self.threads), "-r", "1", "-o", "json"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     def prefill(self, model: Path, n_prompt: int, flash: str) -> float:
@@ -61,7 +64,7 @@ class Peer:
         return self._run("-m", str(model), "-p", "0", "-n", str(n_new), "-d", str(n_prompt), "-fa", flash)[0]["avg_ts"]
 
     def decode_batch(self, model: Path, n_prompt: int, n_new: int, n_batch: int) -> float:
-        command = [str(self.batched), "-m", str(model), "-npp", str(n_prompt), "-ntg", str(n_new), "-npl", str(n_batch),
+        command = [*self.under, str(self.batched), "-m", str(model), "-npp", str(n_prompt), "-ntg", str(n_new), "-npl", str(n_batch),
                    "-c", str((n_prompt + n_new) * n_batch), "-t", str(self.threads), "-tb", str(self.threads)]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         row = next(line for line in out.splitlines() if re.match(r"\|\s*\d", line))
@@ -69,13 +72,14 @@ class Peer:
 
 
 class Candor:
-    def __init__(self, program: Path, threads: int, isa: str):
+    def __init__(self, program: Path, threads: int, isa: str, under: list[str]):
         self.program = program
+        self.under = under
         self.threads = threads
         self.environment = os.environ | ({"CANDOR_ISA": isa} if isa else {})
 
     def _json(self, *arguments: str) -> dict:
-        command = [str(self.program), *arguments, "--json"]
+        command = [*self.under, str(self.program), *arguments, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment)
         if done.returncode != 0:
             sys.exit(f"compare: {' '.join(command)}: {done.stderr.strip()}")
@@ -106,7 +110,8 @@ def one_round(args: argparse.Namespace, candor: Candor, peer: Peer, model: Path)
               ("candor", "decode"): result["decode_tokens_per_second"],
               ("share", "prefill"): result["prefill_int8_share"],
               ("share", "decode"): result["decode_dram_share"]}
-    for flash in ("0", "1"):
+    limits = report["limits"] | {"decode_weight_bytes": result.get("decode_weight_bytes")}
+    for flash in args.flash:
         program = f"llama.cpp fa={flash}"
         values[program, "prefill"] = peer.prefill(model, args.prompt, flash)
         values[program, "decode"] = peer.decode(model, args.prompt, args.new, flash)
@@ -115,7 +120,7 @@ def one_round(args: argparse.Namespace, candor: Candor, peer: Peer, model: Path)
         result = candor.generate(model, args.batch_prompt, args.new, args.batch)["results"][0]
         values["candor", test] = result["decode_tokens_per_second"]
         values["llama.cpp", test] = peer.decode_batch(model, args.batch_prompt, args.new, args.batch)
-    return values, report["limits"]
+    return values, limits
 
 
 def rounds(args: argparse.Namespace, candor: Candor, peer: Peer, model: Path) -> tuple[list[Series], dict]:
@@ -170,6 +175,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch-prompt", type=int, default=128, help="their prompts")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--flash", nargs="+", choices=("0", "1"), default=["0", "1"], help="llama.cpp's -fa")
+    parser.add_argument("--under", default="", metavar="COMMAND", help="starts each run")
     parser.add_argument("--most-stolen", type=float, default=2, metavar="PERCENT", help="in a round that counts")
     parser.add_argument("--json", type=Path, help="write everything there")
     return parser.parse_args()
@@ -177,7 +184,8 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_arguments()
-    candor, peer = Candor(args.candor, args.threads, args.isa), Peer(args.llama, args.threads)
+    under = shlex.split(args.under)
+    candor, peer = Candor(args.candor, args.threads, args.isa, under), Peer(args.llama, args.threads, under)
     report = {"date": time.strftime("%Y-%m-%d"), "machine": candor.machine(), "threads": args.threads, "isa": args.isa,
               "prompt": args.prompt, "new": args.new, "models": []}
     for model in args.model:
