@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,8 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMaxGrainsPerThread = 4096;  // must fit 16 bits of Share
-constexpr uint64_t kTakenOfLeft = 2;           // half of what is left at once: few pieces, small ones at the end
+constexpr int64_t kMaxGrainsPerThread = 4096;  // of threads that are all alike
 // Whoever spins may hold the very processor that the others need, so spinning is short and yielding follows.
 constexpr int kPausesPerCheck = 32;  // a pause takes 5 to 50 ns
 constexpr auto kSpinIdle = std::chrono::microseconds(5);
@@ -25,8 +25,10 @@ constexpr auto kSpinBurst = std::chrono::microseconds(20);
 constexpr auto kYieldBurst = std::chrono::milliseconds(2);  // then a worker sleeps even inside a burst
 constexpr int kSpinsOfCaller = 100;                         // while it waits for the last grains
 
-constexpr uint64_t pack_share(uint32_t job, uint64_t next, uint64_t end) {
-  return (uint64_t{job} << 32) | (next << 16) | end;
+std::vector<int32_t> weights_of(const std::vector<ThreadPlace>& places) {
+  std::vector<int32_t> weights;
+  for (const ThreadPlace& place : places) weights.push_back(std::max(1, place.weight));
+  return weights;
 }
 
 }  // namespace
@@ -37,9 +39,14 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::start(const ThreadPoolOptions& o
                                               " is out of range, expected 1 to " + std::to_string(kMaxThreads));
   }
   std::unique_ptr<ThreadPool> pool(new ThreadPool(options));
+  const auto cpus_of = [&options](int32_t thread) {
+    const auto place = static_cast<size_t>(thread);
+    return place < options.places.size() ? options.places[place].cpus : std::vector<int32_t>{};
+  };
   try {
     for (int32_t thread = 1; thread < options.n_threads; ++thread)
-      pool->workers_.emplace_back([raw = pool.get(), thread] { raw->worker_main(thread); });
+      pool->workers_.emplace_back(
+          [raw = pool.get(), thread, cpus = cpus_of(thread)] { raw->worker_main(thread, cpus); });
   } catch (const std::system_error& error) {
     return fail(ErrorKind::kInvalidInput,
                 "threads: the system refuses thread " + std::to_string(pool->workers_.size() + 2) + " of " +
@@ -49,10 +56,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::start(const ThreadPoolOptions& o
 }
 
 ThreadPool::ThreadPool(const ThreadPoolOptions& options)
-    : n_threads_(options.n_threads),
-      spin_(options.spin),
-      shares_(static_cast<size_t>(options.n_threads)),
-      first_grain_(static_cast<size_t>(options.n_threads)) {
+    : n_threads_(options.n_threads), spin_(options.spin), shares_(options.n_threads, weights_of(options.places)) {
   workers_.reserve(static_cast<size_t>(options.n_threads - 1));
 }
 
@@ -91,20 +95,15 @@ void ThreadPool::run_alone(Job job, int64_t n_units) const {
 }
 
 void ThreadPool::publish(Job job, const WorkSize& size) {
-  const int64_t smallest = ceil_div<int64_t>(size.n_units, kMaxGrainsPerThread * n_threads_);
+  const int64_t most = std::min(kMaxGrainsPerThread * n_threads_, shares_.most_grains());
+  const int64_t smallest = ceil_div<int64_t>(size.n_units, most);
   job_ = job;
   n_units_ = size.n_units;
   grain_ = std::max({int64_t{1}, size.grain, smallest});
   const int64_t n_grains = ceil_div(n_units_, grain_);
   const uint32_t number = job_number_.load(std::memory_order_relaxed) + 1;
   n_grains_left_.store(n_grains, std::memory_order_relaxed);
-  for (int32_t thread = 0; thread < n_threads_; ++thread)
-    first_grain_[static_cast<size_t>(thread)] = n_grains * thread / n_threads_;
-  for (int32_t thread = 0; thread < n_threads_; ++thread) {
-    const int64_t count = n_grains * (thread + 1) / n_threads_ - n_grains * thread / n_threads_;
-    shares_[static_cast<size_t>(thread)].state.store(pack_share(number, 0, static_cast<uint64_t>(count)),
-                                                     std::memory_order_release);
-  }
+  shares_.deal(number, n_grains);
   // Both sides are sequentially consistent: either this thread sees the sleeper, or the sleeper sees the new number.
   job_number_.store(number);
   if (n_sleeping_.load() > 0) futex_wake_all(job_number_);
@@ -119,25 +118,13 @@ void ThreadPool::work(int32_t thread) {
   }
 }
 
-// Takes and runs some grains of owner's range: the first for the owner, the last for others. False when none is left.
+// False when nothing is left of owner's range.
 bool ThreadPool::run_some(int32_t owner, int32_t thread) {
-  std::atomic<uint64_t>& state = shares_[static_cast<size_t>(owner)].state;
-  uint64_t seen = state.load(std::memory_order_acquire);
-  uint64_t next = 0;
-  uint64_t end = 0;
-  uint64_t count = 0;
-  do {
-    next = (seen >> 16) & 0xffff;
-    end = seen & 0xffff;
-    if (next >= end) return false;
-    count = std::max(uint64_t{1}, (end - next) / kTakenOfLeft);
-  } while (!state.compare_exchange_weak(seen, owner == thread ? seen + (count << 16) : seen - count,
-                                        std::memory_order_acq_rel, std::memory_order_acquire));
-  const uint64_t taken = owner == thread ? next : end - count;
-  const int64_t begin = (first_grain_[static_cast<size_t>(owner)] + static_cast<int64_t>(taken)) * grain_;
-  const auto n_grains = static_cast<int64_t>(count);
-  call({begin, std::min(begin + n_grains * grain_, n_units_), thread});
-  n_grains_left_.fetch_sub(n_grains, std::memory_order_acq_rel);
+  const std::optional<WorkShares::Taken> taken = shares_.take(owner, thread);
+  if (!taken) return false;
+  const int64_t begin = taken->first * grain_;
+  call({begin, std::min(begin + taken->count * grain_, n_units_), thread});
+  n_grains_left_.fetch_sub(taken->count, std::memory_order_acq_rel);
   return true;
 }
 
@@ -151,8 +138,9 @@ void ThreadPool::wait_for_grains() {
   }
 }
 
-void ThreadPool::worker_main(int32_t thread) {
+void ThreadPool::worker_main(int32_t thread, const std::vector<int32_t>& cpus) {
   const ScopedFloatMode mode;
+  run_on(cpus);
   uint32_t seen = 0;
   while (true) {
     seen = wait_for_job(seen);

@@ -1,14 +1,12 @@
 #pragma once
-// The compute threads: the caller and n - 1 workers. parallel_for() splits [0, n_units) into one contiguous range per
-// thread; each thread walks its own range from the front, half of what is left at once, and one that is done takes as
-// much from the back of others. So a worker that the system has not scheduled costs nothing: the caller does its share,
-// and two threads are not slower than one on a busy machine. What a unit computes must therefore not depend on which
-// thread computes it.
+// The compute threads: the caller and n - 1 workers. parallel_for() deals [0, n_units) out as work_shares.h says, so
+// that a worker that the system has not scheduled costs nothing: the caller does its share, and two threads are not
+// slower than one on a busy machine. What a unit computes must therefore not depend on which thread computes it.
 //
 // One caller at a time (the engine thread). Every function runs in the float mode of float_mode.h and must not call the
-// pool. Functions do not throw; where one does after all, the units that were not begun are left out, and parallel_for()
-// throws the first exception when all threads have left the function. Workers spin for a while after work (longer
-// inside a Burst), then sleep.
+// pool. Functions do not throw; where one does after all, the units that were not begun are left out, and
+// parallel_for() throws the first exception when all threads have left the function. Workers spin for a while after
+// work (longer inside a Burst), then sleep.
 //
 //   pool.parallel_for({.n_units = n, .grain = 1, .unit_cost = flops}, [&](UnitRange r) { ... });
 
@@ -21,12 +19,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "platform/affinity.h"
+#include "platform/work_shares.h"
 
 namespace candor::platform {
 
 struct ThreadPoolOptions {
   int32_t n_threads = 1;  // the caller included; 1 to kMaxThreads
   bool spin = true;       // false where more threads than processors are asked for: workers then sleep at once
+  std::vector<ThreadPlace> places{};  // one each, the caller's first, which stays where it is; empty: all alike
 };
 
 struct UnitRange {
@@ -72,19 +73,13 @@ class ThreadPool {
     void (*call)(void* body, UnitRange range) = nullptr;
     void* body = nullptr;
   };
-  // Grains [next, end) of one thread's range that nobody has taken, with the number of the job that they belong to:
-  // (job << 32 | next << 16 | end), so that taking a grain and checking the job is one atomic step.
-  struct alignas(64) Share {
-    std::atomic<uint64_t> state{0};
-  };
-
   explicit ThreadPool(const ThreadPoolOptions& options);
   void run_job(Job job, const WorkSize& size);
   void run_alone(Job job, int64_t n_units) const;
   void publish(Job job, const WorkSize& size);
   void work(int32_t thread);
   bool run_some(int32_t owner, int32_t thread);
-  void worker_main(int32_t thread);
+  void worker_main(int32_t thread, const std::vector<int32_t>& cpus);
   uint32_t wait_for_job(uint32_t seen);
   void wait_for_grains();
   void call(UnitRange range) noexcept;
@@ -92,14 +87,13 @@ class ThreadPool {
   // Constant after construction.
   int32_t n_threads_;
   bool spin_;
-  std::vector<Share> shares_;         // [n_threads]
   std::vector<std::thread> workers_;  // [n_threads - 1]
 
   // Written by the caller while no grain is out; read by whoever holds a grain.
   Job job_;
   int64_t n_units_ = 0;
   int64_t grain_ = 1;
-  std::vector<int64_t> first_grain_;  // [n_threads]
+  WorkShares shares_;
 
   alignas(64) std::atomic<uint32_t> job_number_{0};
   std::atomic<int32_t> n_sleeping_{0};

@@ -48,6 +48,16 @@ TEST(thread_pool, no_thread_takes_more_than_half_of_a_range_at_once) {
   EXPECT_EQ(largest.load(), 500);
 }
 
+TEST(thread_pool, threads_of_unequal_speed_and_places_that_are_not_there_cover_every_unit) {
+  const std::vector<ThreadPlace> places = {{.cpus = {0}, .weight = 1024}, {.cpus = {60000}, .weight = 400}, {}};
+  const auto pool = std::move(*ThreadPool::start({.n_threads = 3, .places = places}));
+  std::vector<int> counts(1000, 0);
+  pool->parallel_for({.n_units = 1000}, [&](UnitRange range) {
+    for (int64_t i = range.begin; i < range.end; ++i) ++counts[static_cast<size_t>(i)];
+  });
+  EXPECT_EQ(counts, std::vector<int>(1000, 1));
+}
+
 TEST(thread_pool, a_job_sees_what_the_job_before_it_wrote) {
   for (const bool spin : {true, false}) {
     const auto pool = pool_of(3, spin);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -51,6 +52,40 @@ int32_t count_cores(const fs::path& root, const std::vector<int32_t>& cpus) {
     cores.insert(siblings.empty() ? cpu : siblings.front());
   }
   return static_cast<int32_t>(cores.size());
+}
+
+// A processor's capacity as the system states it. Where it names kinds of cores alone (Intel), the small ones count by
+// their clock, and half as much a cycle: their vector registers are half as wide.
+int32_t read_capacity(const fs::path& root, int32_t cpu, const std::vector<int32_t>& small, uint64_t fastest_khz) {
+  const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu));
+  const auto stated = leading_number(read_small_file(folder / "cpu_capacity"));
+  if (stated && *stated > 0) return static_cast<int32_t>(std::min<uint64_t>(*stated, 1 << 20));
+  if (!std::binary_search(small.begin(), small.end(), cpu)) return CoreKind::kFullCapacity;
+  const uint64_t khz = leading_number(read_small_file(folder / "cpufreq/cpuinfo_max_freq")).value_or(fastest_khz);
+  if (fastest_khz == 0) return CoreKind::kFullCapacity / 2;
+  return static_cast<int32_t>(CoreKind::kFullCapacity / 2 * std::min(khz, fastest_khz) / fastest_khz);
+}
+
+// Kinds whose capacities differ by less than a tenth are one: systems state single cores' clocks.
+std::vector<CoreKind> read_kinds(const fs::path& root, const std::vector<int32_t>& cpus) {
+  const std::vector<int32_t> small = parse_cpu_list(read_small_file(root / "sys/devices/cpu_atom/cpus"));
+  uint64_t fastest_khz = 0;
+  for (const int32_t cpu : cpus) {
+    const fs::path file = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) / "cpufreq/cpuinfo_max_freq";
+    fastest_khz = std::max(fastest_khz, leading_number(read_small_file(file)).value_or(0));
+  }
+  std::vector<std::pair<int32_t, int32_t>> by_capacity;  // capacity, processor
+  for (const int32_t cpu : cpus) by_capacity.emplace_back(read_capacity(root, cpu, small, fastest_khz), cpu);
+  std::ranges::stable_sort(by_capacity, std::greater<>{}, &std::pair<int32_t, int32_t>::first);
+  const int64_t full = std::max(1, by_capacity.front().first);
+  std::vector<CoreKind> kinds;
+  for (const auto& [stated, cpu] : by_capacity) {
+    const auto capacity = static_cast<int32_t>(CoreKind::kFullCapacity * stated / full);
+    if (kinds.empty() || 10 * capacity < 9 * kinds.back().capacity) kinds.push_back({.cpus = {}, .capacity = capacity});
+    kinds.back().cpus.push_back(cpu);
+  }
+  for (CoreKind& kind : kinds) kind.n_cores = count_cores(root, kind.cpus);
+  return kinds;
 }
 
 std::vector<NumaNode> read_nodes(const fs::path& root, const std::vector<int32_t>& allowed) {
@@ -130,6 +165,7 @@ Topology read_topology(const fs::path& root) {
   Topology topology;
   topology.allowed_cpus = read_allowed(root, limits.cpuset);
   topology.n_cores = count_cores(root, topology.allowed_cpus);
+  topology.core_kinds = read_kinds(root, topology.allowed_cpus);
   topology.quota_cpus = limits.quota_cpus;
   topology.numa_nodes = read_nodes(root, topology.allowed_cpus);
   read_memory(root, limits, topology);
@@ -138,10 +174,18 @@ Topology read_topology(const fs::path& root) {
 
 ThreadAdvice advise_threads(const Topology& topology) {
   ThreadAdvice advice;
-  advice.n_threads = std::max(1, topology.n_cores);
+  int32_t n_worth = 0;
+  for (const CoreKind& kind : topology.core_kinds) n_worth += kind.capacity >= kLeastCapacity ? kind.n_cores : 0;
+  advice.n_threads = std::max(1, n_worth);
   std::string reason = count_of(topology.n_allowed(), "logical processor") + " allowed on " +
                        count_of(topology.n_cores, "physical core");
   if (topology.n_allowed() > topology.n_cores) reason += " (one thread for each core)";
+  for (size_t i = 0; topology.core_kinds.size() > 1 && i < topology.core_kinds.size(); ++i) {
+    const CoreKind& kind = topology.core_kinds[i];
+    reason += (i == 0 ? ", " : " and ") + std::to_string(kind.n_cores) + " of speed " +
+              short_number(static_cast<double>(kind.capacity) / CoreKind::kFullCapacity) +
+              (kind.capacity < kLeastCapacity ? " (left out)" : "");
+  }
   if (topology.quota_cpus) {
     reason += ", cgroup quota of " + short_number(*topology.quota_cpus) + " processors";
     const double quota = std::min(*topology.quota_cpus, 1e6);
@@ -152,6 +196,17 @@ ThreadAdvice advise_threads(const Topology& topology) {
   }
   advice.reason = count_of(advice.n_threads, "thread") + ": " + reason;
   return advice;
+}
+
+std::vector<ThreadPlace> place_threads(const Topology& topology, int32_t n_threads) {
+  if (topology.core_kinds.size() < 2 || n_threads > topology.n_cores) return {};
+  std::vector<ThreadPlace> places;
+  for (const CoreKind& kind : topology.core_kinds) {
+    for (int32_t i = 0; i < kind.n_cores && std::ssize(places) < n_threads; ++i) {
+      places.push_back({.cpus = kind.cpus, .weight = kind.capacity});
+    }
+  }
+  return places;
 }
 
 }  // namespace candor::platform

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "platform/affinity.h"
 
 namespace candor::platform {
 
@@ -20,9 +21,18 @@ struct NumaNode {
   uint64_t memory_bytes = 0;
 };
 
+// Cores that are equally fast, of processors that have some of several kinds.
+struct CoreKind {
+  std::vector<int32_t> cpus;  // those of allowed_cpus
+  int32_t n_cores = 1;
+  int32_t capacity = kFullCapacity;
+  static constexpr int32_t kFullCapacity = 1024;  // of the fastest
+};
+
 struct Topology {
   std::vector<int32_t> allowed_cpus;  // logical processors, ascending, at least one
   int32_t n_cores = 1;                // physical cores among them
+  std::vector<CoreKind> core_kinds;   // at least one, the fastest first
   std::optional<double> quota_cpus;   // processors' worth of time that the cgroup grants
   std::vector<NumaNode> numa_nodes;
   uint64_t memory_bytes = 0;             // of the machine; 0 = unknown
@@ -39,8 +49,14 @@ struct ThreadAdvice {
   std::string reason;  // one line for people: "2 threads: 2 cores allowed, ..."
 };
 
-// One thread for each physical core, within the cgroup's quota.
+// One thread for each physical core, within the cgroup's quota; of several kinds, for those that are worth one: at
+// least kLeastCapacity of the fastest.
+inline constexpr int32_t kLeastCapacity = CoreKind::kFullCapacity / 3;
 ThreadAdvice advise_threads(const Topology& topology);
+
+// Where so many threads should run, the fastest cores first: each where the cores of one kind are, so that the system
+// may still move it among them. Empty where all cores are alike, or there are more threads than cores.
+std::vector<ThreadPlace> place_threads(const Topology& topology, int32_t n_threads);
 
 // "0-3,8,10-11" as the kernel writes lists of processors; empty on anything malformed or beyond 65535.
 std::vector<int32_t> parse_cpu_list(std::string_view text);

@@ -55,6 +55,60 @@ TEST_F(topology, cores_siblings_nodes_and_memory_are_read) {
   EXPECT_EQ(advise_threads(seen).n_threads, 4);
 }
 
+TEST_F(topology, cores_that_are_all_alike_are_one_kind_without_places) {
+  const Topology seen = read_topology(root_);
+  ASSERT_EQ(seen.core_kinds.size(), 1u);
+  EXPECT_EQ(seen.core_kinds[0].n_cores, 4);
+  EXPECT_TRUE(place_threads(seen, 4).empty());
+}
+
+// As Linux shows Intel's: 2 large cores with 2 threads each, 4 small ones of three quarters of their clock.
+TEST_F(topology, small_cores_are_a_kind_that_comes_last_and_gets_less_work) {
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    const std::string siblings =
+        cpu < 4 ? std::to_string(cpu / 2 * 2) + "-" + std::to_string(cpu / 2 * 2 + 1) : std::to_string(cpu);
+    write(folder + "/topology/thread_siblings_list", siblings + "\n");
+    write(folder + "/cpufreq/cpuinfo_max_freq", cpu < 4 ? "4800000\n" : "3600000\n");
+  }
+  write("sys/devices/cpu_core/cpus", "0-3\n");
+  write("sys/devices/cpu_atom/cpus", "4-7\n");
+  const Topology seen = read_topology(root_);
+  ASSERT_EQ(seen.core_kinds.size(), 2u);
+  EXPECT_EQ(seen.core_kinds[0].cpus, (std::vector<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(seen.core_kinds[0].n_cores, 2);
+  EXPECT_EQ(seen.core_kinds[1].n_cores, 4);
+  EXPECT_EQ(seen.core_kinds[1].capacity, 384);
+  EXPECT_EQ(advise_threads(seen).n_threads, 6);
+  const auto places = place_threads(seen, 5);
+  ASSERT_EQ(places.size(), 5u);
+  EXPECT_EQ(places[1].weight, 1024);
+  EXPECT_EQ(places[2].weight, 384);
+  EXPECT_EQ(places[2].cpus, (std::vector<int32_t>{4, 5, 6, 7}));
+  EXPECT_TRUE(place_threads(seen, 8).empty());
+}
+
+// As Linux shows Arm's: a capacity for each, here of three kinds, the last too slow to be waited for.
+TEST_F(topology, stated_capacities_are_kinds_and_the_slowest_get_no_thread) {
+  const char* capacities[] = {"250", "250", "760", "750", "1024", "1024", "250", "250"};
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    write(folder + "/topology/thread_siblings_list", std::to_string(cpu) + "\n");
+    write(folder + "/cpu_capacity", std::string(capacities[cpu]) + "\n");
+  }
+  const Topology seen = read_topology(root_);
+  ASSERT_EQ(seen.core_kinds.size(), 3u);
+  EXPECT_EQ(seen.core_kinds[0].cpus, (std::vector<int32_t>{4, 5}));
+  EXPECT_EQ(seen.core_kinds[1].cpus, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(seen.core_kinds[2].cpus, (std::vector<int32_t>{0, 1, 6, 7}));
+  const ThreadAdvice advice = advise_threads(seen);
+  EXPECT_EQ(advice.n_threads, 4);
+  EXPECT_NE(advice.reason.find("2 of speed 1 and 2 of speed 0.7 and 4 of speed 0.2 (left out)"), std::string::npos)
+      << advice.reason;
+  write("proc/self/status", "Cpus_allowed_list:\t0-1\n");
+  EXPECT_EQ(advise_threads(read_topology(root_)).n_threads, 2);  // the fastest of what is allowed
+}
+
 TEST_F(topology, affinity_narrows_the_processors) {
   write("proc/self/status", "Cpus_allowed_list:\t1,5\n");
   const Topology seen = read_topology(root_);

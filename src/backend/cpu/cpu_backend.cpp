@@ -91,8 +91,9 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   }
   const platform::Topology topology = platform::read_topology();
   const int32_t n_threads = options.n_threads == 0 ? platform::advise_threads(topology).n_threads : options.n_threads;
-  CANDOR_ASSIGN(auto pool,
-                platform::ThreadPool::start({.n_threads = n_threads, .spin = cpu::may_spin(topology, n_threads)}));
+  CANDOR_ASSIGN(auto pool, platform::ThreadPool::start({.n_threads = n_threads,
+                                                        .spin = cpu::may_spin(topology, n_threads),
+                                                        .places = platform::place_threads(topology, n_threads)}));
   return std::make_unique<cpu::CpuBackend>(*table, std::move(pool));
 }
 
