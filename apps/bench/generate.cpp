@@ -84,7 +84,9 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
     }
   }
   for (const Sequence* sequence : sequences) {
-    for (int32_t block = 0; block < max_blocks_; ++block) table.push_back(sequence->index * max_blocks_ + block);
+    for (int32_t block = 0; block < max_blocks_; ++block) {
+      table.push_back((block < shared_blocks_ ? 0 : sequence->index * max_blocks_) + block);
+    }
   }
   const backend::StepBatch batch{tokens, positions, slices, table, max_blocks_, out_rows, saves};
   const backend::LogitsView logits = loaded_.backend->wait(loaded_.model->launch(batch, *kv_));
@@ -105,7 +107,8 @@ void GenerateBench::prefill(std::vector<Sequence>& sequences) {
 
 void GenerateBench::decode_step(std::vector<Sequence>& sequences, bool use_kv_cache) {
   if (!use_kv_cache) {
-    for (Sequence& sequence : sequences) sequence.n_past = 0;
+    for (Sequence& sequence : sequences)
+      sequence.n_past = sequence.index == 0 ? 0 : shared_blocks_ * backend::kBlockTokens;
     return prefill(sequences);
   }
   std::vector<Sequence*> all;
@@ -114,13 +117,22 @@ void GenerateBench::decode_step(std::vector<Sequence>& sequences, bool use_kv_ca
 }
 
 Result<GenerateTimes> GenerateBench::run(const GenerateCase& c) {
+  if (c.n_shared > 0 && kv_->n_states() > 0) {
+    return fail(ErrorKind::kUnsupported,
+                "bench generate --shared: layers of this model keep a state that follows from all "
+                "tokens, and the bench keeps none to begin from; leave --shared out");
+  }
+  shared_blocks_ = c.n_shared / backend::kBlockTokens;
   std::vector<Sequence> sequences(static_cast<size_t>(c.n_batch));
   const uint32_t vocab = static_cast<uint32_t>(model().spec().vocab);
   for (size_t s = 0; s < sequences.size(); ++s) {
     sequences[s].index = static_cast<int32_t>(s);
-    for (int32_t i = 0; i < c.n_prompt; ++i)
+    if (s > 0) sequences[s].n_past = c.n_shared;
+    for (int32_t i = 0; i < c.n_prompt; ++i) {
+      const auto text = static_cast<uint32_t>(i < c.n_shared ? 0 : s);
       sequences[s].tokens.push_back(
-          static_cast<TokenId>(random_words(kSeed, static_cast<uint32_t>(s), static_cast<uint64_t>(i))[0] % vocab));
+          static_cast<TokenId>(random_words(kSeed, text, static_cast<uint64_t>(i))[0] % vocab));
+    }
   }
   GenerateTimes times;
   auto began = std::chrono::steady_clock::now();

@@ -15,6 +15,10 @@ struct GenerateCase {
   int32_t n_new = 32;      // tokens decoded in each sequence
   int32_t n_batch = 1;     // sequences together
   bool use_kv_cache = true;
+  int32_t n_shared = 0;  // tokens, in whole blocks, that all prompts begin with: read once, and kept once
+
+  // Rows of all prompts.
+  int64_t n_prefilled() const { return int64_t{n_batch} * (n_prompt - n_shared) + n_shared; }
 };
 
 struct GenerateTimes {
@@ -49,7 +53,8 @@ class GenerateBench {
   const kernels::KernelTable* kernels_ = nullptr;
   BareModel loaded_;
   std::unique_ptr<backend::KvStore> kv_;
-  int32_t max_blocks_ = 0;  // of a sequence
+  int32_t max_blocks_ = 0;     // of a sequence
+  int32_t shared_blocks_ = 0;  // of the case that runs: the first sequence's, for all
 };
 
 }  // namespace candor::apps

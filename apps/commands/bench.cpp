@@ -48,11 +48,17 @@ struct BenchOptions {
   std::optional<std::string> model;
   std::vector<std::string> positionals;
   std::vector<int64_t> prompts = {512}, batches = {1};
-  std::optional<int64_t> n_new, n_threads, n_ranks, repetitions;
+  std::optional<int64_t> n_new, n_threads, n_ranks, repetitions, n_shared;
   std::optional<std::string> svg, html;
   std::string backend = "cpu";
   bool no_kv_cache = false, fast_weights = false, json = false;
 };
+
+// Whole blocks, of which each prompt keeps a token at least that it reads itself.
+int32_t shared_tokens(const BenchOptions& options, int64_t n_prompt) {
+  const int64_t n = std::min(options.n_shared.value_or(0), n_prompt - 1);
+  return static_cast<int32_t>(n - n % backend::kBlockTokens);
+}
 
 // Where the loop without a K/V cache is asked for, each case is measured both ways, for the slowdown.
 std::vector<GenerateCase> cases_of(const BenchOptions& options) {
@@ -60,7 +66,7 @@ std::vector<GenerateCase> cases_of(const BenchOptions& options) {
   for (const int64_t prompt : options.prompts) {
     for (const int64_t batch : options.batches) {
       cases.push_back({static_cast<int32_t>(prompt), static_cast<int32_t>(options.n_new.value_or(32)),
-                       static_cast<int32_t>(batch), true});
+                       static_cast<int32_t>(batch), true, shared_tokens(options, prompt)});
       if (!options.no_kv_cache) continue;
       cases.push_back(cases.back());
       cases.back().use_kv_cache = false;
@@ -73,7 +79,8 @@ std::vector<GenerateCase> cases_of(const BenchOptions& options) {
 Result<void> warm_up(GenerateBench& bench, const GenerateCase& run_case) {
   constexpr double kLong_s = 1;
   for (double spent_s = 0; spent_s < kLong_s;) {
-    CANDOR_ASSIGN(const GenerateTimes times, bench.run({run_case.n_prompt, 1, run_case.n_batch, true}));
+    CANDOR_ASSIGN(const GenerateTimes times,
+                  bench.run({run_case.n_prompt, 1, run_case.n_batch, true, run_case.n_shared}));
     spent_s += times.prefill_s + times.decode_s;
   }
   return {};
@@ -84,7 +91,7 @@ Result<MeasuredCase> measure(GenerateBench& bench, const GenerateCase& run_case,
   for (int64_t i = -1; i < repetitions; ++i) {
     CANDOR_ASSIGN(const GenerateTimes times, bench.run(run_case));
     if (i < 0) continue;  // warm-up
-    measured.prefill.push_back(run_case.n_batch * run_case.n_prompt / times.prefill_s);
+    measured.prefill.push_back(static_cast<double>(run_case.n_prefilled()) / times.prefill_s);
     measured.decode.push_back(run_case.n_batch * run_case.n_new / times.decode_s);
     measured.traffic = times.decode_traffic;
   }
@@ -155,6 +162,8 @@ void add_bench_generate(CLI::App& bench, Action& action) {
       ->type_name("N,..")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  add_int(*command, "--shared", options->n_shared, 0, kMax,
+          "tokens that all prompts begin with, read and kept once (0)");
   add_int(*command, "--new", options->n_new, 1, kMax, "tokens decoded (32)");
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
   add_ranks(*command, options->n_ranks);

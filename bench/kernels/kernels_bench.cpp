@@ -143,6 +143,33 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
          true);
 }
 
+// What decoding one token reads: 128 pairs of layer and head in turn, whose pages of a block stand side by side.
+void bench_decode_attend(benchmark::State& state, const Machine& machine, KvFormat format, int32_t context) {
+  const platform::ScopedFloatMode mode;
+  constexpr int32_t kDim = 64;
+  constexpr int32_t kHeads = 4;
+  constexpr size_t kPairs = 128;
+  const size_t page = kv_page_bytes(kDim, format);
+  const size_t block = kPairs * 2 * page;
+  const int32_t n_blocks = context / kPageTokens;
+  const Bytes memory = aligned(static_cast<size_t>(n_blocks) * block);
+  std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
+  for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
+  const std::vector<float> q = random_values(int64_t{kHeads} * kDim);
+  std::vector<float> dst(q.size());
+  const Bytes scratch = aligned(attend_scratch_bytes(kDim));
+  size_t pair = 0;
+  for (auto _ : state) {
+    const size_t k = pair * 2 * page;
+    const KvPages pages{memory.get(), blocks.data(), block, k, k + page, format};
+    machine.table->attend(
+        {pages, q.data(), kHeads * kDim, dst.data(), kHeads * kDim, 1, kHeads, kDim, context - 1, 0, 0.125f},
+        scratch.get());
+    pair = (pair + 1) % kPairs;
+  }
+  report(state, machine, 2.0 * static_cast<double>(page) * n_blocks, 4.0 * kHeads * kDim * context, true);
+}
+
 void add_all(const Machine& machine) {
   for (const DType dtype : kFormats) {
     for (const int64_t n_rows : {int64_t{1}, int64_t{8}, int64_t{16}, kManyRows}) {
@@ -156,6 +183,12 @@ void add_all(const Machine& machine) {
     const std::string name = "attend/" + std::to_string(n_rows) + "_rows/context_" + std::to_string(context);
     benchmark::RegisterBenchmark(name.c_str(), [machine, n_rows = n_rows, context = context](benchmark::State& state) {
       bench_attend(state, machine, n_rows, context);
+    });
+  }
+  for (const auto& [name, format] :
+       {std::pair{"attend/decode_8192_bf16", KvFormat::kBf16}, {"attend/decode_8192_q8_0", KvFormat::kQ8}}) {
+    benchmark::RegisterBenchmark(name, [machine, format = format](benchmark::State& state) {
+      bench_decode_attend(state, machine, format, 8192);
     });
   }
 }

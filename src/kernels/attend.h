@@ -71,6 +71,10 @@ struct AttendArgs {
   const float* sinks = nullptr;   // [n_group_heads]: one more score in each softmax, of no token; nullptr = none
   int32_t latent_dim = 0;         // values are the first latent_dim dims of keys; 0: they have pages of their own
   int32_t chunk_tokens = 0;       // > 0, and no window: from the last multiple of this on
+  // Of attend_split alone, where rows of several sequences see the same pages first and then each its own:
+  const int32_t* q_rows = nullptr;  // row i's queries stand at q + q_rows[i] * q_stride; nullptr: q_rows[i] = i
+  int32_t resume_token = 0;         // the partial holds what comes before; a multiple of kKeyTile
+  int32_t end_token = 0;            // tokens from here on are left out; a multiple of kKeyTile, 0: none are
   int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
@@ -93,7 +97,7 @@ constexpr SplitRange splits_of_rows(const AttendArgs& a) {
 // Working memory of attend: does not grow with the context. Aligned to 64 bytes.
 size_t attend_scratch_bytes(int32_t head_dim);
 
-// A split's result for n_rows * n_group_heads queries; for attend_split and attend_combine.
+// A split's result for n_rows * n_group_heads queries, one after another; for attend_split and attend_combine.
 size_t attend_partial_bytes(int32_t n_queries, int32_t head_dim);
 
 }  // namespace candor::kernels

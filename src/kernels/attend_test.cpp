@@ -318,6 +318,50 @@ TEST_F(attend, every_instruction_set_gives_the_same_bits_in_pieces) {
   }
 }
 
+// Up to a border all rows at once, listed in another order; then one row after another goes on from its records.
+TEST_F(attend, rows_that_see_a_beginning_together_go_on_alone_to_the_same_bits) {
+  const Sequence s(*runnable_tables().back(), kSplitTokens + 400, 64);
+  const Query query{kSplitTokens + 380, 9, 4, 0};
+  const auto wanted = run(*runnable_tables().back(), s, query);
+  const auto q = queries(s, query);
+  const std::vector<int32_t> rows = {4, 0, 8, 1, 7, 2, 6, 3, 5};
+  const size_t record = attend_partial_bytes(query.heads, s.head_dim);
+  for (const KernelTable* table : tested_tables()) {
+    for (const int32_t border : {1536, kSplitTokens, kSplitTokens + 256}) {
+      std::vector<float> dst;
+      AttendArgs shared = args_of(s, query, q, dst);
+      shared.q_rows = rows.data();
+      shared.first_position = border - 1;
+      shared.end_token = border;
+      const Buffer scratch(attend_scratch_bytes(s.head_dim));
+      const Buffer all(9 * record);
+      const Buffer own(9 * 2 * record);  // of each row, two splits
+      for (int32_t split = 0; split * kSplitTokens < border; ++split) {
+        table->attend_split(shared, split, all.data(), scratch.data());
+        for (size_t i = 0; i < 9; ++i) {
+          const auto place = static_cast<size_t>(rows[i] * 2 + split);
+          std::memcpy(own.data() + place * record, all.data() + i * record, record);
+        }
+      }
+      for (int32_t row = 0; row < 9; ++row) {
+        AttendArgs alone = args_of(s, query, q, dst);
+        alone.q += row * alone.q_stride;
+        alone.n_rows = 1;
+        alone.first_position += row;
+        alone.resume_token = border;
+        std::byte* partials = own.data() + static_cast<size_t>(row * 2) * record;
+        for (int32_t split = border / kSplitTokens; split < 2; ++split) {
+          table->attend_split(alone, split, partials + static_cast<size_t>(split) * record, scratch.data());
+        }
+        table->attend_combine(alone, partials, scratch.data());
+        const std::vector<float> seen(dst.begin(), dst.begin() + query.heads * s.head_dim);
+        const auto first = wanted.begin() + row * query.heads * s.head_dim;
+        ASSERT_EQ(first_difference({first, first + std::ssize(seen)}, seen), -1) << table->name << " " << border;
+      }
+    }
+  }
+}
+
 TEST_F(attend, long_contexts_agree_with_f64_across_splits) {
   const KernelTable& table = *tested_tables().back();
   const Sequence s(table, 2 * kSplitTokens + 50, 64);

@@ -151,7 +151,8 @@ struct KernelTable {
   // dst = softmax(q k^T * scale) v. scratch: attend_scratch_bytes(head_dim). Splits one after another.
   void (*attend)(const AttendArgs& args, std::byte* scratch);
   // The same in pieces, for several threads: split s of splits_of_rows(args) writes partial s - first (each
-  // attend_partial_bytes(n_rows * n_group_heads, head_dim), aligned), then combine turns them into dst.
+  // attend_partial_bytes(n_rows * n_group_heads, head_dim), aligned), then combine turns them into dst. A split may be
+  // attended in two calls: up to end_token, then from there on (resume_token), for the same queries or some of them.
   void (*attend_split)(const AttendArgs& args, int32_t split, std::byte* partial, std::byte* scratch);
   void (*attend_combine)(const AttendArgs& args, const std::byte* partials, std::byte* scratch);
 

@@ -58,10 +58,11 @@ int32_t CpuOps::unit_heads(const AttnSpec& spec) const {
   return heads;
 }
 
-void CpuOps::make_row_groups(int32_t heads) {
+void CpuOps::make_row_groups(int32_t heads, bool without_members) {
   const int32_t rows = std::max(1, kQueriesPerUnit / heads);
   groups_.clear();
   for (size_t seq = 0; seq < batch_.seqs.size(); ++seq) {
+    if (without_members && shared_.is_member(seq)) continue;
     const int32_t n_rows = batch_.seqs[seq].n_rows;
     for (int32_t first = 0; first < n_rows; first += rows)
       groups_.push_back({seq, first, std::min(rows, n_rows - first)});
@@ -154,6 +155,10 @@ bool CpuOps::plan_splits(const Attention& a) {
     }
   }
   if (static_cast<int64_t>(splits_.size()) == n_units) return false;
+  return reserve_partials(n_bytes);
+}
+
+bool CpuOps::reserve_partials(size_t n_bytes) {
   if (partials_.size() >= n_bytes) return true;
   auto grown = platform::HugeBuffer::allocate(2 * n_bytes, "partial results of attention");
   if (!grown) return false;
@@ -182,8 +187,11 @@ void CpuOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) 
   if (batch_.n_rows() == 0) return;
   const float* sinks = spec.has_sinks ? own(*term.sinks).values() : nullptr;
   const Attention a{dst, term.q, term.k, term.v, term.layer, &spec, slopes_of(spec), sinks, unit_heads(spec)};
-  make_row_groups(a.unit_heads);
-  const bool stores = term.k.n_cols > 0;
+  bool stores = term.k.n_cols > 0;
+  const bool are_members_done = attend_prefixes(a, stores);
+  make_row_groups(a.unit_heads, are_members_done);
+  if (groups_.empty()) return;
+  if (are_members_done) stores = false;
   if (plan_splits(a)) {
     if (stores) store_all(a);
     return attend_in_splits(a);

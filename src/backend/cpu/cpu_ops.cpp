@@ -56,6 +56,7 @@ void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {
   kv_ = &kv;
   logits_ = {};
   rope_tables_.begin_step();
+  shared_.find(batch);
 }
 
 void CpuOps::embed(Activation dst, const Weight& table, float scale) {

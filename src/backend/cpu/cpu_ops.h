@@ -12,9 +12,11 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/arena.h"
+#include "backend/cpu/attend_work.h"
 #include "backend/cpu/cpu_kv.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/rope_tables.h"
+#include "backend/cpu/shared_prefixes.h"
 #include "backend/op_specs.h"
 #include "backend/routing.h"
 #include "backend/step_batch.h"
@@ -85,12 +87,6 @@ class CpuOps final : public Ops {
     int64_t first_unit = 0;
     int64_t end_unit = 0;
   };
-  // Consecutive rows of one sequence that are attended together.
-  struct RowGroup {
-    size_t seq = 0;
-    int32_t first = 0;  // row within the sequence's slice
-    int32_t n_rows = 0;
-  };
   // The operands of an attend().
   struct Attention {
     Activation dst, q, k, v;
@@ -110,13 +106,6 @@ class CpuOps final : public Ops {
     const Weight* Expert::*weight;
     const Weight* Expert::*bias;
   };
-  // One split of one (row group, head), when a long context is shared between threads.
-  struct SplitUnit {
-    int64_t group_unit = 0;
-    int32_t split = 0;
-    size_t partial = 0;
-  };
-
   template <class Fn>
   void for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn);
 
@@ -148,7 +137,7 @@ class CpuOps final : public Ops {
   void run_some(const PanelRun& run, platform::UnitRange range);
 
   int32_t unit_heads(const AttnSpec& spec) const;
-  void make_row_groups(int32_t unit_heads);
+  void make_row_groups(int32_t unit_heads, bool without_members);
   bool every_sequence_is_one_group() const { return groups_.size() == batch_.seqs.size(); }
   kernels::AttendArgs attend_args(const Attention& a, const RowGroup& group, int32_t head_unit);
   kernels::AttendArgs unit_args(const Attention& a, int64_t unit);
@@ -157,6 +146,14 @@ class CpuOps final : public Ops {
   void attend_groups(const Attention& a, bool store_first);
   bool plan_splits(const Attention& a);
   void attend_in_splits(const Attention& a);
+  bool reserve_partials(size_t n_bytes);
+
+  bool plan_prefixes(const Attention& a);
+  kernels::AttendArgs member_args(const Attention& a, const MemberUnit& unit);
+  void attend_prefix(const Attention& a, const PrefixUnit& unit, std::byte* scratch);
+  void attend_member(const Attention& a, const MemberUnit& unit, std::byte* scratch);
+  // All members' rows; false, and nothing done, where nothing is shared or a layer looks back otherwise.
+  bool attend_prefixes(const Attention& a, bool stores);
 
   // Constant after construction.
   const kernels::KernelTable& table_;
@@ -171,6 +168,7 @@ class CpuOps final : public Ops {
   StepBatch batch_;
   CpuKv* kv_ = nullptr;
   LogitsView logits_;
+  SharedPrefixes shared_;
 
   // Lists of the running operation, kept to spare allocations.
   std::vector<PanelRun> runs_;
@@ -178,6 +176,8 @@ class CpuOps final : public Ops {
   std::vector<RowGroup> groups_;
   std::vector<SplitUnit> splits_;
   std::vector<size_t> first_partial_;
+  std::vector<PrefixUnit> prefix_units_;
+  std::vector<MemberUnit> member_units_;
   platform::HugeBuffer partials_;
   std::vector<float> slopes_;
   float slopes_bias_ = 0.0f;  // the max_alibi_bias that slopes_ are of

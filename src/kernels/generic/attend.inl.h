@@ -54,7 +54,9 @@ inline int32_t position_of(const AttendArgs& a, int32_t query) {
   return a.first_position + query / a.n_group_heads;
 }
 inline const float* query_row(const AttendArgs& a, int32_t query) {
-  return a.q + query / a.n_group_heads * a.q_stride + static_cast<int64_t>(query % a.n_group_heads) * a.head_dim;
+  const int32_t row = query / a.n_group_heads;
+  const float* heads = a.q + (a.q_rows == nullptr ? row : a.q_rows[row]) * a.q_stride;
+  return heads + static_cast<int64_t>(query % a.n_group_heads) * a.head_dim;
 }
 
 inline void load_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, float* q) {
@@ -323,23 +325,29 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
   products.values(values, pages, chunk.n, s);
 }
 
-// The chunk's state over one split, in s.split. REQUIRES: s.q is loaded.
+inline bool resumes_split(const AttendArgs& a, int32_t split) {
+  return a.resume_token > split * kSplitTokens;
+}
+
+// The chunk's state over one split, in s.split. REQUIRES: s.q is loaded; where the split is resumed, s.split.
 template <class Products>
 inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, const AttendScratch& s,
                       Products& products) {
   const int32_t dp = padded_dim(a.head_dim);
-  reset_records(s.split, dp, chunk.n);
-  const int32_t last = position_of(a, chunk.first + chunk.n - 1);
+  const bool resumes = resumes_split(a, split);
+  if (!resumes) reset_records(s.split, dp, chunk.n);
+  const int32_t n_seen = position_of(a, chunk.first + chunk.n - 1) + 1;
+  const int32_t n_tokens = a.end_token > 0 && a.end_token < n_seen ? a.end_token : n_seen;
   const int32_t oldest = oldest_seen(a, position_of(a, chunk.first));
   const int32_t split_begin = split * kSplitTokens;
-  const int32_t end = last + 1 < split_begin + kSplitTokens ? last + 1 : split_begin + kSplitTokens;
-  for (int32_t t0 = split_begin; t0 < end; t0 += kKeyTile) {
+  const int32_t end = n_tokens < split_begin + kSplitTokens ? n_tokens : split_begin + kSplitTokens;
+  for (int32_t t0 = resumes ? a.resume_token : split_begin; t0 < end; t0 += kKeyTile) {
     if (t0 + kKeyTile <= oldest) continue;
     const int32_t tile_end = t0 + kKeyTile < end ? t0 + kKeyTile : end;
     const int32_t begin = oldest > t0 ? oldest : t0;
     const int32_t first_page = begin / kPageTokens;
     const int32_t end_page = (tile_end + kPageTokens - 1) / kPageTokens;
-    const TilePages pages = {t0, first_page, end_page, end_page * kPageTokens <= last ? end_page : first_page};
+    const TilePages pages = {t0, first_page, end_page, end_page * kPageTokens < n_tokens ? end_page : first_page};
     attend_tile(a, chunk, pages, s, products);
   }
   for (int32_t i = 0; i < chunk.n; ++i) {
@@ -436,8 +444,10 @@ inline void attend_split_pages(const AttendArgs& a, int32_t split, std::byte* pa
     const QueryChunk chunk = next_chunk(a, first);
     load_queries(a, chunk, dp, s.q);
     products.load(s, dp, chunk.n);
+    std::byte* records = partial + static_cast<size_t>(first) * record;
+    if (resumes_split(a, split)) std::memcpy(s.split, records, static_cast<size_t>(chunk.n) * record);
     run_split(a, chunk, split, s, products);
-    std::memcpy(partial + static_cast<size_t>(first) * record, s.split, static_cast<size_t>(chunk.n) * record);
+    std::memcpy(records, s.split, static_cast<size_t>(chunk.n) * record);
   }
 }
 
