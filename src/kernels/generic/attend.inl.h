@@ -173,14 +173,6 @@ inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float*
   }
 }
 
-// To bf16, of 0, normal numbers, infinity, and a NaN that arithmetic made (its payload ends in zeros).
-inline F32 round_normal_bf16(F32 a) {
-  const I32 bits = f32_to_bits(a);
-  const I32 odd = and_i(shr_i<16>(bits), splat_i(1));
-  const I32 rounded = add_i(bits, add_i(odd, splat_i(0x7fff)));
-  return bits_to_f32(and_i(rounded, splat_i(static_cast<int32_t>(0xffff0000u))));
-}
-
 // Tokens [begin, end) of a tile.
 struct SeenTokens {
   int32_t begin;

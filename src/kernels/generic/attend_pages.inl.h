@@ -85,9 +85,20 @@ inline void store_q8(const float* src, int32_t head_dim, int32_t slot, std::byte
   }
 }
 
-// 16 codes times their scales, rounded to bf16.
-inline I32 q8_as_bf16(const uint8_t* codes, F32 scales) {
-  return shr_i<16>(f32_to_bits(round_bf16(mul(to_f32(widen_i8(codes)), scales))));
+// To bf16, of 0, normal numbers, infinity, and a NaN that arithmetic made (its payload ends in zeros).
+inline F32 round_normal_bf16(F32 a) {
+  const I32 bits = f32_to_bits(a);
+  const I32 odd = and_i(shr_i<16>(bits), splat_i(1));
+  const I32 rounded = add_i(bits, add_i(odd, splat_i(0x7fff)));
+  return bits_to_f32(and_i(rounded, splat_i(static_cast<int32_t>(0xffff0000u))));
+}
+
+// Twice 16 codes times their scales, rounded to bf16: pairs of the first and the second. A code times a scale of f16 is
+// exact in f32 and never a denormal; scales that are no numbers are infinities and the one NaN of f32_to_f16.
+inline I32 q8_as_bf16(const uint8_t* codes, F32 first_scales, F32 second_scales) {
+  const F32 first = round_normal_bf16(mul(to_f32(widen_i8(codes)), first_scales));
+  const F32 second = round_normal_bf16(mul(to_f32(widen_i8(codes + 16)), second_scales));
+  return or_i(shr_i<16>(f32_to_bits(first)), f32_to_bits(second));
 }
 
 // page: int8; dst: the same K page as bf16 pairs.
@@ -98,7 +109,7 @@ inline void expand_keys(const int32_t* page, int32_t head_dim, int32_t* dst) {
   for (int32_t half = 0; half < 2; ++half) {
     for (int32_t d = 0; d < dp; d += 2, codes += 32, dst += 16) {
       const F32 scale = load_f16(scales + (d / kKvScaleDims * kPageTokens + half * 16) * 2);
-      store_i(dst, or_i(q8_as_bf16(codes, scale), shl_i<16>(q8_as_bf16(codes + 16, scale))));
+      store_i(dst, q8_as_bf16(codes, scale, scale));
     }
   }
 }
@@ -113,8 +124,7 @@ inline void expand_values(const int32_t* page, int32_t head_dim, int32_t* dst) {
     store(scale, load_f16(group));
     store(scale + 16, load_f16(group + 32));
     for (int32_t t = 0; t < kPageTokens; t += 2, codes += 32, dst += 16) {
-      const I32 low = q8_as_bf16(codes, splat(scale[t]));
-      store_i(dst, or_i(low, shl_i<16>(q8_as_bf16(codes + 16, splat(scale[t + 1])))));
+      store_i(dst, q8_as_bf16(codes, splat(scale[t]), splat(scale[t + 1])));
     }
   }
 }
