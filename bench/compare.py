@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Candor beside an earlier commit, another build of it, llama.cpp or another engine: in one run on one machine, in turns.
+"""Candor beside an earlier commit, another build of it, llama.cpp or another engine: in one run on one machine, in
+turns.
 
     bench/compare.py --baseline COMMIT --model FILE [--model FILE ...]
     bench/compare.py --llama FOLDER --model FILE
     bench/compare.py --engine openvino=FOLDER --model FILE
 
 --baseline builds COMMIT in a checkout of its own below --baseline-folder (kept for the next time) and measures its
-program. FOLDER of --llama holds a built `llama-bench` (and `llama-batched-bench` for --batch). FOLDER of --engine is what
-`bench/engines/with_NAME.py setup FOLDER` made: an environment with that engine and its own copy of the same shape.
+program. FOLDER of --llama holds a built `llama-bench` (and `llama-batched-bench` for --batch). FOLDER of --engine is
+what `bench/engines/with_NAME.py setup FOLDER` made: an environment with that engine and its own copy of the same
+shape.
 
-Each round runs one program after the other; medians, their ranges and the ratio to the best of the others are printed, and
-written as JSON with --json FILE. llama.cpp runs with flash attention off and on (--flash). With --under COMMAND each run is
-started by that command, which may wait until nothing else runs. A round during which a hypervisor gave more than
---most-stolen percent of this machine's time to others is measured again, as many times as there are rounds at most; how many
-were left out is printed.
+Each round runs one program after the other; medians, their ranges and the ratio to the best of the others are
+printed, and written as JSON with --json FILE. llama.cpp runs with flash attention off and on (--flash). With --under
+COMMAND each run is started by that command, which may wait until nothing else runs. A round during which a hypervisor
+gave more than --most-stolen percent of this machine's time to others is measured again, as many times as there are
+rounds at most; how many were left out is printed.
 """
 
 import argparse
@@ -62,7 +64,7 @@ class Candor:
         self.program = program
         self.environment = os.environ | ({"CANDOR_ISA": isa} if isa else {})
         if not program.exists():
-            sys.exit(f"compare: no program {program}; build it (scripts/build.sh release candor), or name it with --candor")
+            sys.exit(f"compare: no program {program}; build it (sh scripts/build.sh release candor), or name another one")
 
     def _json(self, *arguments: str) -> dict:
         return run_json([*self.under, str(self.program), *arguments, "--json"], self.environment)
@@ -105,8 +107,8 @@ class LlamaCpp:
 
     def _decode_batch(self, model: Path, args: argparse.Namespace) -> float:
         command = [*self.under, str(self.batched), "-m", str(model), "-npp", str(args.batch_prompt),
-                   "-ntg", str(args.new), "-npl", str(args.batch), "-c", str((args.batch_prompt + args.new) * args.batch),
-                   "-t", str(args.threads), "-tb", str(args.threads)]
+                   "-ntg", str(args.new), "-npl", str(args.batch),
+                   "-c", str((args.batch_prompt + args.new) * args.batch), "-t", str(args.threads), "-tb", str(args.threads)]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         row = next(line for line in out.splitlines() if re.match(r"\|\s*\d", line))
         return float(row.split("|")[8])  # S_TG t/s
@@ -139,8 +141,8 @@ class Engine:
     def measure(self, model: Path, args: argparse.Namespace) -> dict:
         del model  # its own copy of the shape
         report = run_json([*self.under, sys.executable, str(self.script), "measure", str(self.folder),
-                           "--prompt", str(args.prompt), "--new", str(args.new), "--batch", str(args.batch), "--batch-prompt", str(args.batch_prompt),
-                           "--threads", str(args.threads)])
+                           "--prompt", str(args.prompt), "--new", str(args.new), "--batch", str(args.batch),
+                           "--batch-prompt", str(args.batch_prompt), "--threads", str(args.threads)])
         return {(report["name"], test): value for test, value in report["tokens_per_second"].items()}
 
 
@@ -216,7 +218,7 @@ def print_rows(model: Path, rows: list[dict]) -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, action="append", required=True, help="GGUF file; may be given again")
-    parser.add_argument("--baseline", metavar="COMMIT", help="an earlier commit, built and measured beside this program")
+    parser.add_argument("--baseline", metavar="COMMIT", help="an earlier commit, built and measured beside it")
     parser.add_argument("--baseline-folder", type=Path, default=Path("/tmp/candor-baselines"), help="for its checkouts")
     parser.add_argument("--other", type=Path, help="another program of candor's")
     parser.add_argument("--llama", type=Path, help="folder of llama.cpp's programs")
