@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "backend/wrap/forwarding_backend.h"
 #include "engine/engine_impl.h"
 
 namespace candor {
@@ -28,32 +29,18 @@ constexpr int kScriptRounds = 3;
 constexpr int64_t kTokensOfRound = 400;
 constexpr size_t kMostAnswers = 40;
 
-class ScriptedBackend final : public backend::Backend {
+class ScriptedBackend final : public backend::ForwardingBackend {
  public:
-  ScriptedBackend(std::unique_ptr<Backend> inner, const Script& script) : inner_(std::move(inner)), script_(script) {}
+  ScriptedBackend(std::unique_ptr<backend::Backend> inner, const Script& script)
+      : ForwardingBackend(std::move(inner)), script_(script) {}
 
-  const backend::BackendInfo& info() const override { return inner_->info(); }
-  Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
-    return inner_->upload(tensor, role);
-  }
-  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, backend::KvSize size) override {
-    return inner_->make_kv(layout, size);
-  }
-  Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
-  Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
-    return inner_->upload_bytes(tensor, role);
-  }
-  uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
-  backend::Ops& ops() override { return inner_->ops(); }
   void begin_step(const backend::StepBatch& batch, backend::KvStore& kv) override {
     positions_.clear();
     for (const int32_t row : batch.out_rows) positions_.push_back(batch.positions[static_cast<size_t>(row)]);
-    inner_->begin_step(batch, kv);
+    ForwardingBackend::begin_step(batch, kv);
   }
-  backend::StepTicket end_step() override { return inner_->end_step(); }
-  backend::RowsView rows_of(backend::Activation x) override { return inner_->rows_of(x); }
   backend::LogitsView wait(backend::StepTicket ticket) override {
-    const backend::LogitsView view = inner_->wait(ticket);
+    const backend::LogitsView view = ForwardingBackend::wait(ticket);
     if (script_.empty() || positions_.empty()) return view;
     const size_t width = static_cast<size_t>(view.n_vocab);
     logits_.assign(view.data, view.data + width * static_cast<size_t>(view.n_rows));
@@ -65,7 +52,6 @@ class ScriptedBackend final : public backend::Backend {
   }
 
  private:
-  std::unique_ptr<Backend> inner_;
   const Script& script_;
   std::vector<int32_t> positions_;
   std::vector<float> logits_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/wrap/forwarding_backend.h"
 #include "base/exact_math.h"
 #include "base/half.h"
 #include "kernels/kernels.h"
@@ -112,23 +113,11 @@ const kernels::KernelTable& broken_table(const kernels::KernelTable& sound) {
   return table;
 }
 
-class BrokenBackend final : public backend::Backend {
+class BrokenBackend final : public backend::ForwardingBackend {
  public:
-  BrokenBackend(std::unique_ptr<backend::Backend> cpu, BrokenRule rule) : cpu_(std::move(cpu)), rule_(rule) {}
+  BrokenBackend(std::unique_ptr<backend::Backend> cpu, BrokenRule rule)
+      : ForwardingBackend(std::move(cpu)), rule_(rule) {}
 
-  const backend::BackendInfo& info() const override { return cpu_->info(); }
-  Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
-    return cpu_->upload(tensor, role);
-  }
-  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, backend::KvSize size) override {
-    return cpu_->make_kv(layout, size);
-  }
-  Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return cpu_->reserve_arena(layout); }
-  Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
-    return cpu_->upload_bytes(tensor, role);
-  }
-  uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return cpu_->arena_bytes(layout); }
-  backend::Ops& ops() override { return cpu_->ops(); }
   void begin_step(const backend::StepBatch& batch, backend::KvStore& kv) override {
     parts_of_step = rule_ == BrokenRule::kSplitKeysByThreads ? info().n_threads
                     : rule_ == BrokenRule::kSplitKeysByRows  ? 1 + batch.n_rows() % 5
@@ -141,11 +130,8 @@ class BrokenBackend final : public backend::Backend {
     backend::StepBatch broken = batch;
     broken.seqs = seqs_;
     broken.saves = saves_;
-    cpu_->begin_step(broken, kv);
+    ForwardingBackend::begin_step(broken, kv);
   }
-  backend::StepTicket end_step() override { return cpu_->end_step(); }
-  backend::LogitsView wait(backend::StepTicket ticket) override { return cpu_->wait(ticket); }
-  backend::RowsView rows_of(backend::Activation x) override { return cpu_->rows_of(x); }
 
  private:
   bool is_inside(const backend::StateSave& save) const {
@@ -170,7 +156,6 @@ class BrokenBackend final : public backend::Backend {
     for (size_t i = 0; i + 1 < firsts.size(); i += 2) std::swap(firsts[i]->slot, firsts[i + 1]->slot);
   }
 
-  std::unique_ptr<backend::Backend> cpu_;
   BrokenRule rule_;
   std::vector<backend::SeqSlice> seqs_;
   std::vector<backend::StateSave> saves_;

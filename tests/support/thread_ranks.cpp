@@ -10,6 +10,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/ranks/rank_backend.h"
+#include "backend/wrap/forwarding_backend.h"
 #include "backend/wrap/forwarding_ops.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
@@ -81,31 +82,13 @@ class SummingOps final : public backend::ForwardingOps {
   int32_t n_parts_;
 };
 
-class SummingBackend final : public backend::Backend {
+class SummingBackend final : public backend::ForwardingBackend {
  public:
   SummingBackend(std::unique_ptr<backend::Backend> cpu, int32_t n_parts)
-      : cpu_(std::move(cpu)), ops_(*cpu_, n_parts) {}
-  const backend::BackendInfo& info() const override { return cpu_->info(); }
-  Result<std::unique_ptr<backend::Weight>> upload(const TensorView& tensor, backend::WeightRole role) override {
-    return cpu_->upload(tensor, role);
-  }
-  Result<std::unique_ptr<backend::KvStore>> make_kv(const backend::KvLayout& layout, backend::KvSize size) override {
-    return cpu_->make_kv(layout, size);
-  }
-  Result<void> reserve_arena(const backend::ArenaLayout& layout) override { return cpu_->reserve_arena(layout); }
-  Result<uint64_t> upload_bytes(const TensorView& tensor, backend::WeightRole role) const override {
-    return cpu_->upload_bytes(tensor, role);
-  }
-  uint64_t arena_bytes(const backend::ArenaLayout& layout) const override { return cpu_->arena_bytes(layout); }
+      : ForwardingBackend(std::move(cpu)), ops_(inner(), n_parts) {}
   backend::Ops& ops() override { return ops_; }
-  void begin_step(const backend::StepBatch& batch, backend::KvStore& kv) override { cpu_->begin_step(batch, kv); }
-  backend::StepTicket end_step() override { return cpu_->end_step(); }
-  backend::LogitsView wait(backend::StepTicket ticket) override { return cpu_->wait(ticket); }
-  backend::RowsView rows_of(Activation x) override { return cpu_->rows_of(x); }
-  float* host_rows(Activation x) override { return cpu_->host_rows(x); }
 
  private:
-  std::unique_ptr<backend::Backend> cpu_;
   SummingOps ops_;
 };
 

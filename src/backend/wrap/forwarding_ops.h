@@ -1,9 +1,13 @@
 #pragma once
 // Operations that are another one's: what a decorator that looks at a few of them begins with. Borrows the other.
 
+#include <cstdint>
 #include <span>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/op_terms.h"
+#include "backend/state_specs.h"
 
 namespace candor::backend {
 

@@ -1,7 +1,7 @@
 #pragma once
 // A backend that measures another one's operations: calls, time and bytes of weights read, by kind. Operations of a
-// device that works in the background would be measured as calls only; the CPU's are done when they return. While nobody
-// watches, ops() are those of the wrapped backend, and measuring costs nothing.
+// device that works in the background would be measured as calls only; the CPU's are done when they return. While
+// nobody watches, ops() are those of the wrapped backend, and measuring costs nothing.
 // Owns the backend that it wraps; borrows the clock. One thread, like every Backend, but for watch().
 
 #include <array>
@@ -14,12 +14,29 @@
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
-#include "backend/step_batch.h"
+#include "backend/op_terms.h"
+#include "backend/split.h"
+#include "backend/state_specs.h"
+#include "backend/wrap/forwarding_backend.h"
 #include "obs/clock.h"
 
 namespace candor::backend {
 
-enum class OpKind : uint8_t { kEmbed, kNorm, kLinear, kRope, kAttend, kGate, kMoe, kConv, kDelta, kSsm, kAdd, kGather, kCollect };
+enum class OpKind : uint8_t {
+  kEmbed,
+  kNorm,
+  kLinear,
+  kRope,
+  kAttend,
+  kGate,
+  kMoe,
+  kConv,
+  kDelta,
+  kSsm,
+  kAdd,
+  kGather,
+  kCollect
+};
 inline constexpr size_t kOpKinds = 13;
 std::string_view op_name(OpKind kind);
 
@@ -77,52 +94,20 @@ class TimedOps final : public Ops {
   OpTimes times_;
 };
 
-class TimedBackend final : public Backend {
+class TimedBackend final : public ForwardingBackend {
  public:
   TimedBackend(std::unique_ptr<Backend> inner, const obs::Clock& clock)
-      : inner_(std::move(inner)), ops_(inner_->ops(), clock) {}
+      : ForwardingBackend(std::move(inner)), ops_(ForwardingBackend::ops(), clock) {}
   OpTimes& times() { return ops_.times(); }
   // From the next block on. At first somebody watches. Any thread.
   void watch(bool is_watched) { is_watched_.store(is_watched, std::memory_order_relaxed); }
 
-  const BackendInfo& info() const override { return inner_->info(); }
-  Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
-    return inner_->upload(tensor, role);
-  }
-  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override {
-    return inner_->make_kv(layout, size);
-  }
-  Result<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
-  Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
-    return inner_->upload_bytes(tensor, role);
-  }
-  uint64_t arena_bytes(const ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
   Ops& ops() override {
     if (is_watched_.load(std::memory_order_relaxed)) return ops_;
-    return inner_->ops();
+    return ForwardingBackend::ops();
   }
-  void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
-  StepTicket end_step() override { return inner_->end_step(); }
-  LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
-  RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
-
-  Result<std::unique_ptr<Weight>> upload_split(const TensorView& tensor, WeightRole role,
-                                               const WeightSplit& split) override {
-    return inner_->upload_split(tensor, role, split);
-  }
-  Result<uint64_t> upload_split_bytes(const TensorView& tensor, WeightRole role,
-                                      const WeightSplit& split) const override {
-    return inner_->upload_split_bytes(tensor, role, split);
-  }
-  int64_t kv_block_bytes(const KvLayout& layout) const override { return inner_->kv_block_bytes(layout); }
-  Result<int32_t> add_model(uint64_t content_hash) override { return inner_->add_model(content_hash); }
-  void begin_pass(const Pass& pass) override { inner_->begin_pass(pass); }
-  Result<void> health() const override { return inner_->health(); }
-  RankTraffic rank_traffic() const override { return inner_->rank_traffic(); }
-  float* host_rows(Activation x) override { return inner_->host_rows(x); }
 
  private:
-  std::unique_ptr<Backend> inner_;
   TimedOps ops_;
   std::atomic<bool> is_watched_{true};
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <span>
 
@@ -34,10 +35,10 @@ void WatchedOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& sp
     const int32_t position = *row_;
     const int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, position - spec.window_tokens + 1);
     const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
-    const float* sinks =
-        spec.has_sinks ? static_cast<const reference::ReferenceWeight&>(*term.sinks).row(0) : nullptr;
+    const float* sinks = spec.has_sinks ? static_cast<const reference::ReferenceWeight&>(*term.sinks).row(0) : nullptr;
     const auto piece = [&](const RowsView& rows, int32_t row, int32_t head) {
-      return rows.row(row).subspan(static_cast<size_t>(head * spec.head_dim), static_cast<size_t>(spec.head_dim));
+      const auto head_dim = static_cast<size_t>(spec.head_dim);
+      return rows.row(row).subspan(static_cast<size_t>(head) * head_dim, head_dim);
     };
     AttentionShares& shares = shares_.emplace();
     for (int32_t head = 0; head < spec.n_heads; ++head) {
@@ -50,8 +51,8 @@ void WatchedOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& sp
         if (cap != 0.0) score = cap * std::tanh(score / cap);
         of_head[static_cast<size_t>(p)] = score - slope * (position - p);
       }
-      const double sink = sinks == nullptr ? -std::numeric_limits<double>::infinity()
-                                           : static_cast<double>(sinks[head]);
+      const double sink =
+          sinks == nullptr ? -std::numeric_limits<double>::infinity() : static_cast<double>(sinks[head]);
       const double of_sink = softmax(std::span(of_head).subspan(static_cast<size_t>(first)), sink);
       if (sinks != nullptr) shares.sinks.push_back(of_sink);
     }

@@ -10,6 +10,10 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/op_terms.h"
+#include "backend/step_batch.h"
+#include "backend/wrap/forwarding_backend.h"
 #include "backend/wrap/forwarding_ops.h"
 
 namespace candor::backend {
@@ -36,32 +40,16 @@ class WatchedOps final : public ForwardingOps {
   std::optional<AttentionShares> shares_;
 };
 
-class WatchedBackend final : public Backend {
+class WatchedBackend final : public ForwardingBackend {
  public:
   // REQUIRES: inner is the reference backend (its weights are read).
-  explicit WatchedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)), ops_(*inner_) {}
+  explicit WatchedBackend(std::unique_ptr<Backend> inner_backend)
+      : ForwardingBackend(std::move(inner_backend)), ops_(inner()) {}
   WatchedOps& watched() { return ops_; }
 
-  const BackendInfo& info() const override { return inner_->info(); }
-  Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
-    return inner_->upload(tensor, role);
-  }
-  Result<std::unique_ptr<KvStore>> make_kv(const KvLayout& layout, KvSize size) override {
-    return inner_->make_kv(layout, size);
-  }
-  Result<void> reserve_arena(const ArenaLayout& layout) override { return inner_->reserve_arena(layout); }
-  Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) const override {
-    return inner_->upload_bytes(tensor, role);
-  }
-  uint64_t arena_bytes(const ArenaLayout& layout) const override { return inner_->arena_bytes(layout); }
   Ops& ops() override { return ops_; }
-  void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
-  StepTicket end_step() override { return inner_->end_step(); }
-  LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
-  RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
 
  private:
-  std::unique_ptr<Backend> inner_;
   WatchedOps ops_;
 };
 
