@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,12 +12,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include "platform/spawn_plan.h"
 
 namespace candor::sandbox {
 namespace {
@@ -33,43 +35,19 @@ static_assert(sizeof(candor_helper_request) == 8 && sizeof(candor_helper_reply) 
 // The program's descriptor in the helper; the helper closes it.
 constexpr int kProgramNumber = 1;
 
-// A spawn's actions and attributes, freed with their owner.
-struct SpawnPlan {
-  SpawnPlan() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-  ~SpawnPlan() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
-// Two descriptors, no environment but where libraries lie, no signal blocked or ignored, a process group of its own: a
-// terminal's Ctrl-C is not for helpers.
+// Two descriptors, and no environment but where libraries lie.
 int spawn(const Descriptor& program, const Descriptor& socket, pid_t& pid) {
-  SpawnPlan plan;
-  posix_spawn_file_actions_adddup2(&plan.actions, socket.number(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&plan.actions, program.number(), kProgramNumber);
-  posix_spawn_file_actions_addclosefrom_np(&plan.actions, kProgramNumber + 1);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&plan.attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&plan.attributes, &signals);
-  posix_spawnattr_setpgroup(&plan.attributes, 0);
-  posix_spawnattr_setflags(&plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  platform::SpawnPlan plan;
+  plan.give(socket.number(), STDIN_FILENO);
+  plan.give(program.number(), kProgramNumber);
+  plan.close_from(kProgramNumber + 1);
   std::string name = "candor-helper";
   const std::array<char*, 2> arguments = {name.data(), nullptr};
   const char* libraries = std::getenv("LD_LIBRARY_PATH");
   std::string setting = fmt::format("LD_LIBRARY_PATH={}", libraries == nullptr ? "" : libraries);
   const std::array<char*, 2> environment = {libraries == nullptr ? nullptr : setting.data(), nullptr};
   const std::string path = fmt::format("/proc/self/fd/{}", kProgramNumber);
-  return posix_spawn(&pid, path.c_str(), &plan.actions, &plan.attributes, arguments.data(), environment.data());
+  return plan.start(path.c_str(), arguments.data(), environment.data(), pid);
 }
 
 Error cannot_start(int code) {
@@ -254,8 +232,8 @@ Result<HelperReply> HelperProcess::conclude(Outcome outcome, const TimeLimits& l
     return limit_reply(fmt::format("takes more than {} ms of processor time", limits.processor.count()));
   }
   if (outcome == Outcome::kTookTooLong) {
-    return fail(ErrorKind::kBusy, fmt::format("not done within {} s: the machine is busy; try again later",
-                                              limits.clock.count() / 1000));
+    return fail(ErrorKind::kBusy,
+                fmt::format("not done within {} s: the machine is busy; try again later", limits.clock.count() / 1000));
   }
   if (outcome == Outcome::kBroken) return fail(ErrorKind::kInternal, "a helper process wrote what is no reply");
   if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == CANDOR_HELPER_OUT_OF_MEMORY) {

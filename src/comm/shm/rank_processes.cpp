@@ -1,17 +1,18 @@
 #include "comm/shm/rank_processes.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
+
+#include "platform/spawn_plan.h"
 
 namespace candor::comm {
 namespace {
@@ -21,41 +22,19 @@ using std::chrono::milliseconds;
 constexpr int kSegmentNumber = 3;  // the descriptor in the new process
 constexpr milliseconds kPatience{3000};
 
-struct RankSpawn {
-  RankSpawn() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  RankSpawn(const RankSpawn&) = delete;
-  RankSpawn& operator=(const RankSpawn&) = delete;
-  ~RankSpawn() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 // What it says goes to the error output: the other one is rank 0's.
 int spawn(const std::filesystem::path& program, int segment, int32_t rank, pid_t& pid) {
-  RankSpawn plan;
-  posix_spawn_file_actions_addopen(&plan.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&plan.actions, STDERR_FILENO, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&plan.actions, segment, kSegmentNumber);
-  posix_spawn_file_actions_addclosefrom_np(&plan.actions, kSegmentNumber + 1);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&plan.attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&plan.attributes, &signals);
-  posix_spawnattr_setpgroup(&plan.attributes, 0);
-  posix_spawnattr_setflags(&plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  platform::SpawnPlan plan;
+  plan.open("/dev/null", STDIN_FILENO);
+  plan.give(STDERR_FILENO, STDOUT_FILENO);
+  plan.give(segment, kSegmentNumber);
+  plan.close_from(kSegmentNumber + 1);
   std::string name = "candor";
   std::string command = "rank";
   std::string descriptor = std::to_string(kSegmentNumber);
   std::string number = std::to_string(rank);
   const std::array<char*, 5> arguments = {name.data(), command.data(), descriptor.data(), number.data(), nullptr};
-  return posix_spawn(&pid, program.c_str(), &plan.actions, &plan.attributes, arguments.data(), environ);
+  return plan.start(program.c_str(), arguments.data(), environ, pid);
 }
 
 bool is_over(pid_t pid) {
@@ -65,8 +44,7 @@ bool is_over(pid_t pid) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankProcesses>> RankProcesses::start(const std::filesystem::path& program,
-                                                            Segment& segment) {
+Result<std::unique_ptr<RankProcesses>> RankProcesses::start(const std::filesystem::path& program, Segment& segment) {
   std::unique_ptr<RankProcesses> processes(new RankProcesses);
   segment.entry(0).pid.store(::getpid());  // so that ranks notice its end even before it has come itself
   for (int32_t rank = 1; rank < segment.n_ranks(); ++rank) {
