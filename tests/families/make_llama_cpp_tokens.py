@@ -17,6 +17,10 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 VOCAB = 288
+# What llama.cpp computes otherwise of a tiny model, or of any.
+OTHERWISE = {"baichuan": "rotates only where there are 32 blocks",
+             "deepseek_v2": "has a query without a rank only in 26 or 27 blocks",
+             "gpt_oss": "cuts the borders of YaRN to whole pairs, which config.json says not to"}
 PROMPT = [(37 * i * i + 11 * i + 5) % VOCAB for i in range(48)]
 
 
@@ -59,7 +63,14 @@ def main():
         for golden in [] if options.gguf else sorted((HERE / "goldens").iterdir()):
             if not (golden / "model.gguf").exists():
                 continue
-            logits = logits_of(program, golden / "model.gguf", folder)
+            if golden.name in OTHERWISE:
+                print(f"{golden.name:10} left out: {OTHERWISE[golden.name]}")
+                continue
+            try:
+                logits = logits_of(program, golden / "model.gguf", folder)
+            except subprocess.CalledProcessError:
+                print(f"{golden.name:10} llama.cpp cannot load it", flush=True)
+                continue
             report(golden.name, logits)
             (golden / "llama_cpp.json").write_text(json.dumps(logits.argmax(1).tolist()) + "\n")
 
