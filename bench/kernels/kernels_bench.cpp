@@ -17,6 +17,7 @@
 #include "kernels/kernels.h"
 #include "kernels/limits.h"
 #include "platform/float_mode.h"
+#include "platform/huge_buffer.h"
 #include "tensor/encode.h"
 #include "tensor/weight_formats.h"
 
@@ -152,7 +153,8 @@ void bench_decode_attend(benchmark::State& state, const Machine& machine, KvForm
   const size_t page = kv_page_bytes(kDim, format);
   const size_t block = kPairs * 2 * page;
   const int32_t n_blocks = context / kPageTokens;
-  const Bytes memory = aligned(static_cast<size_t>(n_blocks) * block);
+  auto memory = *platform::HugeBuffer::allocate(static_cast<size_t>(n_blocks) * block, "pages");
+  std::memset(memory.data(), 0, memory.size());
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
   const std::vector<float> q = random_values(int64_t{kHeads} * kDim);
@@ -161,7 +163,7 @@ void bench_decode_attend(benchmark::State& state, const Machine& machine, KvForm
   size_t pair = 0;
   for (auto _ : state) {
     const size_t k = pair * 2 * page;
-    const KvPages pages{memory.get(), blocks.data(), block, k, k + page, format};
+    const KvPages pages{memory.data(), blocks.data(), block, k, k + page, format};
     machine.table->attend(
         {pages, q.data(), kHeads * kDim, dst.data(), kHeads * kDim, 1, kHeads, kDim, context - 1, 0, 0.125f},
         scratch.get());

@@ -253,6 +253,7 @@ struct LaneProductsOf {
       const Element* k = keys_of(a, page);
       const Element* ahead = page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
+      if (n <= kQueryTile) prefetch_far_range(keys_of(a, page_ahead(pages, page)), 2 * n_half);
       prefetch_range(ahead, n_half);
       score_queries<Page, kQueryTile>(k, s.q_tiles, dp, n, scores);
       prefetch_range(ahead + n_half, n_half);
@@ -273,6 +274,7 @@ struct LaneProductsOf {
     const int32_t n_group = kPageTokens * Page::kStep;  // elements of 16 dims
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const Element* v = values_of(a, page);
+      if (n <= kQueryTile) prefetch_far_range(values_of(a, page_ahead(pages, page)), dp / 16 * n_group);
       const Element* ahead = page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next);
       const float* p = s.scores + (page * kPageTokens - pages.t0);
       for (int32_t d = 0; d < dp; d += 16, v += n_group, ahead += n_group) {
@@ -339,7 +341,10 @@ inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, cons
     const int32_t begin = oldest > t0 ? oldest : t0;
     const int32_t first_page = begin / kPageTokens;
     const int32_t end_page = (tile_end + kPageTokens - 1) / kPageTokens;
-    const TilePages pages = {t0, first_page, end_page, end_page * kPageTokens < n_tokens ? end_page : first_page};
+    const int32_t n_after = (n_tokens + kPageTokens - 1) / kPageTokens - end_page;
+    const int32_t next = n_after > 0 ? end_page : first_page;
+    const int32_t n_next = n_after <= 0 ? 1 : n_after < kTilePages ? n_after : kTilePages;
+    const TilePages pages = {t0, first_page, end_page, next, next + n_next};
     attend_tile(a, chunk, pages, s, products);
   }
   for (int32_t i = 0; i < chunk.n; ++i) {

@@ -1,15 +1,24 @@
 // Pages of one key tile that are made when it is computed: int8 ones as bf16, and V pages out of K pages.
 
-// Pages [begin, end), all of the key tile that starts at token t0. Page `next` is read after them; begin: none is.
+// Pages [begin, end), all of the key tile that starts at token t0. Pages [next, next_end) are read after them, those of
+// the next tile; of the last tile these are its own first one.
 struct TilePages {
   int32_t t0;
   int32_t begin;
   int32_t end;
   int32_t next;
+  int32_t next_end;
 };
 
+// The page of the next tile that stands where `page` does in its own, as near as there is one.
+inline int32_t page_ahead(const TilePages& pages, int32_t page) {
+  const int32_t ahead = pages.next + page - pages.begin;
+  return ahead < pages.next_end ? ahead : pages.next_end - 1;
+}
+
+constexpr int32_t kTilePages = kKeyTile / kPageTokens;
 constexpr int32_t kTileTable[] = {0, 1, 2, 3};
-static_assert(kKeyTile / kPageTokens == 4);
+static_assert(kTilePages == 4);
 
 inline int32_t* scratch_page(const AttendScratch& s, size_t index, size_t bytes) {
   return reinterpret_cast<int32_t*>(s.expanded + index * bytes);
@@ -22,6 +31,9 @@ inline AttendArgs expand_tile(const AttendArgs& a, TilePages& pages, const Atten
   expanded.pages = {s.expanded, kTileTable, 2 * bytes, 0, bytes, KvFormat::kBf16, pages.begin};
   for (int32_t page = pages.begin; page < pages.end; ++page) {
     const size_t index = 2 * static_cast<size_t>(page - pages.begin);
+    const auto n_words = static_cast<int32_t>(kv_page_bytes(a.head_dim, a.pages.format) / sizeof(int32_t));
+    prefetch_far_range(page_of(a.pages, page_ahead(pages, page), a.pages.k_offset), n_words);
+    prefetch_far_range(page_of(a.pages, page_ahead(pages, page), a.pages.v_offset), n_words);
     int32_t* keys = scratch_page(s, index, bytes);
     expand_keys(page_of(a.pages, page, a.pages.k_offset), a.head_dim, keys);
     if (a.latent_dim > 0) {
@@ -31,6 +43,7 @@ inline AttendArgs expand_tile(const AttendArgs& a, TilePages& pages, const Atten
     }
   }
   pages.next = pages.begin;
+  pages.next_end = pages.begin + 1;
   return expanded;
 }
 
@@ -45,5 +58,6 @@ inline AttendArgs latent_values(const AttendArgs& a, TilePages& pages, const Att
          scratch_page(s, static_cast<size_t>(page - pages.begin), bytes));
   }
   pages.next = pages.begin;
+  pages.next_end = pages.begin + 1;
   return made;
 }

@@ -10,11 +10,17 @@ inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset)
 }
 
 // Pages lie apart, so that no hardware prefetcher finds the next one: its lines are prefetched while a page is
-// computed.
+// computed. Few queries are done with a page before memory answers; then the next tile's pages are asked for as well,
+// to the second level, while this one's are computed.
 template <class Element>
 inline void prefetch_range(const Element* ahead, int32_t n) {
   constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
   for (int32_t i = 0; i < n; i += kLine) prefetch(ahead + i);
+}
+template <class Element>
+inline void prefetch_far_range(const Element* ahead, int32_t n) {
+  constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
+  for (int32_t i = 0; i < n; i += kLine) prefetch_far(ahead + i);
 }
 
 // Places of dim d of the page's token `slot`, in the order of single numbers.
