@@ -10,6 +10,7 @@
 #include "constrain/grammar_constraint.h"
 #include "constrain/mask_worker.h"
 #include "constrain/masked_constraint.h"
+#include "support/patient_helpers.h"
 #include "text/small_vocabularies.h"
 
 namespace candor::constrain {
@@ -56,7 +57,7 @@ class ConstraintThreads : public ::testing::Test {
     return masks;
   }
 
-  sandbox::HelperPool helpers_;
+  sandbox::HelperPool helpers_{testing::patient_helpers()};
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<GrammarCompiler> compiler_;
 };

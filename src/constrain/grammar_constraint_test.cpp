@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "support/patient_helpers.h"
+
 namespace candor::constrain {
 namespace {
 
@@ -68,7 +70,7 @@ class GrammarConstraintTest : public ::testing::Test {
   TokenId token(std::string_view piece) const { return *tokenizer_.find(piece); }
 
   ToyTokenizer tokenizer_;
-  sandbox::HelperPool helpers_;
+  sandbox::HelperPool helpers_{testing::patient_helpers()};
 };
 
 TEST_F(GrammarConstraintTest, what_was_refused_is_refused_again_without_any_work) {
@@ -219,7 +221,8 @@ TEST_F(GrammarConstraintTest, words_without_an_effect_are_obeyed_around_and_name
   ASSERT_EQ(words->size(), 2u);
   EXPECT_NE(words->front().find("/nullable"), std::string::npos) << words->front();
   EXPECT_NE(words->back().find("did you mean maxLength?"), std::string::npos) << words->back();
-  const auto of_lark = GrammarCompiler::without_effect(GrammarKind::kLark, R"(start: %json {"self": {}, "type": "null"})");
+  const auto of_lark =
+      GrammarCompiler::without_effect(GrammarKind::kLark, R"(start: %json {"self": {}, "type": "null"})");
   ASSERT_TRUE(of_lark.has_value());
   EXPECT_EQ(of_lark->size(), 1u);
   EXPECT_TRUE(GrammarCompiler::without_effect(GrammarKind::kRegex, "a")->empty());

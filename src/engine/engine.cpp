@@ -20,6 +20,7 @@
 #include "engine/request/active_request.h"
 #include "engine/request/inbox.h"
 #include "engine/request/request_check.h"
+#include "sandbox/helper_pool.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -97,8 +98,9 @@ class Collector {
 
 }  // namespace
 
-Engine::Impl::Impl(engine::LoadedModel loaded_model)
+Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOptions& helper_options)
     : loaded(std::move(loaded_model)),
+      helpers(helper_options),
       reader(*loaded.file, *loaded.tokenizer, helpers),
       info(engine::describe(loaded)),
       limits{.tokenizer = loaded.tokenizer.get(),
@@ -120,10 +122,11 @@ Engine::Impl::~Impl() {
 
 Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
                                                    const engine::BackendFactory& make_backend,
-                                                   const Progress& progress) {
+                                                   const Progress& progress,
+                                                   const sandbox::HelperOptions& helper_options) {
   return guarded([&]() -> Result<std::unique_ptr<Engine>> {
     CANDOR_ASSIGN(auto loaded, engine::load_model(options, make_backend, progress));
-    auto impl = std::make_unique<Impl>(std::move(loaded));
+    auto impl = std::make_unique<Impl>(std::move(loaded), helper_options);
     CANDOR_TRY(impl->loaded.file->check_intact());
     impl->thread = std::thread([loop = &impl->loop] { loop->run(); });
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
@@ -231,6 +234,11 @@ Result<std::unique_ptr<Engine>> engine::open_with_backend(const EngineOptions& o
                                                           const BackendFactory& make_backend,
                                                           const Engine::Progress& progress) {
   return Engine::Impl::open(options, make_backend, progress);
+}
+
+Result<std::unique_ptr<Engine>> engine::open_with_helpers(const EngineOptions& options,
+                                                          const sandbox::HelperOptions& helper_options) {
+  return Engine::Impl::open(options, make_named_backend, {}, helper_options);
 }
 
 Result<std::unique_ptr<Engine>> engine::open_with_constraints(const EngineOptions& options, ConstraintFactory make) {

@@ -1,6 +1,6 @@
 #pragma once
-// What stands behind the facade, and the ways for tests to open an engine on a backend of their own and to constrain a
-// request by code of their own.
+// What stands behind the facade, and the ways for tests to open an engine on a backend of their own, with other limits
+// on its helper processes, and to constrain a request by code of their own.
 
 #include <cstdint>
 #include <functional>
@@ -33,11 +33,12 @@ using ConstraintFactory = std::function<Result<std::unique_ptr<constrain::Constr
 }  // namespace engine
 
 struct Engine::Impl {
-  explicit Impl(engine::LoadedModel loaded_model);
+  Impl(engine::LoadedModel loaded_model, const sandbox::HelperOptions& helper_options);
   ~Impl();
 
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const engine::BackendFactory& make_backend,
-                                              const Progress& progress);
+                                              const Progress& progress,
+                                              const sandbox::HelperOptions& helper_options = {});
 
   static Impl& of(Engine& engine) { return *engine.impl_; }
 
@@ -73,6 +74,9 @@ namespace engine {
 // Engine::open with another way to make the backend.
 Result<std::unique_ptr<Engine>> open_with_backend(const EngineOptions& options, const BackendFactory& make_backend,
                                                   const Engine::Progress& progress = {});
+// Engine::open with other limits on what runs in helper processes.
+Result<std::unique_ptr<Engine>> open_with_helpers(const EngineOptions& options,
+                                                  const sandbox::HelperOptions& helper_options);
 // Engine::open with another way to make constraints.
 Result<std::unique_ptr<Engine>> open_with_constraints(const EngineOptions& options, ConstraintFactory make);
 

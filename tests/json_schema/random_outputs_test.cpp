@@ -12,6 +12,7 @@
 #include "constrain/grammar_constraint.h"
 #include "platform/float_mode.h"
 #include "sample/sampler.h"
+#include "support/patient_helpers.h"
 #include "support/temp_folder.h"
 
 namespace candor::constrain {
@@ -132,7 +133,7 @@ TEST(json_schema, what_random_logits_write_is_valid_by_an_independent_validator)
   const std::string python = validating_python();
   if (python.empty()) GTEST_SKIP() << "no Python with jsonschema (scripts/setup_clients.sh installs one)";
   const ByteTokenizer tokenizer;
-  sandbox::HelperPool helpers;
+  sandbox::HelperPool helpers(testing::patient_helpers());
   const auto compiler = GrammarCompiler::create(tokenizer, helpers);
   ASSERT_TRUE(compiler.has_value());
   const testing::TempFolder folder;

@@ -9,6 +9,7 @@
 
 #include "byte_tokenizer.h"
 #include "constrain/grammar_constraint.h"
+#include "support/patient_helpers.h"
 #include "support/shared_data.h"
 
 namespace candor::constrain {
@@ -34,7 +35,7 @@ class JsonSchemaSuite : public ::testing::Test {
   }
 
   ByteTokenizer tokenizer_;
-  sandbox::HelperPool helpers_;
+  sandbox::HelperPool helpers_{testing::patient_helpers()};
   std::unique_ptr<GrammarCompiler> compiler_;
 };
 

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "engine/engine_impl.h"
+#include "support/patient_helpers.h"
 #include "support/resident_memory.h"
 
 namespace candor::testing {
@@ -161,7 +163,7 @@ RunningOptions Running::defaults() {
 }
 
 Running::Running(RunningOptions options) : sink_(std::make_unique<QuietSink>()), log_(*sink_, obs::LogLevel::kInfo) {
-  auto engine = Engine::open(options.engine);
+  auto engine = engine::open_with_helpers(options.engine, patient_helpers());
   if (!engine) throw std::runtime_error(engine.error().message);
   engine_ = std::move(*engine);
   options.service.limits.n_ctx = engine_->info().n_ctx;

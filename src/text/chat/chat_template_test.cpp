@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/utf8.h"
+#include "support/patient_helpers.h"
 #include "support/shared_data.h"
 #include "text/detokenizer.h"
 #include "text/small_vocabularies.h"
@@ -50,7 +51,7 @@ class chat_template : public ::testing::Test {
     return static_cast<size_t>(std::count(tokens.begin(), tokens.end(), id));
   }
 
-  mutable sandbox::HelperPool helpers_;
+  mutable sandbox::HelperPool helpers_{testing::patient_helpers()};
   std::unique_ptr<Tokenizer> tokenizer_;
   TokenId start_ = kNoToken;
   TokenId end_ = kNoToken;
