@@ -47,10 +47,6 @@ Ink ink_of(size_t index) {
   return static_cast<Ink>(kFirstColoured + index % (kInks - kFirstColoured));
 }
 
-Stroke broken_stroke(size_t index) {
-  return static_cast<Stroke>(1 + index % (kDashes.size() - 1));
-}
-
 std::string escaped_xml(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -91,13 +87,14 @@ void Svg::path(std::string_view d, Ink ink, Stroke stroke, double width) {
 }
 
 void Svg::box(Point corner, Point size, Ink ink) {
-  body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"f{}\" fill=\"{}\"/>\n",
-                       corner.x, corner.y, size.x, size.y, static_cast<int>(ink), colour_of(ink).light);
+  body_ +=
+      fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"f{}\" fill=\"{}\"/>\n",
+                  corner.x, corner.y, size.x, size.y, static_cast<int>(ink), colour_of(ink).light);
 }
 
 void Svg::dot(Point at, Ink ink, double radius) {
-  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\" class=\"f{}\" fill=\"{}\"/>\n", at.x, at.y, radius,
-                       static_cast<int>(ink), colour_of(ink).light);
+  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\" class=\"f{}\" fill=\"{}\"/>\n", at.x, at.y,
+                       radius, static_cast<int>(ink), colour_of(ink).light);
 }
 
 void Svg::place(const Svg& other, double y) {

@@ -13,8 +13,6 @@ inline constexpr int kInks = 10;
 Ink ink_of(size_t index);
 
 enum class Stroke : uint8_t { kSolid, kDashed, kDotted, kDashDot, kLongDash };
-// One of those that are broken, in turn.
-Stroke broken_stroke(size_t index);
 
 enum class Anchor : uint8_t { kStart, kMiddle, kEnd };
 

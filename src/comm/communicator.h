@@ -3,8 +3,9 @@
 // functions in the same order. Nothing here computes: rows are put together out of their slices and never summed, so
 // that no bit depends on the number of ranks.
 //
-// One thread of each rank; health() any. Once a peer is lost, or says something else than what is expected, whatever
-// would wait returns that error, at once: a step then runs to its end without waiting, and what it computed means nothing.
+// One thread of each rank calls; health() may be called from any. Once a peer is lost, or says something else than what
+// is expected, whatever would wait returns that error, at once: a step then runs to its end without waiting, and what
+// it computed means nothing.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +22,6 @@ namespace candor::comm {
 // A rank that has ended or does not answer: what it computed is missing, to everybody, until all begin again.
 inline Error lost_rank(std::string message) {
   return fail(ErrorKind::kBusy, std::move(message), "ranks");
-}
-inline bool is_lost_rank(const Error& error) {
-  return error.kind == ErrorKind::kBusy && error.field == "ranks";
 }
 
 // A matrix of which every rank has some columns: rank r those from bounds[r] to bounds[r + 1]. Before, the first

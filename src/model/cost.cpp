@@ -26,20 +26,12 @@ const Hardware* find_hardware(std::string_view name) {
   return found == std::end(kHardware) ? nullptr : found;
 }
 
-double forward_flops(double n_parameters, double n_tokens) {
-  return 2.0 * n_parameters * n_tokens;
-}
-
 double weight_bytes_at(double n_parameters, double bits_per_weight) {
   return n_parameters * bits_per_weight / 8.0;
 }
 
 double kv_bytes_per_token(const KvShape& shape) {
   return shape.n_planes * shape.n_layers * shape.n_kv_heads * shape.head_dim * shape.element_bytes;
-}
-
-double compute_seconds(double flops, const Hardware& hardware) {
-  return flops / hardware.flops;
 }
 
 double memory_seconds(double bytes, const Hardware& hardware) {

@@ -1,9 +1,8 @@
 #pragma once
 // The paper arithmetic of inference: operations, bytes and times from a model's size and a machine's two rates.
-// Pure functions of doubles, so that published model sizes need no file. Sources: a forward pass costs about two
-// operations a parameter and token; prefill is bound by arithmetic, decode by reading the weights once a token.
+// Pure functions of doubles, so that published model sizes need no file. Prefill is bound by arithmetic, decode by
+// reading the weights once a token.
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -25,9 +24,6 @@ std::span<const Hardware> known_hardware();
 // nullptr for an unknown name.
 const Hardware* find_hardware(std::string_view name);
 
-// 2 x parameters x tokens.
-double forward_flops(double n_parameters, double n_tokens);
-
 double weight_bytes_at(double n_parameters, double bits_per_weight);
 
 struct KvShape {
@@ -40,7 +36,6 @@ struct KvShape {
 // planes x layers x heads x width x bytes, for one token.
 double kv_bytes_per_token(const KvShape& shape);
 
-double compute_seconds(double flops, const Hardware& hardware);
 double memory_seconds(double bytes, const Hardware& hardware);
 
 // Whole answer: time to the first token, then every further one at the inter-token latency.

@@ -8,8 +8,6 @@
 
 namespace candor::formats::gguf {
 
-inline constexpr int64_t kMaxParts = 99999;  // five digits
-
 struct SplitName {
   std::string prefix;
   int64_t part = 0;  // from 1
