@@ -1,10 +1,20 @@
 #include "platform/spawn_plan.h"
 
 #include <fcntl.h>
-
-#include <csignal>
+#include <signal.h>
+#include <unistd.h>
 
 namespace candor::platform {
+namespace {
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
 
 SpawnPlan::SpawnPlan() {
   posix_spawn_file_actions_init(&actions_);
@@ -27,16 +37,24 @@ void SpawnPlan::give(int descriptor, int number) {
   posix_spawn_file_actions_adddup2(&actions_, descriptor, number);
 }
 
-void SpawnPlan::open(const char* path, int number) {
-  posix_spawn_file_actions_addopen(&actions_, number, path, O_RDONLY, 0);
+void SpawnPlan::give_nothing_to_read(int number) {
+  posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDONLY, 0);
 }
 
 void SpawnPlan::close_from(int number) {
   posix_spawn_file_actions_addclosefrom_np(&actions_, number);
 }
 
-int SpawnPlan::start(const char* program, char* const* arguments, char* const* environment, pid_t& pid) const {
-  return posix_spawn(&pid, program, &actions_, &attributes_, arguments, environment);
+int SpawnPlan::start(const std::string& path, std::vector<std::string> arguments, std::vector<std::string> environment,
+                     pid_t& pid) {
+  return posix_spawn(&pid, path.c_str(), &actions_, &attributes_, pointers_to(arguments).data(),
+                     pointers_to(environment).data());
+}
+
+std::vector<std::string> SpawnPlan::inherit() {
+  std::vector<std::string> all;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) all.emplace_back(*one);
+  return all;
 }
 
 }  // namespace candor::platform

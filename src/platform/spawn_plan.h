@@ -1,9 +1,12 @@
 #pragma once
-// How a new process of ours begins: with the descriptors that it is given, no signal blocked or ignored, and in a
-// process group of its own, so that a terminal's Ctrl-C is not for it. One thread.
+// How a program is started: with the descriptors that it is given and no others, no signal blocked or ignored, and in a
+// process group of its own, so that a terminal's Ctrl-C is not for it.
 
 #include <spawn.h>
 #include <sys/types.h>
+
+#include <string>
+#include <vector>
 
 namespace candor::platform {
 
@@ -14,18 +17,20 @@ class SpawnPlan {
   SpawnPlan(const SpawnPlan&) = delete;
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-  // What the process has as descriptor `number`: one of ours, or a file to read. Done in the order of the calls.
+  // In this order: what was given before may be given again.
   void give(int descriptor, int number);
-  void open(const char* path, int number);
-  // Of ours, none from `number` on is left to it.
+  void give_nothing_to_read(int number);
+  // Those from `number` on are closed.
   void close_from(int number);
 
-  // 0, or the number of the error. Both lists end with nullptr.
-  int start(const char* program, char* const* arguments, char* const* environment, pid_t& pid) const;
+  // arguments: with the program's own name first. environment: "NAME=value" each; inherit() for all that is here.
+  // 0, or the system's error number.
+  int start(const std::string& path, std::vector<std::string> arguments, std::vector<std::string> environment, pid_t& pid);
+  static std::vector<std::string> inherit();
 
  private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
 };
 
 }  // namespace candor::platform

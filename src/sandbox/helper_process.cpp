@@ -12,13 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "platform/spawn_plan.h"
 
@@ -35,19 +35,16 @@ static_assert(sizeof(candor_helper_request) == 8 && sizeof(candor_helper_reply) 
 // The program's descriptor in the helper; the helper closes it.
 constexpr int kProgramNumber = 1;
 
-// Two descriptors, and no environment but where libraries lie.
+// Two descriptors, no environment but where libraries lie.
 int spawn(const Descriptor& program, const Descriptor& socket, pid_t& pid) {
   platform::SpawnPlan plan;
   plan.give(socket.number(), STDIN_FILENO);
   plan.give(program.number(), kProgramNumber);
   plan.close_from(kProgramNumber + 1);
-  std::string name = "candor-helper";
-  const std::array<char*, 2> arguments = {name.data(), nullptr};
   const char* libraries = std::getenv("LD_LIBRARY_PATH");
-  std::string setting = fmt::format("LD_LIBRARY_PATH={}", libraries == nullptr ? "" : libraries);
-  const std::array<char*, 2> environment = {libraries == nullptr ? nullptr : setting.data(), nullptr};
-  const std::string path = fmt::format("/proc/self/fd/{}", kProgramNumber);
-  return plan.start(path.c_str(), arguments.data(), environment.data(), pid);
+  std::vector<std::string> environment;
+  if (libraries != nullptr) environment.push_back(fmt::format("LD_LIBRARY_PATH={}", libraries));
+  return plan.start(fmt::format("/proc/self/fd/{}", kProgramNumber), {"candor-helper"}, std::move(environment), pid);
 }
 
 Error cannot_start(int code) {
@@ -108,9 +105,8 @@ Result<std::unique_ptr<HelperProcess>> HelperProcess::start(const Descriptor& pr
   helper->kill();
   const int status = helper->reap();
   const bool has_code = status >= 0 && WIFEXITED(status);
-  return fail(ErrorKind::kIo,
-              fmt::format("the helper process ended while it was starting{}: does it find libgcc_s.so.1?",
-                          has_code ? fmt::format(" (status {})", WEXITSTATUS(status)) : ""));
+  return fail(ErrorKind::kIo, fmt::format("the helper process ended while it was starting{}: does it find libgcc_s.so.1?",
+                                          has_code ? fmt::format(" (status {})", WEXITSTATUS(status)) : ""));
 }
 
 HelperProcess::~HelperProcess() {
@@ -232,8 +228,8 @@ Result<HelperReply> HelperProcess::conclude(Outcome outcome, const TimeLimits& l
     return limit_reply(fmt::format("takes more than {} ms of processor time", limits.processor.count()));
   }
   if (outcome == Outcome::kTookTooLong) {
-    return fail(ErrorKind::kBusy,
-                fmt::format("not done within {} s: the machine is busy; try again later", limits.clock.count() / 1000));
+    return fail(ErrorKind::kBusy, fmt::format("not done within {} s: the machine is busy; try again later",
+                                              limits.clock.count() / 1000));
   }
   if (outcome == Outcome::kBroken) return fail(ErrorKind::kInternal, "a helper process wrote what is no reply");
   if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == CANDOR_HELPER_OUT_OF_MEMORY) {

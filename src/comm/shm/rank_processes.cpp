@@ -4,10 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -25,16 +23,12 @@ constexpr milliseconds kPatience{3000};
 // What it says goes to the error output: the other one is rank 0's.
 int spawn(const std::filesystem::path& program, int segment, int32_t rank, pid_t& pid) {
   platform::SpawnPlan plan;
-  plan.open("/dev/null", STDIN_FILENO);
+  plan.give_nothing_to_read(STDIN_FILENO);
   plan.give(STDERR_FILENO, STDOUT_FILENO);
   plan.give(segment, kSegmentNumber);
   plan.close_from(kSegmentNumber + 1);
-  std::string name = "candor";
-  std::string command = "rank";
-  std::string descriptor = std::to_string(kSegmentNumber);
-  std::string number = std::to_string(rank);
-  const std::array<char*, 5> arguments = {name.data(), command.data(), descriptor.data(), number.data(), nullptr};
-  return plan.start(program.c_str(), arguments.data(), environ, pid);
+  return plan.start(program.string(), {"candor", "rank", std::to_string(kSegmentNumber), std::to_string(rank)},
+                    platform::SpawnPlan::inherit(), pid);
 }
 
 bool is_over(pid_t pid) {
@@ -44,7 +38,8 @@ bool is_over(pid_t pid) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankProcesses>> RankProcesses::start(const std::filesystem::path& program, Segment& segment) {
+Result<std::unique_ptr<RankProcesses>> RankProcesses::start(const std::filesystem::path& program,
+                                                            Segment& segment) {
   std::unique_ptr<RankProcesses> processes(new RankProcesses);
   segment.entry(0).pid.store(::getpid());  // so that ranks notice its end even before it has come itself
   for (int32_t rank = 1; rank < segment.n_ranks(); ++rank) {
