@@ -3,6 +3,7 @@
 
 # What modules use from outside the project.
 set(CANDOR_EXTERNAL_platform Threads::Threads)
+set(CANDOR_EXTERNAL_comm candor_mpi_image ${CMAKE_DL_LIBS})
 set(CANDOR_EXTERNAL_sandbox candor_helper_image fmt Threads::Threads)
 set(CANDOR_EXTERNAL_text crypto utf8proc)
 set(CANDOR_EXTERNAL_constrain candor_bridge)

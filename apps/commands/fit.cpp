@@ -13,6 +13,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "candor/engine.h"
+#include "engine/open/rank_plans.h"
 
 namespace candor::apps {
 namespace {
@@ -34,7 +35,7 @@ EngineOptions plan_options(const FitOptions& options, const std::filesystem::pat
   return engine;
 }
 
-Result<MemoryPlan> plan_for_every_sequence(EngineOptions engine) {
+Result<MemoryPlan> plan_for_every_sequence(EngineOptions& engine) {
   auto plan = Engine::plan(engine);
   if (!plan || engine.n_ctx == 0) return plan;
   const int64_t blocks = (engine.n_ctx + plan->kv_block_tokens - 1) / plan->kv_block_tokens * engine.max_running;
@@ -96,14 +97,48 @@ std::string to_text(const MemoryPlan& plan) {
                      room, verdict);
 }
 
+nlohmann::ordered_json ranks_json(const std::vector<MemoryPlan>& ranks) {
+  auto list = nlohmann::ordered_json::array();
+  for (const MemoryPlan& plan : ranks) {
+    list.push_back({{"weight_bytes", plan.weight_bytes},
+                    {"kv_bytes", plan.kv_bytes},
+                    {"state_bytes", plan.state_bytes},
+                    {"scratch_bytes", plan.scratch_bytes},
+                    {"copy_bytes", plan.copy_bytes},
+                    {"total_bytes", plan.total_bytes()}});
+  }
+  return list;
+}
+
+std::string ranks_text(const std::vector<MemoryPlan>& ranks) {
+  std::string out;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const MemoryPlan& plan = ranks[rank];
+    out += fmt::format("{:<14} {:>10}   weights {}, K/V {}, activations {}{}\n", fmt::format("rank {}", rank),
+                       format_bytes(plan.total_bytes()), format_bytes(plan.weight_bytes), format_bytes(plan.kv_bytes),
+                       format_bytes(plan.scratch_bytes),
+                       plan.state_bytes > 0 ? ", states " + format_bytes(plan.state_bytes) : "");
+  }
+  return out;
+}
+
 int run(const FitOptions& options) {
   auto choice = choose_model(options.generation.model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("fit takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
-  const auto plan = plan_for_every_sequence(plan_options(options, choice->model));
+  EngineOptions engine = plan_options(options, choice->model);
+  const auto plan = plan_for_every_sequence(engine);
   if (!plan) return say_error(plan.error().message), exit_code(plan.error());
-  write_out(options.json ? to_json(*plan).dump(2) + "\n" : to_text(*plan));
+  const auto ranks = engine::plan_ranks(engine, *plan);
+  if (!ranks) return say_error(ranks.error().message), exit_code(ranks.error());
+  if (options.json) {
+    auto json = to_json(*plan);
+    if (!ranks->empty()) json["ranks"] = ranks_json(*ranks);
+    write_out(json.dump(2) + "\n");
+  } else {
+    write_out(ranks_text(*ranks) + to_text(*plan));
+  }
   return plan->fits() ? kDone : kUserInput;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "apps/commands/commands.h"
+#include "apps/commands/mpi_start.h"
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
@@ -69,7 +70,7 @@ int run(int argc, char** argv) {
     return kUserInput;
   }
   if (action) {
-    const int code = action();
+    const int code = run_on_ranks(app, action, argc, argv);
     const auto lost = lost_output();
     if (!lost) return code;
     say_error(*lost);

@@ -25,6 +25,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "base/utf8.h"
+#include "engine/open/mpi_ranks.h"
 #include "obs/log.h"
 #include "platform/allocator.h"
 #include "platform/topology.h"
@@ -189,6 +190,12 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   return service;
 }
 
+// mpirun lets its ranks live for a second once one of them is lost, or it is told to end.
+void wait_for_mpirun(http::Server& server) {
+  constexpr std::chrono::milliseconds kGrace{400};
+  if (!server.drain(kGrace)) engine::lose_mpi("mpirun ends the ranks: one of them is lost, or it was told to end");
+}
+
 // Until Ctrl-C or SIGTERM, or until a rank is lost; then what is in work may end within the drain time, or is told that
 // it cannot.
 Result<void> serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time,
@@ -202,6 +209,10 @@ Result<void> serve_until_interrupted(http::Server& server, serve::Service& servi
     health = service.models().health();
   }
   service.begin_drain();
+  if (interrupted() && engine::joined_ranks()) {
+    wait_for_mpirun(server);
+    health = service.models().health();
+  }
   if (server.drain(health ? drain_time : kGoodbye)) return health;
   service.abort_all();
   server.drain(kGoodbye);
@@ -383,6 +394,8 @@ int serve(const ServeOptions& options) {
     platform::give_freed_memory_back();
     return serve_and_restart(options, door, [&] { return serve_several(options, door); });
   }
+  if (options.restarts && engine::joined_ranks())
+    return say_error("--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"), kUserInput;
   const auto model = options.models.empty() ? std::nullopt : std::optional(options.models.front());
   auto choice = choose_model(model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;

@@ -8,6 +8,7 @@
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "engine/open/mpi_ranks.h"
 
 namespace candor::apps {
 namespace {
@@ -56,8 +57,10 @@ void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks) {
 }
 
 void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& options) {
-  options.n_ranks = static_cast<int32_t>(n_ranks.value_or(1));
+  const auto joined = engine::joined_ranks();
+  options.n_ranks = joined ? joined->size : static_cast<int32_t>(n_ranks.value_or(1));
   options.rank_program = "/proc/self/exe";
+  options.uses_mpi = joined.has_value();
 }
 
 void apply_speculation(const GenerationOptions& o, EngineOptions& options) {

@@ -51,7 +51,7 @@ void add_speculation_options(CLI::App& command, GenerationOptions& options);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks);
 
-// The other ranks run this program.
+// The other ranks run this program, or are those that mpirun started.
 void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& engine);
 void apply_speculation(const GenerationOptions& options, EngineOptions& engine);
 EngineOptions engine_options(const GenerationOptions& options, const std::filesystem::path& model);

@@ -45,6 +45,7 @@ struct EngineOptions {
   std::int32_t n_threads = 0;       // 0 = what this machine advises
   std::int32_t n_ranks = 1;         // processes that share the model, each with some of the threads and its part of the weights
   std::filesystem::path rank_program{};  // the candor command, which the other ranks run; needed with several
+  bool uses_mpi = false;            // the ranks are those that mpirun started and that joined; this one is rank 0
   std::int64_t n_ctx = 0;           // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
   std::optional<KvType> kv_type{};  // of the K/V cache; absent: the backend's own
   std::uint64_t kv_bytes = 0;       // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB

@@ -110,7 +110,8 @@ struct BackendInfo {
   std::string description;  // "avx512-vnni, 2 threads"
   int32_t n_threads = 1;
   KvType default_kv = KvType::kBf16;
-  int32_t n_ranks = 1;  // that share each model
+  int32_t n_ranks = 1;       // that share each model
+  int32_t n_ranks_here = 1;  // of those, on this computer
 };
 
 struct StepTicket {

@@ -37,10 +37,11 @@ struct Pipe {
   ::dup2(file >= 0 ? file : pipes[1].write_end, STDOUT_FILENO);
   ::dup2(pipes[2].write_end, STDERR_FILENO);
   for (const std::string& variable : input.environment) ::putenv(const_cast<char*>(variable.c_str()));
-  std::vector<char*> argv = {const_cast<char*>(CANDOR_PROGRAM)};
+  const char* program = input.program.empty() ? CANDOR_PROGRAM : input.program.c_str();
+  std::vector<char*> argv = {const_cast<char*>(program)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  ::execv(CANDOR_PROGRAM, argv.data());
+  ::execvp(program, argv.data());
   ::_exit(126);
 }
 

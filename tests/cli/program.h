@@ -14,6 +14,7 @@ struct RunResult {
 };
 
 struct RunInput {
+  std::string program = {};  // by its name or path, instead of candor
   std::string stdin_text = {};
   std::string stdout_path = {};  // instead of what the result shows
   bool close_stdin = false;

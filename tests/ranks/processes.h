@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +33,14 @@ inline std::vector<pid_t> children_of(pid_t parent) {
     if (is_child && !is_gone) children.push_back(std::stoi(name));
   }
   return children;
+}
+
+// What a process was started with: "NAME=value".
+inline std::set<std::string> environment_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
+  std::set<std::string> variables;
+  for (std::string one; std::getline(file, one, '\0');) variables.insert(one);
+  return variables;
 }
 
 inline bool becomes_true(const std::function<bool()>& holds) {

@@ -11,13 +11,13 @@
 #include "engine/engine_impl.h"
 #include "model/model.h"
 #include "model/rank_splits.h"
+#include "rank_requests.h"
 #include "support/thread_ranks.h"
 
 namespace candor {
 namespace {
 
 using testing::Crowd;
-using testing::sampled;
 using testing::thread_ranks;
 using testing::token_prompt;
 
@@ -25,43 +25,14 @@ using Change = std::function<void(EngineOptions&)>;
 
 class RankInvariance : public testing::TinyModelTest {
  protected:
-  static EngineOptions base_options(const std::filesystem::path& path) {
-    EngineOptions options = testing::options_for(path);
-    const auto file = formats::open_model_file(path);
-    const auto spec = file ? model::read_arch(**file) : Result<model::ArchSpec>(file.error());
-    options.n_ctx = spec ? std::min(128, spec->max_positions) : 0;
-    options.max_running = 5;
-    options.max_rows = 48;
-    options.costs = StepCosts{.points = {{1, 0.0}}, .attend_ns = 0};
-    return options;
-  }
-
-  // Greedy and sampled, two answers of one prompt, by beams, and under a constraint.
-  static std::vector<Request> make_requests(int32_t n_vocab, bool has_text, int32_t n_ctx) {
-    constexpr int64_t kNewTokens = 6;
-    std::vector<Request> requests;
-    for (const int32_t n : {3, 33, std::min(70, n_ctx - 10)}) requests.push_back(sampled(token_prompt(n, n_vocab, 7), kNewTokens, 1));
-    requests.push_back(sampled(token_prompt(20, n_vocab, 3), kNewTokens, 2));
-    requests.back().sampling.temperature = 0.0;
-    requests.push_back(sampled(token_prompt(9, n_vocab, 4), kNewTokens, 3));
-    requests.back().beams = BeamSearch{.width = 2};
-    if (has_text) {
-      requests.push_back(sampled(token_prompt(9, n_vocab, 5), kNewTokens, 4));
-      requests.back().constraint = {GrammarKind::kRegex, "[a-z ]{4,40}"};
-    }
-    for (Request& request : requests) request.sampling.ignore_eos = true;
-    return requests;
-  }
-
   static std::vector<Completion> answers(const std::filesystem::path& path, const engine::BackendFactory& backend,
                                          const Change& change, bool is_together) {
-    EngineOptions options = base_options(path);
+    EngineOptions options = testing::rank_test_options(path);
     change(options);
     auto engine = engine::open_with_backend(options, backend);
     EXPECT_TRUE(engine.has_value()) << path << ": " << (engine ? "" : engine.error().message);
     if (!engine) return {};
-    const bool has_text = (*engine)->info().n_vocab >= 300;
-    const std::vector<Request> requests = make_requests((*engine)->info().n_vocab, has_text, (*engine)->info().n_ctx);
+    const std::vector<Request> requests = testing::rank_test_requests((*engine)->info());
     if (is_together) return Crowd(**engine).run(requests);
     std::vector<Completion> all;
     for (const Request& request : requests) all.push_back(testing::complete(**engine, request));
@@ -174,29 +145,35 @@ TEST_F(RankInvariance, sums_of_parts_are_caught) {
   EXPECT_EQ(count_different(path, sound), 0);
 }
 
-// Four a layer; the embedding's rows and the logits beside them.
-TEST_F(RankInvariance, a_layer_has_four_exchanges) {
-  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+// What two ranks said for some decoded tokens of a model.
+backend::RankTraffic traffic_of(const std::filesystem::path& path, int64_t n_tokens) {
   backend::Backend* ranks = nullptr;
   const auto make = thread_ranks(2);
-  const auto engine = engine::open_with_backend(base_options(path), [&](const EngineOptions& options) {
+  const auto engine = engine::open_with_backend(testing::rank_test_options(path), [&](const EngineOptions& options) {
     auto made = make(options);
     if (made) ranks = made->get();
     return made;
   });
-  ASSERT_TRUE(engine);
-  const int64_t before = ranks->rank_traffic().n_exchanges;
-  constexpr int64_t kTokens = 5;
-  Request request = sampled(token_prompt(8, 384, 1), kTokens, 1);
+  if (!engine) return ADD_FAILURE() << engine.error().message, backend::RankTraffic{};
+  const backend::RankTraffic before = ranks->rank_traffic();
+  Request request = testing::sampled(token_prompt(8, 384, 1), n_tokens, 1);
   request.sampling.ignore_eos = true;
   testing::complete(**engine, request);
-  EXPECT_EQ(ranks->rank_traffic().n_exchanges - before, kTokens * (4 * 2 + 2));
-  EXPECT_GT(ranks->rank_traffic().n_bytes, 0u);
+  const backend::RankTraffic after = ranks->rank_traffic();
+  return {after.n_exchanges - before.n_exchanges, after.n_bytes - before.n_bytes};
+}
+
+// Four a layer; the embedding's rows and the logits beside them.
+TEST_F(RankInvariance, a_layer_has_four_exchanges) {
+  constexpr int64_t kTokens = 5;
+  const auto traffic = traffic_of(tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256)), kTokens);
+  EXPECT_EQ(traffic.n_exchanges, kTokens * (4 * 2 + 2));
+  EXPECT_GT(traffic.n_bytes, 0u);
 }
 
 TEST_F(RankInvariance, more_ranks_than_heads_are_refused_with_what_can_be_used) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kQ8_0, 64, 256));
-  const auto engine = engine::open_with_backend(base_options(path), thread_ranks(5));
+  const auto engine = engine::open_with_backend(testing::rank_test_options(path), thread_ranks(5));
   ASSERT_FALSE(engine);
   EXPECT_NE(engine.error().message.find("5 ranks were asked for, and this model of family llama can use 4"),
             std::string::npos)

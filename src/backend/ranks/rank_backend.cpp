@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace candor::backend {
+namespace {
+
+RankOptions with_ranks_here(RankOptions options) {
+  for (int32_t rank = 0; options.here.empty() && rank < options.size; ++rank) options.here.push_back(rank);
+  return options;
+}
+
+}  // namespace
 
 // On rank 0: the pages of this rank, and the number by which the others know theirs.
 class RankBackend::Store final : public KvStore {
@@ -16,7 +24,7 @@ class RankBackend::Store final : public KvStore {
   size_t n_bytes() const override {
     const auto blocks = static_cast<size_t>(backend_.kv_block_bytes(layout_)) * static_cast<size_t>(n_blocks());
     const size_t states = static_cast<size_t>(state_slot_bytes(layout_.state)) * static_cast<size_t>(n_states());
-    return blocks + states * static_cast<size_t>(backend_.options_.size);
+    return blocks + states * backend_.options_.here.size();
   }
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override {
     backend_.copy_block(number_, src, dst, n_tokens);
@@ -33,12 +41,13 @@ class RankBackend::Store final : public KvStore {
 };
 
 RankBackend::RankBackend(std::unique_ptr<Backend> inner, RankOptions options)
-    : options_(std::move(options)),
+    : options_(with_ranks_here(std::move(options))),
       inner_(std::move(inner)),
-      upload_(*inner_, options_.rank, options_.size),
+      upload_(*inner_, options_.rank, options_.size, options_.here),
       ops_(*inner_, *options_.table, options_.rank, options_.size),
       info_(inner_->info()) {
   info_.n_ranks = options_.size;
+  info_.n_ranks_here = static_cast<int32_t>(options_.here.size());
   info_.n_threads = options_.n_threads > 0 ? options_.n_threads : info_.n_threads * options_.size;
   info_.description = std::to_string(options_.size) + (options_.size == 1 ? " rank, " : " ranks, each ") + info_.description;
 }
@@ -96,12 +105,12 @@ Result<uint64_t> RankBackend::upload_split_bytes(const TensorView& tensor, Weigh
 }
 
 uint64_t RankBackend::arena_bytes(const ArenaLayout& layout) const {
-  return inner_->arena_bytes(layout) * static_cast<uint64_t>(options_.size);
+  return inner_->arena_bytes(layout) * options_.here.size();
 }
 
 int64_t RankBackend::kv_block_bytes(const KvLayout& layout) const {
   int64_t n_bytes = 0;
-  for (int32_t rank = 0; rank < options_.size; ++rank) n_bytes += inner_->kv_block_bytes(own_layout(layout, rank));
+  for (const int32_t rank : options_.here) n_bytes += inner_->kv_block_bytes(own_layout(layout, rank));
   return n_bytes;
 }
 
@@ -178,6 +187,7 @@ Result<void> RankBackend::follow(const RunPass& run) {
   CANDOR_TRY(meet());
   while (true) {
     CANDOR_TRY(crew_.comm->broadcast(order_));
+    if (order_.empty()) return comm::lost_rank("rank 0 has left in the middle of a model");
     CANDOR_ASSIGN(const bool goes_on, obey(OrderReader(order_), run));
     if (!goes_on) return {};
   }

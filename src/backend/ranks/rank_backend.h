@@ -31,6 +31,7 @@ struct Crew {
 struct RankOptions {
   int32_t rank = 0;
   int32_t size = 1;
+  std::vector<int32_t> here{};  // the ranks of this computer, whose memory is planned for; none: all are
   int32_t n_threads = 0;  // of all ranks; 0: as many each as this one has
   const kernels::KernelTable* table = nullptr;
   // Called once, before the first weight is uploaded: what only plans starts no process.

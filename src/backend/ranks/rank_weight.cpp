@@ -83,14 +83,16 @@ Result<std::unique_ptr<RankWeight>> RankUpload::upload(Backend& inner, const Ten
 Result<uint64_t> RankUpload::n_bytes(const TensorView& tensor, WeightRole role, const WeightSplit& split) const {
   uint64_t total = 0;
   if (is_looked_up(role)) {
-    CANDOR_ASSIGN(total, inner_.upload_bytes(tensor, WeightRole::kEmbedding));
+    if (here_.front() == 0) {
+      CANDOR_ASSIGN(total, inner_.upload_bytes(tensor, WeightRole::kEmbedding));
+    }
     if (role == WeightRole::kEmbedding) return total;
     role = WeightRole::kLinear;
   }
   // What it refuses is refused as a whole, so that the message speaks of the file's own shape.
   CANDOR_ASSIGN(const uint64_t whole, inner_.upload_bytes(tensor, role));
-  if (split.kind == SplitKind::kWhole) return total + whole * static_cast<uint64_t>(size_);
-  for (int32_t rank = 0; rank < size_; ++rank) {
+  if (split.kind == SplitKind::kWhole) return total + whole * here_.size();
+  for (const int32_t rank : here_) {
     const OutputShare share = share_of(outputs_of(tensor, role), split, rank);
     if (share.width() == 0) continue;
     CANDOR_ASSIGN(const uint64_t part, inner_.upload_bytes(piece_of(tensor, role, share), role));

@@ -61,11 +61,13 @@ inline const Weight* part_of(const Weight* weight) {
 // Uploads the parts of one rank of `size`.
 class RankUpload {
  public:
-  RankUpload(const Backend& inner, int32_t rank, int32_t size) : inner_(inner), rank_(rank), size_(size) {}
+  // here: the ranks of this computer; borrowed, like inner.
+  RankUpload(const Backend& inner, int32_t rank, int32_t size, const std::vector<int32_t>& here)
+      : inner_(inner), rank_(rank), size_(size), here_(here) {}
 
   Result<std::unique_ptr<RankWeight>> upload(Backend& inner, const TensorView& tensor, WeightRole role,
                                              const WeightSplit& split) const;
-  // Of all ranks.
+  // Of all ranks of this computer.
   Result<uint64_t> n_bytes(const TensorView& tensor, WeightRole role, const WeightSplit& split) const;
 
  private:
@@ -74,6 +76,7 @@ class RankUpload {
   const Backend& inner_;
   int32_t rank_;
   int32_t size_;
+  const std::vector<int32_t>& here_;
 };
 
 }  // namespace candor::backend

@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kLook{100};
 
 std::string name_of(int32_t rank, const RankEntry& entry) {
+  if (entry.host[0] != '\0') return "rank " + std::to_string(rank) + " (host " + entry.host.data() + ")";
   return "rank " + std::to_string(rank) + " (process " + std::to_string(entry.pid.load()) + ")";
 }
 
@@ -113,7 +114,8 @@ std::optional<Error> PeerWatch::fault_of(int32_t rank, Peer& peer) {
   if (peer.n_silent < most_silent_) return std::nullopt;
   const auto seconds = std::chrono::duration<double>(peer.n_silent * kLook).count();
   return lost_rank(name_of(rank, entry) + " has not answered for " + std::to_string(static_cast<int>(seconds + 0.5)) +
-                                  " s: it is stopped, or the machine does not run it");
+                                  (entry.host[0] != '\0' ? " s: it is stopped, or the link to it is cut"
+                                                         : " s: it is stopped, or the machine does not run it"));
 }
 
 }  // namespace candor::comm

@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "candor/version.h"
+#include "platform/futex.h"
 
 namespace candor::comm {
 namespace {
@@ -50,6 +52,13 @@ std::string_view protocol_version() {
   return version;
 }
 
+void ring_bell(RankEntry& entry) noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (entry.is_sleeping.load(std::memory_order_relaxed) == 0) return;
+  entry.bell.fetch_add(1);
+  platform::futex_wake_shared(entry.bell);
+}
+
 Result<std::shared_ptr<Segment>> Segment::make(int32_t n_ranks) {
   CANDOR_CHECK(n_ranks >= 1 && n_ranks <= kMaxRanks);
   const size_t n_bytes = bytes_of(n_ranks);
@@ -81,7 +90,8 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
   auto memory = map(descriptor, n_bytes);
   if (!memory) return memory.error();
   const Head head = *reinterpret_cast<const Head*>(*memory);
-  std::shared_ptr<Segment> segment(new Segment(descriptor, *memory, n_bytes, head.n_ranks));
+  const int32_t n_entries = head.n_ranks >= 1 && head.n_ranks <= kMaxRanks ? head.n_ranks : 0;
+  std::shared_ptr<Segment> segment(new Segment(descriptor, *memory, n_bytes, n_entries));
   if (head.magic != kMagic || head.n_ranks < 1 || head.n_ranks > kMaxRanks || bytes_of(head.n_ranks) != n_bytes) {
     return fail(ErrorKind::kInvalidInput, "descriptor " + std::to_string(descriptor) + " is no memory of ranks");
   }
@@ -97,8 +107,15 @@ Segment::~Segment() {
   ::close(descriptor_);
 }
 
+void Segment::keep_apart(int32_t rank, std::string_view host) {
+  auto entry = std::make_unique<RankEntry>();
+  host.copy(entry->host.data(), entry->host.size() - 1);
+  apart_[static_cast<size_t>(rank)] = std::move(entry);
+}
+
 RankEntry& Segment::entry(int32_t rank) {
   CANDOR_DCHECK(rank >= 0 && rank < n_ranks_);
+  if (const auto& apart = apart_[static_cast<size_t>(rank)]) return *apart;
   return *reinterpret_cast<RankEntry*>(memory_ + kEntriesAt + static_cast<size_t>(rank) * sizeof(RankEntry));
 }
 

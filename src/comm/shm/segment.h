@@ -1,7 +1,8 @@
 #pragma once
 // The memory that the ranks of one host share: what each says about itself, and a ring of bytes from each to each other.
 // Rank 0 makes it; the others attach to its descriptor. The system takes it back when the last of them has ended,
-// however that came about.
+// however that came about. Ranks of other hosts have a place in it too: whoever carries bytes to them writes down what
+// they say of themselves, for the one rank whose bytes it carries.
 
 #include <array>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 
@@ -35,7 +37,12 @@ struct RankEntry {
   std::atomic<int32_t> pid{0};
   std::atomic<uint64_t> beats{0};
   std::array<char, 512> message{};  // why it failed; written before the state says so
+  std::array<char, 64> host{};      // of a rank of another one, which has no process here
 };
+
+// After something was done that its rank may wait for. Either this one sees that the rank sleeps, or the rank sees what
+// was done before it sleeps.
+void ring_bell(RankEntry& entry) noexcept;
 
 class Segment {
  public:
@@ -47,6 +54,9 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
+  // A rank of another host: what is known of it is this process's alone. Before any thread uses the entry.
+  void keep_apart(int32_t rank, std::string_view host);
+
   int descriptor() const { return descriptor_; }
   int32_t n_ranks() const { return n_ranks_; }
   RankEntry& entry(int32_t rank);
@@ -55,12 +65,13 @@ class Segment {
 
  private:
   Segment(int descriptor, std::byte* memory, size_t n_bytes, int32_t n_ranks)
-      : descriptor_(descriptor), memory_(memory), n_bytes_(n_bytes), n_ranks_(n_ranks) {}
+      : descriptor_(descriptor), memory_(memory), n_bytes_(n_bytes), n_ranks_(n_ranks), apart_(static_cast<size_t>(n_ranks)) {}
 
   int descriptor_;
   std::byte* memory_;
   size_t n_bytes_;
   int32_t n_ranks_;
+  std::vector<std::unique_ptr<RankEntry>> apart_;  // [n_ranks]; nullptr for ranks of this host
 };
 
 // What the ranks of one model must have in common to understand each other.

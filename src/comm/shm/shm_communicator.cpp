@@ -159,6 +159,13 @@ Result<void> ShmCommunicator::barrier() {
 }
 
 Result<void> ShmCommunicator::run_lines() {
+  if (options_.sign != nullptr) options_.sign->change();
+  auto done = move_until_done();
+  if (options_.sign != nullptr) options_.sign->change();
+  return done;
+}
+
+Result<void> ShmCommunicator::move_until_done() {
   for (int64_t n_idle = 0;;) {
     const bool is_sound = watch_.is_sound();  // asked first: what a peer sent before it left still counts
     bool is_done = true;
@@ -196,7 +203,7 @@ bool ShmCommunicator::move(int32_t peer) {
     return has_moved;
   }
   if (with.in_head.is_done()) has_moved |= pull(peer, with.in);
-  if (has_moved) wake(peer);
+  if (has_moved) ring_bell(segment_->entry(peer));
   return has_moved;
 }
 
@@ -236,15 +243,6 @@ bool ShmCommunicator::pull(int32_t peer, ByteRows& rows) {
     has_moved = true;
   }
   return has_moved;
-}
-
-// Either this rank sees that the peer sleeps, or the peer sees what this one did before it sleeps.
-void ShmCommunicator::wake(int32_t peer) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  RankEntry& entry = segment_->entry(peer);
-  if (entry.is_sleeping.load(std::memory_order_relaxed) == 0) return;
-  entry.bell.fetch_add(1);
-  platform::futex_wake_shared(entry.bell);
 }
 
 void ShmCommunicator::wait(int64_t n_idle) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/shm/exchange_sign.h"
 #include "comm/shm/peer_watch.h"
 #include "comm/shm/segment.h"
 
@@ -20,6 +21,7 @@ namespace candor::comm {
 struct ShmOptions {
   WatchOptions watch{};
   bool spin = true;  // every rank's threads have processors of their own
+  ExchangeSign* sign = nullptr;  // changed where there is one
 };
 
 // Pieces of equal size at equal distances, and how much of them is done.
@@ -59,6 +61,8 @@ class ShmCommunicator final : public Communicator {
   // Until every rank is here; names the one that is not.
   Result<void> wait_for_all(std::chrono::milliseconds patience);
   void set_spin(bool spin) { options_.spin = spin; }
+  // Everything that would wait returns this from now on.
+  void lose(const Error& fault) { watch_.report(fault); }
   // Peers may end from now on.
   void expect_end() { watch_.stop(); }
 
@@ -81,11 +85,11 @@ class ShmCommunicator final : public Communicator {
   void receive(int32_t peer, uint64_t tag, const ByteRows& rows);
   // Until every line is done.
   Result<void> run_lines();
+  Result<void> move_until_done();
   bool push(int32_t peer, ByteRows& rows);
   bool pull(int32_t peer, ByteRows& rows);
   bool move(int32_t peer);
   bool move_all(bool& is_done);
-  void wake(int32_t peer);
   void wait(int64_t n_idle);
 
   std::shared_ptr<Segment> segment_;

@@ -58,7 +58,7 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
 Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx) {
   const backend::KvLayout layout = model::kv_layout(plan.model.spec, backend.info().default_kv);
   const auto block_bytes = static_cast<uint64_t>(backend.kv_block_bytes(layout));
-  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks);  // each has all states
+  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks_here);  // each has all states
   plan.slots = slots_of(options, plan.model.spec, n_ctx, block_bytes);
   plan.slots.n_states = layout.state.n_layers > 0 ? 2 * plan.slots.n_slots + draft::kMaxDrafts : 0;
   plan.kv_bytes =

@@ -71,7 +71,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
   const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);
   const int64_t block_bytes = backend.kv_block_bytes(layout);
-  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks);  // each has states, copies and scratch of its own
+  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks_here);  // each has states, copies and scratch of its own
   CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
   const platform::Topology topology = platform::read_topology();
   MemoryPlan plan;

@@ -13,6 +13,7 @@
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
 #include "engine/open/loaded_model.h"
+#include "engine/open/mpi_ranks.h"
 #include "kernels/kernels.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
@@ -24,17 +25,8 @@ namespace {
 
 constexpr std::chrono::seconds kArrival{30};
 
-int32_t all_threads(const EngineOptions& options) {
-  if (options.n_threads > 0) return options.n_threads;
-  return platform::advise_threads(platform::read_topology()).n_threads;
-}
-
-// Spinning pays only while every thread of every rank has a processor of its own.
 comm::ShmOptions shm_options(const EngineOptions& options) {
-  const platform::Topology topology = platform::read_topology();
-  const int32_t n_threads = std::max(all_threads(options), options.n_ranks);
-  const bool has_quota = topology.quota_cpus && n_threads > *topology.quota_cpus;
-  return {.spin = n_threads <= topology.n_allowed() && !has_quota};
+  return {.spin = has_processors_for(std::max(all_threads(options), options.n_ranks))};
 }
 
 Result<backend::Crew> start_crew(EngineOptions options) {
@@ -48,6 +40,7 @@ Result<backend::Crew> start_crew(EngineOptions options) {
 }
 
 Result<void> check_ranks(const EngineOptions& options) {
+  if (options.uses_mpi) return check_joined(options);
   if (options.n_ranks < 1 || options.n_ranks > comm::kMaxRanks) {
     return fail(ErrorKind::kInvalidInput,
                 "n_ranks is " + std::to_string(options.n_ranks) + ", expected 1 to " + std::to_string(comm::kMaxRanks), "ranks");
@@ -59,8 +52,18 @@ Result<void> check_ranks(const EngineOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& options, int32_t rank) {
-  return backend::make_backend(options.backend, {.n_threads = threads_of_rank(options, rank)});
+// A rank of several, before anybody has met.
+backend::RankOptions rank_options(const EngineOptions& options) {
+  if (options.uses_mpi) return joined_rank_options(options);
+  return {.rank = 0,
+          .size = options.n_ranks,
+          .n_threads = std::max(all_threads(options), options.n_ranks),
+          .gather_crew = [options] { return start_crew(options); }};
+}
+
+int32_t own_threads(const EngineOptions& options, int32_t rank) {
+  if (options.uses_mpi) return joined_threads(options);
+  return threads_of_rank(all_threads(options), options.n_ranks, rank);
 }
 
 struct LoadedRank {
@@ -110,26 +113,45 @@ std::string take_text(backend::OrderReader& reader) {
 
 }  // namespace
 
-int32_t threads_of_rank(const EngineOptions& options, int32_t rank) {
-  const int64_t n_all = all_threads(options);
-  const int64_t n_ranks = options.n_ranks;
-  return static_cast<int32_t>(std::max<int64_t>(1, n_all * (n_ranks - rank) / n_ranks - n_all * (n_ranks - rank - 1) / n_ranks));
+int32_t all_threads(const EngineOptions& options) {
+  if (options.n_threads > 0) return options.n_threads;
+  return platform::advise_threads(platform::read_topology()).n_threads;
+}
+
+// Spinning pays only while every thread of every rank has a processor of its own.
+bool has_processors_for(int32_t n_threads) {
+  const platform::Topology topology = platform::read_topology();
+  const bool has_quota = topology.quota_cpus && n_threads > *topology.quota_cpus;
+  return n_threads <= topology.n_allowed() && !has_quota;
+}
+
+int32_t threads_of_rank(int32_t n_threads, int32_t n, int32_t index) {
+  const int64_t n_all = n_threads;
+  return static_cast<int32_t>(std::max<int64_t>(1, n_all * (n - index) / n - n_all * (n - index - 1) / n));
+}
+
+Result<std::unique_ptr<backend::Backend>> make_rank_inner(const EngineOptions& options, int32_t rank) {
+  return backend::make_backend(options.backend, {.n_threads = own_threads(options, rank)});
 }
 
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options) {
   CANDOR_TRY(check_ranks(options));
-  CANDOR_ASSIGN(auto inner, make_inner(options, 0));
+  CANDOR_ASSIGN(auto inner, make_rank_inner(options, 0));
   if (options.n_ranks == 1) return inner;
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
-  return std::make_unique<backend::RankBackend>(
-      std::move(inner), backend::RankOptions{.rank = 0,
-                                             .size = options.n_ranks,
-                                             .n_threads = std::max(all_threads(options), options.n_ranks),
-                                             .table = table,
-                                             .gather_crew = [options] { return start_crew(options); }});
+  backend::RankOptions ranks = rank_options(options);
+  ranks.table = table;
+  return std::make_unique<backend::RankBackend>(std::move(inner), std::move(ranks));
 }
 
-Result<void> share_options(EngineOptions& options, comm::Communicator& comm) {
+Result<std::unique_ptr<backend::Backend>> make_planning_rank(const EngineOptions& options, int32_t rank) {
+  CANDOR_ASSIGN(auto inner, make_rank_inner(options, rank));
+  CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
+  return std::make_unique<backend::RankBackend>(
+      std::move(inner), backend::RankOptions{.rank = 0, .size = options.n_ranks, .here = {rank}, .table = table});
+}
+
+Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
   backend::Bytes bytes;
   if (comm.rank() == 0) {
     backend::OrderWriter writer(bytes, backend::Order::kStep);
@@ -137,12 +159,14 @@ Result<void> share_options(EngineOptions& options, comm::Communicator& comm) {
       put_text(writer, text);
     }
     writer.put(options.fast_weights);
-    writer.put(all_threads(options));
+    writer.put(options.uses_mpi ? options.n_threads : all_threads(options));
     writer.put(options.n_ranks);
     writer.put(options.speculation);
+    writer.put(options.uses_mpi);
   }
   CANDOR_TRY(comm.broadcast(bytes));
-  if (comm.rank() == 0) return {};
+  if (comm.rank() == 0) return true;
+  if (bytes.empty()) return false;
   backend::OrderReader reader(bytes);
   static_cast<void>(reader.take<backend::Order>());
   options.model_path = take_text(reader);
@@ -153,7 +177,8 @@ Result<void> share_options(EngineOptions& options, comm::Communicator& comm) {
   options.n_threads = reader.take<int32_t>();
   options.n_ranks = reader.take<int32_t>();
   options.speculation = reader.take<Speculation>();
-  return {};
+  options.uses_mpi = reader.take<bool>();
+  return true;
 }
 
 Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backend::Backend> inner, int32_t rank,
@@ -183,7 +208,7 @@ Result<void> serve_place(const std::shared_ptr<comm::Segment>& segment, int32_t 
   EngineOptions options;
   CANDOR_TRY(share_options(options, *comm));
   comm->set_spin(shm_options(options).spin);
-  auto inner = make_inner(options, rank);
+  auto inner = make_rank_inner(options, rank);
   if (!inner) {
     comm->say_failed(inner.error().message);
     return inner.error();

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks of an engine on one host: rank 0 is the engine's own process, and the others are processes that it starts,
-// which load their parts of the same models and compute with it.
+// The ranks of an engine: rank 0 is the engine's own process, and the others are processes that it starts on its host, or
+// that mpirun started on several, which load their parts of the same models and compute with it.
 
 #include <cstdint>
 #include <memory>
@@ -17,11 +17,21 @@ namespace candor::engine {
 // weight is uploaded.
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options);
 
-// How many of n_threads (0: as many as are advised) a rank computes with: at least one.
-int32_t threads_of_rank(const EngineOptions& options, int32_t rank);
+// A backend that plans the memory of one rank, and loads nothing.
+Result<std::unique_ptr<backend::Backend>> make_planning_rank(const EngineOptions& options, int32_t rank);
 
-// The options that another rank needs, rank 0's becoming everybody's.
-Result<void> share_options(EngineOptions& options, comm::Communicator& comm);
+// As many as are asked for, or advised here.
+int32_t all_threads(const EngineOptions& options);
+// Whether that many threads of this host would each have a processor.
+bool has_processors_for(int32_t n_threads);
+// How many of n_threads the index-th of n ranks of one host computes with: at least one.
+int32_t threads_of_rank(int32_t n_threads, int32_t n, int32_t index);
+
+// What a rank computes its part with.
+Result<std::unique_ptr<backend::Backend>> make_rank_inner(const EngineOptions& options, int32_t rank);
+
+// The options that another rank needs, rank 0's becoming everybody's. False: rank 0 has no more models.
+Result<bool> share_options(EngineOptions& options, comm::Communicator& comm);
 
 // A rank that follows: loads what the options name, and computes until rank 0 ends. inner: what it computes with.
 Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backend::Backend> inner, int32_t rank,

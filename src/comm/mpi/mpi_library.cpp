@@ -1,0 +1,95 @@
+#include "comm/mpi/mpi_library.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "comm/communicator.h"
+
+namespace candor::comm {
+namespace {
+
+constexpr const char* kRemedy = "on Debian: apt install openmpi-bin libopenmpi-dev";
+
+struct Names {
+  const char* rank;
+  const char* size;
+};
+constexpr Names kNames[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
+
+std::optional<int32_t> number_in(const char* name) {
+  const char* text = std::getenv(name);
+  int32_t number = 0;
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits = text;
+  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (code != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+Error cannot_open(const std::string& why) {
+  return fail(ErrorKind::kInvalidInput, "mpirun started this process, and MPI cannot be used: " + why, "ranks");
+}
+
+bool write_all(int file, const unsigned char* bytes, size_t n_bytes) {
+  while (n_bytes > 0) {
+    const ssize_t n = ::write(file, bytes, n_bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes += n;
+    n_bytes -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// MPI's own libraries look for each other's names: they must be everybody's.
+Result<void*> open_image() {
+  const auto n_bytes = static_cast<size_t>(candor_mpi_image_end - candor_mpi_image);
+  if (n_bytes == 0) {
+    return cannot_open(std::string("this candor was built without it; install it and build again (") + kRemedy + ")");
+  }
+  const int file = ::memfd_create("candor-mpi", MFD_CLOEXEC);
+  if (file < 0 || !write_all(file, candor_mpi_image, n_bytes)) {
+    return cannot_open(std::string("no memory for its library: ") + std::strerror(errno));
+  }
+  void* library = ::dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  const char* why = library == nullptr ? ::dlerror() : nullptr;
+  ::close(file);
+  if (library != nullptr) return library;
+  return cannot_open(std::string(why == nullptr ? "it does not open" : why) + "; install the MPI that candor was built with (" +
+                     kRemedy + ")");
+}
+
+}  // namespace
+
+std::optional<MpiPlace> mpi_place() {
+  for (const Names& names : kNames) {
+    const auto rank = number_in(names.rank);
+    const auto size = number_in(names.size);
+    if (rank && size && *size > 1 && *rank >= 0 && *rank < *size) return MpiPlace{*rank, *size};
+  }
+  return std::nullopt;
+}
+
+Result<const candor_mpi_calls*> open_mpi() {
+  CANDOR_ASSIGN(void* const library, open_image());
+  const auto entry = reinterpret_cast<candor_mpi_entry>(::dlsym(library, "candor_mpi"));
+  const candor_mpi_calls* calls = entry == nullptr ? nullptr : entry();
+  if (calls == nullptr || calls->version != CANDOR_MPI_VERSION) return cannot_open("its library is another one's");
+  return calls;
+}
+
+Error mpi_failure(const candor_mpi_calls& mpi, const std::string& call, int code) {
+  std::array<char, 600> words{};
+  mpi.describe(code, words.data(), words.size());
+  return lost_rank("MPI: " + call + ": " + words.data());
+}
+
+}  // namespace candor::comm

@@ -1,0 +1,41 @@
+#pragma once
+// The ranks that mpirun started: each process joins; rank 0 then opens engines whose EngineOptions::uses_mpi, one at a
+// time, and every other one follows until rank 0 leaves.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/ranks/rank_backend.h"
+#include "base/error.h"
+#include "candor/options.h"
+
+namespace candor::engine {
+
+struct MpiRanks {
+  int32_t rank = 0;
+  int32_t size = 1;
+};
+
+// What the environment tells of; nothing where this process is alone.
+std::optional<MpiRanks> mpirun_ranks();
+// Waits until all ranks have come. command: what was started, the same everywhere. shares_memory: with ranks of its host.
+Result<void> join_mpi(const std::string& command, bool shares_memory);
+// Nothing where none joined.
+std::optional<MpiRanks> joined_ranks();
+// The whole life of a rank but 0. An error was told to rank 0, or is rank 0's.
+Result<void> follow_mpi();
+// Who waits for a rank of this process's job waits no longer, and is told why.
+void lose_mpi(const std::string& why);
+// Together with all others, before a process ends. False where that fails: nothing may run then but the process's end.
+bool leave_mpi();
+
+// For a backend of ranks that joined. REQUIRES: check_joined().
+Result<void> check_joined(const EngineOptions& options);
+backend::RankOptions joined_rank_options(const EngineOptions& options);
+// How many this rank computes with: -t counts those of its host.
+int32_t joined_threads(const EngineOptions& options);
+
+}  // namespace candor::engine
