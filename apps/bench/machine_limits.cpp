@@ -24,6 +24,7 @@ using kernels::MachineLimits;
 MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_threads) {
   std::vector<MachineLimits> each(static_cast<size_t>(n_threads));
   std::vector<std::thread> threads;
+  threads.reserve(each.size());
   for (MachineLimits& limits : each) {
     threads.emplace_back([&limits, &table] {
       const platform::ScopedFloatMode mode;

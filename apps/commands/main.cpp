@@ -91,6 +91,7 @@ constexpr const char* kNoMemory = "out of memory; a smaller --ctx-size or model 
     candor::apps::write_err(std::string("candor: ") + kNoMemory + "\n");
     std::_Exit(candor::apps::kUserInput);
   } catch (...) {
+    std::abort();
   }
   std::abort();
 }

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
 #include "apps/terminal/terminal.h"
-
-extern char** environ;
 
 namespace candor::apps {
 namespace {

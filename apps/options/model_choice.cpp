@@ -44,7 +44,7 @@ Result<std::filesystem::path> shipped_model() {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   const std::filesystem::path name = "pocket/pocket-q8_0.gguf";
   for (const auto& folder : {program / "../models", program / "../../models", program / "../share/candor/models"}) {
-    const std::filesystem::path candidate = (folder / name).lexically_normal();
+    std::filesystem::path candidate = (folder / name).lexically_normal();
     if (std::filesystem::exists(candidate, ignored)) return candidate;
   }
   return fail(ErrorKind::kNotFound,

@@ -163,7 +163,8 @@ size_t columns_of(std::string_view text) {
 
 std::string padded(std::string text, size_t n_columns, std::string_view shown) {
   const size_t n = columns_of(shown);
-  return text + std::string(n_columns > n ? n_columns - n : 0, ' ');
+  text.append(n_columns > n ? n_columns - n : 0, ' ');
+  return text;
 }
 
 std::string fitted(std::string_view text, size_t n_columns) {

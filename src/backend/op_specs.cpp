@@ -64,7 +64,8 @@ std::vector<double> rope_frequencies(const RopeSpec& spec) {
 }
 
 double temper_factor(const TemperSpec& spec, int32_t position) {
-  return 1.0 + static_cast<double>(spec.gain) * rounded_log(1.0 + (position + spec.offset) / spec.step);
+  const int32_t n_steps = (position + spec.offset) / spec.step;
+  return 1.0 + static_cast<double>(spec.gain) * rounded_log(1.0 + n_steps);
 }
 
 std::vector<float> alibi_slopes(int32_t n_heads, float max_bias) {

@@ -55,7 +55,7 @@ void Routing::weigh_choices(std::span<const float> scores, const float* bias) {
 }
 
 float Routing::group_score(int32_t group) const {
-  const auto first = choices_.begin() + group * spec_.group_size();
+  const auto first = choices_.begin() + static_cast<std::ptrdiff_t>(group) * spec_.group_size();
   std::array<float, 2> best = {rank_of(*first), kLowest};
   for (auto at = first + 1; at != first + spec_.group_size(); ++at) {
     const float choice = rank_of(*at);
@@ -78,7 +78,7 @@ void Routing::leave_best_groups() {
     return left != right ? left > right : a < b;
   });
   for (auto at = used_end; at != groups_.end(); ++at) {
-    std::fill_n(choices_.begin() + *at * spec_.group_size(), spec_.group_size(), kLowest);
+    std::fill_n(choices_.begin() + static_cast<std::ptrdiff_t>(*at) * spec_.group_size(), spec_.group_size(), kLowest);
   }
 }
 

@@ -162,7 +162,7 @@ class Encoder {
 
   // dst: bytes_of(item).
   Result<void> encode(const Item& item, std::byte* dst) {
-    const auto done = encode_parts(item, dst);
+    auto done = encode_parts(item, dst);
     CANDOR_TRY(file_.check_intact());
     return done;
   }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
+
+#include "sample/row_passes.h"
 
 namespace candor::sample {
 namespace {
@@ -33,7 +36,7 @@ void Explainer::begin(TokenExplanation& explanation, const History& history, con
   std::vector<TokenId> tokens(history.tokens.begin(), history.tokens.end());
   for (const TokenBias& bias : bans.biases) tokens.push_back(bias.token);
   std::ranges::sort(tokens);
-  tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   watched_.clear();
   for (const TokenId token : tokens) watched_.push_back({token, -kInfinity});
   before_.clear();

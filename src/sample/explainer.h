@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "candor/event.h"
+#include "sample/bans.h"
 #include "sample/candidates.h"
 #include "sample/chain.h"
 #include "sample/history.h"

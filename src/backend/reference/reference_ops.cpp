@@ -232,7 +232,8 @@ void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
     const std::span<const BlockId> blocks = batch_.blocks_of(s);
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       std::copy_n(row(k, seq.first_row + i), k.n_cols, kv_->key(blocks, layer, seq.n_past + i));
-      if (kv_->layout().has_values) std::copy_n(row(v, seq.first_row + i), v.n_cols, kv_->value(blocks, layer, seq.n_past + i));
+      if (kv_->layout().has_values)
+        std::copy_n(row(v, seq.first_row + i), v.n_cols, kv_->value(blocks, layer, seq.n_past + i));
     }
   }
 }
@@ -246,12 +247,11 @@ void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& 
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       for (int32_t head = 0; head < spec.n_heads; ++head) {
+        const size_t head_of_all = static_cast<size_t>(spec.first_head) + static_cast<size_t>(head);
+        const double slope = spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[head_of_all]);
         attend_head(row(dst, seq.first_row + i) + head * spec.value_dim(),
                     row(term.q, seq.first_row + i) + head * spec.head_dim, {s, seq.n_past + i},
-                    {term.layer, head / group,
-                     spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[static_cast<size_t>(spec.first_head + head)]),
-                     sinks == nullptr ? nullptr : sinks + head},
-                    spec);
+                    {term.layer, head / group, slope, sinks == nullptr ? nullptr : sinks + head}, spec);
       }
     }
   }

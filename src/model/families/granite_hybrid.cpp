@@ -1,11 +1,13 @@
-// Granite 4: most blocks have a state space (Mamba-2) instead of attention, which rotates nothing; Granite's multipliers;
-// experts beside one that every row goes to, or that one alone. IBM, 2025.
+// Granite 4: most blocks have a state space (Mamba-2) instead of attention, which rotates nothing; Granite's
+// multipliers; experts beside one that every row goes to, or that one alone. IBM, 2025.
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/granite.h"
@@ -84,7 +86,7 @@ Result<void> read_hub_dense(const json& config, std::string_view prefix, formats
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   json types = json::array();
   for (const BlockSpec& block : spec.blocks) types.push_back(block.has_attention ? "attention" : "mamba");
-  config["layer_types"] = std::move(types);
+  config["layer_types"] = types;
   const BlockSpec& first = spec.blocks.front();
   config["position_embedding_type"] = first.attn.rope.n_dims > 0 ? "rope" : "nope";
   write_hub_multipliers(spec, config);
@@ -93,7 +95,8 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["shared_intermediate_size"] = first.ffn.is_moe() ? first.ffn.shared_dim : first.ffn.ffn_dim;
   config["num_local_experts"] = first.ffn.moe.n_experts;
   config["num_experts_per_tok"] = first.ffn.moe.n_used;
-  for (const char* key : {"num_experts", "moe_intermediate_size", "norm_topk_prob", "shared_expert_intermediate_size"}) {
+  for (const char* key :
+       {"num_experts", "moe_intermediate_size", "norm_topk_prob", "shared_expert_intermediate_size"}) {
     config.erase(key);
   }
 }

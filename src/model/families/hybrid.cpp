@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "formats/model_file.h"
 #include "formats/quote.h"
 #include "model/hub/hub_config.h"
 
@@ -19,6 +23,7 @@ Result<std::vector<bool>> read_attending(const Hparams& hparams, size_t n_layers
   CANDOR_ASSIGN(const std::vector<int32_t> counts,
                 hparams.per_layer("attention.head_count_kv", static_cast<int32_t>(n_layers), {0, kMaxWidth}));
   std::vector<bool> attending;
+  attending.reserve(counts.size());
   for (const int32_t count : counts) attending.push_back(count != 0);
   return attending;
 }
@@ -58,6 +63,7 @@ Result<void> add_kv_heads(const json& config, std::string_view prefix, const std
                           formats::MetaList& metadata) {
   CANDOR_ASSIGN(const uint64_t n_kv_heads, require_hub_size(config, "num_key_value_heads"));
   std::vector<int64_t> counts;
+  counts.reserve(attending.size());
   for (const bool attends : attending) counts.push_back(attends ? static_cast<int64_t>(n_kv_heads) : 0);
   metadata.add(fmt::format("{}.attention.head_count_kv", prefix), formats::MetaArray(std::move(counts)));
   return {};
@@ -73,8 +79,8 @@ Error contradicts(const Hparams& hparams, std::string_view suffix, int32_t value
 
 Result<void> refuse(const json& config, const char* key, bool is_fine, std::string_view supported) {
   if (is_fine) return {};
-  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})", key,
-                                                   formats::in_quotes(config[key].dump()), supported));
+  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
+                                                   key, formats::in_quotes(config[key].dump()), supported));
 }
 
 // [0, infinity], however infinity is written.
@@ -110,7 +116,9 @@ Result<void> read_hub_ssm(const json& config, std::string_view prefix, const Ssm
   CANDOR_TRY(refuse(config, "time_step_limit", is_unlimited(value_of("time_step_limit")), "0 to infinity"));
   const json bias = value_of("mamba_proj_bias");
   CANDOR_TRY(refuse(config, "mamba_proj_bias", bias.is_null() || bias == false, "false"));
-  const auto add = [&](const char* suffix, uint64_t value) { metadata.add(fmt::format("{}.ssm.{}", prefix, suffix), value); };
+  const auto add = [&](const char* suffix, uint64_t value) {
+    metadata.add(fmt::format("{}.ssm.{}", prefix, suffix), value);
+  };
   CANDOR_ASSIGN(const uint64_t n_heads, require_hub_size(config, names.n_heads));
   CANDOR_ASSIGN(const uint64_t n_groups, require_hub_size(config, names.n_groups));
   CANDOR_ASSIGN(const uint64_t state_dim, require_hub_size(config, names.state_dim));

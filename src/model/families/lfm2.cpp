@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
 #include "model/families/hybrid.h"
@@ -69,9 +71,11 @@ Result<uint64_t> ffn_width(const json& config) {
   if (!adjusts.value_or(true)) return stated;
   CANDOR_ASSIGN(const std::optional<double> factor, hub_number(config, "block_ffn_dim_multiplier"));
   CANDOR_ASSIGN(const std::optional<double> multiple, hub_number(config, "block_multiple_of"));
-  const double width = std::floor(factor.value_or(1.0) * static_cast<double>(2 * stated / 3));
+  const uint64_t two_thirds = 2 * stated / 3;
+  const double width = std::floor(factor.value_or(1.0) * static_cast<double>(two_thirds));
   const double step = multiple.value_or(256.0);
-  if (width >= 1.0 && width <= static_cast<double>(kMaxWidth) && step >= 1.0 && step <= static_cast<double>(kMaxWidth)) {
+  if (width >= 1.0 && width <= static_cast<double>(kMaxWidth) && step >= 1.0 &&
+      step <= static_cast<double>(kMaxWidth)) {
     return static_cast<uint64_t>(std::ceil(width / step) * step);
   }
   return fail(ErrorKind::kInvalidInput,
@@ -104,7 +108,8 @@ Result<std::vector<bool>> attending_blocks(const json& config) {
 Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> has_bias, hub_flag(config, "conv_bias"));
   if (has_bias.value_or(false)) {
-    return fail(ErrorKind::kUnsupported, "config.json: \"conv_bias\" is true, which is not supported (supported: false)");
+    return fail(ErrorKind::kUnsupported,
+                "config.json: \"conv_bias\" is true, which is not supported (supported: false)");
   }
   CANDOR_ASSIGN(const std::optional<double> epsilon, hub_number(config, "norm_eps"));
   metadata.add(fmt::format("{}.attention.layer_norm_rms_epsilon", prefix),
@@ -129,7 +134,8 @@ Result<void> read_hub_sparse(const json& config, std::string_view prefix, format
   }
   CANDOR_ASSIGN(const std::optional<double> scale, hub_number(config, "routed_scaling_factor"));
   CANDOR_ASSIGN(const std::optional<double> n_dense, hub_number(config, "num_dense_layers"));
-  if (scale) metadata.add(fmt::format("{}.expert_weights_scale", prefix), static_cast<double>(static_cast<float>(*scale)));
+  if (scale)
+    metadata.add(fmt::format("{}.expert_weights_scale", prefix), static_cast<double>(static_cast<float>(*scale)));
   metadata.add(fmt::format("{}.expert_gating_func", prefix), kSigmoidShare);
   metadata.add(fmt::format("{}.leading_dense_block_count", prefix),
                static_cast<uint64_t>(std::clamp(n_dense.value_or(2.0), 0.0, static_cast<double>(kMaxLayers))));
@@ -142,7 +148,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
     types.push_back(block.has_attention ? "full_attention" : "conv");
     if (block.has_gated_conv()) config["conv_L_cache"] = block.gated_conv.n_taps;
   }
-  config["layer_types"] = std::move(types);
+  config["layer_types"] = types;
   config["conv_bias"] = false;
   config["block_auto_adjust_ff_dim"] = false;
   write_norm_epsilon(spec, "norm_eps", config);

@@ -1,13 +1,17 @@
 // Llama 4 (text): three blocks of four rotate, norm the heads of Q and K without gains and see their own chunk of
 // positions alone; the fourth sees everything, does not rotate, and its queries grow with their position. Blocks with
-// experts, which may stand between dense ones, weigh what an expert reads by a sigmoid, and have a shared one. Meta, 2025.
+// experts, which may stand between dense ones, weigh what an expert reads by a sigmoid, and have a shared one. Meta,
+// 2025.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 
@@ -150,9 +154,9 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   }
   const size_t first = sparse[0].get<size_t>();
   config["interleave_moe_layer_step"] = first + 1;
-  config["moe_layers"] = std::move(sparse);
-  config["no_rope_layers"] = std::move(flags);
-  config["layer_types"] = std::move(types);
+  config["moe_layers"] = sparse;
+  config["no_rope_layers"] = flags;
+  config["layer_types"] = types;
   if (!config.contains("intermediate_size_mlp")) config["intermediate_size_mlp"] = config["intermediate_size"];
   for (const char* key : {"moe_intermediate_size", "shared_expert_intermediate_size", "num_experts", "norm_topk_prob",
                           "sliding_window"}) {

@@ -3,12 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "serve/anthropic/requests.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
 #include "serve/core/system_turns.h"
 
@@ -20,7 +28,7 @@ constexpr std::string_view kBilling = "x-anthropic-billing-header:";
 // What clients put before their system prompt to count by. It changes with every request, and nothing behind it could
 // come from the prefix cache.
 bool is_billing(std::string_view text) {
-  return text.starts_with(kBilling) && text.substr(0, text.find_last_not_of("\n") + 1).find('\n') == std::string::npos;
+  return text.starts_with(kBilling) && text.substr(0, text.find_last_not_of('\n') + 1).find('\n') == std::string::npos;
 }
 
 // Reads the messages one after the other; the first thing that is wrong ends it. Blocks of a user or of the system are
@@ -98,10 +106,10 @@ class MessageReader {
 
   static void refuse_type(Fields& block, const std::string& type, std::string_view expected) {
     const bool is_media = type == "image" || type == "document";
-    block.refuse("type", is_media ? fmt::format("{} is {}: this is a text model, it reads no {}s", block.path_of("type"),
-                                                shown(Json(type)), type)
-                                  : fmt::format("{} is {}, expected {}", block.path_of("type"), shown(Json(type)),
-                                                expected));
+    block.refuse("type",
+                 is_media ? fmt::format("{} is {}: this is a text model, it reads no {}s", block.path_of("type"),
+                                        shown(Json(type)), type)
+                          : fmt::format("{} is {}, expected {}", block.path_of("type"), shown(Json(type)), expected));
   }
 
   bool read_texts(const Json& content, const std::string& where, std::string& text) {
@@ -113,9 +121,10 @@ class MessageReader {
       if (type != "text") return refuse_type(block, type, "text");
       const std::string words = text_of(block, "text");
       if (where != "system" || !is_billing(words)) return add_paragraph(text, words);
-      warnings_.push_back(block.path_of("text") +
-                          " is an x-anthropic-billing-header, which changes with every request: it is left out, so that "
-                          "the prefix cache serves what follows it");
+      warnings_.push_back(
+          block.path_of("text") +
+          " is an x-anthropic-billing-header, which changes with every request: it is left out, so that "
+          "the prefix cache serves what follows it");
     });
   }
 
@@ -193,7 +202,8 @@ class MessageReader {
     const std::string name = text_of(block, "name");
     if (block.fault()) return;
     if (!all_ids_.insert(id).second)
-      return block.refuse("id", fmt::format("{} {} is that of an earlier tool_use", block.path_of("id"), shown(Json(id))));
+      return block.refuse("id",
+                          fmt::format("{} {} is that of an earlier tool_use", block.path_of("id"), shown(Json(id))));
     call_ids_.insert(id);
     Json arguments = replayed_arguments(block.raw("input"), block.path_of("input"), form_, warnings_);
     calls.push_back(

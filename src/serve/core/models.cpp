@@ -177,7 +177,7 @@ std::vector<ModelStatus> Models::list() {
   for (const auto& [name, entry] : entries_) {
     if (!entry->is_gone) all.push_back(status_of(*entry));
   }
-  std::ranges::stable_partition(all, [this](const ModelStatus& one) { return one.name == default_; });
+  std::stable_partition(all.begin(), all.end(), [this](const ModelStatus& one) { return one.name == default_; });
   return all;
 }
 

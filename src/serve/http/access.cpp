@@ -56,11 +56,10 @@ std::optional<std::string> host_name(std::string_view host) {
 
 Result<std::string> parse_origin(std::string_view text) {
   constexpr std::string_view kMark = "://";
-  const std::string origin = lower_case(text);
+  std::string origin = lower_case(text);
   const size_t at = origin.find(kMark);
   const std::string_view scheme = std::string_view(origin).substr(0, at == std::string::npos ? 0 : at);
-  const bool has_scheme =
-      !scheme.empty() && std::ranges::all_of(scheme, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool has_scheme = !scheme.empty() && std::ranges::all_of(scheme, [](char c) { return c >= 'a' && c <= 'z'; });
   if (has_scheme && host_name(std::string_view(origin).substr(at + kMark.size()))) return origin;
   return fail(ErrorKind::kInvalidInput,
               fmt::format("\"{}\" is not one web page's origin, such as https://chat.example.com or "

@@ -6,7 +6,7 @@ namespace candor::http {
 namespace {
 
 size_t index_of(int32_t key) {
-  return static_cast<size_t>(key + 1);
+  return static_cast<size_t>(int64_t{key} + 1);
 }
 
 }  // namespace

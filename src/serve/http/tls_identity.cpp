@@ -12,6 +12,7 @@
 #include <ctime>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 namespace candor::http {
 namespace {
@@ -101,7 +102,7 @@ TlsIdentity::TlsIdentity() : context_(std::make_unique<ssl::context>(ssl::contex
 TlsIdentity::~TlsIdentity() = default;
 
 Result<std::shared_ptr<TlsIdentity>> TlsIdentity::load(const TlsFiles& files) {
-  const std::shared_ptr<TlsIdentity> identity(new TlsIdentity());
+  std::shared_ptr<TlsIdentity> identity(new TlsIdentity());
   CANDOR_TRY(identity->take_certificate(files));
   CANDOR_TRY(identity->take_key(files));
   identity->describe(files.cert);

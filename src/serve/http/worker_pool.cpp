@@ -1,6 +1,7 @@
 #include "serve/http/worker_pool.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace candor::http {
@@ -36,11 +37,12 @@ void WorkerPool::close() {
 }
 
 bool WorkerPool::try_post(Task task) {
-  Waiting waiting{.task = std::move(task), .place = places_.share_of(task.key)};
+  const int32_t key = task.key;
+  Waiting waiting{.task = std::move(task), .place = places_.share_of(key)};
   if (!waiting.place.try_grow(1)) return false;
   {
     const std::lock_guard lock(mutex_);
-    Lane& lane = lanes_[static_cast<size_t>(waiting.task.key + 1)];
+    Lane& lane = lanes_[static_cast<size_t>(int64_t{key} + 1)];
     waiting.number = ++n_ever_;
     (waiting.task.is_large ? lane.large : lane.small).push_back(std::move(waiting));
   }
@@ -85,8 +87,7 @@ std::deque<WorkerPool::Waiting>* WorkerPool::next_queue() {
     if (!may_run(lane)) continue;
     turn_ = (turn_ + i + 1) % lanes_.size();
     const bool may_be_large = n_large_ < max_large_ && !lane.large.empty();
-    const bool is_large =
-        may_be_large && (lane.small.empty() || lane.large.front().number < lane.small.front().number);
+    const bool is_large = may_be_large && (lane.small.empty() || lane.large.front().number < lane.small.front().number);
     return is_large ? &lane.large : &lane.small;
   }
   return nullptr;
@@ -126,6 +127,7 @@ void WorkerPool::run(bool takes_new) noexcept {
 
 void WorkerPool::go_on_with(std::shared_ptr<Continuation> work) noexcept {
   work->go_on();
+  work.reset();  // the last owner may be this one
 }
 
 void WorkerPool::run_task(const Task& task) noexcept {

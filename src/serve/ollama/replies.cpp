@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "candor/event.h"
 #include "serve/core/answer_reader.h"
 #include "serve/core/json_body.h"
 
@@ -76,8 +79,11 @@ class LineReply final : public Reply {
     Words words;
     for (text::OutputPiece& piece : reader_.take(event)) add(piece, words);
     if (event.logprob && head_.wants_logprobs) words.logprobs.push_back(logprob_json(event));
-    if (head_.is_stream && !words.is_empty()) emit(line_of(std::move(words), false));
-    if (!head_.is_stream) keep(std::move(words));
+    if (!head_.is_stream) {
+      keep(std::move(words));
+    } else if (!words.is_empty()) {
+      emit(line_of(std::move(words), false));
+    }
     if (!event.finish) return;
     done_reason_ = done_reason(*event.finish);
     if (std::string warning = reader_.warning(); !warning.empty()) head_.warnings.push_back(std::move(warning));
@@ -167,9 +173,8 @@ std::unique_ptr<Reply> make_generate_reply(const Engine& engine, ReplyHead head,
 
 std::string rfc3339_now() {
   constexpr int64_t kPerSecond = 1'000'000'000;
-  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                         std::chrono::system_clock::now().time_since_epoch())
-                         .count();
+  const int64_t ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const std::time_t seconds = ns / kPerSecond;
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);

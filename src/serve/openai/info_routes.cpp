@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "serve/core/api_request.h"
+#include "serve/core/metrics_page.h"
 #include "serve/http/text.h"
 
 namespace candor::serve::openai {
@@ -14,6 +19,7 @@ void InfoRoutes::metrics(http::Exchange& exchange) const {
   const ServerFigures figures{core_.faults, core_.bytes, core_.places.n_tickets()};
   const auto loaded = core_.models.loaded();
   std::vector<ModelFigures> models;
+  models.reserve(loaded.size());
   for (const auto& [name, lease] : loaded)
     models.push_back({.engine = lease->engine, .name = name, .read_limit = lease->generations.read_limit()});
   exchange.respond({.content_type = "text/plain; version=0.0.4",

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {
@@ -76,9 +82,9 @@ bool keep_allowed(Fields& fields, ToolWishes& wishes) {
     if (found == names.end()) return fails("tool_choice.allowed_tools.tools names a tool that is not in tools");
     kept.push_back((*wishes.tools)[static_cast<size_t>(found - names.begin())]);
   }
-  const Json word = *mode;
+  Json word = *mode;
   wishes.tools = std::move(kept);
-  wishes.choice = word;
+  wishes.choice = std::move(word);
   return true;
 }
 

@@ -2,10 +2,19 @@
 // know functions. What a provider's own machines would run is not offered here, and named.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/responses/requests.h"
 
 namespace candor::serve::responses {
@@ -202,7 +211,7 @@ const OfferedTool* chosen_tool(Fields& fields, const ToolSet& tools, const Json&
 // where it is refused.
 std::string keep_allowed(Fields& fields, const Json& choice, ToolSet& tools) {
   Fields allowed(choice, "tool_choice");
-  const std::string mode = allowed.text("mode").value_or("auto");
+  std::string mode = allowed.text("mode").value_or("auto");
   const Json* list = allowed.array("tools");
   if (mode != "auto" && mode != "required") allowed.refuse("mode", "tool_choice.mode is not auto or required");
   if (list == nullptr || list->empty() || list->size() > kMaxTools) {

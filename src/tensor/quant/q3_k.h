@@ -70,7 +70,8 @@ inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ3_
   const float d = f16_to_f32(block.d);
   for (int g = 0; g < 16; ++g) set_group_scale(block, g, levels.scales[g]);
   for (int e = 0; e < kSuperBlock; ++e) {
-    const float inverse = inverse_or_zero(d * static_cast<float>(levels.scales[e / 16]));
+    const int group = e / 16;
+    const float inverse = inverse_or_zero(d * static_cast<float>(levels.scales[group]));
     const int q = round_clamped(src[e] * inverse, -4, 3) + 4;
     uint8_t& byte = block.qs[32 * (e / 128) + e % 32];
     byte = static_cast<uint8_t>(byte | ((q & 3) << (2 * (e / 32 % 4))));

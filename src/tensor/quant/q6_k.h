@@ -4,6 +4,7 @@
 // 2s..2s+1 of qh[32 h + l]. Value = (d * scale) * (q - 32), in f32, in this order; d is f16.
 
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 
 #include "tensor/quant/block_math.h"
@@ -41,7 +42,8 @@ inline void decode_block(const BlockQ6_K& block, float* dst) {
     const int l = e % 32;
     const int low = (block.ql[64 * h + 32 * (s % 2) + l] >> (4 * (s / 2))) & 15;
     const int high = (block.qh[32 * h + l] >> (2 * s)) & 3;
-    const float scale = d * static_cast<float>(block.scales[e / 16]);
+    const int group = e / 16;
+    const float scale = d * static_cast<float>(block.scales[group]);
     dst[e] = scale * static_cast<float>((low | (high << 4)) - 32);
   }
 }
@@ -56,7 +58,8 @@ inline void fill_block(const float* src, const SymmetricLevels& levels, BlockQ6_
     const int h = e / 128;
     const int s = e / 32 % 4;
     const int l = e % 32;
-    const float inverse = inverse_or_zero(d * static_cast<float>(block.scales[e / 16]));
+    const int group = e / 16;
+    const float inverse = inverse_or_zero(d * static_cast<float>(block.scales[group]));
     const int q = round_clamped(src[e] * inverse, -32, 31) + 32;
     uint8_t& low = block.ql[64 * h + 32 * (s % 2) + l];
     uint8_t& high = block.qh[32 * h + l];

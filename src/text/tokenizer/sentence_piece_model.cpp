@@ -94,9 +94,9 @@ Result<SentencePieceModel> SentencePieceModel::from_model_file(const formats::Mo
     return fail(ErrorKind::kInvalidInput,
                 "tokenizer.ggml.scores: the key is absent; a SentencePiece vocabulary needs a score for each token");
   }
-  CANDOR_ASSIGN(SpaceRules spaces, SpaceRules::from_model_file(file));
+  CANDOR_ASSIGN(const SpaceRules spaces, SpaceRules::from_model_file(file));
   CANDOR_ASSIGN(PieceBytes pieces, PieceBytes::read(file, vocabulary));
-  return SentencePieceModel(std::move(spaces), std::move(pieces));
+  return SentencePieceModel(spaces, std::move(pieces));
 }
 
 Missing SentencePieceModel::encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,

@@ -31,7 +31,7 @@ class SentencePieceModel {
   const StringArena& bytes() const { return pieces_.bytes(); }
 
  private:
-  SentencePieceModel(SpaceRules spaces, PieceBytes pieces) : spaces_(std::move(spaces)), pieces_(std::move(pieces)) {}
+  SentencePieceModel(SpaceRules spaces, PieceBytes pieces) : spaces_(spaces), pieces_(std::move(pieces)) {}
 
   SpaceRules spaces_;
   PieceBytes pieces_;

@@ -33,9 +33,9 @@ Result<UnigramModel> UnigramModel::from_model_file(const formats::ModelFile& fil
         ErrorKind::kUnsupported,
         fmt::format("{}: rules in this form are not supported; convert the model from its safetensors", kCharsmapKey));
   }
-  CANDOR_ASSIGN(SpaceRules spaces, SpaceRules::from_model_file(file));
+  CANDOR_ASSIGN(const SpaceRules spaces, SpaceRules::from_model_file(file));
   CANDOR_ASSIGN(PieceBytes pieces, PieceBytes::read(file, vocabulary));
-  UnigramModel model(std::move(spaces), std::move(pieces));
+  UnigramModel model(spaces, std::move(pieces));
   CANDOR_TRY(model.add_pieces(vocabulary, *scores));
   return model;
 }

@@ -38,7 +38,7 @@ class UnigramModel {
     TokenId token = kNoToken;  // kNoToken: no piece
   };
 
-  UnigramModel(SpaceRules spaces, PieceBytes pieces) : spaces_(std::move(spaces)), pieces_(std::move(pieces)) {}
+  UnigramModel(SpaceRules spaces, PieceBytes pieces) : spaces_(spaces), pieces_(std::move(pieces)) {}
   Result<void> add_pieces(const Vocabulary& vocabulary, const std::vector<double>& scores);
   Result<void> check_nesting(const Vocabulary& vocabulary) const;
   std::vector<Step> best_steps(std::string_view word) const;

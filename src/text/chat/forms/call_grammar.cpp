@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "text/chat/call_json.h"
+#include "text/chat/forms/call_writing.h"
 #include "text/chat/forms/lark_text.h"
 #include "text/chat/forms/schema_shape.h"
+#include "text/chat/forms/tool_form.h"
 
 namespace candor::text {
 namespace {
@@ -135,8 +139,8 @@ class CallGrammarWriter {
     }
     std::vector<Field> fields;
     for (const auto& [key, value] : named.items()) {
-      CANDOR_ASSIGN(std::string body, field(key, value, where + "." + key));
-      const auto is_key = [&key = key](const GrammarJson& name) { return name == key; };
+      CANDOR_ASSIGN(std::string body, field(key, value, fmt::format("{}.{}", where, key)));
+      const auto is_key = [&wanted = key](const GrammarJson& name) { return name == wanted; };
       const bool is_required = required != nullptr && std::ranges::any_of(*required, is_key);
       const std::string name = new_name("field");
       add_rule(name, body);

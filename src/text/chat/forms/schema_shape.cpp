@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -28,6 +30,11 @@ bool is_remark(std::string_view word) {
   return std::ranges::find(kRemarks, word) != kRemarks.end();
 }
 
+std::string place_in(std::string where, std::string_view member) {
+  where += '.';
+  return where += member;
+}
+
 class SchemaWalk {
  public:
   // The first word that is not plain, with its place; "" where there is none.
@@ -36,7 +43,7 @@ class SchemaWalk {
     if (!schema.is_object()) return where + " is no schema";
     if (depth > kMaxSchemaDepth) return where + " is nested too deep";
     for (const auto& [word, value] : schema.items()) {
-      if (std::string found = fault_of_word(word, value, where + "." + word, depth); !found.empty()) return found;
+      if (std::string found = fault_of_word(word, value, place_in(where, word), depth); !found.empty()) return found;
     }
     return {};
   }
@@ -68,7 +75,7 @@ class SchemaWalk {
   std::string fault_of_named(const ShapeJson& named, const std::string& where, int32_t depth) {
     if (!named.is_object()) return where + " is no object";
     for (const auto& [name, schema] : named.items()) {
-      if (std::string found = fault(schema, where + "." + name, depth + 1); !found.empty()) return found;
+      if (std::string found = fault(schema, place_in(where, name), depth + 1); !found.empty()) return found;
     }
     return {};
   }
