@@ -63,7 +63,8 @@ TEST(waiting, while_a_prompt_is_read_every_stream_says_so_again_and_again) {
 // Blanks are held back where a call may stand behind them, and a call until it is whole.
 constexpr std::string_view kHermes =
     "{% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}<tool_call>\n"
-    "{\"name\": ..., \"arguments\": ...}\n</tool_call>{% endif %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+    "{\"name\": ..., \"arguments\": ...}\n</tool_call>{% endif %}"
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
 constexpr int kManyTokens = 400;
 
 std::vector<Case> held_cases() {

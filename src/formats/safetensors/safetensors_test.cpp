@@ -154,7 +154,8 @@ std::string tokenizer_refusal(const json& tokenizer) {
 
 TEST(tokenizer_json, becomes_the_metadata_of_a_vocabulary) {
   const json tokenizer = byte_level();
-  const json config = {{"eos_token", {{"content", "<end>"}}}, {"chat_template", "T"}, {"response_template", {{"fields", 1}}}};
+  const json config = {
+      {"eos_token", {{"content", "<end>"}}}, {"chat_template", "T"}, {"response_template", {{"fields", 1}}}};
   const json generation = {{"eos_token_id", {3u, 2u}}};
   MetaList metadata;
   const TokenizerFiles files{.name = "f", .tokenizer = &tokenizer, .config = &config, .generation = &generation};
@@ -189,7 +190,8 @@ TEST(tokenizer_json, what_cannot_be_kept_exactly_is_refused_by_name) {
   EXPECT_NE(with("/pre_tokenizer", {{"type", "Whitespace"}}).find("Whitespace"), std::string::npos);
   EXPECT_NE(with("/added_tokens/0/single_word", true).find("single_word"), std::string::npos);
   EXPECT_NE(with("/post_processor", {{"type", "RobertaProcessing"}}).find("RobertaProcessing"), std::string::npos);
-  EXPECT_NE(with("/post_processor", {{"type", "BertProcessing"}}).find("post_processor.cls names no token"), std::string::npos);
+  EXPECT_NE(with("/post_processor", {{"type", "BertProcessing"}}).find("post_processor.cls names no token"),
+            std::string::npos);
 }
 
 TEST(tokenizer_json, a_token_of_a_megabyte_is_refused_before_every_way_to_cut_it_is_tried) {

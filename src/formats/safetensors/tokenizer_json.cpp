@@ -374,7 +374,8 @@ class Reader {
   Result<void> read_pair(const json& step, const char* key, std::optional<size_t>& id) const {
     const auto pair = step.find(key);
     const bool is_pair = pair != step.end() && pair->is_array() && pair->size() == 2 && (*pair)[1].is_number_unsigned();
-    if (!is_pair || (*pair)[1].get<uint64_t>() >= n_vocab_) return bad(fmt::format("post_processor.{} names no token", key));
+    if (!is_pair || (*pair)[1].get<uint64_t>() >= n_vocab_)
+      return bad(fmt::format("post_processor.{} names no token", key));
     id = (*pair)[1].get<size_t>();
     return {};
   }

@@ -168,7 +168,8 @@ class Writer {
       const std::string_view merge = (*merges)[i];
       const size_t space = merge.find(' ', 1);
       if (space == std::string_view::npos) {
-        return fail(ErrorKind::kInvalidInput, fmt::format("tokenizer.ggml.merges[{}]: {} is no pair", i, in_quotes(merge)));
+        return fail(ErrorKind::kInvalidInput,
+                    fmt::format("tokenizer.ggml.merges[{}]: {} is no pair", i, in_quotes(merge)));
       }
       list.push_back({merge.substr(0, space), merge.substr(space + 1)});
     }

@@ -1,6 +1,6 @@
 // The recurrence of a state space (Mamba-2). Orders: docs/numerics.md, "Recurrent layers". A lane is a channel: no sum
-// crosses lanes. Rows follow one another, but for some elements of the state at a time, which stay in registers meanwhile:
-// what an output has of the elements before waits in dst, which changes no bit.
+// crosses lanes. Rows follow one another, but for some elements of the state at a time, which stay in registers
+// meanwhile: what an output has of the elements before waits in dst, which changes no bit.
 
 constexpr int kSsmElements = 8;  // of the state, held in registers
 
@@ -50,5 +50,6 @@ inline void ssm_rows(const SsmArgs& a) {
   for (; first < a.state_dim; ++first) {
     for (int32_t channel = 0; channel < a.head_dim; channel += 16) ssm_elements<1>(a, factors, first, channel);
   }
-  for (int32_t row = 0; row < a.n_rows; ++row) add_scaled(a.x + row * a.stride, a.skip, a.head_dim, a.dst + row * a.dst_stride);
+  for (int32_t row = 0; row < a.n_rows; ++row)
+    add_scaled(a.x + row * a.stride, a.skip, a.head_dim, a.dst + row * a.dst_stride);
 }

@@ -1,13 +1,19 @@
-// DeepSeek V2, V3 and R1, and Kimi K2 and GLM-4.7-Flash, whose models are V3's: latent attention, YaRN whose factor scales the scores, experts
-// out of groups with a shared one. DeepSeek-AI, "DeepSeek-V2", 2024; "DeepSeek-V3 technical report", 2024.
+// DeepSeek V2, V3 and R1, and Kimi K2 and GLM-4.7-Flash, whose models are V3's: latent attention, YaRN whose factor
+// scales the scores, experts out of groups with a shared one. DeepSeek-AI, "DeepSeek-V2", 2024; "DeepSeek-V3 technical
+// report", 2024.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "base/rounded_math.h"
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
@@ -70,7 +76,8 @@ Result<void> read_hub_yarn(const json& config, std::string_view prefix, formats:
   const auto all = parameters->find("mscale_all_dim");
   const bool are_there = mscale != parameters->end() && all != parameters->end();
   if (!are_there || !all->is_number() || *mscale != *all) {
-    return unsupported("mscale", mscale == parameters->end() ? json() : *mscale, "a number, the same as mscale_all_dim");
+    return unsupported("mscale", mscale == parameters->end() ? json() : *mscale,
+                       "a number, the same as mscale_all_dim");
   }
   metadata.add(fmt::format("{}.rope.scaling.yarn_log_multiplier", prefix),
                static_cast<double>(static_cast<float>(kYarnShare * all->get<double>())));
@@ -175,7 +182,8 @@ void write_hub_mistral(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_hub(spec, config);
   const backend::TemperSpec& temper = spec.blocks.front().attn.temper;
   if (temper.gain > 0.0f) config["rope_scaling"]["llama_4_scaling_beta"] = shortest_decimal(temper.gain);
-  for (const char* key : {"scoring_func", "topk_method", "moe_layer_freq", "num_nextn_predict_layers"}) config.erase(key);
+  for (const char* key : {"scoring_func", "topk_method", "moe_layer_freq", "num_nextn_predict_layers"})
+    config.erase(key);
 }
 
 constexpr HubForm kHub[] = {
@@ -185,8 +193,8 @@ constexpr HubForm kHub[] = {
     form_of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", kHubV3Tensors, read_hub_v3, write_hub_lite),
 };
 
-constexpr auto kMistralTensors = join(kStemTensors, kPreNormTensors, kLatentAttnTensors, kGatedFfnTensors, kJoinedMoeTensors,
-                                      kMoeTensors, kGroupedTensors);
+constexpr auto kMistralTensors = join(kStemTensors, kPreNormTensors, kLatentAttnTensors, kGatedFfnTensors,
+                                      kJoinedMoeTensors, kMoeTensors, kGroupedTensors);
 constexpr auto kHubMistralJoined = join(kHubV2Tensors, kHubJoinedExperts);
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
@@ -215,7 +223,8 @@ struct HeadSizes {
 Result<HeadSizes> read_head_sizes(const Hparams& hparams) {
   const bool is_new = hparams.has("attention.key_length_mla");
   HeadSizes sizes;
-  CANDOR_ASSIGN(sizes.key, hparams.require_int(is_new ? "attention.key_length_mla" : "attention.key_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(sizes.key,
+                hparams.require_int(is_new ? "attention.key_length_mla" : "attention.key_length", {1, kMaxWidth}));
   CANDOR_ASSIGN(sizes.value,
                 hparams.require_int(is_new ? "attention.value_length_mla" : "attention.value_length", {1, kMaxWidth}));
   CANDOR_ASSIGN(sizes.rotated, hparams.require_int("rope.dimension_count", {2, kMaxWidth}));
@@ -301,13 +310,15 @@ Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t,
                     fmt::format("expected a multiple of {}", kHeadStep));
   }
   if (sizes.value % kHeadStep != 0) {
-    return bad_size(hparams, hparams.has("attention.value_length_mla") ? "attention.value_length_mla" : "attention.value_length",
+    return bad_size(hparams,
+                    hparams.has("attention.value_length_mla") ? "attention.value_length_mla" : "attention.value_length",
                     sizes.value, fmt::format("expected a multiple of {}", kHeadStep));
   }
   attn.head_dim = attn.latent_dim + sizes.rotated;
   if (std::max({attn.head_dim, sizes.key, sizes.value}) > most) {
-    return bad_size(hparams, "attention.head_count", attn.n_heads,
-                    fmt::format("heads of {} are wider than {} together", std::max(attn.head_dim, sizes.key), kMaxWidth));
+    return bad_size(
+        hparams, "attention.head_count", attn.n_heads,
+        fmt::format("heads of {} are wider than {} together", std::max(attn.head_dim, sizes.key), kMaxWidth));
   }
   CANDOR_ASSIGN(attn.rope, read_rope(hparams, sizes.rotated));
   attn.rope.pairs = backend::RopePairs::kInterleaved;

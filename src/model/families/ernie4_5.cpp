@@ -1,5 +1,5 @@
-// ERNIE 4.5: Llama whose published weights rotate interleaved pairs. The sparse models have experts behind the first blocks,
-// chosen by softmax and a bias that does not weigh, and shared ones. Baidu, 2025.
+// ERNIE 4.5: Llama whose published weights rotate interleaved pairs. The sparse models have experts behind the first
+// blocks, chosen by softmax and a bias that does not weigh, and shared ones. Baidu, 2025.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"

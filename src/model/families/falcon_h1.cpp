@@ -1,11 +1,13 @@
-// Falcon-H1: every block has attention and a state space (Mamba-2) side by side, behind one norm. What config.json says of
-// multipliers is multiplied into the tensors, as GGUF files have them. Falcon-LLM Team, 2025.
+// Falcon-H1: every block has attention and a state space (Mamba-2) side by side, behind one norm. What config.json says
+// of multipliers is multiplied into the tensors, as GGUF files have them. Falcon-LLM Team, 2025.
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/hybrid.h"

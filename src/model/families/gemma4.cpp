@@ -1,7 +1,7 @@
-// Gemma 4: Gemma 3's blocks whose values are normed too and whose scores are not scaled; blocks that see everything have
-// wider heads, of which they rotate a part, and may project values as keys; the last blocks read the keys and values of
-// the last block of their kind before them. Small models give every block a vector for each token (Google, "Gemma 3n",
-// 2025); sparse ones have experts beside the feed-forward, behind norms of their own. Gemma Team, 2026.
+// Gemma 4: Gemma 3's blocks whose values are normed too and whose scores are not scaled; blocks that see everything
+// have wider heads, of which they rotate a part, and may project values as keys; the last blocks read the keys and
+// values of the last block of their kind before them. Small models give every block a vector for each token (Google,
+// "Gemma 3n", 2025); sparse ones have experts beside the feed-forward, behind norms of their own. Gemma Team, 2026.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 
@@ -195,7 +197,8 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 
 constexpr std::string_view kImages[] = {"model.vision_tower.", "model.embed_vision.", "model.audio_tower.",
                                         "model.embed_audio."};
-constexpr HubOuter kOuter[] = {{"gemma4", kImages, "images, audio"}, {"gemma4_unified", kImages, "images, audio", "gemma4_unified_text"}};
+constexpr HubOuter kOuter[] = {{"gemma4", kImages, "images, audio"},
+                               {"gemma4_unified", kImages, "images, audio", "gemma4_unified_text"}};
 constexpr HubForm kHub[] = {{.model_type = "gemma4_text",
                              .architecture = "Gemma4ForCausalLM",
                              .activation = "gelu_new",
@@ -206,7 +209,8 @@ constexpr HubForm kHub[] = {{.model_type = "gemma4_text",
 
 Result<int32_t> read_width(const Hparams& hparams, const char* key, const char* value_key, int32_t fallback) {
   const Hparams::IntRange range{2, kMaxWidth};
-  CANDOR_ASSIGN(const int32_t width, fallback == 0 ? hparams.require_int(key, range) : hparams.int_or(key, fallback, range));
+  CANDOR_ASSIGN(const int32_t width,
+                fallback == 0 ? hparams.require_int(key, range) : hparams.int_or(key, fallback, range));
   CANDOR_ASSIGN(const int32_t values, hparams.int_or(value_key, width, range));
   if (values == width && width % 2 == 0) return width;
   return fail(ErrorKind::kUnsupported,
@@ -254,11 +258,12 @@ Result<void> read_heads(const Hparams& hparams, ArchSpec& spec) {
         !is_windowed[layer] && hparams.file().find(fmt::format("blk.{}.attn_v.weight", layer)) == nullptr;
     const bool is_too_wide = int64_t{wide.n_heads} * block.attn.head_dim > kMaxWidth;
     if (wide.n_heads % kv_heads[layer] == 0 && !is_too_wide) continue;
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("metadata key \"{}\" is {} in block {}; expected a divisor of \"{}\", which is {}, in heads of "
-                            "at most {} together",
-                            hparams.key("attention.head_count_kv"), kv_heads[layer], layer,
-                            hparams.key("attention.head_count"), wide.n_heads, kMaxWidth));
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("metadata key \"{}\" is {} in block {}; expected a divisor of \"{}\", which is {}, in heads of "
+                    "at most {} together",
+                    hparams.key("attention.head_count_kv"), kv_heads[layer], layer, hparams.key("attention.head_count"),
+                    wide.n_heads, kMaxWidth));
   }
   return {};
 }

@@ -1,8 +1,11 @@
-// GLM-4.5 and its successors: grouped attention that rotates a part of each head, norms over heads in the larger models,
-// DeepSeek's experts behind the first blocks. Z.ai, "GLM-4.5", 2025.
+// GLM-4.5 and its successors: grouped attention that rotates a part of each head, norms over heads in the larger
+// models, DeepSeek's experts behind the first blocks. Z.ai, "GLM-4.5", 2025.
+
+#include <span>
 
 #include <nlohmann/json.hpp>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
 

@@ -1,6 +1,6 @@
 // Granite 3: Llama with four multipliers: of the embedding, of the scores before softmax (instead of the root of a
-// head's width), of what each sub-layer adds, and a divisor of the logits. Granite Team, IBM, 2024. MiniCPM has three of
-// them under other names (Hu et al., 2024).
+// head's width), of what each sub-layer adds, and a divisor of the logits. Granite Team, IBM, 2024. MiniCPM has three
+// of them under other names (Hu et al., 2024).
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -33,8 +33,8 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
   return read_scaled(Hparams(file, "granite"));
 }
 
-// MiniCPM's names: what the sub-layers add is divided by the root of the number of blocks, logits by how often the width
-// holds that of the smallest model.
+// MiniCPM's names: what the sub-layers add is divided by the root of the number of blocks, logits by how often the
+// width holds that of the smallest model.
 Result<double> require_number(const nlohmann::json& config, const char* key) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   if (value && *value > 0.0 && *value <= 1e9) return *value;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 #include "model/families/granite.h"
 
@@ -53,7 +54,8 @@ Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, for
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_hub_multipliers(spec, config);
   config["shared_intermediate_size"] = spec.blocks.front().ffn.shared_dim;
-  for (const char* key : {"num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", "norm_topk_prob"}) {
+  for (const char* key :
+       {"num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", "norm_topk_prob"}) {
     config.erase(key);
   }
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "formats/model_file.h"
 #include "formats/quote.h"
 #include "model/hub/hub_config.h"
 
@@ -38,8 +39,8 @@ Result<void> read_groups(const Hparams& hparams, backend::MoeSpec& moe) {
   }
   if (moe.n_used > moe.n_groups_used * moe.group_size()) {
     return bad_routing(hparams, "expert_used_count", moe.n_used,
-                       fmt::format("expected at most {}, the experts of {} groups", moe.n_groups_used * moe.group_size(),
-                                   moe.n_groups_used));
+                       fmt::format("expected at most {}, the experts of {} groups",
+                                   moe.n_groups_used * moe.group_size(), moe.n_groups_used));
   }
   const bool sums_two = moe.share == backend::ExpertShare::kSigmoid && moe.group_size() > 1;
   moe.n_group_best = sums_two ? 2 : 1;
@@ -129,7 +130,8 @@ Result<backend::ExpertShare> read_share(const json& config, backend::ExpertShare
   const bool is_known = method.is_null() || (is_sigmoid ? method == "noaux_tc"
                                                         : method == "greedy" || method == "group_limited_greedy");
   if (is_known) return share;
-  return unsupported("topk_method", method, is_sigmoid ? "noaux_tc with sigmoid" : "greedy, group_limited_greedy with softmax");
+  return unsupported("topk_method", method,
+                     is_sigmoid ? "noaux_tc with sigmoid" : "greedy, group_limited_greedy with softmax");
 }
 
 // From mlp_layer_types, where it is there: the dense blocks stand before all others.

@@ -1,11 +1,13 @@
-// Hunyuan, dense and with experts: Llama that norms the heads of Q and K behind their rotation, whose base grows by a fixed
-// power where config.json says "alpha". The sparse model has experts in every block and a shared one. Tencent, 2025.
+// Hunyuan, dense and with experts: Llama that norms the heads of Q and K behind their rotation, whose base grows by a
+// fixed power where config.json says "alpha". The sparse model has experts in every block and a shared one. Tencent,
+// 2025.
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 
@@ -98,7 +100,8 @@ void write_hub_sparse(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["intermediate_size"] = ffn.shared_dim;
   config["moe_topk"] = ffn.moe.n_used;
   config["num_shared_expert"] = 1;
-  for (const char* key : {"num_local_experts", "num_experts_per_tok", "shared_expert_intermediate_size", "norm_topk_prob"}) {
+  for (const char* key :
+       {"num_local_experts", "num_experts_per_tok", "shared_expert_intermediate_size", "norm_topk_prob"}) {
     config.erase(key);
   }
 }

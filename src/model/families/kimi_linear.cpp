@@ -1,12 +1,15 @@
-// Kimi Linear: most blocks have a delta rule whose state forgets each of its rows at a rate of its own (Kimi Team, "Kimi
-// Linear", 2025), the others latent attention that rotates nothing; DeepSeek's experts behind the first blocks.
+// Kimi Linear: most blocks have a delta rule whose state forgets each of its rows at a rate of its own (Kimi Team,
+// "Kimi Linear", 2025), the others latent attention that rotates nothing; DeepSeek's experts behind the first blocks.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
@@ -97,8 +100,8 @@ Result<uint64_t> size_in(const json& config, const json& linear, const char* pub
 
 Result<void> refuse_unless(const json& config, const char* key, const json& wanted) {
   if (!config.contains(key) || config[key].is_null() || config[key] == wanted) return {};
-  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})", key,
-                                                   formats::in_quotes(config[key].dump()), wanted.dump()));
+  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
+                                                   key, formats::in_quotes(config[key].dump()), wanted.dump()));
 }
 
 Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {

@@ -1,7 +1,7 @@
-// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3): pre-norm blocks of RMS
-// norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward. Touvron et al., 2023.
-// With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023), and with one in some
-// blocks Ministral (Mistral AI, 2024).
+// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3): pre-norm
+// blocks of RMS norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward. Touvron et
+// al., 2023. With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023), and with one
+// in some blocks Ministral (Mistral AI, 2024).
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

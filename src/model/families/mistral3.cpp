@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 
@@ -74,7 +75,8 @@ Error unsupported(const std::string& key, double value, std::string_view support
 
 // YaRN's factor of lengths is one mscale over another, which are the same.
 Result<void> read_factor(const Hparams& hparams, backend::RopeSpec& rope) {
-  CANDOR_ASSIGN(const auto stated, formats::meta_float(hparams.file(), hparams.key("rope.scaling.yarn_log_multiplier")));
+  CANDOR_ASSIGN(const auto stated,
+                formats::meta_float(hparams.file(), hparams.key("rope.scaling.yarn_log_multiplier")));
   if (rope.scaling != RopeScaling::kYarn || !stated || *stated == 0.0) return {};
   if (*stated != 1.0) return unsupported(hparams.key("rope.scaling.yarn_log_multiplier"), *stated, "1");
   CANDOR_ASSIGN(const double own, hparams.positive_or("rope.scaling.attn_factor", 1.0));

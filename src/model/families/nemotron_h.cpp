@@ -1,13 +1,16 @@
-// Nemotron-H and Nemotron 3: every block is one layer behind one norm: a state space (Mamba-2), attention without rotation,
-// or a feed-forward of squared ReLU without a gate; in the sparse ones, experts of that kind beside one that every row
-// goes to. NVIDIA, 2025.
+// Nemotron-H and Nemotron 3: every block is one layer behind one norm: a state space (Mamba-2), attention without
+// rotation, or a feed-forward of squared ReLU without a gate; in the sparse ones, experts of that kind beside one that
+// every row goes to. NVIDIA, 2025.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
@@ -94,7 +97,8 @@ constexpr std::string_view kPrediction[] = {
 
 constexpr SsmNames kNames = {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel"};
 
-// A letter for each block: M a state space, * attention, - a feed-forward, E experts; "" where config.json says neither.
+// A letter for each block: M a state space, * attention, - a feed-forward, E experts; "" where config.json says
+// neither.
 std::string pattern_of(const json& config) {
   const json pattern = config.contains("hybrid_override_pattern") ? config["hybrid_override_pattern"] : json();
   if (pattern.is_string()) return pattern.get<std::string>();
@@ -118,8 +122,8 @@ bool is_dense(const json& config) {
 
 Result<void> refuse_unless(const json& config, const char* key, const json& wanted) {
   if (!config.contains(key) || config[key].is_null() || config[key] == wanted) return {};
-  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})", key,
-                                                   formats::in_quotes(config[key].dump()), wanted.dump()));
+  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
+                                                   key, formats::in_quotes(config[key].dump()), wanted.dump()));
 }
 
 // Zeros for blocks of another kind.
@@ -129,10 +133,11 @@ Result<void> read_blocks(const json& config, std::string_view prefix, char ffn_l
   const std::string known = std::string("M*") + ffn_letter;
   const size_t odd = pattern.find_first_not_of(known);
   if (pattern.empty() || odd != std::string::npos) {
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("config.json: \"hybrid_override_pattern\" is {}, which is not supported (supported: {} for each "
-                            "block)",
-                            formats::in_quotes(pattern), known));
+    return fail(
+        ErrorKind::kUnsupported,
+        fmt::format("config.json: \"hybrid_override_pattern\" is {}, which is not supported (supported: {} for each "
+                    "block)",
+                    formats::in_quotes(pattern), known));
   }
   CANDOR_ASSIGN(const uint64_t n_kv_heads, require_hub_size(config, "num_key_value_heads"));
   std::vector<int64_t> kv_heads;

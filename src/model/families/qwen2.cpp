@@ -1,8 +1,9 @@
-// Qwen2 and Qwen2.5, and MiMo 7B, whose model is theirs: Llama with biases on Q, K and V and rotary pairs in halves; with experts, a shared one beside them.
-// Yang et al., 2024.
+// Qwen2 and Qwen2.5, and MiMo 7B, whose model is theirs: Llama with biases on Q, K and V and rotary pairs in halves;
+// with experts, a shared one beside them. Yang et al., 2024.
 
 #include <nlohmann/json.hpp>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 
@@ -33,8 +34,8 @@ constexpr auto kHubMoeTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubBiases
 Result<void> read_moe_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
   const auto refuse = [](const char* key, const nlohmann::json& value, std::string_view supported) {
     return fail(ErrorKind::kUnsupported, "config.json: \"" + std::string(key) + "\" is " +
-                                             formats::in_quotes(value.dump()) + ", which is not supported (supported: " +
-                                             std::string(supported) + ")");
+                                             formats::in_quotes(value.dump()) +
+                                             ", which is not supported (supported: " + std::string(supported) + ")");
   };
   const nlohmann::json step = config.value("decoder_sparse_step", nlohmann::json(1));
   if (step != 1) return refuse("decoder_sparse_step", step, "1");
