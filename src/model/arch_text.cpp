@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "backend/op_specs.h"
+#include "backend/state_specs.h"
 
 namespace candor::model {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
+#include "backend/op_terms.h"
 #include "model/arch_spec.h"
 #include "model/weights.h"
 

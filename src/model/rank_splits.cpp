@@ -1,6 +1,7 @@
 #include "model/rank_splits.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 namespace candor::model {

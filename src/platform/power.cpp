@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace candor::platform {
 namespace {

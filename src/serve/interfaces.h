@@ -4,6 +4,7 @@
 #include <span>
 
 #include "serve/core/api.h"
+#include "serve/http/message.h"
 
 namespace candor::serve {
 

@@ -4,15 +4,22 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "base/utf8.h"
-#include "serve/http/text.h"
+#include "serve/core/fields.h"
+#include "serve/core/generations.h"
 #include "serve/core/http_sink.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/route_wait.h"
+#include "serve/http/text.h"
 #include "serve/interfaces.h"
 
 namespace candor::serve {

@@ -10,16 +10,28 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <thread>
+#include <utility>
 
 #include "candor/engine.h"
 #include "obs/log.h"
+#include "serve/core/answer_places.h"
 #include "serve/core/api.h"
+#include "serve/core/api_request.h"
+#include "serve/core/job_list.h"
+#include "serve/core/metrics_page.h"
+#include "serve/core/model_loader.h"
 #include "serve/core/models.h"
+#include "serve/core/served_model.h"
+#include "serve/core/step_history.h"
 #include "serve/http/access.h"
+#include "serve/http/exchange.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/faults.h"
+#include "serve/http/message.h"
 #include "serve/http/server.h"
+#include "serve/http/web_socket.h"
 #include "serve/http/worker_pool.h"
 #include "serve/openai/socket_routes.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_terms.h"
 #include "base/error.h"
 #include "platform/huge_buffer.h"
 

@@ -1,8 +1,16 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/op_terms.h"
+#include "backend/state_specs.h"
+#include "backend/step_batch.h"
+#include "base/ids.h"
+#include "kernels/kernels.h"
+#include "platform/thread_pool.h"
 
 namespace candor::backend::cpu {
 namespace {

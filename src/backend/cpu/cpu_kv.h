@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
+#include "base/error.h"
 #include "base/ids.h"
 #include "kernels/attend.h"
 #include "platform/huge_buffer.h"

@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
-#include "backend/backend.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_weight.h"
+#include "backend/op_terms.h"
 #include "base/error.h"
 #include "kernels/packed_weight.h"
 #include "platform/thread_pool.h"

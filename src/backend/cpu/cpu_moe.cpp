@@ -8,7 +8,11 @@
 #include <span>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/op_terms.h"
+#include "backend/routing.h"
 #include "base/error.h"
+#include "kernels/packed_weight.h"
 
 namespace candor::backend::cpu {
 

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "kernels/packed_weight.h"
 #include "platform/huge_buffer.h"
 #include "platform/thread_pool.h"

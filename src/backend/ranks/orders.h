@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
 #include "backend/split.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
+#include "base/ids.h"
 
 namespace candor::backend {
 

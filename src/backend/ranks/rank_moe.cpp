@@ -3,9 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <span>
 
+#include "backend/op_terms.h"
 #include "backend/ranks/rank_ops.h"
+#include "backend/ranks/rank_weight.h"
+#include "backend/routing.h"
+#include "comm/communicator.h"
 
 namespace candor::backend {
 namespace {

@@ -12,8 +12,13 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/ranks/rank_weight.h"
 #include "backend/routing.h"
+#include "backend/split.h"
+#include "backend/state_specs.h"
+#include "backend/step_batch.h"
 #include "comm/communicator.h"
 #include "kernels/kernels.h"
 

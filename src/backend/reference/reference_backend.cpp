@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/reference/reference_ops.h"
 #include "backend/step_batch.h"
 #include "base/checked.h"

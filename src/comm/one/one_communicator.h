@@ -1,6 +1,10 @@
 #pragma once
 // A rank without peers: the code of several runs with it alone, and nothing is exchanged.
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "comm/communicator.h"
 
 namespace candor::comm {

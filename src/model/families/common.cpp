@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tensor/tensor_view.h"
+
 namespace candor::model {
 
 Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, AttentionReader read_attn,

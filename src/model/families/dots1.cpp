@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
 

@@ -3,12 +3,14 @@
 // config.json.
 
 #include <array>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "backend/op_specs.h"
+#include "backend/state_specs.h"
 #include "base/error.h"
 #include "formats/meta_list.h"
 #include "model/arch_spec.h"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 

@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"

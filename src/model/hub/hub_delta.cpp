@@ -6,6 +6,7 @@
 
 #include "base/rounded_math.h"
 #include "formats/quote.h"
+#include "tensor/dtype.h"
 
 namespace candor::model {
 namespace {

@@ -1,5 +1,6 @@
 #include "model/hub/hub_rows.h"
 
+#include <cstdint>
 #include <cstring>
 
 namespace candor::model {

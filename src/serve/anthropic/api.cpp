@@ -2,9 +2,15 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "serve/anthropic/requests.h"
+#include "serve/core/api_request.h"
+#include "serve/core/early_stream.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/stream_format.h"
 
 namespace candor::serve::anthropic {
 namespace {

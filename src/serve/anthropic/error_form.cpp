@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/utf8.h"
 #include "serve/anthropic/api.h"
+#include "serve/core/json_body.h"
 
 namespace candor::serve::anthropic {
 namespace {

@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/hash.h"
 #include "serve/anthropic/requests.h"
 #include "serve/core/answer_reader.h"
 #include "serve/core/json_body.h"
+#include "serve/core/reply.h"
 
 namespace candor::serve::anthropic {
 namespace {

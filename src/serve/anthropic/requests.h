@@ -2,12 +2,16 @@
 // Anthropic's bodies, checked, as requests for the engine with the replies that they want. A conversation becomes what
 // OpenAI's form of it would be (tool_calls, reasoning_content, the role tool), so that a template sees no difference.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/reply.h"
 #include "serve/core/request_terms.h"
 

@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "serve/anthropic/requests.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 
 namespace candor::serve::anthropic {
 namespace {

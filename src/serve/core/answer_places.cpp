@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "candor/request.h"
+
 namespace candor::serve {
 
 std::shared_ptr<PlaceTicket> AnswerPlaces::take(int32_t key) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "candor/event.h"
+#include "text/chat/forms/tool_form.h"
 #include "text/chat/output_parser.h"
 
 namespace candor::serve {

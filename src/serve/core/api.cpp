@@ -1,5 +1,7 @@
 #include "serve/core/api.h"
 
+#include <string>
+
 #include <nlohmann/json.hpp>
 
 namespace candor::serve {

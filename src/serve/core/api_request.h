@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "candor/request.h"
 #include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/http/message.h"
 #include "text/chat/forms/call_grammar.h"
 

@@ -1,12 +1,19 @@
 // response_format, and what other servers call the same.
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/utf8.h"
+#include "candor/request.h"
 #include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 
 namespace candor::serve {
 namespace {

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <new>
 #include <utility>
+#include <vector>
+
+#include "serve/http/faults.h"
 
 namespace candor::serve {
 namespace {

@@ -2,6 +2,7 @@
 // The vectors of one request on their way: a few inputs at a time in the engine, the reply when all are there.
 // Events come on the engine thread and are only kept there; workers submit and answer.
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -10,8 +11,10 @@
 #include <vector>
 
 #include "candor/engine.h"
-#include "serve/http/worker_pool.h"
+#include "candor/event.h"
+#include "serve/core/api_request.h"
 #include "serve/core/job.h"
+#include "serve/http/worker_pool.h"
 
 namespace candor::serve {
 

@@ -1,12 +1,19 @@
 // A choice that must be a call is enforced: by the grammar of the model's own form (request_terms), or, where it has
 // none that can hold these tools, by a schema: one JSON object with "name" and "parameters".
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
+#include "candor/request.h"
 #include "serve/core/api_request.h"
+#include "serve/core/json_body.h"
+#include "text/chat/forms/call_grammar.h"
 
 namespace candor::serve {
 namespace {

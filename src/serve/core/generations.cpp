@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "serve/core/embedding_job.h"
+#include "serve/core/http_sink.h"
 
 namespace candor::serve {
 namespace {

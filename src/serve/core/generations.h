@@ -10,11 +10,16 @@
 
 #include "candor/engine.h"
 #include "serve/core/answer_places.h"
+#include "serve/core/api_request.h"
 #include "serve/core/http_sink.h"
+#include "serve/core/job.h"
 #include "serve/core/job_list.h"
+#include "serve/core/json_body.h"
 #include "serve/core/request_terms.h"
+#include "serve/core/stream_format.h"
 #include "serve/http/access.h"
 #include "serve/http/exchange.h"
+#include "serve/http/message.h"
 #include "serve/http/worker_pool.h"
 
 namespace candor::serve {

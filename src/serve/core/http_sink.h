@@ -7,8 +7,10 @@
 
 #include "serve/core/early_stream.h"
 #include "serve/core/job.h"
+#include "serve/core/json_body.h"
 #include "serve/core/stream_format.h"
 #include "serve/http/exchange.h"
+#include "serve/http/message.h"
 
 namespace candor::serve {
 

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "candor/info.h"
 
 namespace candor::serve {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "candor/request.h"
 #include "serve/core/api_request.h"
 
 namespace candor::serve {

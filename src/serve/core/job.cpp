@@ -1,8 +1,11 @@
 #include "serve/core/job.h"
 
 #include <new>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "serve/http/faults.h"
 
 namespace candor::serve {
 namespace {

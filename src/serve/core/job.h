@@ -8,13 +8,18 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "candor/engine.h"
-#include "serve/http/worker_pool.h"
+#include "candor/event.h"
+#include "candor/info.h"
 #include "serve/core/api_request.h"
+#include "serve/core/json_body.h"
 #include "serve/core/reply.h"
+#include "serve/http/worker_pool.h"
 
 namespace candor::serve {
 

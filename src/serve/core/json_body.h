@@ -3,6 +3,7 @@
 // nesting deeper than kMaxDepth, no number that a double cannot hold, valid UTF-8. Order of keys is kept: templates
 // show it.
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <system_error>
 #include <utility>
 
 namespace candor::serve {

@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 
+#include "serve/core/model_loader.h"
 #include "serve/core/models.h"
+#include "serve/core/served_model.h"
 
 namespace candor::serve {
 

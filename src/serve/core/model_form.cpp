@@ -1,8 +1,13 @@
 #include "serve/core/model_form.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "text/chat/forms/form_row.h"
+#include "text/chat/forms/response_template.h"
+#include "text/chat/forms/tool_form.h"
 
 namespace candor::serve {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "candor/request.h"
 #include "text/chat/forms/call_grammar.h"
 #include "text/chat/output_parser.h"
 

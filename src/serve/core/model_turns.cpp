@@ -3,10 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fault.h"
+#include "candor/engine.h"
+#include "serve/core/api.h"
+#include "serve/core/api_request.h"
 #include "serve/core/model_entry.h"
+#include "serve/core/model_form.h"
+#include "serve/core/model_loader.h"
+#include "serve/core/models.h"
+#include "serve/core/served_model.h"
+#include "text/chat/forms/tool_form.h"
 
 namespace candor::serve {
 namespace {

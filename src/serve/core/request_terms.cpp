@@ -4,7 +4,13 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <variant>
+
+#include "text/chat/forms/call_grammar.h"
+#include "text/chat/forms/form_row.h"
+#include "text/chat/forms/tool_form.h"
+#include "text/chat/forms/tool_types.h"
 
 namespace candor::serve {
 namespace {

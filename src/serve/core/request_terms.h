@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "candor/request.h"
 #include "serve/core/api_request.h"
 #include "serve/core/model_form.h"
 #include "text/chat/output_parser.h"

@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "serve/core/answer_places.h"
 #include "serve/core/generations.h"
 #include "serve/core/http_sink.h"
+#include "serve/core/json_body.h"
 #include "serve/http/text.h"
 
 namespace candor::serve {

@@ -8,8 +8,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
+#include "serve/core/api.h"
+#include "serve/core/early_stream.h"
+#include "serve/core/job.h"
 #include "serve/core/models.h"
+#include "serve/http/exchange.h"
+#include "serve/http/message.h"
 
 namespace candor::serve {
 

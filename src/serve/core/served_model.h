@@ -5,8 +5,18 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
+#include "candor/engine.h"
+#include "serve/core/answer_places.h"
 #include "serve/core/api.h"
+#include "serve/core/api_request.h"
+#include "serve/core/generations.h"
+#include "serve/core/job_list.h"
+#include "serve/core/request_terms.h"
+#include "serve/http/access.h"
+#include "serve/http/fair_budget.h"
+#include "serve/http/worker_pool.h"
 
 namespace candor::serve {
 

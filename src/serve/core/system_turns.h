@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "candor/request.h"
 #include "serve/core/model_form.h"
 
 namespace candor::serve {

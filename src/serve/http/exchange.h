@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "serve/http/fair_budget.h"
 #include "serve/http/message.h"

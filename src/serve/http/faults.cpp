@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <string>
 #include <utility>
 
 namespace candor::http {

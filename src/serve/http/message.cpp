@@ -1,5 +1,7 @@
 #include "serve/http/message.h"
 
+#include <cstddef>
+
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"

@@ -5,8 +5,14 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <coroutine>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "serve/http/session.h"
 

@@ -11,8 +11,10 @@
 
 #include "base/error.h"
 #include "serve/http/exchange.h"
+#include "serve/http/fair_budget.h"
 #include "serve/http/faults.h"
 #include "serve/http/head_scanner.h"
+#include "serve/http/message.h"
 #include "serve/http/tls_identity.h"
 #include "serve/http/web_socket.h"
 

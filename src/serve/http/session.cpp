@@ -6,9 +6,15 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <coroutine>
+#include <cstddef>
+#include <new>
+#include <string_view>
 #include <utility>
 
 #include "base/utf8.h"
+#include "serve/http/body_scanner.h"
+#include "serve/http/fair_budget.h"
 #include "serve/http/session_parser.h"
 #include "serve/http/text.h"
 #include "serve/http/web_socket_session.h"

@@ -12,16 +12,26 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "serve/http/exchange.h"
 #include "serve/http/faults.h"
+#include "serve/http/head_scanner.h"
+#include "serve/http/message.h"
 #include "serve/http/server.h"
+#include "serve/http/tls_identity.h"
+#include "serve/http/web_socket.h"
 #include "serve/http/wire.h"
 
 namespace candor::http {

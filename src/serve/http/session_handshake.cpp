@@ -1,12 +1,17 @@
 // How a connection by TLS begins, before its first request.
 
-#include <fmt/format.h>
+#include <coroutine>
+#include <string>
+
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 
+#include <fmt/format.h>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/write.hpp>
 
+#include "serve/http/message.h"
+#include "serve/http/server.h"
 #include "serve/http/session.h"
 
 namespace candor::http {

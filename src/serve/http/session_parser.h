@@ -5,11 +5,15 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "serve/http/body_scanner.h"
+#include "serve/http/fair_budget.h"
+#include "serve/http/head_scanner.h"
 #include "serve/http/session.h"
 
 namespace candor::http {

@@ -1,6 +1,7 @@
 #include "serve/http/text.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace candor::http {
 namespace {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "serve/http/fair_budget.h"
 #include "serve/http/message.h"

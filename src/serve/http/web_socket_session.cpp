@@ -3,7 +3,18 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/websocket.hpp>
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <string>
 #include <utility>
+
+#include "serve/http/fair_budget.h"
+#include "serve/http/faults.h"
+#include "serve/http/server.h"
+#include "serve/http/wire.h"
 
 namespace candor::http {
 namespace {

@@ -5,8 +5,10 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <memory>
+#include <utility>
 
 #include "serve/http/session.h"
+#include "serve/http/web_socket.h"
 
 namespace candor::http {
 

@@ -4,6 +4,7 @@
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>

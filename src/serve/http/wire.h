@@ -11,6 +11,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,8 +1,14 @@
 #include "serve/llama_cpp/api.h"
 
 #include <memory>
+
 #include <nlohmann/json.hpp>
 
+#include "serve/core/early_stream.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/stream_format.h"
+#include "serve/http/exchange.h"
 #include "serve/llama_cpp/info_routes.h"
 #include "serve/llama_cpp/requests.h"
 

@@ -2,11 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "candor/event.h"
+#include "candor/request.h"
+#include "serve/core/json_body.h"
 #include "serve/llama_cpp/line_cut.h"
 
 namespace candor::serve::llama_cpp {

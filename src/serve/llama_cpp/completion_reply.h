@@ -1,6 +1,7 @@
 #pragma once
 // Replies of /completion and /infill.
 
+#include <cstddef>
 #include <memory>
 
 #include "serve/core/reply.h"

@@ -2,10 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "candor/request.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/reply.h"
+#include "serve/core/request_terms.h"
 #include "serve/llama_cpp/completion_reply.h"
 #include "serve/llama_cpp/requests.h"
 

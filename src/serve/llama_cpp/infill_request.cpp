@@ -2,10 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "candor/request.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
 #include "serve/core/infill_prompt.h"
+#include "serve/core/json_body.h"
+#include "serve/core/request_terms.h"
 #include "serve/llama_cpp/requests.h"
 
 namespace candor::serve::llama_cpp {

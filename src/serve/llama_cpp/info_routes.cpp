@@ -1,9 +1,14 @@
 #include "serve/llama_cpp/info_routes.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "candor/info.h"
 #include "candor/version.h"
+#include "serve/core/json_body.h"
 #include "serve/http/text.h"
 #include "serve/llama_cpp/requests.h"
 

@@ -2,6 +2,7 @@
 // What the server says of itself in llama.cpp's words. Any thread.
 
 #include "serve/core/api.h"
+#include "serve/http/exchange.h"
 
 namespace candor::serve::llama_cpp {
 

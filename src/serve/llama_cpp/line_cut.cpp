@@ -1,5 +1,7 @@
 #include "serve/llama_cpp/line_cut.h"
 
+#include <ratio>
+
 namespace candor::serve::llama_cpp {
 
 size_t LineCut::take(std::string_view text, std::chrono::steady_clock::time_point now) {

@@ -2,12 +2,16 @@
 // llama.cpp's bodies, checked, as requests for the engine with the replies that they want.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "candor/request.h"
 #include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/core/request_terms.h"
 
 namespace candor::serve::llama_cpp {

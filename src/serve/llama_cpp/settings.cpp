@@ -3,10 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "candor/request.h"
 #include "candor/sampling_table.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/llama_cpp/requests.h"
 
 namespace candor::serve::llama_cpp {

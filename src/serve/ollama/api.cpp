@@ -1,10 +1,17 @@
 #include "serve/ollama/api.h"
 
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "base/utf8.h"
+#include "serve/core/api_request.h"
+#include "serve/core/early_stream.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/stream_format.h"
 #include "serve/ollama/info_routes.h"
 #include "serve/ollama/replies.h"
 #include "serve/ollama/requests.h"

@@ -1,9 +1,17 @@
 // POST /api/embed and /api/embeddings, from JSON to engine requests.
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "candor/request.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {

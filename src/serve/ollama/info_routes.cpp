@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/utf8.h"
+#include "candor/info.h"
 #include "candor/version.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/generations.h"
+#include "serve/core/model_form.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {

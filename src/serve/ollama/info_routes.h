@@ -2,6 +2,7 @@
 // Ollama's routes that answer from what the server knows, without a generation.
 
 #include "serve/core/api.h"
+#include "serve/core/json_body.h"
 #include "serve/core/models.h"
 
 namespace candor::serve::ollama {

@@ -3,11 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "candor/request.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
 #include "serve/ollama/requests.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/core/json_body.h"
 #include "serve/core/reply.h"
 
 namespace candor::serve::ollama {

@@ -2,12 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/error.h"
 #include "base/utf8.h"
+#include "candor/request.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
 #include "serve/core/infill_prompt.h"
+#include "serve/core/json_body.h"
+#include "serve/core/reply.h"
+#include "serve/core/request_terms.h"
 #include "serve/ollama/replies.h"
 #include "serve/ollama/requests.h"
 

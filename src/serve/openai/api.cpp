@@ -1,8 +1,13 @@
 #include "serve/openai/api.h"
 
 #include <memory>
+
 #include <nlohmann/json.hpp>
 
+#include "serve/core/early_stream.h"
+#include "serve/core/json_body.h"
+#include "serve/core/stream_format.h"
+#include "serve/http/exchange.h"
 #include "serve/openai/info_routes.h"
 #include "serve/openai/requests.h"
 #include "serve/openai/text_routes.h"

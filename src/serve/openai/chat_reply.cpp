@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "serve/core/answer_reader.h"
+#include "serve/core/json_body.h"
+#include "serve/core/reply.h"
 #include "serve/openai/reply_parts.h"
+#include "serve/openai/requests.h"
 
 namespace candor::serve::openai {
 namespace {

@@ -1,10 +1,19 @@
 // POST /v1/chat/completions, from JSON to an engine request.
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/reply.h"
+#include "serve/core/request_terms.h"
 #include "serve/openai/api.h"
 #include "serve/openai/reply_parts.h"
 #include "serve/openai/requests.h"

@@ -1,11 +1,18 @@
 // Replies of /v1/completions.
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/utf8.h"
+#include "serve/core/json_body.h"
+#include "serve/core/reply.h"
 #include "serve/openai/reply_parts.h"
+#include "serve/openai/requests.h"
 
 namespace candor::serve::openai {
 namespace {

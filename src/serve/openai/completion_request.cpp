@@ -1,11 +1,18 @@
 // POST /v1/completions, from JSON to engine requests.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <cstdint>
 #include <utility>
 
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/reply.h"
+#include "serve/core/request_terms.h"
 #include "serve/openai/api.h"
 #include "serve/openai/reply_parts.h"
 #include "serve/openai/requests.h"

@@ -1,9 +1,15 @@
 // Prompts that are shown beside what follows them.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <cstdint>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {

@@ -4,10 +4,16 @@
 #include <openssl/evp.h>
 
 #include <bit>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {

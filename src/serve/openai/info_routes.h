@@ -3,7 +3,9 @@
 // once. Any thread.
 
 #include "serve/core/api.h"
+#include "serve/core/json_body.h"
 #include "serve/core/models.h"
+#include "serve/http/exchange.h"
 
 namespace candor::serve::openai {
 

@@ -1,10 +1,12 @@
 #pragma once
 // Replies in OpenAI's form, and the parts that both kinds share.
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "serve/core/json_body.h"
 #include "serve/core/reply.h"
 #include "serve/openai/requests.h"
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/request_terms.h"
 
 namespace candor::serve::openai {

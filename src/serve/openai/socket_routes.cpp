@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "serve/core/api.h"
+#include "serve/core/fields.h"
 #include "serve/core/http_sink.h"
+#include "serve/core/job.h"
+#include "serve/http/faults.h"
+#include "serve/http/message.h"
 #include "serve/openai/api.h"
 
 namespace candor::serve::openai {

@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "serve/core/answer_places.h"
+#include "serve/core/api_request.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/models.h"
 #include "serve/http/web_socket.h"
 #include "serve/http/worker_pool.h"
-#include "serve/core/answer_places.h"
-#include "serve/core/generations.h"
-#include "serve/core/models.h"
 
 namespace candor::serve::openai {
 

@@ -2,13 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/utf8.h"
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/request_terms.h"
+#include "serve/http/fair_budget.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {

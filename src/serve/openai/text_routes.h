@@ -3,6 +3,7 @@
 // Called on workers.
 
 #include "serve/core/api.h"
+#include "serve/http/exchange.h"
 
 namespace candor::serve::openai {
 

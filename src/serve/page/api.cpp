@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "serve/http/exchange.h"
 #include "serve/page/figures.h"
 #include "serve/page/files.h"
 

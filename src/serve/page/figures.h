@@ -2,6 +2,7 @@
 // What the page shows of the server, as JSON. Any thread.
 
 #include "serve/core/api.h"
+#include "serve/http/exchange.h"
 
 namespace candor::serve::page {
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/hash.h"
 #include "candor_page.h"
+#include "serve/http/message.h"
 
 namespace candor::serve::page {
 namespace {

@@ -1,9 +1,15 @@
 #include "serve/responses/api.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "serve/core/api_request.h"
+#include "serve/core/generations.h"
+#include "serve/core/json_body.h"
+#include "serve/core/stream_format.h"
+#include "serve/http/exchange.h"
 #include "serve/responses/requests.h"
 #include "serve/responses/response_words.h"
 

@@ -2,12 +2,23 @@
 // together to the turns that chat templates know.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
+#include "serve/core/request_terms.h"
 #include "serve/responses/requests.h"
 #include "serve/responses/sealed_text.h"
 

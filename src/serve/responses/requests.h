@@ -1,13 +1,18 @@
 #pragma once
 // Bodies of /v1/responses, checked, as requests for the engine with the replies that they want.
 
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "serve/core/api_request.h"
+#include "serve/core/fields.h"
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/request_terms.h"
 
 namespace candor::serve::responses {

@@ -2,12 +2,18 @@
 // the stream and the whole object, so that they say the same.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "serve/core/answer_reader.h"
 #include "serve/core/generations.h"
+#include "serve/core/json_body.h"
 #include "serve/core/reply.h"
 #include "serve/responses/requests.h"
 #include "serve/responses/response_words.h"

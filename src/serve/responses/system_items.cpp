@@ -2,9 +2,14 @@
 
 #include "serve/core/system_turns.h"
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/responses/requests.h"
 
 namespace candor::serve::responses {

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "text/tokenizer/bert_ranges.h"
 #include "text/tokenizer/char_class.h"
+#include "text/tokenizer/code_point_ranges.h"
 #include "text/tokenizer/normal_form.h"
 #include "text/tokenizer/vocabulary.h"
 

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "text/tokenizer/bert_ranges.h"
+#include "text/tokenizer/char_class.h"
+#include "text/tokenizer/code_point_ranges.h"
 #include "text/tokenizer/space_rules.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "text/chat/forms/call_reader.h"
+#include "text/chat/forms/call_writing.h"
 #include "text/chat/forms/form_row.h"
 #include "text/chat/forms/tool_form.h"
 

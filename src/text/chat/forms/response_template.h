@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "text/chat/forms/call_reader.h"
+#include "text/chat/forms/call_writing.h"
 #include "text/chat/forms/form_row.h"
 #include "text/chat/forms/notation.h"
 
