@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "draft/draft_length.h"
+#include "sample/history.h"
 
 namespace candor::draft {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "base/ids.h"
 #include "candor/event.h"
-#include "sample/sampler.h"
 
 namespace candor::sample {
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/philox.h"
 #include "sample/bans.h"
 #include "sample/candidates.h"
 #include "sample/history.h"

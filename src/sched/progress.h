@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <span>
 
+#include "candor/request.h"
 #include "sched/scheduler_state.h"
+#include "sched/sequence.h"
 #include "sched/step_plan.h"
 
 namespace candor::sched {

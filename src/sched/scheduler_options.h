@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "backend/op_specs.h"
-#include "kv/block_manager.h"
 #include "kv/prefix_index.h"
 #include "sched/cost_model.h"
 

@@ -5,6 +5,7 @@
 #include "kv/block_manager.h"
 #include "sched/fair_share.h"
 #include "sched/scheduler_options.h"
+#include "sched/sequence.h"
 #include "sched/sequence_pool.h"
 
 namespace candor::sched {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kv/state_slots.h"
+
 namespace candor::sched {
 namespace {
 

@@ -9,7 +9,6 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "candor/info.h"
 #include "candor/options.h"
 #include "draft/model_drafter.h"
 #include "formats/model_file.h"

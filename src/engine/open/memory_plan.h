@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
 #include "base/error.h"
 #include "candor/info.h"
 #include "candor/options.h"

@@ -3,7 +3,6 @@
 // drafts are made. Measured on the loaded model, or given by the caller and checked.
 
 #include "base/error.h"
-#include "candor/info.h"
 #include "candor/options.h"
 #include "engine/open/loaded_model.h"
 #include "sched/cost_model.h"

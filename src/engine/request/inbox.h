@@ -16,7 +16,6 @@
 #include "candor/info.h"
 #include "engine/request/active_request.h"
 #include "engine/request/prompt_meter.h"
-#include "engine/request/stopwatch.h"
 
 namespace candor::engine {
 

@@ -4,7 +4,6 @@
 // strings in their scope only. Copied where an output forks; engine thread only.
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // Prompts of every kind to tokens. Immutable: any thread.
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

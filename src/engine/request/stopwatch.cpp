@@ -1,5 +1,7 @@
 #include "engine/request/stopwatch.h"
 
+#include <cstddef>
+
 namespace candor::engine {
 namespace {
 

@@ -3,7 +3,6 @@
 // logits, accepted drafts included, and the first tokens of choices that share one prompt. Engine thread only.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/ids.h"

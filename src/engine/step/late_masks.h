@@ -3,7 +3,6 @@
 // row's logits are kept and it waits, and the token is chosen between two steps, as it would have been in its own.
 // Engine thread only.
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
