@@ -29,7 +29,8 @@ import sys
 import check_deps
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-CLEAN = ["src/constrain", "src/draft", "src/hub", "src/kv"]
+CLEAN = ["src/constrain", "src/draft", "src/engine/request", "src/engine/step", "src/formats", "src/hub", "src/kv",
+         "src/sample", "src/sandbox"]
 LEFT_OUT = re.compile(r"_(test|bench|fuzz)\.cpp$|/test_\w+\.h$|\.inl\.h$|^src/kernels/(generic|isa)/")
 
 PUBLIC = {
@@ -37,6 +38,7 @@ PUBLIC = {
     "<stdio.h>": "<cstdio>", "<errno.h>": "<cerrno>", "<math.h>": "<cmath>", "<limits.h>": "<climits>",
     "<time.h>": "<ctime>", "<ext/alloc_traits.h>": "<vector>", "<bits/chrono.h>": "<chrono>",
     "<bits/utility.h>": "<utility>", "<syscall.h>": "<sys/syscall.h>", "<emmintrin.h>": "<immintrin.h>",
+    "<bits/types/struct_tm.h>": "<ctime>", "<bits/std_abs.h>": "<cmath>",
     "<features.h>": "<cstdlib>", "<bits/types/siginfo_t.h>": "<csignal>", "<bits/types/idtype_t.h>": "<sys/wait.h>",
     "<bits/mman-shared.h>": "<sys/mman.h>", "<nlohmann/json_fwd.hpp>": "<nlohmann/json.hpp>",
     '"candor/result.h"': '"base/error.h"', '"candor/ids.h"': '"base/ids.h"',
@@ -69,6 +71,10 @@ NAMES = {
     "<initializer_list>": r"initializer_list", "<iterator>": r"std::((back_)?insert(er)?|back_inserter|i?o?stream(buf)?_iterator|begin|end|size|distance|next|prev|advance|data|reverse_iterator|make_move_iterator)\b",
     "<limits>": r"numeric_limits", "<memory>": r"std::(unique_ptr|shared_ptr|weak_ptr|make_(unique|shared)|enable_shared_from|addressof|destroy_at|construct_at|to_address)",
     "<new>": r"std::(bad_alloc|align_val_t|nothrow|launder|hardware_)|new \(", "<optional>": r"std::(optional|nullopt)",
+    "<map>": r"std::(multi)?map\b", "<set>": r"std::(multi)?set\b", "<unordered_map>": r"std::unordered_map\b",
+    "<deque>": r"std::deque\b", "<ctime>": r"std::(tm|time_t|time|strftime|mktime|gmtime|localtime)\b|\b(gm|local)time_r\b|\btimespec\b",
+    "<coroutine>": r"\bco_(await|return|yield)\b|std::coroutine", "<cxxabi.h>": r"abi::",
+    "<stdexcept>": r"std::(runtime_error|logic_error|invalid_argument|out_of_range|length_error|domain_error)\b",
     "<ratio>": r"std::(ratio|milli|micro|nano)\b",
     "<ranges>": r"std::(views|ranges::(subrange|iota_view|range|begin|end|size|empty|input_range))|\bviews::", "<span>": r"std::(span|as_bytes|as_writable_bytes|dynamic_extent)",
     "<system_error>": r"std::(error_code|error_condition|errc|system_error|generic_category|system_category|make_error_code)\b",
@@ -228,7 +234,8 @@ def change(file, add, remove):
     path = os.path.join(ROOT, file)
     with open(path) as source:
         lines = source.read().split("\n")
-    lines = [line for line in lines if re.sub(r" *//.*", "", line) not in remove]
+    plain = lambda line: re.sub(r" *//.*", "", line).replace("<nlohmann/json_fwd.hpp>", "<nlohmann/json.hpp>")
+    lines = [line for line in lines if plain(line) not in remove]
     own = '#include "' + file[4:].replace(".cpp", ".h") + '"'
     for text in add:
         places = [i for i, line in enumerate(lines) if line.startswith("#include") and line != own
