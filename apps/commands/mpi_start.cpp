@@ -57,7 +57,9 @@ int follow() {
 int run_as(const engine::MpiRanks& place, const CLI::App& chosen, const Action& action, const std::string& line) {
   const CLI::Option& ranks = *chosen.get_option_no_throw("--ranks");
   if (ranks.count() > 0 && ranks.as<int32_t>() != place.size) {
-    if (place.rank == 0) say_error(fmt::format("--ranks {}: mpirun started {} ranks; leave the option out", ranks.as<int32_t>(), place.size));
+    if (place.rank == 0)
+      say_error(
+          fmt::format("--ranks {}: mpirun started {} ranks; leave the option out", ranks.as<int32_t>(), place.size));
     return kUserInput;
   }
   if (const auto joined = engine::join_mpi(line, shares_memory()); !joined) {

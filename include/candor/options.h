@@ -43,7 +43,7 @@ struct EngineOptions {
   bool fast_weights = false;  // read Q4_K matrices as close values that cost less: docs/numerics.md, "Rebased weights"
   std::string backend = "cpu";      // or "reference"
   std::int32_t n_threads = 0;       // 0 = what this machine advises
-  std::int32_t n_ranks = 1;         // processes that share the model, each with some of the threads and its part of the weights
+  std::int32_t n_ranks = 1;         // processes that share the model: each has some threads and its part of the weights
   std::filesystem::path rank_program{};  // the candor command, which the other ranks run; needed with several
   bool uses_mpi = false;            // the ranks are those that mpirun started and that joined; this one is rank 0
   std::int64_t n_ctx = 0;           // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds

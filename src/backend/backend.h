@@ -29,7 +29,8 @@ struct KvSize {
   int32_t n_states;  // slots of the recurrent state; used where the layout has one
 };
 
-// The memory of sequences: the pages of K and V, and slots for recurrent states. Owned by the engine, freed before the backend.
+// The memory of sequences: the pages of K and V, and slots for recurrent states. Owned by the engine, freed before the
+// backend.
 class KvStore {
  public:
   virtual ~KvStore() = default;
@@ -76,15 +77,15 @@ class Ops {
   virtual void activate(Activation x, GateKind kind) = 0;
   // dst: [T, D] = the outputs of each row's experts for src: [T, D], weighted, added in ascending order of the expert.
   virtual void moe(Activation dst, Activation src, const MoeTerm& term) = 0;
-  // x = the sum of each channel's last n_taps inputs, weighted, the sequence's own, perhaps under silu; inputs before its
-  // first are 0.
+  // x = the sum of each channel's last n_taps inputs, weighted, the sequence's own, perhaps under silu; inputs before
+  // its first are 0.
   virtual void causal_conv(const ConvTerm& term, const ConvSpec& spec) = 0;
   // dst: [T, Hv * v_dim] = what each row reads of its sequence's state, brought up to it.
   virtual void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) = 0;
   // dst: [T, Hs * head_dim], the same of a state space.
   virtual void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) = 0;
-  // src: [T, n + m]: a piece of `width` columns goes to first, [T, n], the next one to second, [T, m], and so on: n / width
-  // pieces each.
+  // src: [T, n + m]: a piece of `width` columns goes to first, [T, n], the next one to second, [T, m], and so on: n /
+  // width pieces each.
   virtual void unzip(Activation first, Activation second, Activation src, int32_t width) = 0;
   // The way back: dst: [T, n + m].
   virtual void zip(Activation dst, Activation first, Activation second, int32_t width) = 0;

@@ -7,8 +7,8 @@
 // never stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
 // That is KvFormat::kBf16. The others keep single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]:
 // kF32 as they are; kQ8 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
-// Latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) has K pages alone: a token's value is the first dims of its key, and
-// a tile's V pages are made from its K pages when it is computed, so that they hold what stored ones would.
+// Latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) has K pages alone: a token's value is the first dims of its key,
+// and a tile's V pages are made from its K pages when it is computed, so that they hold what stored ones would.
 // Order of operations: numerics.md, "Attention". Bits of an output depend on its own q, its position and the K/V rows
 // before it, never on what is processed beside it. Kernels keep to their arguments: no allocation, no threads.
 

@@ -1,5 +1,6 @@
-// candor_mpi_answers MODEL OUT [sum]: a model's answers to the requests of rank tests, as bytes: by the ranks that mpirun
-// started, or alone, each request by itself. sum: by a backend that adds parts of products, which must not go unnoticed.
+// candor_mpi_answers MODEL OUT [sum]: a model's answers to the requests of rank tests, as bytes: by the ranks that
+// mpirun started, or alone, each request by itself. sum: by a backend that adds parts of products, which must not go
+// unnoticed.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Ranks that mpirun started, as its users start them: the same bits, what is refused, and what happens when one is lost.
-// All on this host, within its memory as well as by MPI alone.
+// Ranks that mpirun started, as its users start them: the same bits, what is refused, and what happens when one is
+// lost. All on this host, within its memory as well as by MPI alone.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,8 @@ using testing::RunResult;
 constexpr const char* kByMpiAlone = "CANDOR_RANKS_LINK=mpi";
 
 // Of mpirun: root in a container, and more ranks than processors.
-RunResult run_under_mpi(int n_ranks, std::vector<std::string> program, const std::vector<std::string>& environment = {}) {
+RunResult run_under_mpi(int n_ranks, std::vector<std::string> program,
+                        const std::vector<std::string>& environment = {}) {
   std::vector<std::string> arguments = {"--allow-run-as-root", "--oversubscribe", "-n", std::to_string(n_ranks)};
   arguments.insert(arguments.end(), program.begin(), program.end());
   RunInput input{.program = CANDOR_MPIRUN, .environment = environment};
@@ -79,9 +80,10 @@ class MpirunBits : public Mpirun, public ::testing::WithParamInterface<Subject> 
 TEST_P(MpirunBits, are_those_of_one_rank) {
   const Subject& subject = GetParam();
   // Sums of bf16 products over such small widths come out the same in any order; those of q8_0 do not.
-  const auto model = subject.family == nullptr
-                         ? small_model(subject.n_heads, subject.n_kv_heads)
-                         : quantised_path(testing::project_file("tests/families/goldens") / subject.family / "model.gguf", "q8_0");
+  const auto model =
+      subject.family == nullptr
+          ? small_model(subject.n_heads, subject.n_kv_heads)
+          : quantised_path(testing::project_file("tests/families/goldens") / subject.family / "model.gguf", "q8_0");
   const std::string expected = answers(model, 1);
   ASSERT_FALSE(expected.empty());
   EXPECT_NE(answers(model, 1, {}, {"sum"}), expected) << "sums of parts went unnoticed";
@@ -95,7 +97,8 @@ TEST_P(MpirunBits, are_those_of_one_rank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(models, MpirunBits,
-                         ::testing::Values(Subject{"dense", nullptr}, Subject{"fewer_kv_heads_than_ranks", nullptr, 8, 2},
+                         ::testing::Values(Subject{"dense", nullptr},
+                                           Subject{"fewer_kv_heads_than_ranks", nullptr, 8, 2},
                                            Subject{"experts", "mixtral"}, Subject{"recurrent", "qwen3_5_text"}),
                          [](const auto& subject) { return std::string(subject.param.name); });
 
@@ -161,8 +164,10 @@ class MpirunServer : public Mpirun {
   std::future<RunResult> serve(const std::vector<std::string>& environment) {
     const std::string model = small_model();
     port_ = testing::free_port();
-    std::vector<std::string> program = {"-q", CANDOR_PROGRAM, "serve", "-m", model, "-t", "1", "--no-ui", "--port", std::to_string(port_)};
-    auto result = std::async(std::launch::async, [program, environment] { return run_under_mpi(2, program, environment); });
+    std::vector<std::string> program = {"-q",     CANDOR_PROGRAM,       "serve", "-m", model, "-t", "1", "--no-ui",
+                                        "--port", std::to_string(port_)};
+    auto result =
+        std::async(std::launch::async, [program, environment] { return run_under_mpi(2, program, environment); });
     EXPECT_TRUE(becomes_true([&] { return testing::get(port_, "/health").find("200 OK") != std::string::npos; }));
     const pid_t mpirun = children_of(::getpid()).at(0);
     for (const pid_t rank : children_of(mpirun)) {
@@ -181,7 +186,8 @@ class MpirunServer : public Mpirun {
     ::kill(ranks_.second, signal);
     for (auto& answer : answers) {
       const std::string text = answer.get();
-      const bool is_told = text.find("has ended") != std::string::npos || text.find("has not answered") != std::string::npos ||
+      const bool is_told = text.find("has ended") != std::string::npos ||
+                           text.find("has not answered") != std::string::npos ||
                            text.find("mpirun ends the ranks") != std::string::npos;
       EXPECT_TRUE(is_told) << text.substr(text.size() - std::min<size_t>(text.size(), 400));
     }

@@ -32,8 +32,8 @@ class RankServer : public testing::TinyModelTest {
     testing::TinyModelOptions model = testing::tiny_model_of(DType::kQ4_K, 64, 256);
     model.context_tokens = 8192;
     port_ = free_port();
-    std::vector<std::string> arguments = {"serve", "-m", tiny_path(model).string(), "--ranks", "2", "-t", "1", "--no-ui",
-                                          "--port", std::to_string(port_)};
+    std::vector<std::string> arguments = {"serve",   "-m",     tiny_path(model).string(), "--ranks", "2", "-t", "1",
+                                          "--no-ui", "--port", std::to_string(port_)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     auto result = std::async(std::launch::async, [arguments] { return run_candor(arguments); });
     EXPECT_TRUE(becomes_true([&] { return get(port_, "/health").find("200 OK") != std::string::npos; }));
@@ -47,7 +47,8 @@ class RankServer : public testing::TinyModelTest {
 TEST_F(RankServer, ends_with_a_code_of_its_own_and_every_client_is_told) {
   auto result = serve();
   std::vector<std::future<std::string>> answers;
-  for (int i = 0; i < 3; ++i) answers.push_back(std::async(std::launch::async, [port = port_] { return complete(port); }));
+  for (int i = 0; i < 3; ++i)
+    answers.push_back(std::async(std::launch::async, [port = port_] { return complete(port); }));
   std::this_thread::sleep_for(milliseconds(300));
   ::kill(children_of(server()).at(0), SIGKILL);
   for (auto& answer : answers) EXPECT_NE(answer.get().find("has ended"), std::string::npos);

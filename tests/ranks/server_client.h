@@ -50,8 +50,11 @@ inline std::string get(uint16_t port, const std::string& path) {
 
 inline std::string complete(uint16_t port) {
   const std::string body = R"({"prompt": "hello", "max_tokens": 4000, "ignore_eos": true, "stream": true})";
-  return ask(port, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                   "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  return ask(
+      port,
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+      "Content-Length: " +
+          std::to_string(body.size()) + "\r\n\r\n" + body);
 }
 
 }  // namespace candor::testing

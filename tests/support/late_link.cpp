@@ -78,7 +78,8 @@ LateLink::Way& LateLink::way(int32_t from, int32_t to, int tag) {
 
 void LateLink::send(int32_t from, int32_t to, int tag, std::span<const std::byte> bytes) {
   if (is_cut()) return;
-  const auto takes = std::chrono::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(bytes.size()) / speed_.bytes_per_s));
+  const auto takes =
+      std::chrono::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(bytes.size()) / speed_.bytes_per_s));
   Time out;
   {
     const std::lock_guard lock(mutex_);
@@ -112,7 +113,8 @@ void LateLink::speak_as(int32_t rank) {
   own_rank = rank;
 }
 
-FarRank::FarRank(std::shared_ptr<LateLink> link, int32_t rank, comm::WatchOptions watch, bool spin) : link_(std::move(link)) {
+FarRank::FarRank(std::shared_ptr<LateLink> link, int32_t rank, comm::WatchOptions watch, bool spin)
+    : link_(std::move(link)) {
   segment_ = *comm::Segment::make(link_->n_ranks());
   comm::CarrierOptions options{.rank = rank, .spin = spin};
   for (int32_t peer = 0; peer < link_->n_ranks(); ++peer) {

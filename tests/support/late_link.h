@@ -1,6 +1,7 @@
 #pragma once
-// Ranks of one process that speak as ranks of several hosts do, over a link that is made up: what a carrier asks of MPI is
-// answered by queues, and a message comes when a link of that latency and rate would have brought it. A link may be cut.
+// Ranks of one process that speak as ranks of several hosts do, over a link that is made up: what a carrier asks of MPI
+// is answered by queues, and a message comes when a link of that latency and rate would have brought it. A link may be
+// cut.
 
 #include <atomic>
 #include <chrono>

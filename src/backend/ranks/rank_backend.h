@@ -3,8 +3,8 @@
 // like any other: models, scheduler and engine do not know that others compute with it. The others load the same models
 // and follow(): they are told of each step, run the same code over the same plan, and choose no token.
 //
-// Everything here is called by all ranks in the same order. A rank that is lost ends nothing by itself: operations go on
-// with numbers that mean nothing, and health() says so.
+// Everything here is called by all ranks in the same order. A rank that is lost ends nothing by itself: operations go
+// on with numbers that mean nothing, and health() says so.
 
 #include <cstdint>
 #include <functional>

@@ -1,9 +1,10 @@
 #pragma once
-// Carries a rank's bytes to ranks of other hosts and back: what is in its rings for them goes out by MPI, and what comes
-// goes into their rings for it, so that the rank's communicator knows of no MPI. What ranks say of themselves (that they
-// live, or why they failed) goes beside the bytes.
+// Carries a rank's bytes to ranks of other hosts and back: what is in its rings for them goes out by MPI, and what
+// comes goes into their rings for it, so that the rank's communicator knows of no MPI. What ranks say of themselves
+// (that they live, or why they failed) goes beside the bytes.
 //
-// One thread makes every call of MPI, and nobody waits for it without a limit: MPI may stop for good where a peer is lost.
+// One thread makes every call of MPI, and nobody waits for it without a limit: MPI may stop for good where a peer is
+// lost.
 
 #include <array>
 #include <atomic>

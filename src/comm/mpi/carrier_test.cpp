@@ -39,7 +39,8 @@ int64_t count_misplaced(Communicator& comm, const std::vector<int32_t>& bounds, 
   std::vector<float> rows(static_cast<size_t>(n_rows) * n_cols, -1.0f);
   size_t at = 0;
   for (int32_t row = 0; row < n_rows; ++row) {
-    for (int32_t col = bounds[rank]; col < bounds[rank + 1]; ++col) rows[at++] = static_cast<float>(row * bounds.back() + col);
+    for (int32_t col = bounds[rank]; col < bounds[rank + 1]; ++col)
+      rows[at++] = static_cast<float>(row * bounds.back() + col);
   }
   EXPECT_TRUE(comm.gather({rows.data(), n_rows, bounds}, Receivers::kAll, kGatherTag));
   int64_t n_misplaced = 0;
@@ -50,8 +51,10 @@ int64_t count_misplaced(Communicator& comm, const std::vector<int32_t>& bounds, 
 TEST(carrier, rows_come_together_over_a_link) {
   std::vector<int64_t> n_misplaced(3, 0);
   run_far(std::make_shared<LateLink>(3, testing::LinkSpeed{}), [&](ShmCommunicator& comm) {
-    for (const std::vector<int32_t>& bounds : {std::vector<int32_t>{0, 16, 48, 64}, {0, 0, 5, 5}, {0, 3000, 3001, 9000}}) {
-      for (const int32_t n_rows : {1, 2, 33}) n_misplaced[static_cast<size_t>(comm.rank())] += count_misplaced(comm, bounds, n_rows);
+    for (const std::vector<int32_t>& bounds :
+         {std::vector<int32_t>{0, 16, 48, 64}, {0, 0, 5, 5}, {0, 3000, 3001, 9000}}) {
+      for (const int32_t n_rows : {1, 2, 33})
+        n_misplaced[static_cast<size_t>(comm.rank())] += count_misplaced(comm, bounds, n_rows);
     }
   });
   EXPECT_EQ(n_misplaced, std::vector<int64_t>(3, 0));
@@ -60,10 +63,11 @@ TEST(carrier, rows_come_together_over_a_link) {
 TEST(carrier, more_than_rings_and_pieces_hold_goes_both_ways_at_once) {
   const auto wide = static_cast<int32_t>(kRingBytes / sizeof(float)) * 3;
   std::vector<int64_t> n_misplaced(2, 0);
-  run_far(std::make_shared<LateLink>(2, testing::LinkSpeed{.latency = std::chrono::microseconds(50), .bytes_per_s = 1e9}),
-          [&](ShmCommunicator& comm) {
-            n_misplaced[static_cast<size_t>(comm.rank())] = count_misplaced(comm, {0, wide / 3, wide}, 2);
-          });
+  run_far(
+      std::make_shared<LateLink>(2, testing::LinkSpeed{.latency = std::chrono::microseconds(50), .bytes_per_s = 1e9}),
+      [&](ShmCommunicator& comm) {
+        n_misplaced[static_cast<size_t>(comm.rank())] = count_misplaced(comm, {0, wide / 3, wide}, 2);
+      });
   EXPECT_EQ(n_misplaced, std::vector<int64_t>(2, 0));
 }
 
@@ -93,7 +97,8 @@ TEST(carrier, a_link_that_is_cut_is_noticed_by_both_ends) {
       const std::vector<int32_t> bounds = {0, 4, 8};
       const auto gathered = far.comm().gather({rows.data(), 1, bounds}, Receivers::kAll, kGatherTag);
       ASSERT_FALSE(gathered);
-      EXPECT_NE(gathered.error().message.find("(host host" + std::to_string(1 - rank) + ") has not answered"), std::string::npos)
+      EXPECT_NE(gathered.error().message.find("(host host" + std::to_string(1 - rank) + ") has not answered"),
+                std::string::npos)
           << gathered.error().message;
       EXPECT_NE(gathered.error().message.find("link"), std::string::npos) << gathered.error().message;
     });

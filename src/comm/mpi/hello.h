@@ -1,6 +1,6 @@
 #pragma once
-// What a rank that mpirun started says about itself before anything else, and whether ranks can work together. Its first
-// fields never change, so that versions that differ can tell each other so.
+// What a rank that mpirun started says about itself before anything else, and whether ranks can work together. Its
+// first fields never change, so that versions that differ can tell each other so.
 
 #include <array>
 #include <cstddef>

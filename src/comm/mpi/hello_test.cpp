@@ -30,7 +30,8 @@ TEST(hello, a_rank_with_other_options_is_named_with_both_command_lines) {
   hellos[1] = make_hello("serve model --quantize q8_0", "a", true);
   const auto checked = check_hellos(hellos);
   ASSERT_FALSE(checked);
-  EXPECT_NE(checked.error().message.find("'serve model --quantize q8_0'"), std::string::npos) << checked.error().message;
+  EXPECT_NE(checked.error().message.find("'serve model --quantize q8_0'"), std::string::npos)
+      << checked.error().message;
   EXPECT_NE(checked.error().message.find("'serve model'"), std::string::npos) << checked.error().message;
 }
 

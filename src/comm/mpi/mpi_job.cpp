@@ -55,7 +55,10 @@ std::vector<int32_t> missing_of(const std::vector<bool>& has_come) {
 }  // namespace
 
 MpiJob::MpiJob(const candor_mpi_calls& mpi, JobOptions options)
-    : mpi_(mpi), options_(std::move(options)), place_(mpi_place().value_or(MpiPlace{})), roll_call_(mpirun_job(), place_.rank) {}
+    : mpi_(mpi),
+      options_(std::move(options)),
+      place_(mpi_place().value_or(MpiPlace{})),
+      roll_call_(mpirun_job(), place_.rank) {}
 
 MpiJob* MpiJob::current() {
   return the_job.load();
@@ -80,7 +83,8 @@ Result<void> MpiJob::wait_until_ready() {
   if (error_) return *error_;
   if (stage_ >= Stage::kReady) return {};
   const std::string seconds = std::to_string(options_.patience.count() / 1000) + " s";
-  if (stage_ == Stage::kMeeting) return lost_rank(list_ranks(missing_of(has_come_)) + " not heard of within " + seconds);
+  if (stage_ == Stage::kMeeting)
+    return lost_rank(list_ranks(missing_of(has_come_)) + " not heard of within " + seconds);
   const auto missing = roll_call_.missing(place_.size);
   if (missing.empty()) return lost_rank("MPI has not started within " + seconds + ", though all ranks have come");
   return lost_rank("MPI has not started within " + seconds + ": " + list_ranks(missing) +
@@ -123,8 +127,10 @@ Result<void> MpiJob::start() {
   int size = 0;
   if (const int code = mpi_.start(&rank, &size); code != 0) return mpi_failure(mpi_, "init", code);
   if (size > kMaxRanks) {
-    return fail(ErrorKind::kInvalidInput,
-                "mpirun started " + std::to_string(size) + " ranks; at most " + std::to_string(kMaxRanks) + " can be used", "ranks");
+    return fail(
+        ErrorKind::kInvalidInput,
+        "mpirun started " + std::to_string(size) + " ranks; at most " + std::to_string(kMaxRanks) + " can be used",
+        "ranks");
   }
   rank_ = rank;
   hellos_.resize(static_cast<size_t>(size));
@@ -200,7 +206,8 @@ Result<void> MpiJob::take_places() {
 Result<std::unique_ptr<Communicator>> MpiJob::take() {
   if (!is_taken_.exchange(true)) return std::make_unique<JobCommunicator>(*comm_, is_taken_);
   return fail(ErrorKind::kUnsupported,
-              "the ranks that mpirun started share one model at a time: serve the others by servers of their own", "ranks");
+              "the ranks that mpirun started share one model at a time: serve the others by servers of their own",
+              "ranks");
 }
 
 void MpiJob::set_spin(bool spin) {

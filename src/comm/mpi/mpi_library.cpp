@@ -63,8 +63,8 @@ Result<void*> open_image() {
   const char* why = library == nullptr ? ::dlerror() : nullptr;
   ::close(file);
   if (library != nullptr) return library;
-  return cannot_open(std::string(why == nullptr ? "it does not open" : why) + "; install the MPI that candor was built with (" +
-                     kRemedy + ")");
+  return cannot_open(std::string(why == nullptr ? "it does not open" : why) +
+                     "; install the MPI that candor was built with (" + kRemedy + ")");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Which ranks of a host have come before MPI says anything: MPI starts only when all have, and names nobody. Each holds a
-// name of the system's own (an abstract socket), which goes with its process.
+// Which ranks of a host have come before MPI says anything: MPI starts only when all have, and names nobody. Each holds
+// a name of the system's own (an abstract socket), which goes with its process.
 
 #include <cstdint>
 #include <string>

@@ -76,7 +76,8 @@ Result<std::shared_ptr<Segment>> Segment::make(int32_t n_ranks) {
   }
   Head* head = new (*memory) Head{.n_ranks = n_ranks};
   protocol_version().copy(head->version.data(), head->version.size() - 1);
-  for (int32_t i = 0; i < n_ranks; ++i) new (*memory + kEntriesAt + static_cast<size_t>(i) * sizeof(RankEntry)) RankEntry;
+  for (int32_t i = 0; i < n_ranks; ++i)
+    new (*memory + kEntriesAt + static_cast<size_t>(i) * sizeof(RankEntry)) RankEntry;
   return std::shared_ptr<Segment>(new Segment(descriptor, *memory, n_bytes, n_ranks));
 }
 
@@ -96,8 +97,9 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
     return fail(ErrorKind::kInvalidInput, "descriptor " + std::to_string(descriptor) + " is no memory of ranks");
   }
   if (std::string_view(head.version.data()) != protocol_version()) {
-    return fail(ErrorKind::kInvalidInput, "rank 0 is candor " + std::string(head.version.data()) + ", and this one is " +
-                                              std::string(protocol_version()) + ": start all ranks from one version");
+    return fail(ErrorKind::kInvalidInput, "rank 0 is candor " + std::string(head.version.data()) +
+                                              ", and this one is " + std::string(protocol_version()) +
+                                              ": start all ranks from one version");
   }
   return segment;
 }

@@ -1,8 +1,8 @@
 #pragma once
-// The memory that the ranks of one host share: what each says about itself, and a ring of bytes from each to each other.
-// Rank 0 makes it; the others attach to its descriptor. The system takes it back when the last of them has ended,
-// however that came about. Ranks of other hosts have a place in it too: whoever carries bytes to them writes down what
-// they say of themselves, for the one rank whose bytes it carries.
+// The memory that the ranks of one host share: what each says about itself, and a ring of bytes from each to each
+// other. Rank 0 makes it; the others attach to its descriptor. The system takes it back when the last of them has
+// ended, however that came about. Ranks of other hosts have a place in it too: whoever carries bytes to them writes
+// down what they say of themselves, for the one rank whose bytes it carries.
 
 #include <array>
 #include <atomic>
@@ -65,7 +65,11 @@ class Segment {
 
  private:
   Segment(int descriptor, std::byte* memory, size_t n_bytes, int32_t n_ranks)
-      : descriptor_(descriptor), memory_(memory), n_bytes_(n_bytes), n_ranks_(n_ranks), apart_(static_cast<size_t>(n_ranks)) {}
+      : descriptor_(descriptor),
+        memory_(memory),
+        n_bytes_(n_bytes),
+        n_ranks_(n_ranks),
+        apart_(static_cast<size_t>(n_ranks)) {}
 
   int descriptor_;
   std::byte* memory_;

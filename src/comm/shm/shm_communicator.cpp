@@ -89,7 +89,7 @@ Result<void> ShmCommunicator::wait_for_all(std::chrono::milliseconds patience) {
       CANDOR_TRY(health());
       if (std::chrono::steady_clock::now() > end) {
         return lost_rank("rank " + std::to_string(peer) + " has not come within " +
-                                        std::to_string(patience.count() / 1000) + " s: is the machine too busy to start it?");
+                         std::to_string(patience.count() / 1000) + " s: is the machine too busy to start it?");
       }
       std::this_thread::sleep_for(kPause);
     }
@@ -198,7 +198,8 @@ bool ShmCommunicator::move(int32_t peer) {
       (with.head_in.tag != with.expected.tag || with.head_in.n_bytes != with.expected.n_bytes)) {
     is_astray_ = true;
     watch_.report(fail(ErrorKind::kInternal, "rank " + std::to_string(peer) + " has lost its way: it sent " +
-                                                 std::to_string(with.head_in.n_bytes) + " bytes of another kind, expected " +
+                                                 std::to_string(with.head_in.n_bytes) +
+                                                 " bytes of another kind, expected " +
                                                  std::to_string(with.expected.n_bytes)));
     return has_moved;
   }

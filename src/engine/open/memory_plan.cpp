@@ -71,7 +71,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
   const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
   const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);
   const int64_t block_bytes = backend.kv_block_bytes(layout);
-  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks_here);  // each has states, copies and scratch of its own
+  // Each rank has states, copies and scratch of its own.
+  const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks_here);
   CANDOR_ASSIGN(const KvBudget budget, plan_kv(options, model.spec.max_positions, block_bytes));
   const platform::Topology topology = platform::read_topology();
   MemoryPlan plan;
@@ -102,15 +103,16 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::Mode
 
 Result<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
-  return fail(ErrorKind::kOutOfMemory,
-              fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}{}), and {} are "
-                          "available; choose a smaller model, or a shorter context with -c",
-                          gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
-                          gigabytes(plan.scratch_bytes),
-                          plan.state_bytes > 0 ? ", " + gigabytes(plan.state_bytes) + " of recurrent states" : "",
-                          plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
-                          plan.copy_bytes > 0 ? ", while loading " + gigabytes(plan.copy_bytes) + " of copies" : "",
-                          gigabytes(plan.available_bytes)));
+  return fail(
+      ErrorKind::kOutOfMemory,
+      fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}{}), and {} are "
+                  "available; choose a smaller model, or a shorter context with -c",
+                  gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
+                  gigabytes(plan.scratch_bytes),
+                  plan.state_bytes > 0 ? ", " + gigabytes(plan.state_bytes) + " of recurrent states" : "",
+                  plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
+                  plan.copy_bytes > 0 ? ", while loading " + gigabytes(plan.copy_bytes) + " of copies" : "",
+                  gigabytes(plan.available_bytes)));
 }
 
 }  // namespace candor::engine

@@ -76,7 +76,8 @@ Result<void> check_joined(const EngineOptions& options) {
   if (joined && joined->rank == 0 && joined->size == options.n_ranks) return {};
   return fail(ErrorKind::kInvalidInput,
               "uses_mpi asks for " + std::to_string(options.n_ranks) + " ranks that joined, this one being rank 0; " +
-                  (joined ? "rank " + std::to_string(joined->rank) + " of " + std::to_string(joined->size) + " did" : "none did"),
+                  (joined ? "rank " + std::to_string(joined->rank) + " of " + std::to_string(joined->size) + " did"
+                          : "none did"),
               "ranks");
 }
 

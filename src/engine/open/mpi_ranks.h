@@ -21,7 +21,8 @@ struct MpiRanks {
 
 // What the environment tells of; nothing where this process is alone.
 std::optional<MpiRanks> mpirun_ranks();
-// Waits until all ranks have come. command: what was started, the same everywhere. shares_memory: with ranks of its host.
+// Waits until all ranks have come. command: what was started, the same everywhere. shares_memory: with ranks of its
+// host.
 Result<void> join_mpi(const std::string& command, bool shares_memory);
 // Nothing where none joined.
 std::optional<MpiRanks> joined_ranks();

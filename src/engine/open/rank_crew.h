@@ -1,6 +1,6 @@
 #pragma once
-// The ranks of an engine: rank 0 is the engine's own process, and the others are processes that it starts on its host, or
-// that mpirun started on several, which load their parts of the same models and compute with it.
+// The ranks of an engine: rank 0 is the engine's own process, and the others are processes that it starts on its host,
+// or that mpirun started on several, which load their parts of the same models and compute with it.
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace candor::engine {
 
-// The backend that the options name, or one of EngineOptions::n_ranks of them, which starts its processes when the first
-// weight is uploaded.
+// The backend that the options name, or one of EngineOptions::n_ranks of them, which starts its processes when the
+// first weight is uploaded.
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options);
 
 // A backend that plans the memory of one rank, and loads nothing.
