@@ -1,6 +1,6 @@
-// State spaces and gated convolutions: cpu against reference, and cpu against itself bit for bit, whatever the chunks,
-// the threads, the instruction set, the company and the place that a state was kept in. A norm whose gains differ by
-// group.
+// Layers that keep a state (delta rules, state spaces, gated convolutions): cpu against reference, and cpu against itself
+// bit for bit, whatever the chunks, the threads, the instruction set, the company and the place that a state was kept in.
+// A norm whose gains differ by group.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,9 @@ namespace {
 
 using backend::Activation;
 using backend::ConvSpec;
+using backend::DeltaSpec;
 using backend::GateKind;
+using backend::KeyHeads;
 using backend::SsmSpec;
 using backend::StateSave;
 using backend::WeightRole;
@@ -25,7 +27,7 @@ using backend::WeightRole;
 constexpr int32_t kTokens = 150;  // more than a kernel takes at once
 
 // One layer with a state, on random inputs that are those of the token at each position. Slot 0 holds its channels and
-// 1 its result; 2 is room.
+// 1 its result; 2 and 3 are room.
 struct Kind {
   virtual ~Kind() = default;
   virtual int32_t n_channels() const = 0;
@@ -91,13 +93,43 @@ struct Conv final : Kind {
   const backend::Weight *gates, *taps;
 };
 
+struct Delta final : Kind {
+  explicit Delta(const DeltaSpec& of) : spec(of) {}
+  int32_t n_channels() const override { return spec.n_channels(); }
+  int64_t state_floats() const override { return spec.state_floats(); }
+  void upload(Rig& rig) override {
+    const auto n_heads = static_cast<size_t>(spec.n_v_heads);
+    const auto n_gates = static_cast<size_t>(spec.n_gates());
+    alphas = &rig.upload_rows(random_values(kTokens * n_gates, 2, 8.0f), spec.n_gates());
+    betas = &rig.upload_rows(random_values(kTokens * n_heads, 3, 8.0f), spec.n_v_heads);
+    taps = &vector(rig, random_values(static_cast<size_t>(spec.n_channels() * spec.n_taps), 4));
+    std::vector<float> rates = random_values(n_heads, 5);
+    for (float& value : rates) value = -0.01f - std::fabs(value);
+    rate = &vector(rig, rates);
+    bias = &vector(rig, random_values(n_gates, 6));
+  }
+  Activation run(Rig& rig, int32_t n) override {
+    const Activation qkv{0, n, spec.n_channels()};
+    const Activation alpha{2, n, spec.n_gates()};
+    const Activation beta{3, n, spec.n_v_heads};
+    const Activation result{1, n, spec.v_width()};
+    rig.ops().embed(alpha, *alphas, 1.0f);
+    rig.ops().embed(beta, *betas, 1.0f);
+    rig.ops().causal_conv({qkv, taps, 1}, spec.conv());
+    rig.ops().delta_rule(result, {qkv, alpha, beta, rate, bias, 1}, spec);
+    return result;
+  }
+  DeltaSpec spec;
+  const backend::Weight *alphas, *betas, *taps, *rate, *bias;
+};
+
 class Layer {
  public:
   Layer(Rig rig, std::unique_ptr<Kind> kind) : rig_(std::move(rig)), kind_(std::move(kind)) {
     const auto n_channels = static_cast<size_t>(kind_->n_channels());
     inputs_ = &rig_.upload_rows(random_values(kTokens * n_channels, 1, 2.0f), kind_->n_channels());
     kind_->upload(rig_);
-    rig_.reserve(3, kind_->n_channels(), 2 * kTokens);
+    rig_.reserve(4, kind_->n_channels(), 2 * kTokens);
     rig_.states({2, kind_->state_floats()}, 32);
   }
 
@@ -108,6 +140,8 @@ class Layer {
     StateId to;
     std::vector<StateSave> more = {};  // row: of the part
   };
+  // Of each part the tokens [begin, end) from the state in `from`; the state behind the last goes to `to`, and others as
+  // asked for.
   std::vector<float> run(const std::vector<Part>& parts) {
     std::vector<TokenId> tokens;
     std::vector<backend::SeqSlice> slices;
@@ -171,11 +205,19 @@ std::vector<std::function<std::unique_ptr<Kind>()>> kinds() {
                                ConvSpec{.n_channels = 70, .n_taps = 7, .has_silu = false}}) {
     makers.push_back([spec] { return std::make_unique<Conv>(spec); });
   }
+  for (const DeltaSpec& spec :
+       {DeltaSpec{.n_k_heads = 2, .n_v_heads = 4, .k_dim = 32, .v_dim = 64, .n_taps = 4},
+        DeltaSpec{.n_k_heads = 2, .n_v_heads = 4, .k_dim = 32, .v_dim = 64, .n_taps = 4, .key_heads = KeyHeads::kTiled},
+        DeltaSpec{.n_k_heads = 1, .n_v_heads = 3, .k_dim = 20, .v_dim = 84, .n_taps = 3},
+        DeltaSpec{.n_k_heads = 3, .n_v_heads = 3, .k_dim = 128, .v_dim = 24, .n_taps = 2},
+        DeltaSpec{.n_k_heads = 2, .n_v_heads = 2, .k_dim = 36, .v_dim = 64, .n_taps = 4, .has_channel_gates = true}}) {
+    makers.push_back([spec] { return std::make_unique<Delta>(spec); });
+  }
   return makers;
 }
 
 // Values are below 3; chains of at most 128 products over a state that forgets.
-TEST(ssm, agrees_with_the_reference) {
+TEST(states, agrees_with_the_reference) {
   for (const auto& make : kinds()) {
     const std::vector<float> wanted = Layer(reference_rig(), make()).run_all();
     const float largest = std::fabs(*std::ranges::max_element(wanted, {}, [](float x) { return std::fabs(x); }));
@@ -188,7 +230,7 @@ TEST(ssm, agrees_with_the_reference) {
   }
 }
 
-TEST(ssm, has_the_same_bits_on_every_instruction_set_and_number_of_threads) {
+TEST(states, has_the_same_bits_on_every_instruction_set_and_number_of_threads) {
   for (const auto& make : kinds()) {
     const std::vector<float> wanted = Layer(cpu_rig(1, "portable"), make()).run_all();
     for (const std::string& isa : runnable_isas()) {
@@ -199,7 +241,7 @@ TEST(ssm, has_the_same_bits_on_every_instruction_set_and_number_of_threads) {
   }
 }
 
-TEST(ssm, has_the_same_bits_in_every_chunking) {
+TEST(states, has_the_same_bits_in_every_chunking) {
   for (const auto& make : kinds()) {
     Layer layer(cpu_rig(2), make());
     Layer reference(reference_rig(), make());
@@ -214,7 +256,7 @@ TEST(ssm, has_the_same_bits_in_every_chunking) {
 
 // States kept behind some rows of one slice: going on from each gives the rows of the whole, together in one step and
 // again.
-TEST(ssm, goes_on_from_any_state_that_was_kept_and_leaves_it_as_it_was) {
+TEST(states, goes_on_from_any_state_that_was_kept_and_leaves_it_as_it_was) {
   for (const auto& make : kinds()) {
     for (Rig (*rig)() : {+[] { return cpu_rig(2); }, &reference_rig}) {
       Layer layer(rig(), make());
@@ -241,7 +283,7 @@ TEST(ssm, goes_on_from_any_state_that_was_kept_and_leaves_it_as_it_was) {
   }
 }
 
-TEST(ssm, another_state_gives_other_rows) {
+TEST(states, another_state_gives_other_rows) {
   for (const auto& make : kinds()) {
     Layer layer(cpu_rig(2), make());
     const std::vector<float> wanted = layer.run({{0, kTokens, kNoState, 0, {{31, 1}, {32, 2}}}});
@@ -253,7 +295,7 @@ TEST(ssm, another_state_gives_other_rows) {
 }
 
 // Rows of a norm take the gains of their group in turn, as if each group had a norm of its own.
-TEST(ssm, gains_of_groups_are_taken_in_turn) {
+TEST(states, gains_of_groups_are_taken_in_turn) {
   constexpr int32_t kGroups = 3, kWidth = 40, kRows = 5;
   const std::vector<float> gains = random_values(kGroups * kWidth, 11);
   const std::vector<float> values = random_values(kRows * kGroups * kWidth, 12);

@@ -59,22 +59,27 @@ void ReferenceOps::convolve(const ConvTerm& term, const ConvSpec& spec, const Se
   }
 }
 
-void ReferenceOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
-  std::vector<float> state(static_cast<size_t>(spec.head_floats()));
+void ReferenceOps::walk_states(const StateMatrices& matrices, const RunRow& run) {
+  std::vector<float> state(static_cast<size_t>(matrices.n_floats));
   for (const SeqSlice& seq : batch_.seqs) {
-    for (int32_t head = 0; head < spec.n_v_heads; ++head) {
-      const int64_t offset = spec.conv_floats() + head * spec.head_floats();
+    for (int32_t head = 0; head < matrices.n_heads; ++head) {
+      const int64_t offset = matrices.first + head * matrices.n_floats;
       state.assign(state.size(), 0.0f);
       if (seq.state != kNoState) {
-        std::copy_n(kv_->state(seq.state, term.layer) + offset, spec.head_floats(), state.data());
+        std::copy_n(kv_->state(seq.state, matrices.layer) + offset, matrices.n_floats, state.data());
       }
       int32_t at = seq.first_row;
       for (const StateSave& save : batch_.saves_of(seq)) {
-        for (; at <= save.row; ++at) run_delta(dst, term, spec, at, head, state.data());
-        std::copy_n(state.data(), spec.head_floats(), kv_->state(save.slot, term.layer) + offset);
+        for (; at <= save.row; ++at) run(at, head, state.data());
+        std::copy_n(state.data(), matrices.n_floats, kv_->state(save.slot, matrices.layer) + offset);
       }
     }
   }
+}
+
+void ReferenceOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
+  walk_states({term.layer, spec.n_v_heads, spec.conv_floats(), spec.head_floats()},
+              [&](int32_t at, int32_t head, float* state) { run_delta(dst, term, spec, at, head, state); });
 }
 
 void ReferenceOps::run_delta(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, int32_t at, int32_t head,
@@ -109,21 +114,8 @@ void ReferenceOps::run_delta(Activation dst, const DeltaTerm& term, const DeltaS
 }
 
 void ReferenceOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
-  std::vector<float> state(static_cast<size_t>(spec.head_floats()));
-  for (const SeqSlice& seq : batch_.seqs) {
-    for (int32_t head = 0; head < spec.n_heads; ++head) {
-      const int64_t offset = spec.conv_floats() + head * spec.head_floats();
-      state.assign(state.size(), 0.0f);
-      if (seq.state != kNoState) {
-        std::copy_n(kv_->state(seq.state, term.layer) + offset, spec.head_floats(), state.data());
-      }
-      int32_t at = seq.first_row;
-      for (const StateSave& save : batch_.saves_of(seq)) {
-        for (; at <= save.row; ++at) run_ssm(dst, term, spec, at, head, state.data());
-        std::copy_n(state.data(), spec.head_floats(), kv_->state(save.slot, term.layer) + offset);
-      }
-    }
-  }
+  walk_states({term.layer, spec.n_heads, spec.conv_floats(), spec.head_floats()},
+              [&](int32_t at, int32_t head, float* state) { run_ssm(dst, term, spec, at, head, state); });
 }
 
 void ReferenceOps::run_ssm(Activation dst, const SsmTerm& term, const SsmSpec& spec, int32_t at, int32_t head,

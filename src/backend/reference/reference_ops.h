@@ -2,6 +2,7 @@
 // K/V storage and operations of the reference backend: slow, scalar, obvious. Numbers: see reference_backend.h.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -115,6 +116,16 @@ class ReferenceOps final : public Ops {
   float* row(Activation x, int32_t i);
   void append(Activation k, Activation v, int32_t layer);
   void convolve(const ConvTerm& term, const ConvSpec& spec, const SeqSlice& seq);
+  // The matrices of a layer's state, one for each head, behind its convolution.
+  struct StateMatrices {
+    int32_t layer;
+    int32_t n_heads;
+    int64_t first;     // floats of the state before them
+    int64_t n_floats;  // of one
+  };
+  using RunRow = std::function<void(int32_t at, int32_t head, float* state)>;
+  // run(row, head, state) for every row of every slice, in order, head by head; what is to be saved is.
+  void walk_states(const StateMatrices& matrices, const RunRow& run);
   // One row of one head; state: [state_dim, head_dim].
   void run_ssm(Activation dst, const SsmTerm& term, const SsmSpec& spec, int32_t at, int32_t head, float* state);
   // One row of one head; state: [k_dim, v_dim].
