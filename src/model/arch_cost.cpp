@@ -17,16 +17,18 @@ constexpr double kStateElementBytes = 4;
 AttentionShape attention_of(const BlockSpec& block) {
   const backend::AttnSpec& attn = block.attn;
   const double n_planes = attn.latent_dim > 0 ? 1 : 2;
+  const double position_bytes = n_planes * attn.n_kv_heads * attn.head_dim * kKvElementBytes;
   return {.n_blocks = 1,
           .pair_flops = 2.0 * attn.n_heads * (attn.head_dim + attn.value_dim()),
-          .position_bytes = block.shares_kv() ? 0 : n_planes * attn.n_kv_heads * attn.head_dim * kKvElementBytes,
+          .position_bytes = position_bytes,
+          .kept_bytes = block.shares_kv() ? 0 : position_bytes,
           .window = static_cast<double>(attn.window_tokens)};
 }
 
 void add_attention(std::vector<AttentionShape>& shapes, const AttentionShape& added) {
   const auto is_alike = [&added](const AttentionShape& shape) {
     return shape.pair_flops == added.pair_flops && shape.position_bytes == added.position_bytes &&
-           shape.window == added.window;
+           shape.kept_bytes == added.kept_bytes && shape.window == added.window;
   };
   const auto found = std::ranges::find_if(shapes, is_alike);
   if (found == shapes.end()) return shapes.push_back(added);
@@ -75,7 +77,9 @@ std::vector<TensorRole> mixers_of(const BlockSpec& block) {
   if (block.has_ssm()) add({kSsmGate, kSsmChannels, kSsmStep, kSsmOut});
   if (!block.has_attention) return roles;
   if (!block.has_latent()) {
-    add({kQ, kK, kV, kAttnOut});
+    add({kQ, kAttnOut});
+    if (!block.shares_kv()) add({kK});
+    if (!block.shares_kv() && !block.values_are_keys) add({kV});
     return roles;
   }
   add({kQueryUp, kLatent, kLatentKey, kLatentValue, kAttnOut});
@@ -121,7 +125,7 @@ double& sum_of(WeightSums& sums, const Binding& binding, const ArchSpec& spec) {
 }
 
 // How much of the experts n_rows rows read: each expert that at least one row goes to.
-double read_share(const ArchCost& cost, double n_rows) {
+double expert_share(const ArchCost& cost, double n_rows) {
   return 1 - std::pow(1 - cost.n_used / cost.n_experts, n_rows);
 }
 
@@ -137,8 +141,12 @@ double seen_by_all_prefixes(double n_last, double window) {
 
 double ArchCost::kv_bytes_per_token() const {
   double sum = 0;
-  for (const AttentionShape& shape : attention) sum += shape.n_blocks * shape.position_bytes;
+  for (const AttentionShape& shape : attention) sum += shape.n_blocks * shape.kept_bytes;
   return sum;
+}
+
+double ArchCost::read_share(double n_rows) const {
+  return bytes.total() > 0 ? weights_read(*this, n_rows) / bytes.total() : 1;
 }
 
 ArchCost cost_of(const ArchSpec& spec, double bits_per_weight) {
@@ -170,7 +178,7 @@ Result<ArchCost> cost_of(const formats::ModelFile& file, const ArchSpec& spec) {
 }
 
 double weights_read(const ArchCost& cost, double n_rows) {
-  return cost.bytes.dense + cost.bytes.head + cost.bytes.experts * read_share(cost, n_rows);
+  return cost.bytes.dense + cost.bytes.head + cost.bytes.experts * expert_share(cost, n_rows);
 }
 
 double seen_positions(double n_past, double n_rows, double window) {

@@ -28,7 +28,8 @@ struct WeightSums {
 struct AttentionShape {
   double n_blocks = 0;
   double pair_flops = 0;      // of a row and a position that it sees: all heads of one block
-  double position_bytes = 0;  // K/V of a position in one block
+  double position_bytes = 0;  // K/V of a position that one block reads
+  double kept_bytes = 0;      // and keeps: none where it reads another block's
   double window = 0;          // positions that a row sees at most; 0 = all before it
 };
 
@@ -41,6 +42,8 @@ struct ArchCost {
   double state_bytes = 0;  // of a sequence
 
   double used_parameters() const { return parameters.dense + parameters.head + parameters.experts * n_used / n_experts; }
+  // Of all bytes of weights, what a step of n_rows rows reads.
+  double read_share(double n_rows) const;
   double kv_bytes_per_token() const;
 };
 

@@ -44,6 +44,25 @@ TEST(arch_cost, keys_and_values_of_named_models) {
       << "one block of four attends";
 }
 
+TEST(arch_cost, a_block_that_reads_the_keys_of_another_keeps_none) {
+  ArchSpec spec = find_known_model("llama-2-7b")->spec();
+  const ArchCost own = cost_of(spec, 16);
+  spec.blocks.back().kv_block = 0;
+  const ArchCost shared = cost_of(spec, 16);
+  EXPECT_DOUBLE_EQ(own.kv_bytes_per_token() - shared.kv_bytes_per_token(), 2.0 * 32 * 128 * 2);
+  const double key_and_value_weights = 2.0 * 4096 * 4096 * 2;
+  EXPECT_DOUBLE_EQ(decode_work(own, 1000, 1).read_bytes - decode_work(shared, 1000, 1).read_bytes, key_and_value_weights)
+      << "both read as many positions";
+}
+
+TEST(arch_cost, a_step_reads_the_experts_of_its_rows_alone) {
+  const ArchCost dense = cost_of_known("llama-2-7b"), sparse = cost_of_known("qwen3-30b-a3b");
+  EXPECT_NEAR(dense.read_share(1), dense.read_share(512), 1e-12);
+  EXPECT_NEAR(sparse.read_share(1) * sparse.bytes.total(), 2 * sparse.used_parameters(), 1e6);
+  EXPECT_GT(sparse.read_share(512), 0.97) << "all experts; never the table of the embedding";
+  EXPECT_LT(sparse.read_share(512), 1);
+}
+
 TEST(arch_cost, rows_see_all_before_them_or_their_window) {
   EXPECT_DOUBLE_EQ(seen_positions(0, 4, 0), 1 + 2 + 3 + 4);
   EXPECT_DOUBLE_EQ(seen_positions(100, 20, 0), 20 * 100 + 20 * 21 / 2);
