@@ -100,7 +100,7 @@ struct SsmArgs {
 };
 
 struct KernelTable {
-  std::string_view name;         // what CANDOR_ISA names: "portable", "avx2", "avx512vnni", "amx", "neon", "neondot"
+  std::string_view name;         // what CANDOR_ISA names: "portable", "avx2", "avxvnni", "avx512vnni", "amx", "neon"...
   std::string_view description;  // "AVX-512 with VNNI"
 
   // dst: one encoded row, aligned. A group with a NaN or an infinity gets a NaN scale (kQ8...).

@@ -60,9 +60,13 @@ inline int64_t first_difference(const std::vector<float>& a, const std::vector<f
 // isa/amx on tile registers in software; nullptr where AVX-512 with VNNI is missing.
 const KernelTable* emulated_amx_table();
 
-// runnable_tables(), and amx in software where there are no tile registers.
+// isa/avxvnni by AVX-512's instructions; nullptr where AVX-512 with VNNI is missing.
+const KernelTable* evex_avxvnni_table();
+
+// runnable_tables(); amx in software where there are no tile registers, avxvnni by instructions of AVX-512.
 inline std::vector<const KernelTable*> tested_tables() {
   std::vector<const KernelTable*> tables = runnable_tables();
+  if (evex_avxvnni_table() != nullptr) tables.insert(tables.end() - 1, evex_avxvnni_table());
   if (tables.back()->name != "amx" && emulated_amx_table() != nullptr) tables.push_back(emulated_amx_table());
   return tables;
 }

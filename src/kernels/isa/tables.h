@@ -8,6 +8,7 @@ namespace candor::kernels {
 
 const KernelTable* portable_table();
 const KernelTable* avx2_table();
+const KernelTable* avxvnni_table();
 const KernelTable* avx512vnni_table();
 const KernelTable* amx_table();
 const KernelTable* neon_table();
