@@ -303,7 +303,8 @@ def state_keys(shape):
     if shape.delta:
         k_heads, v_heads, width = shape.delta
         keys = [meta(f"{stem}.attention.head_count_kv", UINT32, shape.n_kv_heads),
-                meta(f"{stem}.full_attention_interval", UINT32, shape.attending[0] + 1)]
+                meta(f"{stem}.full_attention_interval", UINT32, shape.attending[0] + 1),
+                meta(f"{stem}.rope.dimension_sections", ARRAY, (INT32, [shape.rotated // 2, 0, 0, 0]))]  # all of text
         sizes = {"group_count": k_heads, "time_step_rank": v_heads, "state_size": width, "inner_size": v_heads * width}
     if shape.ssm:
         heads, width, groups, size = shape.ssm
