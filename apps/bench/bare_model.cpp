@@ -13,7 +13,6 @@ Result<BareModel> load_bare_model(const EngineOptions& options) {
   CANDOR_ASSIGN(loaded.backend, engine::make_named_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));
-  CANDOR_TRY(loaded.file->make_copies());
   ProgressBar bar("loading");
   const auto progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));

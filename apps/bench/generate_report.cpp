@@ -136,6 +136,7 @@ std::string speed_text(double value) {
 Json generate_row(const MeasuredCase& m, const model::Model& model, const kernels::MachineLimits& limits) {
   const double prefill = median(m.prefill), decode = median(m.decode);
   const double steps_per_s = decode / m.run_case.n_batch;
+  const double step_bytes = model.cost().read_share(m.run_case.n_batch) * static_cast<double>(model.weight_bytes());
   return {{"prompt", m.run_case.n_prompt},
           {"new", m.run_case.n_new},
           {"batch", m.run_case.n_batch},
@@ -144,13 +145,14 @@ Json generate_row(const MeasuredCase& m, const model::Model& model, const kernel
           {"prefill_tokens_per_second", prefill},
           {"prefill_range", {m.prefill.front(), m.prefill.back()}},
           {"prefill_ms", 1e3 * static_cast<double>(m.run_case.n_prefilled()) / prefill},
-          {"prefill_int8_share", 2.0 * static_cast<double>(model.n_parameters()) * prefill / limits.int8_ops},
+          {"prefill_int8_share", 2.0 * model.cost().used_parameters() * prefill / limits.int8_ops},
           {"decode_tokens_per_second", decode},
           {"decode_range", {m.decode.front(), m.decode.back()}},
           {"decode_step_ms", 1e3 / steps_per_s},
           {"decode_exchanges", static_cast<double>(m.traffic.n_exchanges) / m.run_case.n_new},
           {"decode_sent_bytes", static_cast<double>(m.traffic.n_bytes) / m.run_case.n_new},
-          {"decode_dram_share", static_cast<double>(model.weight_bytes()) * steps_per_s / limits.dram_read_bytes}};
+          {"decode_weight_bytes", step_bytes},
+          {"decode_dram_share", step_bytes * steps_per_s / limits.dram_read_bytes}};
 }
 
 std::string generate_table_head() {

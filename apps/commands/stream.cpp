@@ -123,8 +123,8 @@ LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info
   const auto limits = known_limits(info.n_threads);
   if (!limits) return {};
   const RequestTimings& t = outcome.summary.timings;
-  return {2.0 * static_cast<double>(info.n_parameters) * t.prefill_tokens_per_s / limits->int8_ops,
-          static_cast<double>(info.weight_bytes) * passes_per_s(outcome) / limits->dram_read_bytes};
+  return {2.0 * static_cast<double>(info.used_parameters) * t.prefill_tokens_per_s / limits->int8_ops,
+          static_cast<double>(info.used_weight_bytes) * passes_per_s(outcome) / limits->dram_read_bytes};
 }
 
 namespace {

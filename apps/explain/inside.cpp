@@ -48,7 +48,6 @@ Result<Watched> load(EngineOptions options, size_t n_tokens, size_t n_out) {
   loaded.backend = std::make_unique<backend::WatchedBackend>(std::move(reference));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));
-  CANDOR_TRY(loaded.file->make_copies());
   ProgressBar bar("loading in f32");
   const auto progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));

@@ -111,7 +111,7 @@ class Page {
     const auto limits = info_.backend == "cpu" ? known_limits(info_.n_threads) : std::nullopt;
     show_phase("prefill", trace_.prefill);
     if (limits && trace_.prefill.compute_ms > 0.0) {
-      const double ops = 2.0 * static_cast<double>(info_.n_parameters * trace_.prefill.n_rows);
+      const double ops = 2.0 * static_cast<double>(info_.used_parameters * trace_.prefill.n_rows);
       show_limit(ops / (trace_.prefill.compute_ms * 1e-3) / 1e9, limits->int8_ops / 1e9, "GOP/s", "int8 arithmetic");
     }
     show_phase("decode", trace_.decode);

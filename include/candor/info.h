@@ -65,6 +65,8 @@ struct ModelInfo {
   std::filesystem::path draft_path{};  // of the draft model, where there is one
   std::int64_t draft_parameters = 0;
   std::int64_t n_parameters = 0;
+  std::int64_t used_parameters = 0;       // that one token computes with: of experts those that it goes to
+  std::uint64_t used_weight_bytes = 0;    // the same as packed
   std::int32_t n_fast_matrices = 0;  // read as EngineOptions::fast_weights asks
   std::int32_t n_layers = 0;
   std::int32_t dim = 0;

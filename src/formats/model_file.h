@@ -53,16 +53,17 @@ class ModelFile {
   // read of it may be zeros. Asked behind reading, before what was read is used or an error about it is told.
   virtual Result<void> check_intact() const { return {}; }
 
-  // Hints, for bytes of tensors that are read once: the system begins to fetch a part, or it leaves memory. Of copies,
-  // nothing.
+  // Hints, for bytes of tensors that are read once: the system begins to fetch a part, or it leaves memory.
   virtual void will_read(std::span<const std::byte> /*part*/) const {}
   virtual void has_read(std::span<const std::byte> /*part*/) const {}
 
   // Copies are tensors whose bytes are not those of the file on disk: in another order, or encoded while loading. Their
-  // names, types, shapes and sizes stand from the start, so that memory can be planned; make_copies() fills what is
-  // not there yet, and after drop_copies() no tensor may be read.
+  // names, types, shapes and sizes stand from the start, so that memory can be planned. Bytes of a matrix may be read
+  // behind make_copy() of them, which makes the whole tensor, and until they were read: one thread at a time, and of a
+  // tensor's parts in ascending order, else it is made again. copy_bytes(): of what stands together, where tensors are
+  // read one after another. After drop_copies() no tensor may be read.
   virtual uint64_t copy_bytes() const { return 0; }
-  virtual Result<void> make_copies() { return {}; }
+  virtual Result<void> make_copy(std::span<const std::byte> /*part*/) const { return {}; }
   virtual void drop_copies() {}
 };
 

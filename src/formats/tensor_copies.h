@@ -1,9 +1,14 @@
 #pragma once
 // Memory of a model file's copies (model_file.h): tensors whose bytes are not those on disk. Large ones stand in huge
-// pages, and pages that nobody has written take no memory. Addresses hold until drop().
+// pages, and pages that nobody has written take no memory. A copy is written at once by who adds it, or each time that
+// it is to be read by what it is made of, and leaves memory again as it was read. Addresses hold until drop(). One
+// thread at a time.
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,15 +17,43 @@
 
 namespace candor::formats {
 
+// What writes a copy, all of its bytes, and what it reads meanwhile.
+struct CopySource {
+  std::function<Result<void>(std::byte* to)> write;
+  std::vector<std::span<const std::byte>> bytes{};
+};
+
 class TensorCopies {
  public:
   // Zeros. tensor: for the error where the system has no memory.
   Result<std::byte*> add(size_t n_bytes, std::string_view tensor);
-  uint64_t n_bytes() const;
-  void drop() { buffers_.clear(); }
+  // To be written by make().
+  Result<const std::byte*> add(size_t n_bytes, std::string_view tensor, CopySource source);
+
+  // The source of the copy that the part lies in; nullptr where there is none.
+  const CopySource* source_of(std::span<const std::byte> part) const;
+  // Writes that copy, unless the part stands: true if so.
+  Result<bool> make(std::span<const std::byte> part);
+  // Whatever make() has written up to the end of the part is not needed any more.
+  void release(std::span<const std::byte> part);
+
+  // That stand at the same time, where copies are read one after another.
+  uint64_t n_bytes() const { return standing_bytes_ + largest_made_; }
+  void drop();
 
  private:
-  std::vector<platform::HugeBuffer> buffers_;
+  struct Copy {
+    platform::HugeBuffer buffer;
+    CopySource source;
+    bool is_made = false;
+    size_t released = 0;  // bytes from the beginning
+  };
+  Result<Copy*> add_copy(size_t n_bytes, std::string_view tensor);
+  Copy* find(std::span<const std::byte> part);
+
+  std::map<const std::byte*, Copy, std::less<>> copies_;
+  uint64_t standing_bytes_ = 0;
+  uint64_t largest_made_ = 0;
 };
 
 }  // namespace candor::formats

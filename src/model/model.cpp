@@ -211,10 +211,12 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   CANDOR_TRY(check_ranks(spec, backend.info().n_ranks));
   std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
-  CANDOR_ASSIGN(model->weights_, upload_weights(bindings, {file, model->spec_, backend}, options));
+  Contents contents(file);
+  CANDOR_ASSIGN(model->weights_, upload_weights(bindings, {file, model->spec_, backend, contents}, options));
   model->weight_bytes_ = model::weight_bytes(*model->weights_);
   model->n_parameters_ = count_parameters(bindings);
-  model->hash_ = fingerprint(model->spec_, file);
+  CANDOR_ASSIGN(model->cost_, cost_of(file, model->spec_));
+  CANDOR_ASSIGN(model->hash_, contents.fingerprint(model->spec_));
   CANDOR_TRY(file.check_intact());
   CANDOR_ASSIGN(model->number_, backend.add_model(model->hash_));
   return model;

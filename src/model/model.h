@@ -13,6 +13,7 @@
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "model/arch_cost.h"
 #include "model/arch_spec.h"
 
 namespace candor::model {
@@ -58,6 +59,7 @@ class Model {
   const ArchSpec& spec() const { return spec_; }
   size_t weight_bytes() const { return weight_bytes_; }
   int64_t n_parameters() const { return n_parameters_; }
+  const ArchCost& cost() const { return cost_; }
   // Fingerprint of the architecture and of the weights' content; part of every prefix-cache key.
   uint64_t hash() const { return hash_; }
   backend::KvLayout kv_layout(KvType type) const;
@@ -95,6 +97,7 @@ class Model {
   std::unique_ptr<ModelWeights> weights_;
   size_t weight_bytes_ = 0;
   int64_t n_parameters_ = 0;
+  ArchCost cost_;
   uint64_t hash_ = 0;
   int32_t number_ = 0;  // in the backend
 };

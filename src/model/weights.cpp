@@ -249,6 +249,9 @@ Result<void> check_finite(const TensorView& tensor) {
 }
 
 Result<WeightPtr> upload_one(const Binding& binding, WeightRole packing, const Upload& upload) {
+  const std::span part(binding.view.data, binding.view.n_bytes);
+  CANDOR_TRY(upload.file.make_copy(part));
+  upload.contents.note(part);
   const backend::WeightSplit split = split_of(binding.role, upload.spec, binding.layer);
   CANDOR_ASSIGN(WeightPtr weight, upload.backend.upload_split(binding.view, packing, split));
   if (packing == WeightRole::kVector) CANDOR_TRY(check_finite(binding.view));

@@ -14,6 +14,7 @@
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
 #include "model/families/families.h"
+#include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/tensor_roles.h"
 #include "tensor/tensor_view.h"
@@ -139,9 +140,10 @@ struct Upload {
   const formats::ModelFile& file;
   const ArchSpec& spec;
   backend::Backend& backend;
+  Contents& contents;
 };
 // Uploads what was bound, in the file's order, and asks behind each tensor whether the file is still whole. Vectors
-// that hold NaN or infinity are refused.
+// that hold NaN or infinity are refused. contents: of what was read.
 Result<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
                                                      const LoadOptions& options);
 

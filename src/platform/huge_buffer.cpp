@@ -55,6 +55,13 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t n_bytes, std::string_view what) {
   return buffer;
 }
 
+void HugeBuffer::release(Range range) noexcept {
+  const auto down = [](size_t at) { return at / kSmallPage * kSmallPage; };
+  const size_t begin = down(range.begin);
+  const size_t end = range.end >= n_bytes_ ? mapped_bytes_ : down(range.end);
+  if (data_ != nullptr && begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
+
 HugeBuffer::~HugeBuffer() {
   if (data_ != nullptr) munmap(data_, mapped_bytes_);
 }

@@ -20,6 +20,12 @@ class HugeBuffer {
   HugeBuffer(HugeBuffer&& other) noexcept;
   HugeBuffer& operator=(HugeBuffer&& other) noexcept;
 
+  // The pages that end in a range of its bytes leave memory: zeros, should they be looked at again.
+  struct Range {
+    size_t begin, end;
+  };
+  void release(Range range) noexcept;
+
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   size_t size() const { return n_bytes_; }

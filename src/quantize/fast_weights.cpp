@@ -39,7 +39,7 @@ class FastFile final : public formats::ModelFile {
   void will_read(std::span<const std::byte> part) const override { source_->will_read(part); }
   void has_read(std::span<const std::byte> part) const override { source_->has_read(part); }
   uint64_t copy_bytes() const override { return source_->copy_bytes(); }
-  Result<void> make_copies() override { return source_->make_copies(); }
+  Result<void> make_copy(std::span<const std::byte> part) const override { return source_->make_copy(part); }
   void drop_copies() override { source_->drop_copies(); }
 
  private:

@@ -144,6 +144,10 @@ class Plan {
   std::vector<Item> items_;
 };
 
+std::span<const std::byte> bytes_of(const TensorView& part) {
+  return {part.data, part.n_bytes};
+}
+
 size_t bytes_of(const Item& item) {
   const DTypeInfo& info = dtype_info(item.dtype);
   return static_cast<size_t>(item.view.shape.n_elements() / info.block_elements) *
@@ -162,8 +166,10 @@ class Encoder {
 
   // dst: bytes_of(item).
   Result<void> encode(const Item& item, std::byte* dst) {
+    for (const TensorView& part : item.parts) CANDOR_TRY(file_.make_copy(bytes_of(part)));
     auto done = encode_parts(item, dst);
     CANDOR_TRY(file_.check_intact());
+    for (const TensorView& part : item.parts) file_.has_read(bytes_of(part));
     return done;
   }
 
@@ -305,60 +311,67 @@ class QuantizedFile final : public formats::ModelFile {
     return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &QuantizedFile::name_of);
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
-  void will_read(std::span<const std::byte> part) const override { source_->will_read(part); }
-  void has_read(std::span<const std::byte> part) const override { source_->has_read(part); }
+  void will_read(std::span<const std::byte> part) const override {
+    const formats::CopySource* source = memory_.source_of(part);
+    if (source == nullptr) return source_->will_read(part);
+    for (const std::span<const std::byte> bytes : source->bytes) source_->will_read(bytes);
+  }
+  void has_read(std::span<const std::byte> part) const override {
+    memory_.release(part);
+    source_->has_read(part);
+  }
 
   uint64_t copy_bytes() const override { return source_->copy_bytes() + memory_.n_bytes(); }
-  Result<void> make_copies() override {
-    CANDOR_TRY(source_->make_copies());
-    return encode([](const Item& item) { return item.view.shape.n_dims >= 2; });
+  Result<void> make_copy(std::span<const std::byte> part) const override {
+    CANDOR_TRY(memory_.make(part));
+    return source_->make_copy(part);
   }
   void drop_copies() override {
     memory_.drop();
+    encoder_.reset();
     source_->drop_copies();
   }
 
   // Encodes vectors, which the architecture may be read from; of matrices it takes the memory, untouched.
   Result<void> plan() {
     CANDOR_TRY(plan_.make());
+    CANDOR_ASSIGN(Encoder encoder, Encoder::make(*source_, options_));
+    encoder_.emplace(std::move(encoder));
     for (const Item& item : plan_.items()) CANDOR_TRY(add(item));
     order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &QuantizedFile::name_of);
-    return encode([](const Item& item) { return item.view.shape.n_dims < 2; });
+    return {};
   }
 
  private:
-  struct Copy {
-    const Item* item;
-    std::byte* bytes;
-  };
-
   static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
 
   Result<void> add(const Item& item) {
     TensorView view = item.view;
     if (item.dtype != view.dtype || item.parts.size() > 1) {
-      CANDOR_ASSIGN(std::byte * bytes, memory_.add(bytes_of(item), view.name));
-      view = {view.name, item.dtype, view.shape, bytes, bytes_of(item)};
-      copies_.push_back({&item, bytes});
+      view = {view.name, item.dtype, view.shape, nullptr, bytes_of(item)};
+      CANDOR_ASSIGN(view.data, view.shape.n_dims < 2 ? encoded_now(item) : encoded_when_read(item));
     }
     tensors_.push_back(view);
     return {};
   }
 
-  template <class Which>
-  Result<void> encode(const Which& is_wanted) {
-    CANDOR_ASSIGN(Encoder encoder, Encoder::make(*source_, options_));
-    for (const Copy& copy : copies_) {
-      if (is_wanted(*copy.item)) CANDOR_TRY(encoder.encode(*copy.item, copy.bytes));
-    }
-    return {};
+  Result<const std::byte*> encoded_now(const Item& item) {
+    CANDOR_ASSIGN(std::byte * bytes, memory_.add(bytes_of(item), item.view.name));
+    CANDOR_TRY(encoder_->encode(item, bytes));
+    return bytes;
+  }
+
+  Result<const std::byte*> encoded_when_read(const Item& item) {
+    formats::CopySource source{[this, &item](std::byte* to) { return encoder_->encode(item, to); }};
+    for (const TensorView& part : item.parts) source.bytes.push_back(bytes_of(part));
+    return memory_.add(bytes_of(item), item.view.name, std::move(source));
   }
 
   std::unique_ptr<formats::ModelFile> source_;
   QuantizeOptions options_;
   Plan plan_;
-  formats::TensorCopies memory_;
-  std::vector<Copy> copies_;
+  std::optional<Encoder> encoder_;
+  mutable formats::TensorCopies memory_;
   std::vector<TensorView> tensors_;
   std::vector<uint32_t> order_;
 };

@@ -30,7 +30,8 @@ struct QuantizeOptions {
 Result<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
                                         const QuantizeOptions& options);
 
-// The file with its tensors replaced by quantised copies. Matrices are encoded by make_copies(), not here.
+// The file with its tensors replaced by quantised copies. A matrix is encoded when it is read (make_copy()), and not
+// kept.
 Result<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
                                                              const QuantizeOptions& options);
 

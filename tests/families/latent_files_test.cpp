@@ -101,6 +101,7 @@ TEST(latent_files, joined_projections_of_a_block_format_keep_their_numbers) {
   EXPECT_EQ(values.dtype, DType::kQ8_0);
   std::vector<float> parts[2];
   for (const TensorView* part : {&keys, &values}) {
+    ASSERT_TRUE((*file)->make_copy({part->data, part->n_bytes}));
     std::vector<float>& floats = parts[part == &values ? 1 : 0];
     floats.resize(static_cast<size_t>(part->shape.n_elements()));
     decode_elements(part->dtype, part->data, part->shape.n_elements(), floats.data());

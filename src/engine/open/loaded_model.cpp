@@ -117,7 +117,6 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(auto draft, open_draft(options, *loaded.backend));
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
   CANDOR_TRY(check_fits(plan));
-  CANDOR_TRY(loaded.file->make_copies());
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
   loaded.file->drop_copies();
@@ -164,6 +163,9 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.kv_block_tokens = backend::kBlockTokens;
   info.kv_type = name_of(loaded.kv->layout().type);
   info.n_parameters = loaded.model->n_parameters();
+  info.used_parameters = static_cast<int64_t>(loaded.model->cost().used_parameters());
+  info.used_weight_bytes =
+      static_cast<uint64_t>(loaded.model->cost().read_share(1) * static_cast<double>(info.weight_bytes));
   info.n_fast_matrices = quantize::n_fast_matrices(*loaded.file);
   info.n_layers = static_cast<int32_t>(spec.blocks.size());
   info.dim = spec.dim;

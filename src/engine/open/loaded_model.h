@@ -41,7 +41,7 @@ struct LoadedModel {
   int32_t n_vocab() const { return tokenizer->n_vocab(); }
 };
 
-// The model that the options name; where they ask for it, quantised by its make_copies(), or with fast
+// The model that the options name; where they ask for it, quantised while it is read, or with fast
 // weights.
 Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
 Result<void> check_options(const EngineOptions& options);

@@ -73,7 +73,6 @@ struct LoadedRank {
 
 Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, backend::Backend& backend) {
   LoadedRank loaded{.file = std::move(file)};
-  CANDOR_TRY(loaded.file->make_copies());
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, backend, {}));
   loaded.file->drop_copies();
   return loaded;

@@ -49,14 +49,22 @@ void for_part_rows(const Shape& shape, PartOrder order, int32_t part, Fn&& fn) {
   }
 }
 
+std::span<const std::byte> bytes_of(const TensorView& tensor) {
+  return {tensor.data, tensor.n_bytes};
+}
+
 Result<void> split_biases(const TensorView& tensor, PartOrder order, const AddPart& add) {
-  const size_t unit = unit_of(tensor.dtype);
   for (int32_t part = 0; part < order.n_parts; ++part) {
-    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, {2, {tensor.shape[0], tensor.shape[1] / order.n_parts}}));
-    for_part_rows(tensor.shape, order, part, [&](int64_t row) {
-      std::memcpy(dst, tensor.data + static_cast<size_t>(row) * unit, unit);
-      dst += unit;
-    });
+    const auto write = [tensor, order, part](std::byte* to) -> Result<void> {
+      const size_t unit = unit_of(tensor.dtype);
+      for_part_rows(tensor.shape, order, part, [&](int64_t row) {
+        std::memcpy(to, tensor.data + static_cast<size_t>(row) * unit, unit);
+        to += unit;
+      });
+      return {};
+    };
+    const Shape mine{2, {tensor.shape[0], tensor.shape[1] / order.n_parts}};
+    CANDOR_TRY(add(part, tensor.dtype, mine, {write, {bytes_of(tensor)}}));
   }
   return {};
 }
@@ -87,31 +95,38 @@ struct Turn {
 Result<void> split_matrices(const TensorView& tensor, PartOrder order, const AddPart& add) {
   const Shape& shape = tensor.shape;
   const Turn turn{static_cast<size_t>(shape[1]), static_cast<size_t>(shape[2]), order, unit_of(tensor.dtype)};
-  const size_t expert_bytes = turn.n_in * turn.n_out * turn.unit;
   for (int32_t part = 0; part < order.n_parts; ++part) {
-    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, {3, {shape[0], shape[2] / order.n_parts, shape[1]}}));
-    for (size_t expert = 0; expert < static_cast<size_t>(shape[0]); ++expert) {
-      turn.run(tensor.data + expert * expert_bytes, part,
-               dst + expert * expert_bytes / static_cast<size_t>(order.n_parts));
-    }
+    const auto write = [tensor, turn, part](std::byte* to) -> Result<void> {
+      const size_t expert_bytes = turn.n_in * turn.n_out * turn.unit;
+      for (size_t expert = 0; expert < static_cast<size_t>(tensor.shape[0]); ++expert) {
+        turn.run(tensor.data + expert * expert_bytes, part,
+                 to + expert * expert_bytes / static_cast<size_t>(turn.order.n_parts));
+      }
+      return {};
+    };
+    const Shape mine{3, {shape[0], shape[2] / order.n_parts, shape[1]}};
+    CANDOR_TRY(add(part, tensor.dtype, mine, {write, {bytes_of(tensor)}}));
   }
   return {};
 }
 
 Result<void> split_codes(const TensorView& codes, const TensorView& scales, PartOrder order, const AddPart& add) {
   const Shape& shape = codes.shape;
-  const auto n_groups = static_cast<size_t>(shape[2]);
   for (int32_t part = 0; part < order.n_parts; ++part) {
+    const auto write = [codes, scales, order, part](std::byte* to) -> Result<void> {
+      auto* dst = reinterpret_cast<BlockMXFP4*>(to);
+      const auto n_groups = static_cast<size_t>(codes.shape[2]);
+      for_part_rows(codes.shape, order, part, [&](int64_t row) {
+        const size_t first = static_cast<size_t>(row) * n_groups;
+        for (size_t group = first; group < first + n_groups; ++group, ++dst) {
+          dst->e = static_cast<uint8_t>(scales.data[group]);
+          to_halves(reinterpret_cast<const uint8_t*>(codes.data) + group * kGroupBytes, dst->qs);
+        }
+      });
+      return {};
+    };
     const Shape mine{3, {shape[0], shape[1] / order.n_parts, shape[2] * BlockMXFP4::kElements}};
-    CANDOR_ASSIGN(std::byte * memory, add(part, DType::kMXFP4, mine));
-    auto* dst = reinterpret_cast<BlockMXFP4*>(memory);
-    for_part_rows(shape, order, part, [&](int64_t row) {
-      const size_t first = static_cast<size_t>(row) * n_groups;
-      for (size_t group = first; group < first + n_groups; ++group, ++dst) {
-        dst->e = static_cast<uint8_t>(scales.data[group]);
-        to_halves(reinterpret_cast<const uint8_t*>(codes.data) + group * kGroupBytes, dst->qs);
-      }
-    });
+    CANDOR_TRY(add(part, DType::kMXFP4, mine, {write, {bytes_of(codes), bytes_of(scales)}}));
   }
   return {};
 }
@@ -165,20 +180,23 @@ Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const A
 }
 
 Result<void> split_rows(const TensorView& tensor, const AddPart& add) {
-  constexpr int32_t kParts = 2;
+  constexpr size_t kParts = 2;
   Shape shape = tensor.shape;
   const auto at_rows = static_cast<size_t>(shape.n_dims - 2);
-  if (!is_plain(tensor.dtype) || (shape.n_dims != 2 && shape.n_dims != 3) || shape.dims[at_rows] % kParts != 0) {
+  if (!is_plain(tensor.dtype) || (shape.n_dims != 2 && shape.n_dims != 3) || shape.dims[at_rows] % 2 != 0) {
     return bad_shape(tensor, "F32, F16 or BF16 of an even number of rows");
   }
   const size_t n_runs = shape.n_dims == 3 ? static_cast<size_t>(shape[0]) : 1;
-  const size_t run_bytes = n_runs == 0 ? 0 : tensor.n_bytes / n_runs / kParts;
   shape.dims[at_rows] /= kParts;
-  for (int32_t part = 0; part < kParts; ++part) {
-    CANDOR_ASSIGN(std::byte * dst, add(part, tensor.dtype, shape));
-    for (size_t run = 0; run < n_runs; ++run) {
-      std::memcpy(dst + run * run_bytes, tensor.data + (kParts * run + static_cast<size_t>(part)) * run_bytes, run_bytes);
-    }
+  for (size_t part = 0; part < kParts; ++part) {
+    const auto write = [tensor, n_runs, part](std::byte* to) -> Result<void> {
+      const size_t run_bytes = n_runs == 0 ? 0 : tensor.n_bytes / n_runs / kParts;
+      for (size_t run = 0; run < n_runs; ++run) {
+        std::memcpy(to + run * run_bytes, tensor.data + (kParts * run + part) * run_bytes, run_bytes);
+      }
+      return {};
+    };
+    CANDOR_TRY(add(static_cast<int32_t>(part), tensor.dtype, shape, {write, {bytes_of(tensor)}}));
   }
   return {};
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/tensor_copies.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
@@ -28,8 +29,9 @@ struct JoinedExperts {
   const TensorView* scales = nullptr;
 };
 
-// Memory of part `part`, of that type and shape: [experts, outputs, inputs], or [experts, outputs] of biases.
-using AddPart = std::function<Result<std::byte*>(int32_t part, DType dtype, const Shape& shape)>;
+// Part `part`, of that type and shape: [experts, outputs, inputs], or [experts, outputs] of biases; and what it is made of.
+using AddPart =
+    std::function<Result<void>(int32_t part, DType dtype, const Shape& shape, formats::CopySource source)>;
 
 // Where the outputs of each part stand.
 struct PartOrder {
@@ -40,7 +42,7 @@ struct PartOrder {
   int64_t step() const { return are_halves ? 1 : n_parts; }
 };
 
-// The parts, each filled. Refuses by name shapes and types that are not the ones above.
+// The parts. Refuses by name shapes and types that are not the ones above.
 Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const AddPart& add);
 
 // [.., 2 n, k] as two tensors [.., n, k]. Refuses others by name.

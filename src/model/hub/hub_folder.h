@@ -31,12 +31,9 @@ class HubFolder final : public formats::ModelFile {
   const formats::MetaValue* meta(std::string_view key) const override { return metadata_.find(key); }
   const TensorView* find(std::string_view name) const override;
   Result<void> check_intact() const override;
-  void will_read(std::span<const std::byte> part) const override {
-    for (const formats::safetensors::SafetensorsFile& shard : shards_) shard.will_read(part);
-  }
-  void has_read(std::span<const std::byte> part) const override {
-    for (const formats::safetensors::SafetensorsFile& shard : shards_) shard.has_read(part);
-  }
+  void will_read(std::span<const std::byte> part) const override;
+  void has_read(std::span<const std::byte> part) const override;
+  Result<void> make_copy(std::span<const std::byte> part) const override;
   uint64_t copy_bytes() const override { return copies_.n_bytes(); }
   void drop_copies() override { copies_.drop(); }
 
@@ -48,7 +45,7 @@ class HubFolder final : public formats::ModelFile {
   formats::MetaList metadata_;
   std::vector<formats::safetensors::SafetensorsFile> shards_;
   std::deque<std::string> names_;
-  formats::TensorCopies copies_;
+  mutable formats::TensorCopies copies_;
   std::vector<TensorView> tensors_;
   std::vector<uint32_t> order_;
 };

@@ -22,6 +22,12 @@ std::optional<Match> match_name(std::string_view pattern, std::string_view name)
   return at == name.size() ? std::optional<Match>(match) : std::nullopt;
 }
 
+std::optional<std::string> expert_pattern(std::string_view name) {
+  constexpr std::string_view kEnd = "_exps.weight";
+  if (!name.ends_with(kEnd)) return std::nullopt;
+  return std::string(name.substr(0, name.size() - kEnd.size())) + ".#.weight";
+}
+
 std::string fill_name(std::string_view pattern, const Match& match) {
   std::string name;
   for (const char c : pattern) name += c == '*' ? match.block : c == '#' ? match.expert : std::string(1, c);

@@ -21,6 +21,9 @@ struct Match {
 std::optional<Match> match_name(std::string_view pattern, std::string_view name);
 std::string fill_name(std::string_view pattern, const Match& match);
 
+// "blk.3.ffn_up_exps.weight" -> "blk.3.ffn_up.#.weight".
+std::optional<std::string> expert_pattern(std::string_view name);
+
 // Where the rows of kPairRows, and of q, k and v in one tensor, stand: `size` of them in each part of each head.
 struct RowOrder {
   HubChange change;

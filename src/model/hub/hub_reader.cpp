@@ -207,8 +207,8 @@ class HubReader {
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
       if (row.change == HubChange::kSplitRows) {
-        return split_rows(tensor, [&](int32_t part, DType dtype, const Shape& shape) {
-          return add_copy(fill_name((&row)[part].name, *match), dtype, shape);
+        return split_rows(tensor, [&](int32_t part, DType dtype, const Shape& shape, formats::CopySource source) {
+          return add_made(fill_name((&row)[part].name, *match), dtype, shape, std::move(source));
         });
       }
       TensorView view = tensor;
@@ -243,8 +243,9 @@ class HubReader {
       if (end == kScalesEnd) return true;
       const JoinedExperts joined{tensor, is_packed ? find_on_hub(fmt::format("{}{}", stem, kScalesEnd)) : nullptr};
       const std::string_view ending = end == kBiasEnd ? ".bias" : ".weight";
-      const auto add = [&](int32_t part, DType dtype, const Shape& shape) {
-        return add_copy(fill_name(row.names[static_cast<size_t>(part)], *match).append(ending), dtype, shape);
+      const auto add = [&](int32_t part, DType dtype, const Shape& shape, formats::CopySource source) {
+        std::string name = fill_name(row.names[static_cast<size_t>(part)], *match).append(ending);
+        return add_made(std::move(name), dtype, shape, std::move(source));
       };
       CANDOR_TRY(split_experts(joined, {static_cast<int32_t>(row.n_parts()), row.are_halves}, add));
       return true;
@@ -262,6 +263,33 @@ class HubReader {
     return copy;
   }
 
+  // A new tensor, made when it is read.
+  Result<void> add_made(std::string name, DType dtype, const Shape& shape, formats::CopySource source) {
+    TensorView view{file_->names_.emplace_back(std::move(name)), dtype, shape, nullptr, 0};
+    view.n_bytes = static_cast<size_t>(shape.n_elements() / shape.row_elements()) * view.row_bytes();
+    CANDOR_ASSIGN(view.data, file_->copies_.add(view.n_bytes, view.name, std::move(source)));
+    file_->tensors_.push_back(view);
+    return {};
+  }
+
+  // The view becomes one of what write(original, to) makes when it is read; a vector's bytes stand at once.
+  template <class Write>
+  Result<void> make_from(TensorView& view, const Write& write) {
+    if (view.shape.n_dims < 2) {
+      CANDOR_ASSIGN(std::byte * copy, new_copy(view));
+      write(view, copy);
+      view.data = copy;
+      return {};
+    }
+    formats::CopySource source{[view, write](std::byte* to) -> Result<void> {
+                                 write(view, to);
+                                 return {};
+                               },
+                               {{view.data, view.n_bytes}}};
+    CANDOR_ASSIGN(view.data, file_->copies_.add(view.n_bytes, view.name, std::move(source)));
+    return {};
+  }
+
   bool is_tied() const {
     return config_.value("tie_word_embeddings", json()) == true;
   }
@@ -275,7 +303,9 @@ class HubReader {
 
   Result<void> scale(TensorView& view) {
     CANDOR_ASSIGN(const std::vector<RowFactors> factors, form_->factors(config_, view.name));
-    return scale_rows(factors, view, [this](const TensorView& v) { return new_copy(v); });
+    CANDOR_ASSIGN(const bool is_scaled, check_scaled(factors, view));
+    if (!is_scaled) return {};
+    return make_from(view, [factors](const TensorView& from, std::byte* to) { scale_rows(factors, from, to); });
   }
 
   Result<std::byte*> new_copy(const TensorView& view) { return file_->copies_.add(view.n_bytes, view.name); }
@@ -367,23 +397,11 @@ class HubReader {
   }
 
   Result<void> transpose(TensorView& view) {
-    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    transpose_elements(view.data, static_cast<size_t>(view.shape[0]), static_cast<size_t>(view.shape[1]),
-                       static_cast<size_t>(dtype_info(view.dtype).block_bytes), copy);
+    CANDOR_TRY(make_from(view, [](const TensorView& from, std::byte* to) {
+      transpose_elements(from.data, static_cast<size_t>(from.shape[0]), static_cast<size_t>(from.shape[1]),
+                         static_cast<size_t>(dtype_info(from.dtype).block_bytes), to);
+    }));
     std::swap(view.shape.dims[0], view.shape.dims[1]);
-    view.data = copy;
-    return {};
-  }
-
-  Result<void> drop_two_rows(TensorView& view) {
-    constexpr int64_t kDropped = 2;
-    if (view.shape.n_dims != 2 || view.shape[0] <= kDropped) {
-      return bad(fmt::format("tensor {}", in_quotes(view.name)),
-                 fmt::format("shape {}; expected more than two rows", to_string(view.shape)));
-    }
-    view.data += static_cast<size_t>(kDropped) * view.row_bytes();
-    view.n_bytes -= static_cast<size_t>(kDropped) * view.row_bytes();
-    view.shape.dims[0] -= kDropped;
     return {};
   }
 
@@ -397,10 +415,10 @@ class HubReader {
                              order.parts));
     }
     order.size = rows.shape[0] / (order.heads * order.parts);
-    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    rows_to_here(view.data, order, rows.row_bytes(), copy);
-    view.data = copy;
-    return {};
+    const size_t row_bytes = rows.row_bytes();
+    return make_from(view, [order, row_bytes](const TensorView& from, std::byte* to) {
+      rows_to_here(from.data, order, row_bytes, to);
+    });
   }
 
   Result<void> add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
@@ -472,15 +490,6 @@ class HubReader {
   const HubForm* form_ = nullptr;
   std::unordered_map<std::string_view, const TensorView*> on_hub_;
 };
-
-const TensorView* HubFolder::find(std::string_view name) const {
-  return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, name_of);
-}
-
-Result<void> HubFolder::check_intact() const {
-  for (const SafetensorsFile& shard : shards_) CANDOR_TRY(shard.check_intact());
-  return {};
-}
 
 Result<std::unique_ptr<HubFolder>> HubFolder::open(const fs::path& folder) {
   return HubReader(folder).read();

@@ -64,7 +64,16 @@ void revert_state(HubChange change, float* values, int64_t n) {
   if (are_columns_of_rates(change)) from_rates(values, n);
 }
 
-Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, const NewCopy& new_copy) {
+Result<void> drop_two_rows(TensorView& view) {
+  constexpr int64_t kDropped = 2;
+  if (view.shape.n_dims != 2 || view.shape[0] <= kDropped) return odd_shape(view, "more than two rows");
+  view.data += static_cast<size_t>(kDropped) * view.row_bytes();
+  view.n_bytes -= static_cast<size_t>(kDropped) * view.row_bytes();
+  view.shape.dims[0] -= kDropped;
+  return {};
+}
+
+Result<bool> check_scaled(std::span<const RowFactors> factors, const TensorView& view) {
   int64_t n_rows = 0;
   bool is_one = true;
   for (const RowFactors& row : factors) {
@@ -73,7 +82,10 @@ Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, c
   }
   const int64_t n_seen = view.shape.n_dims == 2 ? view.shape[0] : 0;
   if (n_seen != n_rows) return odd_shape(view, fmt::format("{} rows", n_rows).c_str());
-  if (is_one) return {};
+  return !is_one;
+}
+
+void scale_rows(std::span<const RowFactors> factors, const TensorView& view, std::byte* to) {
   std::vector<float> values(static_cast<size_t>(view.shape.n_elements()));
   decode_elements(view.dtype, view.data, view.shape.n_elements(), values.data());
   auto at = values.begin();
@@ -81,10 +93,7 @@ Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, c
     const auto end = at + row.n_rows * view.shape[1];
     for (; at != end; ++at) *at = *at * row.first * row.second;
   }
-  CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-  encode_elements(view.dtype, values.data(), view.shape.n_elements(), copy);
-  view.data = copy;
-  return {};
+  encode_elements(view.dtype, values.data(), view.shape.n_elements(), to);
 }
 
 }  // namespace candor::model

@@ -29,7 +29,12 @@ Result<void> change_state(HubChange change, int64_t n_groups, TensorView& view, 
 Shape state_shape_on_hub(HubChange change, const Shape& shape);
 void revert_state(HubChange change, float* values, int64_t n);
 
-// kScaled: in f32, rounded to the tensor's type. Refuses another number of rows by name.
-Result<void> scale_rows(std::span<const RowFactors> factors, TensorView& view, const NewCopy& new_copy);
+// kScaled: whether a factor is another than 1. Refuses another number of rows by name.
+Result<bool> check_scaled(std::span<const RowFactors> factors, const TensorView& view);
+// In f32, rounded to the tensor's type. to: view.n_bytes.
+void scale_rows(std::span<const RowFactors> factors, const TensorView& view, std::byte* to);
+
+// kDropTwoRows. Refuses a tensor that has no more.
+Result<void> drop_two_rows(TensorView& view);
 
 }  // namespace candor::model

@@ -71,7 +71,6 @@ struct Shard {
 
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-
 // What the `transformers` library calls the type.
 const char* torch_name(DType dtype) {
   return dtype == DType::kF32 ? "float32" : dtype == DType::kF16 ? "float16" : "bfloat16";
@@ -83,13 +82,6 @@ const std::byte* bytes_of(const std::vector<float>& values) {
 
 bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
-// "blk.3.ffn_up_exps.weight" -> "blk.3.ffn_up.#.weight".
-std::optional<std::string> expert_pattern(std::string_view name) {
-  constexpr std::string_view kEnd = "_exps.weight";
-  if (!name.ends_with(kEnd)) return std::nullopt;
-  return fmt::format("{}.#.weight", name.substr(0, name.size() - kEnd.size()));
 }
 
 class HubWriter {
@@ -401,7 +393,7 @@ class HubWriter {
     for (const Item& item : items) targets.push_back(item.target);
     CANDOR_ASSIGN(auto writer, formats::safetensors::SafetensorsWriter::create(folder_ / shard_name(shard), targets));
     for (const Item& item : items) {
-      const auto written = write_item(item, writer);
+      const auto written = write_read_item(item, writer);
       CANDOR_TRY(file_.check_intact());
       CANDOR_TRY(written);
       report_.written_bytes += item.n_bytes();
@@ -411,6 +403,15 @@ class HubWriter {
       }
     }
     return writer.finish();
+  }
+
+  Result<void> write_read_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
+    std::vector<TensorView> views = item.joined;
+    views.push_back(item.view);
+    for (const TensorView& view : views) CANDOR_TRY(file_.make_copy({view.data, view.n_bytes}));
+    CANDOR_TRY(write_item(item, writer));
+    for (const TensorView& view : views) file_.has_read({view.data, view.n_bytes});
+    return {};
   }
 
   Result<void> write_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {

@@ -53,24 +53,55 @@ Result<LatentHeads> read_heads(const formats::ModelFile& file) {
   return heads;
 }
 
+// Those of block formats, whose elements can't be turned, as f32.
+void write_keys(const TensorView& joined, const LatentHeads& heads, std::byte* keys) {
+  const bool is_plain = dtype_info(joined.dtype).block_elements == 1;
+  const auto unit = static_cast<size_t>(dtype_info(is_plain ? joined.dtype : DType::kF32).block_bytes);
+  std::vector<float> row(static_cast<size_t>(heads.latent_dim));
+  for (int64_t head = 0; head < heads.n_heads; ++head) {
+    for (int64_t i = 0; i < heads.key_dim; ++i) {
+      const int64_t from = head * (heads.key_dim + heads.value_dim) + i;
+      const std::byte* src = joined.row(from);
+      if (!is_plain) {
+        decode_row(joined, from, row.data());
+        src = reinterpret_cast<const std::byte*>(row.data());
+      }
+      for (int64_t at = 0; at < heads.latent_dim; ++at) {
+        const int64_t to = (head * heads.latent_dim + at) * heads.key_dim + i;
+        std::memcpy(keys + static_cast<size_t>(to) * unit, src + static_cast<size_t>(at) * unit, unit);
+      }
+    }
+  }
+}
+
+void write_values(const TensorView& joined, const LatentHeads& heads, std::byte* values) {
+  const size_t n_bytes = static_cast<size_t>(heads.value_dim) * joined.row_bytes();
+  for (int64_t head = 0; head < heads.n_heads; ++head) {
+    const int64_t from = head * (heads.key_dim + heads.value_dim) + heads.key_dim;
+    std::memcpy(values + static_cast<size_t>(head) * n_bytes, joined.row(from), n_bytes);
+  }
+}
+
 class SplitFile final : public formats::ModelFile {
  public:
   explicit SplitFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {}
 
   Result<void> split() {
-    CANDOR_ASSIGN(const LatentHeads heads, read_heads(*source_));
+    CANDOR_ASSIGN(heads_, read_heads(*source_));
     for (const TensorView& tensor : source_->tensors()) {
       if (!is_joined(tensor) || source_->find(name_of_part(tensor, kKeys)) != nullptr) {
         tensors_.push_back(tensor);
         continue;
       }
-      CANDOR_TRY(check_joined(tensor, heads));
+      CANDOR_TRY(check_joined(tensor, heads_));
       if (!dtype_info(tensor.dtype).is_weight) {
         return fail(ErrorKind::kUnsupported, "tensor " + formats::in_quotes(tensor.name) + ": type " +
                                                  std::string(dtype_info(tensor.dtype).name) + " can't hold weights here");
       }
-      CANDOR_TRY(add_keys(tensor, heads));
-      CANDOR_TRY(add_values(tensor, heads));
+      const bool is_plain = dtype_info(tensor.dtype).block_elements == 1;
+      const DType key_type = is_plain ? tensor.dtype : DType::kF32;
+      CANDOR_TRY(add(tensor, kKeys, {{}, key_type, heads_.key_shape(), nullptr, 0}, write_keys));
+      CANDOR_TRY(add(tensor, kValues, {{}, tensor.dtype, heads_.value_shape(), nullptr, 0}, write_values));
     }
     order_ = formats::order_by_name(std::span<const TensorView>(tensors_), latent_name_of);
     return source_->check_intact();
@@ -84,60 +115,44 @@ class SplitFile final : public formats::ModelFile {
     return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, latent_name_of);
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
-  void will_read(std::span<const std::byte> part) const override { source_->will_read(part); }
-  void has_read(std::span<const std::byte> part) const override { source_->has_read(part); }
+  void will_read(std::span<const std::byte> part) const override {
+    const formats::CopySource* source = copies_.source_of(part);
+    source_->will_read(source != nullptr ? source->bytes.front() : part);
+  }
+  void has_read(std::span<const std::byte> part) const override {
+    copies_.release(part);
+    source_->has_read(part);
+  }
   uint64_t copy_bytes() const override { return source_->copy_bytes() + copies_.n_bytes(); }
-  Result<void> make_copies() override { return source_->make_copies(); }
+  Result<void> make_copy(std::span<const std::byte> part) const override {
+    CANDOR_TRY(copies_.make(part));
+    return source_->make_copy(part);
+  }
   void drop_copies() override {
     source_->drop_copies();
     copies_.drop();
   }
 
  private:
-  Result<std::byte*> add(const TensorView& joined, std::string_view part, DType dtype, const Shape& shape) {
-    TensorView view{names_.emplace_back(name_of_part(joined, part)), dtype, shape, nullptr, 0};
-    view.n_bytes = static_cast<size_t>(shape[0] * shape[1]) * view.row_bytes();
-    CANDOR_ASSIGN(std::byte * copy, copies_.add(view.n_bytes, view.name));
-    view.data = copy;
+  using Write = void (*)(const TensorView& joined, const LatentHeads& heads, std::byte* to);
+
+  Result<void> add(const TensorView& joined, std::string_view part, TensorView view, Write write) {
+    const LatentHeads heads = heads_;
+    view.name = names_.emplace_back(name_of_part(joined, part));
+    view.n_bytes = static_cast<size_t>(view.shape[0] * view.shape[1]) * view.row_bytes();
+    formats::CopySource source{[joined, heads, write](std::byte* to) -> Result<void> {
+                                 write(joined, heads, to);
+                                 return {};
+                               },
+                               {{joined.data, joined.n_bytes}}};
+    CANDOR_ASSIGN(view.data, copies_.add(view.n_bytes, view.name, std::move(source)));
     tensors_.push_back(view);
-    return copy;
-  }
-
-  Result<void> add_keys(const TensorView& joined, const LatentHeads& heads) {
-    const bool is_plain = dtype_info(joined.dtype).block_elements == 1;
-    const DType dtype = is_plain ? joined.dtype : DType::kF32;
-    const size_t unit = static_cast<size_t>(dtype_info(dtype).block_bytes);
-    CANDOR_ASSIGN(std::byte * keys, add(joined, kKeys, dtype, heads.key_shape()));
-    std::vector<float> row(static_cast<size_t>(heads.latent_dim));
-    for (int64_t head = 0; head < heads.n_heads; ++head) {
-      for (int64_t i = 0; i < heads.key_dim; ++i) {
-        const int64_t from = head * (heads.key_dim + heads.value_dim) + i;
-        const std::byte* src = joined.row(from);
-        if (!is_plain) {
-          decode_row(joined, from, row.data());
-          src = reinterpret_cast<const std::byte*>(row.data());
-        }
-        for (int64_t at = 0; at < heads.latent_dim; ++at) {
-          const int64_t to = (head * heads.latent_dim + at) * heads.key_dim + i;
-          std::memcpy(keys + static_cast<size_t>(to) * unit, src + static_cast<size_t>(at) * unit, unit);
-        }
-      }
-    }
-    return {};
-  }
-
-  Result<void> add_values(const TensorView& joined, const LatentHeads& heads) {
-    CANDOR_ASSIGN(std::byte * values, add(joined, kValues, joined.dtype, heads.value_shape()));
-    const size_t n_bytes = static_cast<size_t>(heads.value_dim) * joined.row_bytes();
-    for (int64_t head = 0; head < heads.n_heads; ++head) {
-      const int64_t from = head * (heads.key_dim + heads.value_dim) + heads.key_dim;
-      std::memcpy(values + static_cast<size_t>(head) * n_bytes, joined.row(from), n_bytes);
-    }
     return {};
   }
 
   std::unique_ptr<formats::ModelFile> source_;
-  formats::TensorCopies copies_;
+  LatentHeads heads_;
+  mutable formats::TensorCopies copies_;
   std::deque<std::string> names_;
   std::vector<TensorView> tensors_;
   std::vector<uint32_t> order_;

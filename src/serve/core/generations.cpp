@@ -38,7 +38,7 @@ Generations::Generations(const GenerationParts& parts, double read_limit)
     : parts_(parts),
       fingerprint_(fingerprint_of(parts.engine.info())),
       read_limit_(read_limit),
-      decode_limit_(read_limit / static_cast<double>(std::max<uint64_t>(1, parts.engine.info().weight_bytes))) {}
+      decode_limit_(read_limit / static_cast<double>(std::max<uint64_t>(1, parts.engine.info().used_weight_bytes))) {}
 
 std::shared_ptr<Job> Generations::make_job(const ApiRequest& request, std::string_view id_prefix,
                                            std::unique_ptr<Sink> sink, std::shared_ptr<Ticket> ticket) {

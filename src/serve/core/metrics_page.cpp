@@ -115,9 +115,9 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     add_distributions(seen, families);
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
     const double bytes =
-        static_cast<double>(model.engine.info().weight_bytes) * static_cast<double>(seen.step_ms.count);
+        static_cast<double>(model.engine.info().used_weight_bytes) * static_cast<double>(seen.step_ms.count);
     families.gauge("candor_limit_share",
-                   "Weights read in steps, a second of them, as a share of what this machine's memory gives",
+                   "Weights that a token of each step reads, a second of them, as a share of what this machine's memory gives",
                    bytes / (seen.step_ms.sum * 1e-3) / model.read_limit);
   }
   families.use_labels({});

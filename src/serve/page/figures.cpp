@@ -143,7 +143,7 @@ void send_live(const ServerCore& server, http::Exchange& exchange) {
   const EngineStats stats = core.engine.stats();
   const EngineMetrics seen = core.engine.metrics();
   const ModelInfo& info = core.engine.info();
-  const double weights = static_cast<double>(info.weight_bytes);
+  const double weights = static_cast<double>(info.used_weight_bytes);
   Json limit = nullptr;
   if (read_limit > 0 && weights > 0) {
     limit = {{"read_bytes_per_s", read_limit}, {"steps_per_s", read_limit / weights}};
