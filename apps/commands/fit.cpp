@@ -154,6 +154,7 @@ void add_fit(CLI::App& app, Action& action) {
   add_int(*command, "--sequences", options->n_sequences, 1, 4096, "sequences at once (1)");
   add_choice(*command, "--kv-type", options->generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
              "numbers in the K/V cache");
+  add_kept_states(*command, options->generation.kept_states);
   add_ranks(*command, options->generation.n_ranks);
   add_speculation_options(*command, options->generation);
   command->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, ...")

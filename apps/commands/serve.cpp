@@ -465,6 +465,7 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   add_choice(*command, "--kv-type", options->kv_type, {"auto", "f32", "bf16", "q8_0"},
              "how keys and values are kept (auto)")
       ->capture_default_str();
+  add_kept_states(*command, options->generation.kept_states);
   add_fast_weights(*command, options->generation.fast_weights);
   add_speculation_options(*command, options->generation);
   add_network_options(*command, *options);

@@ -115,6 +115,7 @@ constexpr const char* kRareOptions[] = {
     "on-context-full",
     "backend",
     "kv-type",
+    "kept-states",
     "no-kv-cache",
     "grammar-syntax",
     "json-object",

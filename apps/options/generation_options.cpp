@@ -52,6 +52,12 @@ void add_fast_weights(CLI::App& command, bool& fast_weights) {
                    "Q4_K rounded to bytes: prompts read faster, other answers");
 }
 
+void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states) {
+  constexpr int64_t kMost = 1 << 20;
+  add_int(command, "--kept-states", kept_states, 0, kMost,
+          "recurrent states kept for prefixes that come again (256 MB of them, 4 to 64)");
+}
+
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks) {
   add_int(command, "--ranks", n_ranks, 1, 64, "processes that share the model and the threads; same answer (1)");
 }
@@ -119,6 +125,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.max_running = static_cast<int32_t>(std::min<int64_t>(kMostSideBySide, o.n_answers.value_or(1)));
   apply_speculation(o, options);
   options.kv_type = find_kv_type(o.kv_type);
+  if (o.kept_states) options.kept_states = static_cast<int32_t>(*o.kept_states);
   return options;
 }
 

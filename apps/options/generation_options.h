@@ -25,6 +25,7 @@ struct GenerationOptions {
   std::string preset = "chat";
   std::string quantize;
   bool fast_weights = false;
+  std::optional<int64_t> kept_states;
   std::string backend = "cpu";
   std::string kv_type = "auto";
   std::string on_context_full = "stop";
@@ -49,6 +50,7 @@ void add_answer_options(CLI::App& command, GenerationOptions& options);
 void add_choice_options(CLI::App& command, GenerationOptions& options);
 void add_speculation_options(CLI::App& command, GenerationOptions& options);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
+void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states);
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks);
 
 // The other ranks run this program, or are those that mpirun started.

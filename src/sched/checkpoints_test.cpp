@@ -80,6 +80,16 @@ TEST(checkpoints, a_shared_beginning_is_found_where_texts_parted_before) {
   driver.expect_all_right();
 }
 
+TEST(checkpoints, a_system_text_is_found_by_the_second_where_it_is_known_to_end) {
+  Driver driver(with_states(8));
+  const auto system = text(22, 1);
+  ASSERT_TRUE(driver.add(1, {.prompt = system + text(30, 2), .n_new = 2, .turns = {22, 40}}).has_value());
+  driver.run(kWide);
+  EXPECT_EQ(n_found(driver, 2, system + text(30, 3)), 20);
+  EXPECT_EQ(n_found(driver, 3, system + text(18, 2) + text(20, 4)), 40) << "and what follows it";
+  driver.expect_all_right();
+}
+
 TEST(checkpoints, without_any_slot_to_spare_prompts_are_read_whole_and_right) {
   SchedulerOptions options = with_states(0);
   options.max_running = 1;

@@ -6,6 +6,7 @@
 // More: it reads. None: it is paused, keeping its place and blocks, until Scheduler::append() gives it a token.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct SequenceSpec {
   uint64_t share_key = 0;     // whose share of the engine it counts to
   int32_t n_places = 1;       // running places taken at admission, so that its forks run beside it from the start
   bool shows_prompt = false;  // what follows each token of the prompt but the last is wanted, too
+  std::array<int32_t, 2> turns{};  // tokens of the prompt up to which others are likely to begin alike; 0: none
 };
 
 struct Sequence {
@@ -38,6 +40,7 @@ struct Sequence {
   kv::BlockTable table{};
   int32_t n_computed = 0;   // leading tokens whose K/V is in the blocks
   int32_t n_given = 0;      // tokens known when it was admitted; what follows was generated
+  std::array<int32_t, 2> turns{};
   int32_t shown_begin = 0;  // [shown_begin, shown_end): tokens of the prompt whose rows are still to be shown
   int32_t shown_end = 0;
   bool is_running = false;  // holds blocks

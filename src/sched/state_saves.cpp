@@ -55,6 +55,7 @@ kv::Keep StateSaves::keep_at_border(const Sequence& sequence, int32_t border) co
   const int32_t last = (n_given - 1) / step * step;
   if (border > last) return kv::Keep::kNewest;
   if (border == last || border == sequence.table.n_known) return kv::Keep::kLast;
+  if (std::ranges::any_of(sequence.turns, [&](int32_t n) { return n / step * step == border; })) return kv::Keep::kLast;
   if (border == last - step && n_given - last <= kUnsureTokens) return kv::Keep::kLast;
   const int32_t n_least = ceil_div(std::max(n_given / step, 1), kMostSpread);
   const auto n_apart = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(n_least)));

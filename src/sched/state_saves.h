@@ -5,7 +5,8 @@
 //
 // - its last one that leaves a token to compute, where the same prompt and the next turn of a chat find it; where hardly
 //   a token stands behind it, the one before too, since templates end a prompt otherwise once an answer follows;
-// - where its beginning was known further than there was a state: there texts part, behind a shared system prompt;
+// - where its first messages end, behind a system prompt that others may share;
+// - where its beginning was known further than there was a state: there texts part;
 // - a few borders spread over it, at multiples of a power of two, as long as no slot is wanted.
 //
 // Of what is generated, the newest border stays: where the next turn, or the sequence itself when it was preempted, goes

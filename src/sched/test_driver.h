@@ -2,6 +2,7 @@
 // For tests: a driver that steps a scheduler with a model without weights.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <span>
@@ -17,6 +18,7 @@ struct Job {
   size_t n_new = 0;
   OnContextFull on_full = OnContextFull::kStop;
   bool shows_prompt = false;
+  std::array<int32_t, 2> turns{};
 };
 
 // What the model says to this prompt, computed from nothing but the text.
@@ -44,6 +46,7 @@ class Driver {
     spec.priority = priority;
     spec.share_key = share_key;
     spec.shows_prompt = job.shows_prompt;
+    spec.turns = job.turns;
     auto added = scheduler.add(spec);
     if (added) jobs_[id] = job;
     return added;

@@ -18,6 +18,7 @@
 #include "sample/chain.h"
 #include "sample/params.h"
 #include "sample/sampler.h"
+#include "text/chat/turns.h"
 
 namespace candor::engine {
 namespace {
@@ -286,6 +287,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
+  active->spec.turns = text::find_turns(active->spec.prompt, *limits.tokenizer);
   warn_of_limit(request, limits.n_ctx, *active);
   if (!request.beams) return active;
   if (auto beams = prepare_beams(request, limits, *active); !beams) return beams.error();

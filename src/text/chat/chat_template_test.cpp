@@ -10,6 +10,7 @@
 #include "support/patient_helpers.h"
 #include "support/shared_data.h"
 #include "text/detokenizer.h"
+#include "text/chat/turns.h"
 #include "text/small_vocabularies.h"
 
 namespace candor::text {
@@ -65,6 +66,22 @@ TEST_F(chat_template, a_prompt_without_typed_control_tokens_is_encoded_as_one_te
   EXPECT_TRUE(prompt.breaks.empty());
   EXPECT_EQ(*tokenize_prompt(*tokenizer_, prompt),
             *tokenizer_->encode(prompt.text, {.add_special = false, .parse_special = true, .breaks = {}}));
+}
+
+TEST_F(chat_template, where_messages_begin_is_seen_by_the_token_that_opens_each) {
+  const RenderedPrompt prompt =
+      render(kChatMl, {{"system", "Be kind"}, {"user", "hello"}, {"assistant", "hi"}, {"user", "go on"}});
+  const std::vector<TokenId> tokens = *tokenize_prompt(*tokenizer_, prompt);
+  const Turns turns = find_turns(tokens, *tokenizer_);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const auto begin = tokens.begin() + turns[i];
+    EXPECT_EQ(*begin, start_);
+    EXPECT_EQ(std::count(tokens.begin(), begin, start_), static_cast<std::ptrdiff_t>(i + 1));
+  }
+  const std::vector<TokenId> text = *tokenizer_->encode("no chat at all", {.add_special = false});
+  EXPECT_EQ(find_turns(text, *tokenizer_), Turns{});
+  const std::vector<TokenId> one{start_, text.front(), end_};
+  EXPECT_EQ(find_turns(one, *tokenizer_), Turns{});
 }
 
 TEST_F(chat_template, a_last_message_that_is_continued_ends_the_prompt) {

@@ -1,0 +1,18 @@
+#pragma once
+// Where the messages of a chat begin in its prompt, by the control tokens alone: most templates open each message with
+// the same one. Any thread.
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace candor::text {
+
+// Tokens before the second message and before the third; 0 where there is none, or nothing shows it.
+using Turns = std::array<int32_t, 2>;
+Turns find_turns(std::span<const TokenId> prompt, const Tokenizer& tokenizer);
+
+}  // namespace candor::text
