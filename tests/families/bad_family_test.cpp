@@ -245,13 +245,15 @@ TEST(bad_family, codes_of_experts_without_their_exponents_are_named) {
   EXPECT_NE(refusal.find("down_proj_scales' is missing"), std::string::npos) << refusal;
 }
 
-TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
-  struct Case {
-    const char* golden;
-    const char* key;
-    nlohmann::json value;
-  };
-  const Case cases[] = {
+// A key of config.json whose value is not computed.
+struct Setting {
+  const char* golden;
+  const char* key;
+  nlohmann::json value;
+};
+
+std::vector<Setting> settings_that_are_not_computed() {
+  return {
       {"gpt_oss", "swiglu_limit", 5.0},
       {"gpt_oss", "swiglu_alpha", 1.0},
       {"gpt_oss", "hidden_act", "gelu"},
@@ -299,7 +301,10 @@ TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
       {"deepseek_v2", "q_lora_rank", -1},
       {"deepseek_v2", "num_nextn_predict_layers", 1.5},
   };
-  for (const Case& row : cases) {
+}
+
+TEST(bad_family, what_config_json_asks_for_and_is_not_computed_is_named) {
+  for (const Setting& row : settings_that_are_not_computed()) {
     const std::string refusal = refusal_with(row.golden, [&](nlohmann::json& config) { config[row.key] = row.value; });
     const char* key = std::string(row.key).find("act") == 0 ? "hidden_act" : row.key;
     EXPECT_NE(refusal.find(key), std::string::npos) << row.golden << " " << row.key << ": " << refusal;

@@ -80,7 +80,7 @@ constexpr Golden kGoldens[] = {
     {"ernie4_5_moe"},
     {"granitemoe"},  {"granitemoeshared"},
     {"hunyuan_v1_dense"}, {"hunyuan_v1_moe"},
-    {"exaone_moe"},
+    {"exaone_moe"},  {"bamba", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

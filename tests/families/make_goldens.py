@@ -280,6 +280,8 @@ MODELS |= {
     "falcon_h1_norm": (tf.FalconH1Config, dict(FALCON_H1, mamba_rms_norm=True, embedding_multiplier=4.0,
                                                key_multiplier=0.5, ssm_multipliers=[2.0, 0.5, 1.0, 0.25, 0.5])),
     "kimi_linear": (tf.KimiLinearConfig, KIMI),
+    "bamba": (tf.BambaConfig, dict(BASE, num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=16,
+                                   mamba_n_groups=1, mamba_d_state=32, mamba_chunk_size=16)),
     "nemotron_h": (tf.NemotronHConfig, dict(
         {key: BASE[key] for key in BASE if key != "num_hidden_layers"}, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
         ssm_state_size=32, n_groups=2, conv_kernel=4, expand=2, chunk_size=16,
@@ -299,7 +301,7 @@ WHOLE = {
 }
 # Not among those that the library finds by their configuration.
 ALONE = {"mistral4": tf.Mistral4ForCausalLM}
-NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral"}
+NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral", "bamba"}
 # The library does not know the names that these have for models of others.
 KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
             "internlm2": tf.LlamaForCausalLM, "baichuan": tf.LlamaForCausalLM, "minicpm": tf.GraniteForCausalLM}

@@ -8,6 +8,7 @@
 
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
+#include "model/families/prediction_parts.h"
 
 namespace candor::model {
 namespace exaone_moe {
@@ -26,24 +27,6 @@ constexpr std::array kHubShared = {
     HubTensor{"blk.*.exp_probs_b.bias", "model.layers.*.mlp.e_score_correction_bias", HubChange::kWiden},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts, kHubShared);
-// Of multi-token prediction.
-constexpr std::string_view kPrediction[] = {
-    "mtp.fc.weight",
-    "mtp.norm.weight",
-    "mtp.pre_fc_norm_embedding.weight",
-    "mtp.pre_fc_norm_hidden.weight",
-    "mtp.layers.*.input_layernorm.weight",
-    "mtp.layers.*.post_attention_layernorm.weight",
-    "mtp.layers.*.self_attn.q_proj.weight",
-    "mtp.layers.*.self_attn.k_proj.weight",
-    "mtp.layers.*.self_attn.v_proj.weight",
-    "mtp.layers.*.self_attn.o_proj.weight",
-    "mtp.layers.*.self_attn.q_norm.weight",
-    "mtp.layers.*.self_attn.k_norm.weight",
-    "mtp.layers.*.mlp.gate_proj.weight",
-    "mtp.layers.*.mlp.up_proj.weight",
-    "mtp.layers.*.mlp.down_proj.weight",
-};
 
 Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid));
@@ -71,7 +54,7 @@ constexpr HubForm kHub[] = {{.model_type = "exaone_moe",
                              .architecture = "ExaoneMoeForCausalLM",
                              .activation = "silu",
                              .tensors = kHubTensors,
-                             .ignored = kPrediction,
+                             .ignored = kPredictionBlock,
                              .read = read_hub,
                              .write = write_hub,
                              .not_computed = "multi-token prediction"}};

@@ -90,5 +90,6 @@ Family hunyuan_dense_family();
 Family hunyuan_moe_family();
 Family granitemoe_family();
 Family exaone_moe_family();
+Family bamba_family();
 
 }  // namespace candor::model

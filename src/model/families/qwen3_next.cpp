@@ -11,6 +11,7 @@
 
 #include "formats/quote.h"
 #include "model/families/common.h"
+#include "model/families/prediction_parts.h"
 
 namespace candor::model {
 namespace qwen3_next {
@@ -78,33 +79,19 @@ constexpr std::array kHubMixed = {
 constexpr auto kHubNext = join(kHubShared, kHubAttn, kHubMixed, kHubExperts, kHubSharedExpert);
 
 // Of multi-token prediction.
-constexpr std::string_view kPrediction[] = {
-    "mtp.fc.weight",
-    "mtp.norm.weight",
-    "mtp.pre_fc_norm_embedding.weight",
-    "mtp.pre_fc_norm_hidden.weight",
-    "mtp.layers.*.input_layernorm.weight",
-    "mtp.layers.*.post_attention_layernorm.weight",
-    "mtp.layers.*.self_attn.q_proj.weight",
-    "mtp.layers.*.self_attn.k_proj.weight",
-    "mtp.layers.*.self_attn.v_proj.weight",
-    "mtp.layers.*.self_attn.o_proj.weight",
-    "mtp.layers.*.self_attn.q_norm.weight",
-    "mtp.layers.*.self_attn.k_norm.weight",
-    "mtp.layers.*.mlp.gate_proj.weight",
-    "mtp.layers.*.mlp.up_proj.weight",
-    "mtp.layers.*.mlp.down_proj.weight",
-    "mtp.layers.*.mlp.gate.weight",
-    "mtp.layers.*.mlp.experts.#.gate_proj.weight",
-    "mtp.layers.*.mlp.experts.#.up_proj.weight",
-    "mtp.layers.*.mlp.experts.#.down_proj.weight",
-    "mtp.layers.*.mlp.experts.gate_up_proj",
-    "mtp.layers.*.mlp.experts.down_proj",
-    "mtp.layers.*.mlp.shared_expert_gate.weight",
-    "mtp.layers.*.mlp.shared_expert.gate_proj.weight",
-    "mtp.layers.*.mlp.shared_expert.up_proj.weight",
-    "mtp.layers.*.mlp.shared_expert.down_proj.weight",
+constexpr std::array kSparsePrediction = {
+    std::string_view("mtp.layers.*.mlp.gate.weight"),
+    std::string_view("mtp.layers.*.mlp.experts.#.gate_proj.weight"),
+    std::string_view("mtp.layers.*.mlp.experts.#.up_proj.weight"),
+    std::string_view("mtp.layers.*.mlp.experts.#.down_proj.weight"),
+    std::string_view("mtp.layers.*.mlp.experts.gate_up_proj"),
+    std::string_view("mtp.layers.*.mlp.experts.down_proj"),
+    std::string_view("mtp.layers.*.mlp.shared_expert_gate.weight"),
+    std::string_view("mtp.layers.*.mlp.shared_expert.gate_proj.weight"),
+    std::string_view("mtp.layers.*.mlp.shared_expert.up_proj.weight"),
+    std::string_view("mtp.layers.*.mlp.shared_expert.down_proj.weight"),
 };
+constexpr auto kPrediction = join(kPredictionBlock, kSparsePrediction);
 
 struct KeyName {
   const char* key;
