@@ -38,7 +38,7 @@ TokenId likeliest(const kernels::KernelTable& table, std::span<const float> row)
 
 Result<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options,
                                                            const std::vector<GenerateCase>& cases) {
-  auto bench = std::unique_ptr<GenerateBench>(new GenerateBench);
+  auto bench = std::make_unique<GenerateBench>();
   int32_t n_positions = 1, n_batch = 1;
   for (const GenerateCase& c : cases) {
     n_positions = std::max(n_positions, c.n_prompt + c.n_new);
@@ -73,8 +73,9 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
                       sequence.n_past == 0 ? kNoState : sequence.state});
     sequence.state = 2 * sequence.index + (sequence.state == 2 * sequence.index ? 1 : 0);
     for (int32_t row = 0; row < n_rows[i]; ++row) {
-      positions.push_back(sequence.n_past + row);
-      tokens.push_back(sequence.tokens[static_cast<size_t>(sequence.n_past + row)]);
+      const int32_t position = sequence.n_past + row;
+      positions.push_back(position);
+      tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
     }
     saves.push_back({static_cast<int32_t>(tokens.size()) - 1, sequence.state});
     sequence.n_past += n_rows[i];
@@ -112,6 +113,7 @@ void GenerateBench::decode_step(std::vector<Sequence>& sequences, bool use_kv_ca
     return prefill(sequences);
   }
   std::vector<Sequence*> all;
+  all.reserve(sequences.size());
   for (Sequence& sequence : sequences) all.push_back(&sequence);
   step(all, std::vector<int32_t>(all.size(), 1));
 }

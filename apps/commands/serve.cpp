@@ -159,7 +159,8 @@ int64_t inflight_bytes_of(const ServeOptions& options, const ModelInfo& info) {
   constexpr uint64_t kTlsBytes = 100'000;  // of a connection: two pairs of record buffers, and OpenSSL's state
   if (options.inflight_mb) return *options.inflight_mb << 20;
   const uint64_t available = platform::read_topology().memory_available_bytes;
-  const uint64_t connections = options.tls_cert ? kTlsBytes * options.max_connections.value_or(kConnections) : 0;
+  const auto n_connections = static_cast<uint64_t>(options.max_connections.value_or(kConnections));
+  const uint64_t connections = options.tls_cert ? kTlsBytes * n_connections : 0;
   const uint64_t taken = info.kv_bytes + connections;
   const uint64_t left = available == 0 ? kUnknown : available - std::min(available, taken);
   return std::max({kLeast, options.body_mb.value_or(16) << 20, static_cast<int64_t>(left / 4)});

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "apps/bench/machine_limits.h"
 #include "apps/explain/positions.h"
@@ -19,7 +20,7 @@ std::string duration(double ms) {
 }
 
 std::string time_bar(double share) {
-  return std::string(static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kTimeBarWidth + 0.5), '#');
+  return std::string(static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * kTimeBarWidth)), '#');
 }
 
 class Page {

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kBarWidth = 20;
 
 std::string bar(double share) {
-  return std::string(static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth + 0.5), '#');
+  return std::string(static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * kBarWidth)), '#');
 }
 
 std::string times(int64_t n) {

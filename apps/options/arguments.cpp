@@ -155,7 +155,7 @@ class HelpFormatter final : public CLI::Formatter {
     std::string path = app->get_name(),
                 rest = app->get_subcommands([](const CLI::App*) { return true; }).empty() ? "" : " WHAT";
     for (const CLI::App* up = app->get_parent(); up != nullptr; up = up->get_parent())
-      path = up->get_name() + " " + path;
+      path.insert(0, up->get_name() + " ");
     for (const CLI::Option* option : app->get_options())
       if (option->get_positional()) rest += " " + option->get_description();
     return fmt::format("Usage: {}{} [options]\n", path, rest);

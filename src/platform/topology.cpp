@@ -75,6 +75,7 @@ std::vector<CoreKind> read_kinds(const fs::path& root, const std::vector<int32_t
     fastest_khz = std::max(fastest_khz, leading_number(read_small_file(file)).value_or(0));
   }
   std::vector<std::pair<int32_t, int32_t>> by_capacity;  // capacity, processor
+  by_capacity.reserve(cpus.size());
   for (const int32_t cpu : cpus) by_capacity.emplace_back(read_capacity(root, cpu, small, fastest_khz), cpu);
   std::ranges::stable_sort(by_capacity, std::greater<>{}, &std::pair<int32_t, int32_t>::first);
   const int64_t full = std::max(1, by_capacity.front().first);

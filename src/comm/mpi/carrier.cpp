@@ -25,7 +25,7 @@ constexpr int64_t kNapNs = 10'000'000;  // between exchanges; a beat is late by 
 
 }  // namespace
 
-Carrier::Carrier(const candor_mpi_calls& mpi, Segment& segment, ExchangeSign& sign, CarrierOptions options)
+Carrier::Carrier(const candor_mpi_calls& mpi, Segment& segment, ExchangeSign& sign, const CarrierOptions& options)
     : mpi_(mpi), segment_(segment), sign_(sign), rank_(options.rank), spin_(options.spin) {
   for (const int32_t peer : options.far) {
     auto route = std::make_unique<Route>();

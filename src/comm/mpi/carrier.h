@@ -30,7 +30,7 @@ struct CarrierOptions {
 class Carrier {
  public:
   // mpi, segment and sign are borrowed.
-  Carrier(const candor_mpi_calls& mpi, Segment& segment, ExchangeSign& sign, CarrierOptions options);
+  Carrier(const candor_mpi_calls& mpi, Segment& segment, ExchangeSign& sign, const CarrierOptions& options);
   // Until it is over and all bytes are out; or MPI's error.
   Result<void> run(const std::atomic<bool>& is_over);
   void set_spin(bool spin) { spin_.store(spin, std::memory_order_relaxed); }
