@@ -78,7 +78,8 @@ struct DeltaArgs {
   float* dst = nullptr;         // [v_dim]
 };
 
-// Rows of one head of a state space, at most kSsmRows. x, b and c of successive rows are `stride` apart, dt `dt_stride`.
+// Rows of one head of a state space, at most kSsmRows. x, b and c of successive rows are `stride` apart, dt
+// `dt_stride`.
 inline constexpr int32_t kSsmRows = 64;
 struct SsmArgs {
   const float* x = nullptr;  // [head_dim]

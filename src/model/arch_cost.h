@@ -1,9 +1,9 @@
 #pragma once
-// What an architecture costs: its weights by how often they are read, what a row's attention computes and reads, and the
-// work of a prompt, of a step that decodes, and of a loop that keeps no K/V. A product of a matrix and a row counts two
-// operations for each weight; norms, rotations, activations and softmax, a few percent together, are left out. Latent
-// attention is counted as it is computed here, in the latent's width; of experts, those that rows are routed to, as if
-// all were chosen alike; recurrent layers by their delta rule. Pure functions; any thread.
+// What an architecture costs: its weights by how often they are read, what a row's attention computes and reads, and
+// the work of a prompt, of a step that decodes, and of a loop that keeps no K/V. A product of a matrix and a row counts
+// two operations for each weight; norms, rotations, activations and softmax, a few percent together, are left out.
+// Latent attention is counted as it is computed here, in the latent's width; of experts, those that rows are routed to,
+// as if all were chosen alike; recurrent layers by their delta rule. Pure functions; any thread.
 
 #include <vector>
 
@@ -41,7 +41,9 @@ struct ArchCost {
   double state_flops = 0;  // of recurrent blocks, for a row
   double state_bytes = 0;  // of a sequence
 
-  double used_parameters() const { return parameters.dense + parameters.head + parameters.experts * n_used / n_experts; }
+  double used_parameters() const {
+    return parameters.dense + parameters.head + parameters.experts * n_used / n_experts;
+  }
   // Of all bytes of weights, what a step of n_rows rows reads.
   double read_share(double n_rows) const;
   double kv_bytes_per_token() const;

@@ -51,7 +51,8 @@ TEST(arch_cost, a_block_that_reads_the_keys_of_another_keeps_none) {
   const ArchCost shared = cost_of(spec, 16);
   EXPECT_DOUBLE_EQ(own.kv_bytes_per_token() - shared.kv_bytes_per_token(), 2.0 * 32 * 128 * 2);
   const double key_and_value_weights = 2.0 * 4096 * 4096 * 2;
-  EXPECT_DOUBLE_EQ(decode_work(own, 1000, 1).read_bytes - decode_work(shared, 1000, 1).read_bytes, key_and_value_weights)
+  EXPECT_DOUBLE_EQ(decode_work(own, 1000, 1).read_bytes - decode_work(shared, 1000, 1).read_bytes,
+                   key_and_value_weights)
       << "both read as many positions";
 }
 

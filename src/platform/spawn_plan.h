@@ -25,7 +25,8 @@ class SpawnPlan {
 
   // arguments: with the program's own name first. environment: "NAME=value" each; inherit() for all that is here.
   // 0, or the system's error number.
-  int start(const std::string& path, std::vector<std::string> arguments, std::vector<std::string> environment, pid_t& pid);
+  int start(const std::string& path, std::vector<std::string> arguments, std::vector<std::string> environment,
+            pid_t& pid);
   static std::vector<std::string> inherit();
 
  private:

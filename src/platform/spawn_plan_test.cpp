@@ -25,7 +25,8 @@ std::string output_of(const std::string& command, std::vector<std::string> envir
   ::close(ends[1]);
   std::string output;
   std::array<char, 256> bytes{};
-  for (ssize_t n = 0; (n = ::read(ends[0], bytes.data(), bytes.size())) > 0;) output.append(bytes.data(), static_cast<size_t>(n));
+  for (ssize_t n = 0; (n = ::read(ends[0], bytes.data(), bytes.size())) > 0;)
+    output.append(bytes.data(), static_cast<size_t>(n));
   ::close(ends[0]);
   ::waitpid(pid, nullptr, 0);
   return output;
@@ -33,7 +34,8 @@ std::string output_of(const std::string& command, std::vector<std::string> envir
 
 TEST(spawn_plan, a_program_has_what_it_is_given_and_nothing_else) {
   EXPECT_EQ(output_of("cat; echo \"$ONE-$TWO\"", {"ONE=1"}), "1-\n");
-  EXPECT_EQ(output_of("read -r pid name state parent group rest < /proc/$$/stat; [ $group -eq $$ ] && echo own", {}), "own\n");
+  EXPECT_EQ(output_of("read -r pid name state parent group rest < /proc/$$/stat; [ $group -eq $$ ] && echo own", {}),
+            "own\n");
   EXPECT_EQ(output_of("if (: >&7) 2>/dev/null; then echo open; else echo closed; fi", {}), "closed\n");
 }
 

@@ -105,8 +105,9 @@ Result<std::unique_ptr<HelperProcess>> HelperProcess::start(const Descriptor& pr
   helper->kill();
   const int status = helper->reap();
   const bool has_code = status >= 0 && WIFEXITED(status);
-  return fail(ErrorKind::kIo, fmt::format("the helper process ended while it was starting{}: does it find libgcc_s.so.1?",
-                                          has_code ? fmt::format(" (status {})", WEXITSTATUS(status)) : ""));
+  return fail(ErrorKind::kIo,
+              fmt::format("the helper process ended while it was starting{}: does it find libgcc_s.so.1?",
+                          has_code ? fmt::format(" (status {})", WEXITSTATUS(status)) : ""));
 }
 
 HelperProcess::~HelperProcess() {

@@ -1,6 +1,6 @@
-// Layers that keep a state (delta rules, state spaces, gated convolutions): cpu against reference, and cpu against itself
-// bit for bit, whatever the chunks, the threads, the instruction set, the company and the place that a state was kept in.
-// A norm whose gains differ by group.
+// Layers that keep a state (delta rules, state spaces, gated convolutions): cpu against reference, and cpu against
+// itself bit for bit, whatever the chunks, the threads, the instruction set, the company and the place that a state was
+// kept in. A norm whose gains differ by group.
 
 #include <gtest/gtest.h>
 
@@ -140,8 +140,8 @@ class Layer {
     StateId to;
     std::vector<StateSave> more = {};  // row: of the part
   };
-  // Of each part the tokens [begin, end) from the state in `from`; the state behind the last goes to `to`, and others as
-  // asked for.
+  // Of each part the tokens [begin, end) from the state in `from`; the state behind the last goes to `to`, and others
+  // as asked for.
   std::vector<float> run(const std::vector<Part>& parts) {
     std::vector<TokenId> tokens;
     std::vector<backend::SeqSlice> slices;

@@ -52,7 +52,8 @@ void ReferenceOps::convolve(const ConvTerm& term, const ConvSpec& spec, const Se
     for (int32_t c = first; c < first + n_convolved; ++c) {
       double sum = term.bias == nullptr ? 0.0 : static_cast<double>(values_of(*term.bias)[c - first]);
       for (int32_t tap = 0; tap < spec.n_taps; ++tap) {
-        sum += static_cast<double>(input(i + tap - n_past)[c]) * static_cast<double>(taps[(c - first) * spec.n_taps + tap]);
+        sum += static_cast<double>(input(i + tap - n_past)[c]) *
+               static_cast<double>(taps[(c - first) * spec.n_taps + tap]);
       }
       row(term.x, seq.first_row + i)[c] = static_cast<float>(spec.has_silu ? sum * sigmoid(sum) : sum);
     }
@@ -101,11 +102,13 @@ void ReferenceOps::run_delta(Activation dst, const DeltaTerm& term, const DeltaS
   for (int32_t j = 0; j < spec.v_dim; ++j) {
     const auto place = [&](int32_t i) { return state + i * spec.v_dim + j; };
     double seen = 0.0;
-    for (int32_t i = 0; i < spec.k_dim; ++i) seen += static_cast<double>(*place(i)) * decays[static_cast<size_t>(i)] * k[static_cast<size_t>(i)];
+    for (int32_t i = 0; i < spec.k_dim; ++i)
+      seen += static_cast<double>(*place(i)) * decays[static_cast<size_t>(i)] * k[static_cast<size_t>(i)];
     const double change = (static_cast<double>(v[j]) - seen) * share;
     double read = 0.0;
     for (int32_t i = 0; i < spec.k_dim; ++i) {
-      const double value = static_cast<double>(*place(i)) * decays[static_cast<size_t>(i)] + k[static_cast<size_t>(i)] * change;
+      const double value =
+          static_cast<double>(*place(i)) * decays[static_cast<size_t>(i)] + k[static_cast<size_t>(i)] * change;
       *place(i) = static_cast<float>(value);
       read += value * q[static_cast<size_t>(i)];
     }

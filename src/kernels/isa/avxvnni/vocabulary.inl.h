@@ -1,7 +1,8 @@
 // The vector operations that all kernels are written in (16 lanes), on AVX2 with AVX-VNNI: the lanes of avx2, and
 // products that add up in 32 bits. Meanings as in isa/portable/vocabulary.inl.h. Each file says before it
-//   kHasVexDots: false where the same products are AVX-512's on its narrow registers (VL), with which tests run the bodies
-//   kDotRows: of a tile: 4 where sums of a scale for each 16 or 32 k stay in registers too, 6 where dots are long
+//   kHasVexDots: false where the same products are AVX-512's on its narrow registers (VL), with which tests run the
+//   bodies kDotRows: of a tile: 4 where sums of a scale for each 16 or 32 k stay in registers too, 6 where dots are
+//   long
 
 constexpr bool kDotIsSigned = false;
 constexpr bool kDotHasHalves = false;
