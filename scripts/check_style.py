@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Checks sizes and habits that a script can see: file and function length, std::regex, conditional compilation outside
-the few places for it, marks of unfinished work, and non-ASCII in code outside tests."""
+the few places for it, marks of unfinished work, and non-ASCII in code outside tests. With --columns the length of lines
+instead (scripts/lint.sh)."""
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION, MAX_KERNEL = 200, 500, 60, 120
+MAX_COLUMNS = 120
 CONDITIONAL_OK = re.compile(r"^(src/platform/|src/kernels/|src/backend/all/|src/base/error\.h)")
 FUNCTION_END = re.compile(r"^}\s*(//.*)?$")
 
@@ -29,6 +31,20 @@ def long_functions(lines, limit):
             if number - start + 1 > limit:
                 yield start, number - start + 1
             start = None
+
+
+def long_lines(text):
+    """Numbers of lines of more than MAX_COLUMNS, but for those of raw strings, which are as they are."""
+    inside = set()
+    for raw in re.finditer(r'R"(\w*)\(.*?\)\1"', text, re.S):
+        inside.update(range(text.count("\n", 0, raw.start()) + 1, text.count("\n", 0, raw.end()) + 2))
+    return [n for n, line in enumerate(text.splitlines(), 1) if len(line) > MAX_COLUMNS and n not in inside]
+
+
+def check_columns(file):
+    name = file.relative_to(ROOT).as_posix()
+    numbers = [] if "generated" in name else long_lines(file.read_text())
+    return [f"{name}:{number}: a line of more than {MAX_COLUMNS} columns" for number in numbers]
 
 
 def check(file):
@@ -58,7 +74,8 @@ def check(file):
 
 def main():
     files = list(code_files())
-    errors = [error for file in files for error in check(file)]
+    look_at = check_columns if "--columns" in sys.argv[1:] else check
+    errors = [error for file in files for error in look_at(file)]
     print("\n".join(errors) or f"style: {len(files)} files are within the sizes and habits of docs/style.md")
     return 1 if errors else 0
 

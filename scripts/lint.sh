@@ -1,6 +1,7 @@
 #!/bin/sh
-# Reads the tree with the tools that are too slow for every change: clang-tidy with the checks of .clang-tidy over
-# src/ and apps/, include-what-you-use over the folders that lint_includes.py names. Status 1 where one found something.
+# Reads the tree for what is not asked of every change: lines of at most 120 columns, clang-tidy with the checks of
+# .clang-tidy over src/ and apps/, include-what-you-use over the folders that lint_includes.py names. Status 1 where one
+# found something.
 #   sh scripts/lint.sh        some 30 minutes of two processors
 set -u
 cd "$(dirname "$0")/.."
@@ -8,6 +9,7 @@ cd "$(dirname "$0")/.."
 sh scripts/setup.sh scripts/lint_packages.txt || exit 1
 for preset in release alone; do cmake --preset "$preset" >/dev/null || exit 1; done
 status=0
+python3 scripts/check_style.py --columns || status=1
 python3 scripts/lint_tidy.py --build build || status=1
 python3 scripts/lint_includes.py --build build-alone || status=1
 exit "$status"
