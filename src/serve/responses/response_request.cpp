@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "serve/core/reply.h"
 #include "serve/responses/requests.h"
 
 namespace candor::serve::responses {
