@@ -62,10 +62,8 @@ std::vector<float> random_values(int64_t n) {
 // One random panel, packed, and copied to all panels.
 Bytes make_weights(const WeightShape& shape) {
   const std::vector<float> values = random_values(kPanelRows * shape.n_in);
-  const DTypeInfo& info = dtype_info(shape.dtype);
-  std::vector<std::byte> blocks(values.size() / static_cast<size_t>(info.block_elements) *
-                                static_cast<size_t>(info.block_bytes));
-  encode_elements(shape.dtype, values.data(), static_cast<int64_t>(values.size()), blocks.data());
+  std::vector<std::byte> blocks(kPanelRows * row_bytes(dtype_info(shape.dtype), shape.n_in));
+  encode_rows(shape.dtype, values.data(), kPanelRows, shape.n_in, blocks.data());
   Bytes packed = aligned(packed_bytes(shape));
   pack_panels({shape.dtype, kPanelRows, shape.n_in}, blocks.data(), 0, 1, packed.get());
   for (int64_t p = 1; p < n_panels(shape); ++p) {

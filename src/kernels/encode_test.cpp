@@ -16,8 +16,6 @@ std::vector<std::byte> encoded(const KernelTable& table, Encoding encoding, cons
   return {buffer.data(), buffer.data() + buffer.size()};
 }
 
-constexpr Encoding kEncodings[] = {Encoding::kF32, Encoding::kBf16, Encoding::kQ8x256, Encoding::kQ8x32};
-
 }  // namespace
 
 TEST_F(encode, every_instruction_set_writes_the_same_bytes) {
@@ -59,6 +57,28 @@ TEST_F(encode, int8_codes_are_within_half_a_step_and_sums_are_exact) {
       EXPECT_EQ(stored, sum);
       sum = 0;
     }
+  }
+}
+
+TEST_F(encode, a_row_with_one_scale_ends_in_zeros_its_sum_and_its_scale) {
+  std::vector<float> row = random_row(96, 9);
+  row[70] = 8.0f;
+  for (const KernelTable* table : runnable_tables()) {
+    const auto bytes = encoded(*table, Encoding::kQ8Row, row);
+    const auto* codes = reinterpret_cast<const int8_t*>(bytes.data());
+    int32_t expected = 0;
+    for (size_t k = 0; k < 128; ++k) {
+      const float scaled = k < 96 ? row[k] * (127.0f / 8.0f) : 0.0f;
+      EXPECT_EQ(codes[k], static_cast<int8_t>(std::nearbyint(scaled))) << table->name << " " << k;
+      expected += codes[k];
+    }
+    int32_t sum = 0;
+    float scale = 0.0f;
+    std::memcpy(&sum, bytes.data() + encoded_sums_offset(Encoding::kQ8Row, 96), sizeof sum);
+    std::memcpy(&scale, bytes.data() + encoded_scales_offset(Encoding::kQ8Row, 96), sizeof scale);
+    EXPECT_EQ(sum, expected);
+    EXPECT_EQ(scale, 8.0f / 127.0f);
+    EXPECT_EQ(bytes.size(), 192u);
   }
 }
 

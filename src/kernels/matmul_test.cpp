@@ -67,7 +67,7 @@ double activation(const Problem& problem, int32_t row, int64_t k) {
   const Encoding encoding = encoding_of(problem.shape.dtype);
   const std::byte* base = problem.row_of(row);
   if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) return reinterpret_cast<const float*>(base)[k];
-  const int64_t group = encoding == Encoding::kQ8x256 ? 256 : 32;
+  const int64_t group = encoding == Encoding::kQ8Row ? problem.shape.n_in : encoding == Encoding::kQ8x256 ? 256 : 32;
   const auto* scales = reinterpret_cast<const float*>(base + encoded_scales_offset(encoding, problem.shape.n_in));
   return static_cast<double>(reinterpret_cast<const int8_t*>(base)[k]) * static_cast<double>(scales[k / group]);
 }
@@ -122,7 +122,7 @@ TEST_F(matmul, more_rows_than_are_walked_at_once_change_nothing) {
   constexpr int32_t kRows = 530;  // tile registers walk 512, lanes 256
   constexpr int64_t kOut = 150;
   const auto tables = tested_tables();
-  for (const DType dtype : {DType::kQ2_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kBF16}) {
+  for (const DType dtype : {DType::kQ2_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kBF16, DType::kW8A8}) {
     const Problem problem(dtype, kOut, columns_of(dtype), kRows, *tables.front());
     const std::vector<float> expected = problem.run(*tables.front(), 0, kRows);
     for (const KernelTable* table : tables) {
@@ -143,9 +143,49 @@ TEST_F(matmul, bf16_rows_of_any_length_have_the_bits_of_portable) {
   }
 }
 
+// Of less k than a step of tiles, of several depths, and of a last one that is short.
+TEST_F(matmul, scaled_rows_of_any_length_have_the_bits_of_portable) {
+  const auto tables = tested_tables();
+  for (const int64_t n_in : {32, 96, 256, 288, 1024, 1056, 2080}) {
+    for (const int32_t n_rows : {1, 5, 18, 70}) {
+      const Problem problem(DType::kW8A8, 102, n_in, n_rows, *tables.front());
+      const std::vector<float> expected = problem.run(*tables.front(), 0, n_rows);
+      for (const KernelTable* table : tables) {
+        EXPECT_EQ(first_difference(expected, problem.run(*table, 0, n_rows)), -1) << table->name << " " << n_in;
+      }
+    }
+  }
+}
+
+// Of the longest row that is allowed, as large as codes can be: the sum stays within 32 bits.
+TEST_F(matmul, the_longest_scaled_row_stays_exact) {
+  constexpr int64_t kLongest = quant::kMostW8A8Elements;
+  EXPECT_FALSE(can_pack({DType::kW8A8, 16, kLongest + 32}));
+  const auto tables = tested_tables();
+  Problem problem(DType::kW8A8, 16, kLongest, 18, *tables.front());
+  std::memset(problem.tensor.bytes(), 0x80, problem.tensor.view().n_bytes);
+  const float scale = 0.5f;
+  for (size_t row = 0; row < 16; ++row) {
+    std::memcpy(problem.tensor.bytes() + row * problem.tensor.view().row_bytes(), &scale, sizeof scale);
+  }
+  pack_panels(problem.shape, problem.tensor.view().data, 0, 1, problem.packed.data());
+  const std::vector<float> ones(static_cast<size_t>(kLongest), 1.0f);
+  for (int32_t r = 0; r < 18; ++r) {
+    tables.front()->encode(Encoding::kQ8Row, ones.data(), kLongest, problem.row_of(r));
+  }
+  const float expected = (1.0f / 127.0f) * (0.5f * static_cast<float>(-128 * 127 * kLongest));
+  for (const KernelTable* table : tables) {
+    const Buffer scratch(matmul_scratch_bytes(kLongest));
+    std::vector<float> dst(16 * 18);
+    table->matmul({problem.shape, problem.packed.data(), problem.row_of(0), 18, dst.data(), 16, 0, 1, scratch.data()});
+    EXPECT_EQ(first_difference(std::vector<float>(16 * 18, expected), dst), -1) << table->name;
+  }
+}
+
 TEST_F(matmul, a_row_has_the_same_bits_alone_and_among_many) {
   for (const KernelTable* table : tested_tables()) {
-    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kQ4_KFast}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kQ4_KFast,
+                              DType::kW8A8}) {
       const Problem problem(dtype, 40, columns_of(dtype), kMatmulRows + 5, *table);
       const std::vector<float> all = problem.run(*table, 0, kMatmulRows + 5);
       for (const int32_t r : {0, 1, 7, 100, kMatmulRows - 1, kMatmulRows, kMatmulRows + 4}) {
@@ -192,10 +232,13 @@ TEST_F(matmul, extreme_codes_and_scales_stay_exact) {
     for (const int fill : {0x00, 0xff, 0x80, 0x7f, 0x88}) {
       const DTypeInfo& info = dtype_info(dtype);
       SplitMix rng(3);
+      const size_t stride = problem.tensor.view().row_bytes();
       for (size_t at = 0; at < problem.tensor.view().n_bytes; at += static_cast<size_t>(info.block_bytes)) {
+        if (at % stride == 0) at += static_cast<size_t>(info.row_header_bytes);
         std::vector<std::byte> kept(problem.tensor.bytes() + at, problem.tensor.bytes() + at + info.block_bytes);
         std::memset(problem.tensor.bytes() + at, fill, static_cast<size_t>(info.block_bytes));
-        const int head = info.block_elements == 32 ? (dtype == DType::kMXFP4 ? 1 : 2) : 0;
+        const bool has_head = info.block_elements == 32 && info.row_header_bytes == 0;
+        const int head = has_head ? (dtype == DType::kMXFP4 ? 1 : 2) : 0;
         std::memcpy(problem.tensor.bytes() + at, kept.data(), static_cast<size_t>(head));
       }
       pack_panels(problem.shape, problem.tensor.view().data, 0, 1, problem.packed.data());

@@ -12,7 +12,9 @@
 //   32-blocks:     d f16[n / 32][16] (MXFP4: e uint8[n / 32][16]), then m f16[n / 32][16] if has_min
 //   codes:         the low bit plane, then the high one. A plane of b bits holds, in byte [v][r][i], the bits of
 //                  k = 4 (v * 8 / b + s) + i at bit b * s: 64 bytes are 8 / b groups of 4 k of all rows.
-// A code is the file's unsigned integer; Q8_0's is q + 128. Q4_K_FAST's have changed places in pairs, k with k ^ 1.
+//   scaled rows:   of the whole panel, not of a unit: d f32[16], then the codes as one plane of 8 bits, of k up to the
+//                  next multiple of 64
+// A code is the file's unsigned integer; Q8_0's and W8A8's is q + 128. Q4_K_FAST's have changed places, k with k ^ 1.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,14 +42,14 @@ constexpr size_t scale_byte_at(const PackedFormat& f, int i, int row) {
 
 template <class Block>
 constexpr const PackedFormat* packed_format_of() {
-  if constexpr (Block::kFamily == KernelFamily::kFloats) {
+  if constexpr (Block::kFamily == KernelFamily::kFloats || Block::kFamily == KernelFamily::kScaledRows) {
     return nullptr;
   } else {
     return &Block::kPacked;
   }
 }
 
-// nullptr for float types and unknown ones.
+// nullptr for float types, scaled rows and unknown ones.
 constexpr const PackedFormat* find_packed_format(DType dtype) {
   const PackedFormat* found = nullptr;
   visit_block(
@@ -57,8 +59,10 @@ constexpr const PackedFormat* find_packed_format(DType dtype) {
 
 // REQUIRES: a weight's dtype.
 constexpr KernelFamily family_of(DType dtype) {
-  const PackedFormat* format = find_packed_format(dtype);
-  return format == nullptr ? KernelFamily::kFloats : format->family();
+  KernelFamily family = KernelFamily::kFloats;
+  visit_block(
+      dtype, [&]<class Block>(BlockType<Block>) { family = Block::kFamily; }, WeightBlocks{});
+  return family;
 }
 
 // Bytes before a super-block's sub-scales.
@@ -77,11 +81,18 @@ constexpr size_t unit_bytes(const PackedFormat& f, int n_k) {
   return unit_header_bytes(f, n_k) + static_cast<size_t>(kPanelRows * n_k * (f.low_bits + f.high_bits) / 8);
 }
 
+// Of scaled rows: k that a panel holds, and bytes before its codes.
+constexpr int kScaledRowsStep = 64;
+constexpr size_t kScaledRowsHeader = kPanelRows * sizeof(float);
+constexpr int64_t scaled_rows_depth(int64_t n_in) {
+  return (n_in + kScaledRowsStep - 1) / kScaledRowsStep * kScaledRowsStep;
+}
+
 // Packing keeps the file's bytes; rebased blocks have scales of their own.
 template <class... Blocks>
 constexpr bool all_keep_their_size(BlockList<Blocks...>) {
   const auto keeps = []<class Block>(BlockType<Block>) {
-    if constexpr (Block::kFamily == KernelFamily::kFloats) {
+    if constexpr (packed_format_of<Block>() == nullptr) {
       return true;
     } else {
       constexpr PackedFormat kFormat = Block::kPacked;

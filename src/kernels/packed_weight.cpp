@@ -18,15 +18,21 @@ bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
+bool is_scaled_rows(DType dtype) {
+  return family_of(dtype) == KernelFamily::kScaledRows;
+}
+
 int64_t row_bytes(const WeightShape& shape) {
-  const DTypeInfo& info = dtype_info(shape.dtype);
-  return shape.n_in / info.block_elements * info.block_bytes;
+  return static_cast<int64_t>(candor::row_bytes(dtype_info(shape.dtype), shape.n_in));
 }
 
 size_t raw_panel_bytes(const WeightShape& shape) {
   if (is_float(shape.dtype)) {
     const int64_t padded = shape.dtype == DType::kBF16 ? round_up<int64_t>(shape.n_in, 2) : shape.n_in;
     return static_cast<size_t>(padded * kPanelRows * dtype_info(shape.dtype).block_bytes);
+  }
+  if (is_scaled_rows(shape.dtype)) {
+    return kScaledRowsHeader + static_cast<size_t>(kPanelRows * scaled_rows_depth(shape.n_in));
   }
   const PackedFormat& format = *find_packed_format(shape.dtype);
   const int tail = static_cast<int>(shape.n_in % kUnit);
@@ -70,6 +76,33 @@ void pack_block_panel(const WeightShape& shape, const std::byte* src, int64_t fi
   }
 }
 
+// Rows that the panel lacks stay zeros, as do the k past n_in, whose activations are zeros.
+void pack_scaled_rows(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
+  const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
+  const int64_t stride = row_bytes(shape);
+  std::byte* codes = dst + kScaledRowsHeader;
+  for (int64_t r = 0; r < n_rows; ++r) {
+    const std::byte* row = src + (first_row + r) * stride;
+    std::memcpy(dst + 4 * r, row, sizeof(float));
+    row += sizeof(float);
+    for (int64_t k = 0; k < shape.n_in; k += 4) {
+      uint32_t four;
+      std::memcpy(&four, row + k, sizeof four);
+      four ^= 0x80808080u;
+      std::memcpy(codes + kPanelRows * k + 4 * r, &four, sizeof four);
+    }
+  }
+}
+
+void decode_scaled_row(const WeightShape& shape, const std::byte* panel, int64_t lane, float* dst) {
+  float d;
+  std::memcpy(&d, panel + 4 * lane, sizeof d);
+  const auto* codes = reinterpret_cast<const uint8_t*>(panel + kScaledRowsHeader);
+  for (int64_t k = 0; k < shape.n_in; ++k) {
+    dst[k] = d * static_cast<float>(codes[kPanelRows * (k / 4 * 4) + 4 * lane + k % 4] - 128);
+  }
+}
+
 float float_weight(const WeightShape& shape, const std::byte* panel, int64_t row, int64_t k) {
   if (shape.dtype == DType::kF32) {
     float value;
@@ -88,6 +121,7 @@ float float_weight(const WeightShape& shape, const std::byte* panel, int64_t row
 bool can_pack(const WeightShape& shape) {
   if (!dtype_info(shape.dtype).is_weight) return false;
   if (shape.n_out <= 0 || shape.n_in <= 0 || shape.n_in % dtype_info(shape.dtype).block_elements != 0) return false;
+  if (is_scaled_rows(shape.dtype) && shape.n_in > quant::kMostW8A8Elements) return false;
   constexpr int64_t kLargest = int64_t{1} << 31;  // keeps every size below far from overflow
   return shape.n_out < kLargest && shape.n_in < kLargest / 256;
 }
@@ -107,17 +141,23 @@ size_t packed_bytes(const WeightShape& shape) {
 Encoding encoding_of(DType dtype) {
   if (dtype == DType::kBF16) return Encoding::kBf16;
   if (is_float(dtype)) return Encoding::kF32;
+  if (is_scaled_rows(dtype)) return Encoding::kQ8Row;
   return find_packed_format(dtype)->is_super ? Encoding::kQ8x256 : Encoding::kQ8x32;
 }
 
 void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_begin, int64_t panel_end,
                  std::byte* dst) {
   const size_t bytes = panel_bytes(shape);
+  const auto pack = is_float(shape.dtype)         ? pack_float_panel
+                    : is_scaled_rows(shape.dtype) ? pack_scaled_rows
+                                                  : pack_block_panel;
   for (int64_t p = panel_begin; p < panel_end; ++p) {
     std::byte* panel = dst + static_cast<size_t>(p) * bytes;
     const bool is_last = (p + 1) * kPanelRows > shape.n_out;
-    if (is_last || bytes != raw_panel_bytes(shape) || shape.n_in % 2 != 0) std::memset(panel, 0, bytes);
-    (is_float(shape.dtype) ? pack_float_panel : pack_block_panel)(shape, src, p * kPanelRows, panel);
+    const bool is_padded = bytes != raw_panel_bytes(shape) || shape.n_in % 2 != 0 ||
+                           (is_scaled_rows(shape.dtype) && shape.n_in % kScaledRowsStep != 0);
+    if (is_last || is_padded) std::memset(panel, 0, bytes);
+    pack(shape, src, p * kPanelRows, panel);
   }
 }
 
@@ -128,6 +168,7 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
     for (int64_t k = 0; k < shape.n_in; ++k) dst[k] = float_weight(shape, panel, lane, k);
     return;
   }
+  if (is_scaled_rows(shape.dtype)) return decode_scaled_row(shape, panel, lane, dst);
   const PackedFormat& format = *find_packed_format(shape.dtype);
   RowUnit unit{};
   for (int64_t k = 0; k < shape.n_in; k += kUnit) {
@@ -144,6 +185,7 @@ size_t encoded_row_bytes(Encoding encoding, int64_t n_in) {
     // One line more: rows a power of two apart would fall into the same few sets of a cache.
     return encoded_halves_offset(n_in) + halves + 64;
   }
+  if (encoding == Encoding::kQ8Row) return encoded_sums_offset(encoding, n_in) + 64;
   const int64_t group = encoding == Encoding::kQ8x256 ? 256 : 32;
   return encoded_scales_offset(encoding, n_in) + round_up<size_t>(static_cast<size_t>(ceil_div(n_in, group)) * 4, 64);
 }
@@ -155,6 +197,7 @@ size_t encoded_sums_offset(Encoding encoding, int64_t n_in) {
 
 size_t encoded_scales_offset(Encoding encoding, int64_t n_in) {
   if (encoding == Encoding::kF32 || encoding == Encoding::kBf16) return 0;
+  if (encoding == Encoding::kQ8Row) return encoded_sums_offset(encoding, n_in) + sizeof(int32_t);
   const int64_t group = encoding == Encoding::kQ8x256 ? 16 : 32;
   const auto sums = static_cast<size_t>(ceil_div(n_in, group)) * 2;
   return encoded_sums_offset(encoding, n_in) + round_up<size_t>(sums, 64);

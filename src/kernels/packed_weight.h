@@ -4,9 +4,9 @@
 // contiguous piece of memory, panels follow one another: decode is one sequential stream of bytes. Inside a panel,
 // k runs in units of 256 (the last of a 32-block format may be shorter), each [scales][bit planes of the codes]
 // for the integer formats; floats lie as [k][16] (F32, F16) or [k / 2][16][2] (BF16, the order of an AMX B tile).
-// Packing is exact: codes and scales are the file's, and the size is the file's (plus the padding to 16 rows).
-// Q4_K_FAST has the file's codes under scales of its own, 148 bytes for 144. Functions here are pure and may run on any
-// thread; different panels may be packed by different threads.
+// Rows with one scale: [scales][codes of all k]. Packing is exact: codes and scales are the file's, and the size is the
+// file's (plus the padding to 16 rows). Q4_K_FAST has the file's codes under scales of its own, 148 bytes for 144.
+// Functions here are pure and may run on any thread; different panels may be packed by different threads.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,10 @@ enum class Encoding : uint8_t {
   kBf16,    // rounded to bf16, kept as f32: BF16 weights
   kQ8x256,  // int8, one f32 scale per 256, sums per 16: Q2_K..Q6_K, IQ4_XS
   kQ8x32,   // int8, one f32 scale per 32, sums per 32: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4
+  kQ8Row,   // int8, one f32 scale and one sum for the row: W8A8
 };
+inline constexpr Encoding kEncodings[] = {Encoding::kF32, Encoding::kBf16, Encoding::kQ8x256, Encoding::kQ8x32,
+                                          Encoding::kQ8Row};
 
 struct WeightShape {
   DType dtype = DType::kF32;
@@ -53,8 +56,9 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
 
 // The encoded form of one activation row of n_in elements; a multiple of 64 bytes.
 // kF32: [n_in] f32 and a line unused. kBf16: the same, with the rounded values again as bf16 before the line, 64-byte
-// aligned. kQ8x256, kQ8x32: [n_in] int8, then int16 sums, then f32 scales, each
-// 64-byte aligned.
+// aligned. kQ8x256, kQ8x32: [n_in] int8, then int16 sums, then f32 scales, each 64-byte aligned. kQ8Row: int8 of n_in
+// up to the next multiple of 64, zeros at the end, then a line that begins with the int32 sum and the
+// f32 scale.
 size_t encoded_row_bytes(Encoding encoding, int64_t n_in);
 size_t encoded_sums_offset(Encoding encoding, int64_t n_in);
 size_t encoded_scales_offset(Encoding encoding, int64_t n_in);

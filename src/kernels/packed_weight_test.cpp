@@ -50,7 +50,7 @@ TEST(packed_weight, packed_size_is_the_size_of_the_file) {
     if (dtype == DType::kQ4_KFast) continue;
     const WeightShape shape{dtype, 4096, 4096};
     const DTypeInfo& info = dtype_info(dtype);
-    const auto file = static_cast<size_t>(shape.n_out * shape.n_in / info.block_elements * info.block_bytes);
+    const size_t file = static_cast<size_t>(shape.n_out) * row_bytes(info, shape.n_in);
     EXPECT_EQ(packed_bytes(shape), file) << info.name;
   }
 }

@@ -15,7 +15,7 @@ using RowUnit = quant::UnitCodes;
 // Reads n_k elements of a row of the file.
 using RowParser = void (*)(const std::byte* blocks, int n_k, RowUnit& dst);
 
-// REQUIRES: a weight's dtype, not a float.
+// REQUIRES: a dtype with a packed format.
 RowParser row_parser_of(DType dtype);
 
 // rows: [16]. dst: unit_bytes(format, n_k), overwritten.

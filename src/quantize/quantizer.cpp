@@ -149,9 +149,8 @@ std::span<const std::byte> bytes_of(const TensorView& part) {
 }
 
 size_t bytes_of(const Item& item) {
-  const DTypeInfo& info = dtype_info(item.dtype);
-  return static_cast<size_t>(item.view.shape.n_elements() / info.block_elements) *
-         static_cast<size_t>(info.block_bytes);
+  return static_cast<size_t>(item.view.shape.n_rows()) *
+         row_bytes(dtype_info(item.dtype), item.view.shape.row_elements());
 }
 
 // dst: all rows as Q8_0 blocks of the one scale.
@@ -194,9 +193,7 @@ class Encoder {
 
   Result<void> encode_part(const TensorView& part, DType dtype, std::byte* dst) {
     const int64_t row_elements = part.shape.row_elements();
-    const DTypeInfo& info = dtype_info(dtype);
-    const size_t row_bytes =
-        static_cast<size_t>(row_elements / info.block_elements) * static_cast<size_t>(info.block_bytes);
+    const size_t stride = row_bytes(dtype_info(dtype), row_elements);
     const bool is_naive = options_.naive_int8 && dtype == DType::kQ8_0;
     const float scale = is_naive ? largest(part) / 127.0f : 0.0f;
     std::atomic<int64_t> bad_row{-1};
@@ -209,7 +206,7 @@ class Encoder {
                           for (int64_t i = range.begin; i < range.end; ++i) {
                             decode_row(part, i, row.data());
                             if (!is_finite(row)) bad_row = i;
-                            std::byte* to = dst + static_cast<size_t>(i) * row_bytes;
+                            std::byte* to = dst + static_cast<size_t>(i) * stride;
                             if (is_naive) {
                               encode_naive(row, scale, to);
                             } else {

@@ -36,8 +36,8 @@ constexpr std::array kOthers = {
 
 template <class... Blocks>
 constexpr auto all_types(BlockList<Blocks...>) {
-  std::array<DTypeInfo, kOthers.size() + sizeof...(Blocks)> types{
-      DTypeInfo{Blocks::kType, Blocks::kName, Blocks::kElements, sizeof(Blocks), true}...};
+  std::array<DTypeInfo, kOthers.size() + sizeof...(Blocks)> types{DTypeInfo{
+      Blocks::kType, Blocks::kName, Blocks::kElements, sizeof(Blocks), true, quant::row_header_bytes<Blocks>()}...};
   std::ranges::copy(kOthers, types.begin() + sizeof...(Blocks));
   std::ranges::sort(types, {}, &DTypeInfo::dtype);
   return types;
@@ -85,6 +85,11 @@ const DTypeInfo& dtype_info(DType dtype) {
   const DTypeInfo* info = find_in(kTypes, static_cast<uint32_t>(dtype));
   CANDOR_CHECK(info != nullptr);
   return *info;
+}
+
+size_t row_bytes(const DTypeInfo& info, int64_t n) {
+  return static_cast<size_t>(info.row_header_bytes) +
+         static_cast<size_t>(n / info.block_elements) * static_cast<size_t>(info.block_bytes);
 }
 
 std::string_view weight_dtype_names() {

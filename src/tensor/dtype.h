@@ -45,6 +45,7 @@ enum class DType : uint8_t {
   kNVFP4 = 40,
   kQ1_0 = 41,
   kQ2_0 = 42,
+  kW8A8 = 120,      // our own: int8 rows with one scale (quant/w8a8.h)
   kQ4_KFast = 128,  // in memory only, never a file's: Q4_K's blocks read as rebased values (quant/q4_k_fast.h)
 };
 
@@ -54,7 +55,11 @@ struct DTypeInfo {
   int32_t block_elements;
   int32_t block_bytes;
   bool is_weight;  // decode_row() handles it, so a model's weights may be stored in it
+  int32_t row_header_bytes = 0;  // before the blocks of each row: its scale, where it has one for all of them
 };
+
+// Bytes of a row of n elements. REQUIRES: whole blocks.
+size_t row_bytes(const DTypeInfo& info, int64_t n);
 
 // All types that a file may name, ascending by number.
 std::span<const DTypeInfo> dtype_table();

@@ -9,8 +9,11 @@
 
 namespace candor {
 
-// src: [n] f32, finite; dst: n / block_elements blocks, overwritten. Values whose scale passes 65504 become infinite.
-// REQUIRES: dtype is a weight type, n a multiple of its block_elements.
+// src: [n] f32, finite; dst: n / block_elements blocks, overwritten (of types that have a row header a row). Values
+// whose f16 scale passes 65504 become infinite. REQUIRES: dtype is a weight type, n a multiple of its block_elements.
 void encode_elements(DType dtype, const float* src, int64_t n, std::byte* dst);
+
+// The same of rows, each by itself. src: [n_rows, n] f32; dst: n_rows of row_bytes().
+void encode_rows(DType dtype, const float* src, int64_t n_rows, int64_t n, std::byte* dst);
 
 }  // namespace candor

@@ -121,6 +121,7 @@ float largest_relative_error(DType dtype) {
     case DType::kBF16:
       return 0x1p-8f;
     case DType::kQ8_0:
+    case DType::kW8A8:
       return 0.006f;
     case DType::kQ6_K:
       return 0.05f;
@@ -146,7 +147,7 @@ TEST(encode, loses_no_more_than_the_format_must) {
   for (float& value : values) value = rng.uniform(-1.0f, 1.0f);
   for (const DTypeInfo& info : dtype_table()) {
     if (!info.is_weight) continue;
-    std::vector<std::byte> blocks(static_cast<size_t>(kN / info.block_elements * info.block_bytes));
+    std::vector<std::byte> blocks(row_bytes(info, kN));
     encode_elements(info.dtype, values.data(), kN, blocks.data());
     std::vector<float> decoded(kN);
     decode_elements(info.dtype, blocks.data(), kN, decoded.data());
@@ -160,7 +161,7 @@ TEST(encode, zeros_stay_zeros) {
   const std::vector<float> zeros(256, 0.0f);
   for (const DTypeInfo& info : dtype_table()) {
     if (!info.is_weight) continue;
-    std::vector<std::byte> blocks(static_cast<size_t>(256 / info.block_elements * info.block_bytes));
+    std::vector<std::byte> blocks(row_bytes(info, 256));
     encode_elements(info.dtype, zeros.data(), 256, blocks.data());
     std::vector<float> decoded(256, 1.0f);
     decode_elements(info.dtype, blocks.data(), 256, decoded.data());
@@ -174,7 +175,7 @@ TEST(tensor_view, rows_of_every_format_decode_alone_as_they_do_together) {
     const testing::OwnedTensor tensor = testing::random_tensor("w", info.dtype, {3, 512}, 11);
     ASSERT_EQ(tensor.view().n_bytes, 3 * tensor.view().row_bytes());
     std::vector<float> all(3 * 512);
-    decode_elements(info.dtype, tensor.view().data, 3 * 512, all.data());
+    decode_rows(tensor.view(), all.data());
     for (int64_t r = 0; r < 3; ++r) {
       std::vector<float> row(512);
       decode_row(tensor.view(), r, row.data());

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,9 @@ struct Shape {
 // "[2048, 512]"
 std::string to_string(const Shape& shape);
 
+// Nothing where the bytes would overflow. REQUIRES: rows of whole blocks, and a number of elements that fits.
+std::optional<size_t> tensor_bytes_of(DType dtype, const Shape& shape);
+
 // Borrowed: `name` and `data` belong to the file (or test) that made the view and must outlive it.
 struct TensorView {
   std::string_view name;
@@ -44,7 +48,11 @@ struct TensorView {
 // dst: [row_elements] f32, the file's exact decoded values. REQUIRES: dtype_info(view.dtype).is_weight.
 void decode_row(const TensorView& view, int64_t row, float* dst);
 
-// Decodes n elements. REQUIRES: dtype is a weight type, n a multiple of its block_elements.
+// dst: [n_elements] f32. The same of all rows.
+void decode_rows(const TensorView& view, float* dst);
+
+// Decodes n elements, of types that have a row header a row. REQUIRES: dtype is a weight type, n a multiple of its
+// block_elements.
 void decode_elements(DType dtype, const std::byte* src, int64_t n, float* dst);
 
 }  // namespace candor

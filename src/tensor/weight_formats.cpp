@@ -8,13 +8,35 @@
 
 namespace candor {
 
+namespace {
+
+template <class Block>
+void decode_blocks(const std::byte* src, int64_t n, float* dst) {
+  for (int64_t i = 0; i < n / Block::kElements; ++i) {
+    Block block;
+    std::memcpy(&block, src + static_cast<size_t>(i) * sizeof(Block), sizeof(Block));
+    quant::decode_block(block, dst + i * Block::kElements);
+  }
+}
+
+template <class Block>
+void encode_blocks(const float* src, int64_t n, std::byte* dst) {
+  for (int64_t i = 0; i < n / Block::kElements; ++i) {
+    Block block;
+    quant::encode_block(src + i * Block::kElements, block);
+    std::memcpy(dst + static_cast<size_t>(i) * sizeof(Block), &block, sizeof(Block));
+  }
+}
+
+}  // namespace
+
 void decode_elements(DType dtype, const std::byte* src, int64_t n, float* dst) {
   with_block(dtype, [=]<class Block>(BlockType<Block>) {
     CANDOR_DCHECK(n % Block::kElements == 0);
-    for (int64_t i = 0; i < n / Block::kElements; ++i) {
-      Block block;
-      std::memcpy(&block, src + static_cast<size_t>(i) * sizeof(Block), sizeof(Block));
-      quant::decode_block(block, dst + i * Block::kElements);
+    if constexpr (quant::ScaledRow<Block>) {
+      Block::decode_row(src, n, dst);
+    } else {
+      decode_blocks<Block>(src, n, dst);
     }
   });
 }
@@ -22,12 +44,19 @@ void decode_elements(DType dtype, const std::byte* src, int64_t n, float* dst) {
 void encode_elements(DType dtype, const float* src, int64_t n, std::byte* dst) {
   with_block(dtype, [=]<class Block>(BlockType<Block>) {
     CANDOR_DCHECK(n % Block::kElements == 0);
-    for (int64_t i = 0; i < n / Block::kElements; ++i) {
-      Block block;
-      quant::encode_block(src + i * Block::kElements, block);
-      std::memcpy(dst + static_cast<size_t>(i) * sizeof(Block), &block, sizeof(Block));
+    if constexpr (quant::ScaledRow<Block>) {
+      Block::encode_row(src, n, dst);
+    } else {
+      encode_blocks<Block>(src, n, dst);
     }
   });
+}
+
+void encode_rows(DType dtype, const float* src, int64_t n_rows, int64_t n, std::byte* dst) {
+  const size_t stride = row_bytes(dtype_info(dtype), n);
+  for (int64_t row = 0; row < n_rows; ++row) {
+    encode_elements(dtype, src + row * n, n, dst + static_cast<size_t>(row) * stride);
+  }
 }
 
 }  // namespace candor

@@ -24,6 +24,7 @@
 #include "tensor/quant/q8_0.h"
 #include "tensor/quant/scalar_formats.h"
 #include "tensor/quant/unit_codes.h"
+#include "tensor/quant/w8a8.h"
 
 namespace candor {
 
@@ -49,6 +50,7 @@ using WeightBlocks = BlockList<
     quant::BlockIQ4_NL,
     quant::BlockIQ4_XS,
     quant::BlockMXFP4,
+    quant::BlockW8A8,
     quant::BlockQ4_KFast>;
 // clang-format on
 
@@ -91,6 +93,20 @@ concept InItsFamily =
     Block::kFamily == Block::kPacked.family() && Block::kPacked.is_super == (Block::kElements == kSuperBlock) &&
     Block::kPacked.is_super == (Block::kPacked.sub_scales != SubScales::kNone);
 
+// A row has one scale for all its blocks.
+template <class Block>
+concept ScaledRow = requires(const float* values, float* decoded, std::byte* to, const std::byte* row) {
+  { Block::kRowHeaderBytes } -> std::convertible_to<int32_t>;
+  Block::encode_row(values, int64_t{}, to);
+  Block::decode_row(row, int64_t{}, decoded);
+};
+
+template <class Block>
+constexpr int32_t row_header_bytes() {
+  if constexpr (ScaledRow<Block>) return Block::kRowHeaderBytes;
+  return 0;
+}
+
 template <class Block>
 concept IsFloat = Block::kFamily == KernelFamily::kFloats;
 
@@ -98,8 +114,11 @@ concept IsFloat = Block::kFamily == KernelFamily::kFloats;
 template <class Block>
 constexpr bool is_complete() {
   static_assert(NamedBlock<Block>, "a block needs kType, kName, kElements, kFamily and scale_fields()");
-  static_assert(CodedBlock<Block>, "a block needs encode_block() and decode_block()");
-  if constexpr (IsFloat<Block>) {
+  static_assert(CodedBlock<Block> != ScaledRow<Block>,
+                "a block needs encode_block() and decode_block(), or kRowHeaderBytes, encode_row() and decode_row()");
+  if constexpr (ScaledRow<Block>) {
+    static_assert(Block::kFamily == KernelFamily::kScaledRows);
+  } else if constexpr (IsFloat<Block>) {
     static_assert(CheckedFloat<Block>, "a float needs kExponentBits: its values are checked");
   } else {
     static_assert(PackedBlock<Block>, "a block needs kPacked of its own type and parse_block()");

@@ -98,7 +98,7 @@ std::unique_ptr<MemoryModelFile> recoded(const formats::ModelFile& file, DType d
   for (const TensorView& tensor : file.tensors()) {
     const size_t n_elements = static_cast<size_t>(tensor.shape.n_elements());
     std::vector<float> values(n_elements);
-    decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), values.data());
+    decode_rows(tensor, values.data());
     const DType target = tensor.shape.n_dims == 1 ? DType::kF32 : dtype;
     const DTypeInfo& block = target == dtype ? info : dtype_info(target);
     std::vector<std::byte> data(n_elements / static_cast<size_t>(block.block_elements) *

@@ -330,6 +330,7 @@ double encoding_deviation(DType dtype, const float* w, const float* x) {
       return std::sqrt(wx2) * 0x1p-9 / std::sqrt(3.0) + wx * 0x1p-24;
     case kernels::Encoding::kQ8x256:
     case kernels::Encoding::kQ8x32:
+    case kernels::Encoding::kQ8Row:
       return std::sqrt(w2) * largest / 127.0 / std::sqrt(12.0) + wx * 0x1p-24;
   }
   return 0;

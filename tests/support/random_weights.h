@@ -84,6 +84,7 @@ inline ScaleFields scale_fields(DType dtype) {
     case DType::kF16:
     case DType::kBF16:
     case DType::kMXFP4:
+    case DType::kW8A8:
       return {-1, -1, 1};
     default:
       break;
@@ -129,9 +130,7 @@ inline void random_block(DType dtype, SplitMix& rng, float amplitude, std::byte*
 class OwnedTensor {
  public:
   OwnedTensor(std::string name, DType dtype, Shape shape) : name_(std::make_unique<std::string>(std::move(name))) {
-    const DTypeInfo& info = dtype_info(dtype);
-    const int64_t n_blocks = shape.n_elements() / info.block_elements;
-    const size_t n_bytes = static_cast<size_t>(n_blocks) * static_cast<size_t>(info.block_bytes);
+    const size_t n_bytes = *tensor_bytes_of(dtype, shape);
     bytes_ = Bytes(new (std::align_val_t{64}) std::byte[n_bytes]);
     view_ = {.name = *name_, .dtype = dtype, .shape = shape, .data = bytes_.get(), .n_bytes = n_bytes};
   }
@@ -161,9 +160,17 @@ inline OwnedTensor random_tensor(std::string name, DType dtype, std::initializer
                                  float amplitude = 1.0f) {
   OwnedTensor tensor(std::move(name), dtype, make_shape(dims));
   SplitMix rng(seed);
-  const size_t block_bytes = static_cast<size_t>(dtype_info(dtype).block_bytes);
-  for (size_t at = 0; at < tensor.view().n_bytes; at += block_bytes) {
-    random_block(dtype, rng, amplitude, tensor.bytes() + at);
+  const DTypeInfo& info = dtype_info(dtype);
+  const size_t stride = tensor.view().row_bytes();
+  const auto block_bytes = static_cast<size_t>(info.block_bytes);
+  for (size_t row = 0; row < tensor.view().n_bytes; row += stride) {
+    if (info.row_header_bytes > 0) {
+      const float scale = rng.uniform(0.5f, 3.0f) * amplitude / 128.0f;
+      std::memcpy(tensor.bytes() + row, &scale, sizeof scale);
+    }
+    for (auto at = static_cast<size_t>(info.row_header_bytes); at < stride; at += block_bytes) {
+      random_block(dtype, rng, amplitude, tensor.bytes() + row + at);
+    }
   }
   return tensor;
 }
@@ -172,7 +179,7 @@ inline OwnedTensor random_tensor(std::string name, DType dtype, std::initializer
 inline OwnedTensor tensor_of(std::string name, DType dtype, std::initializer_list<int64_t> dims,
                              const std::vector<float>& values) {
   OwnedTensor tensor(std::move(name), dtype, make_shape(dims));
-  encode_elements(dtype, values.data(), static_cast<int64_t>(values.size()), tensor.bytes());
+  encode_rows(dtype, values.data(), tensor.view().shape.n_rows(), tensor.view().shape.row_elements(), tensor.bytes());
   return tensor;
 }
 

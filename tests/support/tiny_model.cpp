@@ -39,11 +39,9 @@ std::vector<float> values_of(const TinyTensor& tensor, uint64_t seed, uint64_t n
   return values;
 }
 
-std::vector<std::byte> encode(DType dtype, std::span<const float> values) {
-  const DTypeInfo& info = dtype_info(dtype);
-  const size_t n_blocks = values.size() / static_cast<size_t>(info.block_elements);
-  std::vector<std::byte> data(n_blocks * static_cast<size_t>(info.block_bytes));
-  encode_elements(dtype, values.data(), static_cast<int64_t>(values.size()), data.data());
+std::vector<std::byte> encode(DType dtype, const Shape& shape, std::span<const float> values) {
+  std::vector<std::byte> data(*tensor_bytes_of(dtype, shape));
+  encode_rows(dtype, values.data(), shape.n_rows(), shape.row_elements(), data.data());
   return data;
 }
 
@@ -153,11 +151,12 @@ std::unique_ptr<MemoryModelFile> make_tiny_model(const TinyModelOptions& options
   uint64_t number = 0;
   for (const TinyTensor& tensor : tiny_tensors(options)) {
     const DType dtype = dtype_of(tensor, options);
-    file->add_tensor(tensor.name, dtype, tensor.shape, encode(dtype, values_of(tensor, options.seed, number++)));
+    const std::vector<float> values = values_of(tensor, options.seed, number++);
+    file->add_tensor(tensor.name, dtype, tensor.shape, encode(dtype, tensor.shape, values));
   }
   if (!options.rope_factors.empty()) {
     const Shape shape = vector(static_cast<int32_t>(options.rope_factors.size()));
-    file->add_tensor("rope_freqs.weight", DType::kF32, shape, encode(DType::kF32, options.rope_factors));
+    file->add_tensor("rope_freqs.weight", DType::kF32, shape, encode(DType::kF32, shape, options.rope_factors));
   }
   return file;
 }

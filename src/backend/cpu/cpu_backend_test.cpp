@@ -102,6 +102,15 @@ TEST(upload, scales_that_are_not_finite_are_refused_in_every_block_format) {
   }
 }
 
+TEST(upload, a_row_scale_that_is_not_finite_is_refused) {
+  OwnedTensor tensor = random_tensor("w", DType::kW8A8, {20, 512}, 3);
+  EXPECT_EQ(refusal(tensor.view(), WeightRole::kLinear), "accepted");
+  const float infinite = std::numeric_limits<float>::infinity();
+  std::memcpy(tensor.bytes() + 17 * tensor.view().row_bytes(), &infinite, sizeof infinite);
+  const std::string message = refusal(tensor.view(), WeightRole::kLinear);
+  EXPECT_NE(message.find("scale in row 17"), std::string::npos) << message;
+}
+
 TEST(upload, one_packed_copy_serves_a_tied_embedding) {
   const auto pool = platform::ThreadPool::start({.n_threads = 2});
   const OwnedTensor tensor = random_tensor("table", DType::kQ6_K, {50, 512}, 4);

@@ -5,7 +5,6 @@
 // steps have warmed it up.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,8 +33,7 @@ inline constexpr int64_t kGrainNs = 3000;
 inline constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
 inline constexpr int64_t kEncodeSpeed = 2;
 
-inline constexpr std::array kEncodings = {kernels::Encoding::kF32, kernels::Encoding::kBf16,
-                                          kernels::Encoding::kQ8x256, kernels::Encoding::kQ8x32};
+using kernels::kEncodings;
 
 class CpuOps final : public Ops {
  public:

@@ -47,6 +47,8 @@ bool is_bad_row(const TensorView& tensor, int64_t row) {
   with_block(tensor.dtype, [&]<class Block>(BlockType<Block>) {
     if constexpr (quant::IsFloat<Block>) {
       bad = any_full_exponent(src, n, Block::kExponentBits);
+    } else if constexpr (quant::ScaledRow<Block>) {
+      bad = any_full_exponent(src, 1, quant::BlockF32::kExponentBits);
     } else {
       bad = any_bad_scale<Block>(src, n / Block::kElements);
     }

@@ -82,12 +82,12 @@ Result<size_t> tensor_bytes(const ByteSource& source, uint64_t start, const Tens
     return source.invalid_at(start, fmt::format("a row has {} elements, not a multiple of {}'s block of {}",
                                                 view.shape.row_elements(), info.name, info.block_elements));
   }
-  const auto n_bytes = checked_mul<int64_t>(view.shape.n_elements() / info.block_elements, info.block_bytes);
+  const auto n_bytes = tensor_bytes_of(view.dtype, view.shape);
   if (!n_bytes) {
     return source.invalid_at(start,
                              fmt::format("shape {} of {} overflows the byte count", to_string(view.shape), info.name));
   }
-  return static_cast<size_t>(*n_bytes);
+  return *n_bytes;
 }
 
 Result<Entry> parse_entry(ByteSource& source, uint32_t alignment) {

@@ -75,9 +75,7 @@ std::optional<size_t> bytes_of(DType dtype, const Shape& shape) {
     n_elements = *product;
   }
   if (shape.row_elements() % info.block_elements != 0) return std::nullopt;
-  const auto n_bytes = checked_mul<int64_t>(n_elements / info.block_elements, info.block_bytes);
-  if (!n_bytes) return std::nullopt;
-  return static_cast<size_t>(*n_bytes);
+  return tensor_bytes_of(dtype, shape);
 }
 
 }  // namespace

@@ -48,6 +48,23 @@ inline void encode_int8(Encoding encoding, const float* src, int64_t n, std::byt
   }
 }
 
+// The whole row as one group, zeros up to a whole step behind it.
+inline void encode_int8_row(const float* src, int64_t n, std::byte* dst) {
+  const GroupScale group = group_scale_of(largest_magnitude_bits(src, static_cast<int>(n)));
+  auto* codes = reinterpret_cast<int8_t*>(dst);
+  I32 sum = splat_i(0);
+  for (int64_t i = 0; i < n; i += 16) {
+    const I32 q = group.inverse == 0.0f ? splat_i(0) : round_i(mul(load(src + i), splat(group.inverse)));
+    store_i8(codes + i, q);
+    sum = add_i(sum, q);
+  }
+  const size_t end = encoded_sums_offset(Encoding::kQ8Row, n);
+  std::memset(codes + n, 0, end - static_cast<size_t>(n));
+  const int32_t total = sum_lanes(sum);
+  std::memcpy(dst + end, &total, sizeof total);
+  std::memcpy(dst + encoded_scales_offset(Encoding::kQ8Row, n), &group.scale, sizeof group.scale);
+}
+
 inline void encode_bf16(const float* src, int64_t n, std::byte* dst) {
   auto* out = reinterpret_cast<float*>(dst);
   auto* halves = reinterpret_cast<uint16_t*>(dst + encoded_halves_offset(n));
@@ -69,6 +86,9 @@ inline void encode(Encoding encoding, const float* src, int64_t n, std::byte* ds
     case Encoding::kQ8x256:
     case Encoding::kQ8x32:
       encode_int8(encoding, src, n, dst);
+      return;
+    case Encoding::kQ8Row:
+      encode_int8_row(src, n, dst);
       return;
   }
 }

@@ -22,6 +22,8 @@ inline void matmul(const MatmulArgs& a) {
       return multiply_affine_super_blocks(a);
     case KernelFamily::kSymmetricSuperBlocks:
       return multiply_symmetric_super_blocks(a);
+    case KernelFamily::kScaledRows:
+      return multiply_scaled_rows(a);
   }
 }
 

@@ -327,7 +327,7 @@ class HubWriter {
     std::vector<std::vector<float>> parts;
     for (const TensorView& part : item.joined) {
       parts.emplace_back(static_cast<size_t>(part.shape.n_elements()));
-      decode_elements(part.dtype, part.data, part.shape.n_elements(), parts.back().data());
+      decode_rows(part, parts.back().data());
     }
     std::vector<float> mixed(parts[0].size() + parts[1].size());
     join_parts(item, parts[0].data(), parts[1].data(), mixed.data());
@@ -423,7 +423,7 @@ class HubWriter {
       return writer.write_tensor({item.view.data, item.view.n_bytes});
     }
     std::vector<float> values(static_cast<size_t>(item.view.shape.n_elements()));
-    decode_elements(item.view.dtype, item.view.data, item.view.shape.n_elements(), values.data());
+    decode_rows(item.view, values.data());
     if (!keeps_order) values = revert(item, values);
     std::vector<std::byte> bytes(item.n_bytes());
     encode_elements(item.target.dtype, values.data(), static_cast<int64_t>(values.size()), bytes.data());

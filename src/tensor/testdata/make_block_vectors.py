@@ -38,6 +38,22 @@ def random_block(name, n_bytes, rng):
     return bytes(block)
 
 
+def w8a8_lines():
+    """Our own type: an f32 scale, then a row of int8."""
+    rng = np.random.default_rng(7)
+    lines = []
+    for scale in (1e-3, 0.1, 40.0):
+        codes = rng.integers(-128, 128, size=64).astype(np.int8)
+        d = np.float32(rng.normal() * scale)
+        lines.append(f"decode W8A8 {(d.tobytes() + codes.tobytes()).hex()} {(d * codes.astype('<f4')).tobytes().hex()}")
+        values = (rng.normal(size=64) * scale).astype("<f4")
+        d = np.float32(np.abs(values).max() / np.float32(127))
+        scaled = values * (np.float32(1) / d)
+        codes = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(np.int8)
+        lines.append(f"encode W8A8 {values.tobytes().hex()} {(d.tobytes() + codes.tobytes()).hex()}")
+    return lines
+
+
 def main():
     rng = np.random.default_rng(20240611)
     lines = []
@@ -56,6 +72,7 @@ def main():
             values = (rng.normal(size=32) * scale).astype("<f4")
             block = gguf.quantize(values, qtype).tobytes()
             lines.append(f"encode {name} {values.tobytes().hex()} {block.hex()}")
+    lines += w8a8_lines()
     path = pathlib.Path(__file__).with_name("block_vectors.txt")
     path.write_text("\n".join(lines) + "\n")
 

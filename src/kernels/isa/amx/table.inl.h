@@ -12,6 +12,8 @@ inline bool takes_tiles(const MatmulArgs& m) {
     case KernelFamily::kAffineSuperBlocks:
     case KernelFamily::kSymmetricSuperBlocks:
       return m.n_rows >= (m.shape.dtype == DType::kQ6_K ? kTileMinRowsQ6K : kTileMinRows);
+    case KernelFamily::kScaledRows:
+      return m.n_rows >= kTileMinRows;
   }
   return false;
 }
@@ -26,6 +28,8 @@ inline void multiply(const MatmulArgs& m) {
       return multiply_affine_super_blocks(m);
     case KernelFamily::kSymmetricSuperBlocks:
       return multiply_symmetric_super_blocks(m);
+    case KernelFamily::kScaledRows:
+      return multiply_chunks<Tiles, ScaledWalk<Tiles>>(m);
     case KernelFamily::kBlocks:
       return;
   }
