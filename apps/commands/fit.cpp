@@ -157,7 +157,8 @@ void add_fit(CLI::App& app, Action& action) {
   add_kept_states(*command, options->generation.kept_states);
   add_ranks(*command, options->generation.n_ranks);
   add_speculation_options(*command, options->generation);
-  command->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, ...")
+  command->add_option("--quantize", options->generation.quantize,
+                      "as if encoded while loading: q4_k_m, q8_0, w8a8, ...")
       ->type_name("TYPE");
   add_fast_weights(*command, options->generation.fast_weights);
   add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");

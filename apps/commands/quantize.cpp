@@ -78,6 +78,7 @@ Result<void> write_gguf(const FileOptions& options, const char* label) {
   CANDOR_TRY(check_target(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
+  CANDOR_TRY(file->make_copies());
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();
@@ -101,6 +102,7 @@ Result<void> write_folder(const FileOptions& options, const char* label) {
     write_options.dtype = recipe.dtype;
   }
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
+  CANDOR_TRY(file->make_copies());
   ProgressBar bar(label);
   write_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();
@@ -146,7 +148,8 @@ void add_quantize(CLI::App& app, Action& action) {
   const auto options = std::make_shared<FileOptions>();
   CLI::App* command = add_command(
       app, "quantize",
-      "write a model in fewer bits; TYPE: f16, bf16, q8_0, q6_k, q5_k_m, q5_0, q4_k_m, q4_0, q3_k_m, q2_k", options);
+      "write a model in fewer bits; TYPE: f16, bf16, q8_0, w8a8, q6_k, q5_k_m, q5_0, q4_k_m, q4_0, q3_k_m, q2_k",
+      options);
   CLI::Option* type = command->add_option("type", options->type, "TYPE");
   command->add_option("--tensor-type", options->tensor_types, "NAME=TYPE for tensors of that name (* is any text)")
       ->type_name("NAME=TYPE");

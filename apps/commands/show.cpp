@@ -92,6 +92,11 @@ std::string describe_layers(const formats::ModelFile& file) {
   return out;
 }
 
+// Which no other program reads from a GGUF file.
+bool is_our_own(std::string_view type) {
+  return type == dtype_info(DType::kW8A8).name;
+}
+
 std::string describe_weights(const formats::ModelFile& file) {
   std::map<std::string_view, std::pair<int64_t, size_t>> by_type;
   int64_t n_parameters = 0;
@@ -106,8 +111,8 @@ std::string describe_weights(const formats::ModelFile& file) {
   std::string out = fmt::format("{:<14} {} parameters in {} tensors, {}\n", "weights", format_count(n_parameters),
                                 file.tensors().size(), format_bytes(n_bytes));
   for (const auto& [name, sums] : by_type)
-    out += fmt::format("{:<14}   {:<9} {} parameters, {}\n", "", name, format_count(sums.first),
-                       format_bytes(sums.second));
+    out += fmt::format("{:<14}   {:<9} {} parameters, {}{}\n", "", name, format_count(sums.first),
+                       format_bytes(sums.second), is_our_own(name) ? "; a type of Candor's own" : "");
   return out;
 }
 

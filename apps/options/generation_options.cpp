@@ -104,7 +104,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
              "crop drops the oldest tokens and goes on");
   command.add_option("--system", o.system, "what the model is told first")->type_name("TEXT");
-  command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, ...")
+  command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, w8a8, ...")
       ->type_name("TYPE");
   add_fast_weights(command, o.fast_weights);
   add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "reference: slow f32, the truth");

@@ -6,6 +6,7 @@
 #include "quantize/recipe.h"
 #include "quantize/search.h"
 #include "tensor/encode.h"
+#include "tensor/quant/w8a8.h"
 
 namespace candor::quantize {
 namespace {
@@ -19,10 +20,8 @@ std::vector<float> random_row(size_t n, uint32_t seed) {
 }
 
 double squared_error(DType dtype, const std::vector<float>& row, bool is_searched) {
-  const DTypeInfo& info = dtype_info(dtype);
   const int64_t n = static_cast<int64_t>(row.size());
-  std::vector<std::byte> bytes(row.size() / static_cast<size_t>(info.block_elements) *
-                               static_cast<size_t>(info.block_bytes));
+  std::vector<std::byte> bytes(row_bytes(dtype_info(dtype), n));
   (is_searched ? encode_searched : encode_elements)(dtype, row.data(), n, bytes.data());
   std::vector<float> decoded(row.size());
   decode_elements(dtype, bytes.data(), n, decoded.data());
@@ -74,6 +73,17 @@ TEST(recipe, mixed_types_give_more_bits_where_the_output_is_sensitive) {
   EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.0.attn_norm.weight", {1, {512}})), DType::kF32);
   EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.3.attn_q.weight", {2, {64, 96}})), DType::kQ5_0);
   EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.3.attn_q.weight", {2, {64, 20}})), DType::kF16);
+}
+
+TEST(recipe, int8_by_channel_is_for_blocks_and_keeps_scales_of_32_for_head_and_embedding) {
+  const Recipe recipe = *find_recipe("w8a8");
+  const auto type = [&](std::string_view name, Shape shape) { return type_for(recipe, {}, {}, view_of(name, shape)); };
+  EXPECT_EQ(type("blk.0.attn_q.weight", {2, {64, 96}}), DType::kW8A8);
+  EXPECT_EQ(type("blk.0.ffn_up_exps.weight", {3, {4, 64, 96}}), DType::kW8A8);
+  EXPECT_EQ(type("output.weight", {2, {64, 96}}), DType::kQ8_0);
+  EXPECT_EQ(type("token_embd.weight", {2, {64, 96}}), DType::kQ8_0);
+  EXPECT_EQ(type("blk.0.ffn_down.weight", {2, {64, 20}}), DType::kF16);
+  EXPECT_EQ(type("blk.0.ffn_down.weight", {2, {64, quant::kMostW8A8Elements + 32}}), DType::kQ8_0);
 }
 
 TEST(recipe, overrides_win_the_last_first) {

@@ -8,13 +8,14 @@
 #include <iterator>
 
 #include "formats/quote.h"
+#include "tensor/quant/w8a8.h"
 
 namespace candor::quantize {
 namespace {
 
 constexpr Recipe kRecipes[] = {
     {"F32", DType::kF32, 0},      {"F16", DType::kF16, 1},      {"BF16", DType::kBF16, 32},
-    {"Q8_0", DType::kQ8_0, 7},    {"Q4_0", DType::kQ4_0, 2},    {"Q5_0", DType::kQ5_0, 8},
+    {"W8A8", DType::kW8A8, 120},  {"Q8_0", DType::kQ8_0, 7},    {"Q4_0", DType::kQ4_0, 2},    {"Q5_0", DType::kQ5_0, 8},
     {"Q2_K", DType::kQ2_K, 10},   {"Q3_K_M", DType::kQ3_K, 12}, {"Q4_K_M", DType::kQ4_K, 15},
     {"Q5_K_M", DType::kQ5_K, 17}, {"Q6_K", DType::kQ6_K, 18},
 };
@@ -98,6 +99,7 @@ DType mixed_type(DType base, const ModelShape& shape, std::string_view name) {
 }
 
 DType fitting(DType dtype, int64_t row_elements) {
+  if (dtype == DType::kW8A8 && row_elements > quant::kMostW8A8Elements) dtype = DType::kQ8_0;
   while (row_elements % dtype_info(dtype).block_elements != 0) {
     switch (dtype) {
       case DType::kQ2_K:
@@ -160,6 +162,9 @@ DType type_for(const Recipe& recipe, std::span<const Override> overrides, const 
   if (is_head && (is_mixed(recipe.dtype) || recipe.dtype == DType::kQ4_0 || recipe.dtype == DType::kQ5_0)) {
     return fitting(DType::kQ6_K, row);
   }
+  // One scale for the whole final row costs more accuracy than it gains time: a step reads one matrix of these.
+  const bool is_table = is_head || tensor.name == "token_embd.weight";
+  if (is_table && recipe.dtype == DType::kW8A8) return fitting(DType::kQ8_0, row);
   return fitting(is_mixed(recipe.dtype) ? mixed_type(recipe.dtype, shape, tensor.name) : recipe.dtype, row);
 }
 

@@ -19,7 +19,7 @@ namespace candor::quantize {
 struct Recipe {
   std::string_view name;  // "Q4_K_M"
   DType dtype;            // of most tensors
-  uint32_t file_type;     // general.file_type of GGUF
+  uint32_t file_type;     // general.file_type of GGUF; of a type of our own, its number
 };
 
 std::span<const Recipe> recipes();
