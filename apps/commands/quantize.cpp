@@ -78,7 +78,6 @@ Result<void> write_gguf(const FileOptions& options, const char* label) {
   CANDOR_TRY(check_target(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
-  CANDOR_TRY(file->make_copies());
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();
@@ -102,7 +101,6 @@ Result<void> write_folder(const FileOptions& options, const char* label) {
     write_options.dtype = recipe.dtype;
   }
   CANDOR_ASSIGN(const auto file, model::open_model(options.source));
-  CANDOR_TRY(file->make_copies());
   ProgressBar bar(label);
   write_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();

@@ -1,8 +1,9 @@
 #pragma once
 // A model as it is published on the hub, a folder of config.json, safetensors (one file, or shards under
 // model.safetensors.index.json), tokenizer.json and their kin, as a ModelFile with GGUF's keys and names, so that
-// nothing above knows where a model came from. Weights that a family keeps in another order are copied; all others are
-// views of the mapped files. Pickles are refused by name, as are shards outside the folder.
+// nothing above knows where a model came from. Weights that a family keeps in another order are copied, and codes that
+// have their scales in another tensor are joined with them; all others are views of the mapped files. Pickles are
+// refused by name, as are shards outside the folder.
 
 #include <cstdint>
 #include <deque>

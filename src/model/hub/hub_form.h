@@ -54,6 +54,12 @@ constexpr bool makes_two(HubChange change) {
   return change == HubChange::kSplitMixed || change == HubChange::kSplitLatent || change == HubChange::kSplitRows;
 }
 
+// Rows of heads change places, whole and as they are.
+constexpr bool moves_rows(HubChange change) {
+  return change == HubChange::kPairRows || change == HubChange::kSplitPairedHeads ||
+         change == HubChange::kPairJoined || change == HubChange::kSplitHeads;
+}
+
 struct HubTensor {
   std::string_view name;  // here, "*" for the block and "#" for the expert
   std::string_view hub;   // there

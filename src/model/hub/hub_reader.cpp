@@ -20,6 +20,7 @@
 #include "formats/quote.h"
 #include "model/families/families.h"
 #include "model/hparams.h"
+#include "model/hub/hub_choice.h"
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_delta.h"
 #include "model/hub/hub_experts.h"
@@ -30,6 +31,8 @@
 #include "model/hub/hub_rows.h"
 #include "model/hub/hub_state.h"
 #include "model/hub/hub_outer.h"
+#include "model/hub/hub_weights.h"
+#include "model/hub/made_tensor.h"
 #include "model/hub/hub_words.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
@@ -45,29 +48,6 @@ namespace {
 
 constexpr std::string_view name_of(const TensorView& tensor) {
   return tensor.name;
-}
-struct FamilyForm {
-  const Family* family = nullptr;
-  const HubForm* form = nullptr;
-  const HubOuter* outer = nullptr;  // of a folder of more than text
-};
-
-std::string supported_types() {
-  std::string names;
-  for (const Family& family : families()) {
-    std::string_view last;
-    for (const HubForm& form : family.hub) {
-      if (form.model_type != last) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
-      last = form.model_type;
-      for (const HubOuter& outer : form.outer) names += fmt::format(", {}", outer.model_type);
-    }
-  }
-  return names;
-}
-
-std::string type_of(const json& config) {
-  const json type = config.is_object() ? config.value("model_type", json()) : json();
-  return type.is_string() ? type.get<std::string>() : std::string();
 }
 
 // The first checkpoints of some families name no stem.
@@ -92,12 +72,13 @@ class HubReader {
  private:
   Result<void> read_parts() {
     CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
-    CANDOR_ASSIGN(const FamilyForm chosen, choose_form());
+    CANDOR_ASSIGN(const FamilyForm chosen, choose_form(config_, path_name("config.json")));
     form_ = chosen.form;
     if (chosen.outer != nullptr) {
       CANDOR_ASSIGN(config_, text_config_of(config_, path_name("config.json")));
     }
     CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
+    CANDOR_ASSIGN(weights_, read_hub_weights(config_, path_name("config.json")));
     CANDOR_TRY(open_shards());
     CANDOR_TRY(map_tensors(chosen));
     CANDOR_TRY(add_rope_factors());
@@ -114,26 +95,6 @@ class HubReader {
   std::string path_name(const char* name) const { return in_quotes((folder_ / name).string()); }
   Error bad(const std::string& what, const std::string& reason) const {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", what, reason));
-  }
-
-  Result<FamilyForm> choose_form() const {
-    const std::string type = type_of(config_);
-    const std::string text_type = config_.is_object() ? type_of(config_.value("text_config", json())) : std::string();
-    FamilyForm chosen;  // of several forms of one type the last, which knows every name
-    for (const Family& family : families()) {
-      for (const HubForm& form : family.hub) {
-        if (form.model_type == type && (form.reads == nullptr || form.reads(config_))) chosen = {&family, &form};
-        for (const HubOuter& outer : form.outer) {
-          const std::string_view text = outer.text_type.empty() ? form.model_type : outer.text_type;
-          if (outer.model_type == type && text == text_type) chosen = {&family, &form, &outer};
-        }
-      }
-    }
-    if (chosen.form != nullptr) return chosen;
-    const std::string of_text = text_type.empty() ? "" : fmt::format(" with text of {}", in_quotes(text_type));
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {}{} is not supported (supported: {})",
-                                                     path_name("config.json"), in_quotes(type), of_text,
-                                                     supported_types()));
   }
 
   Result<void> open_shards() {
@@ -184,8 +145,32 @@ class HubReader {
       }
     }
     for (const TensorView& tensor : tensors) on_hub_.emplace(tensor.name, &tensor);
-    for (const TensorView& tensor : tensors) CANDOR_TRY(map_tensor(tensor, *chosen.form));
+    for (TensorView& tensor : tensors) CANDOR_TRY(join_parts(tensor));
+    for (const TensorView& tensor : tensors) {
+      if (!joined_parts_.contains(tensor.name)) CANDOR_TRY(map_tensor(tensor, *chosen.form));
+    }
     on_hub_.clear();
+    return {};
+  }
+
+  // Several tensors of quantised weights become one, under the name that it has where it is not quantised.
+  Result<void> join_parts(TensorView& tensor) {
+    const auto find = [this](const std::string& name) { return find_on_hub(name); };
+    CANDOR_ASSIGN(std::optional<JoinedWeight> joined, join_weight(weights_, tensor, find));
+    if (!joined) return {};
+    formats::CopySource source{[fill = std::move(joined->fill)](std::byte* to) -> Result<void> {
+                                 fill(to);
+                                 return {};
+                               },
+                               {{tensor.data, tensor.n_bytes}}};
+    for (const std::string& part : joined->parts) {
+      if (const TensorView* other = find_on_hub(part)) source.bytes.emplace_back(other->data, other->n_bytes);
+    }
+    joined_parts_.insert(joined->parts.begin(), joined->parts.end());
+    TensorView view{file_->names_.emplace_back(joined->name), joined->dtype, joined->shape, nullptr, 0};
+    view.n_bytes = *tensor_bytes_of(view.dtype, view.shape);
+    CANDOR_ASSIGN(view.data, file_->copies_.add(view.n_bytes, view.name, std::move(source)));
+    tensor = view;
     return {};
   }
 
@@ -204,6 +189,7 @@ class HubReader {
       std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) match = match_name(without_stem(row.hub), tensor.name);
       if (!match) continue;
+      if (makes_two(row.change)) CANDOR_TRY(refuse_joined(tensor));
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
       if (row.change == HubChange::kSplitRows) {
@@ -273,19 +259,14 @@ class HubReader {
   }
 
   // The view becomes one of what write(original, to) makes when it is read; a vector's bytes stand at once.
-  template <class Write>
-  Result<void> make_from(TensorView& view, const Write& write) {
+  Result<void> make_from(TensorView& view, const WriteTensor& write) {
     if (view.shape.n_dims < 2) {
       CANDOR_ASSIGN(std::byte * copy, new_copy(view));
       write(view, copy);
       view.data = copy;
       return {};
     }
-    formats::CopySource source{[view, write](std::byte* to) -> Result<void> {
-                                 write(view, to);
-                                 return {};
-                               },
-                               {{view.data, view.n_bytes}}};
+    formats::CopySource source = source_from(view, file_->copies_.source_of({view.data, view.n_bytes}), write);
     CANDOR_ASSIGN(view.data, file_->copies_.add(view.n_bytes, view.name, std::move(source)));
     return {};
   }
@@ -315,6 +296,8 @@ class HubReader {
     const bool is_matrix = view.shape.n_dims == 2;
     const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
     if (kind == HubChange::kNone) return {};
+    if (moves_rows(kind) && is_joined(view)) return reorder_heads(kind, view);
+    CANDOR_TRY(refuse_joined(view));
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
     if (is_of_delta(kind)) return change_delta(kind, view);
     if (kind == HubChange::kScaled) return scale(view);
@@ -328,6 +311,21 @@ class HubReader {
     if (kind == HubChange::kTranspose) {
       return is_matrix ? transpose(view) : bad(what, fmt::format("shape {}; expected a matrix", to_string(view.shape)));
     }
+    return reorder_heads(kind, view);
+  }
+
+  bool is_joined(const TensorView& view) const {
+    return weights_.form != HubWeightForm::kPlain && dtype_info(view.dtype).block_elements > 1;
+  }
+  Result<void> refuse_joined(const TensorView& view) const {
+    if (!is_joined(view)) return {};
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("tensor {}: quantised weights are not read where a {} model's matrices are others than its "
+                            "files'; get the model in BF16 or as a GGUF file",
+                            in_quotes(view.name), form_->model_type));
+  }
+
+  Result<void> reorder_heads(HubChange kind, TensorView& view) {
     const int64_t n_kv_heads = n_heads("attention.head_count_kv");
     const bool is_query = view.name.find("q_proj") != std::string_view::npos;
     if (kind == HubChange::kPairRows)
@@ -488,6 +486,8 @@ class HubReader {
   std::unique_ptr<HubFolder> file_;
   json config_;
   const HubForm* form_ = nullptr;
+  HubWeights weights_;
+  std::set<std::string, std::less<>> joined_parts_;  // names of tensors that are in others now
   std::unordered_map<std::string_view, const TensorView*> on_hub_;
 };
 

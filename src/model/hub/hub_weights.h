@@ -1,0 +1,58 @@
+#pragma once
+// Quantised weights of a folder: what config.json's "quantization_config" says of them, and how the tensors that make
+// up one matrix there become one here, with the numbers that they mean and no others:
+//
+//   compressed-tensors   "int-quantized" by channel with dynamic activations by token: W8A8 (tensor/quant/w8a8.h) of
+//                        NAME I8 [out, in] and NAME_scale [out, 1]
+//   gptq, awq            4 bits with a scale for each group of k: Q4_0 where every zero point is 8, else Q5_0, whose
+//                        codes are q - zero + 16; of qweight, qzeros and scales (hub_int4.h)
+//
+// Whatever else is said is refused by name. Pure; the functions that fill copies are called later, on any thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "tensor/tensor_view.h"
+
+namespace candor::model {
+
+enum class HubWeightForm : uint8_t {
+  kPlain,  // floats, or what a family has a form for
+  kInt8Channels,
+  kGptq,
+  kAwq,
+};
+
+struct HubWeights {
+  HubWeightForm form = HubWeightForm::kPlain;
+  int64_t group = 0;              // k that share a scale; -1: all of a row
+  bool has_lowered_zeros = false;  // zero points are stored less 1
+};
+
+// name: of the file, for errors.
+Result<HubWeights> read_hub_weights(const nlohmann::json& config, std::string_view name);
+
+// A tensor of the folder by its name there, or nullptr.
+using FindTensor = std::function<const TensorView*(const std::string& name)>;
+
+// One matrix out of several tensors.
+struct JoinedWeight {
+  std::string name;  // as of a folder that is not quantised
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::vector<std::string> parts = {};  // names of the other tensors that it is made of
+  std::function<void(std::byte* dst)> fill = {};
+};
+
+// Nothing where the tensor is no matrix's codes. Refuses by name what does not fit together.
+Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const TensorView& tensor,
+                                                const FindTensor& find);
+
+}  // namespace candor::model
