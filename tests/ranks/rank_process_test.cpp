@@ -15,6 +15,7 @@
 
 #include "candor/engine.h"
 #include "cli/program.h"
+#include "engine/open/rank_plans.h"
 #include "engine_fixture.h"
 #include "processes.h"
 
@@ -116,6 +117,17 @@ TEST_F(RankProcesses, plans_start_none) {
   const auto plan = Engine::plan(rank_options(2));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(children_of(::getpid()).empty());
+}
+
+TEST_F(RankProcesses, a_plan_counts_what_all_ranks_of_the_computer_need) {
+  const auto all = Engine::plan(rank_options(2));
+  ASSERT_TRUE(all) << all.error().message;
+  const auto each = engine::plan_ranks(rank_options(2), *all);
+  ASSERT_TRUE(each) << each.error().message;
+  ASSERT_EQ(each->size(), 2u);
+  EXPECT_EQ(all->weight_bytes, (*each)[0].weight_bytes + (*each)[1].weight_bytes);
+  EXPECT_EQ(all->kv_bytes, (*each)[0].kv_bytes + (*each)[1].kv_bytes);
+  EXPECT_EQ(all->scratch_bytes, (*each)[0].scratch_bytes + (*each)[1].scratch_bytes);
 }
 
 TEST_F(RankProcesses, what_cannot_be_started_is_one_line) {

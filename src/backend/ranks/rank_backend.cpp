@@ -6,7 +6,8 @@ namespace candor::backend {
 namespace {
 
 RankOptions with_ranks_here(RankOptions options) {
-  for (int32_t rank = 0; options.here.empty() && rank < options.size; ++rank) options.here.push_back(rank);
+  if (!options.here.empty()) return options;
+  for (int32_t rank = 0; rank < options.size; ++rank) options.here.push_back(rank);
   return options;
 }
 
