@@ -71,17 +71,6 @@ TEST(carrier, more_than_rings_and_pieces_hold_goes_both_ways_at_once) {
   EXPECT_EQ(n_misplaced, std::vector<int64_t>(2, 0));
 }
 
-TEST(carrier, a_link_is_waited_for) {
-  constexpr milliseconds kLatency{60};
-  std::chrono::steady_clock::duration waited{};
-  run_far(std::make_shared<LateLink>(2, testing::LinkSpeed{.latency = kLatency}), [&](ShmCommunicator& comm) {
-    const auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(count_misplaced(comm, {0, 4, 8}, 1), 0);
-    if (comm.rank() == 0) waited = std::chrono::steady_clock::now() - begin;
-  });
-  EXPECT_GE(waited, kLatency);
-}
-
 TEST(carrier, a_link_that_is_cut_is_noticed_by_both_ends) {
   const auto link = std::make_shared<LateLink>(2, testing::LinkSpeed{});
   std::barrier both_are_here(2);
