@@ -61,8 +61,8 @@ TEST(int8_files, mean_the_numbers_of_their_codes_and_scales) {
   EXPECT_LT(relative_error(logits_of(**file, "reference"), "decoded.f32"), 1e-5);
 }
 
-// Rounded inputs are 3.7 % away from those that are not. K and V in bf16 move what the next layer rounds by a fraction of
-// a step, so that its errors are others of the same size.
+// Rounded inputs are 3.7 % away from those that are not. K and V in bf16 move what the next layer rounds by a fraction
+// of a step, so that its errors are others of the same size.
 TEST(int8_files, are_computed_as_a_plain_computation_rounds_them) {
   auto file = model::open_model(golden_folder(kGolden));
   ASSERT_TRUE(file) << file.error().message;
