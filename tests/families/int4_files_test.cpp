@@ -19,7 +19,7 @@
 #include "support/model_runner.h"
 #include "support/random_weights.h"
 
-namespace candor::testing {
+namespace candor::testing::int4_folders {
 namespace {
 
 using nlohmann::json;
@@ -139,4 +139,4 @@ TEST_F(Int4Parts, whose_scales_no_half_can_hold_are_refused) {
 }
 
 }  // namespace
-}  // namespace candor::testing
+}  // namespace candor::testing::int4_folders

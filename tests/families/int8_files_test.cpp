@@ -19,7 +19,7 @@
 #include "support/random_weights.h"
 #include "support/temp_folder.h"
 
-namespace candor::testing {
+namespace candor::testing::int8_folders {
 namespace {
 
 using nlohmann::json;
@@ -140,4 +140,4 @@ TEST(int8_files, codes_and_scales_that_do_not_fit_are_refused_by_name) {
 }
 
 }  // namespace
-}  // namespace candor::testing
+}  // namespace candor::testing::int8_folders
