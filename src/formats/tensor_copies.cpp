@@ -9,6 +9,17 @@
 
 namespace candor::formats {
 
+CopySource behind(const CopySource& made, size_t n_bytes,
+                  std::function<void(const std::byte* from, std::byte* to)> write) {
+  return {[make = made.write, n_bytes, write = std::move(write)](std::byte* to) -> Result<void> {
+            CANDOR_ASSIGN(auto buffer, platform::HugeBuffer::allocate(n_bytes, "a tensor's copy"));
+            CANDOR_TRY(make(buffer.data()));
+            write(buffer.data(), to);
+            return {};
+          },
+          made.bytes};
+}
+
 Result<TensorCopies::Copy*> TensorCopies::add_copy(size_t n_bytes, std::string_view tensor) {
   CANDOR_ASSIGN(auto buffer, platform::HugeBuffer::allocate(std::max<size_t>(n_bytes, 1),
                                                             fmt::format("tensor {}", in_quotes(tensor))));

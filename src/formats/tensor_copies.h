@@ -23,6 +23,10 @@ struct CopySource {
   std::vector<std::span<const std::byte>> bytes{};
 };
 
+// Writes out of n_bytes that `made` writes first, into memory that is there meanwhile.
+CopySource behind(const CopySource& made, size_t n_bytes,
+                  std::function<void(const std::byte* from, std::byte* to)> write);
+
 class TensorCopies {
  public:
   // Zeros. tensor: for the error where the system has no memory.

@@ -1,10 +1,8 @@
 #include "model/hub/made_tensor.h"
 
-#include <string>
 #include <utility>
 
 #include "base/error.h"
-#include "platform/huge_buffer.h"
 
 namespace candor::model {
 
@@ -16,15 +14,11 @@ formats::CopySource source_from(const TensorView& from, const formats::CopySourc
             },
             {{from.data, from.n_bytes}}};
   }
-  return {[make = made->write, from, write = std::move(write)](std::byte* to) -> Result<void> {
-            CANDOR_ASSIGN(auto buffer, platform::HugeBuffer::allocate(from.n_bytes, std::string(from.name)));
-            CANDOR_TRY(make(buffer.data()));
-            TensorView standing = from;
-            standing.data = buffer.data();
-            write(standing, to);
-            return {};
-          },
-          made->bytes};
+  return formats::behind(*made, from.n_bytes, [from, write = std::move(write)](const std::byte* bytes, std::byte* to) {
+    TensorView standing = from;
+    standing.data = bytes;
+    write(standing, to);
+  });
 }
 
 }  // namespace candor::model
