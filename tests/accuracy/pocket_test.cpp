@@ -93,17 +93,13 @@ TEST_F(Pocket, the_shipped_file_on_the_cpu_stays_within_the_bounds_of_the_contra
 // The same model with every matrix in `dtype`.
 std::unique_ptr<MemoryModelFile> recoded(const formats::ModelFile& file, DType dtype) {
   auto result = std::make_unique<MemoryModelFile>();
-  const DTypeInfo& info = dtype_info(dtype);
   for (const formats::MetaEntry& entry : file.metadata()) result->set(entry.key, entry.value);
   for (const TensorView& tensor : file.tensors()) {
-    const size_t n_elements = static_cast<size_t>(tensor.shape.n_elements());
-    std::vector<float> values(n_elements);
+    std::vector<float> values(static_cast<size_t>(tensor.shape.n_elements()));
     decode_rows(tensor, values.data());
     const DType target = tensor.shape.n_dims == 1 ? DType::kF32 : dtype;
-    const DTypeInfo& block = target == dtype ? info : dtype_info(target);
-    std::vector<std::byte> data(n_elements / static_cast<size_t>(block.block_elements) *
-                                static_cast<size_t>(block.block_bytes));
-    encode_elements(target, values.data(), tensor.shape.n_elements(), data.data());
+    std::vector<std::byte> data(*tensor_bytes_of(target, tensor.shape));
+    encode_rows(target, values.data(), tensor.shape.n_rows(), tensor.shape.row_elements(), data.data());
     result->add_tensor(std::string(tensor.name), target, tensor.shape, std::move(data));
   }
   return result;

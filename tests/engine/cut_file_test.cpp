@@ -63,8 +63,8 @@ TEST_F(CutFile, before_a_copy_is_made_is_told_when_it_is) {
   options.recipe = *quantize::find_recipe("q8_0");
   auto quantised = quantize::quantize_on_load(std::move(*file), options);
   ASSERT_TRUE(quantised);
-  fs::resize_file(path, 1);
   const TensorView& matrix = *(*quantised)->find("blk.0.ffn_down.weight");
+  fs::resize_file(path, 1);
   const auto made = (*quantised)->make_copy({matrix.data, matrix.n_bytes});
   ASSERT_FALSE(made);
   expect_cut(made.error().message, path);
