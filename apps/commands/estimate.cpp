@@ -51,7 +51,7 @@ Result<void> run_estimate(EstimateOptions options) {
   choose_prompt(options, subject);
   CANDOR_ASSIGN(const Machine machine, choose_machine(options, subject));
   nlohmann::ordered_json figures = estimate_figures(subject, machine, options);
-  CANDOR_TRY(add_rank_figures(options, subject.spec, figures));
+  CANDOR_TRY(add_rank_figures(options, subject, figures));
   if (options.measures) {
     CANDOR_TRY(check_measurable(options, subject, machine));
     CANDOR_ASSIGN(figures["measured"], measured_figures(subject, options));

@@ -48,10 +48,11 @@ double mixed_width(const model::BlockSpec& block) {
 
 }  // namespace
 
-model::RankShape rank_shape_of(const model::ArchSpec& spec) {
+model::RankShape rank_shape_of(const model::ArchSpec& spec, double bits_per_weight) {
   model::RankShape shape{.n_layers = static_cast<double>(spec.blocks.size()),
                          .dim = static_cast<double>(spec.dim),
-                         .vocab = static_cast<double>(spec.vocab)};
+                         .vocab = static_cast<double>(spec.vocab),
+                         .input_bytes = model::input_bytes_of(bits_per_weight)};
   for (const model::BlockSpec& block : spec.blocks) {
     shape.heads_width += mixed_width(block) / shape.n_layers;
     const int64_t n_experts = block.ffn.is_moe() ? block.ffn.moe.n_used : 1;
@@ -60,11 +61,10 @@ model::RankShape rank_shape_of(const model::ArchSpec& spec) {
   return shape;
 }
 
-Result<void> add_rank_figures(const EstimateOptions& options, const model::ArchSpec& spec,
-                              nlohmann::ordered_json& figures) {
+Result<void> add_rank_figures(const EstimateOptions& options, const Subject& subject, nlohmann::ordered_json& figures) {
   if (!options.n_ranks) return {};
   CANDOR_ASSIGN(const model::Link link, link_of(options));
-  const model::RankShape shape = rank_shape_of(spec);
+  const model::RankShape shape = rank_shape_of(subject.spec, subject.bits_per_weight);
   const auto n_ranks = static_cast<double>(*options.n_ranks);
   const double n_devices = figures.at("devices").is_null() ? 1 : figures.at("devices").get<double>();
   const auto part = [&](const char* ms, double n_rows) {

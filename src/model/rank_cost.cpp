@@ -7,6 +7,8 @@ namespace candor::model {
 namespace {
 
 constexpr double kFloatBytes = 4;
+constexpr double kCodeBytes = 292.0 / 256.0;
+constexpr double kMostCodeBits = 12;  // formats of more bits take their inputs as they are, or rounded
 constexpr Link kLinks[] = {
     {"shm", 6e9, 1.5e-6},
     {"10gbe", 1.25e9, 25e-6},
@@ -25,13 +27,18 @@ const Link* find_link(std::string_view name) {
   return found == std::end(kLinks) ? nullptr : found;
 }
 
+double input_bytes_of(double bits_per_weight) {
+  return bits_per_weight <= kMostCodeBits ? kCodeBytes : kFloatBytes;
+}
+
 RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out) {
   if (n_ranks <= 1) return {};
-  const double layer_width = shape.heads_width + 2 * shape.dim + shape.ffn_width;
+  const double inputs = shape.input_bytes * (shape.heads_width + shape.ffn_width);
+  const double outputs = kFloatBytes * 2 * shape.dim;
   const double to_each_other = (n_ranks - 1) / n_ranks;
-  const double rows = n_rows * shape.n_layers * layer_width * to_each_other;
+  const double rows = n_rows * shape.n_layers * (inputs + outputs) * to_each_other;
   const double embedding = n_rows * shape.dim * (n_ranks - 1);
-  return {4 * shape.n_layers + 2, kFloatBytes * (rows + std::max(embedding, n_out * shape.vocab / n_ranks))};
+  return {4 * shape.n_layers + 2, rows + kFloatBytes * std::max(embedding, n_out * shape.vocab / n_ranks)};
 }
 
 double exchange_seconds(const RankTraffic& traffic, const Link& link) {

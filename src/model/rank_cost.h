@@ -26,7 +26,11 @@ struct RankShape {
   double dim = 0;
   double ffn_width = 0;  // of experts: those of a token together
   double vocab = 0;
+  double input_bytes = 4;  // of a number that a product reads next: some encode them
 };
+
+// Of products with weights of that many bits on average: 256 codes of a byte, 16 sums and a scale, or floats.
+double input_bytes_of(double bits_per_weight);
 
 struct RankTraffic {
   double n_exchanges = 0;

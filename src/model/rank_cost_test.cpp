@@ -28,6 +28,14 @@ TEST(rank_cost, rows_without_tokens_send_no_logits) {
   EXPECT_DOUBLE_EQ(rank_traffic(kShape, 4, 512, 0).sent_bytes, 4 * 512 * (32 * 26624 * 0.75 + 4096 * 3));
 }
 
+TEST(rank_cost, rows_that_products_encode_take_fewer_bytes) {
+  RankShape shape = kShape;
+  shape.input_bytes = input_bytes_of(4.5);
+  EXPECT_DOUBLE_EQ(rank_traffic(shape, 2, 512, 0).sent_bytes,
+                   512 * (32 * (292.0 / 256 * (4096 + 14336) + 4 * 8192) / 2 + 4 * 4096));
+  EXPECT_EQ(input_bytes_of(16), 4);
+}
+
 TEST(rank_cost, links_have_both_rates) {
   for (const Link& link : known_links()) {
     EXPECT_GT(link.bytes_per_s, 0) << link.name;

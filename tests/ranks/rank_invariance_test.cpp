@@ -171,6 +171,23 @@ TEST_F(RankInvariance, a_layer_has_four_exchanges) {
   EXPECT_GT(traffic.n_bytes, 0u);
 }
 
+// Gated rows travel as `down` wants them where its encoding has fewer bytes, and as many exchanges as ever.
+TEST_F(RankInvariance, rows_travel_as_their_product_encodes_them) {
+  constexpr int64_t kTokens = 5;
+  const auto traffic = [&](DType dtype) {
+    testing::TinyModelOptions model = testing::tiny_model_of(dtype, 64, 256);
+    model.ffn_dim = 1024;
+    return traffic_of(tiny_path(model), kTokens);
+  };
+  const auto as_numbers = traffic(DType::kF32);
+  for (const DType dtype : {DType::kQ4_K, DType::kQ8_0}) {
+    const auto encoded = traffic(dtype);
+    EXPECT_EQ(encoded.n_exchanges, as_numbers.n_exchanges);
+    // At least 70 % of 512 floats of each layer and row: of 8 rows of the prompt, and of all tokens but the last.
+    EXPECT_LT(encoded.n_bytes + 2 * (8 + kTokens - 1) * 512 * 4 * 7 / 10, as_numbers.n_bytes) << static_cast<int>(dtype);
+  }
+}
+
 TEST_F(RankInvariance, more_ranks_than_heads_are_refused_with_what_can_be_used) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kQ8_0, 64, 256));
   const auto engine = engine::open_with_backend(testing::rank_test_options(path), thread_ranks(5));

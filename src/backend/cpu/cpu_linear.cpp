@@ -43,16 +43,27 @@ void CpuOps::linear(std::span<const LinearTerm> terms, Activation src) {
       const CpuWeight& weight = own(*term.weight);
       if (kernels::encoding_of(weight.shape().dtype) != encoding) continue;
       CANDOR_DCHECK(weight.n_cols() == src.n_cols && weight.n_rows() == term.dst.n_cols);
-      add_run({.weight = &weight,
-               .bias = term.bias == nullptr ? nullptr : own(*term.bias).values(),
-               .activations = encoded_.data(),
-               .n_rows = src.n_rows,
-               .dst = arena_.data(term.dst)});
+      add_term(term, src.n_rows, encoded_.data());
     }
     if (runs_.empty()) continue;
     encode_rows(encoding, src);
     run_panels();
   }
+}
+
+void CpuOps::linear_encoded(std::span<const LinearTerm> terms, int32_t n_rows, const std::byte* rows) {
+  if (n_rows == 0) return;
+  begin_runs();
+  for (const LinearTerm& term : terms) add_term(term, n_rows, rows);
+  run_panels();
+}
+
+void CpuOps::add_term(const LinearTerm& term, int32_t n_rows, const std::byte* rows) {
+  add_run({.weight = &own(*term.weight),
+           .bias = term.bias == nullptr ? nullptr : own(*term.bias).values(),
+           .activations = rows,
+           .n_rows = n_rows,
+           .dst = arena_.data(term.dst)});
 }
 
 void CpuOps::encode_rows(Encoding encoding, Activation src) {

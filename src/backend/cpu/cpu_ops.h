@@ -16,6 +16,7 @@
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/rope_tables.h"
 #include "backend/cpu/shared_prefixes.h"
+#include "backend/encoded_linear.h"
 #include "backend/op_specs.h"
 #include "backend/routing.h"
 #include "backend/step_batch.h"
@@ -35,7 +36,7 @@ inline constexpr int64_t kEncodeSpeed = 2;
 
 using kernels::kEncodings;
 
-class CpuOps final : public Ops {
+class CpuOps final : public Ops, public EncodedLinear {
  public:
   // table and pool are borrowed.
   CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool);
@@ -73,6 +74,7 @@ class CpuOps final : public Ops {
   void add(Activation dst, Activation src, float scale) override;
   void gather(Activation dst, Activation src) override;
   void collect(Activation logits, const LogitSpec& spec) override;
+  void linear_encoded(std::span<const LinearTerm> terms, int32_t n_rows, const std::byte* rows) override;
 
  private:
   // The panels of one matrix, among those of others that are multiplied in the same go.
@@ -82,8 +84,7 @@ class CpuOps final : public Ops {
     const std::byte* activations = nullptr;  // [n_rows], encoded
     int32_t n_rows = 0;
     float* dst = nullptr;  // [n_rows, out]
-    int64_t first_unit = 0;
-    int64_t end_unit = 0;
+    int64_t first_unit = 0, end_unit = 0;
   };
   // The operands of an attend().
   struct Attention {
@@ -95,8 +96,7 @@ class CpuOps final : public Ops {
     int32_t unit_heads = 1;         // of a unit of work; divides the heads that share a kv head
     int32_t n_head_units() const { return spec->n_heads / unit_heads; }
   };
-  // One row among an expert's.
-  struct RowVisit {
+  struct RowVisit {  // one row among an expert's
     int32_t place = 0;
     float weight = 0.0f;
   };
@@ -130,6 +130,7 @@ class CpuOps final : public Ops {
   // Forgets the runs; add_run() adds to them; run_panels() shares all their panels out over the threads.
   void begin_runs() { runs_.clear(); }
   void add_run(PanelRun run);
+  void add_term(const LinearTerm& term, int32_t n_rows, const std::byte* rows);
   void run_panels();
   // range: panels of this run.
   void run_some(const PanelRun& run, platform::UnitRange range);

@@ -15,7 +15,12 @@ NormWeights parts_of(NormWeights weights) {
 }  // namespace
 
 RankOps::RankOps(Backend& inner, const kernels::KernelTable& table, int32_t rank, int32_t size)
-    : inner_(inner), table_(table), rank_(rank), size_(size) {}
+    : inner_(inner),
+      encoded_linear_(dynamic_cast<EncodedLinear*>(&inner.ops())),
+      table_(table),
+      rank_(rank),
+      size_(size),
+      encoded_(table) {}
 
 void RankOps::begin(const StepBatch& batch, const Pass& pass) {
   n_rows_ = batch.n_rows();
@@ -96,15 +101,37 @@ void RankOps::norm(Activation dst, Activation src, NormWeights weights, const No
   inner_.ops().norm(dst, src, parts_of(weights), spec);
 }
 
+// Every rank comes to the same: bounds, types and backends are the same everywhere.
+std::optional<kernels::Encoding> RankOps::encoding_between(std::span<const LinearTerm> terms, Activation src) {
+  const Slot& state = slot(src);
+  if (encoded_linear_ == nullptr || !state.is_split || state.share.bounds.empty() || src.n_rows == 0) return std::nullopt;
+  const auto encoding_of = [](const LinearTerm& term) { return kernels::encoding_of(rank_weight(*term.weight).dtype()); };
+  const kernels::Encoding first = encoding_of(terms.front());
+  const auto is_first = [&](const LinearTerm& term) { return encoding_of(term) == first; };
+  if (!std::ranges::all_of(terms, is_first) || !EncodedRows::can_send(first, state.share.bounds)) return std::nullopt;
+  return first;
+}
+
+// The rows themselves stay split.
+const std::byte* RankOps::exchange_encoded(kernels::Encoding encoding, Activation src) {
+  encoded_.encode(encoding, slot(src).share.bounds, inner_.host_rows(src), src.n_rows, rank_);
+  const comm::RowSlices slices = encoded_.slices();
+  exchange(slices.rows, slices.n_rows, slices.bounds, comm::Receivers::kAll, static_cast<uint64_t>(src.slot));
+  return encoded_.put_together();
+}
+
 void RankOps::linear(std::span<const LinearTerm> terms, Activation src) {
-  make_whole(src);
+  const auto encoding = encoding_between(terms, src);
+  const std::byte* encoded = encoding ? exchange_encoded(*encoding, src) : nullptr;
+  if (!encoding) make_whole(src);
   terms_.clear();
   for (const LinearTerm& term : terms) {
     const RankWeight& weight = rank_weight(*term.weight);
     weight.share() == nullptr ? set_whole(term.dst) : set_split(term.dst, *weight.share());
     if (weight.part() != nullptr) terms_.push_back({weight.part(), part_of(term.bias), local(term.dst)});
   }
-  if (!terms_.empty()) inner_.ops().linear(terms_, src);
+  if (terms_.empty()) return;
+  encoding ? encoded_linear_->linear_encoded(terms_, src.n_rows, encoded) : inner_.ops().linear(terms_, src);
 }
 
 void RankOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) {

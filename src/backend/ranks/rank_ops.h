@@ -4,16 +4,21 @@
 // on with them; what reads whole rows puts them together first. So a layer of attention and feed-forward has four
 // exchanges: the heads before their projection, its output before it is added, and the same two of the feed-forward.
 // Every column is computed by one rank in the order of a single one: no number is a sum of ranks' parts.
+// Heads and gated rows, which products read next, travel as those products encode them where all agree on how.
 // What cannot be shared out (layers that keep a state, latent attention) is computed by every rank.
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/encoded_linear.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
+#include "backend/ranks/encoded_rows.h"
 #include "backend/ranks/rank_weight.h"
 #include "backend/routing.h"
 #include "backend/split.h"
@@ -74,6 +79,9 @@ class RankOps final : public Ops {
   void set_split(Activation x, const OutputShare& share);
   // Puts whole rows together where they are split.
   void make_whole(Activation x);
+  // How rows can travel as their products want them; nothing where they are whole, or travel as numbers.
+  std::optional<kernels::Encoding> encoding_between(std::span<const LinearTerm> terms, Activation src);
+  const std::byte* exchange_encoded(kernels::Encoding encoding, Activation src);
   // Leaves the columns of a share.
   void make_split(Activation x, const OutputShare& share);
   void exchange(float* rows, int32_t n_rows, std::span<const int32_t> bounds, comm::Receivers receivers, uint64_t tag);
@@ -89,6 +97,7 @@ class RankOps final : public Ops {
 
   // Constant after construction.
   Backend& inner_;
+  EncodedLinear* encoded_linear_;  // of inner_; nullptr where it has none
   const kernels::KernelTable& table_;
   int32_t rank_;
   int32_t size_;
@@ -107,6 +116,7 @@ class RankOps final : public Ops {
   std::vector<LinearTerm> terms_;
   OutputShare share_;
   AttnSpec own_spec_;
+  EncodedRows encoded_;
   Routing routing_;
   std::vector<float> gated_;  // [visits, F]
 };

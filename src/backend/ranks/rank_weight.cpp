@@ -59,6 +59,7 @@ Result<std::unique_ptr<RankWeight>> RankUpload::upload(Backend& inner, const Ten
   CANDOR_ASSIGN(weight->n_bytes_, n_bytes(tensor, role, split));
   weight->n_rows_ = role == WeightRole::kVector ? 1 : tensor.shape.n_rows();
   weight->n_cols_ = role == WeightRole::kVector ? tensor.shape.n_elements() : tensor.shape.row_elements();
+  weight->dtype_ = tensor.dtype;
   if (is_looked_up(role)) {
     if (rank_ == 0) {
       CANDOR_ASSIGN(weight->rows_, inner.upload(tensor, WeightRole::kEmbedding));

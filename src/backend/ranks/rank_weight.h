@@ -29,6 +29,7 @@ class RankWeight final : public Weight {
 
   // nullptr: every rank has all of it.
   const OutputShare* share() const { return is_split_ ? &share_ : nullptr; }
+  DType dtype() const { return dtype_; }
   // The rank's outputs; nullptr where it has none.
   const Weight* part() const { return part_.get(); }
   // What rows are looked up in; rank 0 alone has it.
@@ -41,6 +42,7 @@ class RankWeight final : public Weight {
   int64_t n_rows_ = 0;
   int64_t n_cols_ = 0;
   size_t n_bytes_ = 0;
+  DType dtype_ = DType::kF32;
   bool is_split_ = false;
   OutputShare share_;
   std::unique_ptr<Weight> part_;
