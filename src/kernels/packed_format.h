@@ -41,11 +41,15 @@ constexpr size_t scale_byte_at(const PackedFormat& f, int i, int row) {
 }
 
 template <class Block>
+constexpr bool kHasPackedFormat =
+    Block::kFamily != KernelFamily::kFloats && Block::kFamily != KernelFamily::kScaledRows;
+
+template <class Block>
 constexpr const PackedFormat* packed_format_of() {
-  if constexpr (Block::kFamily == KernelFamily::kFloats || Block::kFamily == KernelFamily::kScaledRows) {
-    return nullptr;
-  } else {
+  if constexpr (kHasPackedFormat<Block>) {
     return &Block::kPacked;
+  } else {
+    return nullptr;
   }
 }
 
@@ -92,7 +96,7 @@ constexpr int64_t scaled_rows_depth(int64_t n_in) {
 template <class... Blocks>
 constexpr bool all_keep_their_size(BlockList<Blocks...>) {
   const auto keeps = []<class Block>(BlockType<Block>) {
-    if constexpr (packed_format_of<Block>() == nullptr) {
+    if constexpr (!kHasPackedFormat<Block>) {
       return true;
     } else {
       constexpr PackedFormat kFormat = Block::kPacked;

@@ -213,7 +213,7 @@ void decode_rebased(const RowUnit& unit, float* dst) {
 RowParser row_parser_of(DType dtype) {
   RowParser parser = nullptr;
   with_block(dtype, [&]<class Block>(BlockType<Block>) {
-    if constexpr (packed_format_of<Block>() != nullptr) parser = parse_all<Block>;
+    if constexpr (kHasPackedFormat<Block>) parser = parse_all<Block>;
   });
   return parser;
 }
