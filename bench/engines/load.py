@@ -17,7 +17,6 @@ import time
 import venv
 from pathlib import Path
 
-TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 VOCAB = 128256
 SHAPE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
          "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
@@ -30,11 +29,10 @@ def python_of(folder: Path) -> str:
     return str(folder / "venv" / "bin" / "python")
 
 
-def install(folder: Path, packages: list[str], index: str = "") -> None:
-    """An environment of the engine's own. index: where pip looks besides PyPI."""
+def install(folder: Path, packages: list[str]) -> None:
+    """An environment of the engine's own, from PyPI."""
     venv.create(folder / "venv", with_pip=True)
-    command = [python_of(folder), "-m", "pip", "install", "-q", *packages]
-    subprocess.run(command + (["--extra-index-url", index] if index else []), check=True)
+    subprocess.run([python_of(folder), "-m", "pip", "install", "-q", *packages], check=True)
 
 
 def in_environment(folder: Path, script: str, what: str) -> None:

@@ -9,7 +9,7 @@ PACKAGES = ["ctranslate2>=4.6", "transformers<5", "torch", "safetensors", "sente
 
 
 def setup(folder: Path) -> None:
-    load.install(folder, PACKAGES, load.TORCH_INDEX)
+    load.install(folder, PACKAGES)
     load.in_environment(folder, __file__, "convert")
 
 

@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
 """llama.cpp: builds it where compare.py --llama looks for it. What compares is llama-bench on Candor's own files.
 
-    with_llama_cpp.py setup FOLDER [--source FOLDER_OR_URL]
+    with_llama_cpp.py setup FOLDER --source REPOSITORY
 """
 
 import argparse
 import subprocess
 from pathlib import Path
 
-SOURCE = "https://github.com/ggml-org/llama.cpp"
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["setup"])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--source", default=SOURCE, help="what git clones")
+    parser.add_argument("--source", required=True, help="what git clones: a folder with its source")
     args = parser.parse_args()
     source, build = args.folder / "source", args.folder / "build"
     if not source.exists():

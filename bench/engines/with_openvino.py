@@ -9,7 +9,7 @@ PACKAGES = ["openvino-genai", "openvino-tokenizers", "optimum-intel[openvino]", 
 
 
 def setup(folder: Path) -> None:
-    load.install(folder, PACKAGES, load.TORCH_INDEX)
+    load.install(folder, PACKAGES)
     load.in_environment(folder, __file__, "convert")
 
 

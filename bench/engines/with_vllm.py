@@ -13,7 +13,7 @@ WHEEL = os.environ.get("VLLM_CPU_WHEEL", "vllm")
 
 
 def setup(folder: Path) -> None:
-    load.install(folder, [WHEEL], load.TORCH_INDEX)
+    load.install(folder, [WHEEL])
     load.in_environment(folder, __file__, "convert")
 
 
