@@ -15,6 +15,7 @@
 #include "formats/tensor_copies.h"
 #include "model/hparams.h"
 #include "model/hub/hub_latent.h"
+#include "model/hub/made_tensor.h"
 #include "tensor/dtype.h"
 
 namespace candor::model {
@@ -140,11 +141,8 @@ class SplitFile final : public formats::ModelFile {
     const LatentHeads heads = heads_;
     view.name = names_.emplace_back(name_of_part(joined, part));
     view.n_bytes = static_cast<size_t>(view.shape[0] * view.shape[1]) * view.row_bytes();
-    formats::CopySource source{[joined, heads, write](std::byte* to) -> Result<void> {
-                                 write(joined, heads, to);
-                                 return {};
-                               },
-                               {{joined.data, joined.n_bytes}}};
+    formats::CopySource source = source_from(
+        joined, nullptr, [heads, write](const TensorView& from, std::byte* to) { write(from, heads, to); });
     CANDOR_ASSIGN(view.data, copies_.add(view.n_bytes, view.name, std::move(source)));
     tensors_.push_back(view);
     return {};
