@@ -10,6 +10,7 @@ Exits with 77 where HAProxy is not installed. Everything listens on 127.0.0.1 an
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -30,9 +31,15 @@ QUESTIONS_BETWEEN_KILLS = 120  # of all clients together
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below the ports that outgoing connections get: nobody takes a server's while it is away."""
+    while True:
+        with socket.socket() as s:
+            port = random.randrange(20000, 30000)
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def wait_until(port, path="/ready", seconds=60):
@@ -109,14 +116,14 @@ class Load:
         body = {"messages": [{"role": "user", "content": story}, {"role": "assistant", "content": "Oh!"},
                              {"role": "user", "content": f"And then {question}?"}],
                 "max_tokens": 8, "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True}, "seed": question}
-        events, error = stream(self.port, body)
+        has_begun, events, error = stream(self.port, body)
         with self.lock:
             usage = next((e["usage"] for e in events if e.get("usage")), None)
             if error is None and usage:
                 self.n_answers += 1
                 self.n_prompt += usage["prompt_tokens"]
                 self.n_cached += usage["prompt_tokens_details"]["cached_tokens"]
-            elif events:
+            elif has_begun:
                 self.n_begun_lost += 1
             else:
                 self.lost.append(error)
@@ -139,22 +146,24 @@ class Load:
 
 
 def stream(port, body):
-    """The events of an answer, and what went wrong."""
-    events = []
+    """Whether an answer began, its events, and what went wrong. An answer begins with the head of its reply: from there on
+    nobody between can ask another server."""
+    has_begun, events = False, []
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
         reply = connection.getresponse()
         if reply.status != 200:
-            return events, f"status {reply.status}: {reply.read(300)!r}"
+            return False, events, f"status {reply.status}: {reply.read(300)!r}"
+        has_begun = True
         for line in reply:
             if line.startswith(b"data: [DONE]"):
-                return events, None
+                return True, events, None
             if line.startswith(b"data: "):
                 events.append(json.loads(line[6:]))
-        return events, "the stream ends in its middle"
+        return True, events, "the stream ends in its middle"
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return events, repr(error)
+        return has_begun, events, repr(error)
 
 
 def share_of_one(program):
