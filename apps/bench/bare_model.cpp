@@ -9,6 +9,7 @@ namespace candor::apps {
 Result<BareModel> load_bare_model(const EngineOptions& options) {
   const EndsOnInterrupt at_once;
   BareModel loaded;
+  loaded.place = std::make_unique<platform::ScopedPlace>();
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, engine::make_named_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));

@@ -8,11 +8,13 @@
 #include "candor/engine.h"
 #include "formats/model_file.h"
 #include "model/model.h"
+#include "platform/numa.h"
 
 namespace candor::apps {
 
 // In the order of their lifetimes.
 struct BareModel {
+  std::unique_ptr<platform::ScopedPlace> place;  // of the caller, which computes
   std::unique_ptr<formats::ModelFile> file;
   std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<model::Model> model;

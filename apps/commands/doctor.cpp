@@ -18,6 +18,7 @@
 #include "formats/model_file.h"
 #include "model/model.h"
 #include "platform/cpu_features.h"
+#include "platform/numa.h"
 #include "platform/topology.h"
 
 namespace candor::apps {
@@ -44,6 +45,21 @@ Finding memory_finding(const platform::Topology& topology) {
     value += fmt::format(", limited to {} by the cgroup", format_bytes(*topology.memory_limit));
   const bool low = topology.memory_available_bytes != 0 && topology.memory_available_bytes < (uint64_t{1} << 30);
   return {"memory", value, low ? "less than 1 GB is available: close something, or use a small model" : ""};
+}
+
+// What `serve` and --ranks make of them.
+Finding numa_finding(const platform::Topology& topology) {
+  std::string value = fmt::format("{}", std::max<size_t>(1, topology.numa_nodes.size()));
+  const auto domains = platform::usable_domains(topology);
+  for (size_t i = 0; domains.size() > 1 && i < domains.size(); ++i) {
+    value += fmt::format("{}node {}: {} cores, {}", i == 0 ? " (" : "; ", domains[i].id, domains[i].n_cores,
+                         format_bytes(domains[i].memory_bytes));
+  }
+  if (domains.size() > 1) value += ")";
+  const int32_t n_ranks = platform::advise_processes(topology);
+  if (n_ranks > 1) value += fmt::format(": serve starts {} ranks, each bound to one (--ranks 1: none)", n_ranks);
+  if (n_ranks == 1 && domains.size() > 1) value += ": too unequal for a rank each";
+  return {"NUMA nodes", value, ""};
 }
 
 Finding backend_finding() {
@@ -76,7 +92,7 @@ std::vector<Finding> examine() {
   findings.push_back({"instructions", platform::to_string(cpu),
                       cpu.avx2 || cpu.arch != "x86-64" ? "" : "no AVX2: the portable kernels are slow"});
   findings.push_back({"threads", advice.reason, ""});
-  findings.push_back({"NUMA nodes", fmt::format("{}", std::max<size_t>(1, topology.numa_nodes.size())), ""});
+  findings.push_back(numa_finding(topology));
   findings.push_back(memory_finding(topology));
   findings.push_back({"huge pages", huge,
                       huge == "never"

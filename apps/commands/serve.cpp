@@ -26,6 +26,7 @@
 #include "apps/terminal/terminal.h"
 #include "base/utf8.h"
 #include "engine/open/mpi_ranks.h"
+#include "engine/open/rank_places.h"
 #include "obs/log.h"
 #include "platform/allocator.h"
 #include "platform/topology.h"
@@ -127,7 +128,7 @@ EngineOptions engine_options_of(const ServeOptions& options, const std::filesyst
   GenerationOptions generation = options.generation;
   generation.n_ctx = options.n_ctx;
   generation.n_threads = options.n_threads;
-  generation.n_ranks = options.n_ranks;
+  generation.n_ranks = options.n_ranks.value_or(engine::advised_ranks());
   generation.backend = options.backend;
   generation.kv_type = options.kv_type;
   EngineOptions engine = engine_options(generation, path);
@@ -297,7 +298,7 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   service_options.access = door.access;
   service_options.steps = &steps.history();
   serve::Service service(*engine, std::move(service_options), log);
-  const Served what{path.filename().string(), fmt::format("context {}, ", engine->info().n_ctx)};
+  const Served what{path.filename().string(), fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
   return run_server(options, service, door, log, what, [&costs] { return costs.forget_if_off(); });
 }
 
@@ -375,7 +376,7 @@ int serve_several(const ServeOptions& options, Door& door) {
   return run_server(options, service, door, log, {what, ""}, [&loader] { return loader.forget_costs_that_are_off(); });
 }
 
-// Again and again where ranks are lost and that is asked for; not where they could not even start.
+// Again and again where ranks are lost and that is asked for; not where they did not start.
 int serve_and_restart(const ServeOptions& options, Door& door, const std::function<int()>& serve_once) {
   while (true) {
     door.was_open = false;
@@ -456,7 +457,7 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   command->add_option("--alias", options->aliases, "a further name for it")->type_name("NAME");
   add_int(*command, "-c,--ctx-size", options->n_ctx, 0, kMostCount, "context in tokens (the model's)");
   add_int(*command, "-t,--threads", options->n_threads, 0, 4096, "0 = what this machine advises");
-  add_ranks(*command, options->n_ranks);
+  add_ranks(*command, options->n_ranks, "one for each NUMA domain");
   command->add_flag("--restart", options->restarts, "start the ranks again where one is lost, instead of ending");
   add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
   add_int(*command, "--max-queued", options->max_queued, 0, kMostCount, "requests waiting; beyond: 429 (128)")

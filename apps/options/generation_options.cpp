@@ -9,6 +9,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "engine/open/mpi_ranks.h"
+#include "engine/open/rank_places.h"
 
 namespace candor::apps {
 namespace {
@@ -58,8 +59,13 @@ void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states) {
           "recurrent states kept for prefixes that come again (256 MB of them, 4 to 64)");
 }
 
-void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks) {
-  add_int(command, "--ranks", n_ranks, 1, 64, "processes that share the model and the threads; same answer (1)");
+void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks, const std::string& otherwise) {
+  add_int(command, "--ranks", n_ranks, 1, 64,
+          "processes that share the model and the threads; same answer (" + otherwise + ")");
+}
+
+std::string ranks_text(const EngineOptions& engine) {
+  return engine.n_ranks > 1 ? fmt::format("{} ranks, ", engine.n_ranks) : "";
 }
 
 void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& options) {

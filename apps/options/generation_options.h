@@ -51,8 +51,11 @@ void add_choice_options(CLI::App& command, GenerationOptions& options);
 void add_speculation_options(CLI::App& command, GenerationOptions& options);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states);
-void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks);
+// otherwise: what holds where the option is left out.
+void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks, const std::string& otherwise = "1");
 
+// For the operator: "2 ranks, ", or nothing.
+std::string ranks_text(const EngineOptions& engine);
 // The other ranks run this program, or are those that mpirun started.
 void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& engine);
 void apply_speculation(const GenerationOptions& options, EngineOptions& engine);

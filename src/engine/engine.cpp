@@ -17,6 +17,7 @@
 #include "engine/open/draft_model.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
+#include "engine/open/rank_places.h"
 #include "engine/request/active_request.h"
 #include "engine/request/inbox.h"
 #include "engine/request/request_check.h"
@@ -125,6 +126,7 @@ Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
                                                    const Progress& progress,
                                                    const sandbox::HelperOptions& helper_options) {
   return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+    const engine::HeldPlace held;  // the engine thread and those that compute are bound, the caller is not
     CANDOR_ASSIGN(auto loaded, engine::load_model(options, make_backend, progress));
     auto impl = std::make_unique<Impl>(std::move(loaded), helper_options);
     CANDOR_TRY(impl->loaded.file->check_intact());
@@ -221,6 +223,7 @@ Engine::~Engine() = default;
 Result<MemoryPlan> Engine::plan(const EngineOptions& options) {
   CANDOR_TRY(engine::check_options(options));
   CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
+  const engine::HeldPlace held;
   CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
   CANDOR_ASSIGN(auto draft, engine::open_draft(options, *backend));
   return engine::plan_memory(options, *file, *backend, draft ? &*draft : nullptr);

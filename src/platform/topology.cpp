@@ -92,13 +92,17 @@ std::vector<CoreKind> read_kinds(const fs::path& root, const std::vector<int32_t
 std::vector<NumaNode> read_nodes(const fs::path& root, const std::vector<int32_t>& allowed) {
   std::vector<NumaNode> nodes;
   const fs::path folder = root / "sys/devices/system/node";
+  const std::string status = read_small_file(root / "proc/self/status");
+  const std::vector<int32_t> with_memory = parse_cpu_list(line_after(status, "Mems_allowed_list:").value_or(""));
   for (const int32_t id : parse_cpu_list(read_small_file(folder / "online"))) {
     const fs::path node_folder = folder / ("node" + std::to_string(id));
-    NumaNode node{.id = id, .cpus = {}, .memory_bytes = 0};
+    NumaNode node{.id = id, .cpus = {}};
     node.cpus = intersect(parse_cpu_list(read_small_file(node_folder / "cpulist")), allowed);
     const std::string info = read_small_file(node_folder / "meminfo");
     const auto total = line_after(info, "Node " + std::to_string(id) + " MemTotal:");
-    node.memory_bytes = total ? leading_number(*total).value_or(0) * 1024 : 0;
+    const bool may_use = with_memory.empty() || std::ranges::binary_search(with_memory, id);
+    node.memory_bytes = total && may_use ? leading_number(*total).value_or(0) * 1024 : 0;
+    node.n_cores = count_cores(root, node.cpus);
     nodes.push_back(std::move(node));
   }
   return nodes;

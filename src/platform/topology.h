@@ -18,7 +18,8 @@ namespace candor::platform {
 struct NumaNode {
   int32_t id = 0;
   std::vector<int32_t> cpus;  // those of allowed_cpus
-  uint64_t memory_bytes = 0;
+  uint64_t memory_bytes = 0;  // 0: none that this process may use, or unknown
+  int32_t n_cores = 0;        // physical cores among cpus
 };
 
 // Cores that are equally fast, of processors that have some of several kinds.

@@ -29,10 +29,13 @@ using testing::RunResult;
 
 constexpr const char* kByMpiAlone = "CANDOR_RANKS_LINK=mpi";
 
-// Of mpirun: root in a container, and more ranks than processors.
-RunResult run_under_mpi(int n_ranks, std::vector<std::string> program,
-                        const std::vector<std::string>& environment = {}) {
-  std::vector<std::string> arguments = {"--allow-run-as-root", "--oversubscribe", "-n", std::to_string(n_ranks)};
+// mpirun's words for root in a container, and for more ranks than processors.
+const std::vector<std::string> kManyRanks = {"--allow-run-as-root", "--oversubscribe"};
+const std::vector<std::string> kEachItsCore = {"--allow-run-as-root"};
+
+RunResult run_under_mpi(int n_ranks, std::vector<std::string> program, const std::vector<std::string>& environment = {},
+                        std::vector<std::string> arguments = kManyRanks) {
+  arguments.insert(arguments.end(), {"-n", std::to_string(n_ranks)});
   arguments.insert(arguments.end(), program.begin(), program.end());
   RunInput input{.program = CANDOR_MPIRUN, .environment = environment};
   return testing::run_candor(arguments, input);
@@ -167,13 +170,14 @@ struct Pair {
 
 class MpirunServer : public Mpirun {
  protected:
-  std::future<RunResult> serve(const std::vector<std::string>& environment) {
+  std::future<RunResult> serve(const std::vector<std::string>& environment,
+                               const std::vector<std::string>& options = kManyRanks) {
     const std::string model = small_model();
     port_ = testing::free_port();
     std::vector<std::string> program = {"-q",     CANDOR_PROGRAM,       "serve", "-m", model, "-t", "1", "--no-ui",
                                         "--port", std::to_string(port_)};
     auto result =
-        std::async(std::launch::async, [program, environment] { return run_under_mpi(2, program, environment); });
+        std::async(std::launch::async, [=] { return run_under_mpi(2, program, environment, options); });
     EXPECT_TRUE(becomes_true([&] { return testing::get(port_, "/health").find("200 OK") != std::string::npos; }));
     const pid_t mpirun = children_of(::getpid()).at(0);
     for (const pid_t rank : children_of(mpirun)) {
@@ -211,6 +215,24 @@ TEST_F(MpirunServer, tells_every_client_when_a_rank_of_this_host_ends) { expect_
 TEST_F(MpirunServer, tells_every_client_when_a_rank_of_another_host_ends) { expect_noticed({kByMpiAlone}, SIGKILL); }
 TEST_F(MpirunServer, tells_every_client_when_a_rank_of_another_host_says_nothing_more) {
   expect_noticed({kByMpiAlone}, SIGSTOP);
+}
+
+std::string processors_of(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Cpus_allowed_list:")) return line;
+  }
+  return "";
+}
+
+TEST_F(MpirunServer, has_all_processors_where_mpirun_binds_each_rank_to_one_unasked) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "mpirun binds where each rank has a processor";
+  auto result = serve({}, kEachItsCore);
+  EXPECT_TRUE(testing::environment_of(ranks_.first).contains("OMPI_MCA_orte_bound_at_launch=1"));
+  EXPECT_EQ(processors_of(ranks_.first), processors_of(::getpid()));
+  EXPECT_EQ(processors_of(ranks_.second), processors_of(::getpid()));
+  ::kill(children_of(::getpid()).at(0), SIGINT);
+  result.get();
 }
 
 TEST_F(MpirunServer, ends_in_order_when_mpirun_is_told_to) {

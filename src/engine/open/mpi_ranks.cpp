@@ -1,37 +1,40 @@
 #include "engine/open/mpi_ranks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "comm/mpi/mpi_job.h"
 #include "comm/mpi/mpi_library.h"
 #include "engine/open/rank_crew.h"
+#include "platform/affinity.h"
 
 namespace candor::engine {
 namespace {
 
-// What carries bytes to other hosts wants a processor as well.
-bool can_spin(const EngineOptions& options, const comm::MpiJob& job) {
-  return has_processors_for(job.n_beside() * (joined_threads(options) + (job.has_far() ? 1 : 0)));
-}
-
-Result<backend::Crew> take_crew(EngineOptions options) {
+Result<backend::Crew> take_crew(EngineOptions options, bool can_spin) {
   comm::MpiJob& job = *comm::MpiJob::current();
   CANDOR_ASSIGN(std::unique_ptr<comm::Communicator> comm, job.take());
   CANDOR_TRY(share_options(options, *comm));
-  job.set_spin(can_spin(options, job));
+  job.set_spin(can_spin);
   return backend::Crew{nullptr, std::move(comm)};
 }
 
 Result<void> follow_one(const EngineOptions& options, comm::MpiJob& job) {
+  const platform::ScopedPlace keep;
   CANDOR_ASSIGN(std::unique_ptr<comm::Communicator> comm, job.take());
-  job.set_spin(can_spin(options, job));
-  auto inner = make_rank_inner(options, job.rank());
-  if (!inner) {
-    comm->say_failed(inner.error().message);
-    return inner.error();
-  }
-  return follow_as_rank(options, std::move(*inner), job.rank(), {nullptr, std::move(comm)});
+  const HostPlaces places = joined_places(options);
+  job.set_spin(places.can_spin);
+  return follow_at(joined_place(places), options, job.rank(), std::move(comm));
+}
+
+// mpirun binds a rank to one core where nobody asks it for something else, so that a rank had one thread.
+void undo_unasked_binding() {
+  if (std::getenv("OMPI_MCA_orte_bound_at_launch") == nullptr) return;
+  if (std::getenv("OMPI_MCA_hwloc_base_binding_policy") != nullptr) return;
+  platform::run_on(platform::cpus_of_process(::getppid()));
 }
 
 }  // namespace
@@ -43,6 +46,7 @@ std::optional<MpiRanks> mpirun_ranks() {
 }
 
 Result<void> join_mpi(const std::string& command, bool shares_memory) {
+  undo_unasked_binding();
   auto job = comm::MpiJob::join({.command = command, .shares_memory = shares_memory});
   return job ? Result<void>{} : Result<void>{job.error()};
 }
@@ -81,16 +85,25 @@ Result<void> check_joined(const EngineOptions& options) {
               "ranks");
 }
 
-backend::RankOptions joined_rank_options(const EngineOptions& options) {
+backend::RankOptions joined_rank_options(const EngineOptions& options, bool can_spin) {
   const comm::MpiJob& job = *comm::MpiJob::current();
-  return {.rank = 0, .size = job.size(), .here = job.near(), .gather_crew = [options] { return take_crew(options); }};
+  return {.rank = 0,
+          .size = job.size(),
+          .here = job.near(),
+          .gather_crew = [options, can_spin] { return take_crew(options, can_spin); }};
 }
 
-int32_t joined_threads(const EngineOptions& options) {
+// What carries bytes to other hosts wants a processor as well, and ranks that share no memory have threads too.
+HostPlaces joined_places(const EngineOptions& options) {
   const comm::MpiJob& job = *comm::MpiJob::current();
   const auto n_near = static_cast<int32_t>(job.near().size());
-  const auto index = static_cast<int32_t>(std::ranges::find(job.near(), job.rank()) - job.near().begin());
-  return threads_of_rank(all_threads(options), n_near, index);
+  const int32_t n_strange = (job.n_beside() - n_near) * std::max(1, all_threads(options) / n_near);
+  return place_ranks(options, n_near, n_strange + (job.has_far() ? job.n_beside() : 0));
+}
+
+const platform::ProcessPlace& joined_place(const HostPlaces& host) {
+  const comm::MpiJob& job = *comm::MpiJob::current();
+  return host.places.at(static_cast<size_t>(std::ranges::find(job.near(), job.rank()) - job.near().begin()));
 }
 
 }  // namespace candor::engine

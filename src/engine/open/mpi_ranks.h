@@ -11,6 +11,7 @@
 #include "backend/ranks/rank_backend.h"
 #include "base/error.h"
 #include "candor/options.h"
+#include "engine/open/rank_places.h"
 
 namespace candor::engine {
 
@@ -35,8 +36,9 @@ bool leave_mpi();
 
 // For a backend of ranks that joined. REQUIRES: check_joined().
 Result<void> check_joined(const EngineOptions& options);
-backend::RankOptions joined_rank_options(const EngineOptions& options);
-// How many this rank computes with: -t counts those of its host.
-int32_t joined_threads(const EngineOptions& options);
+backend::RankOptions joined_rank_options(const EngineOptions& options, bool can_spin);
+// Of the ranks of this host, and this one's of them: -t counts a host's threads.
+HostPlaces joined_places(const EngineOptions& options);
+const platform::ProcessPlace& joined_place(const HostPlaces& host);
 
 }  // namespace candor::engine

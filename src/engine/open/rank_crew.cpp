@@ -14,28 +14,31 @@
 #include "comm/shm/shm_communicator.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/mpi_ranks.h"
+#include "engine/open/rank_places.h"
 #include "kernels/kernels.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
 #include "platform/float_mode.h"
-#include "platform/topology.h"
+#include "platform/numa.h"
 
 namespace candor::engine {
 namespace {
 
 constexpr std::chrono::seconds kArrival{30};
 
-comm::ShmOptions shm_options(const EngineOptions& options) {
-  return {.spin = has_processors_for(std::max(all_threads(options), options.n_ranks))};
+// What a rank computes its part with.
+Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& options, int32_t n_threads) {
+  return backend::make_backend(options.backend, {.n_threads = n_threads});
 }
 
-Result<backend::Crew> start_crew(EngineOptions options) {
+Result<backend::Crew> start_crew(EngineOptions options, HostPlaces places) {
   CANDOR_ASSIGN(const std::shared_ptr<comm::Segment> segment, comm::Segment::make(options.n_ranks));
   CANDOR_ASSIGN(std::unique_ptr<comm::RankProcesses> processes,
                 comm::RankProcesses::start(options.rank_program, *segment));
-  auto comm = std::make_unique<comm::ShmCommunicator>(segment, 0, shm_options(options));
+  auto comm = std::make_unique<comm::ShmCommunicator>(segment, 0, comm::ShmOptions{.spin = places.can_spin});
   CANDOR_TRY(comm->wait_for_all(kArrival));
   CANDOR_TRY(share_options(options, *comm));
+  CANDOR_TRY(share_places(places, *comm));
   return backend::Crew{std::shared_ptr<comm::RankProcesses>(std::move(processes)), std::move(comm)};
 }
 
@@ -52,18 +55,19 @@ Result<void> check_ranks(const EngineOptions& options) {
   return {};
 }
 
-// A rank of several, before anybody has met.
-backend::RankOptions rank_options(const EngineOptions& options) {
-  if (options.uses_mpi) return joined_rank_options(options);
-  return {.rank = 0,
-          .size = options.n_ranks,
-          .n_threads = std::max(all_threads(options), options.n_ranks),
-          .gather_crew = [options] { return start_crew(options); }};
+int32_t count_threads(const HostPlaces& host) {
+  int32_t n = 0;
+  for (const platform::ProcessPlace& place : host.places) n += place.n_threads;
+  return n;
 }
 
-int32_t own_threads(const EngineOptions& options, int32_t rank) {
-  if (options.uses_mpi) return joined_threads(options);
-  return threads_of_rank(all_threads(options), options.n_ranks, rank);
+// A rank of several, before anybody has met.
+backend::RankOptions rank_options(const EngineOptions& options, const HostPlaces& places) {
+  if (options.uses_mpi) return joined_rank_options(options, places.can_spin);
+  return {.rank = 0,
+          .size = options.n_ranks,
+          .n_threads = count_threads(places),
+          .gather_crew = [options, places] { return start_crew(options, places); }};
 }
 
 struct LoadedRank {
@@ -112,39 +116,24 @@ std::string take_text(backend::OrderReader& reader) {
 
 }  // namespace
 
-int32_t all_threads(const EngineOptions& options) {
-  if (options.n_threads > 0) return options.n_threads;
-  return platform::advise_threads(platform::read_topology()).n_threads;
-}
-
-// Spinning pays only while every thread of every rank has a processor of its own.
-bool has_processors_for(int32_t n_threads) {
-  const platform::Topology topology = platform::read_topology();
-  const bool has_quota = topology.quota_cpus && n_threads > *topology.quota_cpus;
-  return n_threads <= topology.n_allowed() && !has_quota;
-}
-
-int32_t threads_of_rank(int32_t n_threads, int32_t n, int32_t index) {
-  const int64_t n_all = n_threads;
-  return static_cast<int32_t>(std::max<int64_t>(1, n_all * (n - index) / n - n_all * (n - index - 1) / n));
-}
-
-Result<std::unique_ptr<backend::Backend>> make_rank_inner(const EngineOptions& options, int32_t rank) {
-  return backend::make_backend(options.backend, {.n_threads = own_threads(options, rank)});
-}
-
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options) {
   CANDOR_TRY(check_ranks(options));
-  CANDOR_ASSIGN(auto inner, make_rank_inner(options, 0));
-  if (options.n_ranks == 1) return inner;
+  if (options.n_ranks == 1) return make_inner(options, all_threads(options));
+  EngineOptions own = options;
+  if (!own.uses_mpi) own.n_threads = all_threads(options);
+  const HostPlaces places = own.uses_mpi ? joined_places(own) : place_ranks(own, own.n_ranks, 0);
+  const platform::ProcessPlace& place = own.uses_mpi ? joined_place(places) : places.places.front();
+  platform::bind_to(place);
+  CANDOR_ASSIGN(auto inner, make_inner(own, place.n_threads));
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
-  backend::RankOptions ranks = rank_options(options);
+  backend::RankOptions ranks = rank_options(own, places);
   ranks.table = table;
   return std::make_unique<backend::RankBackend>(std::move(inner), std::move(ranks));
 }
 
 Result<std::unique_ptr<backend::Backend>> make_planning_rank(const EngineOptions& options, int32_t rank) {
-  CANDOR_ASSIGN(auto inner, make_rank_inner(options, rank));
+  const HostPlaces host = place_ranks(options, options.n_ranks, 0);
+  CANDOR_ASSIGN(auto inner, make_inner(options, host.places.at(static_cast<size_t>(rank)).n_threads));
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
   return std::make_unique<backend::RankBackend>(
       std::move(inner), backend::RankOptions{.rank = 0, .size = options.n_ranks, .here = {rank}, .table = table});
@@ -158,7 +147,7 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
       put_text(writer, text);
     }
     writer.put(options.fast_weights);
-    writer.put(options.uses_mpi ? options.n_threads : all_threads(options));
+    writer.put(options.n_threads);
     writer.put(options.n_ranks);
     writer.put(options.speculation);
     writer.put(options.uses_mpi);
@@ -193,6 +182,15 @@ Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backen
   return done;
 }
 
+Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions& options, int32_t rank,
+                       std::unique_ptr<comm::Communicator> comm) {
+  platform::bind_to(place);
+  auto inner = make_inner(options, place.n_threads);
+  if (inner) return follow_as_rank(options, std::move(*inner), rank, {nullptr, std::move(comm)});
+  comm->say_failed(inner.error().message);
+  return inner.error();
+}
+
 namespace {
 
 Result<std::shared_ptr<comm::Segment>> take_place(int descriptor, int32_t rank) {
@@ -205,14 +203,11 @@ Result<std::shared_ptr<comm::Segment>> take_place(int descriptor, int32_t rank) 
 Result<void> serve_place(const std::shared_ptr<comm::Segment>& segment, int32_t rank) {
   auto comm = std::make_unique<comm::ShmCommunicator>(segment, rank, comm::ShmOptions{});
   EngineOptions options;
+  HostPlaces places;
   CANDOR_TRY(share_options(options, *comm));
-  comm->set_spin(shm_options(options).spin);
-  auto inner = make_rank_inner(options, rank);
-  if (!inner) {
-    comm->say_failed(inner.error().message);
-    return inner.error();
-  }
-  return follow_as_rank(options, std::move(*inner), rank, {nullptr, std::move(comm)});
+  CANDOR_TRY(share_places(places, *comm));
+  comm->set_spin(places.can_spin);
+  return follow_at(places.places.at(static_cast<size_t>(rank)), options, rank, std::move(comm));
 }
 
 }  // namespace

@@ -10,25 +10,17 @@
 #include "base/error.h"
 #include "candor/options.h"
 #include "comm/communicator.h"
+#include "platform/numa.h"
 
 namespace candor::engine {
 
 // The backend that the options name, or one of EngineOptions::n_ranks of them, which starts its processes when the
-// first weight is uploaded.
+// first weight is uploaded. Of several ranks, the calling thread and those that it starts from now on are bound to where
+// rank 0 belongs (platform::ScopedPlace frees it).
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options);
 
 // A backend that plans the memory of one rank, and loads nothing.
 Result<std::unique_ptr<backend::Backend>> make_planning_rank(const EngineOptions& options, int32_t rank);
-
-// As many as are asked for, or advised here.
-int32_t all_threads(const EngineOptions& options);
-// Whether that many threads of this host would each have a processor.
-bool has_processors_for(int32_t n_threads);
-// How many of n_threads the index-th of n ranks of one host computes with: at least one.
-int32_t threads_of_rank(int32_t n_threads, int32_t n, int32_t index);
-
-// What a rank computes its part with.
-Result<std::unique_ptr<backend::Backend>> make_rank_inner(const EngineOptions& options, int32_t rank);
 
 // The options that another rank needs, rank 0's becoming everybody's. False: rank 0 has no more models.
 Result<bool> share_options(EngineOptions& options, comm::Communicator& comm);
@@ -36,6 +28,9 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm);
 // A rank that follows: loads what the options name, and computes until rank 0 ends. inner: what it computes with.
 Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backend::Backend> inner, int32_t rank,
                             backend::Crew crew);
+// The same, bound to its place, with what the options and the place name.
+Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions& options, int32_t rank,
+                       std::unique_ptr<comm::Communicator> comm);
 
 // The whole life of a process that rank 0 started.
 struct RankEnd {
