@@ -110,8 +110,10 @@ nlohmann::ordered_json ranks_json(const std::vector<MemoryPlan>& ranks) {
   return list;
 }
 
-std::string ranks_text(const std::vector<MemoryPlan>& ranks) {
-  std::string out;
+std::string ranks_text(const std::vector<MemoryPlan>& ranks, const engine::RankExchanges& exchanges) {
+  if (ranks.empty()) return "";
+  std::string out = fmt::format("{:<14} {:>10}   a token, {:.3g} a layer\n", "exchanges", exchanges.n_of_token,
+                                exchanges.of_layer);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const MemoryPlan& plan = ranks[rank];
     out += fmt::format("{:<14} {:>10}   weights {}, K/V {}, activations {}{}\n", fmt::format("rank {}", rank),
@@ -132,12 +134,19 @@ int run(const FitOptions& options) {
   if (!plan) return say_error(plan.error().message), exit_code(plan.error());
   const auto ranks = engine::plan_ranks(engine, *plan);
   if (!ranks) return say_error(ranks.error().message), exit_code(ranks.error());
+  engine::RankExchanges exchanges;
+  if (!ranks->empty()) {
+    if (const auto counted = engine::count_exchanges(engine)) exchanges = *counted;
+  }
   if (options.json) {
     auto json = to_json(*plan);
-    if (!ranks->empty()) json["ranks"] = ranks_json(*ranks);
+    if (!ranks->empty()) {
+      json["ranks"] = ranks_json(*ranks);
+      json["exchanges_of_token"] = exchanges.n_of_token;
+    }
     write_out(json.dump(2) + "\n");
   } else {
-    write_out(ranks_text(*ranks) + to_text(*plan));
+    write_out(ranks_text(*ranks, exchanges) + to_text(*plan));
   }
   return plan->fits() ? kDone : kUserInput;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/terminal/terminal.h"
+#include "model/rank_splits.h"
 
 namespace candor::apps {
 namespace {
@@ -50,6 +51,7 @@ double mixed_width(const model::BlockSpec& block) {
 
 model::RankShape rank_shape_of(const model::ArchSpec& spec, double bits_per_weight) {
   model::RankShape shape{.n_layers = static_cast<double>(spec.blocks.size()),
+                         .n_exchanges = model::exchanges_of_layers(spec) / static_cast<double>(spec.blocks.size()),
                          .dim = static_cast<double>(spec.dim),
                          .vocab = static_cast<double>(spec.vocab),
                          .input_bytes = model::input_bytes_of(bits_per_weight)};
@@ -75,6 +77,7 @@ Result<void> add_rank_figures(const EstimateOptions& options, const Subject& sub
                       {"link", std::string(link.name)},
                       {"latency_us", 1e6 * link.latency_s},
                       {"bytes_per_second", link.bytes_per_s},
+                      {"exchanges_of_layer", shape.n_exchanges},
                       {"decode", part("itl_ms", 1)},
                       {"prefill", part("ttft_ms", options.prompt_tokens())}};
   return {};
@@ -83,9 +86,10 @@ Result<void> add_rank_figures(const EstimateOptions& options, const Subject& sub
 std::string ranks_text(const nlohmann::ordered_json& figures) {
   if (!figures.contains("ranks")) return {};
   const auto& ranks = figures["ranks"];
-  std::string out = fmt::format("{:<13} {} by {} ({:g} us, {:.3g} GB/s)\n", "ranks", ranks["n"].get<int64_t>(),
-                                ranks["link"].get<std::string>(), ranks["latency_us"].get<double>(),
-                                ranks["bytes_per_second"].get<double>() / 1e9);
+  std::string out = fmt::format("{:<13} {} by {} ({:g} us, {:.3g} GB/s), {:.3g} exchanges a layer\n", "ranks",
+                                ranks["n"].get<int64_t>(), ranks["link"].get<std::string>(),
+                                ranks["latency_us"].get<double>(), ranks["bytes_per_second"].get<double>() / 1e9,
+                                ranks["exchanges_of_layer"].get<double>());
   for (const char* name : {"decode", "prefill"}) {
     const auto& part = ranks[name];
     const auto number = [&part](const char* key) { return part[key].get<double>(); };

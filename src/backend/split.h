@@ -30,6 +30,7 @@ struct WeightSplit {
   SplitKind kind = SplitKind::kWhole;
   HeadCounts heads{};       // of kQueryHeads and kKvHeads
   bool is_read = false;     // its numbers decide where rows go: a vector of kWhole
+  bool goes_along = false;  // its outputs are read whole, at the same time as others': one exchange is enough
 };
 
 // Heads of one rank: all of them share its K/V heads evenly.

@@ -223,18 +223,16 @@ void mix_tokens(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
   attend_to(ops, spec, weights, act, {src, dst, memory.kv});
 }
 
-// The expert that every row goes to, added to act.mixed.
-void add_shared(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                Activation src) {
+// The gated rows of the expert that every row goes to, in act.shared_up: before the others', so that ranks can put all of
+// them together at once.
+void open_shared(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                 Activation src) {
   const FfnSpec& ffn = spec.ffn;
   const LinearTerm gate = term(weights.shared_gate, act.shared_gate);
   const LinearTerm up = term(weights.shared_up, act.shared_up);
-  const Activation output{act.expert_out.slot, act.mixed.n_rows, act.mixed.n_cols};
   if (!ffn.is_gated) {
     ops.linear(std::array{up}, src);
-    ops.activate(act.shared_up, ffn.gate);
-    ops.linear(std::array{term(weights.shared_down, output)}, act.shared_up);
-    return ops.add(act.mixed, output, 1.0f);
+    return ops.activate(act.shared_up, ffn.gate);
   }
   if (ffn.is_shared_gated) {
     ops.linear(std::array{gate, up, term(weights.shared_router, act.shared_score)}, src);
@@ -242,9 +240,18 @@ void add_shared(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
     ops.linear(std::array{gate, up}, src);
   }
   ops.gate(act.shared_up, act.shared_gate, act.shared_up, ffn.gate);
+}
+
+// Its output, added to act.mixed; where the two have norms of their own, behind these.
+void add_shared(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act) {
+  const FfnSpec& ffn = spec.ffn;
+  const Activation output{act.expert_out.slot, act.mixed.n_rows, act.mixed.n_cols};
   ops.linear(std::array{term(weights.shared_down, output)}, act.shared_up);
-  if (ffn.has_parted_norms) ops.norm(output, output, weights.shared_post_norm.weights(), spec.norm);
-  if (ffn.is_shared_gated) return ops.add_gated(act.mixed, output, act.shared_score);
+  if (ffn.has_parted_norms) {
+    ops.norm(act.mixed, act.mixed, weights.expert_post_norm.weights(), spec.norm);
+    ops.norm(output, output, weights.shared_post_norm.weights(), spec.norm);
+  }
+  if (ffn.is_gated && ffn.is_shared_gated) return ops.add_gated(act.mixed, output, act.shared_score);
   ops.add(act.mixed, output, 1.0f);
 }
 
@@ -269,21 +276,22 @@ void run_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, cons
 Activation mix_experts(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                        Activation src) {
   ops.linear(std::array{term(weights.router, act.scores)}, src);
+  if (spec.ffn.shared_dim > 0) open_shared(ops, spec, weights, act, src);
   run_experts(ops, spec.ffn, weights, act, src);
-  if (spec.ffn.shared_dim > 0) add_shared(ops, spec, weights, act, src);
+  if (spec.ffn.shared_dim > 0) add_shared(ops, spec, weights, act);
   return act.mixed;
 }
 
 // Out of the stream itself (FfnSpec::has_parted_norms).
 Activation mix_parted(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act) {
+  ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
+  open_shared(ops, spec, weights, act, act.h);
   ops.norm(act.h, act.x, weights.router_norm.weights(), spec.norm);
   ops.scale(act.h, 1.0f / std::sqrt(static_cast<float>(act.h.n_cols)), nullptr);
   ops.linear(std::array{term(weights.router, act.scores)}, act.h);
   ops.norm(act.h, act.x, weights.expert_norm.weights(), spec.norm);
   run_experts(ops, spec.ffn, weights, act, act.h);
-  ops.norm(act.mixed, act.mixed, weights.expert_post_norm.weights(), spec.norm);
-  ops.norm(act.h, act.x, weights.ffn_norm.weights(), spec.norm);
-  add_shared(ops, spec, weights, act, act.h);
+  add_shared(ops, spec, weights, act);
   return act.mixed;
 }
 
@@ -337,8 +345,8 @@ void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
     const bool has_both = spec.has_attention && spec.is_recurrent();
     mix_tokens(ops, spec, weights, act, {input, has_both ? act.branch : act.h, memory});
     if (has_both) {
-      write_stream(ops, spec, weights.attn_post_norm, act, act.branch);
       keep_state_to(ops, spec, weights, act, {input, act.h, memory.state});
+      write_stream(ops, spec, weights.attn_post_norm, act, act.branch);
     }
     write_stream(ops, spec, weights.attn_post_norm, act, act.h);
   }

@@ -38,7 +38,7 @@ RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, 
   const double to_each_other = (n_ranks - 1) / n_ranks;
   const double rows = n_rows * shape.n_layers * (inputs + outputs) * to_each_other;
   const double embedding = n_rows * shape.dim * (n_ranks - 1);
-  return {4 * shape.n_layers + 2, rows + kFloatBytes * std::max(embedding, n_out * shape.vocab / n_ranks)};
+  return {shape.n_exchanges * shape.n_layers + 2, rows + kFloatBytes * std::max(embedding, n_out * shape.vocab / n_ranks)};
 }
 
 double exchange_seconds(const RankTraffic& traffic, const Link& link) {

@@ -22,6 +22,7 @@ const Link* find_link(std::string_view name);
 // The widths of rows that are put together, all layers summed.
 struct RankShape {
   double n_layers = 0;
+  double n_exchanges = 4;  // of one layer, on average
   double heads_width = 0;  // H * Dh of one layer
   double dim = 0;
   double ffn_width = 0;  // of experts: those of a token together
@@ -36,7 +37,7 @@ struct RankTraffic {
   double n_exchanges = 0;
   double sent_bytes = 0;  // by each rank
 };
-// For a step of n_rows rows that chooses n_out tokens: four exchanges a layer, one for the embedding and one for
+// For a step of n_rows rows that chooses n_out tokens: n_exchanges a layer, one for the embedding and one for
 // logits. REQUIRES: n_ranks >= 1.
 RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 
 namespace candor::model {
@@ -81,14 +82,36 @@ SplitKind kind_of_outputs(TensorRole role) {
   }
 }
 
+// What a layer that keeps a state reads whole; the shared expert's rows, which go with those of the others; queries of
+// a latent, whose pieces are read whole; and outputs, of which some blocks add several to the stream.
+bool goes_along(TensorRole role, const BlockSpec& block) {
+  constexpr TensorRole kRoles[] = {kDeltaQkv, kDeltaGate, kDeltaQ,  kDeltaK,      kDeltaV,   kDeltaAlphaUp,
+                                   kDeltaGateUp, kConvC,  kConvX,   kSsmGate,     kSsmChannels, kSharedUp,
+                                   kQueryUp,  kAttnOut,   kSsmOut,  kDown};
+  if (role == kSharedDown || role == kExpertDown) return block.ffn.has_parted_norms;
+  return std::ranges::find(kRoles, role) != std::end(kRoles);
+}
+
+// Heads and output; of whole rows of queries that are normed, these as well.
+int32_t mixer_exchanges(const BlockSpec& block) {
+  if (!block.has_mixer()) return 0;
+  if (block.has_attention && block.is_recurrent()) return 3;
+  return block.has_attention && !block.has_latent() && block.qk_norm == QkNorm::kWhole ? 3 : 2;
+}
+
 }  // namespace
 
 WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer) {
   const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
   const backend::HeadCounts heads{block.attn.n_heads, block.attn.n_kv_heads};
-  if (const SplitKind kind = kind_of_outputs(role); kind != SplitKind::kWhole) return {kind, heads};
+  if (const SplitKind kind = kind_of_outputs(role); kind != SplitKind::kWhole) {
+    return {.kind = kind, .heads = heads, .goes_along = goes_along(role, block)};
+  }
   const bool is_read = role == kChoiceBias || role == kExpertScales;
-  if (!has_own_heads(block)) return {role == kQ ? SplitKind::kOutputs : SplitKind::kWhole, heads, is_read};
+  if (!has_own_heads(block)) {
+    const bool is_query = role == kQ;
+    return {is_query ? SplitKind::kOutputs : SplitKind::kWhole, heads, is_read, is_query};
+  }
   return {kind_of_attention(role, block), heads, is_read};
 }
 
@@ -98,6 +121,14 @@ int32_t most_ranks(const ArchSpec& spec) {
     if (has_own_heads(block)) most = std::min(most, block.attn.n_heads);
   }
   return most;
+}
+
+int32_t exchanges_of_layers(const ArchSpec& spec) {
+  int32_t n = 0;
+  for (const BlockSpec& block : spec.blocks) {
+    n += mixer_exchanges(block) + (block.has_ffn() ? 2 : 0) - (is_parallel(block.wiring) ? 1 : 0);
+  }
+  return n;
 }
 
 Result<void> check_ranks(const ArchSpec& spec, int32_t n_ranks) {

@@ -14,6 +14,10 @@ namespace candor::model {
 
 backend::WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer);
 
+// What ranks put together in all layers, for a step of any number of rows; the embedding's rows and logits are beside
+// them.
+int32_t exchanges_of_layers(const ArchSpec& spec);
+
 // As many as have at least a head each.
 int32_t most_ranks(const ArchSpec& spec);
 // Refuses more, by name.

@@ -146,7 +146,7 @@ TEST_F(RankInvariance, sums_of_parts_are_caught) {
 }
 
 // What two ranks said for some decoded tokens of a model.
-backend::RankTraffic traffic_of(const std::filesystem::path& path, int64_t n_tokens) {
+backend::RankTraffic traffic_of(const std::filesystem::path& path, int64_t n_tokens, int32_t n_vocab = 384) {
   backend::Backend* ranks = nullptr;
   const auto make = thread_ranks(2);
   const auto engine = engine::open_with_backend(testing::rank_test_options(path), [&](const EngineOptions& options) {
@@ -156,7 +156,7 @@ backend::RankTraffic traffic_of(const std::filesystem::path& path, int64_t n_tok
   });
   if (!engine) return ADD_FAILURE() << engine.error().message, backend::RankTraffic{};
   const backend::RankTraffic before = ranks->rank_traffic();
-  Request request = testing::sampled(token_prompt(8, 384, 1), n_tokens, 1);
+  Request request = testing::sampled(token_prompt(8, n_vocab, 1), n_tokens, 1);
   request.sampling.ignore_eos = true;
   testing::complete(**engine, request);
   const backend::RankTraffic after = ranks->rank_traffic();
@@ -169,6 +169,25 @@ TEST_F(RankInvariance, a_layer_has_four_exchanges) {
   const auto traffic = traffic_of(tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256)), kTokens);
   EXPECT_EQ(traffic.n_exchanges, kTokens * (4 * 2 + 2));
   EXPECT_GT(traffic.n_bytes, 0u);
+}
+
+// Where more than four are needed, and why, is what docs/distributed.md says.
+TEST_F(RankInvariance, every_familys_layers_have_four_exchanges_at_most_but_for_five_families) {
+  constexpr int64_t kTokens = 6;
+  std::vector<std::string> with_more;
+  for (const std::string& family : families()) {
+    const auto path = testing::project_file("tests/families/goldens") / family / "model.gguf";
+    const auto file = formats::open_model_file(path);
+    ASSERT_TRUE(file) << family;
+    const auto spec = model::read_arch(**file);
+    ASSERT_TRUE(spec) << family;
+    const int64_t of_layers = model::exchanges_of_layers(*spec);
+    const int64_t beside = spec->embed.layer_dim > 0 ? 3 : 2;  // the embedding's rows, those of all layers, logits
+    EXPECT_EQ(traffic_of(path, kTokens, spec->vocab).n_exchanges, kTokens * (of_layers + beside)) << family;
+    if (of_layers > 4 * std::ssize(spec->blocks)) with_more.push_back(family);
+    EXPECT_LE(of_layers, 5 * std::ssize(spec->blocks)) << family;
+  }
+  EXPECT_EQ(with_more, (std::vector<std::string>{"falcon_h1", "falcon_h1_norm", "minimax_m2", "olmo2", "olmo3", "olmoe"}));
 }
 
 // Gated rows travel as `down` wants them where its encoding has fewer bytes, and as many exchanges as ever.

@@ -110,15 +110,15 @@ void RankOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   make_whole(src);
   make_whole(term.scores);
   for (const Activation x : {term.gate, term.up, term.outputs}) set_whole(x);
-  set_split(dst, outer_share);
-  if (src.n_rows == 0) return;
+  if (src.n_rows == 0) return set_product(dst, rank_weight(*first.down));
   route(term);
   int32_t n_visits = 0;
   for (int32_t expert = 0; expert < routing_.n_experts(); ++expert)
     n_visits += static_cast<int32_t>(routing_.visits(expert).size());
   gated_.resize(std::max(gated_.size(), n_floats(n_visits, term.gate.n_cols)));
   run_gates(src, term, inner_share.width());
-  exchange(gated_.data(), n_visits, inner_share.bounds, comm::Receivers::kAll, kGatedTag);
+  exchange_together({gated_.data(), n_visits, inner_share.bounds}, kGatedTag);
+  set_product(dst, rank_weight(*first.down));
   run_outputs(local(dst), term, outer_share);
 }
 

@@ -43,6 +43,7 @@ void RankOps::set_split(Activation x, const OutputShare& share) {
   Slot& state = slot(x);
   state.is_split = true;
   state.share = share;
+  state.goes_along = false;
 }
 
 void RankOps::exchange(float* rows, int32_t n_rows, std::span<const int32_t> bounds, comm::Receivers receivers,
@@ -56,6 +57,7 @@ void RankOps::make_whole(Activation x) {
   Slot& state = slot(x);
   if (!state.is_split) return;
   CANDOR_CHECK(!state.share.bounds.empty());
+  if (state.goes_along && x.n_rows > 0) return exchange_together({}, static_cast<uint64_t>(x.slot));
   state.is_split = false;
   if (x.n_rows == 0) return;
   exchange(inner_.host_rows(x), x.n_rows, state.share.bounds, comm::Receivers::kAll, static_cast<uint64_t>(x.slot));
@@ -127,7 +129,7 @@ void RankOps::linear(std::span<const LinearTerm> terms, Activation src) {
   terms_.clear();
   for (const LinearTerm& term : terms) {
     const RankWeight& weight = rank_weight(*term.weight);
-    weight.share() == nullptr ? set_whole(term.dst) : set_split(term.dst, *weight.share());
+    set_product(term.dst, weight);
     if (weight.part() != nullptr) terms_.push_back({weight.part(), part_of(term.bias), local(term.dst)});
   }
   if (terms_.empty()) return;
@@ -241,7 +243,7 @@ void RankOps::unzip(Activation first, Activation second, Activation src, int32_t
   const auto is_whole_pieces = [&] {
     return std::ranges::all_of(state.share.bounds, [&](int32_t bound) { return bound % piece == 0; });
   };
-  if (!state.is_split || state.share.bounds.empty() || !is_whole_pieces()) {
+  if (!state.is_split || state.goes_along || state.share.bounds.empty() || !is_whole_pieces()) {
     make_whole(src);
     set_whole(first);
     set_whole(second);

@@ -3,6 +3,7 @@
 // every rank, or this rank's columns of them. Products give columns; what works column by column, or head by head, goes
 // on with them; what reads whole rows puts them together first. So a layer of attention and feed-forward has four
 // exchanges: the heads before their projection, its output before it is added, and the same two of the feed-forward.
+// Rows of several products that are read whole at the same time share one (rank_together.cpp).
 // Every column is computed by one rank in the order of a single one: no number is a sum of ranks' parts.
 // Heads and gated rows, which products read next, travel as those products encode them where all agree on how.
 // What cannot be shared out (layers that keep a state, latent attention) is computed by every rank.
@@ -67,6 +68,10 @@ class RankOps final : public Ops {
   struct Slot {
     bool is_split = false;
     OutputShare share{};  // columns, while it is split
+    // While it is split: put together with all others that do, where one of them is read whole. Of so many rows.
+    bool goes_along = false;
+    int32_t n_rows = 0;
+    int32_t n_cols = 0;
   };
 
   Slot& slot(Activation x) { return slots_[static_cast<size_t>(x.slot)]; }
@@ -84,6 +89,10 @@ class RankOps final : public Ops {
   const std::byte* exchange_encoded(kernels::Encoding encoding, Activation src);
   // Leaves the columns of a share.
   void make_split(Activation x, const OutputShare& share);
+  // Splits what a product wrote.
+  void set_product(Activation x, const RankWeight& weight);
+  // All that goes along, and `more` where there are any, by one exchange.
+  void exchange_together(const comm::RowSlices& more, uint64_t tag);
   void exchange(float* rows, int32_t n_rows, std::span<const int32_t> bounds, comm::Receivers receivers, uint64_t tag);
   const std::vector<HeadShare>& shares_of(const AttnSpec& spec);
   // Of heads as wide as `width`; into scratch.
@@ -119,6 +128,9 @@ class RankOps final : public Ops {
   EncodedRows encoded_;
   Routing routing_;
   std::vector<float> gated_;  // [visits, F]
+  std::vector<comm::RowSlices> together_;
+  std::vector<float> packed_;  // each rank's columns of all of them, rank by rank
+  std::vector<int32_t> packed_bounds_;
 };
 
 }  // namespace candor::backend

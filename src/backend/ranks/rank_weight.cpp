@@ -75,6 +75,7 @@ Result<std::unique_ptr<RankWeight>> RankUpload::upload(Backend& inner, const Ten
     return weight;
   }
   weight->is_split_ = true;
+  weight->goes_along_ = split.goes_along;
   weight->share_ = share_of(outputs_of(tensor, role), split, rank_);
   if (weight->share_.width() == 0) return weight;
   CANDOR_ASSIGN(weight->part_, inner.upload(piece_of(tensor, role, weight->share_), role));

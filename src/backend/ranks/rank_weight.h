@@ -34,6 +34,8 @@ class RankWeight final : public Weight {
   const Weight* part() const { return part_.get(); }
   // What rows are looked up in; rank 0 alone has it.
   const Weight* rows() const { return rows_.get(); }
+  // WeightSplit::goes_along
+  bool goes_along() const { return goes_along_; }
   // Of a vector that decides where rows go.
   const std::vector<float>& values() const { return values_; }
 
@@ -44,6 +46,7 @@ class RankWeight final : public Weight {
   size_t n_bytes_ = 0;
   DType dtype_ = DType::kF32;
   bool is_split_ = false;
+  bool goes_along_ = false;
   OutputShare share_;
   std::unique_ptr<Weight> part_;
   std::unique_ptr<Weight> rows_;

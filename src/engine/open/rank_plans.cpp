@@ -3,6 +3,8 @@
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/rank_crew.h"
+#include "model/model.h"
+#include "model/rank_splits.h"
 
 namespace candor::engine {
 
@@ -18,6 +20,14 @@ Result<std::vector<MemoryPlan>> plan_ranks(const EngineOptions& options, const M
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+Result<RankExchanges> count_exchanges(const EngineOptions& options) {
+  CANDOR_ASSIGN(const auto file, open_model_file(options));
+  CANDOR_ASSIGN(const model::ArchSpec spec, model::read_arch(*file));
+  const int32_t n_beside = spec.embed.layer_dim > 0 ? 3 : 2;  // the embedding's rows, those of all layers, logits
+  const int32_t n = model::exchanges_of_layers(spec);
+  return RankExchanges{n + n_beside, n / static_cast<double>(spec.blocks.size())};
 }
 
 }  // namespace candor::engine
