@@ -155,6 +155,31 @@ TEST_F(Mpirun, what_is_wrong_is_one_line_of_rank_0) {
   EXPECT_NE(own_line(many).find("can use 4"), std::string::npos) << many.err;
 }
 
+// Hosts with the same path and another file, or none.
+TEST_F(Mpirun, a_rank_with_another_model_or_none_says_so) {
+  const auto folder_of = [&](const char* name) {
+    std::filesystem::create_directories(folder_.path() / name);
+    return (folder_.path() / name).string();
+  };
+  const std::string first = folder_of("first"), other = folder_of("other"), none = folder_of("none");
+  std::filesystem::copy_file(small_model(), first + "/m.gguf");
+  std::filesystem::copy_file(small_model(8), other + "/m.gguf");
+  const auto said = [&](const std::string& folder) {
+    const std::vector<std::string> run = {CANDOR_PROGRAM, "run", "-m", "m.gguf", "--raw", "-n", "3", "hello"};
+    std::vector<std::string> program = {"-wdir", first};
+    program.insert(program.end(), run.begin(), run.end());
+    program.insert(program.end(), {":", "-n", "1", "-wdir", folder});
+    program.insert(program.end(), run.begin(), run.end());
+    const RunResult result = run_under_mpi(1, program);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    return result.err;
+  };
+  EXPECT_NE(said(other).find("candor: rank 1: the model's file here has another content"), std::string::npos);
+  const std::string missing = said(none);
+  EXPECT_NE(missing.find("candor: rank 1: "), std::string::npos) << missing;
+  EXPECT_NE(missing.find("m.gguf"), std::string::npos) << missing;
+}
+
 TEST_F(Mpirun, a_rank_that_never_comes_is_named) {
   const RunResult result =
       run_under_mpi(1, {CANDOR_PROGRAM, "run", "-m", small_model(), "hello", ":", "-n", "1", "sleep", "50"});

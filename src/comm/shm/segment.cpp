@@ -48,7 +48,7 @@ Result<std::byte*> map(int descriptor, size_t n_bytes) {
 
 std::string_view protocol_version() {
   static const std::string version =
-      std::string(kVersion) + " numerics " + std::to_string(kNumericsVersion) + " ranks 1";
+      std::string(kVersion) + " numerics " + std::to_string(kNumericsVersion) + " ranks 2";
   return version;
 }
 

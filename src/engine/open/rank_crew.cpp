@@ -178,7 +178,9 @@ Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backen
       std::move(inner),
       {.rank = rank, .size = size, .table = table, .gather_crew = [held]() -> Result<backend::Crew> { return std::move(*held); }});
   auto done = load_and_follow(options, backend);
-  if (!done) backend.say_failed(done.error().message);
+  if (done) return done;
+  const bool has_met = held->comm == nullptr;
+  has_met ? backend.say_failed(done.error().message) : held->comm->say_failed(done.error().message);
   return done;
 }
 
