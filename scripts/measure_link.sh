@@ -1,6 +1,7 @@
 #!/bin/sh
 # What two ranks make of a link: two network namespaces of this machine, joined by a pair of virtual cards that tc shapes,
-# and MPI over TCP between them. Prints what candor bench measures beside what candor estimate says. As root.
+# and MPI over TCP between them. Each rank has one processor for all that belongs to it, as two computers of one core
+# would. Prints what candor bench measures beside what candor estimate says. As root.
 #   sh scripts/measure_link.sh PROGRAM MODEL [NEW_TOKENS]
 # Delays want the kernel's netem; without it only rates are shaped, and bench/comm/late_link_bench.cpp makes up the delays.
 set -eu
@@ -33,7 +34,7 @@ done
 cat >"$folder/agent" <<EOF
 #!/bin/sh
 shift
-exec ip netns exec $b unshare -u sh -c "hostname candor-b; \$*"
+exec taskset -c 1 ip netns exec $b unshare -u sh -c "hostname candor-b; \$*"
 EOF
 chmod +x "$folder/agent"
 
@@ -51,14 +52,14 @@ shape() {
 }
 
 under_mpi() {
-  ip netns exec "$a" env CANDOR_RANKS_LINK=mpi mpirun --allow-run-as-root --oversubscribe -q --host 10.123.45.1,10.123.45.2 -n 2 \
+  taskset -c 0 ip netns exec "$a" env CANDOR_RANKS_LINK=mpi mpirun --allow-run-as-root --oversubscribe -q --host 10.123.45.1,10.123.45.2 -n 2 \
     --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self --mca btl_tcp_if_include 10.123.45.0/24 \
     --mca oob_tcp_if_include 10.123.45.0/24 "$@"
 }
 
 bench="bench generate -m $model --json --prompt 16 --new $tokens -r 3 -t 1"
 # shellcheck disable=SC2086
-"$program" $bench >"$folder/alone"
+taskset -c 0 "$program" $bench >"$folder/alone"
 # compare RATE_GBIT LATENCY_US: the case in $folder/two beside the arithmetic of docs/distributed.md.
 compare() {
   python3 - "$folder" "$1" "$2" <<'EOF'

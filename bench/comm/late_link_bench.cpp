@@ -1,5 +1,6 @@
 // Two ranks over a link that is made up (tests/support/late_link.h), for kernels without netem: what a decoded token takes
-// at each latency and rate, and what the arithmetic of candor estimate says of it. Each rank has one thread.
+// at each latency and rate, and what the arithmetic of candor estimate says of it. Each rank has one thread, and one
+// processor for all that belongs to it, as two computers of one core would.
 //
 //   candor_bench_late_link MODEL [TOKENS]
 
@@ -19,6 +20,7 @@
 #include "kernels/kernels.h"
 #include "model/model.h"
 #include "model/rank_cost.h"
+#include "platform/affinity.h"
 #include "support/late_link.h"
 
 namespace candor {
@@ -42,6 +44,7 @@ Result<backend::Crew> start(const EngineOptions& options, testing::LinkSpeed spe
   auto pair = std::make_shared<Pair>();
   pair->first = std::make_unique<testing::FarRank>(link, 0);
   pair->second = std::thread([link, options] {
+    platform::run_on({1});
     testing::FarRank far(link, 1);
     std::atomic<bool> is_taken{true};
     auto inner = one_thread();
@@ -99,6 +102,7 @@ int run(int argc, char** argv) {
   const auto spec = file ? model::read_arch(**file) : Result<model::ArchSpec>(file.error());
   if (!spec) return std::fprintf(stderr, "%s\n", spec.error().message.c_str()), 1;
   constexpr double kBits = 4.5;  // rows travel as products encode them
+  platform::run_on({0});
   const auto traffic = model::rank_traffic(apps::rank_shape_of(*spec, kBits), 2, 1, 1);
   const double alone = seconds_per_token(options, [](const EngineOptions&) { return one_thread(); }, n_tokens);
   std::printf("one rank of one thread: %.2f ms a token; two: %.0f exchanges, %.0f kB sent by each\n", 1e3 * alone,
