@@ -27,7 +27,7 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   add_int(command, "--workers", o.n_workers, 1, 64, "threads for JSON, templates, tokens (2)")->default_str("2");
   add_int(command, "--drain-seconds", o.drain_seconds, 0, 3600, "for replies in work, at the end (30)")
       ->default_str("30");
-  command.add_option("--log-level", o.log_level, "debug, info, warning, error, off (info)")
+  command.add_option("--log-level", o.log_level, "info, warning, error, off (info)")
       ->type_name("LEVEL")
       ->capture_default_str();
   command.add_flag("--no-ui", o.no_ui, "no page for browsers at /");

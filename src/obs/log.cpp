@@ -16,8 +16,7 @@ struct NamedLevel {
   LogLevel level;
   std::string_view name;
 };
-constexpr std::array<NamedLevel, 5> kLevels{{{LogLevel::kDebug, "debug"},
-                                             {LogLevel::kInfo, "info"},
+constexpr std::array<NamedLevel, 4> kLevels{{{LogLevel::kInfo, "info"},
                                              {LogLevel::kWarning, "warning"},
                                              {LogLevel::kError, "error"},
                                              {LogLevel::kOff, "off"}}};
@@ -64,7 +63,7 @@ Result<LogLevel> parse_log_level(std::string_view name) {
   for (const NamedLevel& row : kLevels)
     if (row.name == name) return row.level;
   return fail(ErrorKind::kInvalidInput,
-              fmt::format("log level \"{}\" is unknown; expected debug, info, warning, error or off", printable(name)));
+              fmt::format("log level \"{}\" is unknown; expected info, warning, error or off", printable(name)));
 }
 
 std::unique_ptr<LogSink> make_stderr_sink() {

@@ -12,10 +12,10 @@
 
 namespace candor::obs {
 
-enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogLevel : uint8_t { kInfo, kWarning, kError, kOff };
 
 std::string_view level_name(LogLevel level);
-// "debug", "info", "warning", "error", "off".
+// "info", "warning", "error", "off".
 Result<LogLevel> parse_log_level(std::string_view name);
 
 class LogSink {
@@ -35,7 +35,6 @@ class Log {
 
   bool is_on(LogLevel level) const noexcept { return level >= least_ && level != LogLevel::kOff; }
   void write(LogLevel level, std::string_view message) const noexcept;
-  void debug(std::string_view message) const noexcept { write(LogLevel::kDebug, message); }
   void info(std::string_view message) const noexcept { write(LogLevel::kInfo, message); }
   void warning(std::string_view message) const noexcept { write(LogLevel::kWarning, message); }
   void error(std::string_view message) const noexcept { write(LogLevel::kError, message); }
