@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "comm/one/one_communicator.h"
 
 namespace candor::comm {
 namespace {
@@ -221,16 +220,6 @@ TEST(segment, those_who_attach_see_the_same_memory) {
   (*made)->ring(0, 1).bytes[5] = std::byte{42};
   EXPECT_EQ((*attached)->ring(0, 1).bytes[5], std::byte{42});
   EXPECT_EQ((*attached)->n_ranks(), 2);
-}
-
-TEST(one_communicator, has_nobody_to_wait_for) {
-  OneCommunicator one;
-  std::vector<float> rows = {1, 2};
-  const std::vector<int32_t> bounds = {0, 2};
-  EXPECT_TRUE(one.gather({rows.data(), 1, bounds}, Receivers::kAll, kTag));
-  EXPECT_TRUE(one.barrier());
-  EXPECT_EQ(one.size(), 1);
-  EXPECT_EQ(rows, (std::vector<float>{1, 2}));
 }
 
 }  // namespace
