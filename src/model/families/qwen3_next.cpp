@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "formats/quote.h"
 #include "model/families/common.h"
+#include "model/families/hybrid.h"
 #include "model/families/prediction_parts.h"
 
 namespace candor::model {
@@ -104,16 +104,6 @@ constexpr KeyName kSizes[] = {
     {"ssm.time_step_rank", "linear_num_value_heads"},
 };
 
-Result<uint64_t> hub_size(const json& config, const char* key) {
-  CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
-  if (value && *value >= 1.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
-    return static_cast<uint64_t>(*value);
-  }
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("config.json: \"{}\" is {}, expected 1 to {}", key, value ? fmt::to_string(*value) : "absent",
-                          kMaxWidth));
-}
-
 // Which blocks are recurrent: layer_types, or every full_attention_interval-th attends.
 Result<void> read_kinds(const json& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto types = config.find("layer_types");
@@ -138,11 +128,11 @@ Result<void> read_kinds(const json& config, std::string_view prefix, formats::Me
 
 Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
   for (const KeyName& row : kSizes) {
-    CANDOR_ASSIGN(const uint64_t size, hub_size(config, row.hub));
+    CANDOR_ASSIGN(const uint64_t size, require_hub_size(config, row.hub));
     metadata.add(fmt::format("{}.{}", prefix, row.key), size);
   }
-  CANDOR_ASSIGN(const uint64_t n_heads, hub_size(config, "linear_num_value_heads"));
-  CANDOR_ASSIGN(const uint64_t v_dim, hub_size(config, "linear_value_head_dim"));
+  CANDOR_ASSIGN(const uint64_t n_heads, require_hub_size(config, "linear_num_value_heads"));
+  CANDOR_ASSIGN(const uint64_t v_dim, require_hub_size(config, "linear_value_head_dim"));
   metadata.add(fmt::format("{}.ssm.inner_size", prefix), n_heads * v_dim);
   return read_kinds(config, prefix, metadata);
 }
