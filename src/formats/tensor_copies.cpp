@@ -53,6 +53,11 @@ const CopySource* TensorCopies::source_of(std::span<const std::byte> part) const
   return copy == nullptr ? nullptr : &copy->source;
 }
 
+std::vector<std::span<const std::byte>> TensorCopies::read_for(std::span<const std::byte> part) const {
+  const CopySource* source = source_of(part);
+  return source == nullptr ? std::vector{part} : source->bytes;
+}
+
 Result<bool> TensorCopies::make(std::span<const std::byte> part) {
   Copy* copy = find(part);
   if (copy == nullptr) return false;

@@ -36,6 +36,8 @@ class TensorCopies {
 
   // The source of the copy that the part lies in; nullptr where there is none.
   const CopySource* source_of(std::span<const std::byte> part) const;
+  // What is read when the part is: all that its copy is made of, or itself where it lies in none.
+  std::vector<std::span<const std::byte>> read_for(std::span<const std::byte> part) const;
   // Writes that copy, unless the part stands: true if so.
   Result<bool> make(std::span<const std::byte> part);
   // Whatever make() has written up to the end of the part is not needed any more.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace candor::formats {
 namespace {
@@ -58,6 +59,21 @@ TEST(tensor_copies, leave_alone_what_stands_and_what_is_not_theirs) {
     copies.release(part);
   }
   EXPECT_EQ((*standing)[0], std::byte{7});
+}
+
+TEST(tensor_copies, are_read_for_by_reading_what_they_are_made_of) {
+  TensorCopies copies;
+  const std::array<std::byte, 4> codes{}, scales{}, other{};
+  CopySource source{[](std::byte*) -> Result<void> { return {}; }, {codes, scales}};
+  const auto added = copies.add(8, "a", std::move(source));
+  ASSERT_TRUE(added);
+  const auto read = copies.read_for({*added + 2, 4});
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].data(), codes.data());
+  EXPECT_EQ(read[1].data(), scales.data());
+  const auto itself = copies.read_for(other);
+  ASSERT_EQ(itself.size(), 1u);
+  EXPECT_EQ(itself[0].data(), other.data()) << "it lies in no copy";
 }
 
 TEST(tensor_copies, an_error_of_writing_is_told_and_tried_again) {

@@ -37,10 +37,6 @@ uint64_t hash_content(std::span<const std::byte> bytes) {
   return hash;
 }
 
-std::span<const std::byte> bytes_of(const TensorView& tensor) {
-  return {tensor.data, tensor.n_bytes};
-}
-
 }  // namespace
 
 Contents::Contents(const formats::ModelFile& file)
@@ -54,7 +50,7 @@ void Contents::note(std::span<const std::byte> part) {
                                                [&](size_t i) { return file_.tensors()[i].data; });
   if (behind == by_address_.begin()) return;
   const size_t i = *std::prev(behind);
-  const std::span<const std::byte> bytes = bytes_of(file_.tensors()[i]);
+  const std::span<const std::byte> bytes = file_.tensors()[i].bytes();
   const bool is_inside = !std::less<>()(bytes.data() + bytes.size(), part.data() + part.size());
   if (is_inside && !hashes_[i]) hashes_[i] = hash_content(bytes);
 }
@@ -64,9 +60,9 @@ Result<uint64_t> Contents::fingerprint(const ArchSpec& spec) {
   for (size_t i = 0; i < hashes_.size(); ++i) {
     const TensorView& tensor = file_.tensors()[i];
     if (!hashes_[i]) {
-      CANDOR_TRY(file_.make_copy(bytes_of(tensor)));
-      hashes_[i] = hash_content(bytes_of(tensor));
-      file_.has_read(bytes_of(tensor));
+      CANDOR_TRY(file_.make_copy(tensor.bytes()));
+      hashes_[i] = hash_content(tensor.bytes());
+      file_.has_read(tensor.bytes());
     }
     hash = hash_text(tensor.name, hash);
     hash = hash_text(dtype_info(tensor.dtype).name, hash);

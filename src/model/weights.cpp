@@ -249,7 +249,7 @@ Result<void> check_finite(const TensorView& tensor) {
 }
 
 Result<WeightPtr> upload_one(const Binding& binding, WeightRole packing, const Upload& upload) {
-  const std::span part(binding.view.data, binding.view.n_bytes);
+  const std::span part = binding.view.bytes();
   CANDOR_TRY(upload.file.make_copy(part));
   upload.contents.note(part);
   const backend::WeightSplit split = split_of(binding.role, upload.spec, binding.layer);
@@ -308,18 +308,16 @@ class Reading {
   void begin(size_t i) {
     constexpr size_t kAheadBytes = size_t{256} << 20;
     for (; next_ < bindings_.size() && (next_ <= i || ahead_bytes_ < kAheadBytes); ++next_) {
-      file_.will_read(bytes_of(next_));
+      file_.will_read(bindings_[next_].view.bytes());
       ahead_bytes_ += bindings_[next_].view.n_bytes;
     }
   }
   void end(size_t i) {
-    file_.has_read(bytes_of(i));
+    file_.has_read(bindings_[i].view.bytes());
     ahead_bytes_ -= bindings_[i].view.n_bytes;
   }
 
  private:
-  std::span<const std::byte> bytes_of(size_t i) const { return {bindings_[i].view.data, bindings_[i].view.n_bytes}; }
-
   const formats::ModelFile& file_;
   std::span<const Binding> bindings_;
   size_t next_ = 0;

@@ -144,10 +144,6 @@ class Plan {
   std::vector<Item> items_;
 };
 
-std::span<const std::byte> bytes_of(const TensorView& part) {
-  return {part.data, part.n_bytes};
-}
-
 size_t bytes_of(const Item& item) {
   return static_cast<size_t>(item.view.shape.n_rows()) *
          row_bytes(dtype_info(item.dtype), item.view.shape.row_elements());
@@ -165,10 +161,10 @@ class Encoder {
 
   // dst: bytes_of(item).
   Result<void> encode(const Item& item, std::byte* dst) {
-    for (const TensorView& part : item.parts) CANDOR_TRY(file_.make_copy(bytes_of(part)));
+    for (const TensorView& part : item.parts) CANDOR_TRY(file_.make_copy(part.bytes()));
     auto done = encode_parts(item, dst);
     CANDOR_TRY(file_.check_intact());
-    for (const TensorView& part : item.parts) file_.has_read(bytes_of(part));
+    for (const TensorView& part : item.parts) file_.has_read(part.bytes());
     return done;
   }
 
@@ -309,9 +305,7 @@ class QuantizedFile final : public formats::ModelFile {
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
   void will_read(std::span<const std::byte> part) const override {
-    const formats::CopySource* source = memory_.source_of(part);
-    if (source == nullptr) return source_->will_read(part);
-    for (const std::span<const std::byte> bytes : source->bytes) source_->will_read(bytes);
+    for (const std::span<const std::byte> bytes : memory_.read_for(part)) source_->will_read(bytes);
   }
   void has_read(std::span<const std::byte> part) const override {
     memory_.release(part);
@@ -360,7 +354,7 @@ class QuantizedFile final : public formats::ModelFile {
 
   Result<const std::byte*> encoded_when_read(const Item& item) {
     formats::CopySource source{[this, &item](std::byte* to) { return encoder_->encode(item, to); }};
-    for (const TensorView& part : item.parts) source.bytes.push_back(bytes_of(part));
+    for (const TensorView& part : item.parts) source.bytes.push_back(part.bytes());
     return memory_.add(bytes_of(item), item.view.name, std::move(source));
   }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,7 @@ struct TensorView {
   const std::byte* data = nullptr;
   size_t n_bytes = 0;
 
+  std::span<const std::byte> bytes() const { return {data, n_bytes}; }
   size_t row_bytes() const;
   const std::byte* row(int64_t i) const { return data + static_cast<size_t>(i) * row_bytes(); }
 };

@@ -65,7 +65,7 @@ TEST_F(CutFile, before_a_copy_is_made_is_told_when_it_is) {
   ASSERT_TRUE(quantised);
   const TensorView& matrix = *(*quantised)->find("blk.0.ffn_down.weight");
   fs::resize_file(path, 1);
-  const auto made = (*quantised)->make_copy({matrix.data, matrix.n_bytes});
+  const auto made = (*quantised)->make_copy(matrix.bytes());
   ASSERT_FALSE(made);
   expect_cut(made.error().message, path);
 }

@@ -228,8 +228,8 @@ TEST_P(FamilyGolden, llama_cpp_ranks_the_same_token_first_where_the_gap_exceeds_
 std::vector<std::string> tensor_lines(const formats::ModelFile& file) {
   std::vector<std::string> lines;
   for (const TensorView& tensor : file.tensors()) {
-    EXPECT_TRUE(file.make_copy({tensor.data, tensor.n_bytes}));
-    const uint64_t hash = hash_bytes({tensor.data, tensor.n_bytes});
+    EXPECT_TRUE(file.make_copy(tensor.bytes()));
+    const uint64_t hash = hash_bytes(tensor.bytes());
     lines.push_back(std::string(tensor.name) + " " + to_string(tensor.shape) + " " +
                     std::string(dtype_info(tensor.dtype).name) + " " + std::to_string(hash));
   }

@@ -101,7 +101,7 @@ TEST(latent_files, joined_projections_of_a_block_format_keep_their_numbers) {
   EXPECT_EQ(values.dtype, DType::kQ8_0);
   std::vector<float> parts[2];
   for (const TensorView* part : {&keys, &values}) {
-    ASSERT_TRUE((*file)->make_copy({part->data, part->n_bytes}));
+    ASSERT_TRUE((*file)->make_copy(part->bytes()));
     std::vector<float>& floats = parts[part == &values ? 1 : 0];
     floats.resize(static_cast<size_t>(part->shape.n_elements()));
     decode_elements(part->dtype, part->data, part->shape.n_elements(), floats.data());
@@ -152,7 +152,7 @@ TEST(latent_files, a_folder_with_a_block_for_multi_token_prediction_computes_the
   }
   auto writer = formats::safetensors::SafetensorsWriter::create(folder.path() / "model.safetensors", targets);
   ASSERT_TRUE(writer);
-  for (const TensorView& tensor : contents) ASSERT_TRUE(writer->write_tensor({tensor.data, tensor.n_bytes}));
+  for (const TensorView& tensor : contents) ASSERT_TRUE(writer->write_tensor(tensor.bytes()));
   ASSERT_TRUE(writer->finish());
   const auto file = model::open_model(folder.path());
   const auto plain = model::open_model(golden());

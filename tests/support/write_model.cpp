@@ -48,7 +48,7 @@ Result<void> write_model(const formats::ModelFile& file, const std::filesystem::
   }
   CANDOR_ASSIGN(formats::gguf::GgufWriter writer, formats::gguf::GgufWriter::create(path, header));
   for (const TensorView& tensor : file.tensors()) {
-    CANDOR_TRY(writer.write_tensor({tensor.data, tensor.n_bytes}));
+    CANDOR_TRY(writer.write_tensor(tensor.bytes()));
   }
   return writer.finish();
 }

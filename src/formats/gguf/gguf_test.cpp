@@ -32,14 +32,11 @@ void add(GgufHeader& header, const OwnedTensor& tensor) {
   ASSERT_TRUE(added) << added.error().message;
 }
 
-std::span<const std::byte> bytes_of(const OwnedTensor& tensor) {
-  return {tensor.view().data, tensor.view().n_bytes};
-}
 
 Result<void> write(const std::filesystem::path& path, const GgufHeader& header,
                    const std::vector<const OwnedTensor*>& tensors) {
   CANDOR_ASSIGN(GgufWriter writer, GgufWriter::create(path, header));
-  for (const OwnedTensor* tensor : tensors) CANDOR_TRY(writer.write_tensor(bytes_of(*tensor)));
+  for (const OwnedTensor* tensor : tensors) CANDOR_TRY(writer.write_tensor(tensor->view().bytes()));
   return writer.finish();
 }
 

@@ -49,10 +49,6 @@ void for_part_rows(const Shape& shape, PartOrder order, int32_t part, Fn&& fn) {
   }
 }
 
-std::span<const std::byte> bytes_of(const TensorView& tensor) {
-  return {tensor.data, tensor.n_bytes};
-}
-
 Result<void> split_biases(const TensorView& tensor, PartOrder order, const AddPart& add) {
   for (int32_t part = 0; part < order.n_parts; ++part) {
     const auto write = [tensor, order, part](std::byte* to) -> Result<void> {
@@ -64,7 +60,7 @@ Result<void> split_biases(const TensorView& tensor, PartOrder order, const AddPa
       return {};
     };
     const Shape mine{2, {tensor.shape[0], tensor.shape[1] / order.n_parts}};
-    CANDOR_TRY(add(part, tensor.dtype, mine, {write, {bytes_of(tensor)}}));
+    CANDOR_TRY(add(part, tensor.dtype, mine, {write, {tensor.bytes()}}));
   }
   return {};
 }
@@ -105,7 +101,7 @@ Result<void> split_matrices(const TensorView& tensor, PartOrder order, const Add
       return {};
     };
     const Shape mine{3, {shape[0], shape[2] / order.n_parts, shape[1]}};
-    CANDOR_TRY(add(part, tensor.dtype, mine, {write, {bytes_of(tensor)}}));
+    CANDOR_TRY(add(part, tensor.dtype, mine, {write, {tensor.bytes()}}));
   }
   return {};
 }
@@ -126,7 +122,7 @@ Result<void> split_codes(const TensorView& codes, const TensorView& scales, Part
       return {};
     };
     const Shape mine{3, {shape[0], shape[1] / order.n_parts, shape[2] * BlockMXFP4::kElements}};
-    CANDOR_TRY(add(part, DType::kMXFP4, mine, {write, {bytes_of(codes), bytes_of(scales)}}));
+    CANDOR_TRY(add(part, DType::kMXFP4, mine, {write, {codes.bytes(), scales.bytes()}}));
   }
   return {};
 }
@@ -196,7 +192,7 @@ Result<void> split_rows(const TensorView& tensor, const AddPart& add) {
       }
       return {};
     };
-    CANDOR_TRY(add(static_cast<int32_t>(part), tensor.dtype, shape, {write, {bytes_of(tensor)}}));
+    CANDOR_TRY(add(static_cast<int32_t>(part), tensor.dtype, shape, {write, {tensor.bytes()}}));
   }
   return {};
 }

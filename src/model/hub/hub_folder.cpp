@@ -12,9 +12,7 @@ const TensorView* HubFolder::find(std::string_view name) const {
 }
 
 void HubFolder::will_read(std::span<const std::byte> part) const {
-  const formats::CopySource* source = copies_.source_of(part);
-  const std::vector<std::span<const std::byte>> one{part};
-  for (const std::span<const std::byte> bytes : source != nullptr ? source->bytes : one) {
+  for (const std::span<const std::byte> bytes : copies_.read_for(part)) {
     for (const SafetensorsFile& shard : shards_) shard.will_read(bytes);
   }
 }
@@ -27,7 +25,7 @@ void HubFolder::has_read(std::span<const std::byte> part) const {
 Result<void> HubFolder::make_copy(std::span<const std::byte> part) const {
   CANDOR_ASSIGN(const bool is_new, copies_.make(part));
   if (!is_new) return {};
-  for (const std::span<const std::byte> bytes : copies_.source_of(part)->bytes) {
+  for (const std::span<const std::byte> bytes : copies_.read_for(part)) {
     for (const SafetensorsFile& shard : shards_) shard.has_read(bytes);
   }
   return {};

@@ -162,9 +162,9 @@ class HubReader {
                                  fill(to);
                                  return {};
                                },
-                               {{tensor.data, tensor.n_bytes}}};
+                               {tensor.bytes()}};
     for (const std::string& part : joined->parts) {
-      if (const TensorView* other = find_on_hub(part)) source.bytes.emplace_back(other->data, other->n_bytes);
+      if (const TensorView* other = find_on_hub(part)) source.bytes.push_back(other->bytes());
     }
     joined_parts_.insert(joined->parts.begin(), joined->parts.end());
     TensorView view{file_->names_.emplace_back(joined->name), joined->dtype, joined->shape, nullptr, 0};
@@ -266,7 +266,7 @@ class HubReader {
       view.data = copy;
       return {};
     }
-    formats::CopySource source = source_from(view, file_->copies_.source_of({view.data, view.n_bytes}), write);
+    formats::CopySource source = source_from(view, file_->copies_.source_of(view.bytes()), write);
     CANDOR_ASSIGN(view.data, file_->copies_.add(view.n_bytes, view.name, std::move(source)));
     return {};
   }

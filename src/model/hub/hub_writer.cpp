@@ -408,9 +408,9 @@ class HubWriter {
   Result<void> write_read_item(const Item& item, formats::safetensors::SafetensorsWriter& writer) const {
     std::vector<TensorView> views = item.joined;
     views.push_back(item.view);
-    for (const TensorView& view : views) CANDOR_TRY(file_.make_copy({view.data, view.n_bytes}));
+    for (const TensorView& view : views) CANDOR_TRY(file_.make_copy(view.bytes()));
     CANDOR_TRY(write_item(item, writer));
-    for (const TensorView& view : views) file_.has_read({view.data, view.n_bytes});
+    for (const TensorView& view : views) file_.has_read(view.bytes());
     return {};
   }
 
@@ -419,9 +419,7 @@ class HubWriter {
     if (item.join != nullptr) return writer.write_tensor(item.join(item.joined, item.target.dtype, item.are_halves));
     const bool keeps_order = item.change == HubChange::kNone || item.change == HubChange::kWiden ||
                              item.change == HubChange::kWidenRow || item.change == HubChange::kScaled;
-    if (keeps_order && item.target.dtype == item.view.dtype) {
-      return writer.write_tensor({item.view.data, item.view.n_bytes});
-    }
+    if (keeps_order && item.target.dtype == item.view.dtype) return writer.write_tensor(item.view.bytes());
     std::vector<float> values(static_cast<size_t>(item.view.shape.n_elements()));
     decode_rows(item.view, values.data());
     if (!keeps_order) values = revert(item, values);

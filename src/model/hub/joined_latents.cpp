@@ -117,8 +117,7 @@ class SplitFile final : public formats::ModelFile {
   }
   Result<void> check_intact() const override { return source_->check_intact(); }
   void will_read(std::span<const std::byte> part) const override {
-    const formats::CopySource* source = copies_.source_of(part);
-    source_->will_read(source != nullptr ? source->bytes.front() : part);
+    for (const std::span<const std::byte> bytes : copies_.read_for(part)) source_->will_read(bytes);
   }
   void has_read(std::span<const std::byte> part) const override {
     copies_.release(part);

@@ -12,7 +12,7 @@ formats::CopySource source_from(const TensorView& from, const formats::CopySourc
               write(from, to);
               return {};
             },
-            {{from.data, from.n_bytes}}};
+            {from.bytes()}};
   }
   return formats::behind(*made, from.n_bytes, [from, write = std::move(write)](const std::byte* bytes, std::byte* to) {
     TensorView standing = from;
