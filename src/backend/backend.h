@@ -14,6 +14,7 @@
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "backend/split.h"
+#include "backend/state_specs.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "base/ids.h"

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/state_specs.h"
 #include "candor/kv_type.h"
 
 namespace candor::backend {

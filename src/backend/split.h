@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/op_specs.h"
-
 namespace candor::backend {
 
 inline constexpr int32_t kMostRanks = 64;

@@ -2,7 +2,6 @@
 // Arithmetic on numbers that came from outside. Sizes are compared with what remains before anything is allocated.
 
 #include <concepts>
-#include <limits>
 #include <optional>
 #include <utility>
 

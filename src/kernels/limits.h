@@ -2,8 +2,6 @@
 // What this machine can do at best, measured (bytes read, int8 and f32 operations a second): the denominators of every
 // speed that is reported. One call loads one thread; threads that measure together share the DRAM figure between them.
 
-#include <cstdint>
-
 #include "kernels/kernels.h"
 
 namespace candor::kernels {

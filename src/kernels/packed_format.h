@@ -20,6 +20,8 @@
 #include <cstdint>
 
 #include "kernels/packed_weight.h"
+#include "tensor/dtype.h"
+#include "tensor/quant/block_format.h"
 #include "tensor/weight_formats.h"
 
 namespace candor::kernels {

@@ -9,6 +9,7 @@
 #include "kernels/packed_format.h"
 #include "kernels/row_unit.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/w8a8.h"
 
 namespace candor::kernels {
 

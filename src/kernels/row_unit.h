@@ -3,9 +3,10 @@
 // Internal to packing, to embedding rows and to tests.
 
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/packed_format.h"
+#include "tensor/dtype.h"
+#include "tensor/quant/block_format.h"
 #include "tensor/quant/unit_codes.h"
 
 namespace candor::kernels {

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 
+#include "backend/op_specs.h"
+#include "backend/state_specs.h"
 #include "model/families/families.h"
 #include "model/role_traits.h"
+#include "model/tensor_roles.h"
 #include "model/weights.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 namespace {

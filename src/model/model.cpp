@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/state_specs.h"
 #include "base/checked.h"
 #include "model/block.h"
 #include "model/families/families.h"

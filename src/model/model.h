@@ -6,10 +6,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "formats/model_file.h"

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "backend/op_specs.h"
+#include "backend/split.h"
 #include "formats/quote.h"
 #include "model/rank_splits.h"
 #include "model/role_traits.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_terms.h"
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"

@@ -3,7 +3,6 @@
 // process group of its own, so that a terminal's Ctrl-C is not for it.
 
 #include <spawn.h>
-#include <sys/types.h>
 
 #include <string>
 #include <vector>

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "platform/affinity.h"
 
 namespace candor::platform {

@@ -4,11 +4,9 @@
 // so that sizes compare. Vectors, routers, positions and norms stay f32.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
 #include "tensor/dtype.h"

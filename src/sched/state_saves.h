@@ -18,6 +18,7 @@
 #include "sched/row_sharing.h"
 #include "sched/scheduler_state.h"
 #include "sched/sequence.h"
+#include "sched/step_plan.h"
 
 namespace candor::sched {
 

@@ -4,6 +4,7 @@
 // all made from the list. What a block lacks is named by the compiler (is_complete below).
 
 #include <concepts>
+#include <cstdint>
 #include <string_view>
 
 #include "base/error.h"

@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "base/ids.h"
 #include "text/tokenizer/tokenizer.h"

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <utility>
 
-#include "backend/backend.h"
+#include "backend/cpu/attend_work.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/step_batch.h"
 #include "kernels/attend.h"
 #include "kernels/kernels.h"

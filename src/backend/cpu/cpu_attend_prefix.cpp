@@ -7,8 +7,9 @@
 #include <iterator>
 #include <span>
 
-#include "backend/backend.h"
+#include "backend/cpu/attend_work.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/shared_prefixes.h"
 #include "backend/op_specs.h"
 #include "backend/step_batch.h"
 #include "base/checked.h"

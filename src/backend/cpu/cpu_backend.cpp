@@ -8,6 +8,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "kernels/kernels.h"

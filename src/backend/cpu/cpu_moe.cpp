@@ -2,7 +2,6 @@
 // are one list of work, their downs another. A single row reads the experts that it uses and nothing else.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>

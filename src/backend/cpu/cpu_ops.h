@@ -18,7 +18,9 @@
 #include "backend/cpu/shared_prefixes.h"
 #include "backend/encoded_linear.h"
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/routing.h"
+#include "backend/state_specs.h"
 #include "backend/step_batch.h"
 #include "kernels/attend.h"
 #include "kernels/kernels.h"
@@ -146,7 +148,6 @@ class CpuOps final : public Ops, public EncodedLinear {
   bool plan_splits(const Attention& a);
   void attend_in_splits(const Attention& a);
   bool reserve_partials(size_t n_bytes);
-
   bool plan_prefixes(const Attention& a);
   kernels::AttendArgs member_args(const Attention& a, const MemberUnit& unit);
   void attend_prefix(const Attention& a, const PrefixUnit& unit, std::byte* scratch);

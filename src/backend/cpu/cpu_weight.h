@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "backend/backend.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "kernels/packed_weight.h"

@@ -1,6 +1,10 @@
 #include "backend/ranks/rank_backend.h"
 
+#include <cstring>
+#include <string>
 #include <utility>
+
+#include "base/error.h"
 
 namespace candor::backend {
 namespace {

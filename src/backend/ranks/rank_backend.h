@@ -9,16 +9,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/ranks/orders.h"
 #include "backend/ranks/rank_ops.h"
 #include "backend/ranks/rank_weight.h"
+#include "backend/split.h"
+#include "backend/step_batch.h"
+#include "base/ids.h"
 #include "comm/communicator.h"
 #include "kernels/kernels.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::backend {
 

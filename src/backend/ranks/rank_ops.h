@@ -27,6 +27,7 @@
 #include "backend/step_batch.h"
 #include "comm/communicator.h"
 #include "kernels/kernels.h"
+#include "kernels/packed_weight.h"
 
 namespace candor::backend {
 

@@ -1,7 +1,5 @@
 #include "backend/ranks/rank_weight.h"
 
-#include <utility>
-
 #include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 

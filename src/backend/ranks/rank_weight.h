@@ -7,7 +7,12 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/op_terms.h"
+#include "backend/split.h"
 #include "base/error.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::backend {
 

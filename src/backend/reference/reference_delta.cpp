@@ -1,8 +1,14 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
+#include "backend/op_terms.h"
 #include "backend/reference/reference_math.h"
 #include "backend/reference/reference_ops.h"
+#include "backend/state_specs.h"
+#include "backend/step_batch.h"
+#include "base/ids.h"
 
 namespace candor::backend::reference {
 namespace {

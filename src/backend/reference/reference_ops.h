@@ -9,7 +9,9 @@
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
+#include "backend/op_terms.h"
 #include "backend/routing.h"
+#include "backend/state_specs.h"
 #include "backend/step_batch.h"
 #include "base/ids.h"
 

@@ -15,7 +15,6 @@
 #include "backend/backend.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
-#include "backend/split.h"
 #include "backend/state_specs.h"
 #include "backend/wrap/forwarding_backend.h"
 #include "obs/clock.h"

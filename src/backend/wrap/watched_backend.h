@@ -12,7 +12,6 @@
 #include "backend/backend.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
-#include "backend/step_batch.h"
 #include "backend/wrap/forwarding_backend.h"
 #include "backend/wrap/forwarding_ops.h"
 

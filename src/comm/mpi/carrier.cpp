@@ -3,10 +3,13 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "comm/mpi/mpi_library.h"
+#include "platform/futex.h"
 
 namespace candor::comm {
 namespace {

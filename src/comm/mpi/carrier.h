@@ -6,16 +6,16 @@
 // One thread makes every call of MPI, and nobody waits for it without a limit: MPI may stop for good where a peer is
 // lost.
 
+#include <candor_mpi.h>
+
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/error.h"
-#include <candor_mpi.h>
 #include "comm/shm/exchange_sign.h"
 #include "comm/shm/segment.h"
 

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <functional>
+#include <utility>
 
 #include "comm/shm/segment.h"
 

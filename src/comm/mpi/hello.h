@@ -3,7 +3,6 @@
 // first fields never change, so that versions that differ can tell each other so.
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,11 +1,11 @@
 #include "comm/mpi/mpi_job.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "comm/mpi/mpi_library.h"

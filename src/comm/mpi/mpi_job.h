@@ -2,6 +2,8 @@
 // The ranks that mpirun started, as one of them sees them: who they are, and a communicator between them, over shared
 // memory within a host and by MPI between hosts. A process is in one job at most, since MPI knows one alone.
 
+#include <candor_mpi.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,7 +22,8 @@
 #include "comm/mpi/hello.h"
 #include "comm/mpi/mpi_library.h"
 #include "comm/mpi/roll_call.h"
-#include <candor_mpi.h>
+#include "comm/shm/exchange_sign.h"
+#include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
 
 namespace candor::comm {

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 namespace candor::comm {

@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "base/error.h"
 #include "platform/futex.h"
 
 namespace candor::comm {

@@ -2,7 +2,6 @@
 // Ranks of one host: bytes are pushed into rings of shared memory that their reader empties into their place. Whoever
 // waits spins, then lets others run, then sleeps until a peer rings.
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

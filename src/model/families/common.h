@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <utility>
 #include <vector>
 
 #include "backend/op_specs.h"

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "formats/meta_list.h"
-#include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
 

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
 #include "model/families/prediction_parts.h"

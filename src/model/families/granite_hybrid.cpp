@@ -11,7 +11,6 @@
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/granite.h"
-#include "model/families/grouped_experts.h"
 #include "model/families/hybrid.h"
 
 namespace candor::model {

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/op_specs.h"
 #include "backend/state_specs.h"
 #include "base/error.h"
 #include "formats/meta_list.h"

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "formats/meta_list.h"
-#include "formats/quote.h"
 #include "model/families/common.h"
 
 namespace candor::model {

@@ -1,5 +1,6 @@
 #include "model/hub/hub_folder.h"
 
+#include "base/error.h"
 #include "formats/name_order.h"
 
 namespace candor::model {

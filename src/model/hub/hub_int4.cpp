@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/half.h"
 #include "formats/quote.h"
+#include "tensor/dtype.h"
 #include "tensor/quant/q4_0.h"
 #include "tensor/quant/q5_0.h"
 

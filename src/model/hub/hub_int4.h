@@ -6,10 +6,7 @@
 //   gptq   [in / 8, out]: 8 k          [groups, out / 8]       [groups, out]      0 1 2 3 4 5 6 7
 //   awq    [in, out / 8]: 8 outputs    [groups, out / 8]       [groups, out]      0 2 4 6 1 3 5 7
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "base/error.h"
 #include "model/hub/hub_weights.h"

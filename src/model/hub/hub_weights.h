@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::model {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/op_specs.h"
+#include "backend/state_specs.h"
 #include "formats/new_file.h"
 #include "formats/quote.h"
 #include "formats/safetensors/safetensors_writer.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "model/hub/hub_latent.h"
 #include "model/hub/made_tensor.h"
 #include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 namespace {

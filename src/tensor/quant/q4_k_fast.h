@@ -12,9 +12,13 @@
 // number above 0 in magnitude.
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
+#include "tensor/dtype.h"
+#include "tensor/quant/block_format.h"
 #include "tensor/quant/q4_k.h"
+#include "tensor/quant/unit_codes.h"
 
 namespace candor::quant {
 

@@ -2,7 +2,6 @@
 // F32, F16 and BF16 as blocks of one element, so that every weight format has the same decode and encode verbs.
 // F32 is passed on bit for bit; F16 and BF16 widen exactly and are rounded to nearest even (base/half.h).
 
-#include <cstddef>
 #include <string_view>
 
 #include "tensor/quant/block_math.h"

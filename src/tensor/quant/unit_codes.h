@@ -3,7 +3,6 @@
 // before they are packed for the kernels, and the steps that those functions share. Eight bytes are handled at a time:
 // packing runs at the speed of memory only if no byte is handled alone.
 
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 

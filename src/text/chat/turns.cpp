@@ -1,7 +1,6 @@
 #include "text/chat/turns.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace candor::text {
 

@@ -10,8 +10,6 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 

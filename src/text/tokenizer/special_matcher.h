@@ -4,7 +4,6 @@
 // Immutable once linked.
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "formats/model_file.h"
-#include "text/tokenizer/char_class.h"
 #include "text/tokenizer/missing_byte.h"
 #include "text/tokenizer/piece_bytes.h"
 #include "text/tokenizer/vocabulary.h"
