@@ -6,7 +6,8 @@
 # tsan   what has threads under ThreadSanitizer: some 20 minutes, and as many for a first build
 # soak   the engine filled and emptied CANDOR_SOAK_ROUNDS times (10 000), the server under load for CANDOR_LOAD_SECONDS
 #        (300): some 40 minutes
-# alone  every source compiled by itself (normally several are one), so that none lives by another's includes: 30 minutes
+# alone  every source compiled by itself (normally several are one), so that none lives by another's includes, and the
+#        benchmarks: 30 minutes
 # lint   clang-tidy and include-what-you-use (scripts/lint.sh): some 30 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
@@ -19,7 +20,7 @@ for part in "$@"; do
     fuzz) command="sh scripts/fuzz_nightly.sh" ;;
     tsan) command="sh scripts/test_tsan.sh" ;;
     soak) command="sh scripts/soak.sh ${CANDOR_SOAK_ROUNDS:-10000}" ;;
-    alone) command="env CANDOR_CARGO_TARGET_DIR=${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo} sh scripts/build.sh alone" ;;
+    alone) command="env CANDOR_CARGO_TARGET_DIR=${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo} sh scripts/build.sh alone all candor_benches" ;;
     lint) command="sh scripts/lint.sh" ;;
     adding) command="python3 scripts/check_adding.py" ;;
     *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, adding" >&2; exit 2 ;;

@@ -28,7 +28,9 @@ class WideTokenizer final : public text::Tokenizer {
     }
     pieces_.emplace_back("<end>");
   }
-  std::vector<TokenId> encode(std::string_view, const text::EncodeOptions&) const override { return {}; }
+  Result<std::vector<TokenId>> encode(std::string_view, const text::EncodeOptions&) const override {
+    return std::vector<TokenId>{};
+  }
   std::string_view bytes_of(TokenId id) const override { return id == kVocab - 1 ? std::string_view{} : piece(id); }
   std::string_view piece(TokenId id) const override { return pieces_[static_cast<size_t>(id)]; }
   text::TokenKind kind(TokenId id) const override {
@@ -102,6 +104,7 @@ constexpr const char* kPerson =
 
 int main(int argc, char** argv) {
   using namespace candor::constrain;
+  using candor::GrammarKind;
   const WideTokenizer tokenizer;
   candor::sandbox::HelperPool helpers;
   const auto compiler = GrammarCompiler::create(tokenizer, helpers);
