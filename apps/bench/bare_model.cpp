@@ -1,6 +1,9 @@
 #include "apps/bench/bare_model.h"
 
+#include <cstdint>
+
 #include "apps/terminal/terminal.h"
+#include "candor/info.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 

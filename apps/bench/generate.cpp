@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <limits>
-#include <numeric>
+#include <span>
 
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/philox.h"
 
 namespace candor::apps {

@@ -6,7 +6,12 @@
 #include <vector>
 
 #include "apps/bench/bare_model.h"
+#include "backend/backend.h"
+#include "backend/split.h"
+#include "base/ids.h"
+#include "candor/options.h"
 #include "kernels/kernels.h"
+#include "model/model.h"
 
 namespace candor::apps {
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "apps/charts/line_chart.h"
 

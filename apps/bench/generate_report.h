@@ -8,7 +8,10 @@
 
 #include "apps/bench/generate.h"
 #include "apps/charts/report_page.h"
+#include "apps/charts/svg.h"
+#include "backend/split.h"
 #include "kernels/limits.h"
+#include "model/model.h"
 
 namespace candor::apps {
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "apps/terminal/terminal.h"
+#include "candor/event.h"
 
 namespace candor::apps {
 namespace {

@@ -3,6 +3,7 @@
 // in vLLM's benchmark: TTFT ends with the first chunk that carries text; a chunk is a token; the number of tokens is
 // what the server counts in its usage.
 
+#include <cstdint>
 #include <string>
 
 #include "apps/bench/load.h"

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/philox.h"
 

@@ -7,6 +7,7 @@
 
 #include "apps/bench/load_run.h"
 #include "apps/charts/report_page.h"
+#include "apps/charts/svg.h"
 
 namespace candor::apps {
 

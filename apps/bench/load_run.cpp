@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <utility>
 
 #include "apps/terminal/terminal.h"
+#include "candor/info.h"
+#include "candor/request.h"
 
 namespace candor::apps {
 namespace {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 

@@ -4,6 +4,7 @@
 // and speed, never an answer: what is remembered is held against the steps as they run, and forgotten where it is off.
 
 #include <atomic>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>

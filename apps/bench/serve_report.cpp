@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <vector>
 
 #include "apps/bench/serve_report.h"
+
+#include "base/error.h"
+#include "candor/event.h"
 
 namespace candor::apps {
 namespace {

@@ -3,10 +3,13 @@
 // between two tokens of one request; TPOT their mean within one request; E2E from sending to the end), and scenarios
 // with a question of their own.
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "apps/bench/load.h"
 #include "apps/bench/load_run.h"
+#include "candor/engine.h"
 
 namespace candor::apps {
 

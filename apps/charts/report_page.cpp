@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 
 #include "candor/version.h"
 

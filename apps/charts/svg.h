@@ -2,6 +2,7 @@
 // A picture of lines, boxes and words as one SVG document. Colours are named, each with a light and a dark form: the
 // picture follows the reader's theme, and is light where a viewer knows none.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,7 @@
 #include "apps/charts/timeline.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "apps/charts/scale.h"

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/bench/generate.h"
 #include "apps/bench/generate_report.h"
@@ -18,7 +22,11 @@
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "backend/op_specs.h"
+#include "base/error.h"
+#include "candor/options.h"
 #include "kernels/kernels.h"
+#include "kernels/limits.h"
 #include "platform/topology.h"
 
 namespace candor::apps {

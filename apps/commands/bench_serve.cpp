@@ -4,19 +4,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "apps/bench/http_load.h"
 #include "apps/bench/load_pictures.h"
 #include "apps/charts/line_chart.h"
+#include "apps/charts/report_page.h"
+#include "apps/charts/svg.h"
 #include "apps/commands/bench_commands.h"
+#include "apps/commands/commands.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "base/error.h"
 
 namespace candor::apps {
 namespace {

@@ -5,24 +5,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <span>
-#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/commands/chat_commands.h"
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
-#include "apps/options/arguments.h"
 #include "apps/explain/tokens.h"
+#include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "base/utf8.h"
+#include "candor/engine.h"
 
 namespace candor::apps {
 namespace {

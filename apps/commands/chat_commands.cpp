@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "apps/commands/chat_settings.h"
 

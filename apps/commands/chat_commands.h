@@ -3,6 +3,7 @@
 // for /save; what needs the engine is told in the result.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -5,10 +5,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <limits>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "apps/options/sampling_options.h"
 #include "apps/options/typed_numbers.h"
+#include "candor/request.h"
 #include "candor/sampling_table.h"
 
 namespace candor::apps {

@@ -5,8 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
@@ -14,8 +20,11 @@
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
 #include "apps/options/prompt_source.h"
+#include "apps/options/sampling_options.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "base/error.h"
+#include "candor/engine.h"
 
 namespace candor::apps {
 namespace {

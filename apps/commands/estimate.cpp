@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands/commands.h"
 #include "apps/estimate/figures.h"
 #include "apps/estimate/machine.h"
+#include "apps/estimate/options.h"
 #include "apps/estimate/page.h"
 #include "apps/estimate/ranks.h"
 #include "apps/estimate/subject.h"
@@ -16,6 +18,7 @@
 #include "apps/options/idle_options.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "base/error.h"
 
 namespace candor::apps {
 namespace {

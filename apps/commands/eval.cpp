@@ -4,10 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "apps/bench/bare_model.h"
 #include "apps/commands/commands.h"
@@ -16,6 +23,8 @@
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "base/error.h"
+#include "candor/options.h"
 #include "formats/model_file.h"
 #include "model/model.h"
 #include "model/score.h"

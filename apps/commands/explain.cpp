@@ -1,9 +1,16 @@
 // candor explain: the steps from text to text made visible for one prompt.
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/commands/commands.h"
+#include "apps/explain/inside.h"
 #include "apps/explain/page.h"
+#include "apps/explain/tokens.h"
+#include "apps/explain/trace.h"
 #include "apps/options/arguments.h"
 #include "apps/options/beam_options.h"
 #include "apps/options/constraint_options.h"
@@ -12,6 +19,8 @@
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "base/error.h"
+#include "candor/engine.h"
 
 namespace candor::apps {
 namespace {

@@ -6,6 +6,10 @@
 
 #include <chrono>
 #include <memory>
+#include <ratio>
+#include <string>
+#include <system_error>
+#include <utility>
 
 #include "apps/commands/commands.h"
 #include "apps/options/arguments.h"

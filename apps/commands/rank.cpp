@@ -1,6 +1,7 @@
 // candor rank: a process that rank 0 starts, which computes its part of a model until rank 0 ends. Nobody types it.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 
 #include "apps/commands/commands.h"

@@ -1,11 +1,14 @@
 // candor run: prompt in, tokens streamed out, one line of figures at the end.
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
@@ -17,6 +20,7 @@
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "candor/engine.h"
 
 namespace candor::apps {
 namespace {

@@ -11,6 +11,7 @@
 #include "apps/bench/machine_limits.h"
 #include "apps/options/hub_cache.h"
 #include "apps/options/model_choice.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "hub/pull.h"
 #include "serve/core/keep_alive.h"

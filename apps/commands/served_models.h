@@ -2,15 +2,20 @@
 // The models that `candor serve` offers where there are several: given one by one, in a folder, and those that `candor
 // pull` fetched. One whose name is taken already is left out, and said.
 
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/bench/remembered_costs.h"
+#include "candor/options.h"
 #include "obs/log.h"
 #include "serve/core/model_loader.h"
 

@@ -2,9 +2,11 @@
 // Runs one request and shows its text as it comes: the engine thread hands events over, this thread writes them, so
 // that a slow terminal never holds the engine. Ctrl-C, and a reader that went away, cancel the request.
 
+#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "candor/engine.h"
 

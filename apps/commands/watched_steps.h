@@ -2,6 +2,7 @@
 // The steps of a served engine, kept for the page: while somebody looks, every fourth with the times of its operations.
 // Outlives its engine.
 
+#include <cstdint>
 #include <memory>
 
 #include "backend/wrap/timed_backend.h"

@@ -3,7 +3,6 @@
 // drawn from, and how often each token came in so many draws.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/error.h"

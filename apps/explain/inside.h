@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/explain/stages.h"
+#include "apps/terminal/terminal.h"
 #include "base/error.h"
 #include "candor/options.h"
 

@@ -8,6 +8,7 @@
 #include "apps/explain/inside.h"
 #include "apps/explain/tokens.h"
 #include "apps/explain/trace.h"
+#include "candor/engine.h"
 
 namespace candor::apps {
 

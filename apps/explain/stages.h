@@ -1,6 +1,7 @@
 #pragma once
 // The stages between logits and a token, as a person reads them and as JSON: what each left, cut and changed.
 
+#include <cstddef>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>

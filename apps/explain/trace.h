@@ -2,6 +2,7 @@
 // One request run with everything recorded: its tokens as they came about, and where the time of its steps went, by
 // operation. For `candor explain`.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"

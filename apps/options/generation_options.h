@@ -2,6 +2,7 @@
 // The options that `run`, `chat` and others share: which model, how the engine runs it, how each token is chosen.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>

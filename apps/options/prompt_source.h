@@ -3,6 +3,7 @@
 // beside it.
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>

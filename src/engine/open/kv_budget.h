@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "candor/info.h"
 #include "candor/options.h"
 
 namespace candor::engine {

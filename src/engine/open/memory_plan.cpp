@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/op_specs.h"
+#include "candor/info.h"
 #include "candor/kv_type.h"
 #include "draft/draft_length.h"
 #include "engine/open/kv_budget.h"

@@ -3,11 +3,9 @@
 // time, and every other one follows until rank 0 leaves.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "backend/backend.h"
 #include "backend/ranks/rank_backend.h"
 #include "base/error.h"
 #include "candor/options.h"

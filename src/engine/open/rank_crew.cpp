@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backend/all/make_backend.h"
+#include "backend/backend.h"
 #include "backend/ranks/orders.h"
 #include "comm/shm/rank_processes.h"
 #include "comm/shm/segment.h"

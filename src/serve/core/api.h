@@ -6,17 +6,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "candor/engine.h"
+#include "serve/core/answer_places.h"
+#include "serve/core/api_request.h"
 #include "serve/core/early_stream.h"
 #include "serve/core/generations.h"
+#include "serve/core/json_body.h"
 #include "serve/core/metrics_page.h"
+#include "serve/core/request_terms.h"
 #include "serve/core/step_history.h"
 #include "serve/http/exchange.h"
+#include "serve/http/fair_budget.h"
+#include "serve/http/faults.h"
+#include "serve/http/message.h"
 
 namespace candor::serve {
 

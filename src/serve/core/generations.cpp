@@ -6,6 +6,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
 #include <utility>
 
 #include "serve/core/embedding_job.h"

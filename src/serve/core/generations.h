@@ -11,7 +11,6 @@
 #include "candor/engine.h"
 #include "serve/core/answer_places.h"
 #include "serve/core/api_request.h"
-#include "serve/core/http_sink.h"
 #include "serve/core/job.h"
 #include "serve/core/job_list.h"
 #include "serve/core/json_body.h"

@@ -6,7 +6,6 @@
 
 #include "candor/engine.h"
 #include "candor/request.h"
-#include "serve/core/api_request.h"
 
 namespace candor::serve {
 

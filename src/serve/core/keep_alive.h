@@ -4,8 +4,6 @@
 #include <optional>
 #include <string_view>
 
-#include "base/error.h"
-
 namespace candor::serve {
 
 // A duration as Go writes it, in seconds: "5m", "1h30m", "1.5h", "-1s", "0". Nothing where it is none.

@@ -19,7 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "candor/engine.h"
 #include "obs/log.h"
+#include "serve/core/api.h"
+#include "serve/core/api_request.h"
 #include "serve/core/model_loader.h"
 #include "serve/core/served_model.h"
 

@@ -3,7 +3,6 @@
 // otherwise. It ends when the model is there, cannot be loaded, the client leaves, or the server ends.
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <string>
 #include <string_view>
 
 #include "obs/log.h"

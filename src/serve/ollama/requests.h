@@ -1,11 +1,14 @@
 #pragma once
 // Ollama's bodies, checked, as requests for the engine with the replies that they want.
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "serve/core/api_request.h"
+#include "serve/core/json_body.h"
 #include "serve/core/request_terms.h"
 
 namespace candor::serve::ollama {

@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "serve/core/api.h"

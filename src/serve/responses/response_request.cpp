@@ -1,10 +1,12 @@
 // POST /v1/responses, from JSON to an engine request.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "serve/core/reply.h"
