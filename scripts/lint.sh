@@ -1,7 +1,6 @@
 #!/bin/sh
 # Reads the tree for what is not asked of every change: lines of at most 120 columns, clang-tidy with the checks of
-# .clang-tidy over src/ and apps/, include-what-you-use over the folders that lint_includes.py names. Status 1 where one
-# found something.
+# .clang-tidy and include-what-you-use over src/ and apps/. Status 1 where one found something.
 #   sh scripts/lint.sh        some 30 minutes of two processors
 set -u
 cd "$(dirname "$0")/.."

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Sources and headers of src/ include what they use and nothing else, says include-what-you-use.
+"""Sources and headers of src/ and apps/ include what they use and nothing else, says include-what-you-use.
 
   python3 scripts/lint_includes.py [--fix] [--build FOLDER] [PATH ...]
 
-Reads FOLDER/compile_commands.json (build-alone: sources one by one). PATH: files or folders; without one CLEAN, the
-folders where nothing is left to say. A folder joins them when it is mended: --fix, then a build.
+Reads FOLDER/compile_commands.json (build-alone: sources one by one). PATH: files or folders; without one, all.
 Prints what each file should add or remove; the status is 1 if there is something. --fix changes the files.
 Left out, with the reason: tests, benchmarks and fuzz targets (their frameworks' headers are a facade of hundreds), and
 the kernels' bodies (src/kernels/generic, src/kernels/isa), which are texts inside a target region that cannot include.
@@ -14,6 +13,7 @@ Types are included, not declared again (--no_fwd_decls). Where its verdict is no
   of an expression comes from it; a standard one may stay where one is written;
 - what scripts/deps.txt forbids to include comes through whoever may;
 - what stands inside #if may be for another system;
+- several sources may define what one header declares: its includes are theirs (included_by_own_header);
 - an umbrella header brings what many short files of one kind need (UMBRELLAS).
 """
 import argparse
@@ -29,8 +29,7 @@ import sys
 import check_deps
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-CLEAN = ["src/constrain", "src/draft", "src/engine/request", "src/engine/step", "src/formats", "src/hub", "src/kv",
-         "src/sample", "src/sandbox"]
+FOLDERS = ["src", "apps"]
 LEFT_OUT = re.compile(r"_(test|bench|fuzz)\.cpp$|/test_\w+\.h$|\.inl\.h$|^src/kernels/(generic|isa)/")
 
 PUBLIC = {
@@ -40,13 +39,19 @@ PUBLIC = {
     "<bits/utility.h>": "<utility>", "<syscall.h>": "<sys/syscall.h>", "<emmintrin.h>": "<immintrin.h>",
     "<bits/types/struct_tm.h>": "<ctime>", "<bits/std_abs.h>": "<cmath>",
     "<features.h>": "<cstdlib>", "<bits/types/siginfo_t.h>": "<csignal>", "<bits/types/idtype_t.h>": "<sys/wait.h>",
-    "<bits/mman-shared.h>": "<sys/mman.h>", "<nlohmann/json_fwd.hpp>": "<nlohmann/json.hpp>",
+    "<bits/mman-shared.h>": "<sys/mman.h>",
     '"candor/result.h"': '"base/error.h"', '"candor/ids.h"': '"base/ids.h"',
 }
+WHOLE = {"nlohmann": "<nlohmann/json.hpp>", "CLI": "<CLI/CLI.hpp>"}  # of other projects, one header for all
 EXPORTED = {'"base/error.h"': '"candor/result.h"', '"base/ids.h"': '"candor/ids.h"'}
 
 # A model family is one short file, so is a weight format: each includes what all of its kind are made of by one name.
+# The facade is all that a program of its users includes, and a command's arguments are the command line's words.
 UMBRELLAS = {
+    '"candor/engine.h"': [
+        '"candor/event.h"', '"candor/ids.h"', '"candor/info.h"', '"candor/kv_type.h"', '"candor/metrics.h"',
+        '"candor/options.h"', '"candor/request.h"', '"candor/result.h"'],
+    '"apps/options/arguments.h"': ["<CLI/CLI.hpp>"],
     '"model/families/common.h"': [
         '"backend/op_specs.h"', '"base/error.h"', '"formats/model_file.h"', '"model/arch_spec.h"',
         '"model/families/families.h"', '"model/hparams.h"', '"model/hub/hub_config.h"', '"model/hub/hub_form.h"',
@@ -81,7 +86,7 @@ NAMES = {
     "<string>": r"std::(string|to_string|stoi|stod|getline|u\d+string)\b(?!_view)", "<string_view>": r"std::string_view|string_view_literals", "<tuple>": r"std::(tuple|tie|make_tuple|apply|get<)",
     "<type_traits>": r"std::(is_\w+|remove_\w+|decay\w*|conditional\w*|enable_if\w*|underlying_type\w*|make_(un)?signed\w*|common_type\w*|invoke_result\w*|void_t|true_type|false_type|add_\w+)",
     "<utility>": r"std::(move|forward|pair|swap|exchange|make_pair|as_const|in_range|cmp_\w+|index_sequence|make_index_sequence|to_underlying|declval)\b",
-    "<variant>": r"std::(variant|visit|get_if|holds_alternative|monostate|get<)", "<vector>": r"std::vector",
+    "<nlohmann/json.hpp>": r"\b(ordered_)?[Jj]son\b", "<variant>": r"std::(variant|visit|get_if|holds_alternative|monostate|get<)", "<vector>": r"std::vector",
 }
 
 
@@ -103,7 +108,7 @@ def commands(folder):
 
 def wanted(paths):
     found = []
-    for path in paths or CLEAN:
+    for path in paths or FOLDERS:
         full = os.path.join(ROOT, path)
         names = [full] if os.path.isfile(full) else [
             os.path.join(folder, name) for folder, _, files in os.walk(full) for name in files]
@@ -157,21 +162,28 @@ def verdicts(report):
 
 
 def is_left_out(file):
-    return LEFT_OUT.search(file) or not file.startswith("src/")
+    return LEFT_OUT.search(file) or not file.startswith(("src/", "apps/"))
+
+
+def text_of(header):
+    """None: it is not ours."""
+    for folder in ("src", "include", "."):
+        path = os.path.join(ROOT, folder, header.strip('"'))
+        if header.startswith('"') and os.path.isfile(path):
+            with open(path) as file:
+                return file.read()
+    return None
 
 
 def names_of(header):
     """What a header of ours declares outside of classes: types, constants, functions, macros. None: it is not ours."""
-    for folder in ("src", "include"):
-        path = os.path.join(ROOT, folder, header.strip('"'))
-        if header.startswith('"') and os.path.isfile(path):
-            with open(path) as file:
-                text = file.read()
-            types = re.findall(r"^(?:template <.*>\n)?(?:class|struct|enum class|enum|union|concept|using)\s+(?:\w+\(.*?\) )?(\w+)", text, re.M)
-            constants = re.findall(r"^[\w:<>,\[\] *&]*?\b(k[A-Z]\w*)\b", text, re.M)
-            functions = re.findall(r"^(?!using|namespace|return)[A-Za-z\[][\w:<>,*&\[\] ]*?\b(\w+)\(", text, re.M)
-            return set(types + constants + functions + re.findall(r"^#define (\w+)", text, re.M))
-    return None
+    text = text_of(header)
+    if text is None:
+        return None
+    types = re.findall(r"^(?:template <.*>\n)?(?:class|struct|enum class|enum|union|concept|using)\s+(?:\w+\(.*?\) )?(\w+)", text, re.M)
+    constants = re.findall(r"^[\w:<>,\[\] *&]*?\b(k[A-Z]\w*)\b", text, re.M)
+    functions = re.findall(r"^(?!using|namespace|return)[A-Za-z\[][\w:<>,*&\[\] ]*?\b(\w+)\(", text, re.M)
+    return set(types + constants + functions + re.findall(r"^#define (\w+)", text, re.M))
 
 
 def writes_a_name_of(header, code):
@@ -199,21 +211,38 @@ def conditional(text):
     return found
 
 
+def public_header(header):
+    other = re.match(r"<(\w+)/", header)
+    return PUBLIC.get(header) or WHOLE.get(other[1] if other else "", header)
+
+
+def included(text):
+    return set(re.findall(r'^#include ([<"][^>"]*[>"])', text, re.M))
+
+
+def included_by_own_header(file, text):
+    """What the header includes whose functions a source defines: its first, whatever its name."""
+    first = re.search(r"^#include (.*)", text, re.M)
+    return included(text_of(first[1]) or "") if file.endswith(".cpp") and first else set()
+
+
 def as_we_see_it(file, add, remove):
     with open(os.path.join(ROOT, file)) as source:
         text = source.read()
-    there = set(re.findall(r'^#include ([<"][^>"]*[>"])', text, re.M))
+    there = included(text)
     code = re.sub(r"^#include .*|//.*", "", text, flags=re.M)
-    public = lambda line: PUBLIC.get(re.sub(r"^<nlohmann/.*", "<nlohmann/json_fwd.hpp>", line.split()[1]), line.split()[1])
+    public = lambda line: public_header(line.split()[1])
     project = lambda header: header.split("/")[0] if header.startswith("<") and "/" in header else None
     wanted, unused = {public(line) for line in add}, {public(line) for line in remove}
     missing = {header for header in wanted - there if EXPORTED.get(header) not in there}
     missing = {header for header in missing if writes_a_name_of(header, code) and is_allowed(file, header)}
-    brought = {header for umbrella in there for header in UMBRELLAS.get(umbrella, [])}
-    missing -= brought
+    brought = {header for umbrella in there | missing for header in UMBRELLAS.get(umbrella, [])}
+    missing -= brought | included_by_own_header(file, text)
     missing = {header for header in missing if not project(header) or project(header) not in map(project, there)}
     if "<cstdint>" in there | missing:
         missing.discard("<cstddef>")  # it brings the names of the other
+    forbidden = {header for header in wanted if not is_allowed(file, header)}
+    unused = {header for header in unused if not forbidden & included(text_of(header) or "")}
     unused -= conditional(text)
     unused -= set(UMBRELLAS) if wanted & brought else set()
     unused -= set(UMBRELLAS.get('"' + file.removeprefix("src/") + '"', []))
@@ -236,7 +265,7 @@ def change(file, add, remove):
         lines = source.read().split("\n")
     plain = lambda line: re.sub(r" *//.*", "", line).replace("<nlohmann/json_fwd.hpp>", "<nlohmann/json.hpp>")
     lines = [line for line in lines if plain(line) not in remove]
-    own = '#include "' + file[4:].replace(".cpp", ".h") + '"'
+    own = '#include "' + file.removeprefix("src/").replace(".cpp", ".h") + '"'
     for text in add:
         places = [i for i, line in enumerate(lines) if line.startswith("#include") and line != own
                   and group_of(line) == group_of(text)]
@@ -255,7 +284,9 @@ def change(file, add, remove):
             lines[at:at] = [text, ""]
     with open(path, "w") as source:
         source.write("\n".join(lines))
-    subprocess.run(["clang-format-14", "-i", path], check=True)
+    places = [i for i, line in enumerate(lines, 1) if line.startswith("#include")]
+    if places:
+        subprocess.run(["clang-format-14", "-i", f"--lines={places[0]}:{places[-1]}", path], check=True)
 
 
 def main():
