@@ -6,11 +6,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "apps/commands/commands.h"
 #include "apps/explain/bare_sampler.h"
@@ -21,7 +28,10 @@
 #include "apps/options/typed_numbers.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "base/error.h"
 #include "base/utf8.h"
+#include "candor/event.h"
+#include "candor/request.h"
 
 namespace candor::apps {
 namespace {
