@@ -26,7 +26,7 @@ struct ConvSpec {
 // A layer with a recurrent state (Yang et al., "Gated delta networks", 2024): a short causal convolution over channels
 // [q, k, v], then for each value head a matrix S [k_dim, v_dim] that each row decays, corrects and reads. With q and k
 // of length 1 and q scaled by k_dim^-0.5:
-//   S = S e^(rate softplus(alpha + bias));  S = S + k (v - S^T k)^T sigmoid(beta);  output = S^T q.
+//   S = S e^(rate softplus(alpha + bias));  S = S + k (v - S^T k)^T share sigmoid(beta);  output = S^T q.
 struct DeltaSpec {
   int32_t n_k_heads = 0;
   int32_t n_v_heads = 0;  // a multiple of n_k_heads; 0 = the layer attends
@@ -36,6 +36,7 @@ struct DeltaSpec {
   KeyHeads key_heads = KeyHeads::kGrouped;
   // Alpha and bias for each row of S (Kimi Team, "Kimi Linear", 2025), not for all of S.
   bool has_channel_gates = false;
+  float share_scale = 1.0f;  // share; 2 lets a row turn what S has for a key around
   bool operator==(const DeltaSpec&) const = default;
 
   int32_t n_gates() const { return n_v_heads * (has_channel_gates ? k_dim : 1); }

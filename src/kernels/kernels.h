@@ -73,6 +73,7 @@ struct DeltaArgs {
   const float* alphas = nullptr;  // [k_dim], or nullptr: a gate for each channel
   const float* biases = nullptr;  // [k_dim], added to them
   float beta = 0.0f;
+  float share_scale = 1.0f;     // of its sigmoid
   const float* from = nullptr;  // [k_dim, v_dim]: the state before the row, or nullptr for zeros
   float* to = nullptr;          // behind it; may be from
   float* dst = nullptr;         // [v_dim]

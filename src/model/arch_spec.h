@@ -60,6 +60,8 @@ struct BlockSpec {
   bool has_attention = true;
   backend::DeltaSpec delta;
   backend::GateKind delta_gate = backend::GateKind::kSilu;  // of its normalised output
+  bool has_delta_parts = false;   // q, k and v of the delta rule are projected and convolved each by itself
+  float delta_epsilon = 0.0f;     // of the norm of its output; 0: that of the others
   backend::ConvSpec gated_conv;  // out(c * conv(b * x)), with b, c and x projected from the row
   backend::SsmSpec ssm;          // under silu of a gate, then a norm over each group where has_ssm_norm
   bool has_ssm_norm = true;

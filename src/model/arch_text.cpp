@@ -93,11 +93,15 @@ std::string ffn_text(const FfnSpec& ffn) {
   return text + '\n';
 }
 
-std::string delta_text(const backend::DeltaSpec& delta) {
-  return fmt::format("  recurrent: gated delta rule{}, {} heads {} x {}, {} key heads {}, convolution over {} rows\n",
-                     delta.has_channel_gates ? " by channel" : "",
-                     delta.n_v_heads, delta.k_dim, delta.v_dim, delta.n_k_heads,
-                     delta.key_heads == backend::KeyHeads::kTiled ? "in turn" : "in groups", delta.n_taps);
+std::string delta_text(const BlockSpec& block) {
+  const backend::DeltaSpec& delta = block.delta;
+  std::string text =
+      fmt::format("  recurrent: gated delta rule{}, {} heads {} x {}, {} key heads {}, convolution over {} rows",
+                  delta.has_channel_gates ? " by channel" : "", delta.n_v_heads, delta.k_dim, delta.v_dim,
+                  delta.n_k_heads, delta.key_heads == backend::KeyHeads::kTiled ? "in turn" : "in groups", delta.n_taps);
+  if (delta.share_scale != 1.0f) text += fmt::format(", corrections up to {}", delta.share_scale);
+  if (block.delta_epsilon != 0.0f) text += fmt::format(", normalised with epsilon {}", block.delta_epsilon);
+  return text + '\n';
 }
 
 std::string ssm_text(const BlockSpec& block) {
@@ -138,7 +142,7 @@ std::string attention_text(const BlockSpec& block) {
 std::string block_text(const BlockSpec& block) {
   std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
   if (block.has_attention) text += attention_text(block);
-  if (block.has_delta()) text += delta_text(block.delta);
+  if (block.has_delta()) text += delta_text(block);
   if (block.has_ssm()) text += ssm_text(block);
   if (block.has_gated_conv())
     text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);

@@ -132,22 +132,28 @@ void project_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights,
   ops.unzip(act.beta, act.alpha, act.beta_alpha, spec.delta.n_v_heads / spec.delta.n_k_heads);
 }
 
-// The same where channels have gates of their own: gates come from vectors as wide as a head.
-void project_channels(Ops& ops, const BlockWeights& weights, const BlockActivations& act, Activation src) {
+// The same where q, k and v are projected each by itself. Where channels have gates of their own, gates come from
+// vectors as wide as a head.
+void project_parts(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+                   Activation src) {
   const StateActivations& state = act.state;
+  const bool has_ranks = spec.delta.has_channel_gates;
   ops.linear(std::array{term(weights.delta_q, act.q), term(weights.delta_k, act.k), term(weights.delta_v, act.v),
-                        term(weights.delta_alpha_down, state.step), term(weights.delta_gate_down, state.gate),
+                        has_ranks ? term(weights.delta_alpha_down, state.step) : term(weights.delta_alpha, act.alpha),
+                        has_ranks ? term(weights.delta_gate_down, state.gate) : term(weights.delta_gate, act.head_gate),
                         term(weights.delta_beta, act.beta)},
              src);
-  ops.linear(std::array{term(weights.delta_alpha, act.alpha)}, state.step);
-  ops.linear(std::array{term(weights.delta_gate, act.head_gate)}, state.gate);
+  if (has_ranks) {
+    ops.linear(std::array{term(weights.delta_alpha, act.alpha)}, state.step);
+    ops.linear(std::array{term(weights.delta_gate, act.head_gate)}, state.gate);
+  }
   ops.zip(state.before, act.q, act.k, act.q.n_cols);
   ops.zip(act.joined, state.before, act.v, state.before.n_cols);
 }
 
 void convolve_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                     int32_t layer) {
-  if (!spec.delta.has_channel_gates) {
+  if (!spec.has_delta_parts) {
     return ops.causal_conv({act.joined, weights.delta_taps.get(), layer}, spec.delta.conv());
   }
   const int32_t firsts[] = {0, spec.delta.k_width(), 2 * spec.delta.k_width()};
@@ -159,8 +165,8 @@ void convolve_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights
 // The output of a delta rule, in dst; src may be dst.
 void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
   const auto [src, dst, layer] = place;
-  if (spec.delta.has_channel_gates) {
-    project_channels(ops, weights, act, src);
+  if (spec.has_delta_parts) {
+    project_parts(ops, spec, weights, act, src);
   } else {
     project_delta(ops, spec, weights, act, src);
   }
@@ -168,7 +174,8 @@ void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, cons
   ops.delta_rule(act.heads,
                  {act.joined, act.alpha, act.beta, weights.delta_rate.get(), weights.delta_bias.get(), layer},
                  spec.delta);
-  norm_heads(ops, QkNorm::kHeads, act.heads, spec.delta.v_dim, weights.delta_norm, spec.norm);
+  const float epsilon = spec.delta_epsilon > 0.0f ? spec.delta_epsilon : spec.norm.epsilon;
+  norm_heads(ops, QkNorm::kHeads, act.heads, spec.delta.v_dim, weights.delta_norm, {spec.norm.kind, epsilon});
   ops.gate(act.heads, act.head_gate, act.heads, spec.delta_gate);
   ops.linear(std::array{term(weights.delta_out, dst)}, act.heads);
 }

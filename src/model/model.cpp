@@ -93,16 +93,19 @@ void add_state_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& c
   cols[Slot::kStateStep] = block.ssm.n_heads;
 }
 
-void add_delta_cols(const backend::DeltaSpec& delta, std::array<int32_t, Slot::kSlots>& cols) {
+void add_delta_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
+  const backend::DeltaSpec& delta = block.delta;
   cols[Slot::kHeads] = cols[Slot::kHeadGate] = delta.v_width();
   cols[Slot::kJoined] = delta.n_channels();
   cols[Slot::kAlpha] = delta.n_gates();
   cols[Slot::kBeta] = delta.n_v_heads;
   cols[Slot::kBetaAlpha] = 2 * delta.n_v_heads;
+  if (block.has_delta_parts) {
+    cols[Slot::kQ] = cols[Slot::kK] = delta.k_width();
+    cols[Slot::kV] = delta.v_width();
+    cols[Slot::kStateBefore] = 2 * delta.k_width();
+  }
   if (!delta.has_channel_gates) return;
-  cols[Slot::kQ] = cols[Slot::kK] = delta.k_width();
-  cols[Slot::kV] = delta.v_width();
-  cols[Slot::kStateBefore] = 2 * delta.k_width();
   cols[Slot::kStateStep] = delta.k_dim;
   cols[Slot::kStateGate] = delta.v_dim;
 }
@@ -152,7 +155,7 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
   cols[Slot::kSharedGate] = cols[Slot::kSharedUp] = block.ffn.shared_dim;
   cols[Slot::kSharedScore] = block.ffn.shared_dim > 0 && block.ffn.is_shared_gated ? 1 : 0;
   if (block.has_attention) add_attention_cols(block, cols);
-  if (block.has_delta()) add_delta_cols(block.delta, cols);
+  if (block.has_delta()) add_delta_cols(block, cols);
   add_state_cols(block, cols);
   return cols;
 }

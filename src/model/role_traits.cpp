@@ -246,7 +246,7 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
   }
 }
 
-std::string_view key_of(Extent extent) {
+std::string_view key_of(Extent extent, const BlockSpec& block) {
   switch (extent) {
     case kConvTapCount:
       return "shortconv.l_cache";
@@ -269,7 +269,7 @@ std::string_view key_of(Extent extent) {
       return "ssm.group_count";
     case kDeltaKeys:
     case kDeltaKeyDim:
-      return "kda.head_dim";
+      return block.delta.has_channel_gates ? "kda.head_dim" : "ssm.state_size";
     default:
       return "";
   }
@@ -315,8 +315,10 @@ bool is_absent(TensorRole role, const BlockSpec& block) {
 bool is_for(TensorRole role, const BlockSpec& block) {
   if (is_absent(role, block)) return false;
   const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
-  if (is_ffn_norm) return block.has_ffn() && block.wiring != Wiring::kParallel;
-  if (role == kAttnNorm || role == kAttnNormBias) return block.has_mixer();
+  const bool is_normed_before = block.wiring != Wiring::kPostNorm;
+  if (is_ffn_norm) return block.has_ffn() && is_normed_before && block.wiring != Wiring::kParallel;
+  if (role == kAttnNorm || role == kAttnNormBias) return block.has_mixer() && is_normed_before;
+  if (role == kAttnPostNorm || role == kFfnPostNorm) return !is_normed_before || block.wiring == Wiring::kSandwich;
   if (role == kQNorm || role == kKNorm) return block.qk_norm != QkNorm::kNone && block.has_attention;
   if (role == kChoiceBias) return block.ffn.moe.has_choice_bias;
   if (role >= kQueryDown && role <= kQueryUp) return block.latent.query_rank > 0;
@@ -326,7 +328,8 @@ bool is_for(TensorRole role, const BlockSpec& block) {
   const bool is_attention = role >= kQ && role <= kKNorm;
   if (is_attention || role == kQkv || role == kQkvBias) return block.has_attention;
   if (role >= kDeltaQkv && role <= kDeltaOut) return block.has_delta();
-  if (role >= kDeltaQ && role <= kDeltaGateUp) return block.has_delta() && block.delta.has_channel_gates;
+  if (role >= kDeltaQ && role <= kDeltaVTaps) return block.has_delta() && block.has_delta_parts;
+  if (role >= kDeltaAlphaDown && role <= kDeltaGateUp) return block.has_delta() && block.delta.has_channel_gates;
   if (role >= kConvIn && role <= kConvOut) return block.has_gated_conv();
   if (role == kSsmNorm) return block.has_ssm() && block.has_ssm_norm;
   if (role >= kSsmIn && role <= kSsmOut) return block.has_ssm();

@@ -81,7 +81,7 @@ bool is_by_head(TensorRole role);
 // Blocks with experts have no dense feed-forward, and the other way round; one norm that serves both is attention's.
 bool is_for(TensorRole role, const BlockSpec& block);
 // The metadata key that an extent of a layer with a state comes from, without the family's prefix; "" of others.
-std::string_view key_of(Extent extent);
+std::string_view key_of(Extent extent, const BlockSpec& block);
 // Of an expert's tensor: for one expert.
 Shape expected_shape(const ArchSpec& spec, TensorRole role, int32_t layer);
 // Of a tensor that holds all experts: they are its outer dimension.

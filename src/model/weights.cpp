@@ -62,12 +62,14 @@ std::vector<int64_t> without_ones(const Shape& shape) {
 }
 
 // What metadata says of a dimension that differs: " by \"lfm2.shortconv.l_cache\"", where one key does.
-std::string field_of(const TensorView& tensor, const Shape& expected, TensorRole role, std::string_view family) {
-  const RoleTraits& traits = traits_of(role);
-  if (tensor.shape.n_dims != expected.n_dims) return "";
-  const bool is_rows = expected.n_dims == 2 && tensor.shape[0] != expected[0];
-  const std::string_view key = key_of(is_rows ? traits.rows : traits.cols);
-  return key.empty() ? "" : fmt::format(" by metadata key \"{}.{}\"", family, key);
+std::string field_of(const Binding& binding, const Shape& expected, const ArchSpec& spec) {
+  const RoleTraits& traits = traits_of(binding.role);
+  const Shape& shape = binding.view.shape;
+  if (shape.n_dims != expected.n_dims) return "";
+  const bool is_rows = expected.n_dims == 2 && shape[0] != expected[0];
+  const BlockSpec& block = spec.blocks[static_cast<size_t>(binding.layer)];
+  const std::string_view key = key_of(is_rows ? traits.rows : traits.cols, block);
+  return key.empty() ? "" : fmt::format(" by metadata key \"{}.{}\"", spec.family, key);
 }
 
 // Rows [first, first + n) of a matrix, or elements of a vector.
@@ -125,7 +127,7 @@ class Binder {
     if (expected.n_dims == 1 && flat.shape.n_dims == 2 && flat.shape[0] == 1) flat.shape = {1, {flat.shape[1]}};
     const bool is_vector = traits_of(row.role).packing == WeightRole::kVector;
     if (!is_vector || without_ones(flat.shape) != without_ones(expected)) {
-      CANDOR_TRY(check_shape(flat, expected, field_of(flat, expected, row.role, spec_.family)));
+      CANDOR_TRY(check_shape(flat, expected, field_of({flat, row.role, layer}, expected, spec_)));
     }
     bound_.emplace(row.role, layer);
     if (row.role == kQkv) return bind_pieces(*tensor, layer, {{kQ, kHeads}, {kK, kKvHeads}, {kV, kKvHeads}});

@@ -210,7 +210,8 @@ std::vector<std::function<std::unique_ptr<Kind>()>> kinds() {
         DeltaSpec{.n_k_heads = 2, .n_v_heads = 4, .k_dim = 32, .v_dim = 64, .n_taps = 4, .key_heads = KeyHeads::kTiled},
         DeltaSpec{.n_k_heads = 1, .n_v_heads = 3, .k_dim = 20, .v_dim = 84, .n_taps = 3},
         DeltaSpec{.n_k_heads = 3, .n_v_heads = 3, .k_dim = 128, .v_dim = 24, .n_taps = 2},
-        DeltaSpec{.n_k_heads = 2, .n_v_heads = 2, .k_dim = 36, .v_dim = 64, .n_taps = 4, .has_channel_gates = true}}) {
+        DeltaSpec{.n_k_heads = 2, .n_v_heads = 2, .k_dim = 36, .v_dim = 64, .n_taps = 4, .has_channel_gates = true},
+        DeltaSpec{.n_k_heads = 2, .n_v_heads = 2, .k_dim = 24, .v_dim = 48, .n_taps = 4, .share_scale = 2.0f}}) {
     makers.push_back([spec] { return std::make_unique<Delta>(spec); });
   }
   return makers;

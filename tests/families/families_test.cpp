@@ -81,6 +81,7 @@ constexpr Golden kGoldens[] = {
     {"granitemoe"},  {"granitemoeshared"},
     {"hunyuan_v1_dense"}, {"hunyuan_v1_moe"},
     {"exaone_moe"},  {"bamba", false},
+    {"olmo_hybrid", false}, {"olmo_hybrid_rotary", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

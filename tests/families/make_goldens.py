@@ -264,6 +264,8 @@ KIMI = dict({key: LATENT[key] for key in LATENT if key not in ("first_k_dense_re
             linear_num_heads=4, linear_conv_kernel_dim=4, model_max_length=256,
             layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"],
             mlp_layer_types=["dense", "sparse", "sparse", "sparse"])
+OLMO_HYBRID = dict(BASE, num_hidden_layers=4, layer_types=STATE_LAYERS, linear_num_key_heads=4, linear_num_value_heads=4,
+                   linear_key_head_dim=24, linear_value_head_dim=48)
 # Whose factors would be rounded with the weights: written in f32.
 IN_F32 = {"falcon_h1"}
 READ_RAW = {"nemotron_h", "nemotron_h_moe", "kimi_linear"}
@@ -280,6 +282,9 @@ MODELS |= {
     "falcon_h1_norm": (tf.FalconH1Config, dict(FALCON_H1, mamba_rms_norm=True, embedding_multiplier=4.0,
                                                key_multiplier=0.5, ssm_multipliers=[2.0, 0.5, 1.0, 0.25, 0.5])),
     "kimi_linear": (tf.KimiLinearConfig, KIMI),
+    "olmo_hybrid": (tf.OlmoHybridConfig, dict(OLMO_HYBRID, rope_parameters=rope(None))),
+    "olmo_hybrid_rotary": (tf.OlmoHybridConfig, dict(OLMO_HYBRID, linear_num_key_heads=2, linear_allow_neg_eigval=False,
+                                                     rope_parameters=rope(5e5))),
     "bamba": (tf.BambaConfig, dict(BASE, num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=16,
                                    mamba_n_groups=1, mamba_d_state=32, mamba_chunk_size=16)),
     "nemotron_h": (tf.NemotronHConfig, dict(
@@ -301,7 +306,7 @@ WHOLE = {
 }
 # Not among those that the library finds by their configuration.
 ALONE = {"mistral4": tf.Mistral4ForCausalLM}
-NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral", "bamba"}
+NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral", "bamba", "olmo_hybrid", "olmo_hybrid_rotary"}
 # The library does not know the names that these have for models of others.
 KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
             "internlm2": tf.LlamaForCausalLM, "baichuan": tf.LlamaForCausalLM, "minicpm": tf.GraniteForCausalLM}
@@ -467,6 +472,23 @@ def rename_dense(folder):
     safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
+def part_taps(folder, config):
+    """OLMo Hybrid as it is published: the library writes its taps in three equal parts, and a norm under the name that
+    blocks of the other kind have for it."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    sizes = [config.linear_num_key_heads * config.linear_key_head_dim] * 2
+    sizes.append(config.linear_num_value_heads * config.linear_value_head_dim)
+    for layer, kind in enumerate(config.layer_types):
+        stem = f"model.layers.{layer}."
+        if kind == "full_attention":
+            tensors[stem + "post_attention_layernorm.weight"] = tensors.pop(stem + "feedforward_layer_norm.weight")
+            continue
+        names = [f"{stem}linear_attn.{part}_conv1d.weight" for part in "qkv"]
+        taps = torch.cat([tensors[part] for part in names])
+        tensors |= {part: piece.contiguous() for part, piece in zip(names, taps.split(sizes))}
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
 def save_folder(name, folder):
     if name in WHOLE:
         library, config_class, text, vision = WHOLE[name]
@@ -489,6 +511,8 @@ def save_folder(name, folder):
         add_prediction(folder)
     if name == "kimi_linear":
         rename_dense(folder)
+    if name.startswith("olmo_hybrid"):
+        part_taps(folder, config)
     if name == "qwen3_5_moe":
         stack_experts(folder)
     if name in PUBLISHED:

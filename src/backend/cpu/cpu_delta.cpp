@@ -120,6 +120,7 @@ void CpuOps::run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& sp
                         .alphas = spec.has_channel_gates ? alphas : nullptr,
                         .biases = biases,
                         .beta = arena_.row(term.beta, row)[head],
+                        .share_scale = spec.share_scale,
                         .from = from,
                         .to = to,
                         .dst = arena_.row(dst, row) + head * spec.v_dim});

@@ -104,7 +104,8 @@ void ReferenceOps::run_delta(Activation dst, const DeltaTerm& term, const DeltaS
         static_cast<double>(row(term.alpha, at)[gate]) + static_cast<double>(values_of(*term.bias)[gate]);
     decays.push_back(exp(static_cast<double>(values_of(*term.rate)[head]) * softplus(alpha)));
   }
-  const double share = sigmoid(static_cast<double>(row(term.beta, at)[head]));
+  const double share =
+      static_cast<double>(spec.share_scale) * sigmoid(static_cast<double>(row(term.beta, at)[head]));
   for (int32_t j = 0; j < spec.v_dim; ++j) {
     const auto place = [&](int32_t i) { return state + i * spec.v_dim + j; };
     double seen = 0.0;

@@ -109,7 +109,7 @@ inline void delta_row(const DeltaArgs& a) {
   normalise(a.k, a.k_dim, 1.0f, k);
   float decays[kMostDims];
   delta_decays(a, decays);
-  const DeltaRow row{q, k, decays, first_lane(sigmoid16(splat(a.beta)))};
+  const DeltaRow row{q, k, decays, first_lane(mul(sigmoid16(splat(a.beta)), splat(a.share_scale)))};
   int64_t first = 0;
   for (; first + 16 * kColumns <= a.v_dim; first += 16 * kColumns) delta_columns<kColumns>(a, row, first);
   for (; first < a.v_dim; first += 16) delta_columns<1>(a, row, first);

@@ -27,7 +27,7 @@ std::span<const Family> families() {
       falcon_h1_family(), nemotron_h_family(), nemotron_h_moe_family(), kimi_linear_family(),
       gemma4_family(),  llama4_family(),    mistral4_family(), ernie4_5_moe_family(),
       hunyuan_dense_family(), hunyuan_moe_family(), granitemoe_family(), exaone_moe_family(),
-      bamba_family(),
+      bamba_family(),   olmo_hybrid_family(),
   };
   return kFamilies;
 }

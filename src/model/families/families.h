@@ -91,5 +91,6 @@ Family hunyuan_moe_family();
 Family granitemoe_family();
 Family exaone_moe_family();
 Family bamba_family();
+Family olmo_hybrid_family();
 
 }  // namespace candor::model

@@ -149,4 +149,69 @@ void write_hub_ssm(const ArchSpec& spec, const SsmNames& names, nlohmann::ordere
   config[names.n_taps] = ssm.n_taps;
 }
 
+namespace {
+
+struct KeyName {
+  const char* key;
+  const char* hub;
+};
+constexpr KeyName kDeltaSizes[] = {
+    {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+    {"ssm.state_size", "linear_key_head_dim"},
+    {"ssm.group_count", "linear_num_key_heads"},
+    {"ssm.time_step_rank", "linear_num_value_heads"},
+};
+
+Error contradiction(const Hparams& hparams, std::string_view suffix, int32_t value, std::string_view reason) {
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\" is {}, {}", hparams.key(suffix), value, reason));
+}
+
+}  // namespace
+
+Result<backend::DeltaSpec> read_delta(const Hparams& hparams, backend::KeyHeads key_heads) {
+  backend::DeltaSpec delta;
+  delta.key_heads = key_heads;
+  constexpr int64_t kMostHeads = 4096;
+  CANDOR_ASSIGN(delta.n_k_heads, hparams.require_int("ssm.group_count", {1, kMostHeads}));
+  CANDOR_ASSIGN(delta.n_v_heads, hparams.require_int("ssm.time_step_rank", {1, kMostHeads}));
+  CANDOR_ASSIGN(delta.k_dim, hparams.require_int("ssm.state_size", {1, backend::kMaxStateDim}));
+  CANDOR_ASSIGN(delta.n_taps, hparams.require_int("ssm.conv_kernel", {2, backend::kMaxConvTaps}));
+  CANDOR_ASSIGN(const int32_t v_width, hparams.require_int("ssm.inner_size", {1, kMaxWidth}));
+  if (delta.n_v_heads % delta.n_k_heads != 0) {
+    return contradiction(hparams, "ssm.time_step_rank", delta.n_v_heads,
+                         fmt::format("expected a multiple of \"{}\", which is {}", hparams.key("ssm.group_count"),
+                                     delta.n_k_heads));
+  }
+  delta.v_dim = v_width / delta.n_v_heads;
+  if (v_width % delta.n_v_heads != 0 || delta.v_dim > backend::kMaxStateDim) {
+    return contradiction(hparams, "ssm.inner_size", v_width,
+                         fmt::format("expected a multiple of \"{}\", which is {}, and at most {} times that",
+                                     hparams.key("ssm.time_step_rank"), delta.n_v_heads, backend::kMaxStateDim));
+  }
+  return delta;
+}
+
+Result<void> read_hub_delta(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+  for (const KeyName& row : kDeltaSizes) {
+    CANDOR_ASSIGN(const uint64_t size, require_hub_size(config, row.hub));
+    metadata.add(fmt::format("{}.{}", prefix, row.key), size);
+  }
+  CANDOR_ASSIGN(const uint64_t n_heads, require_hub_size(config, "linear_num_value_heads"));
+  CANDOR_ASSIGN(const uint64_t v_dim, require_hub_size(config, "linear_value_head_dim"));
+  metadata.add(fmt::format("{}.ssm.inner_size", prefix), n_heads * v_dim);
+  return {};
+}
+
+void write_hub_delta(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const auto block = std::ranges::find_if(spec.blocks, &BlockSpec::has_delta);
+  if (block == spec.blocks.end()) return;
+  const backend::DeltaSpec& delta = block->delta;
+  config["linear_conv_kernel_dim"] = delta.n_taps;
+  config["linear_key_head_dim"] = delta.k_dim;
+  config["linear_value_head_dim"] = delta.v_dim;
+  config["linear_num_key_heads"] = delta.n_k_heads;
+  config["linear_num_value_heads"] = delta.n_v_heads;
+}
+
 }  // namespace candor::model

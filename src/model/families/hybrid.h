@@ -1,6 +1,6 @@
 #pragma once
-// What families share whose blocks attend or keep a state: which blocks do, the sizes of a state space, and both in
-// config.json.
+// What families share whose blocks attend or keep a state: which blocks do, the sizes of a state space or a
+// delta rule, and all of it in config.json.
 
 #include <array>
 #include <cstdint>
@@ -73,5 +73,10 @@ inline constexpr SsmNames kMambaNames = {"mamba_n_heads", "mamba_d_head", "mamba
 Result<void> read_hub_ssm(const nlohmann::json& config, std::string_view prefix, const SsmNames& names,
                           formats::MetaList& metadata);
 void write_hub_ssm(const ArchSpec& spec, const SsmNames& names, nlohmann::ordered_json& config);
+
+// Sizes of a gated delta rule from "ssm.*", which must divide each other; from config.json, and back.
+Result<backend::DeltaSpec> read_delta(const Hparams& hparams, backend::KeyHeads key_heads);
+Result<void> read_hub_delta(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata);
+void write_hub_delta(const ArchSpec& spec, nlohmann::ordered_json& config);
 
 }  // namespace candor::model

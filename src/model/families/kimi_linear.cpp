@@ -205,6 +205,7 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
       block.latent = latent;
     } else {
       block.delta = delta;
+      block.has_delta_parts = true;
       block.delta_gate = backend::GateKind::kSigmoid;
     }
   }

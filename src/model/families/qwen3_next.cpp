@@ -7,13 +7,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <span>
-#include <utility>
-#include <variant>
 
-#include "backend/state_specs.h"
-#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/hybrid.h"
@@ -99,17 +93,6 @@ constexpr std::array kSparsePrediction = {
 };
 constexpr auto kPrediction = join(kPredictionBlock, kSparsePrediction);
 
-struct KeyName {
-  const char* key;
-  const char* hub;
-};
-constexpr KeyName kSizes[] = {
-    {"ssm.conv_kernel", "linear_conv_kernel_dim"},
-    {"ssm.state_size", "linear_key_head_dim"},
-    {"ssm.group_count", "linear_num_key_heads"},
-    {"ssm.time_step_rank", "linear_num_value_heads"},
-};
-
 // Which blocks are recurrent: layer_types, or every full_attention_interval-th attends.
 Result<void> read_kinds(const json& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto types = config.find("layer_types");
@@ -133,13 +116,7 @@ Result<void> read_kinds(const json& config, std::string_view prefix, formats::Me
 }
 
 Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
-  for (const KeyName& row : kSizes) {
-    CANDOR_ASSIGN(const uint64_t size, require_hub_size(config, row.hub));
-    metadata.add(fmt::format("{}.{}", prefix, row.key), size);
-  }
-  CANDOR_ASSIGN(const uint64_t n_heads, require_hub_size(config, "linear_num_value_heads"));
-  CANDOR_ASSIGN(const uint64_t v_dim, require_hub_size(config, "linear_value_head_dim"));
-  metadata.add(fmt::format("{}.ssm.inner_size", prefix), n_heads * v_dim);
+  CANDOR_TRY(read_hub_delta(config, prefix, metadata));
   return read_kinds(config, prefix, metadata);
 }
 
@@ -147,14 +124,9 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   json types = json::array();
   for (const BlockSpec& block : spec.blocks) {
     types.push_back(block.has_delta() ? "linear_attention" : "full_attention");
-    if (!block.has_delta()) continue;
-    config["linear_conv_kernel_dim"] = block.delta.n_taps;
-    config["linear_key_head_dim"] = block.delta.k_dim;
-    config["linear_value_head_dim"] = block.delta.v_dim;
-    config["linear_num_key_heads"] = block.delta.n_k_heads;
-    config["linear_num_value_heads"] = block.delta.n_v_heads;
   }
   config["layer_types"] = std::move(types);
+  write_hub_delta(spec, config);
   // The library wants the rotated share beside the base.
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   config["rope_parameters"] = {{"rope_type", "default"},
@@ -196,34 +168,6 @@ constexpr HubForm kNextHub[] = {{.model_type = "qwen3_next",
                                  .read = read_hub,
                                  .write = write_hub,
                                  .not_computed = "multi-token prediction"}};
-
-Error contradiction(const Hparams& hparams, std::string_view suffix, int32_t value, std::string_view reason) {
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("metadata key \"{}\" is {}, {}", hparams.key(suffix), value, reason));
-}
-
-Result<backend::DeltaSpec> read_delta(const Hparams& hparams, backend::KeyHeads key_heads) {
-  backend::DeltaSpec delta;
-  delta.key_heads = key_heads;
-  constexpr int64_t kMostHeads = 4096;
-  CANDOR_ASSIGN(delta.n_k_heads, hparams.require_int("ssm.group_count", {1, kMostHeads}));
-  CANDOR_ASSIGN(delta.n_v_heads, hparams.require_int("ssm.time_step_rank", {1, kMostHeads}));
-  CANDOR_ASSIGN(delta.k_dim, hparams.require_int("ssm.state_size", {1, backend::kMaxStateDim}));
-  CANDOR_ASSIGN(delta.n_taps, hparams.require_int("ssm.conv_kernel", {2, backend::kMaxConvTaps}));
-  CANDOR_ASSIGN(const int32_t v_width, hparams.require_int("ssm.inner_size", {1, kMaxWidth}));
-  if (delta.n_v_heads % delta.n_k_heads != 0) {
-    return contradiction(hparams, "ssm.time_step_rank", delta.n_v_heads,
-                         fmt::format("expected a multiple of \"{}\", which is {}", hparams.key("ssm.group_count"),
-                                     delta.n_k_heads));
-  }
-  delta.v_dim = v_width / delta.n_v_heads;
-  if (v_width % delta.n_v_heads != 0 || delta.v_dim > backend::kMaxStateDim) {
-    return contradiction(hparams, "ssm.inner_size", v_width,
-                         fmt::format("expected a multiple of \"{}\", which is {}, and at most {} times that",
-                                     hparams.key("ssm.time_step_rank"), delta.n_v_heads, backend::kMaxStateDim));
-  }
-  return delta;
-}
 
 // [n_layers]
 Result<std::vector<bool>> read_recurrent(const Hparams& hparams, size_t n_layers) {

@@ -178,7 +178,7 @@ class ConfigReader {
 
   Result<void> read_rope_of(const json& rope) {
     if (!rope.is_object()) return bad("rope_parameters", rope, "an object");
-    if (rope.contains("rope_theta")) {  // as a file of the other format would hold it
+    if (find_any(rope, {"rope_theta"}) != nullptr) {  // as a file of the other format would hold it
       add("rope.freq_base", static_cast<double>(static_cast<float>(number(rope, "rope_theta", 0.0))));
     }
     if (const json* kind = find_any(rope, {"rope_type"}); kind != nullptr && *kind == "proportional") return {};
