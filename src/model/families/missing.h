@@ -1,0 +1,20 @@
+#pragma once
+// Architectures that are known by name and not computed, and what they need that is not there, for the line that refuses
+// them.
+
+#include <span>
+#include <string_view>
+
+namespace candor::model {
+
+struct MissingFamily {
+  std::string_view name;  // model_type of config.json, or general.architecture of GGUF
+  std::string_view need;
+};
+
+std::span<const MissingFamily> missing_families();
+
+// ": it needs ...", or "" where the name is not known.
+std::string_view need_of(std::string_view name);
+
+}  // namespace candor::model
