@@ -137,7 +137,7 @@ TEST(arch, other_scalings_are_refused_by_name) {
 }
 
 TEST(arch, an_unknown_architecture_is_refused_with_the_list_of_known_ones) {
-  EXPECT_TRUE(says(refusal_with("general.architecture", std::string_view("mamba")), {"'mamba'", "supported: llama"}));
+  EXPECT_TRUE(says(refusal_with("general.architecture", std::string_view("lynx")), {"'lynx'", "supported: llama"}));
   EXPECT_TRUE(says(refusal_without("general.architecture"), {"general.architecture", "absent"}));
 }
 
