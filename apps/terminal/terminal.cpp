@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "apps/terminal/exit_codes.h"
+#include "apps/terminal/progress_line.h"
 #include "base/utf8.h"
 
 namespace candor::apps {
@@ -123,13 +124,8 @@ void ProgressBar::update(uint64_t done_bytes, uint64_t total_bytes) {
   if (!on_ || total_bytes == 0 || now - began_ < 1s || (shown_ && now - last_ < 50ms)) return;
   last_ = now;
   shown_ = true;
-  constexpr int kWidth = 30;
-  const double share = static_cast<double>(done_bytes) / static_cast<double>(total_bytes);
-  const int filled = static_cast<int>(share * kWidth);
   const double seconds = std::chrono::duration<double>(now - began_).count();
-  write_err(fmt::format("\r\x1b[K{} [{:=>{}}{:>{}}] {:3.0f} % of {}, {}/s", label_, "", filled, "", kWidth - filled,
-                        share * 100, format_bytes(total_bytes),
-                        format_bytes(static_cast<uint64_t>(static_cast<double>(done_bytes) / seconds))));
+  write_err("\r\x1b[K" + progress_line(label_, done_bytes, total_bytes, seconds, terminal_columns(STDERR_FILENO) - 1));
 }
 
 void ProgressBar::finish() {
