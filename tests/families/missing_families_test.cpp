@@ -33,7 +33,7 @@ std::string refusal_of_config(const nlohmann::json& config) {
 TEST(missing_families, a_gguf_file_is_refused_with_what_it_needs) {
   for (const model::MissingFamily& row : model::missing_families()) {
     MemoryModelFile file;
-    file.set("general.architecture", std::string(row.name));
+    file.set_string("general.architecture", std::string(row.name));
     expect_need(refusal_of(file), row);
   }
 }
