@@ -184,7 +184,9 @@ def gone(pids):
 
 def wait_for(holds, seconds):
     end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
+    while time.monotonic() < end:
+        if holds():
+            return True
         time.sleep(0.02)
     return holds()
 
