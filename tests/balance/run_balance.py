@@ -10,10 +10,8 @@ Exits with 77 where HAProxy is not installed. Everything listens on 127.0.0.1 an
 import http.client
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,24 +20,15 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from ports import free_port  # noqa: E402
+
 MODEL = ROOT / "models/pocket/pocket-q8_0.gguf"
 CONFIG = ROOT / "packaging/balance/haproxy.cfg"
 N_CONVERSATIONS = 12
 N_CLIENTS = 4
 LEAST_SHARE = 0.8  # of one server's
 QUESTIONS_BETWEEN_KILLS = 120  # of all clients together
-
-
-def free_port():
-    """Below the ports that outgoing connections get: nobody takes a server's while it is away."""
-    while True:
-        with socket.socket() as s:
-            port = random.randrange(20000, 30000)
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 def wait_until(port, path="/ready", seconds=60):

@@ -15,7 +15,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,17 +23,14 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from ports import free_port  # noqa: E402
+
 MODEL = ROOT / "models/pocket/pocket-q8_0.gguf"
 N_CLIENTS = 4
 NOTICED_WITHIN = 10  # seconds
 ENDS_WITHIN = 20  # behind the last client's word
 CODE_OF_LOST_RANKS = 3
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def parent_of(pid):
