@@ -7,8 +7,6 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <random>
 #include <string>
 #include <utility>
@@ -40,15 +38,20 @@ struct Machine {
   MachineLimits limits;
 };
 
-struct Free {
-  void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
-};
-using Bytes = std::unique_ptr<std::byte[], Free>;
+// Huge pages, as the engine's own memory.
+class Bytes {
+ public:
+  explicit Bytes(size_t n_bytes) : buffer_(*platform::HugeBuffer::allocate(n_bytes, "a benchmark")) {
+    std::memset(buffer_.data(), 0, buffer_.size());
+  }
+  std::byte* get() const { return const_cast<std::byte*>(buffer_.data()); }
 
-Bytes aligned(size_t n) {
-  Bytes bytes(new (std::align_val_t{64}) std::byte[n]);
-  std::memset(bytes.get(), 0, n);
-  return bytes;
+ private:
+  platform::HugeBuffer buffer_;
+};
+
+Bytes aligned(size_t n_bytes) {
+  return Bytes(n_bytes);
 }
 
 std::vector<float> random_values(int64_t n) {
@@ -138,8 +141,7 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
                         kHeads, kDim,     context - n_rows, 0,          0.125f};
   for (auto _ : state) machine.table->attend(args, scratch.get());
   const double keys = static_cast<double>(n_rows) * (context - 0.5 * n_rows);
-  report(state, machine, static_cast<double>(memory ? 2 * kv_page_bytes(kDim) : 0) * n_blocks, keys * kHeads * kDim * 4,
-         true);
+  report(state, machine, static_cast<double>(2 * kv_page_bytes(kDim)) * n_blocks, keys * kHeads * kDim * 4, true);
 }
 
 // What decoding one token reads: 128 pairs of layer and head in turn, whose pages of a block stand side by side.
