@@ -9,6 +9,10 @@ constexpr int64_t kPanelGroup = 16;
 // The least prefetch distance: a tile of few rows is done with a unit before memory answers.
 constexpr int64_t kPrefetchAheadBytes = 7168;
 constexpr int64_t kMostUnitsAhead = 3;
+// One row takes the panels one after another, as one stream. How far ahead of it: bytes of codes are multiplied faster
+// than memory gives them, and more lines than the second-level cache can wait for (48 on Zen 4) would hold it up.
+constexpr size_t kStreamAheadOfCodes = 8192;
+constexpr size_t kStreamAheadOfBytes = 2304;
 
 // These use what stands above them.
 // clang-format off
@@ -90,6 +94,8 @@ struct MatmulChunk {
   int32_t rows_of(int32_t tile) const { return tile < n_full ? tile_rows : tile_rows - 1; }
   int32_t first_row_of(int32_t tile) const { return tile * tile_rows - (tile < n_full ? 0 : tile - n_full); }
   bool is_small() const { return n_rows <= kSmallRows; }
+  bool is_stream() const { return n_rows == 1 && n_panels == 1; }
+  int64_t largest_group() const { return is_stream() ? 1 : is_small() ? kSmallPanelGroup : kPanelGroup; }
   bool is_read() const { return n_tiles <= Product::kReadTiles; }
   int64_t acc_stride() const { return int64_t{16} * tile_rows * n_tiles; }
   size_t tiles_bytes() const { return static_cast<size_t>(n_tiles) * bytes_of_tile; }  // of one unit
@@ -181,8 +187,9 @@ inline void multiply_unit(const MatmulChunk<Product>& chunk, const uint8_t* src,
   for (int64_t i = 0; i < n_group; i += chunk.n_panels) {
     const uint8_t* at = src + static_cast<size_t>(i) * stride;
     const int64_t panel_after = i + chunk.panels_ahead;
-    const uint8_t* after = panel_after < group_end ? src + static_cast<size_t>(panel_after) * stride
-                                                   : next + static_cast<size_t>(panel_after - group_end) * stride;
+    const uint8_t* after = chunk.is_stream()         ? at + Product::kStreamAhead
+                           : panel_after < group_end ? src + static_cast<size_t>(panel_after) * stride
+                                                     : next + static_cast<size_t>(panel_after - group_end) * stride;
     PrefetcherOf<Product> prefetcher(after, Product::bytes_of_unit(n_k), chunk.n_panels, stride, chunk.prefetch_turns);
     // A panel without a partner is multiplied twice.
     const size_t apart = i + 1 < n_group ? stride : 0;
@@ -198,7 +205,7 @@ inline void multiply_chunk(const MatmulArgs& a, const MatmulChunk<Product>& chun
   for (int64_t k = 0; chunk.is_small() && !is_prepared(a, chunk.n_rows) && k < n_in; k += Product::kDepth) {
     prepare_rows<Product>(a, chunk, k, chunk.tiles + static_cast<size_t>(k / Product::kDepth) * chunk.tiles_bytes());
   }
-  const int64_t largest_group = chunk.is_small() ? kSmallPanelGroup : kPanelGroup;
+  const int64_t largest_group = chunk.largest_group();
   for (int64_t p = a.panel_begin; p < a.panel_end;) {
     const int64_t n_group = a.panel_end - p < largest_group ? a.panel_end - p : largest_group;
     const auto* group = reinterpret_cast<const uint8_t*>(a.weights) + static_cast<size_t>(p) * stride;

@@ -16,11 +16,12 @@ struct BlockProduct {
   static constexpr int kEights = kUnit / 32;
   static constexpr int kPairs = RowTile<1>::kPairs;
   static constexpr int kPrefetchSteps = kEights;  // in unpacking a panel, and in a tile
+  static constexpr size_t kStreamAhead = kPacked.low_bits == 8 ? kStreamAheadOfBytes : kStreamAheadOfCodes;
 
   // Rows of a tile whose dots are in registers together: more leave no room for the sums.
   static constexpr int batch_of(int n_rows) { return n_rows > kMostDots ? n_rows / 2 : n_rows; }
 
-  static constexpr int panels_of(int n_rows) { return n_rows > kTileRows ? 1 : kPanels; }
+  static constexpr int panels_of(int n_rows) { return n_rows > kTileRows || n_rows == 1 ? 1 : kPanels; }
   template <int n>
   static constexpr int kPanelsOf = panels_of(n);
 

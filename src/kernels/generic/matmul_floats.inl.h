@@ -29,6 +29,7 @@ struct FloatProduct {
   static constexpr int kReadTiles = 1;                   // that take the weights as they are packed
   static constexpr int kStep = 32;                       // k
   static constexpr int kPrefetchSteps = kDepth / kStep;  // in unpacking a panel, and in a tile
+  static constexpr size_t kStreamAhead = kStreamAheadOfBytes;
 
   static constexpr int panels_of(int) { return kPanels; }
 
