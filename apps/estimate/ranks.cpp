@@ -1,5 +1,7 @@
 #include "apps/estimate/ranks.h"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -5,10 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 
 #include "apps/bench/machine_limits.h"
 #include "apps/explain/positions.h"
+#include "apps/explain/stages.h"
 #include "apps/terminal/terminal.h"
+#include "backend/op_specs.h"
+#include "backend/wrap/timed_backend.h"
+#include "candor/info.h"
+#include "model/arch_spec.h"
 
 namespace candor::apps {
 namespace {
