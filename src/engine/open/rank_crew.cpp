@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,12 +12,15 @@
 #include "backend/all/make_backend.h"
 #include "backend/backend.h"
 #include "backend/ranks/orders.h"
+#include "backend/split.h"
+#include "backend/step_batch.h"
 #include "comm/shm/rank_processes.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/mpi_ranks.h"
 #include "engine/open/rank_places.h"
+#include "formats/model_file.h"
 #include "kernels/kernels.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
