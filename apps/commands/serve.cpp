@@ -173,8 +173,9 @@ int run_server(const ServeOptions& options, serve::Service& service, Door& door,
   if (!server) return say_error(server.error().message), kUserInput;
   door.was_open = true;
   if (door.identity) announce(*door.identity, log);
-  write_err(fmt::format("candor serves {} at {}://{}:{} ({}{} at once)\n", what.models, door.identity ? "https" : "http",
-                        options.host, (*server)->port(), what.context, options.parallel.value_or(16)));
+  write_err(fmt::format("candor serves {} at {}://{}:{} ({}{} at once)\n", what.models,
+                        door.identity ? "https" : "http", options.host, (*server)->port(), what.context,
+                        options.parallel.value_or(16)));
   service.say_forms();
   if (!options.no_ui) show_page(page_address(options, (*server)->port()), options.opens_page);
   const std::chrono::seconds drain_time(options.drain_seconds.value_or(30));
@@ -208,7 +209,8 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   service_options.access = door.access;
   service_options.steps = &steps.history();
   serve::Service service(*engine, std::move(service_options), log);
-  const Served what{path.filename().string(), fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
+  const Served what{path.filename().string(),
+                    fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
   return run_server(options, service, door, log, what, [&costs] { return costs.forget_if_off(); });
 }
 
@@ -224,8 +226,9 @@ bool fits_models(const ServeOptions& options) {
                              clipped(*options.keep_alive)));
   const bool wants_several = options.default_model || options.keep_alive || options.models_mb || options.max_loaded;
   if (!is_several(options) && wants_several)
-    return fails("serve: --default, --keep-alive, --models-memory-mb and --max-loaded are for several models: give more "
-                 "with -m, or --models-dir FOLDER, or --pulled");
+    return fails(
+        "serve: --default, --keep-alive, --models-memory-mb and --max-loaded are for several models: give more "
+        "with -m, or --models-dir FOLDER, or --pulled");
   if (!is_several(options)) return true;
   if (options.model_id || !options.aliases.empty())
     return fails("serve: --model-id and --alias name one model; of several, each is named as -m NAME=FILE");
@@ -307,7 +310,9 @@ int serve(const ServeOptions& options) {
     return serve_and_restart(options, *door, [&] { return serve_several(options, *door); });
   }
   if (options.restarts && engine::joined_ranks())
-    return say_error("--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"), kUserInput;
+    return say_error(
+               "--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"),
+           kUserInput;
   const auto model = options.models.empty() ? std::nullopt : std::optional(options.models.front());
   auto choice = choose_model(model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
@@ -360,7 +365,8 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   const auto options = std::make_shared<ServeOptions>();
   options->opens_page = opens_page;
   command->add_option("model_argument", options->positionals, "[MODEL]")->configurable(false);
-  command->add_option("-m,--model", options->models, "GGUF file; left out: the shipped model; again, NAME=FILE: several")
+  command
+      ->add_option("-m,--model", options->models, "GGUF file; left out: the shipped model; again, NAME=FILE: several")
       ->type_name("MODEL")
       ->allow_extra_args(false);
   add_several_options(*command, *options);

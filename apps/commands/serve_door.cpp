@@ -87,9 +87,10 @@ Result<Door> open_door(const ServeOptions& options) {
   }
   const int64_t body_mb = options.body_mb.value_or(16);
   if (options.inflight_mb && *options.inflight_mb < body_mb) {
-    return refused(fmt::format("--max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or less of the "
-                               "other",
-                               *options.inflight_mb, body_mb));
+    return refused(
+        fmt::format("--max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or less of the "
+                    "other",
+                    *options.inflight_mb, body_mb));
   }
   return door;
 }
@@ -101,7 +102,8 @@ void announce(const http::TlsIdentity& identity, const obs::Log& log) {
 
 void reload_identity(http::Server& server, const http::TlsFiles& files, const obs::Log& log) {
   auto identity = http::TlsIdentity::load(files);
-  if (!identity) return log.error("TLS: the pair in use stays, the new one cannot be used: " + identity.error().message);
+  if (!identity)
+    return log.error("TLS: the pair in use stays, the new one cannot be used: " + identity.error().message);
   announce(**identity, log);
   server.use(std::move(*identity));
 }

@@ -114,7 +114,8 @@ class Pass {
       LayerLook& look = inside_.layers.emplace_back();
       take_attention(look);
       if (!inside_.has_next) continue;
-      if (!is_last) logits = loaded_.backend->wait(loaded_.model->launch_blocks(n_blocks, n_blocks, batch(), *loaded_.kv));
+      if (!is_last)
+        logits = loaded_.backend->wait(loaded_.model->launch_blocks(n_blocks, n_blocks, batch(), *loaded_.kv));
       for (int32_t i = 0; i < logits.n_rows; ++i) look.next.push_back(likeliest(logits.row(i)));
     }
   }
