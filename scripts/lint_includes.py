@@ -39,7 +39,7 @@ PUBLIC = {
     "<bits/utility.h>": "<utility>", "<syscall.h>": "<sys/syscall.h>", "<emmintrin.h>": "<immintrin.h>",
     "<bits/types/struct_tm.h>": "<ctime>", "<bits/std_abs.h>": "<cmath>",
     "<features.h>": "<cstdlib>", "<bits/types/siginfo_t.h>": "<csignal>", "<bits/types/idtype_t.h>": "<sys/wait.h>",
-    "<bits/mman-shared.h>": "<sys/mman.h>",
+    "<bits/mman-shared.h>": "<sys/mman.h>", "<bits/struct_stat.h>": "<sys/stat.h>",
     '"candor/result.h"': '"base/error.h"', '"candor/ids.h"': '"base/ids.h"',
 }
 WHOLE = {"nlohmann": "<nlohmann/json.hpp>", "CLI": "<CLI/CLI.hpp>"}  # of other projects, one header for all

@@ -83,7 +83,8 @@ class Pictures {
       const double line = axis_.lines[i];
       add(chart, {"first token, " + name(line), "prefill_ms", true, ink_of(2 * i)}, line);
       add(chart, {"each further, " + name(line), "decode_step_ms", true, ink_of(2 * i + 1)}, line);
-      if (has_naive_) add(chart, {"further, no cache, " + name(line), "decode_step_ms", false, ink_of(2 * i + 1)}, line);
+      if (has_naive_)
+        add(chart, {"further, no cache, " + name(line), "decode_step_ms", false, ink_of(2 * i + 1)}, line);
     }
     add_limit(chart, "limit: a read of the weights", axis_.lines.front(),
               [](const Json& row) { return of(row, "decode_step_ms") * of(row, "decode_dram_share"); });
@@ -158,8 +159,8 @@ Json generate_row(const MeasuredCase& m, const model::Model& model, const kernel
 }
 
 std::string generate_table_head() {
-  return fmt::format("{:>7} {:>4} {:>5} {:>5} {:>11} {:>8} {:>7} {:>10} {:>7} {:>7}\n", "prompt", "new", "batch", "cache",
-                     "prefill t/s", "ms", "of int8", "decode t/s", "ms/step", "of DRAM");
+  return fmt::format("{:>7} {:>4} {:>5} {:>5} {:>11} {:>8} {:>7} {:>10} {:>7} {:>7}\n", "prompt", "new", "batch",
+                     "cache", "prefill t/s", "ms", "of int8", "decode t/s", "ms/step", "of DRAM");
 }
 
 std::string generate_table_row(const Json& r) {
@@ -195,12 +196,13 @@ ReportPage generate_page(const Json& report) {
                      "decode, tok/s", "a step, ms", "of DRAM"},
                     {}};
   for (const Json& row : report.at("results")) {
-    table.rows.push_back({fmt::format("{}", row.at("prompt").get<int>()), fmt::format("{}", row.at("new").get<int>()),
-                          fmt::format("{}", row.at("batch").get<int>()), row.at("kv_cache").get<bool>() ? "yes" : "no",
-                          speed_text(of(row, "prefill_tokens_per_second")), fmt::format("{:.1f}", of(row, "prefill_ms")),
-                          fmt::format("{:.0f} %", 100 * of(row, "prefill_int8_share")),
-                          speed_text(of(row, "decode_tokens_per_second")), fmt::format("{:.2f}", of(row, "decode_step_ms")),
-                          fmt::format("{:.0f} %", 100 * of(row, "decode_dram_share"))});
+    table.rows.push_back(
+        {fmt::format("{}", row.at("prompt").get<int>()), fmt::format("{}", row.at("new").get<int>()),
+         fmt::format("{}", row.at("batch").get<int>()), row.at("kv_cache").get<bool>() ? "yes" : "no",
+         speed_text(of(row, "prefill_tokens_per_second")), fmt::format("{:.1f}", of(row, "prefill_ms")),
+         fmt::format("{:.0f} %", 100 * of(row, "prefill_int8_share")), speed_text(of(row, "decode_tokens_per_second")),
+         fmt::format("{:.2f}", of(row, "decode_step_ms")),
+         fmt::format("{:.0f} %", 100 * of(row, "decode_dram_share"))});
   }
   return {"Prefill and decode: " + generate_heading(report),
           {{"model", report.at("model").get<std::string>()},

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/commands/commands.h"
@@ -77,11 +78,10 @@ std::string to_text(const MemoryPlan& plan) {
           ? "unknown"
           : format_bytes(plan.available_bytes) +
                 (plan.limit_bytes != 0 ? fmt::format(" (cgroup limit {})", format_bytes(plan.limit_bytes)) : "");
+  constexpr std::string_view kTooLarge = "it does not fit: a smaller model, a shorter -c, or --kv-type q8_0 needs less";
   const std::string verdict = plan.available_bytes == 0 ? "how much is available is not known here"
                               : plan.fits()             ? style.green("it fits")
-                                                        : style.yellow(
-                                                              "it does not fit: a smaller model, a shorter -c, or --kv-type "
-                                                                          "q8_0 needs less");
+                                                        : style.yellow(kTooLarge);
   const int64_t n_tokens = int64_t{plan.kv_blocks} * plan.kv_block_tokens;
   return fmt::format("{:<14} {:>10}\n", "weights", format_bytes(plan.weight_bytes)) +
          fmt::format("{:<14} {:>10}   {} tokens x {} ({}{}), contexts of at most {}\n", "K/V",

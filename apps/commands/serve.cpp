@@ -1,20 +1,27 @@
 // candor serve: the HTTP and WebSocket server.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "apps/bench/machine_limits.h"
 #include "apps/bench/remembered_costs.h"
 #include "apps/commands/commands.h"
 #include "apps/commands/page_opener.h"
+#include "apps/commands/serve_door.h"
 #include "apps/commands/serve_options.h"
 #include "apps/commands/served_models.h"
 #include "apps/commands/watched_steps.h"
@@ -25,11 +32,15 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "base/utf8.h"
+#include "candor/engine.h"
 #include "engine/open/mpi_ranks.h"
 #include "engine/open/rank_places.h"
 #include "obs/log.h"
 #include "platform/allocator.h"
 #include "platform/topology.h"
+#include "serve/core/model_loader.h"
+#include "serve/core/models.h"
+#include "serve/http/access.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
 #include "serve/http/tls_identity.h"
@@ -43,85 +54,6 @@ constexpr int64_t kConnections = 4096;
 bool fails(const std::string& message) {
   say_error(message);
   return false;
-}
-
-bool read_origins(const ServeOptions& options, http::AccessOptions& access) {
-  for (const std::string& text : options.origins) {
-    auto origin = http::parse_origin(text);
-    if (!origin) return fails("serve: --allow-origin: " + origin.error().message);
-    access.origins.push_back(std::move(*origin));
-  }
-  return true;
-}
-
-// Without hosts: any name.
-bool read_hosts(const ServeOptions& options, bool is_local, http::AccessOptions& access) {
-  if (!is_local && options.hosts.empty()) return true;
-  access.hosts = {"localhost", "127.0.0.1", "[::1]", options.host};
-  for (const std::string& text : options.hosts) {
-    const auto name = http::host_name(text);
-    if (!name || name->size() != text.size())
-      return fails(
-          fmt::format("serve: --allow-host \"{}\" is not a name alone, such as chat.example.com", clipped(text)));
-    access.hosts.push_back(*name);
-  }
-  return true;
-}
-
-// Keys from the options and the file; a public address without any is refused.
-bool read_access(const ServeOptions& options, http::AccessOptions& access) {
-  for (const std::string& key : options.keys) {
-    if (const std::string fault = http::fault_of_secret(key); !fault.empty())
-      return fails(fmt::format("serve: --api-key {}", fault));
-    access.keys.push_back(http::make_key(fmt::format("key{}", access.keys.size() + 1), key));
-  }
-  if (options.key_file) {
-    auto keys = http::read_key_file(*options.key_file);
-    if (!keys) return fails(keys.error().message);
-    std::ranges::move(*keys, std::back_inserter(access.keys));
-  }
-  const bool is_local = http::is_loopback(options.host);
-  if (!is_local && access.keys.empty()) {
-    return fails(
-        fmt::format("serve: --host {} lets others in, and there is no key: add --api-key-file FILE (lines of NAME "
-                    "SECRET), or stay on 127.0.0.1",
-                    options.host));
-  }
-  access.scheme = options.tls_cert ? "https" : "http";
-  return read_origins(options, access) && read_hosts(options, is_local, access);
-}
-
-std::optional<http::TlsFiles> tls_files_of(const ServeOptions& options) {
-  if (!options.tls_cert || !options.tls_key) return std::nullopt;
-  return http::TlsFiles{.cert = *options.tls_cert, .key = *options.tls_key};
-}
-
-// Nothing in `identity` where none is asked for.
-bool read_identity(const ServeOptions& options, std::shared_ptr<http::TlsIdentity>& identity) {
-  if (options.tls_cert.has_value() != options.tls_key.has_value()) {
-    return fails(options.tls_cert ? "serve: --tls-cert comes with --tls-key FILE, the private key that belongs to it"
-                                  : "serve: --tls-key comes with --tls-cert FILE, the certificate that it belongs to");
-  }
-  const auto files = tls_files_of(options);
-  if (!files) return true;
-  auto loaded = http::TlsIdentity::load(*files);
-  if (!loaded) return fails("serve: " + loaded.error().message);
-  identity = std::move(*loaded);
-  catch_hang_ups();
-  return true;
-}
-
-void announce(const http::TlsIdentity& identity, const obs::Log& log) {
-  log.info("TLS: " + identity.description());
-  for (const std::string& warning : identity.warnings()) log.warning("TLS: " + warning);
-}
-
-// The pair as it now is in its files. One that cannot be used leaves the old one in its place.
-void reload_identity(http::Server& server, const http::TlsFiles& files, const obs::Log& log) {
-  auto identity = http::TlsIdentity::load(files);
-  if (!identity) return log.error("TLS: the pair in use stays, the new one cannot be used: " + identity.error().message);
-  announce(**identity, log);
-  server.use(std::move(*identity));
 }
 
 EngineOptions engine_options_of(const ServeOptions& options, const std::filesystem::path& path) {
@@ -226,28 +158,6 @@ std::string page_address(const ServeOptions& options, uint16_t port) {
   return fmt::format("{}://{}:{}/", options.tls_cert ? "https" : "http", is_any ? "localhost" : options.host, port);
 }
 
-// What a start needs beside models.
-struct Door {
-  http::AccessOptions access{};
-  std::shared_ptr<http::TlsIdentity> identity{};
-  obs::LogLevel level{};
-  bool was_open = false;
-};
-
-int open_door(const ServeOptions& options, Door& door) {
-  const auto level = obs::parse_log_level(options.log_level);
-  if (!level) return say_error(level.error().message), kUserInput;
-  door.level = *level;
-  if (!read_access(options, door.access) || !read_identity(options, door.identity)) return kUserInput;
-  if (options.inflight_mb && *options.inflight_mb < options.body_mb.value_or(16)) {
-    return say_error(fmt::format("serve: --max-inflight-mb {} holds no body of --max-body-mb {}; more of the one, or "
-                                 "less of the other",
-                                 *options.inflight_mb, options.body_mb.value_or(16))),
-           kUserInput;
-  }
-  return kDone;
-}
-
 // For the operator.
 struct Served {
   std::string models{};
@@ -263,13 +173,14 @@ int run_server(const ServeOptions& options, serve::Service& service, Door& door,
   if (!server) return say_error(server.error().message), kUserInput;
   door.was_open = true;
   if (door.identity) announce(*door.identity, log);
-  write_err(fmt::format("candor serves {} at {}://{}:{} ({}{} at once)\n", what.models, door.identity ? "https" : "http",
-                        options.host, (*server)->port(), what.context, options.parallel.value_or(16)));
+  write_err(fmt::format("candor serves {} at {}://{}:{} ({}{} at once)\n", what.models,
+                        door.identity ? "https" : "http", options.host, (*server)->port(), what.context,
+                        options.parallel.value_or(16)));
   service.say_forms();
   if (!options.no_ui) show_page(page_address(options, (*server)->port()), options.opens_page);
   const std::chrono::seconds drain_time(options.drain_seconds.value_or(30));
   const auto health = serve_until_interrupted(**server, service, drain_time, [&] {
-    if (take_hang_up()) reload_identity(**server, *tls_files_of(options), log);
+    if (take_hang_up()) reload_identity(**server, *door.tls, log);
     if (!forgets_costs()) return;
     log.info("steps take other times than an earlier start measured: they are measured anew at the next start");
   });
@@ -298,7 +209,8 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   service_options.access = door.access;
   service_options.steps = &steps.history();
   serve::Service service(*engine, std::move(service_options), log);
-  const Served what{path.filename().string(), fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
+  const Served what{path.filename().string(),
+                    fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
   return run_server(options, service, door, log, what, [&costs] { return costs.forget_if_off(); });
 }
 
@@ -314,8 +226,9 @@ bool fits_models(const ServeOptions& options) {
                              clipped(*options.keep_alive)));
   const bool wants_several = options.default_model || options.keep_alive || options.models_mb || options.max_loaded;
   if (!is_several(options) && wants_several)
-    return fails("serve: --default, --keep-alive, --models-memory-mb and --max-loaded are for several models: give more "
-                 "with -m, or --models-dir FOLDER, or --pulled");
+    return fails(
+        "serve: --default, --keep-alive, --models-memory-mb and --max-loaded are for several models: give more "
+        "with -m, or --models-dir FOLDER, or --pulled");
   if (!is_several(options)) return true;
   if (options.model_id || !options.aliases.empty())
     return fails("serve: --model-id and --alias name one model; of several, each is named as -m NAME=FILE");
@@ -390,22 +303,25 @@ int serve(const ServeOptions& options) {
   if (options.opens_page && options.no_ui)
     return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
   if (!fits_models(options)) return kUserInput;
-  Door door;
   if (is_several(options)) {
-    if (const int code = open_door(options, door); code != kDone) return code;
+    auto door = open_door(options);
+    if (!door) return say_error(door.error().message), kUserInput;
     platform::give_freed_memory_back();
-    return serve_and_restart(options, door, [&] { return serve_several(options, door); });
+    return serve_and_restart(options, *door, [&] { return serve_several(options, *door); });
   }
   if (options.restarts && engine::joined_ranks())
-    return say_error("--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"), kUserInput;
+    return say_error(
+               "--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"),
+           kUserInput;
   const auto model = options.models.empty() ? std::nullopt : std::optional(options.models.front());
   auto choice = choose_model(model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("serve: what is \"{}\"?", choice->texts.front())), kUserInput;
-  if (const int code = open_door(options, door); code != kDone) return code;
+  auto door = open_door(options);
+  if (!door) return say_error(door.error().message), kUserInput;
   platform::give_freed_memory_back();
-  return serve_and_restart(options, door, [&] { return serve_one(options, door, choice->model); });
+  return serve_and_restart(options, *door, [&] { return serve_one(options, *door, choice->model); });
 }
 
 // The lines of options that have neither a value nor a default say nothing, and would not be read back.
@@ -449,7 +365,8 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   const auto options = std::make_shared<ServeOptions>();
   options->opens_page = opens_page;
   command->add_option("model_argument", options->positionals, "[MODEL]")->configurable(false);
-  command->add_option("-m,--model", options->models, "GGUF file; left out: the shipped model; again, NAME=FILE: several")
+  command
+      ->add_option("-m,--model", options->models, "GGUF file; left out: the shipped model; again, NAME=FILE: several")
       ->type_name("MODEL")
       ->allow_extra_args(false);
   add_several_options(*command, *options);

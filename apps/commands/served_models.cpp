@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "apps/bench/machine_limits.h"
@@ -13,6 +15,7 @@
 #include "apps/options/model_choice.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "candor/engine.h"
 #include "hub/pull.h"
 #include "serve/core/keep_alive.h"
 

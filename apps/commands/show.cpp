@@ -4,10 +4,17 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "apps/commands/commands.h"
 #include "apps/options/arguments.h"
@@ -17,9 +24,11 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "backend/op_specs.h"
+#include "candor/kv_type.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 #include "formats/model_file.h"
+#include "model/arch_spec.h"
 #include "model/arch_text.h"
 #include "model/model.h"
 #include "text/tokenizer/tokenizer.h"

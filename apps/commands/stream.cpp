@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "apps/bench/machine_limits.h"
 #include "apps/options/idle_options.h"

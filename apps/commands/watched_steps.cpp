@@ -1,9 +1,15 @@
 #include "apps/commands/watched_steps.h"
 
 #include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
 #include <utility>
 
+#include "backend/backend.h"
+#include "base/error.h"
 #include "engine/engine_impl.h"
+#include "engine/open/loaded_model.h"
 
 namespace candor::apps {
 namespace {

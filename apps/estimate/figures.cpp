@@ -1,9 +1,12 @@
 #include "apps/estimate/figures.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "model/model.h"
+#include "model/arch_cost.h"
+#include "model/cost.h"
 
 namespace candor::apps {
 namespace {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 
 #include "apps/bench/machine_limits.h"
 #include "kernels/kernels.h"
+#include "kernels/limits.h"
 #include "platform/topology.h"
 
 namespace candor::apps {

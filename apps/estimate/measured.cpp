@@ -1,8 +1,13 @@
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "apps/bench/generate.h"
 #include "apps/estimate/figures.h"
+#include "apps/estimate/options.h"
+#include "apps/estimate/subject.h"
+#include "base/error.h"
 
 namespace candor::apps {
 namespace {

@@ -4,9 +4,13 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "apps/terminal/terminal.h"
+#include "model/arch_cost.h"
 #include "model/model.h"
 
 namespace candor::apps {

@@ -1,5 +1,7 @@
 #include "apps/estimate/ranks.h"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -25,7 +27,7 @@ Result<model::Link> link_of(const EstimateOptions& options) {
 
 // What part of a prompt or a token takes on all ranks: its share of the arithmetic or of the weights, and the
 // exchanges.
-nlohmann::ordered_json part_of(double alone_ms, double n_ranks, const model::RankTraffic& traffic,
+nlohmann::ordered_json part_of(double alone_ms, double n_ranks, const model::ExpectedTraffic& traffic,
                                const model::Link& link) {
   const double exchange_ms = 1e3 * model::exchange_seconds(traffic, link);
   const double ms = alone_ms / n_ranks + exchange_ms;
@@ -70,7 +72,7 @@ Result<void> add_rank_figures(const EstimateOptions& options, const Subject& sub
   const auto n_ranks = static_cast<double>(*options.n_ranks);
   const double n_devices = figures.at("devices").is_null() ? 1 : figures.at("devices").get<double>();
   const auto part = [&](const char* ms, double n_rows) {
-    const auto traffic = model::rank_traffic(shape, n_ranks, n_rows * options.sequences(), options.sequences());
+    const auto traffic = model::expected_traffic(shape, n_ranks, n_rows * options.sequences(), options.sequences());
     return part_of(figures.at(ms).get<double>() * n_devices, n_ranks, traffic, link);
   };
   figures["ranks"] = {{"n", *options.n_ranks},

@@ -1,8 +1,14 @@
 #include "apps/estimate/subject.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "apps/options/model_choice.h"
+#include "model/cost.h"
 #include "model/hub/hub_folder.h"
 #include "model/known_models.h"
 #include "model/model.h"

@@ -1,10 +1,13 @@
 #include "apps/explain/bare_sampler.h"
 
 #include <cmath>
+#include <utility>
 
 #include "apps/terminal/terminal.h"
 #include "kernels/kernels.h"
 #include "platform/float_mode.h"
+#include "sample/bans.h"
+#include "sample/chain.h"
 #include "sample/explainer.h"
 #include "sample/params.h"
 #include "sample/sampler.h"

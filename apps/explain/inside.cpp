@@ -4,16 +4,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "apps/terminal/terminal.h"
 #include "backend/all/make_backend.h"
+#include "backend/backend.h"
+#include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "backend/wrap/watched_backend.h"
 #include "base/checked.h"
+#include "base/ids.h"
+#include "candor/info.h"
+#include "candor/kv_type.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
+#include "formats/model_file.h"
 #include "model/model.h"
 
 namespace candor::apps {
@@ -106,7 +114,8 @@ class Pass {
       LayerLook& look = inside_.layers.emplace_back();
       take_attention(look);
       if (!inside_.has_next) continue;
-      if (!is_last) logits = loaded_.backend->wait(loaded_.model->launch_blocks(n_blocks, n_blocks, batch(), *loaded_.kv));
+      if (!is_last)
+        logits = loaded_.backend->wait(loaded_.model->launch_blocks(n_blocks, n_blocks, batch(), *loaded_.kv));
       for (int32_t i = 0; i < logits.n_rows; ++i) look.next.push_back(likeliest(logits.row(i)));
     }
   }

@@ -1,9 +1,17 @@
+#include <cstdint>
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/machine_limits.h"
+#include "apps/explain/inside.h"
 #include "apps/explain/page.h"
 #include "apps/explain/positions.h"
 #include "apps/explain/stages.h"
+#include "apps/explain/trace.h"
+#include "backend/wrap/timed_backend.h"
+#include "candor/engine.h"
+#include "model/arch_spec.h"
 
 namespace candor::apps {
 namespace {

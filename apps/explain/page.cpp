@@ -5,10 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 
 #include "apps/bench/machine_limits.h"
 #include "apps/explain/positions.h"
+#include "apps/explain/stages.h"
 #include "apps/terminal/terminal.h"
+#include "backend/op_specs.h"
+#include "backend/wrap/timed_backend.h"
+#include "candor/info.h"
+#include "model/arch_spec.h"
 
 namespace candor::apps {
 namespace {
@@ -95,8 +102,10 @@ class Page {
   void show_layer(const model::BlockSpec& block, size_t n) {
     const backend::AttnSpec& attn = block.attn;
     shape("queries", fmt::format("1 x {} x {} x {}", n, attn.n_heads, attn.head_dim), "texts x tokens x heads x width");
-    shape(block.has_latent() ? "latents" : "keys, values", fmt::format("1 x {} x {} x {}", n, attn.n_kv_heads, attn.head_dim),
-          block.has_latent() ? fmt::format("key of all {} heads; the first {} are its value", attn.n_heads, attn.latent_dim)
+    shape(block.has_latent() ? "latents" : "keys, values",
+          fmt::format("1 x {} x {} x {}", n, attn.n_kv_heads, attn.head_dim),
+          block.has_latent()
+              ? fmt::format("key of all {} heads; the first {} are its value", attn.n_heads, attn.latent_dim)
           : attn.n_kv_heads < attn.n_heads ? fmt::format("{} heads share one", attn.n_heads / attn.n_kv_heads)
                                            : "");
     shape("scores, softmax", fmt::format("1 x {} x {} x {}", attn.n_heads, n, n),

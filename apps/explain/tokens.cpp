@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "apps/explain/stages.h"
 #include "apps/terminal/terminal.h"

@@ -1,9 +1,14 @@
 #include "apps/explain/trace.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "backend/backend.h"
+#include "base/error.h"
 #include "engine/engine_impl.h"
+#include "engine/open/loaded_model.h"
+#include "model/model.h"
 
 namespace candor::apps {
 namespace {

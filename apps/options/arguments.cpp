@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include "apps/options/config_file.h"
 #include "apps/terminal/terminal.h"
@@ -45,9 +48,24 @@ std::string nearest(const std::string& word, const std::vector<std::string>& nam
   return best;
 }
 
-const CLI::App& chosen_command(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : *parsed.front();
+struct Chosen {
+  const CLI::App* command;
+  std::string words;  // as they were typed: "candor bench serve"
+
+  // In front of what is wrong; say_error() says "candor" itself.
+  std::string prefix() const {
+    const size_t at = words.find(' ');
+    return at == std::string::npos ? std::string() : words.substr(at + 1) + ": ";
+  }
+};
+
+Chosen chosen_command(const CLI::App& app) {
+  Chosen chosen{&app, "candor"};
+  for (auto parsed = app.get_subcommands(); !parsed.empty(); parsed = chosen.command->get_subcommands()) {
+    chosen.command = parsed.front();
+    chosen.words += " " + chosen.command->get_name();
+  }
+  return chosen;
 }
 
 std::vector<std::string> option_names(const CLI::App& command) {
@@ -60,22 +78,21 @@ std::vector<std::string> option_names(const CLI::App& command) {
 }
 
 std::string describe_extra(const CLI::App& app, const std::string& extra) {
-  const CLI::App& command = chosen_command(app);
-  const std::string where = &command == &app ? "candor" : "candor " + command.get_name();
+  const Chosen chosen = chosen_command(app);
   if (extra.starts_with("-")) {
     const std::string flag = extra.substr(0, extra.find('='));
-    const std::string guess = nearest_option(command, flag);
-    return fmt::format("{}: unknown option {}{}; '{} --help' lists them", where, flag,
-                       guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess), where);
+    const std::string guess = nearest_option(*chosen.command, flag);
+    return fmt::format("{}unknown option {}{}; '{} --help' lists them", chosen.prefix(), flag,
+                       guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess), chosen.words);
   }
-  if (&command != &app)
-    return fmt::format("{}: what is \"{}\"? '{} --help' shows what goes where", where, extra, where);
   std::vector<std::string> commands;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* sub : chosen.command->get_subcommands([](const CLI::App*) { return true; }))
     commands.push_back(sub->get_name());
+  if (commands.empty())
+    return fmt::format("{}what is \"{}\"? '{} --help' shows what goes where", chosen.prefix(), extra, chosen.words);
   const std::string guess = nearest(extra, commands);
-  return fmt::format("unknown command \"{}\"{}; 'candor --help' lists them", extra,
-                     guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess));
+  return fmt::format("{}unknown command \"{}\"{}; '{} --help' lists them", chosen.prefix(), extra,
+                     guess.empty() ? "" : fmt::format(" (did you mean {}?)", guess), chosen.words);
 }
 
 // What few ask for: shown by --help-all.
@@ -252,17 +269,17 @@ std::string nearest_option(const CLI::App& command, const std::string& name) {
 }
 
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> extras = app.remaining(true);
+  const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (is_missing || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> extras = app.remaining(true);  // a word written wrongly is what is missing, too
     if (!extras.empty()) return describe_extra(app, extras.front());
   }
   std::string text = clipped(error.what(), kMostWords);
   std::ranges::replace_if(text, [](char c) { return c >= 0 && c < ' '; }, ' ');  // what was typed may hold lines
-  if (const CLI::App& command = chosen_command(app); &command != &app) {
-    const auto config = std::dynamic_pointer_cast<ConfigFile>(command.get_config_formatter());
-    text = fmt::format("{}: {}{}", command.get_name(), text, config ? config->place_of(text) : std::string());
-  }
-  return text;
+  const Chosen chosen = chosen_command(app);
+  if (is_missing) text += fmt::format("; '{} --help' shows what goes where", chosen.words);
+  const auto config = std::dynamic_pointer_cast<ConfigFile>(chosen.command->get_config_formatter());
+  return chosen.prefix() + text + (config ? config->place_of(text) : std::string());
 }
 
 }  // namespace candor::apps

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <istream>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "apps/options/arguments.h"

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
 
 #include "apps/options/arguments.h"
 

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "candor/kv_type.h"
 #include "engine/open/mpi_ranks.h"
-#include "engine/open/rank_places.h"
 
 namespace candor::apps {
 namespace {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <system_error>
+#include <utility>
 
 #include "apps/options/hub_cache.h"
 #include "hub/pull.h"

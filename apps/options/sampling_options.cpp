@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <limits>
+#include <string_view>
+#include <system_error>
+#include <variant>
 
 #include "apps/options/arguments.h"
 #include "apps/options/typed_numbers.h"

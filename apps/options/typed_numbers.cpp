@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <system_error>
 #include <unordered_set>
 
 #include "apps/options/prompt_source.h"

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/progress_line.h"

@@ -1,6 +1,6 @@
-// Two ranks over a link that is made up (tests/support/late_link.h), for kernels without netem: what a decoded token takes
-// at each latency and rate, and what the arithmetic of candor estimate says of it. Each rank has one thread, and one
-// processor for all that belongs to it, as two computers of one core would.
+// Two ranks over a link that is made up (tests/support/late_link.h), for kernels without netem: what a decoded token
+// takes at each latency and rate, and what the arithmetic of candor estimate says of it. Each rank has one thread, and
+// one processor for all that belongs to it, as two computers of one core would.
 //
 //   candor_bench_late_link MODEL [TOKENS]
 
@@ -62,8 +62,9 @@ engine::BackendFactory two_ranks(testing::LinkSpeed speed) {
     CANDOR_ASSIGN(auto inner, one_thread());
     CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
     return std::make_unique<backend::RankBackend>(
-        std::move(inner),
-        backend::RankOptions{.rank = 0, .size = 2, .table = table, .gather_crew = [=] { return start(options, speed); }});
+        std::move(inner), backend::RankOptions{.rank = 0, .size = 2, .table = table, .gather_crew = [=] {
+                                                 return start(options, speed);
+                                               }});
   };
 }
 
@@ -83,7 +84,8 @@ double seconds_per_token(const EngineOptions& options, const engine::BackendFact
     request.sampling.temperature = 0;
     std::vector<SteadyClock::time_point> at;
     static_cast<void>((*engine)->generate(request, [&](const TokenEvent&) { at.push_back(SteadyClock::now()); }));
-    times.push_back(std::chrono::duration<double>(at[static_cast<size_t>(n_tokens) - 1] - at[0]).count() / (n_tokens - 1));
+    times.push_back(std::chrono::duration<double>(at[static_cast<size_t>(n_tokens) - 1] - at[0]).count() /
+                    (n_tokens - 1));
   }
   std::ranges::sort(times);
   return times[times.size() / 2];
@@ -103,7 +105,7 @@ int run(int argc, char** argv) {
   if (!spec) return std::fprintf(stderr, "%s\n", spec.error().message.c_str()), 1;
   constexpr double kBits = 4.5;  // rows travel as products encode them
   platform::run_on({0});
-  const auto traffic = model::rank_traffic(apps::rank_shape_of(*spec, kBits), 2, 1, 1);
+  const auto traffic = model::expected_traffic(apps::rank_shape_of(*spec, kBits), 2, 1, 1);
   const double alone = seconds_per_token(options, [](const EngineOptions&) { return one_thread(); }, n_tokens);
   std::printf("one rank of one thread: %.2f ms a token; two: %.0f exchanges, %.0f kB sent by each\n", 1e3 * alone,
               traffic.n_exchanges, traffic.sent_bytes / 1e3);
@@ -114,7 +116,8 @@ int run(int argc, char** argv) {
       const testing::LinkSpeed speed{std::chrono::nanoseconds(static_cast<int64_t>(latency_us * 1e3)), rate};
       const double measured = seconds_per_token(options, two_ranks(speed), n_tokens);
       const double estimate = alone / 2 + model::exchange_seconds(traffic, {"", rate, latency_us * 1e-6});
-      std::printf("%10.0f %8.0f %12.2f %12.2f %8.2f\n", latency_us, gbit, 1e3 * measured, 1e3 * estimate, measured / estimate);
+      std::printf("%10.0f %8.0f %12.2f %12.2f %8.2f\n", latency_us, gbit, 1e3 * measured, 1e3 * estimate,
+                  measured / estimate);
     }
   }
   return 0;

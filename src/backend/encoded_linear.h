@@ -1,6 +1,6 @@
 #pragma once
-// What operations of a backend may offer beside Ops: products whose input comes encoded already, so that ranks send rows
-// as their next product wants them, in fewer bytes and with the same bits.
+// What operations of a backend may offer beside Ops: products whose input comes encoded already, so that ranks send
+// rows as their next product wants them, in fewer bytes and with the same bits.
 
 #include <cstddef>
 #include <cstdint>

@@ -95,10 +95,10 @@ std::string ffn_text(const FfnSpec& ffn) {
 
 std::string delta_text(const BlockSpec& block) {
   const backend::DeltaSpec& delta = block.delta;
-  std::string text =
-      fmt::format("  recurrent: gated delta rule{}, {} heads {} x {}, {} key heads {}, convolution over {} rows",
-                  delta.has_channel_gates ? " by channel" : "", delta.n_v_heads, delta.k_dim, delta.v_dim,
-                  delta.n_k_heads, delta.key_heads == backend::KeyHeads::kTiled ? "in turn" : "in groups", delta.n_taps);
+  std::string text = fmt::format(
+      "  recurrent: gated delta rule{}, {} heads {} x {}, {} key heads {}, convolution over {} rows",
+      delta.has_channel_gates ? " by channel" : "", delta.n_v_heads, delta.k_dim, delta.v_dim, delta.n_k_heads,
+      delta.key_heads == backend::KeyHeads::kTiled ? "in turn" : "in groups", delta.n_taps);
   if (delta.share_scale != 1.0f) text += fmt::format(", corrections up to {}", delta.share_scale);
   if (block.delta_epsilon != 0.0f) text += fmt::format(", normalised with epsilon {}", block.delta_epsilon);
   return text + '\n';

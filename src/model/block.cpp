@@ -230,8 +230,8 @@ void mix_tokens(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, co
   attend_to(ops, spec, weights, act, {src, dst, memory.kv});
 }
 
-// The gated rows of the expert that every row goes to, in act.shared_up: before the others', so that ranks can put all of
-// them together at once.
+// The gated rows of the expert that every row goes to, in act.shared_up: before the others', so that ranks can put all
+// of them together at once.
 void open_shared(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                  Activation src) {
   const FfnSpec& ffn = spec.ffn;

@@ -135,8 +135,9 @@ int32_t encoded_pieces(int32_t n_pieces, int32_t width) {
 
 // Of the inputs of linear_heads() and of experts.
 int32_t encoded_cols(const BlockSpec& block, int32_t dim) {
-  const int32_t heads =
-      block.has_latent() ? encoded_pieces(block.attn.n_heads, std::max(block.latent.head_dim, block.attn.latent_dim)) : 0;
+  const int32_t heads = block.has_latent()
+                            ? encoded_pieces(block.attn.n_heads, std::max(block.latent.head_dim, block.attn.latent_dim))
+                            : 0;
   return std::max(heads, encoded_pieces(block.ffn.moe.n_used, std::max(dim, block.ffn.ffn_dim)));
 }
 
@@ -310,7 +311,8 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
     if (!block.has_attention) continue;
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
-    backend_.ops().attend(attended(block, act), {act.q, act.k, act.v, memory_place(spec_, layer).kv, sinks}, block.attn);
+    backend_.ops().attend(attended(block, act), {act.q, act.k, act.v, memory_place(spec_, layer).kv, sinks},
+                          block.attn);
   }
   return backend_.end_step();
 }

@@ -31,17 +31,18 @@ double input_bytes_of(double bits_per_weight) {
   return bits_per_weight <= kMostCodeBits ? kCodeBytes : kFloatBytes;
 }
 
-RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out) {
+ExpectedTraffic expected_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out) {
   if (n_ranks <= 1) return {};
   const double inputs = shape.input_bytes * (shape.heads_width + shape.ffn_width);
   const double outputs = kFloatBytes * 2 * shape.dim;
   const double to_each_other = (n_ranks - 1) / n_ranks;
   const double rows = n_rows * shape.n_layers * (inputs + outputs) * to_each_other;
   const double embedding = n_rows * shape.dim * (n_ranks - 1);
-  return {shape.n_exchanges * shape.n_layers + 2, rows + kFloatBytes * std::max(embedding, n_out * shape.vocab / n_ranks)};
+  return {shape.n_exchanges * shape.n_layers + 2,
+          rows + kFloatBytes * std::max(embedding, n_out * shape.vocab / n_ranks)};
 }
 
-double exchange_seconds(const RankTraffic& traffic, const Link& link) {
+double exchange_seconds(const ExpectedTraffic& traffic, const Link& link) {
   return traffic.n_exchanges * link.latency_s + traffic.sent_bytes / link.bytes_per_s;
 }
 

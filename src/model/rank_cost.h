@@ -33,15 +33,15 @@ struct RankShape {
 // Of products with weights of that many bits on average: 256 codes of a byte, 16 sums and a scale, or floats.
 double input_bytes_of(double bits_per_weight);
 
-struct RankTraffic {
+struct ExpectedTraffic {
   double n_exchanges = 0;
   double sent_bytes = 0;  // by each rank
 };
 // For a step of n_rows rows that chooses n_out tokens: n_exchanges a layer, one for the embedding and one for
 // logits. REQUIRES: n_ranks >= 1.
-RankTraffic rank_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out);
+ExpectedTraffic expected_traffic(const RankShape& shape, double n_ranks, double n_rows, double n_out);
 
 // latency for each exchange, and the bytes at the link's rate.
-double exchange_seconds(const RankTraffic& traffic, const Link& link);
+double exchange_seconds(const ExpectedTraffic& traffic, const Link& link);
 
 }  // namespace candor::model

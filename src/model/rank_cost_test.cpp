@@ -9,14 +9,14 @@ namespace {
 constexpr RankShape kShape{.n_layers = 32, .heads_width = 4096, .dim = 4096, .ffn_width = 14336, .vocab = 128256};
 
 TEST(rank_cost, one_rank_says_nothing) {
-  const RankTraffic traffic = rank_traffic(kShape, 1, 1, 1);
+  const ExpectedTraffic traffic = expected_traffic(kShape, 1, 1, 1);
   EXPECT_EQ(traffic.n_exchanges, 0);
   EXPECT_EQ(traffic.sent_bytes, 0);
   EXPECT_EQ(exchange_seconds(traffic, known_links().front()), 0);
 }
 
 TEST(rank_cost, a_decoded_token_of_8b_takes_130_exchanges) {
-  const RankTraffic traffic = rank_traffic(kShape, 2, 1, 1);
+  const ExpectedTraffic traffic = expected_traffic(kShape, 2, 1, 1);
   EXPECT_EQ(traffic.n_exchanges, 130);
   // 4 bytes x half of 32 x (4096 + 2 x 4096 + 14336), and half of the logits.
   EXPECT_DOUBLE_EQ(traffic.sent_bytes, 4 * (32 * 26624 / 2 + 128256 / 2));
@@ -25,13 +25,13 @@ TEST(rank_cost, a_decoded_token_of_8b_takes_130_exchanges) {
 }
 
 TEST(rank_cost, rows_without_tokens_send_no_logits) {
-  EXPECT_DOUBLE_EQ(rank_traffic(kShape, 4, 512, 0).sent_bytes, 4 * 512 * (32 * 26624 * 0.75 + 4096 * 3));
+  EXPECT_DOUBLE_EQ(expected_traffic(kShape, 4, 512, 0).sent_bytes, 4 * 512 * (32 * 26624 * 0.75 + 4096 * 3));
 }
 
 TEST(rank_cost, rows_that_products_encode_take_fewer_bytes) {
   RankShape shape = kShape;
   shape.input_bytes = input_bytes_of(4.5);
-  EXPECT_DOUBLE_EQ(rank_traffic(shape, 2, 512, 0).sent_bytes,
+  EXPECT_DOUBLE_EQ(expected_traffic(shape, 2, 512, 0).sent_bytes,
                    512 * (32 * (292.0 / 256 * (4096 + 14336) + 4 * 8192) / 2 + 4 * 4096));
   EXPECT_EQ(input_bytes_of(16), 4);
 }

@@ -18,8 +18,6 @@
 namespace candor::platform {
 namespace {
 
-constexpr size_t kBits = 8 * sizeof(unsigned long);
-
 // Processes of neighbouring numbers that have the same domains.
 struct Neighbours {
   ProcessPlace place{};
@@ -104,30 +102,32 @@ std::vector<ProcessPlace> place_processes(const Topology& topology, int32_t n_pr
 
 namespace {
 
+constexpr size_t kBits = 8 * sizeof(NodeMask::value_type);
+constexpr size_t kMaskBits = 8 * sizeof(NodeMask);
 // The kernel counts one bit less than it is told.
-constexpr unsigned long kMaskBits = 16 * kBits + 1;
+constexpr size_t kToldBits = kMaskBits + 1;
 
 }  // namespace
 
 void bind_to(const ProcessPlace& place) {
   run_on(place.cpus);
   if (place.nodes.empty()) return;
-  std::array<unsigned long, 16> mask{};
+  NodeMask mask{};
   for (const int32_t node : place.nodes) {
-    if (node >= 0 && static_cast<size_t>(node) < 16 * kBits) {
+    if (node >= 0 && static_cast<size_t>(node) < kMaskBits) {
       mask[static_cast<size_t>(node) / kBits] |= 1ul << (static_cast<size_t>(node) % kBits);
     }
   }
-  ::syscall(SYS_set_mempolicy, MPOL_BIND, mask.data(), kMaskBits);
+  ::syscall(SYS_set_mempolicy, MPOL_BIND, mask.data(), kToldBits);
 }
 
 ScopedPlace::ScopedPlace() : cpus_(cpus_of_process(static_cast<int32_t>(::syscall(SYS_gettid)))) {
-  if (::syscall(SYS_get_mempolicy, &memory_mode_, nodes_.data(), kMaskBits, nullptr, 0) != 0) memory_mode_ = -1;
+  if (::syscall(SYS_get_mempolicy, &memory_mode_, nodes_.data(), kToldBits, nullptr, 0) != 0) memory_mode_ = -1;
 }
 
 ScopedPlace::~ScopedPlace() {
   run_on(cpus_);
-  if (memory_mode_ >= 0) ::syscall(SYS_set_mempolicy, memory_mode_, nodes_.data(), kMaskBits);
+  if (memory_mode_ >= 0) ::syscall(SYS_set_mempolicy, memory_mode_, nodes_.data(), kToldBits);
 }
 
 #else

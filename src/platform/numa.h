@@ -11,6 +11,9 @@
 
 namespace candor::platform {
 
+// One bit a domain, as the system's calls take it; Linux has at most 1024.
+using NodeMask = std::array<unsigned long, 16>;
+
 struct ProcessPlace {
   std::vector<int32_t> cpus;   // none: wherever the system likes
   std::vector<int32_t> nodes;  // whose memory it takes; none: wherever the system likes
@@ -45,7 +48,7 @@ class ScopedPlace {
  private:
   std::vector<int32_t> cpus_;
   int memory_mode_ = 0;
-  std::array<unsigned long, 16> nodes_{};
+  NodeMask nodes_{};
 };
 
 // Where the system lets a process's main thread run, as /proc states it; none where it cannot be read.

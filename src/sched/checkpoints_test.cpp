@@ -1,5 +1,5 @@
-// States at the ends of blocks: who goes on from where, and what goes when room is wanted. The model notices every state
-// that is not that of its text.
+// States at the ends of blocks: who goes on from where, and what goes when room is wanted. The model notices every
+// state that is not that of its text.
 
 #include <tuple>
 
@@ -191,7 +191,8 @@ TEST(checkpoints, follow_their_texts_through_preemption_crops_drafts_and_withdra
     std::mt19937 random(seed);
     SchedulerOptions options = small_options();
     options.n_blocks = 16 + static_cast<int32_t>(seed % 30);
-    options.n_states = 2 * options.max_running + 8 + static_cast<int32_t>(seed % 7) - static_cast<int32_t>(seed % 2) * 8;
+    options.n_states =
+        2 * options.max_running + 8 + static_cast<int32_t>(seed % 7) - static_cast<int32_t>(seed % 2) * 8;
     options.n_states = std::max(options.n_states, 2 * options.max_running + 4);
     Driver driver(options);
     driver.draft_length = seed % 4;

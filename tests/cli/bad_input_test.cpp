@@ -9,6 +9,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/gguf/gguf_writer.h"
 #include "program.h"
@@ -47,6 +50,27 @@ TEST_F(BadInput, an_unknown_option_names_the_nearest_one) {
   expect_refused({"run", "--temprature", "1", "hi"}, {"--temprature", "did you mean --temperature"});
   expect_refused({"rnu", "hi"}, {"rnu", "did you mean run"});
   expect_refused({"run", "--qqqqqqq", "hi"}, {"--qqqqqqq", "--help"});
+}
+
+TEST_F(BadInput, a_line_names_its_command_once_and_says_where_its_help_is) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--bogus"}, "candor: unknown option --bogus; 'candor --help' lists them\n"},
+      {{"chat", "--bogus"}, "candor: chat: unknown option --bogus; 'candor chat --help' lists them\n"},
+      {{"bench", "serve", "--bogus"},
+       "candor: bench serve: unknown option --bogus; 'candor bench serve --help' lists them\n"},
+      {{"pull", "a/b", "c"}, "candor: pull: what is \"c\"? 'candor pull --help' shows what goes where\n"},
+      {{"pull"}, "candor: pull: model is required; 'candor pull --help' shows what goes where\n"},
+      {{"bench"}, "candor: bench: A subcommand is required; 'candor bench --help' shows what goes where\n"},
+      {{"bench", "srve"},
+       "candor: bench: unknown command \"srve\" (did you mean serve?); 'candor bench --help' lists them\n"},
+      {{"pull", "--bogus"}, "candor: pull: unknown option --bogus; 'candor pull --help' lists them\n"},
+      {{"quantize", "a"}, "candor: quantize: result is required; 'candor quantize --help' shows what goes where\n"},
+  };
+  for (const auto& [arguments, line] : cases) {
+    const RunResult result = run_candor(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, line);
+  }
 }
 
 TEST_F(BadInput, fast_weights_of_a_model_without_q4_k_say_what_there_is_instead) {

@@ -123,7 +123,9 @@ TEST(bad_state, settings_that_are_not_computed_are_named) {
   const BadSetting rows[] = {
       {"lfm2", "conv_bias", true, "\"conv_bias\" is true, which is not supported"},
       {"lfm2", "conv_L_cache", null, "\"conv_L_cache\" is absent"},
-      {"lfm2", "layer_types", {"conv", "linear_attention", "full_attention", "conv"},
+      {"lfm2",
+       "layer_types",
+       {"conv", "linear_attention", "full_attention", "conv"},
        "\"layer_types\" has '\"linear_attention\"', which is not supported (supported: conv, full_attention)"},
       {"lfm2", "layer_types", null, "\"layer_types\" is absent"},
       {"lfm2", "block_multiple_of", 0, "\"block_multiple_of\" is 0"},
@@ -139,10 +141,14 @@ TEST(bad_state, settings_that_are_not_computed_are_named) {
       {"nemotron_h", "hybrid_override_pattern", "M-*-X", "\"hybrid_override_pattern\" is 'M-*-X'"},
       {"nemotron_h", "mlp_hidden_act", "silu", "\"mlp_hidden_act\" is '\"silu\"'"},
       {"nemotron_h_moe", "moe_latent_size", 32, "\"moe_latent_size\" is '32'"},
-      {"olmo_hybrid", "layer_types", {"linear_attention", "sliding_attention", "full_attention", "linear_attention"},
-       "\"layer_types\" has '\"sliding_attention\"', which is not supported (supported: linear_attention, full_attention)"},
+      {"olmo_hybrid",
+       "layer_types",
+       {"linear_attention", "sliding_attention", "full_attention", "linear_attention"},
+       "\"layer_types\" has '\"sliding_attention\"', which is not supported (supported: linear_attention, "
+       "full_attention)"},
       {"olmo_hybrid", "linear_key_head_dim", 32,
-       "\"blk.0.ssm_conv1d_q.weight\": shape [96, 4]; expected [128, 4] by metadata key \"olmo-hybrid.ssm.state_size\""},
+       "\"blk.0.ssm_conv1d_q.weight\": shape [96, 4]; expected [128, 4] by metadata key "
+       "\"olmo-hybrid.ssm.state_size\""},
       {"olmo_hybrid", "linear_num_key_heads", 3, "expected a multiple of \"olmo-hybrid.ssm.group_count\", which is 3"},
       {"olmo_hybrid", "linear_value_head_dim", null, "\"linear_value_head_dim\" is absent"},
       {"olmo_hybrid", "linear_allow_neg_eigval", 2, "\"linear_allow_neg_eigval\" is '2', expected true or false"},

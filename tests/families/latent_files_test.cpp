@@ -60,7 +60,8 @@ std::unique_ptr<MemoryModelFile> joined_file(const formats::ModelFile& original,
     const int64_t n = kHeads.joined_shape().n_elements();
     std::vector<float> numbers(static_cast<size_t>(n));
     decode_elements(DType::kBF16, joined.data(), n, numbers.data());
-    std::vector<std::byte> bytes(static_cast<size_t>(n / dtype_info(dtype).block_elements * dtype_info(dtype).block_bytes));
+    std::vector<std::byte> bytes(
+        static_cast<size_t>(n / dtype_info(dtype).block_elements * dtype_info(dtype).block_bytes));
     encode_elements(dtype, numbers.data(), n, bytes.data());
     file->add_tensor(name.substr(0, at) + ".attn_kv_b.weight", dtype, kHeads.joined_shape(), std::move(bytes));
   }
@@ -121,7 +122,8 @@ TEST(latent_files, a_joined_projection_of_another_shape_is_named) {
   joined->set("deepseek2.attention.value_length", uint64_t{32});
   const auto file = model::with_split_latents(std::move(joined));
   ASSERT_FALSE(file);
-  EXPECT_NE(file.error().message.find("blk.0.attn_kv_b.weight': shape [128, 32]; expected [192, 32]"), std::string::npos)
+  EXPECT_NE(file.error().message.find("blk.0.attn_kv_b.weight': shape [128, 32]; expected [192, 32]"),
+            std::string::npos)
       << file.error().message;
 }
 

@@ -8,18 +8,10 @@ of the GPTQ model every zero point is 8, as its symmetric form has them. expecte
 of the prompt of make_goldens.py through the library's eager attention in f32, with the matrices scale * (code - zero).
 """
 
-import json
-import pathlib
-import shutil
-
-import safetensors.torch
 import torch
-import transformers as tf
+from golden_folder import GoldenFolder, is_quantised
 
-HERE = pathlib.Path(__file__).resolve().parent
-SOURCE = HERE / "goldens" / "llama"
 GROUP = 32
-N_TOKENS = 48
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
 GPTQ = dict(bits=4, group_size=GROUP, desc_act=False, sym=False, quant_method="gptq", checkpoint_format="gptq",
@@ -63,30 +55,18 @@ def awq_tensors(stem, codes, zeros, scales):
 
 
 def make(name, quantization, pack):
-    target = HERE / "goldens" / name
-    target.mkdir(exist_ok=True)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(SOURCE / file, target / file)
-    config = json.loads((SOURCE / "config.json").read_text())
-    config["quantization_config"] = quantization
-    (target / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    tensors = safetensors.torch.load_file(SOURCE / "model.safetensors")
-    model = tf.AutoModelForCausalLM.from_pretrained(SOURCE, dtype=torch.float32, attn_implementation="eager").eval()
+    golden = GoldenFolder(name, quantization)
     stored = {}
-    for key, tensor in tensors.items():
-        if not key.endswith("_proj.weight"):
+    for key, tensor in golden.tensors.items():
+        if not is_quantised(key):
             stored[key] = tensor
             continue
         codes, zeros, scales = quantized(tensor.float(), name == "llama_gptq" and ".layers.0." in key)
         stored.update(pack(key.removesuffix(".weight"), codes, zeros, scales))
         wide = (codes - zeros.repeat_interleave(GROUP, 1)).float() * scales.float().repeat_interleave(GROUP, 1)
-        model.get_parameter(key).data.copy_(wide)
-    safetensors.torch.save_file(stored, target / "model.safetensors")
-    (target / "model.safetensors").chmod(0o644)
-    ids = [(37 * i * i + 11 * i + 5) % config["vocab_size"] for i in range(N_TOKENS)]
-    with torch.no_grad():
-        logits = model(torch.tensor([ids])).logits[0]
-    (target / "expected.f32").write_bytes(logits.float().numpy().tobytes())
+        golden.model.get_parameter(key).data.copy_(wide)
+    golden.write_tensors(stored)
+    golden.write_logits("expected.f32")
 
 
 if __name__ == "__main__":

@@ -10,18 +10,8 @@ codes as integers, and multiplies them by both scales. expected.f32: logits [T, 
 make_goldens.py; decoded.f32: the same without rounding the inputs.
 """
 
-import json
-import pathlib
-import shutil
-
-import safetensors.torch
 import torch
-import transformers as tf
-
-HERE = pathlib.Path(__file__).resolve().parent
-SOURCE = HERE / "goldens" / "llama"
-TARGET = HERE / "goldens" / "llama_int8"
-N_TOKENS = 48
+from golden_folder import GoldenFolder, is_quantised
 
 INT8 = dict(num_bits=8, type="int", symmetric=True, group_size=None, block_structure=None, actorder=None,
             observer_kwargs={})
@@ -68,30 +58,19 @@ class Int8Linear(torch.nn.Module):
 
 
 def main():
-    TARGET.mkdir(exist_ok=True)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(SOURCE / name, TARGET / name)
-    config = json.loads((SOURCE / "config.json").read_text())
-    config["quantization_config"] = QUANTIZATION
-    (TARGET / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-
-    tensors = safetensors.torch.load_file(SOURCE / "model.safetensors")
-    model = tf.AutoModelForCausalLM.from_pretrained(SOURCE, dtype=torch.float32, attn_implementation="eager").eval()
+    golden = GoldenFolder("llama_int8", QUANTIZATION)
     stored = {}
-    for name, tensor in tensors.items():
-        if not name.endswith("_proj.weight"):
+    for name, tensor in golden.tensors.items():
+        if not is_quantised(name):
             stored[name] = tensor
             continue
         codes, scale = quantized(tensor.float())
         stored[name], stored[name + "_scale"] = codes, scale
-        parent = model.get_submodule(name.removesuffix(".weight").rpartition(".")[0])
+        parent = golden.model.get_submodule(name.removesuffix(".weight").rpartition(".")[0])
         setattr(parent, name.split(".")[-2], Int8Linear(codes, scale))
-    safetensors.torch.save_file(stored, TARGET / "model.safetensors")
-    ids = [(37 * i * i + 11 * i + 5) % config["vocab_size"] for i in range(N_TOKENS)]
+    golden.write_tensors(stored)
     for name, Int8Linear.rounds in (("expected.f32", True), ("decoded.f32", False)):
-        with torch.no_grad():
-            logits = model(torch.tensor([ids])).logits[0]
-        (TARGET / name).write_bytes(logits.float().numpy().tobytes())
+        golden.write_logits(name)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Architectures that are known and not computed are refused in one line that says what is missing, from a folder without
-// weights and from a GGUF file without tensors: nothing of them is read.
+// Architectures that are known and not computed are refused in one line that says what is missing, from a folder
+// without weights and from a GGUF file without tensors: nothing of them is read.
 
 #include <gtest/gtest.h>
 

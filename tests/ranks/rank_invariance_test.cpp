@@ -187,7 +187,8 @@ TEST_F(RankInvariance, every_familys_layers_have_four_exchanges_at_most_but_for_
     if (of_layers > 4 * std::ssize(spec->blocks)) with_more.push_back(family);
     EXPECT_LE(of_layers, 5 * std::ssize(spec->blocks)) << family;
   }
-  EXPECT_EQ(with_more, (std::vector<std::string>{"falcon_h1", "falcon_h1_norm", "minimax_m2", "olmo2", "olmo3", "olmoe"}));
+  EXPECT_EQ(with_more,
+            (std::vector<std::string>{"falcon_h1", "falcon_h1_norm", "minimax_m2", "olmo2", "olmo3", "olmoe"}));
 }
 
 // Gated rows travel as `down` wants them where its encoding has fewer bytes, and as many exchanges as ever.
@@ -203,7 +204,8 @@ TEST_F(RankInvariance, rows_travel_as_their_product_encodes_them) {
     const auto encoded = traffic(dtype);
     EXPECT_EQ(encoded.n_exchanges, as_numbers.n_exchanges);
     // At least 70 % of 512 floats of each layer and row: of 8 rows of the prompt, and of all tokens but the last.
-    EXPECT_LT(encoded.n_bytes + 2 * (8 + kTokens - 1) * 512 * 4 * 7 / 10, as_numbers.n_bytes) << static_cast<int>(dtype);
+    EXPECT_LT(encoded.n_bytes + 2 * (8 + kTokens - 1) * 512 * 4 * 7 / 10, as_numbers.n_bytes)
+        << static_cast<int>(dtype);
   }
 }
 

@@ -27,8 +27,8 @@ void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   const bool is_gated = term.experts.front().gate != nullptr;
   for (const Encoding encoding : kEncodings) {
     begin_runs();
-    if (is_gated) add_expert_runs(encoding, term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
-    add_expert_runs(encoding, term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
+    if (is_gated) add_runs(encoding, term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
+    add_runs(encoding, term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
     if (runs_.empty()) continue;
     encode_visits(encoding, src, term);
     run_panels();
@@ -40,7 +40,7 @@ void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   }
   for (const Encoding encoding : kEncodings) {
     begin_runs();
-    add_expert_runs(encoding, term.experts, {&Expert::down, &Expert::down_bias}, outputs);
+    add_runs(encoding, term.experts, {&Expert::down, &Expert::down_bias}, outputs);
     if (runs_.empty()) continue;
     encode_rows(encoding, gates);
     run_panels();
@@ -94,7 +94,7 @@ void CpuOps::encode_visits(Encoding encoding, Activation src, const MoeTerm& ter
   });
 }
 
-void CpuOps::add_expert_runs(Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst) {
+void CpuOps::add_runs(Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst) {
   for (size_t i = 0; i < experts.size(); ++i) {
     const int32_t first = first_visits_[i];
     const int32_t n_rows = first_visits_[i + 1] - first;

@@ -116,7 +116,7 @@ class CpuOps final : public Ops, public EncodedLinear {
   std::span<const RowVisit> visits_of(int32_t row) const;
   void encode_visits(kernels::Encoding encoding, Activation src, const MoeTerm& term);
   // Adds the runs of one matrix of each expert that is visited.
-  void add_expert_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
+  void add_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
   void add_outputs(Activation dst, Activation outputs, const MoeTerm& term);
 
   // Channels [begin, end) of every sequence; one head of one.

@@ -8,7 +8,8 @@ namespace {
 
 using kernels::Encoding;
 
-// Of consecutive columns: how many share a sum, and a scale, and how many at least travel, so that their bytes fill floats.
+// Of consecutive columns: how many share a sum, and a scale, and how many at least travel, so that their bytes fill
+// floats.
 struct Groups {
   int32_t of_sum = 0;
   int32_t of_scale = 0;
@@ -57,7 +58,8 @@ std::byte* EncodedRows::row_of(std::vector<AlignedLine>& lines, size_t row, size
   return lines[row * row_bytes / sizeof(AlignedLine)].bytes.data();
 }
 
-void EncodedRows::encode(Encoding encoding, std::span<const int32_t> bounds, const float* own, int32_t n_rows, int32_t rank) {
+void EncodedRows::encode(Encoding encoding, std::span<const int32_t> bounds, const float* own, int32_t n_rows,
+                         int32_t rank) {
   encoding_ = encoding;
   n_rows_ = n_rows;
   bounds_.assign(bounds.begin(), bounds.end());

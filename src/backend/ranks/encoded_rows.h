@@ -1,7 +1,7 @@
 #pragma once
-// Rows of which each rank has columns, put together as the next product wants them: 8-bit codes with their sums and scales,
-// some 28 % of the bytes of the numbers themselves. A group is encoded from its own numbers alone, so that a rank
-// encodes its columns to the bits that the whole row would give; what is put together is copied.
+// Rows of which each rank has columns, put together as the next product wants them: 8-bit codes with their sums and
+// scales, some 28 % of the bytes of the numbers themselves. A group is encoded from its own numbers alone, so that a
+// rank encodes its columns to the bits that the whole row would give; what is put together is copied.
 
 #include <array>
 #include <cstddef>
@@ -23,7 +23,8 @@ class EncodedRows {
   static bool can_send(kernels::Encoding encoding, std::span<const int32_t> bounds);
 
   // own: [n_rows, own columns] of `rank`. REQUIRES: can_send(encoding, bounds).
-  void encode(kernels::Encoding encoding, std::span<const int32_t> bounds, const float* own, int32_t n_rows, int32_t rank);
+  void encode(kernels::Encoding encoding, std::span<const int32_t> bounds, const float* own, int32_t n_rows,
+              int32_t rank);
   // What is to be gathered then; whole behind it.
   comm::RowSlices slices() { return {packed_.data(), n_rows_, packed_bounds_}; }
   // [n_rows] encoded rows of all columns, one behind the other. REQUIRES: the slices were gathered.

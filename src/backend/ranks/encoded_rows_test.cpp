@@ -36,7 +36,8 @@ void expect_whole(const kernels::KernelTable& table, Encoding encoding, const st
     const auto r = static_cast<size_t>(rank);
     std::vector<float> own;
     for (int32_t row = 0; row < kRows; ++row) {
-      for (int32_t col = bounds[r]; col < bounds[r + 1]; ++col) own.push_back(rows[static_cast<size_t>(row * n_cols + col)]);
+      for (int32_t col = bounds[r]; col < bounds[r + 1]; ++col)
+        own.push_back(rows[static_cast<size_t>(row * n_cols + col)]);
     }
     all.encode(encoding, bounds, own.data(), kRows, rank);
     const comm::RowSlices sent = all.slices();
@@ -47,7 +48,8 @@ void expect_whole(const kernels::KernelTable& table, Encoding encoding, const st
   float* to = gathered.rows;
   for (int32_t row = 0; row < kRows; ++row) {
     for (size_t r = 0; r < slices.size(); ++r) {
-      std::memcpy(to, slices[r].data() + static_cast<size_t>(row * widths[r]), static_cast<size_t>(widths[r]) * sizeof(float));
+      std::memcpy(to, slices[r].data() + static_cast<size_t>(row * widths[r]),
+                  static_cast<size_t>(widths[r]) * sizeof(float));
       to += widths[r];
     }
   }

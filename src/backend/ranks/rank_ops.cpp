@@ -106,8 +106,11 @@ void RankOps::norm(Activation dst, Activation src, NormWeights weights, const No
 // Every rank comes to the same: bounds, types and backends are the same everywhere.
 std::optional<kernels::Encoding> RankOps::encoding_between(std::span<const LinearTerm> terms, Activation src) {
   const Slot& state = slot(src);
-  if (encoded_linear_ == nullptr || !state.is_split || state.share.bounds.empty() || src.n_rows == 0) return std::nullopt;
-  const auto encoding_of = [](const LinearTerm& term) { return kernels::encoding_of(rank_weight(*term.weight).dtype()); };
+  if (encoded_linear_ == nullptr || !state.is_split || state.share.bounds.empty() || src.n_rows == 0)
+    return std::nullopt;
+  const auto encoding_of = [](const LinearTerm& term) {
+    return kernels::encoding_of(rank_weight(*term.weight).dtype());
+  };
   const kernels::Encoding first = encoding_of(terms.front());
   const auto is_first = [&](const LinearTerm& term) { return encoding_of(term) == first; };
   if (!std::ranges::all_of(terms, is_first) || !EncodedRows::can_send(first, state.share.bounds)) return std::nullopt;

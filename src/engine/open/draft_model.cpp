@@ -86,7 +86,8 @@ Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, 
                             draft.model->spec().vocab, tokenizer.n_vocab()));
   }
   const backend::KvLayout layout = draft.model->kv_layout(backend.info().default_kv);
-  CANDOR_ASSIGN(draft.kv, backend.make_kv(layout, {draft.slots.n_slots * draft.slots.slot_blocks, draft.slots.n_states}));
+  CANDOR_ASSIGN(draft.kv,
+                backend.make_kv(layout, {draft.slots.n_slots * draft.slots.slot_blocks, draft.slots.n_states}));
   return draft;
 }
 

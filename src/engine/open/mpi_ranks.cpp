@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "comm/communicator.h"
 #include "comm/mpi/mpi_job.h"
 #include "comm/mpi/mpi_library.h"
 #include "engine/open/rank_crew.h"

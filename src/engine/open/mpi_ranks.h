@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "candor/options.h"
 #include "engine/open/rank_places.h"
+#include "platform/numa.h"
 
 namespace candor::engine {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,12 +12,15 @@
 #include "backend/all/make_backend.h"
 #include "backend/backend.h"
 #include "backend/ranks/orders.h"
+#include "backend/split.h"
+#include "backend/step_batch.h"
 #include "comm/shm/rank_processes.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/mpi_ranks.h"
 #include "engine/open/rank_places.h"
+#include "formats/model_file.h"
 #include "kernels/kernels.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
@@ -48,7 +52,8 @@ Result<void> check_ranks(const EngineOptions& options) {
   if (options.uses_mpi) return check_joined(options);
   if (options.n_ranks < 1 || options.n_ranks > comm::kMaxRanks) {
     return fail(ErrorKind::kInvalidInput,
-                "n_ranks is " + std::to_string(options.n_ranks) + ", expected 1 to " + std::to_string(comm::kMaxRanks), "ranks");
+                "n_ranks is " + std::to_string(options.n_ranks) + ", expected 1 to " + std::to_string(comm::kMaxRanks),
+                "ranks");
   }
   if (options.n_ranks > 1 && options.rank_program.empty()) {
     return fail(ErrorKind::kInvalidInput,
@@ -145,7 +150,8 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
   backend::Bytes bytes;
   if (comm.rank() == 0) {
     backend::OrderWriter writer(bytes, backend::Order::kStep);
-    for (const std::string& text : {options.model_path.string(), options.quantize, options.backend, options.draft_path.string()}) {
+    for (const std::string& text :
+         {options.model_path.string(), options.quantize, options.backend, options.draft_path.string()}) {
       put_text(writer, text);
     }
     writer.put(options.fast_weights);
@@ -178,7 +184,10 @@ Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backen
   auto held = std::make_shared<backend::Crew>(std::move(crew));
   backend::RankBackend backend(
       std::move(inner),
-      {.rank = rank, .size = size, .table = table, .gather_crew = [held]() -> Result<backend::Crew> { return std::move(*held); }});
+      {.rank = rank,
+       .size = size,
+       .table = table,
+       .gather_crew = [held]() -> Result<backend::Crew> { return std::move(*held); }});
   auto done = load_and_follow(options, backend);
   if (done) return done;
   const bool has_met = held->comm == nullptr;

@@ -15,8 +15,8 @@
 namespace candor::engine {
 
 // The backend that the options name, or one of EngineOptions::n_ranks of them, which starts its processes when the
-// first weight is uploaded. Of several ranks, the calling thread and those that it starts from now on are bound to where
-// rank 0 belongs (platform::ScopedPlace frees it).
+// first weight is uploaded. Of several ranks, the calling thread and those that it starts from now on are bound to
+// where rank 0 belongs (platform::ScopedPlace frees it).
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options);
 
 // A backend that plans the memory of one rank, and loads nothing.

@@ -1,5 +1,8 @@
 #include "engine/open/rank_places.h"
 
+#include <cstddef>
+#include <span>
+
 #include "backend/ranks/orders.h"
 #include "platform/topology.h"
 

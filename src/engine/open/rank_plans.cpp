@@ -1,8 +1,11 @@
 #include "engine/open/rank_plans.h"
 
+#include <utility>
+
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/rank_crew.h"
+#include "model/arch_spec.h"
 #include "model/model.h"
 #include "model/rank_splits.h"
 

@@ -39,8 +39,9 @@ Result<std::vector<bool>> attending_of(const json& config) {
   std::vector<bool> attending(n_blocks, false);
   const auto is_block = [&](const json& i) { return i.is_number_unsigned() && i.get<uint64_t>() < n_blocks; };
   if (!listed.is_array() || !std::ranges::all_of(listed, is_block)) {
-    return fail(ErrorKind::kInvalidInput, fmt::format("config.json: \"attn_layer_indices\" is {}, expected blocks below {}",
-                                                      formats::in_quotes(listed.dump()), n_blocks));
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("config.json: \"attn_layer_indices\" is {}, expected blocks below {}",
+                            formats::in_quotes(listed.dump()), n_blocks));
   }
   for (const json& i : listed) attending[i.get<uint64_t>()] = true;
   return attending;

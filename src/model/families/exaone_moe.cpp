@@ -1,5 +1,5 @@
-// K-EXAONE: EXAONE 4's attention (norms over each head of Q and K, a window in three blocks of four, rotation only there)
-// behind norms, and DeepSeek's experts behind the first blocks. LG AI Research, 2026.
+// K-EXAONE: EXAONE 4's attention (norms over each head of Q and K, a window in three blocks of four, rotation only
+// there) behind norms, and DeepSeek's experts behind the first blocks. LG AI Research, 2026.
 
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int32_t kWindowPattern = 4;
 
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors, kMoeTensors,
-                               kGroupedTensors);
+constexpr auto kTensors =
+    join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors, kMoeTensors, kGroupedTensors);
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the RopeSpec
 
 constexpr std::array kHubShared = {

@@ -48,8 +48,9 @@ Result<const Family*> family_of(const formats::ModelFile& file) {
   const Family* family = find_family(*name);
   if (family != nullptr) return family;
   if (const std::string_view need = need_of(*name); !need.empty()) {
-    return fail(ErrorKind::kUnsupported, fmt::format("metadata key \"general.architecture\" is {}, which is not supported{}",
-                                                     formats::in_quotes(*name), need));
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("metadata key \"general.architecture\" is {}, which is not supported{}",
+                            formats::in_quotes(*name), need));
   }
   return fail(ErrorKind::kUnsupported, fmt::format("metadata key \"general.architecture\" is {}, an architecture that "
                                                    "is not supported; supported: {}",

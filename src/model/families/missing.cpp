@@ -7,11 +7,12 @@ namespace candor::model {
 namespace {
 
 constexpr std::string_view kAltUp =
-    ": it needs several residual streams that predict and correct each other (AltUp), residuals of low rank (Laurel), and "
-    "gates cut at a share of their distribution";
+    ": it needs several residual streams that predict and correct each other (AltUp), residuals of low rank (Laurel), "
+    "and gates cut at a share of their distribution";
 constexpr std::string_view kSparseMixer =
     ": it needs experts that are shared by a softmax over those near the best score alone (SparseMixer)";
-constexpr std::string_view kIndexer = ": it needs attention to positions that an indexer chooses (DeepSeek sparse attention)";
+constexpr std::string_view kIndexer =
+    ": it needs attention to positions that an indexer chooses (DeepSeek sparse attention)";
 constexpr std::string_view kMamba1 = ": it needs state spaces with a rate for each channel (Mamba-1)";
 constexpr std::string_view kNoAttention = ": it needs models without any attention";
 

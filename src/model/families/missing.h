@@ -1,6 +1,6 @@
 #pragma once
-// Architectures that are known by name and not computed, and what they need that is not there, for the line that refuses
-// them.
+// Architectures that are known by name and not computed, and what they need that is not there, for the line that
+// refuses them.
 
 #include <span>
 #include <string_view>

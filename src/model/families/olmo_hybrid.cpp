@@ -1,7 +1,7 @@
-// OLMo Hybrid: three blocks of four have a gated delta rule behind a norm, whose q, k and v are projected each by itself
-// and whose corrections may go beyond what the state holds (Grazzi et al., "Unlocking state-tracking in linear RNNs
-// through negative eigenvalues", 2025); the others are OLMo 3's without windows, and rotate nothing in the published
-// models. OLMo Team, 2026.
+// OLMo Hybrid: three blocks of four have a gated delta rule behind a norm, whose q, k and v are projected each by
+// itself and whose corrections may go beyond what the state holds (Grazzi et al., "Unlocking state-tracking in linear
+// RNNs through negative eigenvalues", 2025); the others are OLMo 3's without windows, and rotate nothing in the
+// published models. OLMo Team, 2026.
 
 #include <fmt/format.h>
 
@@ -103,8 +103,9 @@ constexpr HubForm kHub[] = {{.model_type = "olmo_hybrid",
 Result<float> read_share(const Hparams& hparams) {
   CANDOR_ASSIGN(const double share, hparams.positive_or(kShareKey, 1.0));
   if (share == 1.0 || share == kMostShare) return static_cast<float>(share);
-  return fail(ErrorKind::kUnsupported, fmt::format("metadata key \"{}\" is {}, which is not supported (supported: 1, 2)",
-                                                   hparams.key(kShareKey), share));
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("metadata key \"{}\" is {}, which is not supported (supported: 1, 2)", hparams.key(kShareKey),
+                          share));
 }
 
 Result<ArchSpec> read(const formats::ModelFile& file) {

@@ -1,7 +1,7 @@
-// Qwen3-Next, Qwen3.5 and Qwen3.6, dense and with experts: of every four blocks three have a gated delta rule instead of
-// attention (Yang et al., "Gated delta networks", 2024); attention rotates a part of each head and is gated by a sigmoid
-// (Qiu et al., "Gated attention for large language models", 2025); norms are stored as their distance from one; a
-// shared expert stands beside the others. The blocks for multi-token prediction are not computed. Qwen team, 2025.
+// Qwen3-Next, Qwen3.5 and Qwen3.6, dense and with experts: of every four blocks three have a gated delta rule instead
+// of attention (Yang et al., "Gated delta networks", 2024); attention rotates a part of each head and is gated by a
+// sigmoid (Qiu et al., "Gated attention for large language models", 2025); norms are stored as their distance from one;
+// a shared expert stands beside the others. The blocks for multi-token prediction are not computed. Qwen team, 2025.
 
 #include <fmt/format.h>
 

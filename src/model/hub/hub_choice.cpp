@@ -49,7 +49,8 @@ Result<FamilyForm> choose_form(const json& config, std::string_view name) {
   }
   if (chosen.form != nullptr) return chosen;
   if (const std::string_view need = need_of(type); !need.empty()) {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {} is not supported{}", name, in_quotes(type), need));
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: model_type {} is not supported{}", name, in_quotes(type), need));
   }
   const std::string of_text = text_type.empty() ? "" : fmt::format(" with text of {}", in_quotes(text_type));
   return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {}{} is not supported (supported: {})",

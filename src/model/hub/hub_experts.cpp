@@ -45,7 +45,8 @@ template <class Fn>
 void for_part_rows(const Shape& shape, PartOrder order, int32_t part, Fn&& fn) {
   const int64_t n_out = shape[1];
   for (int64_t expert = 0; expert < shape[0]; ++expert) {
-    for (int64_t i = 0; i < n_out / order.n_parts; ++i) fn(expert * n_out + order.first(part, n_out) + i * order.step());
+    for (int64_t i = 0; i < n_out / order.n_parts; ++i)
+      fn(expert * n_out + order.first(part, n_out) + i * order.step());
   }
 }
 
@@ -236,11 +237,12 @@ std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dt
 
 std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType, bool are_halves) {
   const auto n_groups = static_cast<size_t>(parts.front().shape[2] / BlockMXFP4::kElements);
-  return join_rows(parts, {n_groups * kGroupBytes, are_halves}, [&](const TensorView& part, int64_t row, std::byte* dst) {
-    for (size_t group = 0; group < n_groups; ++group) {
-      to_pairs(blocks_of(part, row)[group].qs, reinterpret_cast<uint8_t*>(dst) + group * kGroupBytes);
-    }
-  });
+  return join_rows(parts, {n_groups * kGroupBytes, are_halves},
+                   [&](const TensorView& part, int64_t row, std::byte* dst) {
+                     for (size_t group = 0; group < n_groups; ++group) {
+                       to_pairs(blocks_of(part, row)[group].qs, reinterpret_cast<uint8_t*>(dst) + group * kGroupBytes);
+                     }
+                   });
 }
 
 std::vector<std::byte> join_scales(std::span<const TensorView> parts, DType, bool are_halves) {

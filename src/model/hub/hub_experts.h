@@ -2,8 +2,8 @@
 // Experts that the hub keeps in one tensor for all, in the order of its own library (gpt-oss): from there to the
 // tensors of a GGUF file and back. Matrices are floats as [experts, inputs, outputs], or MXFP4 as two tensors of bytes:
 // codes [experts, outputs, groups, 16], byte j with elements 2 j (low) and 2 j + 1 (high) of its group of 32, and
-// exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors (gate and up), in
-// turn or one behind the other.
+// exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors (gate and up),
+// in turn or one behind the other.
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,8 @@ struct JoinedExperts {
   const TensorView* scales = nullptr;
 };
 
-// Part `part`, of that type and shape: [experts, outputs, inputs], or [experts, outputs] of biases; and what it is made of.
+// Part `part`, of that type and shape: [experts, outputs, inputs], or [experts, outputs] of biases; and what it is made
+// of.
 using AddPart =
     std::function<Result<void>(int32_t part, DType dtype, const Shape& shape, formats::CopySource source)>;
 

@@ -20,7 +20,7 @@ enum class HubChange : uint8_t {
   kPairRows,    // rows of each head from rotary halves to interleaved pairs
   kWiden,       // to f32, as GGUF keeps routers
   kAddOne,      // gains that are stored as their distance from 1
-  // The same order, and q and k also from rotary halves to interleaved pairs; that alone, of rows in that order already.
+  // The same order, and q and k also from rotary halves to interleaved pairs; that alone, of rows in that order.
   kSplitPairedHeads,
   kPairJoined,
   kTranspose,   // [in, out] to [out, in]
@@ -38,9 +38,9 @@ enum class HubChange : uint8_t {
   kTaps,
   kRates,
   kSplitMixed,
-  kSplitLatent,  // of each head the rows of its key, then of its value: two tensors, the keys' transposed (hub_latent.h)
-  // Of gated convolutions and state spaces (hub_state.h), all f32: taps without their middle dimension; vectors as columns,
-  // and those of -e^x, which may stand there as [1, 1, n, 1]; a norm's gains as a row for each group.
+  kSplitLatent,  // of each head the rows of its key, then of its value: two tensors, keys' transposed (hub_latent.h)
+  // Of gated convolutions and state spaces (hub_state.h), all f32: taps without their middle dimension; vectors as
+  // columns, and those of -e^x, which may stand there as [1, 1, n, 1]; a norm's gains as a row for each group.
   kPlainTaps,
   kColumn,
   kRateColumn,
@@ -113,9 +113,9 @@ struct HubForm {
   Result<std::vector<RowFactors>> (*factors)(const nlohmann::json& config, std::string_view name) = nullptr;
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
   bool reads_mscale = false;  // of YaRN: by `read`
-  bool (*reads)(const nlohmann::json& config) = nullptr;  // whether it is this form's; nullptr: every one of the model_type
+  bool (*reads)(const nlohmann::json& config) = nullptr;  // is it this form's? nullptr: every one of the model_type
   bool reads_alpha = false;   // of "dynamic": the base grows by its power of the heads' width
-  bool (*suits)(const ArchSpec& spec) = nullptr;  // whether a model is written so; nullptr: whenever its tensors allow it
+  bool (*suits)(const ArchSpec& spec) = nullptr;  // is a model written so? nullptr: where its tensors allow it
   std::span<const HubOuter> outer = {};
   std::string_view not_computed = {};  // what `ignored` is for, where it is more than buffers
 };

@@ -1,6 +1,6 @@
 #pragma once
-// The tensors of gated convolutions and state spaces between the hub's shapes and GGUF's, and tensors that hold two, row
-// by row. Both directions.
+// The tensors of gated convolutions and state spaces between the hub's shapes and GGUF's, and tensors that hold two,
+// row by row. Both directions.
 
 #include <cstddef>
 #include <cstdint>

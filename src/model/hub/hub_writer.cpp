@@ -56,7 +56,7 @@ struct Item {
   HubChange change = HubChange::kNone;
   formats::safetensors::NewTensor target;
   Join join = nullptr;
-  std::vector<TensorView> joined;  // view among them
+  std::vector<TensorView> joined{};  // view among them
   bool are_halves = false;
   size_t n_bytes() const {
     return static_cast<size_t>(target.shape.n_elements()) * static_cast<size_t>(dtype_info(target.dtype).block_bytes);
@@ -214,7 +214,8 @@ class HubWriter {
     const int64_t n_out = shape[1] * static_cast<int64_t>(parts.size());
     const std::string name = fill_name(place.row->hub, place.match);
     const auto add = [&](std::string_view end, DType dtype, const Shape& joined, Join join) {
-      items_.push_back({first, HubChange::kNone, {name + std::string(end), dtype, joined}, join, parts, place.row->are_halves});
+      items_.push_back(
+          {first, HubChange::kNone, {name + std::string(end), dtype, joined}, join, parts, place.row->are_halves});
     };
     const bool is_packed = std::ranges::all_of(parts, [](const auto& part) { return part.dtype == DType::kMXFP4; });
     if (is_packed && !options_.dtype) {
@@ -320,8 +321,8 @@ class HubWriter {
     if (item.change == HubChange::kSplitRows) return join_halves(first, second, item.view.shape, joined);
     if (item.change == HubChange::kSplitLatent) return join_latent(one, other, latent_heads(), sizeof(float), dst);
     const backend::DeltaSpec delta = delta_of();
-    const auto width = static_cast<size_t>(item.view.shape[1]);
-    join_mixed(one, other, {delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, width * sizeof(float)}, dst);
+    const size_t row_bytes = static_cast<size_t>(item.view.shape[1]) * sizeof(float);
+    join_mixed(one, other, {delta.n_k_heads, delta.k_dim, delta.v_width() / delta.n_k_heads, row_bytes}, dst);
   }
 
   std::vector<std::byte> mixed_bytes(const Item& item) const {
@@ -352,7 +353,7 @@ class HubWriter {
     if (row.change == HubChange::kWidenRow) shape = {2, {1, view.shape.n_elements()}};
     if (are_taps(row.change)) shape = {3, {view.shape[0], 1, view.shape[1]}};
     if (is_of_state(row.change)) shape = state_shape_on_hub(row.change, shape);
-    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}, nullptr, {}, false});
+    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}});
   }
 
   DType matrix_dtype() const {

@@ -47,7 +47,8 @@ Result<LatentHeads> read_heads(const formats::ModelFile& file) {
   const Hparams::IntRange range{1, kMaxWidth};
   LatentHeads heads;
   CANDOR_ASSIGN(heads.n_heads, hparams.require_int("attention.head_count", range));
-  CANDOR_ASSIGN(const int32_t key, hparams.require_int(is_new ? "attention.key_length_mla" : "attention.key_length", range));
+  CANDOR_ASSIGN(const int32_t key,
+                hparams.require_int(is_new ? "attention.key_length_mla" : "attention.key_length", range));
   CANDOR_ASSIGN(heads.value_dim,
                 hparams.require_int(is_new ? "attention.value_length_mla" : "attention.value_length", range));
   CANDOR_ASSIGN(heads.latent_dim, hparams.require_int("attention.kv_lora_rank", range));
@@ -99,7 +100,8 @@ class SplitFile final : public formats::ModelFile {
       CANDOR_TRY(check_joined(tensor, heads_));
       if (!dtype_info(tensor.dtype).is_weight) {
         return fail(ErrorKind::kUnsupported, "tensor " + formats::in_quotes(tensor.name) + ": type " +
-                                                 std::string(dtype_info(tensor.dtype).name) + " can't hold weights here");
+                                                 std::string(dtype_info(tensor.dtype).name) +
+                                                 " can't hold weights here");
       }
       const bool is_plain = dtype_info(tensor.dtype).block_elements == 1;
       const DType key_type = is_plain ? tensor.dtype : DType::kF32;

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <cstddef>
+#include <nlohmann/json.hpp>  // IWYU pragma: keep: parse_body() gives one
 #include <random>
 #include <string>
 #include <utility>
 
+#include "candor/request.h"
 #include "serve/core/embedding_job.h"
 #include "serve/core/http_sink.h"
+#include "serve/core/reply.h"
 
 namespace candor::serve {
 namespace {

@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "candor/info.h"
+#include "candor/metrics.h"
+
 namespace candor::serve {
 namespace {
 
@@ -89,7 +92,8 @@ void add_distributions(const EngineMetrics& metrics, Families& families) {
   families.histogram("candor_queue_seconds", "From arrival to the first computed row", metrics.queue_ms, kMs, kSeconds);
   families.histogram("candor_ttft_seconds", "From arrival to the first text", metrics.ttft_ms, kMs, kSeconds);
   families.histogram("candor_itl_seconds", "Between a choice's tokens", metrics.itl_ms, kMs, kSeconds);
-  families.histogram("candor_tpot_seconds", "Of a request, the mean between its tokens", metrics.tpot_ms, kMs, kSeconds);
+  families.histogram("candor_tpot_seconds", "Of a request, the mean between its tokens", metrics.tpot_ms, kMs,
+                     kSeconds);
   families.histogram("candor_e2e_seconds", "From arrival to the end", metrics.e2e_ms, kMs, kSeconds);
   families.histogram("candor_step_seconds", "One pass of the step loop", metrics.step_ms, kMs, kSeconds);
   families.histogram("candor_step_rows", "Tokens computed in one step", metrics.step_rows, 1, kCounts);
@@ -116,9 +120,10 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
     const double bytes =
         static_cast<double>(model.engine.info().used_weight_bytes) * static_cast<double>(seen.step_ms.count);
-    families.gauge("candor_limit_share",
-                   "Weights that a token of each step reads, a second of them, as a share of what this machine's memory gives",
-                   bytes / (seen.step_ms.sum * 1e-3) / model.read_limit);
+    families.gauge(
+        "candor_limit_share",
+        "Weights that a token of each step reads, a second of them, as a share of what this machine's memory gives",
+        bytes / (seen.step_ms.sum * 1e-3) / model.read_limit);
   }
   families.use_labels({});
   if (is_named) families.gauge("candor_models_loaded", "Models that are loaded", static_cast<double>(models.size()));
@@ -128,7 +133,8 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
                      static_cast<double>(server.faults.count(place)),
                      {{.name = "place", .value = std::string(http::place_name(place))}});
   }
-  families.counter("candor_faults_total", "", static_cast<double>(n_engine_faults), {{.name = "place", .value = "engine"}});
+  families.counter("candor_faults_total", "", static_cast<double>(n_engine_faults),
+                   {{.name = "place", .value = "engine"}});
   families.gauge("candor_generations", "Replies being made", server.n_jobs);
   families.gauge("candor_inflight_bytes", "Bytes of bodies, messages and replies held now",
                  static_cast<double>(server.bytes.used()));
@@ -136,7 +142,8 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
                  static_cast<double>(server.bytes.limit()));
   static constexpr std::array<const char*, 4> kFailures = {"plain", "left", "given_up", "protocol"};
   for (size_t i = 0; i < kFailures.size(); ++i) {
-    families.counter("candor_tls_handshakes_failed_total", "Connections that ended before their first request, by cause",
+    families.counter("candor_tls_handshakes_failed_total",
+                     "Connections that ended before their first request, by cause",
                      static_cast<double>(failed_handshakes_[i]), {{.name = "cause", .value = kFailures[i]}});
   }
   const std::lock_guard lock(mutex_);

@@ -4,9 +4,24 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/error.h"
 #include "base/utf8.h"
+#include "candor/engine.h"
+#include "obs/log.h"
+#include "serve/core/api.h"
+#include "serve/core/api_request.h"
+#include "serve/core/model_form.h"
 
 namespace candor::serve {
 namespace {

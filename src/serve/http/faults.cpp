@@ -4,7 +4,6 @@
 
 #include <new>
 #include <string>
-#include <utility>
 
 namespace candor::http {
 namespace {

@@ -6,7 +6,6 @@
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 
-#include <fmt/format.h>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/write.hpp>
 

@@ -2,8 +2,6 @@
 
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "serve/core/early_stream.h"
 #include "serve/core/generations.h"
 #include "serve/core/json_body.h"

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "candor/request.h"
 #include "serve/core/api_request.h"
+#include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/model_form.h"
 #include "serve/core/request_terms.h"
 
 namespace candor::serve::ollama {

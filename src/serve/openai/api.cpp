@@ -1,8 +1,7 @@
 #include "serve/openai/api.h"
 
 #include <memory>
-
-#include <nlohmann/json.hpp>
+#include <nlohmann/json.hpp>  // IWYU pragma: keep: parse_body() gives one
 
 #include "serve/core/early_stream.h"
 #include "serve/core/json_body.h"

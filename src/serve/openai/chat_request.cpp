@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "serve/core/api_request.h"
@@ -14,7 +13,6 @@
 #include "serve/core/json_body.h"
 #include "serve/core/reply.h"
 #include "serve/core/request_terms.h"
-#include "serve/openai/api.h"
 #include "serve/openai/reply_parts.h"
 #include "serve/openai/requests.h"
 

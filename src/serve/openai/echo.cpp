@@ -6,8 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/openai/requests.h"

@@ -2,19 +2,25 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
+#include "candor/info.h"
+#include "candor/metrics.h"
+#include "candor/request.h"
 #include "candor/sampling_table.h"
 #include "candor/version.h"
 #include "obs/clock.h"
 #include "platform/power.h"
 #include "platform/topology.h"
 #include "sample/chain.h"
+#include "serve/core/json_body.h"
 #include "serve/core/models.h"
 #include "serve/core/step_history.h"
 

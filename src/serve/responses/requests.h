@@ -2,7 +2,6 @@
 // Bodies of /v1/responses, checked, as requests for the engine with the replies that they want.
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -221,7 +221,8 @@ TEST_F(chat_template, one_that_allocates_or_runs_is_an_error_of_its_call) {
   const std::vector<Message> messages = {{"user", "a\nb"}};
   for (const char* source : {
            "{{ messages[0].content | indent(1000000000000) }}",
-           "{% set ns = namespace(x='abcdefgh') %}{% for i in range(100) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+           "{% set ns = namespace(x='abcdefgh') %}{% for i in range(100) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ "
+           "ns.x }}",
            "{% for i in range(99999) %}{% set x = range(99999) | list | tojson %}{% endfor %}",
        }) {
     const Error error = refusal(source, messages);
@@ -245,7 +246,8 @@ TEST_F(chat_template, without_a_helper_each_call_says_why) {
   const auto prompt = compiled->render(std::vector<Message>{{"user", "hi"}}, {});
   ASSERT_FALSE(prompt);
   EXPECT_EQ(prompt.error().kind, ErrorKind::kIo);
-  EXPECT_NE(prompt.error().message.find("helper process cannot be started"), std::string::npos) << prompt.error().message;
+  EXPECT_NE(prompt.error().message.find("helper process cannot be started"), std::string::npos)
+      << prompt.error().message;
 }
 
 TEST_F(chat_template, variables_of_the_request_reach_the_template) {
