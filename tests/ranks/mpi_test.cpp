@@ -155,6 +155,19 @@ TEST_F(Mpirun, what_is_wrong_is_one_line_of_rank_0) {
   EXPECT_NE(own_line(many).find("can use 4"), std::string::npos) << many.err;
 }
 
+TEST_F(Mpirun, eval_compares_no_two_models) {
+  const std::string model = small_model();
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--against", model}, {"--against-backend", "cpu"}, {"--fast-weights"}}) {
+    std::vector<std::string> program = {CANDOR_PROGRAM, "eval", "-m", model, "hello hello"};
+    program.insert(program.end(), option.begin(), option.end());
+    const RunResult result = run_under_mpi(2, program);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("candor: " + option.front() + ": eval compares two models"), std::string::npos)
+        << result.err;
+  }
+}
+
 // Hosts with the same path and another file, or none.
 TEST_F(Mpirun, a_rank_with_another_model_or_none_says_so) {
   const auto folder_of = [&](const char* name) {

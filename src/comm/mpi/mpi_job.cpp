@@ -206,7 +206,7 @@ Result<void> MpiJob::take_places() {
 Result<std::unique_ptr<Communicator>> MpiJob::take() {
   if (!is_taken_.exchange(true)) return std::make_unique<JobCommunicator>(*comm_, is_taken_);
   return fail(ErrorKind::kUnsupported,
-              "the ranks that mpirun started share one model at a time: serve the others by servers of their own",
+              "the ranks that mpirun started share one model at a time: give others an mpirun of their own",
               "ranks");
 }
 
