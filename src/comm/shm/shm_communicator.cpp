@@ -164,7 +164,7 @@ Result<void> ShmCommunicator::run_lines() {
   if (options_.sign == nullptr) return move_until_done();
   options_.sign->change();
   auto done = move_until_done();
-  if (!options_.spin) give_way();
+  if (done && !options_.spin) give_way();
   options_.sign->change();
   return done;
 }
@@ -181,7 +181,7 @@ bool ShmCommunicator::is_carried() {
 // A rank that comes last has everything at once and would go on computing, while what the others wait for lies there
 // until the thread that carries it, on the same processor, gets its turn: a part of a millisecond.
 void ShmCommunicator::give_way() {
-  for (int64_t i = 0; i < kYields && !is_carried(); ++i) std::this_thread::yield();
+  for (int64_t i = 0; i < kYields && watch_.is_sound() && !is_carried(); ++i) std::this_thread::yield();
 }
 
 Result<void> ShmCommunicator::move_until_done() {
