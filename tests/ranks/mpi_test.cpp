@@ -162,6 +162,27 @@ TEST_F(Mpirun, what_is_wrong_is_one_line_of_rank_0) {
   EXPECT_NE(own_line(many).find("can use 4"), std::string::npos) << many.err;
 }
 
+// The program with another number of what ranks say to each other.
+TEST_F(Mpirun, a_rank_of_another_version_is_named) {
+  std::string program = bytes_of(CANDOR_PROGRAM);
+  const std::string version = std::string(1, '\0') + " ranks 2";
+  const size_t at = program.find(version + '\0');
+  ASSERT_NE(at, std::string::npos) << "protocol_version() stands elsewhere";
+  program[at + version.size() - 1] = '9';
+  const std::filesystem::path other = folder_.path() / "other";
+  std::ofstream(other, std::ios::binary) << program;
+  std::filesystem::permissions(other, std::filesystem::perms::owner_all);
+  std::vector<std::string> both = {CANDOR_PROGRAM};
+  const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
+  both.insert(both.end(), run.begin(), run.end());
+  both.insert(both.end(), {":", "-n", "1", other.string()});
+  both.insert(both.end(), run.begin(), run.end());
+  const RunResult result = run_under_mpi(1, both);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("ranks 9, and rank 0 is "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("start all ranks from one version"), std::string::npos) << result.err;
+}
+
 TEST_F(Mpirun, eval_compares_no_two_models) {
   const std::string model = small_model();
   for (const std::vector<std::string>& option :
