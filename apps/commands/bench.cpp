@@ -132,7 +132,7 @@ int bench_generate(const BenchOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   apply_ranks(options.n_ranks, engine);
   auto bench = GenerateBench::open(engine, cases);
-  if (!bench) return say_error(bench.error().message), kUserInput;
+  if (!bench) return say_error(bench.error().message), exit_code(bench.error());
   const auto measured_limits = measure_limits((*bench)->backend_info().n_threads);
   if (!measured_limits) return say_error(measured_limits.error().message), kUserInput;
   const kernels::MachineLimits& limits = *measured_limits;
@@ -142,11 +142,11 @@ int bench_generate(const BenchOptions& options) {
                                    {"limits", limits_json(limits, (*bench)->backend_info().n_threads)},
                                    {"results", nlohmann::ordered_json::array()}};
   if (!options.json) write_out(generate_heading(report) + "\n" + generate_table_head());
-  if (const auto warm = warm_up(**bench, cases.front()); !warm) return say_error(warm.error().message), kUserInput;
+  if (const auto warm = warm_up(**bench, cases.front()); !warm) return say_error(warm.error().message), exit_code(warm.error());
   for (const GenerateCase& run_case : cases) {
     if (interrupted()) return kInterrupted;
     auto measured = measure(**bench, run_case, options.repetitions.value_or(5));
-    if (!measured) return say_error(measured.error().message), kUserInput;
+    if (!measured) return say_error(measured.error().message), exit_code(measured.error());
     report["results"].push_back(generate_row(*measured, (*bench)->model(), limits));
     const auto& result = report["results"].back();
     if (!options.json && !write_out(generate_table_row(result) + ranks_row(result, (*bench)->model()))) return kDone;

@@ -25,6 +25,7 @@
 #include "apps/terminal/terminal.h"
 #include "base/error.h"
 #include "candor/options.h"
+#include "engine/open/mpi_ranks.h"
 #include "formats/model_file.h"
 #include "model/model.h"
 #include "model/score.h"
@@ -234,13 +235,25 @@ std::string text_of(const nlohmann::ordered_json& json) {
                    against["decided_positions"].get<int64_t>());
 }
 
+// The option that wants a second model beside the first; empty where none does.
+std::string_view wants_second_model(const EvalOptions& options) {
+  if (options.against) return "--against";
+  if (!options.against_backend.empty()) return "--against-backend";
+  return options.fast_weights ? "--fast-weights" : "";
+}
+
 int run(const EvalOptions& options) {
+  if (const auto option = wants_second_model(options); !option.empty() && engine::joined_ranks())
+    return say_error(fmt::format("{}: eval compares two models at once, and the ranks that mpirun started hold one; "
+                                 "compare on one computer, with --ranks or without",
+                                 option)),
+           kUserInput;
   if (options.split_at && options.split_at->empty())
     return say_error("--split-at is empty, expected the text that stands between two documents"), kUserInput;
   const auto asked = read_model_and_prompt(options.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
   auto json = evaluate(options, asked->model, asked->text);
-  if (!json) return say_error(json.error().message), kUserInput;
+  if (!json) return say_error(json.error().message), exit_code(json.error());
   write_out(options.json ? json->dump(2) + "\n" : text_of(*json));
   return kDone;
 }

@@ -55,7 +55,7 @@ int follow() {
   return code_of(engine::follow_mpi());
 }
 
-int run_as(const engine::MpiRanks& place, const CLI::App& chosen, const Action& action, const std::string& line) {
+int run_as(const comm::MpiPlace& place, const CLI::App& chosen, const Action& action, const std::string& line) {
   const CLI::Option& ranks = *chosen.get_option_no_throw("--ranks");
   if (ranks.count() > 0 && ranks.as<int32_t>() != place.size) {
     if (place.rank == 0)

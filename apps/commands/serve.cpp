@@ -303,16 +303,16 @@ int serve(const ServeOptions& options) {
   if (options.opens_page && options.no_ui)
     return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
   if (!fits_models(options)) return kUserInput;
+  if (options.restarts && engine::joined_ranks())
+    return say_error(
+               "--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"),
+           kUserInput;
   if (is_several(options)) {
     auto door = open_door(options);
     if (!door) return say_error(door.error().message), kUserInput;
     platform::give_freed_memory_back();
     return serve_and_restart(options, *door, [&] { return serve_several(options, *door); });
   }
-  if (options.restarts && engine::joined_ranks())
-    return say_error(
-               "--restart: ranks that mpirun started cannot be started again from here; let what started mpirun do it"),
-           kUserInput;
   const auto model = options.models.empty() ? std::nullopt : std::optional(options.models.front());
   auto choice = choose_model(model, options.positionals);
   if (!choice) return say_error(choice.error().message), kUserInput;

@@ -31,6 +31,7 @@ N_CLIENTS = 4
 NOTICED_WITHIN = 10  # seconds
 ENDS_WITHIN = 20  # behind the last client's word
 CODE_OF_LOST_RANKS = 3
+CODE_OF_KILLED = 128 + signal.SIGKILL
 
 
 def parent_of(pid):
@@ -198,9 +199,11 @@ def rounds_that_end(program, way, n_rounds, how):
             slowest = max(slowest, seconds)
             require(wait_for(lambda: server.process.poll() is not None, ENDS_WITHIN), "the server does not end", server)
             code = server.process.returncode
-            require(code not in (0, None), f"exit code {code}", server)
-            if not server.uses_mpi and victim != first:
-                require(code == CODE_OF_LOST_RANKS, f"exit code {code}", server)
+            if server.uses_mpi:  # mpirun hands on the code of whoever ended first
+                expected = CODE_OF_LOST_RANKS if how == signal.SIGSTOP else CODE_OF_KILLED
+            else:
+                expected = CODE_OF_LOST_RANKS if victim != first else -how
+            require(code == expected, f"exit code {code}, expected {expected}", server)
             if victim != first and how == signal.SIGKILL and not server.uses_mpi:
                 require("rank " in server.said(), "nothing is said of the rank", server)
             require(wait_for(lambda: gone(everybody), ENDS_WITHIN), "a process stays behind", server)

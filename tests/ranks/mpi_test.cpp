@@ -147,12 +147,53 @@ TEST_F(Mpirun, what_is_wrong_is_one_line_of_rank_0) {
   const RunResult count = run_under_mpi(2, {CANDOR_PROGRAM, "run", "-m", model, "--ranks", "3", "hello"});
   EXPECT_EQ(count.exit_code, 2);
   EXPECT_NE(own_line(count).find("mpirun started 2 ranks"), std::string::npos) << count.err;
+  for (const std::vector<std::string>& models : {std::vector<std::string>{"-m", model}, {"-m", "a=" + model, "-m", "b=" + model}}) {
+    std::vector<std::string> serve = {CANDOR_PROGRAM, "serve", "--restart"};
+    serve.insert(serve.end(), models.begin(), models.end());
+    const RunResult restarted = run_under_mpi(2, serve);
+    EXPECT_EQ(restarted.exit_code, 2);
+    EXPECT_NE(own_line(restarted).find("--restart: ranks that mpirun started"), std::string::npos) << restarted.err;
+  }
   const RunResult missing = run_under_mpi(2, {CANDOR_PROGRAM, "run", "-m", "/nonexistent.gguf", "hello"});
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_NE(own_line(missing).find("/nonexistent.gguf"), std::string::npos) << missing.err;
   const RunResult many = run_under_mpi(9, {CANDOR_PROGRAM, "run", "-m", model, "hello"});
   EXPECT_EQ(many.exit_code, 2);
   EXPECT_NE(own_line(many).find("can use 4"), std::string::npos) << many.err;
+}
+
+// The program with another number of what ranks say to each other.
+TEST_F(Mpirun, a_rank_of_another_version_is_named) {
+  std::string program = bytes_of(CANDOR_PROGRAM);
+  const std::string version = std::string(1, '\0') + " ranks 2";
+  const size_t at = program.find(version + '\0');
+  ASSERT_NE(at, std::string::npos) << "protocol_version() stands elsewhere";
+  program[at + version.size() - 1] = '9';
+  const std::filesystem::path other = folder_.path() / "other";
+  std::ofstream(other, std::ios::binary) << program;
+  std::filesystem::permissions(other, std::filesystem::perms::owner_all);
+  std::vector<std::string> both = {CANDOR_PROGRAM};
+  const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
+  both.insert(both.end(), run.begin(), run.end());
+  both.insert(both.end(), {":", "-n", "1", other.string()});
+  both.insert(both.end(), run.begin(), run.end());
+  const RunResult result = run_under_mpi(1, both);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("ranks 9, and rank 0 is "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("start all ranks from one version"), std::string::npos) << result.err;
+}
+
+TEST_F(Mpirun, eval_compares_no_two_models) {
+  const std::string model = small_model();
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--against", model}, {"--against-backend", "cpu"}, {"--fast-weights"}}) {
+    std::vector<std::string> program = {CANDOR_PROGRAM, "eval", "-m", model, "hello hello"};
+    program.insert(program.end(), option.begin(), option.end());
+    const RunResult result = run_under_mpi(2, program);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("candor: " + option.front() + ": eval compares two models"), std::string::npos)
+        << result.err;
+  }
 }
 
 // Hosts with the same path and another file, or none.
@@ -227,7 +268,8 @@ class MpirunServer : public Mpirun {
       EXPECT_TRUE(is_told) << text.substr(text.size() - std::min<size_t>(text.size(), 400));
     }
     const RunResult ended = result.get();
-    EXPECT_NE(ended.exit_code, 0);
+    // mpirun's code is that of the process that ended first, as a shell says it.
+    EXPECT_EQ(ended.exit_code, signal == SIGKILL ? 128 + SIGKILL : 3);
     EXPECT_NE(ended.err.find("candor: "), std::string::npos) << ended.err;
     EXPECT_EQ(testing::get(port_, "/health"), "");
   }

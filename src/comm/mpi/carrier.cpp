@@ -20,6 +20,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr int kBytesTag = 1;
 constexpr int kWordTag = 2;
 constexpr std::chrono::milliseconds kBeat{100};
+constexpr std::chrono::milliseconds kHearing{2};  // between looks for a word: each costs the system's time
 constexpr int64_t kSpins = 20'000;  // some milliseconds: steps follow each other faster
 constexpr int64_t kYields = 400;
 constexpr unsigned long kTimerSlackNs = 1000;  // how late naps may end
@@ -44,23 +45,25 @@ Result<void> Carrier::run(const std::atomic<bool>& is_over) {
     for (Box& box : route->boxes) CANDOR_TRY(post(*route, box));
     CANDOR_TRY(listen(*route));
   }
-  SteadyTime next_beat{};
+  SteadyTime next_beat{}, next_word{};
   for (int64_t n_idle = 0;; ++n_idle) {
     has_moved_ = false;
     const SteadyTime now = std::chrono::steady_clock::now();
-    const bool is_time = now >= next_beat;
+    const bool is_time = now >= next_beat, may_hear = now >= next_word;
     if (is_time) next_beat = now + kBeat;
+    if (may_hear) next_word = now + kHearing;
     bool is_out = true;
     for (const auto& route : routes_) {
       CANDOR_TRY(carry_in(*route));
       CANDOR_TRY(carry_out(*route));
-      CANDOR_TRY(hear(*route));
+      if (may_hear) CANDOR_TRY(hear(*route));
       CANDOR_TRY(say(*route, is_time));
       is_out = is_out && is_all_out(*route);
     }
     if (is_over.load() && is_out) break;
     if (has_moved_) n_idle = 0;
-    if (is_out && !has_moved_) rest(n_idle);
+    const bool has_more = has_moved_ && spin_.load(std::memory_order_relaxed);  // else the rank wants the processor
+    if (is_out && !has_more) rest(n_idle);
   }
   for (const auto& route : routes_) {
     for (Box& box : route->boxes) mpi_.cancel(&box.request);
@@ -88,21 +91,9 @@ Result<void> Carrier::listen(Route& route) {
   return {};
 }
 
-// Pieces are sent from where they lie in the ring, which has room again when they are out.
+// Pieces are sent from where they lie in the ring.
 Result<void> Carrier::carry_out(Route& route) {
   Ring& ring = segment_.ring(rank_, route.peer);
-  bool has_room = false;
-  while (route.n_pieces > 0) {
-    Piece& piece = route.pieces[route.first_piece];
-    size_t n_bytes = 0;
-    CANDOR_ASSIGN(const bool is_out, is_done(piece.request, n_bytes));
-    if (!is_out) break;
-    ring.n_read.store(piece.end, std::memory_order_release);
-    route.first_piece = (route.first_piece + 1) % kPieces;
-    --route.n_pieces;
-    has_room = true;
-  }
-  if (has_room) ring_bell(segment_.entry(rank_));
   const uint64_t written = ring.n_written.load(std::memory_order_acquire);
   while (route.n_pieces < kPieces && route.n_begun < written) {
     const size_t at = route.n_begun % kRingBytes;
@@ -115,6 +106,23 @@ Result<void> Carrier::carry_out(Route& route) {
     ++route.n_pieces;
     has_moved_ = true;
   }
+  return free_sent(route);
+}
+
+// The ring has room again where pieces are out.
+Result<void> Carrier::free_sent(Route& route) {
+  bool has_room = false;
+  while (route.n_pieces > 0) {
+    Piece& piece = route.pieces[route.first_piece];
+    size_t n_bytes = 0;
+    CANDOR_ASSIGN(const bool is_out, is_done(piece.request, n_bytes));
+    if (!is_out) break;
+    segment_.ring(rank_, route.peer).n_read.store(piece.end, std::memory_order_release);
+    route.first_piece = (route.first_piece + 1) % kPieces;
+    --route.n_pieces;
+    has_room = true;
+  }
+  if (has_room) ring_bell(segment_.entry(rank_));
   has_moved_ = has_moved_ || has_room;
   return {};
 }

@@ -73,6 +73,7 @@ class Carrier {
   Result<void> post(Route& route, Box& box);
   Result<void> listen(Route& route);
   Result<void> carry_out(Route& route);
+  Result<void> free_sent(Route& route);
   Result<void> carry_in(Route& route);
   Result<void> say(Route& route, bool is_time);
   Result<void> hear(Route& route);

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -16,6 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kHelloTag = 3;
+constexpr size_t kMostHelloBytes = 4096;  // of any version: those of another one are as long as they like
+static_assert(sizeof(Hello) <= kMostHelloBytes);
 constexpr milliseconds kGoodbye{5000};
 
 std::atomic<MpiJob*> the_job{nullptr};  // MPI's own is one for a process as well
@@ -150,11 +154,12 @@ Result<void> MpiJob::meet() {
   const size_t n_ranks = hellos_.size();
   const Hello own = hellos_[static_cast<size_t>(rank_)];
   std::vector<candor_mpi_request> sent(n_ranks), received(n_ranks);
+  std::vector<std::array<std::byte, kMostHelloBytes>> heard(n_ranks);
   std::vector<bool> is_sent(n_ranks, false);
   for (size_t i = 0; i < n_ranks; ++i) {
     const auto peer = static_cast<int32_t>(i);
     if (peer == rank_) continue;
-    int code = mpi_.receive(&hellos_[i], sizeof(Hello), peer, kHelloTag, &received[i]);
+    int code = mpi_.receive(heard[i].data(), kMostHelloBytes, peer, kHelloTag, &received[i]);
     if (code == 0) code = mpi_.send(&own, sizeof(Hello), peer, kHelloTag, &sent[i]);
     if (code != 0) return mpi_failure(mpi_, "send", code);
   }
@@ -176,7 +181,10 @@ Result<void> MpiJob::meet() {
       is_done = is_done && has_come && is_sent[i];
     }
   }
-  for (Hello& hello : hellos_) close_texts(hello);
+  for (size_t i = 0; i < n_ranks; ++i) {
+    if (i != static_cast<size_t>(rank_)) std::memcpy(&hellos_[i], heard[i].data(), sizeof(Hello));
+    close_texts(hellos_[i]);
+  }
   return {};
 }
 
@@ -206,7 +214,7 @@ Result<void> MpiJob::take_places() {
 Result<std::unique_ptr<Communicator>> MpiJob::take() {
   if (!is_taken_.exchange(true)) return std::make_unique<JobCommunicator>(*comm_, is_taken_);
   return fail(ErrorKind::kUnsupported,
-              "the ranks that mpirun started share one model at a time: serve the others by servers of their own",
+              "the ranks that mpirun started share one model at a time: give others an mpirun of their own",
               "ranks");
 }
 

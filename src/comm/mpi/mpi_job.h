@@ -20,7 +20,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi/carrier.h"
 #include "comm/mpi/hello.h"
-#include "comm/mpi/mpi_library.h"
+#include "comm/mpi/mpi_place.h"
 #include "comm/mpi/roll_call.h"
 #include "comm/shm/exchange_sign.h"
 #include "comm/shm/segment.h"

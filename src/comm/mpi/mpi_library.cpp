@@ -6,11 +6,7 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
-#include <system_error>
 
 #include "comm/communicator.h"
 
@@ -18,22 +14,6 @@ namespace candor::comm {
 namespace {
 
 constexpr const char* kRemedy = "on Debian: apt install openmpi-bin libopenmpi-dev";
-
-struct Names {
-  const char* rank;
-  const char* size;
-};
-constexpr Names kNames[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
-
-std::optional<int32_t> number_in(const char* name) {
-  const char* text = std::getenv(name);
-  int32_t number = 0;
-  if (text == nullptr) return std::nullopt;
-  const std::string_view digits = text;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (code != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return number;
-}
 
 Error cannot_open(const std::string& why) {
   return fail(ErrorKind::kInvalidInput, "mpirun started this process, and MPI cannot be used: " + why, "ranks");
@@ -69,15 +49,6 @@ Result<void*> open_image() {
 }
 
 }  // namespace
-
-std::optional<MpiPlace> mpi_place() {
-  for (const Names& names : kNames) {
-    const auto rank = number_in(names.rank);
-    const auto size = number_in(names.size);
-    if (rank && size && *size > 1 && *rank >= 0 && *rank < *size) return MpiPlace{*rank, *size};
-  }
-  return std::nullopt;
-}
 
 Result<const candor_mpi_calls*> open_mpi() {
   CANDOR_ASSIGN(void* const library, open_image());

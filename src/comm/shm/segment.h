@@ -55,6 +55,7 @@ class Segment {
 
   // A rank of another host: what is known of it is this process's alone. Before any thread uses the entry.
   void keep_apart(int32_t rank, std::string_view host);
+  bool is_apart(int32_t rank) const { return apart_[static_cast<size_t>(rank)] != nullptr; }
 
   int descriptor() const { return descriptor_; }
   int32_t n_ranks() const { return n_ranks_; }

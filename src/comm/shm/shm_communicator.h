@@ -20,7 +20,7 @@ namespace candor::comm {
 struct ShmOptions {
   WatchOptions watch{};
   bool spin = true;  // every rank's threads have processors of their own
-  ExchangeSign* sign = nullptr;  // changed where there is one
+  ExchangeSign* sign = nullptr;  // of whoever carries bytes to other hosts, where there is one
 };
 
 // Pieces of equal size at equal distances, and how much of them is done.
@@ -90,6 +90,9 @@ class ShmCommunicator final : public Communicator {
   bool move(int32_t peer);
   bool move_all(bool& is_done);
   void wait(int64_t n_idle);
+  // Whether what is for ranks of other hosts was taken by whoever carries it.
+  bool is_carried();
+  void give_way();
 
   std::shared_ptr<Segment> segment_;
   int32_t rank_;

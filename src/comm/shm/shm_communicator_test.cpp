@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "platform/affinity.h"
+#include "platform/topology.h"
 
 namespace candor::comm {
 namespace {
@@ -202,6 +204,47 @@ TEST(shm_communicator, a_process_that_has_ended_is_noticed) {
   ::waitpid(child, nullptr, 0);
   ASSERT_FALSE(waited);
   EXPECT_NE(waited.error().message.find("has ended"), std::string::npos) << waited.error().message;
+}
+
+// What lies in a ring of one host comes into the same ring of another one.
+void carry(Segment& from, Segment& to, int32_t sender, int32_t receiver) {
+  Ring& out = from.ring(sender, receiver);
+  Ring& in = to.ring(sender, receiver);
+  const uint64_t n_written = out.n_written.load();
+  in.bytes = out.bytes;
+  in.n_written.store(n_written);
+  out.n_read.store(n_written);
+  ring_bell(to.entry(receiver));
+}
+
+// The rank that comes last finds everything there, and has a processor together with what carries its own bytes.
+TEST(shm_communicator, bytes_for_another_host_are_on_their_way_before_a_rank_computes_on) {
+  const auto host_a = Segment::make(2), host_b = Segment::make(2);
+  ASSERT_TRUE(host_a && host_b);
+  (*host_a)->keep_apart(1, "b");
+  (*host_b)->keep_apart(0, "a");
+  ExchangeSign sign;
+  ShmCommunicator last(*host_a, 0, {.spin = false, .sign = &sign});
+  std::thread first([&] {
+    ShmCommunicator comm(*host_b, 1, {});
+    EXPECT_TRUE(comm.barrier());
+  });
+  while ((*host_b)->ring(1, 0).n_written.load() == 0) std::this_thread::yield();
+  carry(**host_b, **host_a, 1, 0);
+  std::thread rank([&] {
+    platform::run_on({platform::read_topology().allowed_cpus.front()});
+    std::thread carrier([&] {
+      while ((*host_a)->ring(0, 1).n_written.load() == 0) sign.wait_for_one(1'000'000'000);
+      carry(**host_a, **host_b, 0, 1);
+    });
+    EXPECT_TRUE(last.barrier());
+    const Ring& out = (*host_a)->ring(0, 1);
+    EXPECT_GT(out.n_written.load(), 0u);
+    EXPECT_EQ(out.n_read.load(), out.n_written.load());
+    carrier.join();
+  });
+  rank.join();
+  first.join();
 }
 
 TEST(segment, what_is_no_memory_of_ranks_is_refused) {

@@ -9,7 +9,6 @@
 
 #include "comm/communicator.h"
 #include "comm/mpi/mpi_job.h"
-#include "comm/mpi/mpi_library.h"
 #include "engine/open/rank_crew.h"
 #include "platform/affinity.h"
 
@@ -41,10 +40,8 @@ void undo_unasked_binding() {
 
 }  // namespace
 
-std::optional<MpiRanks> mpirun_ranks() {
-  const auto place = comm::mpi_place();
-  if (!place) return std::nullopt;
-  return MpiRanks{place->rank, place->size};
+std::optional<comm::MpiPlace> mpirun_ranks() {
+  return comm::mpi_place();
 }
 
 Result<void> join_mpi(const std::string& command, bool shares_memory) {
@@ -53,10 +50,10 @@ Result<void> join_mpi(const std::string& command, bool shares_memory) {
   return job ? Result<void>{} : Result<void>{job.error()};
 }
 
-std::optional<MpiRanks> joined_ranks() {
+std::optional<comm::MpiPlace> joined_ranks() {
   const comm::MpiJob* job = comm::MpiJob::current();
   if (job == nullptr) return std::nullopt;
-  return MpiRanks{job->rank(), job->size()};
+  return comm::MpiPlace{job->rank(), job->size()};
 }
 
 Result<void> follow_mpi() {

@@ -2,30 +2,25 @@
 // The ranks that mpirun started: each process joins; rank 0 then opens engines whose EngineOptions::uses_mpi, one at a
 // time, and every other one follows until rank 0 leaves.
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "backend/ranks/rank_backend.h"
 #include "base/error.h"
 #include "candor/options.h"
+#include "comm/mpi/mpi_place.h"
 #include "engine/open/rank_places.h"
 #include "platform/numa.h"
 
 namespace candor::engine {
 
-struct MpiRanks {
-  int32_t rank = 0;
-  int32_t size = 1;
-};
-
 // What the environment tells of; nothing where this process is alone.
-std::optional<MpiRanks> mpirun_ranks();
+std::optional<comm::MpiPlace> mpirun_ranks();
 // Waits until all ranks have come. command: what was started, the same everywhere. shares_memory: with ranks of its
 // host.
 Result<void> join_mpi(const std::string& command, bool shares_memory);
 // Nothing where none joined.
-std::optional<MpiRanks> joined_ranks();
+std::optional<comm::MpiPlace> joined_ranks();
 // The whole life of a rank but 0. An error was told to rank 0, or is rank 0's.
 Result<void> follow_mpi();
 // Who waits for a rank of this process's job waits no longer, and is told why.

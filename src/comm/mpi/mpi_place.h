@@ -1,0 +1,17 @@
+#pragma once
+// Which of mpirun's ranks this process is.
+
+#include <cstdint>
+#include <optional>
+
+namespace candor::comm {
+
+struct MpiPlace {
+  int32_t rank = 0;
+  int32_t size = 1;
+};
+
+// What mpirun, srun and the like told this process in its environment; nothing where nobody did, or where it is alone.
+std::optional<MpiPlace> mpi_place();
+
+}  // namespace candor::comm
