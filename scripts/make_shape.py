@@ -6,7 +6,7 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
 
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
 qwen3-30b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
-(experts; all else Q8_0). Weights are made and written a few rows at a time. Needs numpy; uses no network.
+(experts; all else Q8_0), FP8 (embedding and output matrix in BF16, as published). Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
 import struct
@@ -79,7 +79,7 @@ SHAPES = {
 TYPES = {
     "F32": (0, 1, 4, None), "F16": (1, 1, 2, None), "BF16": (30, 1, 2, None),
     "Q4_0": (2, 32, 18, 0), "Q8_0": (8, 32, 34, 0), "Q4_K": (12, 256, 144, 0), "Q6_K": (14, 256, 210, 208),
-    "MXFP4": (39, 32, 17, None),
+    "MXFP4": (39, 32, 17, None), "FP8": (121, 128, 132, None),
 }
 
 
@@ -95,6 +95,10 @@ def random_rows(rng, dtype, n_elements):
     blocks = rng.integers(0, 256, (n_elements // block, size), dtype=np.uint8)
     if dtype == "MXFP4":
         blocks[:, 0] = 119 + blocks[:, 0] % 3  # exponents; codes have no mean
+        return blocks
+    if dtype == "FP8":
+        blocks[:, 4:][(blocks[:, 4:] & 0x7f) == 0x7f] = 0
+        blocks[:, :4] = np.full((len(blocks), 1), 0.0002, dtype=np.float32).view(np.uint8)
         return blocks
     spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002}[dtype]
     scale = rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)
@@ -121,6 +125,8 @@ def type_of(name, layer, shape, quant):
     """The type of a matrix. Q4_K_M keeps some of attn_v and ffn_down, and the output matrix, in Q6_K."""
     if quant == "MXFP4":
         return "MXFP4" if name.endswith("_exps") else "Q8_0"
+    if quant == "FP8" and name in ("token_embd", "output"):
+        return "BF16"
     if quant != "Q4_K_M":
         block = TYPES[quant][1]
         return quant if shape.dim % block == 0 else "Q8_0"

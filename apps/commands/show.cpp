@@ -103,7 +103,7 @@ std::string describe_layers(const formats::ModelFile& file) {
 
 // Which no other program reads from a GGUF file.
 bool is_our_own(std::string_view type) {
-  return type == dtype_info(DType::kW8A8).name;
+  return type == dtype_info(DType::kW8A8).name || type == dtype_info(DType::kFP8).name;
 }
 
 std::string describe_weights(const formats::ModelFile& file) {

@@ -31,7 +31,7 @@ Result<Machine> this_machine(const EstimateOptions& options, const Subject& subj
   if (!limits) {
     CANDOR_ASSIGN(limits, measure_limits(n_threads));
   }
-  const bool is_int8 = subject.bits_per_weight <= kMostInt8Bits;
+  const bool is_int8 = subject.bits_per_weight <= kMostInt8Bits && !subject.is_fp8;
   Machine machine{.name = "this", .is_this = true};
   machine.rates.flops = is_int8 ? limits->int8_ops : limits->f32_flops;
   machine.rates.attention_flops = limits->f32_flops;

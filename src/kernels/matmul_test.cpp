@@ -59,6 +59,7 @@ struct Problem {
 
 int64_t columns_of(DType dtype) {
   if (dtype == DType::kBF16) return 352;  // whole tiles of 32
+  if (dtype == DType::kFP8) return 640;
   return dtype_info(dtype).block_elements == 256 ? 768 : dtype_info(dtype).block_elements == 32 ? 672 : 333;
 }
 

@@ -14,6 +14,7 @@
 //                  k = 4 (v * 8 / b + s) + i at bit b * s: 64 bytes are 8 / b groups of 4 k of all rows.
 //   scaled rows:   of the whole panel, not of a unit: d f32[16], then the codes as one plane of 8 bits, of k up to the
 //                  next multiple of 64
+//   floats (FP8):  256 d f32[16], then the codes [64][16] of pairs of k; 128 k are a unit
 // A code is the file's unsigned integer; Q8_0's and W8A8's is q + 128. Q4_K_FAST's have changed places, k with k ^ 1.
 
 #include <cstddef>
@@ -44,7 +45,8 @@ constexpr size_t scale_byte_at(const PackedFormat& f, int i, int row) {
 
 template <class Block>
 constexpr bool kHasPackedFormat =
-    Block::kFamily != KernelFamily::kFloats && Block::kFamily != KernelFamily::kScaledRows;
+    Block::kFamily != KernelFamily::kFloats && Block::kFamily != KernelFamily::kScaledRows &&
+    Block::kFamily != KernelFamily::kFloatBlocks;
 
 template <class Block>
 constexpr const PackedFormat* packed_format_of() {
@@ -55,7 +57,7 @@ constexpr const PackedFormat* packed_format_of() {
   }
 }
 
-// nullptr for float types, scaled rows and unknown ones.
+// nullptr for float types, scaled rows, blocks of floats and unknown ones.
 constexpr const PackedFormat* find_packed_format(DType dtype) {
   const PackedFormat* found = nullptr;
   visit_block(
@@ -93,6 +95,12 @@ constexpr size_t kScaledRowsHeader = kPanelRows * sizeof(float);
 constexpr int64_t scaled_rows_depth(int64_t n_in) {
   return (n_in + kScaledRowsStep - 1) / kScaledRowsStep * kScaledRowsStep;
 }
+
+// Of blocks of floats: k of a unit, bytes before its codes, and of the whole.
+constexpr int kFloatBlockDepth = quant::BlockFP8::kElements;
+constexpr size_t kFloatBlockHeader = kPanelRows * sizeof(float);
+constexpr size_t kFloatBlockBytes = kFloatBlockHeader + size_t{kPanelRows} * kFloatBlockDepth;
+static_assert(kFloatBlockBytes == kPanelRows * sizeof(quant::BlockFP8));
 
 // Packing keeps the file's bytes; rebased blocks have scales of their own.
 template <class... Blocks>

@@ -9,6 +9,7 @@
 #include "kernels/packed_format.h"
 #include "kernels/row_unit.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/fp8.h"
 #include "tensor/quant/w8a8.h"
 
 namespace candor::kernels {
@@ -23,6 +24,10 @@ bool is_scaled_rows(DType dtype) {
   return family_of(dtype) == KernelFamily::kScaledRows;
 }
 
+bool is_float_blocks(DType dtype) {
+  return family_of(dtype) == KernelFamily::kFloatBlocks;
+}
+
 int64_t row_bytes(const WeightShape& shape) {
   return static_cast<int64_t>(candor::row_bytes(dtype_info(shape.dtype), shape.n_in));
 }
@@ -35,6 +40,7 @@ size_t raw_panel_bytes(const WeightShape& shape) {
   if (is_scaled_rows(shape.dtype)) {
     return kScaledRowsHeader + static_cast<size_t>(kPanelRows * scaled_rows_depth(shape.n_in));
   }
+  if (is_float_blocks(shape.dtype)) return static_cast<size_t>(shape.n_in / kFloatBlockDepth) * kFloatBlockBytes;
   const PackedFormat& format = *find_packed_format(shape.dtype);
   const int tail = static_cast<int>(shape.n_in % kUnit);
   const size_t whole = static_cast<size_t>(shape.n_in / kUnit) * unit_bytes(format, kUnit);
@@ -104,6 +110,41 @@ void decode_scaled_row(const WeightShape& shape, const std::byte* panel, int64_t
   }
 }
 
+// Rows that the panel lacks stay zeros.
+void pack_float_blocks(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
+  const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
+  const auto stride = static_cast<size_t>(row_bytes(shape));
+  const size_t n_pairs = kFloatBlockDepth / 2;
+  src += static_cast<size_t>(first_row) * stride;
+  for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, src += sizeof(quant::BlockFP8), dst += kFloatBlockBytes) {
+    const std::byte* codes = src + offsetof(quant::BlockFP8, qs);
+    std::byte* pairs = dst + kFloatBlockHeader;
+    if (n_rows == kPanelRows) interleave_halves(codes, stride, n_pairs, pairs);
+    for (size_t r = 0; r < static_cast<size_t>(n_rows); ++r) {
+      float d;
+      std::memcpy(&d, src + r * stride, sizeof d);
+      d *= quant::kE4M3Scale;
+      std::memcpy(dst + sizeof d * r, &d, sizeof d);
+      for (size_t i = 0; n_rows < kPanelRows && i < n_pairs; ++i) {
+        std::memcpy(pairs + 2 * (i * kPanelRows + r), codes + r * stride + 2 * i, 2);
+      }
+    }
+  }
+}
+
+void decode_float_blocks(const WeightShape& shape, const std::byte* panel, int64_t lane, float* dst) {
+  quant::BlockFP8 block;
+  for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, panel += kFloatBlockBytes) {
+    float d;
+    std::memcpy(&d, panel + 4 * lane, sizeof d);
+    block.d = d / quant::kE4M3Scale;
+    for (int64_t i = 0; i < kFloatBlockDepth; i += 2) {
+      std::memcpy(block.qs + i, panel + kFloatBlockHeader + kPanelRows * i + 2 * lane, 2);
+    }
+    decode_block(block, dst + k);
+  }
+}
+
 float float_weight(const WeightShape& shape, const std::byte* panel, int64_t row, int64_t k) {
   if (shape.dtype == DType::kF32) {
     float value;
@@ -140,7 +181,7 @@ size_t packed_bytes(const WeightShape& shape) {
 }
 
 Encoding encoding_of(DType dtype) {
-  if (dtype == DType::kBF16) return Encoding::kBf16;
+  if (dtype == DType::kBF16 || is_float_blocks(dtype)) return Encoding::kBf16;
   if (is_float(dtype)) return Encoding::kF32;
   if (is_scaled_rows(dtype)) return Encoding::kQ8Row;
   return find_packed_format(dtype)->is_super ? Encoding::kQ8x256 : Encoding::kQ8x32;
@@ -151,6 +192,7 @@ void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_b
   const size_t bytes = panel_bytes(shape);
   const auto pack = is_float(shape.dtype)         ? pack_float_panel
                     : is_scaled_rows(shape.dtype) ? pack_scaled_rows
+                    : is_float_blocks(shape.dtype) ? pack_float_blocks
                                                   : pack_block_panel;
   for (int64_t p = panel_begin; p < panel_end; ++p) {
     std::byte* panel = dst + static_cast<size_t>(p) * bytes;
@@ -170,6 +212,7 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
     return;
   }
   if (is_scaled_rows(shape.dtype)) return decode_scaled_row(shape, panel, lane, dst);
+  if (is_float_blocks(shape.dtype)) return decode_float_blocks(shape, panel, lane, dst);
   const PackedFormat& format = *find_packed_format(shape.dtype);
   RowUnit unit{};
   for (int64_t k = 0; k < shape.n_in; k += kUnit) {

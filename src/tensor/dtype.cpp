@@ -32,6 +32,7 @@ constexpr std::array kOthers = {
     DTypeInfo{DType::kNVFP4, "NVFP4", 64, 36, false},
     DTypeInfo{DType::kQ1_0, "Q1_0", 128, 18, false},
     DTypeInfo{DType::kQ2_0, "Q2_0", 64, 18, false},
+    DTypeInfo{DType::kF8_E4M3, "F8_E4M3", 1, 1, false},
 };
 
 template <class... Blocks>

@@ -133,6 +133,8 @@ float largest_relative_error(DType dtype) {
       return 0.5f;
     case DType::kQ3_K:
       return 0.3f;
+    case DType::kFP8:
+      return 0.036f;
     case DType::kMXFP4:
       return 0.26f;
     default:

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "tensor/dtype.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/fp8.h"
 #include "tensor/quant/iq4.h"
 #include "tensor/quant/mxfp4.h"
 #include "tensor/quant/q2_k.h"
@@ -52,6 +53,7 @@ using WeightBlocks = BlockList<
     quant::BlockIQ4_XS,
     quant::BlockMXFP4,
     quant::BlockW8A8,
+    quant::BlockFP8,
     quant::BlockQ4_KFast>;
 // clang-format on
 
@@ -111,6 +113,15 @@ constexpr int32_t row_header_bytes() {
 template <class Block>
 concept IsFloat = Block::kFamily == KernelFamily::kFloats;
 
+template <class Block>
+concept IsFloatBlock = Block::kFamily == KernelFamily::kFloatBlocks;
+
+// Codes may be NaN too.
+template <class Block>
+concept CheckedBlock = requires(const Block& block) {
+  { is_sound(block) } -> std::same_as<bool>;
+};
+
 // Names the block and what it lacks.
 template <class Block>
 constexpr bool is_complete() {
@@ -121,6 +132,8 @@ constexpr bool is_complete() {
     static_assert(Block::kFamily == KernelFamily::kScaledRows);
   } else if constexpr (IsFloat<Block>) {
     static_assert(CheckedFloat<Block>, "a float needs kExponentBits: its values are checked");
+  } else if constexpr (IsFloatBlock<Block>) {
+    static_assert(CheckedBlock<Block>, "a block of floats needs is_sound(): its codes and scale are checked");
   } else {
     static_assert(PackedBlock<Block>, "a block needs kPacked of its own type and parse_block()");
     static_assert(CheckedScales<Block>, "scale_fields() must name each f16 of the block: they are checked");

@@ -70,6 +70,7 @@ constexpr Pinned kPinned[] = {
     {DType::kQ6_K, 80, 0x059f23298ebdb7edull},      {DType::kIQ4_NL, 64, 0xeb8f4a19f8097bd1ull},
     {DType::kIQ4_XS, 64, 0x95201ecfd8b65bacull},    {DType::kMXFP4, 64, 0x9b2db165856bd921ull},
     {DType::kQ4_KFast, 128, 0x319887b8d6279e59ull}, {DType::kW8A8, 64, 0xc0f2bdcb1b573c79ull},
+    {DType::kFP8, 64, 0x1e79b10f4b030e16ull},
 };
 
 template <class... Blocks>

@@ -278,7 +278,7 @@ std::vector<Setting> settings_that_are_not_computed() {
       {"deepseek_v3", "topk_method", "greedy"},
       {"deepseek_v3", "moe_layer_freq", 2},
       {"deepseek_v3", "n_group", "four"},
-      {"deepseek_v3", "quantization_config", {{"quant_method", "fp8"}}},
+      {"deepseek_v3", "quantization_config", {{"quant_method", "quip"}}},
       {"deepseek_v2", "topk_method", "noaux_tc"},
       {"glm4_moe", "n_routed_experts", -8},
       {"glm4_moe", "scoring_func", "relu"},

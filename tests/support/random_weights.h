@@ -85,6 +85,7 @@ inline ScaleFields scale_fields(DType dtype) {
     case DType::kBF16:
     case DType::kMXFP4:
     case DType::kW8A8:
+    case DType::kFP8:
       return {-1, -1, 1};
     default:
       break;
@@ -119,6 +120,13 @@ inline void random_block(DType dtype, SplitMix& rng, float amplitude, std::byte*
   if (has_min && is_k) {
     const float q_max = dtype == DType::kQ2_K ? 3.0f : dtype == DType::kQ5_K ? 31.0f : 15.0f;
     internal::put_f16(block + fields.second, 0.5f * scale * q_max);
+  }
+  if (dtype == DType::kFP8) {
+    const float d = scale / 448.0f;
+    for (int i = 4; i < info.block_bytes; ++i) {
+      if ((block[i] & std::byte{0x7f}) == std::byte{0x7f}) block[i] ^= std::byte{1};
+    }
+    std::memcpy(block, &d, sizeof d);
   }
   // The E8M0 exponent: twice the largest code is 12 at 2^(e - 128).
   if (dtype == DType::kMXFP4) {

@@ -111,6 +111,23 @@ TEST(upload, a_row_scale_that_is_not_finite_is_refused) {
   EXPECT_NE(message.find("scale in row 17"), std::string::npos) << message;
 }
 
+TEST(upload, a_code_that_is_no_number_is_refused) {
+  OwnedTensor tensor = random_tensor("w", DType::kFP8, {20, 512}, 3);
+  EXPECT_EQ(refusal(tensor.view(), WeightRole::kLinear), "accepted");
+  std::byte& code = tensor.bytes()[18 * tensor.view().row_bytes() - 1];
+  for (const unsigned nan : {0x7fu, 0xffu}) {
+    code = static_cast<std::byte>(nan);
+    const std::string message = refusal(tensor.view(), WeightRole::kLinear);
+    EXPECT_NE(message.find("a value or a block's scale in row 17 is NaN"), std::string::npos) << message;
+  }
+  code = std::byte{0x7e};
+  EXPECT_EQ(refusal(tensor.view(), WeightRole::kLinear), "accepted");
+  for (const float scale : {std::numeric_limits<float>::quiet_NaN(), 0x1p101f, -0x1p-101f, 0x1p-140f}) {
+    std::memcpy(tensor.bytes() + 17 * tensor.view().row_bytes(), &scale, sizeof scale);
+    EXPECT_NE(refusal(tensor.view(), WeightRole::kLinear).find("scale in row 17"), std::string::npos) << scale;
+  }
+}
+
 TEST(upload, one_packed_copy_serves_a_tied_embedding) {
   const auto pool = platform::ThreadPool::start({.n_threads = 2});
   const OwnedTensor tensor = random_tensor("table", DType::kQ6_K, {50, 512}, 4);

@@ -40,6 +40,17 @@ bool any_bad_scale(const std::byte* row, int64_t n_blocks) {
   return bad;
 }
 
+template <class Block>
+bool any_unsound(const std::byte* row, int64_t n_blocks) {
+  bool bad = false;
+  for (int64_t i = 0; i < n_blocks; ++i) {
+    Block block;
+    std::memcpy(&block, row + static_cast<size_t>(i) * sizeof(Block), sizeof(Block));
+    bad |= !is_sound(block);
+  }
+  return bad;
+}
+
 bool is_bad_row(const TensorView& tensor, int64_t row) {
   const std::byte* src = tensor.row(row);
   const int64_t n = tensor.shape.row_elements();
@@ -49,6 +60,8 @@ bool is_bad_row(const TensorView& tensor, int64_t row) {
       bad = any_full_exponent(src, n, Block::kExponentBits);
     } else if constexpr (quant::ScaledRow<Block>) {
       bad = any_full_exponent(src, 1, quant::BlockF32::kExponentBits);
+    } else if constexpr (quant::IsFloatBlock<Block>) {
+      bad = any_unsound<Block>(src, n / Block::kElements);
     } else {
       bad = any_bad_scale<Block>(src, n / Block::kElements);
     }
@@ -67,11 +80,15 @@ std::optional<int64_t> first_bad_row(const TensorView& tensor, int64_t row_begin
 
 Error describe_bad_row(const TensorView& tensor, int64_t row) {
   const DTypeInfo& info = dtype_info(tensor.dtype);
-  const char* what = info.block_elements == 1 ? "a value" : "a block's scale";
+  bool is_float_block = false;
+  with_block(tensor.dtype, [&]<class Block>(BlockType<Block>) { is_float_block = quant::IsFloatBlock<Block>; });
+  const std::string what = is_float_block             ? "a value or a block's scale"
+                           : info.block_elements == 1 ? "a value"
+                                                      : "a block's scale";
+  const std::string why = is_float_block ? " is NaN, infinite or beyond 2^100 or 2^-100" : " is NaN or infinite";
   return {ErrorKind::kInvalidInput, "tensor \"" + std::string(tensor.name) + "\" (" + std::string(info.name) +
-                                        "): " + what + " in row " + std::to_string(row) +
-                                        " is NaN or infinite, expected finite numbers; the file is damaged, fetch it "
-                                        "again"};
+                                        "): " + what + " in row " + std::to_string(row) + why +
+                                        ", expected finite numbers; the file is damaged, fetch it again"};
 }
 
 }  // namespace candor::backend::cpu

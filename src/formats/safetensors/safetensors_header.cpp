@@ -36,7 +36,7 @@ struct TypeName {
 // Truth values are listed as bytes: no family computes with them.
 constexpr TypeName kTypes[] = {{"F64", DType::kF64}, {"F32", DType::kF32}, {"F16", DType::kF16}, {"BF16", DType::kBF16},
                                {"I64", DType::kI64}, {"I32", DType::kI32}, {"I16", DType::kI16}, {"I8", DType::kI8},
-                               {"U8", DType::kI8},   {"BOOL", DType::kI8}};
+                               {"U8", DType::kI8},   {"BOOL", DType::kI8}, {"F8_E4M3", DType::kF8_E4M3}};
 
 struct Entry {
   TensorView view;  // name still unset
@@ -198,7 +198,7 @@ bool HeaderReader::take_row() {
 bool HeaderReader::take_type(Entry& entry) {
   const auto* type = std::ranges::find(kTypes, *row_.dtype, &TypeName::name);
   if (type != std::end(kTypes)) return entry.view.dtype = type->dtype, true;
-  return refuse(ErrorKind::kUnsupported, fmt::format("{}: type {} is not supported (supported: F32, F16, BF16)",
+  return refuse(ErrorKind::kUnsupported, fmt::format("{}: type {} is not supported (supported: F32, F16, BF16, F8_E4M3)",
                                                      place(), in_quotes(*row_.dtype)));
 }
 

@@ -80,7 +80,7 @@ TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
       {entry(R"("dtype":"F32","shape":[3],"data_offsets":[0,12,13])"), "two numbers"},
       {entry(R"("dtype":"F32","shape":[3],"data_offsets":[0.0,12])"), "two numbers"},
       {"version https://git-lfs.github.com/spec/v1\n", "LFS"},
-      {entry(R"("dtype":"F8_E4M3","shape":[12],"data_offsets":[0,12])"), "F8_E4M3"},
+      {entry(R"("dtype":"F8_E5M2","shape":[12],"data_offsets":[0,12])"), "F8_E5M2"},
       {entry(R"("dtype":"F32","shape":[4],"data_offsets":[0,12])"), "expected those of shape [4]"},
       {entry(R"("dtype":"F32","shape":[-3],"data_offsets":[0,12])"), "dimension"},
       {entry(R"("dtype":"F32","shape":[0],"data_offsets":[0,0])"), "dimension"},

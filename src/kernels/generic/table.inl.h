@@ -24,6 +24,8 @@ inline void matmul(const MatmulArgs& a) {
       return multiply_symmetric_super_blocks(a);
     case KernelFamily::kScaledRows:
       return multiply_scaled_rows(a);
+    case KernelFamily::kFloatBlocks:
+      return multiply_float_blocks(a);
   }
 }
 

@@ -10,6 +10,7 @@ const KernelTable* portable_table();
 const KernelTable* avx2_table();
 const KernelTable* avxvnni_table();
 const KernelTable* avx512vnni_table();
+const KernelTable* avx512bf16_table();
 const KernelTable* amx_table();
 const KernelTable* neon_table();
 const KernelTable* neondot_table();

@@ -159,9 +159,6 @@ Result<void> read_hub_grouped(const json& config, std::string_view prefix, forma
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
   };
-  if (const json method = value_of(config, "quantization_config"); !method.is_null()) {
-    return unsupported("quantization_config", value_of(method, "quant_method"), "weights in BF16, or a GGUF file");
-  }
   CANDOR_ASSIGN(share, read_share(config, share));
   add("expert_gating_func", uint64_t{share == backend::ExpertShare::kSigmoid ? 2u : 1u});
   for (const KeyName& row : kCounts) {

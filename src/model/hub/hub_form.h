@@ -50,6 +50,9 @@ enum class HubChange : uint8_t {
   kSplitRows,    // the first and the second half of the rows, of each expert where there are any: two tensors
   kWidenRow      // to f32, and from one row to a vector
 };
+constexpr bool divides_rows(HubChange change) {
+  return change == HubChange::kSplitMixed || change == HubChange::kSplitRows;
+}
 constexpr bool makes_two(HubChange change) {
   return change == HubChange::kSplitMixed || change == HubChange::kSplitLatent || change == HubChange::kSplitRows;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The projection from a latent to the keys and values of all heads: one tensor of rows by head, or two, of which the
-// keys' is transposed by head. Both directions; elements stay as they are.
+// keys' is transposed by head. Both directions; elements stay as they are, but for the keys of block formats, whose
+// transposed rows no block need divide: these become the f32 numbers that they decode to.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,14 @@ struct LatentHeads {
 // Refuses by name sizes that are no sizes, and another shape of the joined tensor.
 Result<void> check_joined(const TensorView& tensor, const LatentHeads& heads);
 
+DType key_type_of(DType joined);
+
+// Of a joined tensor whose bytes stand.
+using WriteLatent = void (*)(const TensorView& joined, const LatentHeads& heads, std::byte* to);
+void write_keys(const TensorView& joined, const LatentHeads& heads, std::byte* keys);
+void write_values(const TensorView& joined, const LatentHeads& heads, std::byte* values);
+
 // unit: bytes of an element.
-void split_latent(const std::byte* joined, const LatentHeads& heads, size_t unit, std::byte* keys, std::byte* values);
 void join_latent(const std::byte* keys, const std::byte* values, const LatentHeads& heads, size_t unit,
                  std::byte* joined);
 

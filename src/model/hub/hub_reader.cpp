@@ -158,11 +158,8 @@ class HubReader {
     const auto find = [this](const std::string& name) { return find_on_hub(name); };
     CANDOR_ASSIGN(std::optional<JoinedWeight> joined, join_weight(weights_, tensor, find));
     if (!joined) return {};
-    formats::CopySource source{[fill = std::move(joined->fill)](std::byte* to) -> Result<void> {
-                                 fill(to);
-                                 return {};
-                               },
-                               {tensor.bytes()}};
+    formats::CopySource source =
+        source_from(tensor, nullptr, [fill = std::move(joined->fill)](const TensorView&, std::byte* to) { fill(to); });
     for (const std::string& part : joined->parts) {
       if (const TensorView* other = find_on_hub(part)) source.bytes.push_back(other->bytes());
     }
@@ -189,7 +186,7 @@ class HubReader {
       std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) match = match_name(without_stem(row.hub), tensor.name);
       if (!match) continue;
-      if (makes_two(row.change)) CANDOR_TRY(refuse_joined(tensor));
+      if (divides_rows(row.change)) CANDOR_TRY(refuse_joined(tensor));
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
       if (row.change == HubChange::kSplitRows) {
@@ -353,10 +350,13 @@ class HubReader {
                             .value_dim = size_of("attention.value_length_mla"),
                             .latent_dim = size_of("attention.kv_lora_rank")};
     CANDOR_TRY(check_joined(tensor, heads));
-    CANDOR_ASSIGN(std::byte * keys, add_copy(fill_name(row.name, match), tensor.dtype, heads.key_shape()));
-    CANDOR_ASSIGN(std::byte * values, add_copy(fill_name((&row)[1].name, match), tensor.dtype, heads.value_shape()));
-    split_latent(tensor.data, heads, static_cast<size_t>(dtype_info(tensor.dtype).block_bytes), keys, values);
-    return {};
+    const auto add = [&](const HubTensor& part, DType dtype, const Shape& shape, WriteLatent write) {
+      const auto fill = [heads, write](const TensorView& from, std::byte* to) { write(from, heads, to); };
+      formats::CopySource source = source_from(tensor, file_->copies_.source_of(tensor.bytes()), fill);
+      return add_made(fill_name(part.name, match), dtype, shape, std::move(source));
+    };
+    CANDOR_TRY(add(row, key_type_of(tensor.dtype), heads.key_shape(), write_keys));
+    return add((&row)[1], tensor.dtype, heads.value_shape(), write_values);
   }
 
   // Taps lose their middle dimension and are, as rates, f32.

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "formats/quote.h"
+#include "model/hub/hub_fp8.h"
 #include "model/hub/hub_int4.h"
+#include "model/hub/hub_quantization.h"
 #include "tensor/quant/w8a8.h"
 
 namespace candor::model {
@@ -19,98 +21,80 @@ using formats::in_quotes;
 using nlohmann::json;
 
 constexpr std::string_view kScaleEnd = "_scale";
-constexpr std::string_view kRemedy =
-    "read are compressed-tensors' int-quantized by channel with dynamic activations by token, gptq and awq of 4 bits; "
-    "else get the model in BF16 or as a GGUF file";
-
-json member(const json& object, std::string_view key) {
-  const auto at = object.is_object() ? object.find(key) : object.end();
-  return !object.is_object() || at == object.end() ? json() : *at;
-}
-
-// Of a configuration, what is seen at `place`, a dotted name below quantization_config.
-Error refused(std::string_view name, std::string_view place, const json& seen, std::string_view expected) {
-  const std::string text = seen.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
-  return fail(ErrorKind::kUnsupported, fmt::format("{}: quantization_config: {} is {}, expected {}; {}", name, place,
-                                                   text, expected, kRemedy));
-}
-
-struct Expected {
-  std::string_view key;
-  json value;
-};
-
-Result<void> check_members(const json& object, std::string_view place, std::initializer_list<Expected> rows,
-                           std::string_view name) {
-  for (const Expected& row : rows) {
-    const json seen = member(object, row.key);
-    if (seen != row.value) return refused(name, fmt::format("{}.{}", place, row.key), seen, row.value.dump());
-  }
-  return {};
-}
 
 Result<void> check_group(const json& group, const std::string& place, std::string_view name) {
-  CANDOR_TRY(check_members(member(group, "weights"), place + ".weights",
-                           {{"type", "int"}, {"num_bits", 8}, {"symmetric", true}, {"strategy", "channel"}}, name));
-  const json format = member(group, "format");
+  CANDOR_TRY(check_quantization(
+      member_of(group, "weights"), place + ".weights",
+      {{"type", "int"}, {"num_bits", 8}, {"symmetric", true}, {"strategy", "channel"}}, name));
+  const json format = member_of(group, "format");
   if (!format.is_null() && format != "int-quantized") {
-    return refused(name, place + ".format", format, "\"int-quantized\"");
+    return refused_quantization(name, place + ".format", format, "\"int-quantized\"");
   }
-  const json output = member(group, "output_activations");
-  if (!output.is_null()) return refused(name, place + ".output_activations", output, "null");
-  return check_members(
-      member(group, "input_activations"), place + ".input_activations",
+  const json output = member_of(group, "output_activations");
+  if (!output.is_null()) return refused_quantization(name, place + ".output_activations", output, "null");
+  return check_quantization(
+      member_of(group, "input_activations"), place + ".input_activations",
       {{"type", "int"}, {"num_bits", 8}, {"symmetric", true}, {"strategy", "token"}, {"dynamic", true}}, name);
 }
 
-Result<void> check_compressed(const json& quantization, std::string_view name) {
-  const json format = member(quantization, "format");
-  if (format != "int-quantized") return refused(name, "format", format, "\"int-quantized\"");
-  const json kv = member(quantization, "kv_cache_scheme");
-  if (!kv.is_null()) return refused(name, "kv_cache_scheme", kv, "null");
-  const json sparsity = member(member(quantization, "sparsity_config"), "format");
-  if (!sparsity.is_null() && sparsity != "dense") return refused(name, "sparsity_config.format", sparsity, "\"dense\"");
-  const json transform = member(quantization, "transform_config");
-  if (!transform.is_null() && !transform.empty()) return refused(name, "transform_config", transform, "null");
-  const json groups = member(quantization, "config_groups");
-  if (!groups.is_object() || groups.empty()) return refused(name, "config_groups", groups, "groups of layers");
+Result<HubWeights> read_compressed(const json& quantization, std::string_view name) {
+  const json format = member_of(quantization, "format");
+  const bool is_float = format == "float-quantized";
+  if (!is_float && format != "int-quantized") {
+    return refused_quantization(name, "format", format, "\"int-quantized\" or \"float-quantized\"");
+  }
+  const json kv = member_of(quantization, "kv_cache_scheme");
+  if (!kv.is_null()) return refused_quantization(name, "kv_cache_scheme", kv, "null");
+  const json sparsity = member_of(member_of(quantization, "sparsity_config"), "format");
+  if (!sparsity.is_null() && sparsity != "dense") {
+    return refused_quantization(name, "sparsity_config.format", sparsity, "\"dense\"");
+  }
+  const json transform = member_of(quantization, "transform_config");
+  if (!transform.is_null() && !transform.empty()) {
+    return refused_quantization(name, "transform_config", transform, "null");
+  }
+  const json groups = member_of(quantization, "config_groups");
+  if (!groups.is_object() || groups.empty()) {
+    return refused_quantization(name, "config_groups", groups, "groups of layers");
+  }
+  if (is_float) return read_fp8_groups(groups, name);
   for (const auto& [key, group] : groups.items()) {
     CANDOR_TRY(check_group(group, fmt::format("config_groups.{}", key.substr(0, 40)), name));
   }
-  return {};
+  return HubWeights{.form = HubWeightForm::kInt8Channels};
 }
 
 // Members that must be so where they are given.
-Result<void> check_given(const json& object, std::initializer_list<Expected> rows, std::string_view name) {
-  for (const Expected& row : rows) {
-    const json seen = member(object, row.key);
-    if (!seen.is_null() && seen != row.value) return refused(name, row.key, seen, row.value.dump());
+Result<void> check_given(const json& object, std::initializer_list<ExpectedMember> rows, std::string_view name) {
+  for (const ExpectedMember& row : rows) {
+    const json seen = member_of(object, row.key);
+    if (!seen.is_null() && seen != row.value) return refused_quantization(name, row.key, seen, row.value.dump());
   }
   return {};
 }
 
 Result<HubWeights> read_int4(const json& quantization, bool is_awq, std::string_view name) {
   HubWeights weights{.form = is_awq ? HubWeightForm::kAwq : HubWeightForm::kGptq};
-  const json bits = member(quantization, "bits");
-  if (bits != 4) return refused(name, "bits", bits, "4");
-  const json group = member(quantization, "group_size");
+  const json bits = member_of(quantization, "bits");
+  if (bits != 4) return refused_quantization(name, "bits", bits, "4");
+  const json group = member_of(quantization, "group_size");
   if (!group.is_number_integer() || group > INT32_MAX || (group != -1 && group < 1)) {
-    return refused(name, "group_size", group, "-1 or a multiple of 32");
+    return refused_quantization(name, "group_size", group, "-1 or a multiple of 32");
   }
   weights.group = group.get<int64_t>();
   if (is_awq) {
-    std::string version = member(quantization, "version").is_string() ? member(quantization, "version") : "gemm";
+    std::string version = member_of(quantization, "version").is_string() ? member_of(quantization, "version") : "gemm";
     for (char& c : version) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    if (version != "gemm") return refused(name, "version", version, "\"gemm\"");
+    if (version != "gemm") return refused_quantization(name, "version", version, "\"gemm\"");
     return weights;
   }
   CANDOR_TRY(check_given(quantization, {{"lm_head", false}, {"pack_dtype", "int32"}}, name));
-  const json format = member(quantization, "checkpoint_format");
+  const json format = member_of(quantization, "checkpoint_format");
   if (!format.is_null() && format != "gptq" && format != "gptq_v2") {
-    return refused(name, "checkpoint_format", format, "\"gptq\" or \"gptq_v2\"");
+    return refused_quantization(name, "checkpoint_format", format, "\"gptq\" or \"gptq_v2\"");
   }
-  const json dynamic = member(quantization, "dynamic");
-  if (!dynamic.is_null() && !dynamic.empty()) return refused(name, "dynamic", dynamic, "null");
+  const json dynamic = member_of(quantization, "dynamic");
+  if (!dynamic.is_null() && !dynamic.empty()) return refused_quantization(name, "dynamic", dynamic, "null");
   weights.has_lowered_zeros = format != "gptq_v2";
   return weights;
 }
@@ -155,20 +139,21 @@ void join_int8(const TensorView& codes, const TensorView& scales, std::byte* dst
 }  // namespace
 
 Result<HubWeights> read_hub_weights(const json& config, std::string_view name) {
-  const json quantization = member(config, "quantization_config");
+  const json quantization = member_of(config, "quantization_config");
   if (quantization.is_null()) return HubWeights{};
-  const json method = member(quantization, "quant_method");
+  const json method = member_of(quantization, "quant_method");
   if (method == "mxfp4") return HubWeights{};
   if (method == "gptq" || method == "awq") return read_int4(quantization, method == "awq", name);
-  if (method != "compressed-tensors") return refused(name, "quant_method", method, "one that is read");
-  CANDOR_TRY(check_compressed(quantization, name));
-  return HubWeights{.form = HubWeightForm::kInt8Channels};
+  if (method == "fp8") return read_fp8(quantization, name);
+  if (method == "compressed-tensors") return read_compressed(quantization, name);
+  return refused_quantization(name, "quant_method", method, "one that is read");
 }
 
 Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const TensorView& tensor,
                                                 const FindTensor& find) {
   const bool is_int4 = weights.form == HubWeightForm::kGptq || weights.form == HubWeightForm::kAwq;
   if (is_int4) return join_int4(weights, tensor, find);
+  if (weights.form == HubWeightForm::kFp8) return join_fp8(weights, tensor, find);
   if (weights.form != HubWeightForm::kInt8Channels || tensor.dtype != DType::kI8) return std::optional<JoinedWeight>();
   JoinedWeight joined{.name = std::string(tensor.name), .dtype = DType::kW8A8, .shape = tensor.shape};
   const std::string scale_name = std::string(tensor.name).append(kScaleEnd);

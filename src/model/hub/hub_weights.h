@@ -4,6 +4,8 @@
 //
 //   compressed-tensors   "int-quantized" by channel with dynamic activations by token: W8A8 (tensor/quant/w8a8.h) of
 //                        NAME I8 [out, in] and NAME_scale [out, 1]
+//                        "float-quantized": FP8 (hub_fp8.h)
+//   fp8                  FP8 (tensor/quant/fp8.h) of codes E4M3 and NAME_scale_inv (hub_fp8.h)
 //   gptq, awq            4 bits with a scale for each group of k: Q4_0 where every zero point is 8, else Q5_0, whose
 //                        codes are q - zero + 16; of qweight, qzeros and scales (hub_int4.h)
 //
@@ -29,12 +31,16 @@ enum class HubWeightForm : uint8_t {
   kInt8Channels,
   kGptq,
   kAwq,
+  kFp8,
 };
 
 struct HubWeights {
   HubWeightForm form = HubWeightForm::kPlain;
   int64_t group = 0;              // k that share a scale; -1: all of a row
   bool has_lowered_zeros = false;  // zero points are stored less 1
+  int64_t block_rows = 0;          // of fp8, that share a scale; 0: all columns of a row or of all rows do
+  int64_t block_columns = 0;
+  std::string_view scale_end = "_scale";  // of the name of scales
 };
 
 // name: of the file, for errors.

@@ -57,35 +57,6 @@ Result<LatentHeads> read_heads(const formats::ModelFile& file) {
   return heads;
 }
 
-// Those of block formats, whose elements can't be turned, as f32.
-void write_keys(const TensorView& joined, const LatentHeads& heads, std::byte* keys) {
-  const bool is_plain = dtype_info(joined.dtype).block_elements == 1;
-  const auto unit = static_cast<size_t>(dtype_info(is_plain ? joined.dtype : DType::kF32).block_bytes);
-  std::vector<float> row(static_cast<size_t>(heads.latent_dim));
-  for (int64_t head = 0; head < heads.n_heads; ++head) {
-    for (int64_t i = 0; i < heads.key_dim; ++i) {
-      const int64_t from = head * (heads.key_dim + heads.value_dim) + i;
-      const std::byte* src = joined.row(from);
-      if (!is_plain) {
-        decode_row(joined, from, row.data());
-        src = reinterpret_cast<const std::byte*>(row.data());
-      }
-      for (int64_t at = 0; at < heads.latent_dim; ++at) {
-        const int64_t to = (head * heads.latent_dim + at) * heads.key_dim + i;
-        std::memcpy(keys + static_cast<size_t>(to) * unit, src + static_cast<size_t>(at) * unit, unit);
-      }
-    }
-  }
-}
-
-void write_values(const TensorView& joined, const LatentHeads& heads, std::byte* values) {
-  const size_t n_bytes = static_cast<size_t>(heads.value_dim) * joined.row_bytes();
-  for (int64_t head = 0; head < heads.n_heads; ++head) {
-    const int64_t from = head * (heads.key_dim + heads.value_dim) + heads.key_dim;
-    std::memcpy(values + static_cast<size_t>(head) * n_bytes, joined.row(from), n_bytes);
-  }
-}
-
 class SplitFile final : public formats::ModelFile {
  public:
   explicit SplitFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {}
@@ -103,9 +74,7 @@ class SplitFile final : public formats::ModelFile {
                                                  std::string(dtype_info(tensor.dtype).name) +
                                                  " can't hold weights here");
       }
-      const bool is_plain = dtype_info(tensor.dtype).block_elements == 1;
-      const DType key_type = is_plain ? tensor.dtype : DType::kF32;
-      CANDOR_TRY(add(tensor, kKeys, {{}, key_type, heads_.key_shape(), nullptr, 0}, write_keys));
+      CANDOR_TRY(add(tensor, kKeys, {{}, key_type_of(tensor.dtype), heads_.key_shape(), nullptr, 0}, write_keys));
       CANDOR_TRY(add(tensor, kValues, {{}, tensor.dtype, heads_.value_shape(), nullptr, 0}, write_values));
     }
     order_ = formats::order_by_name(std::span<const TensorView>(tensors_), latent_name_of);
@@ -138,9 +107,7 @@ class SplitFile final : public formats::ModelFile {
   }
 
  private:
-  using Write = void (*)(const TensorView& joined, const LatentHeads& heads, std::byte* to);
-
-  Result<void> add(const TensorView& joined, std::string_view part, TensorView view, Write write) {
+  Result<void> add(const TensorView& joined, std::string_view part, TensorView view, WriteLatent write) {
     const LatentHeads heads = heads_;
     view.name = names_.emplace_back(name_of_part(joined, part));
     view.n_bytes = static_cast<size_t>(view.shape[0] * view.shape[1]) * view.row_bytes();

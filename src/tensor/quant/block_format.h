@@ -5,7 +5,8 @@
 //
 // A block struct has: kType, kName (as users write it), kElements, kFamily, kPacked (but for floats) and
 // scale_fields(); beside it stand decode_block(), encode_block() and, but for floats, parse_block(). Where rows have one
-// scale before its blocks, the struct has kRowHeaderBytes, decode_row() and encode_row() instead, and no kPacked.
+// scale before its blocks, the struct has kRowHeaderBytes, decode_row() and encode_row() instead, and no kPacked. Blocks
+// of floats have is_sound() instead of kPacked and parse_block().
 
 #include <cstdint>
 
@@ -16,8 +17,15 @@ namespace candor::quant {
 inline constexpr int kSuperBlock = 256;  // elements of a K-quant block
 
 // Formats that the same kernels multiply. Symmetric ones have scales, affine ones minima too; a super-block has integer
-// sub-scales under one or two f16 numbers; a scaled row has one scale in all.
-enum class KernelFamily : uint8_t { kFloats, kBlocks, kAffineSuperBlocks, kSymmetricSuperBlocks, kScaledRows };
+// sub-scales under one or two f16 numbers; a scaled row has one scale in all; a block of floats has an f32 scale.
+enum class KernelFamily : uint8_t {
+  kFloats,
+  kBlocks,
+  kAffineSuperBlocks,
+  kSymmetricSuperBlocks,
+  kScaledRows,
+  kFloatBlocks,
+};
 
 // Where a block keeps its f16 scales, as byte offsets; what a damaged file can fill with NaN or infinity.
 struct ScaleFields {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes block_vectors.txt: known answers for the block formats, from an independent implementation.
 
-Needs the PyPI packages gguf (tested with 0.19.0) and numpy. Blocks are seeded random bytes whose f16 scales are
+Needs the PyPI packages gguf (tested with 0.19.0), torch and numpy. Blocks are seeded random bytes whose f16 scales are
 replaced by finite ones, so that every field takes all its values; one scale in four is subnormal. Each line is
   decode NAME BLOCK_HEX F32_HEX      gguf's dequantize of the block (little-endian bytes)
   encode NAME F32_HEX BLOCK_HEX      gguf's quantize of the values
@@ -10,6 +10,7 @@ import pathlib
 
 import gguf
 import numpy as np
+import torch
 
 # Byte offsets of f16 fields in a block.
 F16_FIELDS = {
@@ -54,6 +55,22 @@ def w8a8_lines():
     return lines
 
 
+def fp8_lines():
+    """Our own type: an f32 scale, then 128 codes E4M3. torch converts both ways."""
+    rng = np.random.default_rng(11)
+    lines = []
+    for scale in (1e-3, 0.1, 40.0):
+        codes = rng.permutation(np.delete(np.arange(256, dtype=np.uint8), [0x7f, 0xff]))[:128]
+        d = np.float32(rng.normal() * scale)
+        values = torch.from_numpy(codes).view(torch.float8_e4m3fn).float() * torch.tensor(d)
+        lines.append(f"decode FP8 {(d.tobytes() + codes.tobytes()).hex()} {values.numpy().tobytes().hex()}")
+        values = (rng.normal(size=128) * scale * np.exp2(-rng.integers(0, 20, size=128))).astype("<f4")
+        d = np.float32(np.abs(values).max() / np.float32(448))
+        codes = torch.from_numpy(values * (np.float32(1) / d)).to(torch.float8_e4m3fn).view(torch.uint8).numpy()
+        lines.append(f"encode FP8 {values.tobytes().hex()} {(d.tobytes() + codes.tobytes()).hex()}")
+    return lines
+
+
 def main():
     rng = np.random.default_rng(20240611)
     lines = []
@@ -73,6 +90,7 @@ def main():
             block = gguf.quantize(values, qtype).tobytes()
             lines.append(f"encode {name} {values.tobytes().hex()} {block.hex()}")
     lines += w8a8_lines()
+    lines += fp8_lines()
     path = pathlib.Path(__file__).with_name("block_vectors.txt")
     path.write_text("\n".join(lines) + "\n")
 

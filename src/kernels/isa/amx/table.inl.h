@@ -14,6 +14,8 @@ inline bool takes_tiles(const MatmulArgs& m) {
       return m.n_rows >= (m.shape.dtype == DType::kQ6_K ? kTileMinRowsQ6K : kTileMinRows);
     case KernelFamily::kScaledRows:
       return m.n_rows >= kTileMinRows;
+    case KernelFamily::kFloatBlocks:
+      return m.n_rows >= kTileMinRowsBf16;
   }
   return false;
 }
@@ -30,6 +32,8 @@ inline void multiply(const MatmulArgs& m) {
       return multiply_symmetric_super_blocks(m);
     case KernelFamily::kScaledRows:
       return multiply_chunks<Tiles, ScaledWalk<Tiles>>(m);
+    case KernelFamily::kFloatBlocks:
+      return multiply_chunks<Tiles, FloatBlockWalk<Tiles>>(m);
     case KernelFamily::kBlocks:
       return;
   }

@@ -100,6 +100,19 @@ CANDOR_INLINE __m256i load_256(const void* p) {
 CANDOR_INLINE void store_256(void* p, __m256i x) {
   _mm256_storeu_si256(static_cast<__m256i*>(p), x);
 }
+// codes: in the upper byte of each half.
+CANDOR_INLINE F32 widen_e4m3(__m256i codes) {
+  const __m256i bits = _mm256_set1_epi16(static_cast<short>(0xbf80));
+  const __m256i halves = _mm256_and_si256(_mm256_srai_epi16(codes, 1), bits);
+  return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+}
+CANDOR_INLINE F32 even_e4m3(const uint8_t* p) {
+  return widen_e4m3(_mm256_slli_epi16(load_256(p), 8));
+}
+CANDOR_INLINE F32 odd_e4m3(const uint8_t* p) {
+  return widen_e4m3(load_256(p));
+}
+
 CANDOR_INLINE I32 load_i(const int32_t* p) {
   return {load_256(p), load_256(p + 8)};
 }

@@ -85,6 +85,18 @@ CANDOR_INLINE F32 load_f16(const uint8_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 
+// codes: in the upper byte of each half.
+CANDOR_INLINE F32 widen_e4m3(__m256i codes) {
+  const __m256i bits = _mm256_set1_epi16(static_cast<short>(0xbf80));
+  return _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(codes, 1), bits));
+}
+CANDOR_INLINE F32 even_e4m3(const uint8_t* p) {
+  return widen_e4m3(_mm256_slli_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), 8));
+}
+CANDOR_INLINE F32 odd_e4m3(const uint8_t* p) {
+  return widen_e4m3(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+
 CANDOR_INLINE void transpose_16(__m512i* v) {
   __m512i a[16];
   __m512i b[16];

@@ -98,6 +98,18 @@ CANDOR_INLINE F32 load_f16(const uint8_t* p) {
   CANDOR_QUARTERS(F32, vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p + 8 * i))));
 }
 
+// codes: in the upper byte of each half.
+CANDOR_INLINE float32x4_t widen_e4m3(int16x4_t codes) {
+  const uint16x4_t halves = vand_u16(vreinterpret_u16_s16(vshr_n_s16(codes, 1)), vdup_n_u16(0xbf80));
+  return vcvt_f32_f16(vreinterpret_f16_u16(halves));
+}
+CANDOR_INLINE F32 even_e4m3(const uint8_t* p) {
+  CANDOR_QUARTERS(F32, widen_e4m3(vshl_n_s16(vreinterpret_s16_u8(vld1_u8(p + 8 * i)), 8)));
+}
+CANDOR_INLINE F32 odd_e4m3(const uint8_t* p) {
+  CANDOR_QUARTERS(F32, widen_e4m3(vreinterpret_s16_u8(vld1_u8(p + 8 * i))));
+}
+
 CANDOR_INLINE I32 load_i(const int32_t* p) {
   CANDOR_QUARTERS(I32, vld1q_s32(p + 4 * i));
 }

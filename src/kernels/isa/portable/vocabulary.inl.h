@@ -89,6 +89,14 @@ inline F32 load_f16(const uint8_t* p) {
   CANDOR_LANES(F32, f16_to_f32(half[i]));
 }
 
+// 16 pairs of codes E4M3, 2^-8 times the first ones, and the second ones.
+inline F32 even_e4m3(const uint8_t* p) {
+  CANDOR_LANES(F32, f16_to_f32(quant::e4m3_as_f16(p[2 * i])));
+}
+inline F32 odd_e4m3(const uint8_t* p) {
+  CANDOR_LANES(F32, f16_to_f32(quant::e4m3_as_f16(p[2 * i + 1])));
+}
+
 inline I32 load_i(const int32_t* p) {
   CANDOR_LANES(I32, p[i]);
 }

@@ -1,0 +1,117 @@
+// Products with FP8 weights: those of BF16 (matmul_floats.inl.h) over a block of 128 k, from zero, under the block's
+// scale. A unit is a block of 16 outputs: 256 d f32[16], then pairs of codes, which are widened to 2^-8 of themselves.
+// Order: docs/numerics.md, "Products".
+
+struct alignas(64) FloatBlockUnit {
+  float w[kFloatBlockDepth][16];
+  float d[16];
+};
+
+struct Fp8Product {
+  using Unit = FloatBlockUnit;
+  template <int n>
+  using RowTile = FloatRowTile<n>;
+  static constexpr int kDepth = kFloatBlockDepth;
+  static constexpr int kPanels = kDotPanels;
+  static constexpr int kRows = kTileRowsBf16;
+  static constexpr int kReadTiles = 1;  // that take the weights as they are packed
+  static constexpr int kStep = 32;      // k
+  static constexpr int kPrefetchSteps = kDepth / kStep;
+
+  static constexpr int panels_of(int) { return kPanels; }
+  static constexpr size_t bytes_of_unit(int) { return kFloatBlockBytes; }
+
+  // Where a tile takes its weights from.
+  struct Unpacked {
+    const Unit* units;
+    F32 even(int p, int k) const { return load(units[p].w[k]); }
+    F32 odd(int p, int k) const { return load(units[p].w[k + 1]); }
+    F32 scale(int p) const { return load(units[p].d); }
+  };
+  struct Packed {
+    const uint8_t* src;
+    size_t apart;  // from panel to panel
+    const uint8_t* pairs(int p, int k) const {
+      return src + static_cast<size_t>(p) * apart + kFloatBlockHeader + kPanelRows * k;
+    }
+    F32 even(int p, int k) const { return even_e4m3(pairs(p, k)); }
+    F32 odd(int p, int k) const { return odd_e4m3(pairs(p, k)); }
+    F32 scale(int p) const { return load(reinterpret_cast<const float*>(src + static_cast<size_t>(p) * apart)); }
+  };
+
+  template <class Prefetcher>
+  static Unpacked unpack(const uint8_t* src, size_t apart, int n_k, int64_t n_panels, Unit* units,
+                         Prefetcher& prefetcher) {
+    for (int64_t p = 0; p < n_panels; ++p) {
+      const Packed panel{src + static_cast<size_t>(p) * apart, 0};
+      for (int k = 0; k < n_k; k += 2) {
+        if (k % kStep == 0) prefetcher.step();
+        store(units[p].w[k], panel.even(0, k));
+        store(units[p].w[k + 1], panel.odd(0, k));
+      }
+      store(units[p].d, panel.scale(0));
+    }
+    return {units};
+  }
+  static Packed read(const uint8_t* src, size_t apart, int, int64_t, Unit*) { return {src, apart}; }
+
+  // acc: [kPanels], acc_stride apart, of [n][16].
+  template <int n, class Source, class Prefetcher>
+  static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
+                   Prefetcher& prefetcher) {
+    alignas(64) float sums[kPanels][n][16] = {};
+    const int last = n_k - kStep;
+    for (int k = 0; k < n_k; k += kStep) {
+      prefetcher.step();
+      F32 step[kPanels][n];
+      multiply_step<n>(weights, rows, k, step);
+#pragma GCC unroll 2
+      for (int p = 0; p < kPanels; ++p) {
+        const F32 d = weights.scale(p);
+#pragma GCC unroll 16
+        for (int r = 0; r < n; ++r) {
+          const F32 sum = add(load(sums[p][r]), step[p][r]);
+          float* total = acc + p * acc_stride + 16 * r;
+          if (k < last) store(sums[p][r], sum);
+          if (k == last) store(total, fma(d, sum, load(total)));
+        }
+      }
+    }
+  }
+
+  // As TDPBF16PS: a chain over the even k, one over the odd ones, and their sum.
+  template <int n, class Source>
+  static CANDOR_INLINE void multiply_step(const Source& weights, const RowTile<n>& rows, int k, F32 (*step)[n]) {
+    F32 even[kPanels][n];
+    F32 odd[kPanels][n];
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) even[p][r] = odd[p][r] = splat(0.0f);
+    }
+    for (int end = k + kStep; k < end; k += 2) {
+      F32 w[kPanels];
+#pragma GCC unroll 2
+      for (int p = 0; p < kPanels; ++p) w[p] = weights.even(p, k);
+      add_products<n>(w, rows, k, even);
+#pragma GCC unroll 2
+      for (int p = 0; p < kPanels; ++p) w[p] = weights.odd(p, k);
+      add_products<n>(w, rows, k + 1, odd);
+    }
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) step[p][r] = add(even[p][r], odd[p][r]);
+    }
+  }
+
+  // chains[p][r] += x[r][k] * w[p].
+  template <int n>
+  static CANDOR_INLINE void add_products(const F32* w, const RowTile<n>& rows, int k, F32 (*chains)[n]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < n; ++r) {
+#pragma GCC unroll 2
+      for (int p = 0; p < kPanels; ++p) chains[p][r] = fma_scalar(w[p], rows.rows[r] + k, chains[p][r]);
+    }
+  }
+};

@@ -1,0 +1,64 @@
+// The table of functions for AVX-512 with BF16: products of BF16 and FP8 weights with more than a few rows by
+// VDPBF16PS, the rest as AVX-512 with VNNI does it.
+#include "kernels/isa/avx512vnni/undefined_operands.h"
+#include "kernels/isa/standard_headers.h"
+#include "kernels/isa/tables.h"
+#include "platform/cpu_features.h"
+#include "platform/float_mode.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/isa/avx512vnni/begin.h"
+namespace candor::kernels::avx512bf16 {
+namespace {
+// Each of these uses the ones above it.
+// clang-format off
+#include "kernels/isa/avx512vnni/vocabulary.inl.h"
+#include "kernels/generic/products.inl.h"
+#include "kernels/isa/avx512bf16/products.inl.h"
+#include "kernels/isa/avx512bf16/order.inl.h"
+// clang-format on
+
+void matmul(const MatmulArgs& a) {
+  const bool has_rows = a.n_rows >= kLeastPairRows;
+  const bool is_whole = a.shape.n_in % kPairStep == 0;
+  if (has_rows && a.shape.dtype == DType::kFP8) return multiply<PairProduct<DType::kFP8>>(a);
+  if (has_rows && is_whole && a.shape.dtype == DType::kBF16) return multiply<PairProduct<DType::kBF16>>(a);
+  avx512vnni_table()->matmul(a);
+}
+
+}  // namespace
+}  // namespace candor::kernels::avx512bf16
+#include "kernels/isa/avx512vnni/end.h"
+
+namespace candor::kernels {
+
+const KernelTable* avx512bf16_table() {
+  static const bool runs = [] {
+    const platform::ScopedFloatMode mode;
+    return platform::detect_cpu_features().avx512_bf16 && avx512vnni_table() != nullptr && avx512bf16::adds_in_order();
+  }();
+  if (!runs) return nullptr;
+  static const KernelTable table = [] {
+    KernelTable made = *avx512vnni_table();
+    made.name = "avx512bf16";
+    made.description = "AVX-512 with VNNI and BF16";
+    made.matmul = avx512bf16::matmul;
+    return made;
+  }();
+  return &table;
+}
+
+}  // namespace candor::kernels
+
+#else
+
+namespace candor::kernels {
+
+const KernelTable* avx512bf16_table() {
+  return nullptr;
+}
+
+}  // namespace candor::kernels
+
+#endif
