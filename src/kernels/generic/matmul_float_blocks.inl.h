@@ -17,6 +17,7 @@ struct Fp8Product {
   static constexpr int kReadTiles = 1;  // that take the weights as they are packed
   static constexpr int kStep = 32;      // k
   static constexpr int kPrefetchSteps = kDepth / kStep;
+  static constexpr size_t kStreamAhead = kStreamAheadOfBytes;
 
   static constexpr int panels_of(int) { return kPanels; }
   static constexpr size_t bytes_of_unit(int) { return kFloatBlockBytes; }

@@ -59,6 +59,7 @@ struct PairProduct {
   static constexpr int kRows = kTileRowsBf16;
   static constexpr int kReadTiles = 0;  // that take the weights as they are packed
   static constexpr int kPrefetchSteps = kDepth / kPairStep;
+  static constexpr size_t kStreamAhead = kStreamAheadOfBytes;
 
   static constexpr int panels_of(int) { return kPanels; }
   static constexpr size_t bytes_of_unit(int n_k) {
