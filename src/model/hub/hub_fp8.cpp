@@ -166,8 +166,8 @@ Result<HubWeights> read_fp8_groups(const json& groups, std::string_view name) {
     CANDOR_ASSIGN(const HubWeights read, read_group(group, place, name));
     const bool is_first = weights.form == HubWeightForm::kPlain;
     if (!is_first && (read.block_rows != weights.block_rows || read.block_columns != weights.block_columns)) {
-      return refused_quantization(name, place + ".weights.block_structure",
-                                  member_of(member_of(group, "weights"), "block_structure"), "that of the other groups");
+      const json structure = member_of(member_of(group, "weights"), "block_structure");
+      return refused_quantization(name, place + ".weights.block_structure", structure, "that of the other groups");
     }
     weights = read;
   }
