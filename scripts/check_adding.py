@@ -171,7 +171,7 @@ def add_endpoint(copy):
     thing = Thing(copy, "An endpoint")
     thing.change("src/serve/openai/api.cpp", "`api.cpp`",
                  ('    {.method = "GET",\n     .path = "/v1/models",\n',
-                  '    {.method = "GET",\n     .path = "/toy",\n     .handle = [](const Core& core, const Shared& exchange) '
+                  '    {.method = "GET",\n     .path = "/toy",\n     .tell = [](const ServerCore& core, const Shared& exchange) '
                   '{ InfoRoutes(core).toy(*exchange); }},\n    {.method = "GET",\n     .path = "/v1/models",\n'))
     thing.change("src/serve/openai/info_routes.h", "a method or function that answers it",
                  ("  void ready(", "  void toy(http::Exchange& exchange) const;\n  void ready("))

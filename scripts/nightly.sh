@@ -8,7 +8,7 @@
 #        (300): some 40 minutes
 # alone  every source compiled by itself (normally several are one), so that none lives by another's includes, and the
 #        benchmarks: 30 minutes
-# lint   clang-tidy and include-what-you-use (scripts/lint.sh): some 30 minutes
+# lint   clang-tidy, include-what-you-use and more (scripts/lint.sh): some 30 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."

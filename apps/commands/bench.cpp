@@ -142,7 +142,8 @@ int bench_generate(const BenchOptions& options) {
                                    {"limits", limits_json(limits, (*bench)->backend_info().n_threads)},
                                    {"results", nlohmann::ordered_json::array()}};
   if (!options.json) write_out(generate_heading(report) + "\n" + generate_table_head());
-  if (const auto warm = warm_up(**bench, cases.front()); !warm) return say_error(warm.error().message), exit_code(warm.error());
+  const auto warm = warm_up(**bench, cases.front());
+  if (!warm) return say_error(warm.error().message), exit_code(warm.error());
   for (const GenerateCase& run_case : cases) {
     if (interrupted()) return kInterrupted;
     auto measured = measure(**bench, run_case, options.repetitions.value_or(5));

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/commands/commands.h"
@@ -20,6 +20,7 @@
 #include "backend/all/make_backend.h"
 #include "candor/version.h"
 #include "formats/model_file.h"
+#include "kernels/kernels.h"
 #include "model/model.h"
 #include "platform/cpu_features.h"
 #include "platform/numa.h"
@@ -69,9 +70,13 @@ Finding numa_finding(const platform::Topology& topology) {
 Finding backend_finding() {
   auto backend = backend::make_backend("cpu", {});
   if (!backend) return {"kernels", "", backend.error().message};
-  const char* forced = std::getenv("CANDOR_ISA");
-  return {"kernels",
-          (*backend)->info().description + (forced != nullptr ? fmt::format(" (CANDOR_ISA={})", forced) : ""), ""};
+  std::string value = (*backend)->info().description;
+  const auto chosen = kernels::select_table_from_environment();
+  const std::string_view fastest = kernels::runnable_tables().back()->name;
+  if (chosen && (*chosen)->name != fastest) {
+    value += fmt::format(" (CANDOR_ISA={}; without it {})", (*chosen)->name, fastest);
+  }
+  return {"kernels", value, ""};
 }
 
 Finding model_finding() {

@@ -117,7 +117,7 @@ nlohmann::ordered_json ranks_json(const std::vector<MemoryPlan>& ranks) {
   return list;
 }
 
-std::string ranks_text(const std::vector<MemoryPlan>& ranks, const engine::RankExchanges& exchanges) {
+std::string shares_text(const std::vector<MemoryPlan>& ranks, const engine::RankExchanges& exchanges) {
   if (ranks.empty()) return "";
   std::string out = fmt::format("{:<14} {:>10}   a token, {:.3g} a layer\n", "exchanges", exchanges.n_of_token,
                                 exchanges.of_layer);
@@ -153,7 +153,7 @@ int run(const FitOptions& options) {
     }
     write_out(json.dump(2) + "\n");
   } else {
-    write_out(ranks_text(*ranks, exchanges) + to_text(*plan));
+    write_out(shares_text(*ranks, exchanges) + to_text(*plan));
   }
   return plan->fits() ? kDone : kUserInput;
 }

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,7 +42,6 @@
 #include "serve/http/access.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
-#include "serve/http/tls_identity.h"
 #include "serve/service.h"
 
 namespace candor::apps {

@@ -50,8 +50,7 @@ std::string per_second_text(double per_s) {
 
 using Format = std::string (*)(double);
 
-// On a line of its own where it is long.
-std::string wrapped(const std::string& text) {
+std::string on_own_line_if_long(const std::string& text) {
   constexpr size_t kMost = 50;
   return text.size() > kMost ? "\n  " + text : text;
 }
@@ -178,7 +177,7 @@ class EstimatePage {
       out_ +=
           fmt::format("on paper alone: the model was made for {} tokens\n", format_count(subject_.spec.max_positions));
     if (!subject_.assumed.empty())
-      out_ += fmt::format("assumed as in {}: {}\n", subject_.assumed_from, wrapped(subject_.assumed));
+      out_ += fmt::format("assumed as in {}: {}\n", subject_.assumed_from, on_own_line_if_long(subject_.assumed));
     if (of("kv_bytes_per_token") > 0 && figures_.at("devices").is_null())
       out_ += "how many devices: --memory-gb says how much one holds\n";
   }

@@ -1,5 +1,7 @@
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -23,7 +23,7 @@ struct MemoryPlan {
   std::uint64_t draft_bytes = 0;         // weights and K/V of the draft model
   std::uint64_t copy_bytes = 0;          // weights in another type or order than the file's, until they are packed
   std::uint64_t kv_bytes_per_token = 0;  // over all layers, with the padding
-  std::uint64_t kv_padding_per_token = 0;  // of it, one head more than the model has, so that blocks lie apart in caches
+  std::uint64_t kv_padding_per_token = 0;  // of it, one head beyond the model's, so that blocks lie apart in caches
   std::int32_t n_ctx = 0;                // longest context
   std::int32_t kv_blocks = 0;
   std::int32_t kv_block_tokens = 0;

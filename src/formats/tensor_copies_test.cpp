@@ -53,7 +53,8 @@ TEST(tensor_copies, leave_alone_what_stands_and_what_is_not_theirs) {
   ASSERT_TRUE(standing);
   (*standing)[0] = std::byte{7};
   const std::array<std::byte, 4> other{};
-  for (const std::span<const std::byte> part : {std::span<const std::byte>(*standing, kBytes), std::span<const std::byte>(other)}) {
+  for (const std::span<const std::byte> part :
+       {std::span<const std::byte>(*standing, kBytes), std::span<const std::byte>(other)}) {
     EXPECT_FALSE(*copies.make(part));
     EXPECT_EQ(copies.source_of(part), nullptr);
     copies.release(part);

@@ -23,6 +23,7 @@
 #include "kernels/packed_weight.h"
 #include "tensor/dtype.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/fp8.h"
 #include "tensor/weight_formats.h"
 
 namespace candor::kernels {

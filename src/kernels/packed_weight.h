@@ -4,7 +4,7 @@
 // contiguous piece of memory, panels follow one another: decode is one sequential stream of bytes. Inside a panel,
 // k runs in units of 256 (the last of a 32-block format may be shorter), each [scales][bit planes of the codes]
 // for the integer formats; floats lie as [k][16] (F32, F16) or [k / 2][16][2] (BF16, the order of an AMX B tile).
-// Rows with one scale: [scales][codes of all k]; FP8: units of 128 k. Packing is exact: codes and scales are the file's, and the size is the
+// Rows with one scale: [scales][codes of all k]; FP8: units of 128 k. Packing is exact: codes, scales and size are the
 // file's (plus the padding to 16 rows). Q4_K_FAST has the file's codes under scales of its own, 148 bytes for 144.
 // Functions here are pure and may run on any thread; different panels may be packed by different threads.
 

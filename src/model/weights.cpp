@@ -398,24 +398,26 @@ size_t weight_bytes(const ModelWeights& weights) {
                  projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
-                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm, &block.ssm_norm,
-                             &block.router_norm, &block.expert_norm, &block.expert_post_norm, &block.shared_post_norm,
-                             &block.layer_post_norm}) {
+                             &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm,
+                             &block.ssm_norm, &block.router_norm, &block.expert_norm, &block.expert_post_norm,
+                             &block.shared_post_norm, &block.layer_post_norm}) {
       total += norm_bytes(*norm);
     }
     for (const Projection* projection :
          {&block.q, &block.k, &block.v, &block.attn_out, &block.gate, &block.up, &block.down, &block.router,
           &block.delta_qkv, &block.delta_gate, &block.delta_alpha, &block.delta_beta, &block.delta_beta_alpha,
-          &block.delta_out, &block.query_down, &block.latent, &block.latent_key, &block.latent_value, &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down,
-          &block.delta_q, &block.delta_k, &block.delta_v, &block.delta_alpha_down, &block.delta_gate_down,
-          &block.conv_b, &block.conv_c, &block.conv_x, &block.conv_out, &block.ssm_gate, &block.ssm_channels,
-          &block.ssm_step, &block.ssm_out, &block.layer_gate, &block.layer_out}) {
+          &block.delta_out, &block.query_down, &block.latent, &block.latent_key, &block.latent_value,
+          &block.shared_router, &block.shared_gate, &block.shared_up, &block.shared_down, &block.delta_q,
+          &block.delta_k, &block.delta_v, &block.delta_alpha_down, &block.delta_gate_down, &block.conv_b,
+          &block.conv_c, &block.conv_x, &block.conv_out, &block.ssm_gate, &block.ssm_channels, &block.ssm_step,
+          &block.ssm_out, &block.layer_gate, &block.layer_out}) {
       total += projection_bytes(*projection);
     }
-    for (const WeightPtr* vector : {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias,
-                                    &block.delta_part_taps[0], &block.delta_part_taps[1], &block.delta_part_taps[2],
-                                    &block.conv_taps, &block.ssm_taps, &block.ssm_taps_bias, &block.ssm_rate,
-                                    &block.ssm_skip, &block.ssm_step_bias, &block.out_scale, &block.expert_scales}) {
+    for (const WeightPtr* vector :
+         {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias,
+          &block.delta_part_taps[0], &block.delta_part_taps[1], &block.delta_part_taps[2], &block.conv_taps,
+          &block.ssm_taps, &block.ssm_taps_bias, &block.ssm_rate, &block.ssm_skip, &block.ssm_step_bias,
+          &block.out_scale, &block.expert_scales}) {
       total += bytes_of(*vector);
     }
     for (const ExpertWeights& expert : block.experts) {

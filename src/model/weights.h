@@ -60,7 +60,7 @@ struct BlockWeights {
   Norm attn_post_norm;
   Projection delta_qkv;         // [C, D]
   Projection delta_gate;        // [Hv * v_dim, D]
-  Projection delta_q;           // [Hk * k_dim, D], of those whose channels have gates of their own; so to delta_gate_down
+  Projection delta_q;           // [Hk * k_dim, D], of those with a gate for each channel; so to delta_gate_down
   Projection delta_k;           // [Hk * k_dim, D]
   Projection delta_v;           // [Hv * v_dim, D]
   std::array<WeightPtr, 3> delta_part_taps;  // [.., n_taps] of q, k and v

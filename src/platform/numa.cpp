@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "platform/affinity.h"
 #include "platform/cgroup.h"

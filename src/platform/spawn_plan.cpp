@@ -1,7 +1,6 @@
 #include "platform/spawn_plan.h"
 
 #include <fcntl.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <csignal>

@@ -16,7 +16,7 @@ class Admission {
   // Borrows the state.
   explicit Admission(SchedulerState& state) : state_(&state) {}
 
-  // A plan begins: whoever can runs.
+  // A plan begins: sequences that can run do.
   void admit();
   // The last in turn gives its blocks up and waits.
   void preempt_last();

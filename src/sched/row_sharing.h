@@ -1,6 +1,6 @@
 #pragma once
-// How many rows of a step each running sequence gets: one for whoever decodes, its draft behind it, then the chunks of
-// prompts that are prefilled. How long a chunk is, is decided here: as long as the budget of rows, the cost of the step
+// How many rows of a step each running sequence gets: one if it decodes, and one for each token of its draft; then the
+// chunks of prompts. How long a chunk is, is decided here: as long as the budget of rows, the cost of the step
 // (cost_model.h) and what may be shown allow. Engine thread only.
 
 #include <cstddef>

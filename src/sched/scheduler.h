@@ -71,7 +71,7 @@ class Scheduler {
   bool is_idle() const { return n_running() == 0 && n_waiting() == 0; }
   int32_t n_running() const { return state_->sequences.n_running(); }
   int32_t n_waiting() const { return state_->sequences.n_waiting(); }
-  // In turn; for whoever proposes drafts.
+  // In turn; for the proposer of drafts.
   const Sequence& running(int32_t i) const { return *state_->sequences.running()[static_cast<size_t>(i)]; }
   const kv::BlockManager& blocks() const { return state_->blocks; }
   const FairShare& shares() const { return state_->shares; }

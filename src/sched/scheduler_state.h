@@ -14,7 +14,7 @@ struct SchedulerState {
   explicit SchedulerState(const SchedulerOptions& with)
       : options(with), blocks(with.n_blocks, with.block_tokens, with.hash, with.n_states), sequences(with) {}
 
-  // Whoever begins with the same tokens may find what was computed for them.
+  // A sequence that begins with the same tokens may find what was computed for them.
   bool may_be_shared(const Sequence& sequence) const {
     return options.use_prefix_index && options.use_kv_cache && sequence.n_cropped == 0;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Which recurrent states a step saves, and which of them stay behind as checkpoints for whoever begins alike. Behind a
+// Which recurrent states a step saves, and which of them stay behind as checkpoints for a shared prefix. Behind a
 // slice's known tokens and behind each of its drafts always, so that every sequence can go on; at some borders of
 // blocks inside a prompt where slots are to be had:
 //

@@ -221,6 +221,15 @@ TEST(command, show_and_doctor_speak_json_too) {
   EXPECT_NE(run_candor({"show"}).out.find("layers 0-"), std::string::npos);
 }
 
+TEST(command, doctor_names_an_instruction_set_that_is_asked_for_and_is_not_the_fastest) {
+  const auto kernels = [](const char* isa) {
+    return run_candor({"doctor"}, {.environment = {std::string("CANDOR_ISA=") + isa}}).out;
+  };
+  EXPECT_NE(kernels("portable").find("(CANDOR_ISA=portable; without it "), std::string::npos) << kernels("portable");
+  EXPECT_EQ(kernels("").find("CANDOR_ISA"), std::string::npos) << kernels("");
+  EXPECT_NE(kernels("z80").find("CANDOR_ISA: 'z80'"), std::string::npos) << kernels("z80");
+}
+
 // 3 blocks of 4 keep 3 x 192 inputs and 8 matrices of 32 x 16 instead of K/V.
 TEST(command, estimate_and_show_count_the_states_of_a_model_that_keeps_some) {
   const std::string model = project_file("tests/families/goldens/granitemoehybrid/model.gguf").string();

@@ -109,7 +109,7 @@ std::vector<float> run_branches(Rig rig, const Branches& b, bool together) {
   return together ? step(all) : alone;
 }
 
-AttnSpec attn_spec(int32_t n_heads, int32_t n_kv_heads, int32_t head_dim) {
+AttnSpec branched_spec(int32_t n_heads, int32_t n_kv_heads, int32_t head_dim) {
   AttnSpec spec;
   spec.n_heads = n_heads;
   spec.n_kv_heads = n_kv_heads;
@@ -122,16 +122,16 @@ AttnSpec attn_spec(int32_t n_heads, int32_t n_kv_heads, int32_t head_dim) {
 std::vector<Branches> branches() {
   const std::vector<Tail> near_alike = {{2208, 1}, {2208, 0}, {2208, 70, 3}, {2208, 33}};
   const std::vector<Tail> many = {{640, 5}, {512, 100, 8}, {0, 300}, {640, 0}, {640, 200, 40}, {320, 0}, {640, 9, 2}};
-  std::vector<Branches> all = {{attn_spec(2, 1, 16), 2208, near_alike},
-                               {attn_spec(2, 1, 16), 2208, near_alike, KvType::kQ8_0},
-                               {attn_spec(4, 2, 64), 640, many},
-                               {attn_spec(4, 1, 40), 640, many, KvType::kF32},
-                               {attn_spec(2, 2, 8), 2048, {{2048, 0}, {2048, 3}, {1024, 7}}},
-                               {attn_spec(2, 2, 16), 640, many},
-                               {attn_spec(4, 1, 40), 640, many}};
+  std::vector<Branches> all = {{branched_spec(2, 1, 16), 2208, near_alike},
+                               {branched_spec(2, 1, 16), 2208, near_alike, KvType::kQ8_0},
+                               {branched_spec(4, 2, 64), 640, many},
+                               {branched_spec(4, 1, 40), 640, many, KvType::kF32},
+                               {branched_spec(2, 2, 8), 2048, {{2048, 0}, {2048, 3}, {1024, 7}}},
+                               {branched_spec(2, 2, 16), 640, many},
+                               {branched_spec(4, 1, 40), 640, many}};
   all[5].spec.window_tokens = 300;
   all[6].spec.softcap = 1.5f;
-  Branches latent{attn_spec(16, 1, 40), 640, many};
+  Branches latent{branched_spec(16, 1, 40), 640, many};
   latent.spec.latent_dim = 32;
   all.push_back(latent);
   return all;

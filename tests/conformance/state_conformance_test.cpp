@@ -297,18 +297,18 @@ TEST(states, another_state_gives_other_rows) {
 
 // Rows of a norm take the gains of their group in turn, as if each group had a norm of its own.
 TEST(states, gains_of_groups_are_taken_in_turn) {
-  constexpr int32_t kGroups = 3, kWidth = 40, kRows = 5;
+  constexpr int32_t kGroups = 3, kWidth = 40, kStateRows = 5;
   const std::vector<float> gains = random_values(kGroups * kWidth, 11);
-  const std::vector<float> values = random_values(kRows * kGroups * kWidth, 12);
+  const std::vector<float> values = random_values(kStateRows * kGroups * kWidth, 12);
   const auto run = [&](Rig rig, int32_t group) {
     const auto own = gains.begin() + std::max(0, group) * kWidth;
     const backend::Weight& weight = vector(rig, group < 0 ? gains : std::vector<float>(own, own + kWidth));
     const backend::Weight& table = rig.upload_rows(values, kGroups * kWidth);
-    rig.reserve(1, kGroups * kWidth, kRows);
+    rig.reserve(1, kGroups * kWidth, kStateRows);
     rig.kv(1, 1, 32, 4);
-    return rig.run(kRows, [&] {
-      const Activation x{0, kRows, kGroups * kWidth};
-      const Activation pieces{0, kRows * kGroups, kWidth};
+    return rig.run(kStateRows, [&] {
+      const Activation x{0, kStateRows, kGroups * kWidth};
+      const Activation pieces{0, kStateRows * kGroups, kWidth};
       rig.ops().embed(x, table, 1.0f);
       rig.ops().norm(pieces, pieces, weight, {});
       return x;
@@ -318,7 +318,7 @@ TEST(states, gains_of_groups_are_taken_in_turn) {
     const std::vector<float> together = run(rig(), -1);
     for (int32_t group = 0; group < kGroups; ++group) {
       const std::vector<float> alone = run(rig(), group);
-      for (int32_t row = 0; row < kRows; ++row) {
+      for (int32_t row = 0; row < kStateRows; ++row) {
         const auto at = (row * kGroups + group) * kWidth;
         EXPECT_TRUE(std::equal(alone.begin() + at, alone.begin() + at + kWidth, together.begin() + at));
       }

@@ -1,4 +1,5 @@
-// Folders whose weights are codes E4M3 with scales: the numbers that they mean (make_fp8_goldens.py), and what is refused.
+// Folders whose weights are codes E4M3 with scales: the numbers that they mean (make_fp8_goldens.py), and what is
+// refused.
 
 #include <gtest/gtest.h>
 
@@ -184,8 +185,8 @@ TEST_F(Fp8Parts, whose_shapes_contradict_are_refused) {
   EXPECT_EQ(refusal(blocks_), "");
   put("a.weight_scale_inv", DType::kF32, {2, {3, 2}});
   EXPECT_EQ(refusal(blocks_),
-            "tensor 'a.weight_scale_inv': F32 of shape [3, 2] for the codes [256, 384] of 'a.weight'; expected F32, BF16 "
-            "or F16 of [2, 3], a scale for each block of 128 x 128");
+            "tensor 'a.weight_scale_inv': F32 of shape [3, 2] for the codes [256, 384] of 'a.weight'; expected F32, "
+            "BF16 or F16 of [2, 3], a scale for each block of 128 x 128");
   put("a.weight_scale_inv", DType::kI8, {2, {2, 3}});
   EXPECT_NE(refusal(blocks_).find("I8 of shape [2, 3]"), std::string::npos) << refusal(blocks_);
   for (const Shape& fits : {Shape{2, {256, 1}}, Shape{1, {256}}, Shape{1, {1}}, Shape{}}) {

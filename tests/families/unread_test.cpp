@@ -66,14 +66,14 @@ void give_other_type(MemoryModelFile& file) {
   }
 }
 
-struct Case {
+struct UnreadCase {
   const char* golden;
   Change change;
   const char* refusal;
 };
 
 TEST(unread_weights, what_is_not_computed_or_contradicts_itself_is_refused_without_them) {
-  const Case cases[] = {
+  const UnreadCase cases[] = {
       {"qwen3_5_text", set("qwen35.full_attention_interval", uint64_t{5}), "every block is recurrent"},
       {"gpt_oss", set("gpt-oss.expert_gating_func", int64_t{2}), "\"gpt-oss.expert_gating_func\" is set"},
       {"deepseek_v3", set("deepseek2.expert_gating_func", uint64_t{4}), "\"deepseek2.expert_gating_func\" is 4"},
@@ -84,7 +84,7 @@ TEST(unread_weights, what_is_not_computed_or_contradicts_itself_is_refused_witho
        "\"blk.1.attn_sinks.weight\" is missing"},
       {"qwen3moe", give_other_type, "experts of one block have one type"},
   };
-  for (const Case& row : cases) {
+  for (const UnreadCase& row : cases) {
     EXPECT_EQ(plan_refusal(row.golden, [](MemoryModelFile&) {}), "") << row.golden;
     const std::string refusal = plan_refusal(row.golden, row.change);
     EXPECT_NE(refusal.find(row.refusal), std::string::npos) << row.golden << ": " << refusal;

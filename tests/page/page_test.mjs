@@ -336,8 +336,8 @@ async function types({ url }) {
 const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
-const server = await serve(program, options);
 const browser = await openBrowser();
+const server = await serve(program, options);
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();

@@ -31,9 +31,10 @@ export async function openBrowser() {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
-// Resolves once it takes requests: {url, stop()}.
+// Resolves once it takes requests: {url, stop()}. Ends with this program, also where that skips.
 export function serve(program, options = [], model = "models/pocket/pocket-q8_0.gguf") {
   const child = spawn(resolve(program), ["serve", "-m", model, "--port", "0", "--model-id", "pocket", "--log-level", "off", ...options], { cwd: root });
+  process.on("exit", () => child.kill());
   return new Promise((resolve, reject) => {
     let said = "";
     child.stderr.on("data", (bytes) => {

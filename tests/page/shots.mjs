@@ -7,8 +7,8 @@ import { openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
 
 const [program, folder, only] = process.argv.slice(2);
-const server = await serve(program, ["--speculate", "ngram"]);
 const browser = await openBrowser();
+const server = await serve(program, ["--speculate", "ngram"]);
 const kept = ["why-wide-light", "machine-wide-dark", "compare-wide-light"]; // alone, as docs has them
 const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
 const themes = ["light", "dark"];

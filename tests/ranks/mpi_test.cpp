@@ -147,7 +147,8 @@ TEST_F(Mpirun, what_is_wrong_is_one_line_of_rank_0) {
   const RunResult count = run_under_mpi(2, {CANDOR_PROGRAM, "run", "-m", model, "--ranks", "3", "hello"});
   EXPECT_EQ(count.exit_code, 2);
   EXPECT_NE(own_line(count).find("mpirun started 2 ranks"), std::string::npos) << count.err;
-  for (const std::vector<std::string>& models : {std::vector<std::string>{"-m", model}, {"-m", "a=" + model, "-m", "b=" + model}}) {
+  for (const std::vector<std::string>& models :
+       {std::vector<std::string>{"-m", model}, {"-m", "a=" + model, "-m", "b=" + model}}) {
     std::vector<std::string> serve = {CANDOR_PROGRAM, "serve", "--restart"};
     serve.insert(serve.end(), models.begin(), models.end());
     const RunResult restarted = run_under_mpi(2, serve);

@@ -132,7 +132,7 @@ struct NoPlaces final : serve::Ticket {
 };
 
 // What a job told its client, in one word each.
-struct Told {
+struct ToldWords {
   std::mutex mutex;
   std::string words;
   void add(const std::string& word) {
@@ -147,7 +147,7 @@ struct Told {
 
 class TellingSink final : public serve::Sink {
  public:
-  TellingSink(Told& told, std::string throws_at) : told_(told), throws_at_(std::move(throws_at)) {}
+  TellingSink(ToldWords& told, std::string throws_at) : told_(told), throws_at_(std::move(throws_at)) {}
   void open_stream() override { tell("open"); }
   void chunk(const Json&) override { tell("chunk"); }
   void end_stream() override { tell("end"); }
@@ -160,7 +160,7 @@ class TellingSink final : public serve::Sink {
     if (word == throws_at_) throw std::bad_alloc();
     told_.add(word);
   }
-  Told& told_;
+  ToldWords& told_;
   const std::string throws_at_;
 };
 
@@ -189,7 +189,7 @@ class job_faults : public faults {
 
   // What the client is told when that part of the reply, or that call of the sink, throws; the ticket is free then.
   std::string told_when(bool is_stream, const std::string& reply_part, const std::string& sink_part = {}) {
-    Told told;
+    ToldWords told;
     auto ticket = std::make_shared<NoPlaces>();
     const std::weak_ptr<NoPlaces> ticket_held = ticket;
     {

@@ -8,13 +8,13 @@ namespace {
 
 class responses_input : public ServerTest {};
 
-struct Wrong {
+struct WrongField {
   const char* fields;  // in place of, or beside, a good input
   const char* param;
   int status = 400;
 };
 
-constexpr Wrong kWrong[] = {
+constexpr WrongField kWrongFields[] = {
     {R"("model":5)", "model"},
     {R"("model":"other")", "model", 404},
     {R"("stream":"yes")", "stream"},
@@ -97,7 +97,7 @@ constexpr Wrong kWrong[] = {
      "tool_choice"},
 };
 
-constexpr Wrong kWrongItems[] = {
+constexpr WrongField kWrongItems[] = {
     {"null", "input"},
     {"5", "input"},
     {"[]", "input"},
@@ -145,7 +145,7 @@ constexpr Wrong kWrongItems[] = {
     {R"([{"type":"reasoning","summary":[]}])", "input"},
 };
 
-void expect_refused(uint16_t port, const std::string& body, const Wrong& wrong) {
+void expect_refused(uint16_t port, const std::string& body, const WrongField& wrong) {
   for (const char* route : {"/v1/responses", "/v1/responses/input_tokens"}) {
     const ClientReply reply = ask(port, "POST", route, body);
     const bool counts_only = std::string_view(route).ends_with("tokens");
@@ -162,13 +162,13 @@ void expect_refused(uint16_t port, const std::string& body, const Wrong& wrong) 
 }
 
 TEST_F(responses_input, every_wrong_field_is_refused_by_its_name) {
-  for (const Wrong& wrong : kWrong) {
+  for (const WrongField& wrong : kWrongFields) {
     expect_refused(port(), std::string(R"({"input":"hi",)") + wrong.fields + "}", wrong);
   }
 }
 
 TEST_F(responses_input, every_wrong_item_is_refused_by_its_place) {
-  for (const Wrong& wrong : kWrongItems) {
+  for (const WrongField& wrong : kWrongItems) {
     expect_refused(port(), std::string(R"({"max_output_tokens":2,"input":)") + wrong.fields + "}", wrong);
   }
   expect_refused(port(), "{}", {"", "input"});

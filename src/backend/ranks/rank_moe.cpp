@@ -11,7 +11,6 @@
 #include "backend/ranks/rank_ops.h"
 #include "backend/ranks/rank_weight.h"
 #include "backend/routing.h"
-#include "comm/communicator.h"
 
 namespace candor::backend {
 namespace {

@@ -1,9 +1,13 @@
 // Rows of several products by one exchange: each rank's columns of all of them one after the other, as one row.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <vector>
 
+#include "backend/op_terms.h"
 #include "backend/ranks/rank_ops.h"
 #include "backend/ranks/rank_weight.h"
 #include "base/error.h"

@@ -13,7 +13,7 @@
 #include "constrain/masked_constraint.h"
 #include "engine/request/kept_row.h"
 #include "engine/request/output_text.h"
-#include "sample/beam_search.h"
+#include "sample/beam_scorer.h"
 
 namespace candor::engine {
 
@@ -33,7 +33,7 @@ struct BeamTrace {
 struct Beams {
   explicit Beams(const sample::BeamParams& with) : params(with), search(with) {}
 
-  int32_t width() const { return params.width; }
+  int32_t width() const { return params.asked.width; }
   // REQUIRES: the sequence carries a live text.
   int32_t live_of(SequenceId sequence) const {
     int32_t i = 0;
@@ -42,7 +42,7 @@ struct Beams {
   }
 
   sample::BeamParams params;
-  sample::BeamSearch search;
+  sample::BeamScorer search;
   std::vector<Beam> live{};
   std::vector<SequenceId> free_sequences{};
   std::vector<BeamTrace> traces{};  // of every step, the one in the making last; empty where nobody wants to see it

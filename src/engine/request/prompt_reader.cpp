@@ -96,13 +96,7 @@ Result<text::RenderedPrompt> PromptReader::render_marked(const ChatPrompt& chat)
     if (auto role = check_text(message.role, "a message's role"); !role) return role.error();
     if (auto content = check_text(message.content, "a message's content"); !content) return content.error();
   }
-  text::RenderOptions options;
-  options.add_generation_prompt = chat.add_generation_prompt;
-  options.continue_final = chat.continue_final;
-  options.tools_json = chat.tools_json;
-  options.kwargs_json = chat.kwargs_json;
-  options.now_seconds = wall_clock_seconds();
-  auto rendered = template_->render(chat.messages, options);
+  auto rendered = template_->render(chat, wall_clock_seconds());
   if (!rendered) return fail(std::move(rendered).error(), "messages");
   return std::move(*rendered);
 }

@@ -14,7 +14,7 @@
 #include "engine/request/output_text.h"
 #include "engine/request/stopwatch.h"
 #include "engine/request/token_rules.h"
-#include "sample/beam_search.h"
+#include "sample/beam_scorer.h"
 #include "sample/chain.h"
 #include "sample/params.h"
 #include "sample/sampler.h"
@@ -193,9 +193,7 @@ Result<void> prepare_beams(const Request& request, const RequestLimits& limits, 
   const int64_t room = int64_t{limits.n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
   const int64_t asked = active.rules.max_tokens;
   const bool is_bounded = active.spec.on_full == OnContextFull::kStop;
-  active.beams.emplace(sample::BeamParams{.width = beams.width,
-                                          .length_penalty = beams.length_penalty,
-                                          .early_stopping = beams.early_stopping,
+  active.beams.emplace(sample::BeamParams{.asked = beams,
                                           .max_length = is_bounded && (asked == 0 || asked > room) ? room : asked,
                                           .n_best = request.n});
   active.spec.n_places = beams.width;

@@ -15,7 +15,7 @@
 #include "engine/step/model_runner.h"
 #include "engine/step/pick_input.h"
 #include "obs/clock.h"
-#include "sample/beam_search.h"
+#include "sample/beam_scorer.h"
 #include "sched/step_plan.h"
 
 namespace candor::engine {

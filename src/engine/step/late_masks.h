@@ -45,7 +45,7 @@ class LateMasks {
   // The sequence waits with this row.
   void keep(SequenceId sequence, KeptRow& row, const PickInput& input);
   bool has_kept() const { return !kept_.empty(); }
-  // Calls choose(sequence) for all that wait; whoever it is true for waits no longer.
+  // Calls choose(sequence) for all that wait; where it is true, the sequence waits no longer.
   template <class Choose>
   void retry(const Choose& choose) {
     std::erase_if(kept_, choose);

@@ -15,7 +15,7 @@
 #include "engine/step/model_runner.h"
 #include "engine/step/pick_input.h"
 #include "obs/metrics.h"
-#include "sample/beam_search.h"
+#include "sample/beam_scorer.h"
 #include "sample/explainer.h"
 #include "sample/sampler.h"
 #include "sched/sequence.h"

@@ -198,8 +198,9 @@ bool HeaderReader::take_row() {
 bool HeaderReader::take_type(Entry& entry) {
   const auto* type = std::ranges::find(kTypes, *row_.dtype, &TypeName::name);
   if (type != std::end(kTypes)) return entry.view.dtype = type->dtype, true;
-  return refuse(ErrorKind::kUnsupported, fmt::format("{}: type {} is not supported (supported: F32, F16, BF16, F8_E4M3)",
-                                                     place(), in_quotes(*row_.dtype)));
+  return refuse(ErrorKind::kUnsupported,
+                fmt::format("{}: type {} is not supported (supported: F32, F16, BF16, F8_E4M3)", place(),
+                            in_quotes(*row_.dtype)));
 }
 
 bool HeaderReader::take_shape(Entry& entry) {

@@ -92,7 +92,7 @@ inline U8 finish_codes(U8 codes) {
 constexpr size_t kLineBytes = 64;
 
 // Prefetches the unit that comes next, a few lines at a time between computations, so that memory never rests. Into the
-// second-level cache: a first-level one waits for fewer lines (24 on Zen 4) than memory has on their way at its full rate.
+// second-level cache: a first-level one waits for fewer lines (24 on Zen 4) than memory sends at once at its full rate.
 template <int n_lines>
 class UnitPrefetcher {
  public:

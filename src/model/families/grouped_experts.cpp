@@ -94,11 +94,11 @@ namespace {
 
 using nlohmann::json;
 
-struct KeyName {
+struct SharedKey {
   const char* key;
   const char* hub;
 };
-constexpr KeyName kCounts[] = {
+constexpr SharedKey kCounts[] = {
     {"expert_count", "n_routed_experts"},
     {"expert_shared_count", "n_shared_experts"},
     {"leading_dense_block_count", "first_k_dense_replace"},
@@ -161,7 +161,7 @@ Result<void> read_hub_grouped(const json& config, std::string_view prefix, forma
   };
   CANDOR_ASSIGN(share, read_share(config, share));
   add("expert_gating_func", uint64_t{share == backend::ExpertShare::kSigmoid ? 2u : 1u});
-  for (const KeyName& row : kCounts) {
+  for (const SharedKey& row : kCounts) {
     CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
     if (!value) continue;
     if (*value < 0.0 || *value > static_cast<double>(kMaxWidth) || *value != std::floor(*value)) {

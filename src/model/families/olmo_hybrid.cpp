@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 #include "model/families/hybrid.h"
 

@@ -7,7 +7,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
 
+#include "backend/state_specs.h"
+#include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "model/families/common.h"
 #include "model/families/hybrid.h"

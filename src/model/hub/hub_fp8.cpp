@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -96,8 +95,8 @@ Result<void> place_scales(const HubWeights& weights, const TensorView& scales, F
   return misfit(scales, m, fmt::format("one number, or of [{}, 1]", m.n_out));
 }
 
-Result<Fp8Matrix> read_matrix(const HubWeights& weights, const TensorView& codes, const std::string& scale_name,
-                              const FindTensor& find) {
+Result<Fp8Matrix> fp8_matrix(const HubWeights& weights, const TensorView& codes, const std::string& scale_name,
+                             const FindTensor& find) {
   if (codes.shape.n_dims != 2) {
     return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: F8_E4M3 of shape {}; expected a matrix",
                                                      in_quotes(codes.name), to_string(codes.shape)));
@@ -166,8 +165,8 @@ Result<HubWeights> read_fp8_groups(const json& groups, std::string_view name) {
     CANDOR_ASSIGN(const HubWeights read, read_group(group, place, name));
     const bool is_first = weights.form == HubWeightForm::kPlain;
     if (!is_first && (read.block_rows != weights.block_rows || read.block_columns != weights.block_columns)) {
-      return refused_quantization(name, place + ".weights.block_structure",
-                                  member_of(member_of(group, "weights"), "block_structure"), "that of the other groups");
+      const json structure = member_of(member_of(group, "weights"), "block_structure");
+      return refused_quantization(name, place + ".weights.block_structure", structure, "that of the other groups");
     }
     weights = read;
   }
@@ -178,7 +177,7 @@ Result<std::optional<JoinedWeight>> join_fp8(const HubWeights& weights, const Te
                                              const FindTensor& find) {
   if (tensor.dtype != DType::kF8_E4M3) return std::optional<JoinedWeight>();
   const std::string name(tensor.name);
-  CANDOR_ASSIGN(const Fp8Matrix m, read_matrix(weights, tensor, name + std::string(weights.scale_end), find));
+  CANDOR_ASSIGN(const Fp8Matrix m, fp8_matrix(weights, tensor, name + std::string(weights.scale_end), find));
   JoinedWeight joined{.name = name, .shape = tensor.shape, .parts = {std::string(m.scales.name)}};
   const size_t stem = name.rfind('.') + 1;
   for (const std::string_view end : kInputScales) {

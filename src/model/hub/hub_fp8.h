@@ -7,9 +7,9 @@
 //   compressed-tensors   NAME.weight          NAME.weight_scale       "float-quantized"
 //
 // Scales are F32, BF16 or F16: one for each block of rows and columns that config.json names ([rows / n, columns / m],
-// the last ones shorter), or, where it names none, one for each output ([out] or [out, 1]) or one in all. Where rows are
-// no whole blocks of 128, or their scales change elsewhere, the matrix becomes F32. Scales of activations are read by
-// nobody: activations are not rounded to 8 bits here.
+// the last ones shorter), or, where it names none, one for each output ([out] or [out, 1]) or one in all. Where rows
+// are no whole blocks of 128, or their scales change elsewhere, the matrix becomes F32. Scales of activations are read
+// by nobody: activations are not rounded to 8 bits here.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

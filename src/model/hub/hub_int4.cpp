@@ -157,7 +157,7 @@ bool are_zeros_in_the_middle(const Int4Matrix& m) {
   return true;
 }
 
-Result<Int4Matrix> read_matrix(const HubWeights& weights, const TensorView& codes, const std::string& stem,
+Result<Int4Matrix> int4_matrix(const HubWeights& weights, const TensorView& codes, const std::string& stem,
                                const FindTensor& find) {
   if (codes.shape.n_dims != 2 || codes.dtype != DType::kI32) {
     return bad(codes, fmt::format("{} of shape {}; expected a matrix of I32", dtype_info(codes.dtype).name,
@@ -183,7 +183,7 @@ Result<std::optional<JoinedWeight>> join_int4(const HubWeights& weights, const T
                                               const FindTensor& find) {
   if (!tensor.name.ends_with(kCodesEnd)) return std::optional<JoinedWeight>();
   const std::string stem(tensor.name.substr(0, tensor.name.size() - kCodesEnd.size()));
-  CANDOR_ASSIGN(const Int4Matrix m, read_matrix(weights, tensor, stem, find));
+  CANDOR_ASSIGN(const Int4Matrix m, int4_matrix(weights, tensor, stem, find));
   JoinedWeight joined{.name = stem + ".weight", .shape = {2, {m.n_out, m.n_in}}};
   joined.parts = {stem + ".qzeros", stem + ".scales"};
   if (const TensorView* order = find(stem + ".g_idx"); order != nullptr) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::model {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -28,12 +29,12 @@
 #include "model/hub/hub_index.h"
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
+#include "model/hub/hub_outer.h"
 #include "model/hub/hub_rows.h"
 #include "model/hub/hub_state.h"
-#include "model/hub/hub_outer.h"
 #include "model/hub/hub_weights.h"
-#include "model/hub/made_tensor.h"
 #include "model/hub/hub_words.h"
+#include "model/hub/made_tensor.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
 

@@ -27,7 +27,7 @@ struct ServerOptions {
   uint64_t body_bytes = 16u << 20;
   size_t waiting_bytes = 1u << 20;  // of a reply that its reader does not take
   int32_t max_connections = 4096;
-  size_t max_handshakes = 256;               // at once; beyond, the oldest gives way
+  size_t max_handshakes = 256;               // at once; beyond, the oldest is dropped
   std::shared_ptr<TlsIdentity> tls = nullptr;  // null: HTTP in the clear
   std::chrono::milliseconds head_timeout{10'000};  // of a handshake; from a request's first byte to the end of its head
   std::chrono::milliseconds body_timeout{60'000};
@@ -48,7 +48,7 @@ struct ReplyRecord {
 enum class HandshakeFailure : uint8_t {
   kPlain,     // a request in the clear
   kLeft,      // the client closed
-  kGivenUp,   // it took too long, or gave way to another
+  kGivenUp,   // it took too long, or was dropped for another
   kProtocol,  // no version, cipher or trust in common, or bytes that are no TLS
 };
 

@@ -33,7 +33,7 @@ HandshakeFailure failure_of(const boost::system::error_code& error) {
 }  // namespace
 
 // True where requests may follow. Who is in a handshake holds memory and no key has been asked for: of too many the
-// oldest gives way, so that clients which never go on do not keep those away that do.
+// oldest is dropped, so that clients which never go on do not keep those away that do.
 net::awaitable<bool> Session::shake_hands() {
   if (!network_.tls) co_return true;
   if (network_.handshakes.size() >= network_.options.max_handshakes) {

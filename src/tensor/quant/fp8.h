@@ -7,7 +7,6 @@
 // subnormals f16's: so kernels widen it, and multiply by 256 d.
 
 #include <bit>
-#include <cstddef>
 #include <limits>
 #include <string_view>
 

@@ -91,8 +91,8 @@ void collect_strings(const Json& json, std::vector<std::string_view>& out) {
 }
 
 // What clients wrote: {"messages": ..., "tools": ..., further variables}.
-Result<Json> client_variables(std::span<const Message> messages, const RenderOptions& options) {
-  CANDOR_ASSIGN(Json variables, parse_json(options.kwargs_json, Json::value_t::object, "chat_template_kwargs"));
+Result<Json> client_variables(const ChatPrompt& chat) {
+  CANDOR_ASSIGN(Json variables, parse_json(chat.kwargs_json, Json::value_t::object, "chat_template_kwargs"));
   constexpr std::array<std::string_view, 5> kReserved = {"messages", "tools", "add_generation_prompt", "bos_token",
                                                          "eos_token"};
   for (const std::string_view name : kReserved) {
@@ -100,12 +100,12 @@ Result<Json> client_variables(std::span<const Message> messages, const RenderOpt
     return fail(ErrorKind::kInvalidInput, fmt::format("chat_template_kwargs: \"{}\" is set by the engine", name));
   }
   Json list = Json::array();
-  for (size_t i = 0; i < messages.size(); ++i) {
-    CANDOR_ASSIGN(Json json, message_json(messages[i], i));
+  for (size_t i = 0; i < chat.messages.size(); ++i) {
+    CANDOR_ASSIGN(Json json, message_json(chat.messages[i], i));
     list.push_back(std::move(json));
   }
   variables["messages"] = std::move(list);
-  CANDOR_ASSIGN(Json tools, parse_json(options.tools_json, Json::value_t::array, "tools"));
+  CANDOR_ASSIGN(Json tools, parse_json(chat.tools_json, Json::value_t::array, "tools"));
   variables["tools"] = tools.empty() ? Json(nullptr) : std::move(tools);
   if (!variables.contains("documents")) variables["documents"] = nullptr;
   return variables;
@@ -173,23 +173,23 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source, const Tokeni
   return ChatTemplate(asset, tokenizer, helpers);
 }
 
-Result<RenderedPrompt> ChatTemplate::render(std::span<const Message> messages, const RenderOptions& options) const {
-  if (messages.empty()) return fail(ErrorKind::kInvalidInput, "messages: empty; at least one is needed");
-  CANDOR_ASSIGN(const Json client, client_variables(messages, options));
+Result<RenderedPrompt> ChatTemplate::render(const ChatPrompt& chat, int64_t now_seconds) const {
+  if (chat.messages.empty()) return fail(ErrorKind::kInvalidInput, "messages: empty; at least one is needed");
+  CANDOR_ASSIGN(const Json client, client_variables(chat));
   std::vector<std::string_view> texts = {source_->bytes};
   for (const auto& [name, piece] : special_pieces_) texts.push_back(piece);
   collect_strings(client, texts);
   const uint32_t mark = choose_mark(texts);
   const std::string mark_text = to_utf8(mark);
   texts.push_back(mark_text);
-  const uint32_t end = options.continue_final ? choose_mark(texts) : mark;  // of the last message's content
+  const uint32_t end = chat.continue_final ? choose_mark(texts) : mark;  // of the last message's content
   if (mark == 0 || end == 0)
     return fail(ErrorKind::kInvalidInput, "messages: they hold every private-use character of Unicode");
   Json context = context_json(client, special_pieces_, mark_text);
-  if (options.continue_final) CANDOR_TRY(mark_end(context["messages"], end));
-  context["add_generation_prompt"] = options.add_generation_prompt && !options.continue_final;
+  if (chat.continue_final) CANDOR_TRY(mark_end(context["messages"], end));
+  context["add_generation_prompt"] = chat.add_generation_prompt && !chat.continue_final;
   const std::string json = context.dump();
-  const auto rendered = text_of(helpers_->render(source_, json, options.now_seconds));
+  const auto rendered = text_of(helpers_->render(source_, json, now_seconds));
   if (!rendered) {
     Error failure = rendered.error();
     failure.message = without_mark(failure.message, end);
@@ -197,10 +197,10 @@ Result<RenderedPrompt> ChatTemplate::render(std::span<const Message> messages, c
   }
   const std::string& text = *rendered;
   std::string_view shown = text;
-  if (options.continue_final) {
+  if (chat.continue_final) {
     CANDOR_ASSIGN(shown, up_to_end(text, end));
   }
-  GuardedText plain = guard_.read(options.continue_final ? without_mark(shown, end) : shown, mark);
+  GuardedText plain = guard_.read(chat.continue_final ? without_mark(shown, end) : shown, mark);
   return RenderedPrompt{std::move(plain.text), std::move(plain.breaks)};
 }
 

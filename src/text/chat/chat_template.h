@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,14 +25,6 @@
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::text {
-
-struct RenderOptions {
-  bool add_generation_prompt = true;
-  bool continue_final = false;   // the prompt ends where the last message's content does; no generation prompt then
-  std::string tools_json = {};   // a JSON array; empty: none
-  std::string kwargs_json = {};  // a JSON object: further variables of the template; empty: none
-  int64_t now_seconds = 0;       // what strftime_now shows: seconds since 1970 of the wall clock to show
-};
 
 struct RenderedPrompt {
   std::string text;
@@ -49,7 +40,8 @@ class ChatTemplate {
 
   // kInvalidInput: what the messages lack, the words that the template gives to raise_exception, or a limit on its
   // work. kUnsupported: a fault of the template itself, with its line. Others: as HelperPool has them.
-  Result<RenderedPrompt> render(std::span<const Message> messages, const RenderOptions& options) const;
+  // now_seconds: what strftime_now shows, seconds since 1970 of the wall clock to show.
+  Result<RenderedPrompt> render(const ChatPrompt& chat, int64_t now_seconds) const;
 
  private:
   ChatTemplate(sandbox::SharedAsset source, const Tokenizer& tokenizer, sandbox::HelperPool& helpers);

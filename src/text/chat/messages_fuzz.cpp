@@ -14,9 +14,9 @@
 
 namespace {
 
+using candor::ChatPrompt;
 using candor::Message;
 using candor::text::ChatTemplate;
-using candor::text::RenderOptions;
 using candor::text::Tokenizer;
 
 // Plain turns; tools as JSON with calls; a namespace and rules about turns; reasoning that is cut out of old turns;
@@ -84,9 +84,9 @@ std::string take_field(std::string_view& rest) {
 
 // What the message's own text adds: the first template writes two control tokens a message and one at the end, always.
 void check_typed_text(const std::vector<Message>& messages) {
-  std::vector<Message> plain = messages;
-  for (Message& message : plain) message.extra_json.clear();
-  const auto prompt = template_of(0).render(plain, {});
+  ChatPrompt plain{.messages = messages};
+  for (Message& message : plain.messages) message.extra_json.clear();
+  const auto prompt = template_of(0).render(plain, 0);
   if (!prompt) return;
   const auto tokens = candor::text::tokenize_prompt(small_tokenizer(), *prompt);
   CANDOR_CHECK(tokens.has_value());
@@ -94,7 +94,7 @@ void check_typed_text(const std::vector<Message>& messages) {
     return small_tokenizer().kind(id) == candor::text::TokenKind::kControl;
   };
   const auto n_control = static_cast<size_t>(std::ranges::count_if(*tokens, is_control));
-  CANDOR_CHECK(n_control <= 2 * plain.size() + 2);
+  CANDOR_CHECK(n_control <= 2 * messages.size() + 2);
 }
 
 }  // namespace
@@ -104,18 +104,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ChatTemplate& chosen = template_of(data[0]);
   const candor::testing::FuzzBudget budget(size);
   std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
-  RenderOptions options{.add_generation_prompt = (data[0] & 0x80) == 0, .continue_final = (data[0] & 0x40) != 0};
-  options.tools_json = take_field(rest);
-  options.kwargs_json = take_field(rest);
-  std::vector<Message> messages;
+  ChatPrompt chat{.add_generation_prompt = (data[0] & 0x80) == 0, .continue_final = (data[0] & 0x40) != 0};
+  chat.tools_json = take_field(rest);
+  chat.kwargs_json = take_field(rest);
   while (!rest.empty()) {
-    Message& message = messages.emplace_back();
+    Message& message = chat.messages.emplace_back();
     message.role = take_field(rest);
     message.content = take_field(rest);
     message.extra_json = take_field(rest);
   }
-  const auto prompt = chosen.render(messages, options);
-  const auto again = chosen.render(messages, options);
+  const auto prompt = chosen.render(chat, 0);
+  const auto again = chosen.render(chat, 0);
   CANDOR_CHECK(prompt.has_value() == again.has_value());
   if (prompt) {
     CANDOR_CHECK(prompt->text == again->text && prompt->breaks == again->breaks);
@@ -123,6 +122,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     CANDOR_CHECK(prompt.error().message.find('\n') == std::string::npos);
   }
-  check_typed_text(messages);
+  check_typed_text(chat.messages);
   return 0;
 }

@@ -36,7 +36,7 @@ OutputParser::OutputParser(const OutputForm& form) : form_(form), row_(form_.row
   for (const FormMark& mark : text_marks_) first_bytes_ += mark.text.front();
   for (const FormMark& mark : unread_marks_) first_bytes_ += mark.text.front();
   std::ranges::sort(first_bytes_);
-  first_bytes_.erase(std::ranges::unique(first_bytes_).begin(), first_bytes_.end());
+  first_bytes_.erase(std::unique(first_bytes_.begin(), first_bytes_.end()), first_bytes_.end());
   if (form.opens_in_reasoning) mode_ = Mode::kReasoning;
 }
 

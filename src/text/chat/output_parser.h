@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/chat/forms/call_reader.h"
 #include "text/chat/forms/form_row.h"
 #include "text/chat/forms/response_template.h"
 #include "text/chat/forms/tool_form.h"

@@ -1,5 +1,5 @@
-// Products with FP8 weights on tile registers: a block of 128 k of a panel becomes four right operands of bf16, once for
-// all rows of a chunk. Sums over a block are those of bf16 products from zero; lanes add them under the block's scale.
+// Products with FP8 weights on tile registers: a block of 128 k of a panel becomes four right operands of bf16, once
+// for all rows of a chunk. Sums over a block are those of bf16 products from zero; lanes add them under its scale.
 
 struct FloatBlockScratch {
   alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
@@ -35,7 +35,9 @@ class FloatBlockWalk {
  private:
   static constexpr size_t kLastStride = sizeof(uint16_t) * kFloatBlockDepth;
 
-  std::byte* last(int64_t k) const { return last_ + k / kFloatBlockDepth * kTileRows16 * static_cast<int64_t>(kLastStride); }
+  std::byte* last(int64_t k) const {
+    return last_ + k / kFloatBlockDepth * kTileRows16 * static_cast<int64_t>(kLastStride);
+  }
 
   void copy_last() {
     const int32_t n_whole = n_rows_ / kTileRows16 * kTileRows16;

@@ -19,7 +19,7 @@ namespace candor::text {
 namespace {
 
 using GrammarJson = nlohmann::ordered_json;
-using Arguments = CallWriting::Arguments;
+using ArgumentForm = CallWriting::Arguments;
 
 // Intersections that one grammar may have.
 constexpr size_t kMostBoundedTexts = 6;
@@ -97,7 +97,7 @@ class CallGrammarWriter {
     const std::string where = tool.name + ".parameters";
     if (std::string fault = fault_of_schema(tool.parameters, where); !fault.empty()) return unfit(std::move(fault));
     std::string arguments;
-    if (writing_.arguments == Arguments::kJson) {
+    if (writing_.arguments == ArgumentForm::kJson) {
       arguments = "%json " + as_object(tool.parameters).dump();
     } else {
       CANDOR_ASSIGN(arguments, add_object(tool.parameters, where));
@@ -146,7 +146,7 @@ class CallGrammarWriter {
       add_rule(name, body);
       fields.push_back({.rule = name, .is_required = is_required});
     }
-    return writing_.arguments == Arguments::kText ? plain_fields(fields) : separated_fields(fields);
+    return writing_.arguments == ArgumentForm::kText ? plain_fields(fields) : separated_fields(fields);
   }
 
   struct Field {
@@ -162,7 +162,7 @@ class CallGrammarWriter {
 
   // With a separator between those that are there.
   std::string separated_fields(const std::vector<Field>& fields) {
-    const bool is_python = writing_.arguments == Arguments::kPython;
+    const bool is_python = writing_.arguments == ArgumentForm::kPython;
     const std::string separator = is_python ? "\", \"" : "\",\"";
     std::string first = "\"\"", rest = "\"\"";
     for (auto one = fields.rbegin(); one != fields.rend(); ++one) {
@@ -179,11 +179,11 @@ class CallGrammarWriter {
   }
 
   Result<std::string> field(const std::string& key, const GrammarJson& schema, const std::string& where) {
-    if (!is_word(key, writing_.arguments == Arguments::kText ? "_-." : "_"))
+    if (!is_word(key, writing_.arguments == ArgumentForm::kText ? "_-." : "_"))
       return unfit(where + " has more than letters and digits in its name");
-    if (writing_.arguments == Arguments::kGemma)
+    if (writing_.arguments == ArgumentForm::kGemma)
       return fmt::format("{} {}", lark_string(key + ":"), gemma_value(schema));
-    if (writing_.arguments == Arguments::kPython)
+    if (writing_.arguments == ArgumentForm::kPython)
       return fmt::format("{} {}", lark_string(key + "="), python_value(schema));
     const std::string opening = atoms(std::string(writing_.before_key) + key + std::string(writing_.before_value));
     const std::string closing = atoms(std::string(writing_.value_tail) + std::string(writing_.value_end) +
@@ -355,7 +355,7 @@ class CallGrammarWriter {
 }  // namespace
 
 Result<std::string> call_grammar(const FormRow& row, const CallWish& wish, std::span<const ControlToken> controls) {
-  if (row.writing.arguments == Arguments::kNone)
+  if (row.writing.arguments == ArgumentForm::kNone)
     return Error{ErrorKind::kUnsupported, "no way to write calls in it is known"};
   return CallGrammarWriter(row, wish, controls).write();
 }

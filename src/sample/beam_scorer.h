@@ -13,15 +13,14 @@
 
 #include "base/ids.h"
 #include "candor/event.h"
+#include "candor/request.h"
 
 namespace candor::sample {
 
 struct BeamParams {
-  int32_t width = 1;
-  double length_penalty = 1.0;
-  bool early_stopping = true;
+  BeamSearch asked{};
   int64_t max_length = 0;  // tokens; 0 = no limit
-  int32_t n_best = 1;      // answers wanted, at most width
+  int32_t n_best = 1;      // answers wanted, at most asked.width
 };
 
 // One way to go on from a live text.
@@ -64,9 +63,9 @@ struct BeamCandidate {
   BeamFate fate = BeamFate::kDropped;
 };
 
-class BeamSearch {
+class BeamScorer {
  public:
-  explicit BeamSearch(const BeamParams& params);
+  explicit BeamScorer(const BeamParams& params);
 
   int32_t n_live() const { return static_cast<int32_t>(live_.size()); }
   int64_t length() const { return length_; }  // tokens of every live text

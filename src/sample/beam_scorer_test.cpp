@@ -1,4 +1,4 @@
-#include "sample/beam_search.h"
+#include "sample/beam_scorer.h"
 
 #include <gtest/gtest.h>
 
@@ -46,12 +46,12 @@ void enumerate(const Text& text, double score, const BeamParams& params, uint32_
       enumerate(longer, sum, params, seed, all);
       continue;
     }
-    all.push_back({sum / pow_f64(static_cast<double>(longer.size()), params.length_penalty), longer});
+    all.push_back({sum / pow_f64(static_cast<double>(longer.size()), params.asked.length_penalty), longer});
   }
 }
 
 std::vector<Answer> search(const BeamParams& params, uint32_t seed) {
-  BeamSearch search(params);
+  BeamScorer search(params);
   std::vector<Text> texts = {{}};
   while (!search.is_over()) {
     for (int32_t i = 0; i < search.n_live(); ++i) search.set_row(i, row_of(texts[static_cast<size_t>(i)], seed), {});
@@ -72,14 +72,12 @@ std::vector<Answer> search(const BeamParams& params, uint32_t seed) {
 }
 
 BeamParams params_of(int32_t width, double length_penalty, bool early_stopping, int32_t n_best) {
-  return {.width = width,
-          .length_penalty = length_penalty,
-          .early_stopping = early_stopping,
+  return {.asked = {.width = width, .length_penalty = length_penalty, .early_stopping = early_stopping},
           .max_length = kLongest,
           .n_best = n_best};
 }
 
-TEST(beam_search, that_is_wide_enough_finds_what_trying_every_text_finds) {
+TEST(beam_scorer, that_is_wide_enough_finds_what_trying_every_text_finds) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     for (const double penalty : {1.0, 0.0, 2.0, -0.5}) {
       const BeamParams params = params_of(256, penalty, false, 8);
@@ -96,7 +94,7 @@ TEST(beam_search, that_is_wide_enough_finds_what_trying_every_text_finds) {
   }
 }
 
-TEST(beam_search, of_width_one_takes_the_likeliest_token_each_time) {
+TEST(beam_scorer, of_width_one_takes_the_likeliest_token_each_time) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     Text greedy;
     do {
@@ -106,7 +104,7 @@ TEST(beam_search, of_width_one_takes_the_likeliest_token_each_time) {
   }
 }
 
-TEST(beam_search, worked_example_of_three_beams) {
+TEST(beam_scorer, worked_example_of_three_beams) {
   // 0.82 x 0.60, 0.07 x 0.90, 0.82 x 0.07.
   const auto row = [](std::initializer_list<double> probabilities) {
     std::vector<Continuation> next;
@@ -116,7 +114,7 @@ TEST(beam_search, worked_example_of_three_beams) {
     }
     return next;
   };
-  BeamSearch search({.width = 3, .length_penalty = 0.0, .max_length = 2, .n_best = 3});
+  BeamScorer search({.asked = {.width = 3, .length_penalty = 0.0}, .max_length = 2, .n_best = 3});
   search.set_row(0, row({0.82, 0.07}), {});
   ASSERT_EQ(search.select().size(), 2u);
   search.settle();
@@ -131,15 +129,15 @@ TEST(beam_search, worked_example_of_three_beams) {
   EXPECT_NEAR(exp_f64(best[2].score), 0.057, 5e-4);
 }
 
-TEST(beam_search, wider_searches_find_no_worse_answers_when_they_search_to_the_end) {
+TEST(beam_scorer, wider_searches_find_no_worse_answers_when_they_search_to_the_end) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     const double narrow = search(params_of(1, 1.0, false, 1), seed)[0].score;
     EXPECT_GE(search(params_of(256, 1.0, false, 1), seed)[0].score, narrow) << seed;
   }
 }
 
-TEST(beam_search, texts_that_their_owner_ends_or_drops_go_no_further) {
-  BeamSearch search({.width = 2, .length_penalty = 1.0, .n_best = 2});
+TEST(beam_scorer, texts_that_their_owner_ends_or_drops_go_no_further) {
+  BeamScorer search({.asked = {.width = 2}, .n_best = 2});
   search.set_row(0, row_of({}, 5), {});
   ASSERT_EQ(search.select().size(), 2u);
   search.end_survivor(0);
@@ -150,8 +148,8 @@ TEST(beam_search, texts_that_their_owner_ends_or_drops_go_no_further) {
   EXPECT_EQ(search.best()[0].end, BeamEnd::kByOwner);
 }
 
-TEST(beam_search, a_dead_end_ends_the_search_without_an_answer) {
-  BeamSearch search({.width = 2, .n_best = 1});
+TEST(beam_scorer, a_dead_end_ends_the_search_without_an_answer) {
+  BeamScorer search({.asked = {.width = 2}, .n_best = 1});
   search.set_row(0, {}, {});
   search.select();
   search.settle();
