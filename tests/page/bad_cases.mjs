@@ -21,7 +21,7 @@ async function beginAnswer(page, server) {
     server.signal("SIGCONT");
     await after(50);
     server.signal("SIGSTOP");
-  } while (!(await Promise.race([begun, after(150)])));
+  } while (!(await Promise.race([begun, after(1500)])));
 }
 
 async function away({ page, server }) {
