@@ -249,7 +249,7 @@ struct LaneProductsOf {
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     const int32_t n_half = dp * Page::kStep;
-    ahead_ = TileAhead(a, pages, n);
+    ahead_.begin(a, pages, n);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const Element* k = keys_of(a, page);
       float* scores = s.scores + (page * kPageTokens - pages.t0);

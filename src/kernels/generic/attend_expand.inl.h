@@ -30,18 +30,23 @@ class TileAhead {
   // Of n queries; steps: with dims of a page's half, 32 each, with each query's weights and with values of 16 dims.
   static constexpr int32_t kStepsOfWeights = 4;
 
-  TileAhead() = default;
-  TileAhead(const AttendArgs& a, const TilePages& pages, int32_t n)
-      : pages_(&a.pages),
-        page_bytes_(kv_page_bytes(a.head_dim, a.pages.format)),
-        page_(pages.next),
-        end_(pages.next_end),
-        has_values_(a.latent_dim == 0) {
+  // A tile that no other one came before is prefetched itself, at once.
+  void begin(const AttendArgs& a, const TilePages& pages, int32_t n) {
+    n_lines_ = 0;
     if (n > kFewQueries || pages.next == pages.begin) return;
-    const int32_t n_steps = 2 * kTilePages * (padded_dim(a.head_dim) / 16) + kStepsOfWeights * n;
+    pages_ = &a.pages;
+    page_bytes_ = kv_page_bytes(a.head_dim, a.pages.format);
+    has_values_ = a.latent_dim == 0;
     const auto n_lines = static_cast<int32_t>(page_bytes_ / kLineBytes) * kTilePages * (has_values_ ? 2 : 1);
+    if (pages.begin != end_of_last_) {
+      begin_pages(pages.begin, pages.end);
+      n_lines_ = n_lines;
+      steps(1);
+    }
+    end_of_last_ = pages.end;
+    const int32_t n_steps = 2 * kTilePages * (padded_dim(a.head_dim) / 16) + kStepsOfWeights * n;
     n_lines_ = (n_lines + n_steps - 1) / n_steps;
-    begin_page(a.pages.k_offset);
+    begin_pages(pages.next, pages.next_end);
   }
 
   void steps(int32_t n) {
@@ -52,6 +57,12 @@ class TileAhead {
   }
 
  private:
+  void begin_pages(int32_t begin, int32_t end) {
+    page_ = begin;
+    end_ = end;
+    is_values_ = false;
+    begin_page(pages_->k_offset);
+  }
   void begin_page(size_t offset) {
     at_ = reinterpret_cast<const std::byte*>(page_of(*pages_, page_, offset));
     page_end_ = at_ + page_bytes_;
@@ -65,6 +76,7 @@ class TileAhead {
 
   const KvPages* pages_ = nullptr;
   size_t page_bytes_ = 0;
+  int32_t end_of_last_ = -1;  // of the pages that were computed
   int32_t page_ = 0;
   int32_t end_ = 0;
   bool has_values_ = false;

@@ -213,7 +213,7 @@ class PairProducts {
   template <class Pages>
   void scores_of(const AttendArgs& a, const TilePages& pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
-    ahead_ = TileAhead(a, pages, n);
+    ahead_.begin(a, pages, n);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const int32_t* k = page_of(a.pages, page, a.pages.k_offset);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
