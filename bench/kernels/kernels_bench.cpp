@@ -50,10 +50,6 @@ class Bytes {
   platform::HugeBuffer buffer_;
 };
 
-Bytes aligned(size_t n_bytes) {
-  return Bytes(n_bytes);
-}
-
 std::vector<float> random_values(int64_t n) {
   std::minstd_rand rng(1);
   std::normal_distribution<float> normal;
@@ -67,7 +63,7 @@ Bytes make_weights(const WeightShape& shape) {
   const std::vector<float> values = random_values(kPanelRows * shape.n_in);
   std::vector<std::byte> blocks(kPanelRows * row_bytes(dtype_info(shape.dtype), shape.n_in));
   encode_rows(shape.dtype, values.data(), kPanelRows, shape.n_in, blocks.data());
-  Bytes packed = aligned(packed_bytes(shape));
+  Bytes packed(packed_bytes(shape));
   pack_panels({shape.dtype, kPanelRows, shape.n_in}, blocks.data(), 0, 1, packed.get());
   for (int64_t p = 1; p < n_panels(shape); ++p) {
     std::memcpy(packed.get() + static_cast<size_t>(p) * panel_bytes(shape), packed.get(), panel_bytes(shape));
@@ -79,7 +75,7 @@ Bytes make_activations(const Machine& machine, const WeightShape& shape, int64_t
   const Encoding encoding = encoding_of(shape.dtype);
   const size_t stride = encoded_row_bytes(encoding, shape.n_in);
   const std::vector<float> values = random_values(n_rows * shape.n_in);
-  Bytes encoded = aligned(stride * static_cast<size_t>(n_rows));
+  Bytes encoded(stride * static_cast<size_t>(n_rows));
   for (int64_t r = 0; r < n_rows; ++r) {
     machine.table->encode(encoding, values.data() + r * shape.n_in, shape.n_in,
                           encoded.get() + static_cast<size_t>(r) * stride);
@@ -105,7 +101,7 @@ void bench_matmul(benchmark::State& state, const Machine& machine, DType dtype, 
   }
   const Bytes weights = make_weights(shape);
   const Bytes activations = make_activations(machine, shape, n_rows);
-  const Bytes scratch = aligned(matmul_scratch_bytes(kColumns));
+  const Bytes scratch(matmul_scratch_bytes(kColumns));
   std::vector<float> dst(static_cast<size_t>(n_rows * shape.n_out));
   const MatmulArgs args{.shape = shape,
                         .weights = weights.get(),
@@ -128,7 +124,7 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
   constexpr int32_t kDim = 64;
   constexpr int32_t kHeads = 4;
   const int32_t n_blocks = (context + kPageTokens - 1) / kPageTokens;
-  const Bytes memory = aligned(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(kDim));
+  const Bytes memory(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(kDim));
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
   const KvPages pages{memory.get(), blocks.data(), 2 * kv_page_bytes(kDim), 0, kv_page_bytes(kDim)};
@@ -136,7 +132,7 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
   machine.table->store_kv({pages, values.data(), values.data(), kDim, kDim, 0, context});
   const std::vector<float> q = random_values(int64_t{n_rows} * kHeads * kDim);
   std::vector<float> dst(q.size());
-  const Bytes scratch = aligned(attend_scratch_bytes(kDim));
+  const Bytes scratch(attend_scratch_bytes(kDim));
   const AttendArgs args{pages,  q.data(), kHeads * kDim,    dst.data(), kHeads * kDim, n_rows,
                         kHeads, kDim,     context - n_rows, 0,          0.125f};
   for (auto _ : state) machine.table->attend(args, scratch.get());
@@ -159,7 +155,7 @@ void bench_decode_attend(benchmark::State& state, const Machine& machine, KvForm
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
   const std::vector<float> q = random_values(int64_t{kHeads} * kDim);
   std::vector<float> dst(q.size());
-  const Bytes scratch = aligned(attend_scratch_bytes(kDim));
+  const Bytes scratch(attend_scratch_bytes(kDim));
   size_t pair = 0;
   for (auto _ : state) {
     const size_t k = pair * 2 * page;

@@ -158,8 +158,10 @@ struct KernelTable {
   void (*attend_split)(const AttendArgs& args, int32_t split, std::byte* partial, std::byte* scratch);
   void (*attend_combine)(const AttendArgs& args, const std::byte* partials, std::byte* scratch);
 
-  // For kernels/limits.h: reads n_bytes (at least 256); runs rounds of products and returns the operations done.
+  // For kernels/limits.h: reads n_bytes (at least 256), prefetched to the nearest cache or to the next one; runs rounds
+  // of products and returns the operations done.
   uint64_t (*read_probe)(const std::byte* src, size_t n_bytes);
+  uint64_t (*far_read_probe)(const std::byte* src, size_t n_bytes);
   int64_t (*int8_probe)(int64_t n_rounds);
   int64_t (*fma_probe)(int64_t n_rounds);
 };

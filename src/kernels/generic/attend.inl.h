@@ -249,17 +249,20 @@ struct LaneProductsOf {
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     const int32_t n_half = dp * Page::kStep;
+    ahead_.begin(a, pages, n);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const Element* k = keys_of(a, page);
-      const Element* ahead = page + 1 < pages.end ? keys_of(a, page + 1) : values_of(a, pages.begin);
       float* scores = s.scores + (page * kPageTokens - pages.t0);
-      if (n <= kQueryTile) prefetch_far_range(keys_of(a, page_ahead(pages, page)), 2 * n_half);
-      prefetch_range(ahead, n_half);
+      ahead_.steps(dp / 32);
       score_queries<Page, kQueryTile>(k, s.q_tiles, dp, n, scores);
-      prefetch_range(ahead + n_half, n_half);
+      ahead_.steps(dp / 32);
       score_queries<Page, kQueryTile>(k + n_half, s.q_tiles, dp, n, scores + 16);
     }
   }
+
+  static bool expands(const AttendArgs& a, int32_t) { return a.pages.format == KvFormat::kQ8; }
+
+  void begin_weights() { ahead_.steps(TileAhead::kStepsOfWeights); }
 
   // Probabilities take the scores' places.
   static float* place_of_weights(const AttendScratch& s, int32_t, int32_t i) { return s.scores + i * kKeyTile; }
@@ -274,11 +277,9 @@ struct LaneProductsOf {
     const int32_t n_group = kPageTokens * Page::kStep;  // elements of 16 dims
     for (int32_t page = pages.begin; page < pages.end; ++page) {
       const Element* v = values_of(a, page);
-      if (n <= kQueryTile) prefetch_far_range(values_of(a, page_ahead(pages, page)), dp / 16 * n_group);
-      const Element* ahead = page + 1 < pages.end ? values_of(a, page + 1) : keys_of(a, pages.next);
       const float* p = s.scores + (page * kPageTokens - pages.t0);
-      for (int32_t d = 0; d < dp; d += 16, v += n_group, ahead += n_group) {
-        prefetch_range(ahead, n_group);
+      for (int32_t d = 0; d < dp; d += 16, v += n_group) {
+        ahead_.steps(1);
         add_values_of<Page, kQueryTile>(v, p, dp + kRecordExtra, n, s.split + d);
       }
     }
@@ -291,6 +292,8 @@ struct LaneProductsOf {
   static const Element* values_of(const AttendArgs& a, int32_t page) {
     return reinterpret_cast<const Element*>(page_of(a.pages, page, a.pages.v_offset));
   }
+
+  TileAhead ahead_;
 };
 
 using LaneProducts = LaneProductsOf<PairPage>;
@@ -299,12 +302,13 @@ template <class Products>
 inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, const AttendScratch& s,
                         Products& products) {
   const int32_t dp = padded_dim(a.head_dim);
-  const AttendArgs seen = a.pages.format == KvFormat::kQ8 ? expand_tile(a, pages, s) : a;
+  const AttendArgs seen = Products::expands(a, chunk.n) ? expand_tile(a, pages, s) : a;
   products.scores(seen, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t position = position_of(a, chunk.first + i);
     const int32_t begin = oldest_seen(a, position) - pages.t0;
     const int32_t end = position + 1 - pages.t0;
+    products.begin_weights();
     if (a.softcap != 0.0f || a.slopes != nullptr) {
       adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
     }

@@ -9,9 +9,7 @@ inline const int32_t* page_of(const KvPages& pages, int32_t page, size_t offset)
   return reinterpret_cast<const int32_t*>(pages.base + static_cast<size_t>(block) * pages.block_bytes + offset);
 }
 
-// Pages lie apart, so that no hardware prefetcher finds the next one: its lines are prefetched while a page is
-// computed. Few queries are done with a page before memory answers; then the next tile's pages are asked for as well,
-// to the second level, while this one's are computed.
+// Pages lie apart, so that no hardware prefetcher finds the next one.
 template <class Element>
 inline void prefetch_range(const Element* ahead, int32_t n) {
   constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));

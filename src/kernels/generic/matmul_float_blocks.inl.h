@@ -17,9 +17,12 @@ struct Fp8Product {
   static constexpr int kReadTiles = 1;  // that take the weights as they are packed
   static constexpr int kStep = 32;      // k
   static constexpr int kPrefetchSteps = kDepth / kStep;
-  static constexpr size_t kStreamAhead = kStreamAheadOfBytes;
+  static constexpr size_t kStreamAhead = kStreamAheadOfCodes;
 
-  static constexpr int panels_of(int) { return kPanels; }
+  static constexpr int panels_of(int n_rows) { return n_rows == 1 ? 1 : kPanels; }
+  template <int n>
+  static constexpr int kPanelsOf = panels_of(n);
+
   static constexpr size_t bytes_of_unit(int) { return kFloatBlockBytes; }
 
   // Where a tile takes its weights from.
@@ -56,18 +59,18 @@ struct Fp8Product {
   }
   static Packed read(const uint8_t* src, size_t apart, int, int64_t, Unit*) { return {src, apart}; }
 
-  // acc: [kPanels], acc_stride apart, of [n][16].
+  // acc: [panels_of(n)], acc_stride apart, of [n][16].
   template <int n, class Source, class Prefetcher>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                    Prefetcher& prefetcher) {
-    alignas(64) float sums[kPanels][n][16] = {};
+    alignas(64) float sums[kPanelsOf<n>][n][16] = {};
     const int last = n_k - kStep;
     for (int k = 0; k < n_k; k += kStep) {
       prefetcher.step();
-      F32 step[kPanels][n];
+      F32 step[kPanelsOf<n>][n];
       multiply_step<n>(weights, rows, k, step);
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) {
+      for (int p = 0; p < kPanelsOf<n>; ++p) {
         const F32 d = weights.scale(p);
 #pragma GCC unroll 16
         for (int r = 0; r < n; ++r) {
@@ -83,24 +86,24 @@ struct Fp8Product {
   // As TDPBF16PS: a chain over the even k, one over the odd ones, and their sum.
   template <int n, class Source>
   static CANDOR_INLINE void multiply_step(const Source& weights, const RowTile<n>& rows, int k, F32 (*step)[n]) {
-    F32 even[kPanels][n];
-    F32 odd[kPanels][n];
+    F32 even[kPanelsOf<n>][n];
+    F32 odd[kPanelsOf<n>][n];
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) even[p][r] = odd[p][r] = splat(0.0f);
     }
     for (int end = k + kStep; k < end; k += 2) {
-      F32 w[kPanels];
+      F32 w[kPanelsOf<n>];
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) w[p] = weights.even(p, k);
+      for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.even(p, k);
       add_products<n>(w, rows, k, even);
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) w[p] = weights.odd(p, k);
+      for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.odd(p, k);
       add_products<n>(w, rows, k + 1, odd);
     }
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) step[p][r] = add(even[p][r], odd[p][r]);
     }
@@ -112,7 +115,7 @@ struct Fp8Product {
 #pragma GCC unroll 16
     for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) chains[p][r] = fma_scalar(w[p], rows.rows[r] + k, chains[p][r]);
+      for (int p = 0; p < kPanelsOf<n>; ++p) chains[p][r] = fma_scalar(w[p], rows.rows[r] + k, chains[p][r]);
     }
   }
 };

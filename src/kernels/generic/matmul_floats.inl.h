@@ -31,7 +31,10 @@ struct FloatProduct {
   static constexpr int kPrefetchSteps = kDepth / kStep;  // in unpacking a panel, and in a tile
   static constexpr size_t kStreamAhead = kStreamAheadOfBytes;
 
-  static constexpr int panels_of(int) { return kPanels; }
+  // One chain of F16 alone is slower than memory.
+  static constexpr int panels_of(int n_rows) { return n_rows == 1 && dtype != DType::kF16 ? 1 : kPanels; }
+  template <int n>
+  static constexpr int kPanelsOf = panels_of(n);
 
   static constexpr size_t bytes_of_unit(int n_k) {
     if (dtype == DType::kF32) return static_cast<size_t>(n_k) * 64;
@@ -79,11 +82,11 @@ struct FloatProduct {
   }
   static Packed read(const uint8_t* src, size_t apart, int, int64_t, Unit*) { return {src, apart}; }
 
-  // acc: [kPanels], acc_stride apart, of [n][16].
+  // acc: [panels_of(n)], acc_stride apart, of [n][16].
   template <int n, class Source, class Prefetcher>
   static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
                    Prefetcher& prefetcher) {
-    F32 total[kPanels][n];
+    F32 total[kPanelsOf<n>][n];
     if constexpr (!kIsBf16) load_sums<n>(acc, acc_stride, total);
     for (int k = 0; k < n_k; k += kStep) {
       prefetcher.step();
@@ -100,7 +103,7 @@ struct FloatProduct {
   template <int n>
   static CANDOR_INLINE void load_sums(const float* acc, int64_t acc_stride, F32 (*total)[n]) {
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) total[p][r] = load(acc + p * acc_stride + 16 * r);
     }
@@ -108,7 +111,7 @@ struct FloatProduct {
   template <int n>
   static CANDOR_INLINE void store_sums(float* acc, int64_t acc_stride, F32 (*total)[n]) {
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) store(acc + p * acc_stride + 16 * r, total[p][r]);
     }
@@ -117,13 +120,13 @@ struct FloatProduct {
   // chains[p][r] += x[r][k] * w[p][k].
   template <int n, bool odd, class Source>
   static CANDOR_INLINE void add_k(const Source& weights, const RowTile<n>& rows, int k, F32 (*chains)[n]) {
-    F32 w[kPanels];
+    F32 w[kPanelsOf<n>];
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) w[p] = weights.template value<odd>(p, k);
+    for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.template value<odd>(p, k);
 #pragma GCC unroll 16
     for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) chains[p][r] = fma_scalar(w[p], rows.rows[r] + k, chains[p][r]);
+      for (int p = 0; p < kPanelsOf<n>; ++p) chains[p][r] = fma_scalar(w[p], rows.rows[r] + k, chains[p][r]);
     }
   }
 
@@ -147,16 +150,16 @@ struct FloatProduct {
   template <int n, class Source>
   static CANDOR_INLINE void add_chains(const Source& weights, const RowTile<n>& rows, KRange range, float* acc,
                                        int64_t acc_stride) {
-    F32 even[kPanels][n];
-    F32 odd[kPanels][n];
+    F32 even[kPanelsOf<n>][n];
+    F32 odd[kPanelsOf<n>][n];
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) even[p][r] = odd[p][r] = splat(0.0f);
     }
     add_range<n>(weights, rows, range, even, odd);
 #pragma GCC unroll 2
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < kPanelsOf<n>; ++p) {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) {
         float* dst = acc + p * acc_stride + 16 * r;

@@ -61,7 +61,8 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.attend = attend<LaneProducts>;
   table.attend_split = attend_split<LaneProducts>;
   table.attend_combine = attend_combine;
-  table.read_probe = read_probe;
+  table.read_probe = read_probe<false>;
+  table.far_read_probe = read_probe<true>;
   table.int8_probe = int8_probe;
   table.fma_probe = fma_probe;
   return table;

@@ -24,6 +24,10 @@ class TileProducts {
     std::memset(place_of_weights(s, dp, n), 0, n_idle * kKeyTile * sizeof(uint16_t));
   }
 
+  static bool expands(const AttendArgs& a, int32_t) { return a.pages.format == KvFormat::kQ8; }
+
+  void begin_weights() {}
+
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);
     for (int32_t page = pages.begin; page < pages.end; ++page) {

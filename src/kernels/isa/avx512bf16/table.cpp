@@ -1,5 +1,5 @@
-// The table of functions for AVX-512 with BF16: products of BF16 and FP8 weights with more than a few rows by
-// VDPBF16PS, the rest as AVX-512 with VNNI does it.
+// The table of functions for AVX-512 with BF16: products of BF16 and FP8 weights with more than a few rows, and those
+// of attention, by VDPBF16PS; the rest as AVX-512 with VNNI does it.
 #include "kernels/isa/avx512vnni/undefined_operands.h"
 #include "kernels/isa/standard_headers.h"
 #include "kernels/isa/tables.h"
@@ -15,7 +15,10 @@ namespace {
 // clang-format off
 #include "kernels/isa/avx512vnni/vocabulary.inl.h"
 #include "kernels/generic/products.inl.h"
+#include "kernels/generic/attend_pages.inl.h"
+#include "kernels/generic/attend.inl.h"
 #include "kernels/isa/avx512bf16/products.inl.h"
+#include "kernels/isa/avx512bf16/attend.inl.h"
 #include "kernels/isa/avx512bf16/order.inl.h"
 // clang-format on
 
@@ -25,6 +28,16 @@ void matmul(const MatmulArgs& a) {
   if (has_rows && a.shape.dtype == DType::kFP8) return multiply<PairProduct<DType::kFP8>>(a);
   if (has_rows && is_whole && a.shape.dtype == DType::kBF16) return multiply<PairProduct<DType::kBF16>>(a);
   avx512vnni_table()->matmul(a);
+}
+
+void attend(const AttendArgs& a, std::byte* scratch) {
+  if (a.pages.format == KvFormat::kF32) return avx512vnni_table()->attend(a, scratch);
+  attend_pages<PairProducts>(a, scratch);
+}
+
+void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
+  if (a.pages.format == KvFormat::kF32) return avx512vnni_table()->attend_split(a, split, partial, scratch);
+  attend_split_pages<PairProducts>(a, split, partial, scratch);
 }
 
 }  // namespace
@@ -42,8 +55,10 @@ const KernelTable* avx512bf16_table() {
   static const KernelTable table = [] {
     KernelTable made = *avx512vnni_table();
     made.name = "avx512bf16";
-    made.description = "AVX-512 with VNNI and BF16";
+    made.description = "AVX-512 with VNNI, BF16";
     made.matmul = avx512bf16::matmul;
+    made.attend = avx512bf16::attend;
+    made.attend_split = avx512bf16::attend_split;
     return made;
   }();
   return &table;
