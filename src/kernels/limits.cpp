@@ -13,8 +13,12 @@ namespace {
 
 // Short runs, so that some of them are not interrupted on a busy machine; the best one counts.
 constexpr int kRuns = 48;
-constexpr size_t kDramBytes = size_t{192} << 20;
-constexpr size_t kDramRunBytes = kDramBytes / kRuns;  // each run reads memory that no cache holds any more
+// Those from memory are longer, so that threads that measure at once meet. Each reads what no other did before it, and
+// what is written last of all drives the rest out of every cache.
+constexpr int kDramRuns = 4;
+constexpr size_t kDramRunBytes = size_t{24} << 20;
+constexpr size_t kDramBytes = kDramRuns * kDramRunBytes;  // of a probe
+constexpr size_t kCacheBytes = size_t{64} << 20;
 constexpr size_t kL2Bytes = size_t{256} << 10;
 
 using Clock = std::chrono::steady_clock;
@@ -25,16 +29,21 @@ double seconds_since(Clock::time_point begin) {
 
 using ReadProbe = uint64_t (*)(const std::byte* src, size_t n_bytes);
 
-// The best rate of kRuns runs; run i reads n_bytes, n_repeats times, from memory + i * step.
-double read_rate(ReadProbe probe, const std::byte* memory, size_t n_bytes, size_t step, int n_repeats) {
-  double best = 0;
+double bytes_a_second(ReadProbe probe, const std::byte* memory, size_t n_bytes, int n_repeats) {
   volatile uint64_t sink = 0;
-  for (size_t run = 0; run < kRuns; ++run) {
-    const Clock::time_point begin = Clock::now();
-    for (int i = 0; i < n_repeats; ++i) sink = sink + probe(memory + run * step, n_bytes);
-    best = std::max(best, static_cast<double>(n_bytes) * n_repeats / seconds_since(begin));
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < n_repeats; ++i) sink = sink + probe(memory, n_bytes);
+  return static_cast<double>(n_bytes) * n_repeats / seconds_since(begin);
+}
+
+void measure_reads(ReadProbe probe, const std::byte* memory, MachineLimits& limits) {
+  for (size_t run = 0; run < kDramRuns; ++run) {
+    const double rate = bytes_a_second(probe, memory + run * kDramRunBytes, kDramRunBytes, 1);
+    limits.dram_read_bytes = std::max(limits.dram_read_bytes, rate);
   }
-  return best;
+  for (int run = 0; run < kRuns; ++run) {
+    limits.l2_read_bytes = std::max(limits.l2_read_bytes, bytes_a_second(probe, memory, kL2Bytes, 100));
+  }
 }
 
 double rate(int64_t (*probe)(int64_t), int64_t n_rounds) {
@@ -51,14 +60,11 @@ double rate(int64_t (*probe)(int64_t), int64_t n_rounds) {
 
 MachineLimits measure_limits(const KernelTable& table) {
   MachineLimits limits;
-  auto memory = platform::HugeBuffer::allocate(kDramBytes, "a measurement of memory");  // as weights lie
+  auto memory = platform::HugeBuffer::allocate(2 * kDramBytes + kCacheBytes, "a measurement of memory");  // as weights
   if (!memory) return limits;
-  std::memset(memory->data(), 1, kDramBytes);
-  for (const ReadProbe probe : {table.read_probe, table.far_read_probe}) {
-    limits.dram_read_bytes =
-        std::max(limits.dram_read_bytes, read_rate(probe, memory->data(), kDramRunBytes, kDramRunBytes, 1));
-    limits.l2_read_bytes = std::max(limits.l2_read_bytes, read_rate(probe, memory->data(), kL2Bytes, 0, 100));
-  }
+  std::memset(memory->data(), 1, memory->size());
+  measure_reads(table.read_probe, memory->data(), limits);
+  measure_reads(table.far_read_probe, memory->data() + kDramBytes, limits);
   constexpr int64_t kRounds = 100'000;  // some 0.3 ms; int8 sums stay below 2^31
   limits.int8_ops = rate(table.int8_probe, kRounds);
   limits.f32_flops = rate(table.fma_probe, kRounds);

@@ -7,13 +7,13 @@
 namespace candor::kernels {
 
 struct MachineLimits {
-  double dram_read_bytes = 0;  // a second, from memory four times as large as a 36 MB cache
+  double dram_read_bytes = 0;  // a second, from memory that no cache holds
   double l2_read_bytes = 0;    // a second, from 256 KiB
   double int8_ops = 0;         // a second, a multiply and an add counted as two
   double f32_flops = 0;        // a second
 };
 
-// Best of several short runs; takes about a second and 192 MB. Zeros where memory does not suffice.
+// Best of several short runs; takes about a second and 256 MB. Zeros where memory does not suffice.
 MachineLimits measure_limits(const KernelTable& table);
 
 }  // namespace candor::kernels
