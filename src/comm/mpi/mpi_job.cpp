@@ -148,7 +148,8 @@ Result<void> MpiJob::start() {
   if (rank != place_.rank || size != place_.size) {
     return refuse(fail(ErrorKind::kInvalidInput,
                        "this process was started as " + place_text(place_) + ", and MPI calls it " +
-                           place_text({rank, size}) + ": start it with the mpirun of the MPI that candor was built with",
+                           place_text({rank, size}) +
+                           ": start it with the mpirun of the MPI that candor was built with",
                        "ranks"));
   }
   if (size > kMaxRanks) {
