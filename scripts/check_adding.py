@@ -113,7 +113,7 @@ def add_family(copy):
         thing.write(f"tests/families/goldens/dummy/{name}", "`tests/families/goldens/`", content)
     thing.change("tests/families/families_test.cpp", "`families_test.cpp`", ('{"llama"},', '{"llama"}, {"dummy"},'))
     row = re.search(r"^\| `mixtral` .*\n", thing.read("docs/models.md"), re.M)[0]
-    line = "| `dummy` | `dummy` | rotary with factors | grouped | RMS before | gated SiLU | safetensors, GGUF, llama.cpp |\n"
+    line = "| `dummy` | `dummy` | rotary with factors | grouped | RMS before | gated SiLU | safetensors, GGUF, llama.cpp |  |\n"
     thing.change("docs/models.md", "`docs/models.md`", (row, row + line))
     return thing
 

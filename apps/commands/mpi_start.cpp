@@ -46,13 +46,16 @@ bool shares_memory() {
   std::_Exit(code);
 }
 
-int code_of(const Result<void>& outcome) {
-  return outcome ? kDone : exit_code(outcome.error());
+// What others than rank 0 say themselves: what it hears nothing of.
+int say_what_is_own(const Error& error) {
+  if (const auto words = engine::own_mpi_failure(error)) say_error(*words);
+  return exit_code(error);
 }
 
 int follow() {
   platform::give_freed_memory_back();
-  return code_of(engine::follow_mpi());
+  const auto outcome = engine::follow_mpi();
+  return outcome ? kDone : say_what_is_own(outcome.error());
 }
 
 int run_as(const comm::MpiPlace& place, const CLI::App& chosen, const Action& action, const std::string& line) {
@@ -64,7 +67,8 @@ int run_as(const comm::MpiPlace& place, const CLI::App& chosen, const Action& ac
     return kUserInput;
   }
   if (const auto joined = engine::join_mpi(line, shares_memory()); !joined) {
-    if (place.rank == 0) say_error(joined.error().message);
+    if (place.rank != 0) end_at_once(say_what_is_own(joined.error()));
+    say_error(joined.error().message);
     end_at_once(exit_code(joined.error()));
   }
   const int code = place.rank == 0 ? action() : follow();

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -333,8 +335,7 @@ std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStor
   if (is_broken(launch_blocks(0, 0, batch, kv))) return "the embedding (tensor token_embd.weight)";
   for (int32_t layer = 0; layer < checked_cast<int32_t>(spec_.blocks.size()); ++layer) {
     if (!is_broken(launch_blocks(layer, layer + 1, batch, kv))) continue;
-    const std::string number = std::to_string(layer);
-    return "block " + number + " (tensors blk." + number + ".*)";
+    return fmt::format("block {} (tensors blk.{}.*)", layer, layer);
   }
   return "the head (tensors output_norm.weight and " +
          std::string(spec_.head.tied ? "token_embd.weight" : "output.weight") + ")";

@@ -78,6 +78,7 @@ Result<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& 
                                    .out_rows = std::span(positions).first(n),
                                    .saves = std::span(&save, 1)};
     const backend::LogitsView logits = backend_.wait(model_.launch(batch, *kv_));
+    CANDOR_TRY(backend_.health());
     for (int32_t row = 0; row < n_rows; ++row) visit(begin + static_cast<size_t>(row), logits.row(row));
   }
   return {};

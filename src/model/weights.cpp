@@ -224,6 +224,7 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
   for (const Binding& binding : bindings) known.emplace(binding.view.name);
   const auto n_blocks = static_cast<int32_t>(spec.blocks.size());
   std::vector<std::string> prediction;
+  prediction.reserve(static_cast<size_t>(spec.n_prediction_blocks));
   for (int32_t i = 0; i < spec.n_prediction_blocks; ++i) prediction.push_back(fmt::format("blk.{}.", n_blocks + i));
   const auto is_of_prediction = [&](std::string_view name) {
     return std::ranges::any_of(prediction, [&](const std::string& block) { return name.starts_with(block); });

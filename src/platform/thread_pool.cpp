@@ -27,6 +27,7 @@ constexpr int kSpinsOfCaller = 100;                         // while it waits fo
 
 std::vector<int32_t> weights_of(const std::vector<ThreadPlace>& places) {
   std::vector<int32_t> weights;
+  weights.reserve(places.size());
   for (const ThreadPlace& place : places) weights.push_back(std::max(1, place.weight));
   return weights;
 }

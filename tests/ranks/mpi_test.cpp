@@ -184,6 +184,33 @@ TEST_F(Mpirun, a_rank_of_another_version_is_named) {
   EXPECT_NE(result.err.find("start all ranks from one version"), std::string::npos) << result.err;
 }
 
+// By another MPI's mpirun each process would be a job of its own.
+TEST_F(Mpirun, another_mpis_ranks_are_refused) {
+  const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
+  const RunResult first = testing::run_candor(run, {.environment = {"PMI_RANK=0", "PMI_SIZE=2"}});
+  EXPECT_EQ(first.exit_code, 2);
+  EXPECT_EQ(testing::count_lines(first.err), 1) << first.err;
+  EXPECT_NE(first.err.find("started as rank 0 of 2, and MPI calls it rank 0 of 1"), std::string::npos) << first.err;
+  const RunResult second = testing::run_candor(run, {.environment = {"PMI_RANK=1", "PMI_SIZE=2"}});
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_EQ(second.out + second.err, "");
+}
+
+// As the first rank of another host, whose MPI is no library.
+TEST_F(Mpirun, a_rank_whose_mpi_does_not_open_says_so_itself) {
+  std::ofstream(folder_.path() / "libmpi.so.40") << "nothing";
+  std::vector<std::string> both = {CANDOR_PROGRAM};
+  const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
+  both.insert(both.end(), run.begin(), run.end());
+  both.insert(both.end(), {":", "-n", "1", "env", "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                           "LD_LIBRARY_PATH=" + folder_.path().string(), CANDOR_PROGRAM});
+  both.insert(both.end(), run.begin(), run.end());
+  const RunResult result = run_under_mpi(1, both);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("candor: rank 1 (host "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("apt install openmpi-bin"), std::string::npos) << result.err;
+}
+
 TEST_F(Mpirun, eval_compares_no_two_models) {
   const std::string model = small_model();
   for (const std::vector<std::string>& option :

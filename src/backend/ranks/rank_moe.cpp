@@ -109,7 +109,7 @@ void RankOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   make_whole(src);
   make_whole(term.scores);
   for (const Activation x : {term.gate, term.up, term.outputs}) set_whole(x);
-  if (src.n_rows == 0) return set_product(dst, rank_weight(*first.down));
+  if (src.n_rows == 0 || is_lost_) return set_product(dst, rank_weight(*first.down));
   route(term);
   int32_t n_visits = 0;
   for (int32_t expert = 0; expert < routing_.n_experts(); ++expert)
@@ -118,7 +118,7 @@ void RankOps::moe(Activation dst, Activation src, const MoeTerm& term) {
   run_gates(src, term, inner_share.width());
   exchange_together({gated_.data(), n_visits, inner_share.bounds}, kGatedTag);
   set_product(dst, rank_weight(*first.down));
-  run_outputs(local(dst), term, outer_share);
+  if (!is_lost_) run_outputs(local(dst), term, outer_share);
 }
 
 }  // namespace candor::backend

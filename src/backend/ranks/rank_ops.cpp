@@ -50,7 +50,7 @@ void RankOps::exchange(float* rows, int32_t n_rows, std::span<const int32_t> bou
                        uint64_t tag) {
   ++n_exchanges_;
   // A fault stays in the communicator, which whoever waits for the step asks.
-  static_cast<void>(comm_->gather({rows, n_rows, bounds}, receivers, (n_steps_ << 16) | tag));
+  is_lost_ = !comm_->gather({rows, n_rows, bounds}, receivers, (n_steps_ << 16) | tag);
 }
 
 void RankOps::make_whole(Activation x) {
@@ -135,7 +135,7 @@ void RankOps::linear(std::span<const LinearTerm> terms, Activation src) {
     set_product(term.dst, weight);
     if (weight.part() != nullptr) terms_.push_back({weight.part(), part_of(term.bias), local(term.dst)});
   }
-  if (terms_.empty()) return;
+  if (terms_.empty() || is_lost_) return;
   encoding ? encoded_linear_->linear_encoded(terms_, src.n_rows, encoded) : inner_.ops().linear(terms_, src);
 }
 
@@ -180,7 +180,8 @@ void RankOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec)
   if (spec.latent_dim > 0) {
     for (const Activation x : {term.q, term.k}) make_whole(x);
     set_whole(dst);
-    return inner_.ops().attend(dst, own, spec);
+    if (!is_lost_) inner_.ops().attend(dst, own, spec);
+    return;
   }
   const std::vector<HeadShare>& shares = shares_of(spec);
   const HeadShare& share = shares[static_cast<size_t>(rank_)];
@@ -197,7 +198,7 @@ void RankOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec)
   own_spec_.n_all_heads = spec.n_heads;
   own_spec_.first_head = share.first_head;
   own.q = local(term.q);
-  inner_.ops().attend(local(dst), own, own_spec_);
+  if (!is_lost_) inner_.ops().attend(local(dst), own, own_spec_);
 }
 
 void RankOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
@@ -215,6 +216,7 @@ void RankOps::activate(Activation x, GateKind kind) {
 
 void RankOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
   make_whole(term.x);
+  if (is_lost_) return;
   ConvTerm own = term;
   own.taps = part_of(term.taps);
   own.bias = part_of(term.bias);
@@ -224,6 +226,7 @@ void RankOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
 void RankOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
   for (const Activation x : {term.qkv, term.alpha, term.beta}) make_whole(x);
   set_whole(dst);
+  if (is_lost_) return;
   inner_.ops().delta_rule(dst, {term.qkv, term.alpha, term.beta, part_of(term.rate), part_of(term.bias), term.layer},
                           spec);
 }
@@ -231,6 +234,7 @@ void RankOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec&
 void RankOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
   for (const Activation x : {term.xbc, term.dt}) make_whole(x);
   set_whole(dst);
+  if (is_lost_) return;
   SsmTerm own = term;
   own.rate = part_of(term.rate);
   own.bias = part_of(term.bias);
@@ -274,7 +278,7 @@ void RankOps::zip(Activation dst, Activation first, Activation second, int32_t w
 void RankOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
   make_whole(src);
   set_whole(dst);
-  inner_.ops().linear_heads(dst, src, *part_of(&weight), n_heads);
+  if (!is_lost_) inner_.ops().linear_heads(dst, src, *part_of(&weight), n_heads);
 }
 
 void RankOps::add_gated(Activation dst, Activation src, Activation gate) {

@@ -7,6 +7,7 @@
 // Every column is computed by one rank in the order of a single one: no number is a sum of ranks' parts.
 // Heads and gated rows, which products read next, travel as those products encode them where all agree on how.
 // What cannot be shared out (layers that keep a state, latent attention) is computed by every rank.
+// Once an exchange has failed, what takes long (products, attention, states) is left out: the step ends at once.
 
 #include <cstddef>
 #include <cstdint>
@@ -120,6 +121,7 @@ class RankOps final : public Ops {
   int32_t n_rows_ = 0;
   bool is_attention_ = false;
   uint64_t n_steps_ = 0;  // ever
+  bool is_lost_ = false;  // a rank, for ever
   int64_t n_exchanges_ = 0;
 
   // Of the running operation, kept to spare allocations.

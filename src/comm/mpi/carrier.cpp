@@ -21,8 +21,8 @@ constexpr int kBytesTag = 1;
 constexpr int kWordTag = 2;
 constexpr std::chrono::milliseconds kBeat{100};
 constexpr std::chrono::milliseconds kHearing{2};  // between looks for a word: each costs the system's time
-constexpr int64_t kSpins = 20'000;  // some milliseconds: steps follow each other faster
-constexpr int64_t kYields = 400;
+constexpr int64_t kCarrierSpins = 20'000;  // some milliseconds: steps follow each other faster
+constexpr int64_t kCarrierYields = 400;
 constexpr unsigned long kTimerSlackNs = 1000;  // how late naps may end
 constexpr int64_t kShortNaps = 400;
 constexpr int64_t kNapNs = 10'000'000;  // between exchanges; a beat is late by this much
@@ -204,11 +204,11 @@ Result<void> Carrier::hear(Route& route) {
 // Without an exchange nothing is urgent but what comes while ranks keep to their own processors.
 void Carrier::rest(int64_t n_idle) {
   const bool spin = spin_.load(std::memory_order_relaxed);
-  if (spin && n_idle < kSpins) return platform::spin_pause();
+  if (spin && n_idle < kCarrierSpins) return platform::spin_pause();
   if (!sign_.is_running()) return sign_.wait_for_one(kNapNs);
-  const int64_t n_waits = n_idle - (spin ? kSpins : 0);
-  if (n_waits < kYields) return std::this_thread::yield();
-  std::this_thread::sleep_for(microseconds(n_waits < kYields + kShortNaps ? 20 : 500));
+  const int64_t n_waits = n_idle - (spin ? kCarrierSpins : 0);
+  if (n_waits < kCarrierYields) return std::this_thread::yield();
+  std::this_thread::sleep_for(microseconds(n_waits < kCarrierYields + kShortNaps ? 20 : 500));
 }
 
 }  // namespace candor::comm

@@ -14,7 +14,7 @@
 namespace candor::comm {
 namespace {
 
-constexpr uint64_t kMagic = 0x6f'6c'6c'65'68'64'6e'63;  // "cndhello"
+constexpr uint64_t kHelloMagic = 0x6f'6c'6c'65'68'64'6e'63;  // "cndhello"
 
 template <size_t n>
 void put_text(std::array<char, n>& to, std::string_view text) {
@@ -22,7 +22,7 @@ void put_text(std::array<char, n>& to, std::string_view text) {
   text.copy(to.data(), n - 1);
 }
 
-Error refused(std::string message) {
+Error bad_hello(std::string message) {
   return fail(ErrorKind::kInvalidInput, std::move(message), "ranks");
 }
 
@@ -45,7 +45,7 @@ std::string this_machine() {
 }
 
 Hello make_hello(std::string_view command, std::string_view machine, bool shares_memory) {
-  Hello hello{.magic = kMagic,
+  Hello hello{.magic = kHelloMagic,
               .shares_memory = shares_memory ? 1u : 0u,
               .pid = ::getpid(),
               .command_hash = std::hash<std::string_view>{}(command)};
@@ -61,7 +61,7 @@ Hello make_hello(std::string_view command, std::string_view machine, bool shares
 std::string name_of_rank(std::span<const Hello> hellos, int32_t rank) {
   const Hello& hello = hellos[static_cast<size_t>(rank)];
   const std::string name = "rank " + std::to_string(rank);
-  return hello.magic == kMagic && is_text(hello.host) ? name + " (host " + hello.host.data() + ")" : name;
+  return hello.magic == kHelloMagic && is_text(hello.host) ? name + " (host " + hello.host.data() + ")" : name;
 }
 
 Result<void> check_hellos(std::span<const Hello> hellos) {
@@ -69,15 +69,15 @@ Result<void> check_hellos(std::span<const Hello> hellos) {
   for (int32_t rank = 1; rank < static_cast<int32_t>(hellos.size()); ++rank) {
     const Hello& other = hellos[static_cast<size_t>(rank)];
     const std::string name = name_of_rank(hellos, rank);
-    if (other.magic != kMagic || !is_text(other.version)) {
-      return refused(name + " is no candor, or one of a very different version: start all ranks from one version");
+    if (other.magic != kHelloMagic || !is_text(other.version)) {
+      return bad_hello(name + " is no candor, or one of a very different version: start all ranks from one version");
     }
     if (std::string_view(other.version.data()) != first.version.data()) {
-      return refused(name + " is candor " + other.version.data() + ", and rank 0 is " + first.version.data() +
+      return bad_hello(name + " is candor " + other.version.data() + ", and rank 0 is " + first.version.data() +
                      ": start all ranks from one version");
     }
     if (other.command_hash != first.command_hash) {
-      return refused(name + " was started as '" + other.command.data() + "', and rank 0 as '" + first.command.data() +
+      return bad_hello(name + " was started as '" + other.command.data() + "', and rank 0 as '" + first.command.data() +
                      "': give all ranks the same options");
     }
   }

@@ -48,6 +48,10 @@ std::string list_ranks(const std::vector<int32_t>& ranks) {
   return names + (ranks.size() == 1 ? " is" : " are");
 }
 
+std::string place_text(const MpiPlace& place) {
+  return "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size);
+}
+
 std::vector<int32_t> missing_of(const std::vector<bool>& has_come) {
   std::vector<int32_t> missing;
   for (size_t rank = 0; rank < has_come.size(); ++rank) {
@@ -112,6 +116,17 @@ void MpiJob::end_with(const Error& error) {
   changed_.notify_all();
 }
 
+Error MpiJob::refuse(Error error) {
+  const std::lock_guard lock(mutex_);
+  is_refused_ = true;
+  return error;
+}
+
+bool MpiJob::has_failed_here() {
+  const std::lock_guard lock(mutex_);
+  return error_ && !is_refused_;
+}
+
 void MpiJob::live() {
   const auto lived = [this]() -> Result<void> {
     CANDOR_TRY(start());
@@ -130,11 +145,18 @@ Result<void> MpiJob::start() {
   int rank = 0;
   int size = 0;
   if (const int code = mpi_.start(&rank, &size); code != 0) return mpi_failure(mpi_, "init", code);
+  if (rank != place_.rank || size != place_.size) {
+    return refuse(fail(ErrorKind::kInvalidInput,
+                       "this process was started as " + place_text(place_) + ", and MPI calls it " +
+                           place_text({rank, size}) +
+                           ": start it with the mpirun of the MPI that candor was built with",
+                       "ranks"));
+  }
   if (size > kMaxRanks) {
-    return fail(
+    return refuse(fail(
         ErrorKind::kInvalidInput,
         "mpirun started " + std::to_string(size) + " ranks; at most " + std::to_string(kMaxRanks) + " can be used",
-        "ranks");
+        "ranks"));
   }
   rank_ = rank;
   hellos_.resize(static_cast<size_t>(size));
@@ -192,7 +214,7 @@ Result<void> MpiJob::meet() {
 Result<void> MpiJob::take_places() {
   if (auto checked = check_hellos(hellos_); !checked) {
     mpi_.stop();
-    return checked;
+    return refuse(checked.error());
   }
   near_ = ranks_near(hellos_, rank_);
   if (near_.front() != rank_) {

@@ -55,6 +55,8 @@ class MpiJob {
   void set_spin(bool spin);
   // Everybody who would wait for a rank is told so.
   void lose(const std::string& why) { comm_->lose(lost_rank(why)); }
+  // Whether it ended by a failure of MPI in this process, which others hear nothing of.
+  bool has_failed_here();
   // Together with all others. False where somebody is lost, or does not end in time: then no more of this process may
   // run than its end.
   bool leave();
@@ -71,6 +73,8 @@ class MpiJob {
   Result<void> take_places();
   void enter(Stage stage);
   void end_with(const Error& error);
+  // What all ranks find, so that rank 0 says it.
+  Error refuse(Error error);
 
   const candor_mpi_calls& mpi_;
   JobOptions options_;
@@ -93,6 +97,7 @@ class MpiJob {
   Stage stage_ = Stage::kStarting;  // guarded by mutex_
   std::vector<bool> has_come_;      // [size]; guarded by mutex_
   std::optional<Error> error_;      // guarded by mutex_
+  bool is_refused_ = false;         // by all ranks alike; guarded by mutex_
   std::thread thread_;
 };
 

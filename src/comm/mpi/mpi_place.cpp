@@ -11,8 +11,10 @@ namespace {
 struct Names {
   const char* rank;
   const char* size;
+  const char* rank_here;
 };
-constexpr Names kNames[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
+constexpr Names kNames[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+                            {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}};
 
 std::optional<int32_t> number_in(const char* name) {
   const char* text = std::getenv(name);
@@ -30,7 +32,9 @@ std::optional<MpiPlace> mpi_place() {
   for (const Names& names : kNames) {
     const auto rank = number_in(names.rank);
     const auto size = number_in(names.size);
-    if (rank && size && *size > 1 && *rank >= 0 && *rank < *size) return MpiPlace{*rank, *size};
+    if (rank && size && *size > 1 && *rank >= 0 && *rank < *size) {
+      return MpiPlace{*rank, *size, number_in(names.rank_here).value_or(0) == 0};
+    }
   }
   return std::nullopt;
 }

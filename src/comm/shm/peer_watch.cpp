@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -114,7 +115,7 @@ std::optional<Error> PeerWatch::fault_of(int32_t rank, Peer& peer) {
   peer.beats = beats;
   if (peer.n_silent < most_silent_) return std::nullopt;
   const auto seconds = std::chrono::duration<double>(peer.n_silent * kLook).count();
-  return lost_rank(name_of(rank, entry) + " has not answered for " + std::to_string(static_cast<int>(seconds + 0.5)) +
+  return lost_rank(name_of(rank, entry) + " has not answered for " + std::to_string(std::lround(seconds)) +
                                   (entry.host[0] != '\0' ? " s: it is stopped, or the link to it is cut"
                                                          : " s: it is stopped, or the machine does not run it"));
 }

@@ -17,10 +17,10 @@
 namespace candor::comm {
 namespace {
 
-constexpr uint64_t kMagic = 0x73'6b'6e'61'72'64'6e'63;  // "cndranks"
+constexpr uint64_t kSegmentMagic = 0x73'6b'6e'61'72'64'6e'63;  // "cndranks"
 
 struct Head {
-  uint64_t magic = kMagic;
+  uint64_t magic = kSegmentMagic;
   std::array<char, 48> version{};
   int32_t n_ranks = 0;
 };
@@ -35,13 +35,13 @@ size_t bytes_of(int32_t n_ranks) {
   return kRingsAt + n * n * sizeof(Ring);
 }
 
-Error refused(const std::string& what) {
+Error no_memory(const std::string& what) {
   return fail(ErrorKind::kIo, "memory for ranks: " + what + ": " + std::strerror(errno));
 }
 
 Result<std::byte*> map(int descriptor, size_t n_bytes) {
   void* memory = ::mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (memory == MAP_FAILED) return refused("the system maps no " + std::to_string(n_bytes) + " bytes");
+  if (memory == MAP_FAILED) return no_memory("the system maps no " + std::to_string(n_bytes) + " bytes");
   return static_cast<std::byte*>(memory);
 }
 
@@ -64,9 +64,9 @@ Result<std::shared_ptr<Segment>> Segment::make(int32_t n_ranks) {
   CANDOR_CHECK(n_ranks >= 1 && n_ranks <= kMaxRanks);
   const size_t n_bytes = bytes_of(n_ranks);
   const int descriptor = ::memfd_create("candor-ranks", MFD_CLOEXEC);
-  if (descriptor < 0) return refused("the system makes none");
+  if (descriptor < 0) return no_memory("the system makes none");
   if (::ftruncate(descriptor, static_cast<off_t>(n_bytes)) != 0) {
-    const Error error = refused("no " + std::to_string(n_bytes) + " bytes");
+    const Error error = no_memory("no " + std::to_string(n_bytes) + " bytes");
     ::close(descriptor);
     return error;
   }
@@ -94,7 +94,8 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
   const Head head = *reinterpret_cast<const Head*>(*memory);
   const int32_t n_entries = head.n_ranks >= 1 && head.n_ranks <= kMaxRanks ? head.n_ranks : 0;
   std::shared_ptr<Segment> segment(new Segment(descriptor, *memory, n_bytes, n_entries));
-  if (head.magic != kMagic || head.n_ranks < 1 || head.n_ranks > kMaxRanks || bytes_of(head.n_ranks) != n_bytes) {
+  const bool is_segment = head.magic == kSegmentMagic && n_entries > 0 && bytes_of(head.n_ranks) == n_bytes;
+  if (!is_segment) {
     return fail(ErrorKind::kInvalidInput, "descriptor " + std::to_string(descriptor) + " is no memory of ranks");
   }
   if (std::string_view(head.version.data()) != protocol_version()) {

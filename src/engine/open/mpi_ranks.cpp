@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -65,6 +67,16 @@ Result<void> follow_mpi() {
     if (!goes_on) return {};
     CANDOR_TRY(follow_one(options, job));
   }
+}
+
+// Where the library does not open, it opens for none of a host's ranks: one of them speaks.
+std::optional<std::string> own_mpi_failure(const Error& error) {
+  comm::MpiJob* job = comm::MpiJob::current();
+  const auto place = comm::mpi_place();
+  if (!place || !(job == nullptr ? place->is_first_here : job->has_failed_here())) return std::nullopt;
+  std::array<char, 64> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return "rank " + std::to_string(place->rank) + " (host " + host.data() + "): " + error.message;
 }
 
 void lose_mpi(const std::string& why) {

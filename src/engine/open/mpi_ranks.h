@@ -23,6 +23,8 @@ Result<void> join_mpi(const std::string& command, bool shares_memory);
 std::optional<comm::MpiPlace> joined_ranks();
 // The whole life of a rank but 0. An error was told to rank 0, or is rank 0's.
 Result<void> follow_mpi();
+// In one line, what went wrong with MPI on this rank alone, so that it must say so itself; nothing where rank 0 knows.
+std::optional<std::string> own_mpi_failure(const Error& error);
 // Who waits for a rank of this process's job waits no longer, and is told why.
 void lose_mpi(const std::string& why);
 // Together with all others, before a process ends. False where that fails: nothing may run then but the process's end.

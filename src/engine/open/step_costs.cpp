@@ -83,6 +83,7 @@ std::vector<int64_t> usual_of_each(size_t n, Run&& run) {
     }
   }
   std::vector<int64_t> usual;
+  usual.reserve(n);
   for (PartTimes& of_one : times) usual.push_back(of_one.usual());
   return usual;
 }

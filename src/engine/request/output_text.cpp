@@ -24,12 +24,12 @@ text::StopResult OutputText::push(TokenId token) {
   may_open_ = false;
   if (token != kNoToken && token == marks_.open) is_reasoning_ = true;
   if (token != kNoToken && token == marks_.close) is_reasoning_ = false;
-  if (is_in_scope() != was_in_scope) return cross_border(std::move(text));
+  if (is_in_scope() != was_in_scope) return cross_border(text);
   return was_in_scope ? stops_.push(text) : text::StopResult{std::move(text), std::nullopt};
 }
 
 // No stop string reaches across a border; the mark itself belongs to neither side.
-text::StopResult OutputText::cross_border(std::string text) {
+text::StopResult OutputText::cross_border(std::string_view text) {
   text::StopResult result{stops_.finish(), stops_.hit()};
   if (result.hit) return result;
   result.text += text;

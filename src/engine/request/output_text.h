@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "candor/request.h"
@@ -50,7 +51,7 @@ class OutputText {
   bool is_in_scope() const { return scope_ == StopScope::kBoth || is_reasoning_ == (scope_ == StopScope::kReasoning); }
 
  private:
-  text::StopResult cross_border(std::string text);
+  text::StopResult cross_border(std::string_view text);
 
   // Constant after construction.
   StopScope scope_;

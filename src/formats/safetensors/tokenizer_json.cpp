@@ -166,7 +166,8 @@ class Reader {
       metadata_.add("tokenizer.candor.fuse_unknown", flag_at(tokenizer_["model"], "fuse_unk", false));
     }
     std::vector<std::string> merges;
-    for (const auto& [left, right] : merges_) merges.push_back(left + ' ' + right);
+    merges.reserve(merges_.size());
+    for (const auto& [left, right] : merges_) merges.push_back(fmt::format("{} {}", left, right));
     metadata_.add_strings("tokenizer.ggml.merges", std::move(merges));
     return {};
   }
@@ -226,7 +227,9 @@ class Reader {
     constexpr size_t kMaxWork = size_t{1} << 29;
     size_t work = 0;
     for (const std::string& piece : pieces_) {
-      if (piece.size() > kMaxWork || (work += piece.size() * piece.size()) > kMaxWork) {
+      const bool is_countable = piece.size() <= kMaxWork;
+      if (is_countable) work += piece.size() * piece.size();
+      if (!is_countable || work > kMaxWork) {
         return unsupported("model BPE with byte_fallback with tokens as long as", piece, "tokens of some characters");
       }
     }
@@ -319,6 +322,7 @@ class Reader {
 
   void write_tokens() {
     std::vector<int64_t> types;
+    types.reserve(kinds_.size());
     for (const Kind kind : kinds_) types.push_back(static_cast<int64_t>(kind));
     metadata_.add("tokenizer.ggml.token_type", MetaArray(std::move(types)));
     metadata_.add_strings("tokenizer.ggml.tokens", pieces_);

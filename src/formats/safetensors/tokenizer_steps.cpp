@@ -15,6 +15,7 @@
 namespace candor::formats::safetensors {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using nlohmann::json;
 
 constexpr std::string_view kMark = "\u2581";
@@ -323,7 +324,6 @@ nlohmann::ordered_json normalizer_json(std::string_view step, std::string_view f
 }
 
 std::optional<nlohmann::ordered_json> split_json(std::string_view name) {
-  using Json = nlohmann::ordered_json;
   constexpr std::string_view kAliases[][2] = {
       {"llama3", "llama-bpe"}, {"llama-v3", "llama-bpe"}, {"smollm", "starcoder"}, {"deepseek-r1-qwen", "qwen2"}};
   for (const auto& [alias, rule] : kAliases) {

@@ -99,6 +99,7 @@ Result<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_
   CANDOR_ASSIGN(const int32_t pattern,
                 hparams.int_or("attention.sliding_window_pattern", family_pattern, {1, kMaxLayers}));
   std::vector<bool> flags;
+  flags.reserve(static_cast<size_t>(n_layers));
   for (int32_t layer = 0; layer < n_layers; ++layer) flags.push_back((layer + 1) % pattern != 0);
   return flags;
 }

@@ -147,7 +147,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 // The library takes one dense block where nothing is said.
 void write_hub_lite(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_hub(spec, config);
-  json types = json::array();
+  auto types = nlohmann::ordered_json::array();
   for (const BlockSpec& block : spec.blocks) types.push_back(block.ffn.is_moe() ? "sparse" : "dense");
   config["mlp_layer_types"] = std::move(types);
 }

@@ -47,7 +47,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["num_experts"] = config["n_routed_experts"];
   config["num_shared_experts"] = config["n_shared_experts"];
   for (const char* key : {"n_routed_experts", "n_shared_experts", "moe_layer_freq", "topk_method"}) config.erase(key);
-  nlohmann::json types = nlohmann::json::array();
+  auto types = nlohmann::ordered_json::array();
   for (const BlockSpec& block : spec.blocks) types.push_back(block.ffn.is_moe() ? "sparse" : "dense");
   config["mlp_layer_types"] = std::move(types);
 }

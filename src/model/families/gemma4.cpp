@@ -145,6 +145,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
   }
   if (kv_heads && global_heads) {
     std::vector<int64_t> heads;
+    heads.reserve(is_windowed.size());
     for (const bool windowed : is_windowed) heads.push_back(static_cast<int64_t>(windowed ? *kv_heads : *global_heads));
     add("attention.head_count_kv", formats::MetaArray(std::move(heads)));
   }

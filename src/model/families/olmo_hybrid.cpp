@@ -81,7 +81,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
 }
 
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
-  json types = json::array();
+  auto types = nlohmann::ordered_json::array();
   for (const BlockSpec& block : spec.blocks) {
     types.push_back(block.has_attention ? "full_attention" : "linear_attention");
   }

@@ -127,7 +127,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
 }
 
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
-  json types = json::array();
+  auto types = nlohmann::ordered_json::array();
   for (const BlockSpec& block : spec.blocks) {
     types.push_back(block.has_delta() ? "linear_attention" : "full_attention");
   }

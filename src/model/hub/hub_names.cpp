@@ -12,7 +12,8 @@ std::optional<Match> match_name(std::string_view pattern, std::string_view name)
   size_t at = 0;
   for (const char c : pattern) {
     if (c != '*' && c != '#') {
-      if (at == name.size() || name[at++] != c) return std::nullopt;
+      if (at == name.size() || name[at] != c) return std::nullopt;
+      ++at;
       continue;
     }
     std::string& digits = c == '*' ? match.block : match.expert;

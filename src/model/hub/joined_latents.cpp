@@ -22,7 +22,7 @@
 namespace candor::model {
 namespace {
 
-constexpr std::string_view kJoined = ".attn_kv_b.weight";
+constexpr std::string_view kJoinedEnd = ".attn_kv_b.weight";
 constexpr std::string_view kKeys = ".attn_k_b.weight";
 constexpr std::string_view kValues = ".attn_v_b.weight";
 
@@ -31,11 +31,11 @@ constexpr std::string_view latent_name_of(const TensorView& tensor) {
 }
 
 bool is_joined(const TensorView& tensor) {
-  return tensor.name.starts_with("blk.") && tensor.name.ends_with(kJoined);
+  return tensor.name.starts_with("blk.") && tensor.name.ends_with(kJoinedEnd);
 }
 
 std::string name_of_part(const TensorView& joined, std::string_view part) {
-  return std::string(joined.name.substr(0, joined.name.size() - kJoined.size())) + std::string(part);
+  return std::string(joined.name.substr(0, joined.name.size() - kJoinedEnd.size())) + std::string(part);
 }
 
 // Old files say the widths of expanded heads where new ones say those of the latent.

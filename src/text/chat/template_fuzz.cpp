@@ -42,7 +42,7 @@ void check_typed_text(const Message& message) {
       "{{ messages[0].content }} {{ messages[0] | tojson }} {% for p in messages[0].content %}{{ p.text }}{% endfor %}",
       small_tokenizer(), helpers());
   CANDOR_CHECK(compiled.has_value());
-  const auto prompt = compiled->render({&message, 1}, {});
+  const auto prompt = compiled->render({.messages = {message}}, 0);
   if (!prompt) return;
   const auto encoded = candor::text::tokenize_prompt(small_tokenizer(), *prompt);
   for (const candor::TokenId id : *encoded) {
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_typed_text(message);
   const auto compiled = ChatTemplate::compile(source, small_tokenizer(), helpers());
   if (!compiled) return 0;
-  const auto prompt = compiled->render({&message, 1}, {});
+  const auto prompt = compiled->render({.messages = {message}}, 0);
   if (prompt) CANDOR_CHECK(candor::text::tokenize_prompt(small_tokenizer(), *prompt).has_value());
   return 0;
 }
