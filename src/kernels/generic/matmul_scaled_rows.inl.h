@@ -14,6 +14,7 @@
 constexpr int kScaledPanels = kDotPanels > 1 ? 4 : 1;  // 24 sums + 4 of weights + an activation, of 32 registers
 constexpr int kScaledTile = kTileRows;
 constexpr int64_t kScaledDepth = 1024;
+constexpr size_t kScaledStreamAhead = 2304;  // bytes that one row prefetches ahead of itself (matmul.inl.h)
 
 // Some rows and the panels of a group, from one k on.
 struct ScaledTile {
@@ -99,6 +100,7 @@ struct ScaledChunk {
     x = a.activations + static_cast<size_t>(first) * stride;
   }
   int32_t first_row_of(int32_t tile) const { return static_cast<int32_t>(int64_t{n_rows} * tile / n_tiles); }
+  bool is_stream() const { return n_rows == 1; }  // takes one panel after another (matmul.inl.h)
   int64_t sums_apart() const { return int64_t{16} * n_rows; }
   const std::byte* row(int32_t r) const { return x + static_cast<size_t>(r) * stride; }
 };
@@ -150,7 +152,9 @@ inline void multiply_scaled_panels(const MatmulArgs& a, const ScaledChunk& chunk
   for (int64_t k = 0; k < n_in; k += kScaledDepth) {
     const int64_t n_k = n_in - k < kScaledDepth ? n_in - k : kScaledDepth;
     const uint8_t* weights = group + kScaledRowsHeader + 16 * k;
-    const uint8_t* next = k + n_k < n_in ? weights + 16 * n_k : group + n_panels * apart;
+    const uint8_t* next = chunk.is_stream()  ? weights + kScaledStreamAhead
+                          : k + n_k < n_in ? weights + 16 * n_k
+                                           : group + n_panels * apart;
     int n_ahead = n_panels;  // not yet prefetched
     for (int32_t tile = 0; tile < chunk.n_tiles; ++tile) {
       const int32_t first = chunk.first_row_of(tile);
@@ -169,7 +173,7 @@ inline void multiply_scaled(const MatmulArgs& a) {
   for (int32_t row = 0; row < a.n_rows; row += kMatmulRows) {
     const ScaledChunk chunk(a, row, a.n_rows - row < kMatmulRows ? a.n_rows - row : kMatmulRows);
     int64_t panel = a.panel_begin;
-    for (; panel + kScaledPanels <= a.panel_end; panel += kScaledPanels) {
+    for (; !chunk.is_stream() && panel + kScaledPanels <= a.panel_end; panel += kScaledPanels) {
       multiply_scaled_panels<kScaledPanels>(a, chunk, panel);
     }
     for (; panel < a.panel_end; ++panel) multiply_scaled_panels<1>(a, chunk, panel);
