@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_kv.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_weight.h"
+#include "backend/cpu/weight_memory.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "backend/step_batch.h"
@@ -35,7 +36,7 @@ class CpuBackend final : public Backend {
   const BackendInfo& info() const override { return info_; }
 
   Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override {
-    CANDOR_ASSIGN(std::unique_ptr<CpuWeight> weight, upload_weight(tensor, role, *pool_));
+    CANDOR_ASSIGN(std::unique_ptr<CpuWeight> weight, upload_weight(tensor, role, weight_memory_, *pool_));
     CANDOR_TRY(ops_.reserve_for_weight(weight->n_cols()));
     return weight;
   }
@@ -72,6 +73,7 @@ class CpuBackend final : public Backend {
  private:
   BackendInfo info_;
   std::unique_ptr<platform::ThreadPool> pool_;
+  WeightMemory weight_memory_;
   CpuOps ops_;
   int64_t last_ticket_ = 0;
 };

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/arena.h"
@@ -12,7 +16,10 @@
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/rope_tables.h"
 #include "backend/cpu/weight_check.h"
+#include "backend/cpu/weight_memory.h"
+#include "base/checked.h"
 #include "kernels/kernels.h"
+#include "platform/huge_buffer.h"
 #include "support/random_weights.h"
 
 namespace candor::backend {
@@ -131,7 +138,8 @@ TEST(upload, a_code_that_is_no_number_is_refused) {
 TEST(upload, one_packed_copy_serves_a_tied_embedding) {
   const auto pool = platform::ThreadPool::start({.n_threads = 2});
   const OwnedTensor tensor = random_tensor("table", DType::kQ6_K, {50, 512}, 4);
-  const auto tied = cpu::upload_weight(tensor.view(), WeightRole::kEmbeddingAndLinear, **pool);
+  cpu::WeightMemory memory;
+  const auto tied = cpu::upload_weight(tensor.view(), WeightRole::kEmbeddingAndLinear, memory, **pool);
   ASSERT_TRUE(tied);
   EXPECT_EQ((*tied)->n_bytes(), kernels::packed_bytes((*tied)->shape()));
   std::vector<float> wanted(512);
@@ -141,6 +149,40 @@ TEST(upload, one_packed_copy_serves_a_tied_embedding) {
     (*tied)->decode_row(row, seen.data());
     EXPECT_EQ(seen, wanted) << row;
   }
+}
+
+TEST(upload, small_weights_stand_one_after_another_in_huge_pages) {
+  const auto pool = platform::ThreadPool::start({.n_threads = 2});
+  cpu::WeightMemory memory;
+  std::vector<std::unique_ptr<cpu::CpuWeight>> experts;
+  for (uint32_t i = 0; i < 3; ++i) {
+    const OwnedTensor tensor = random_tensor("expert", DType::kQ4_K, {50, 512}, i);
+    auto expert = cpu::upload_weight(tensor.view(), WeightRole::kLinear, memory, **pool);
+    ASSERT_TRUE(expert);
+    experts.push_back(std::move(*expert));
+  }
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(experts[0]->panels()) % (size_t{2} << 20), 0u);
+  const auto apart = static_cast<ptrdiff_t>(round_up(experts[0]->n_bytes(), size_t{64}));
+  EXPECT_EQ(experts[1]->panels() - experts[0]->panels(), apart);
+  EXPECT_EQ(experts[2]->panels() - experts[1]->panels(), apart);
+}
+
+TEST(upload, memory_of_weights_goes_back_with_the_last_of_them) {
+  cpu::WeightMemory memory;
+  std::weak_ptr<platform::HugeBuffer> first;
+  {
+    const auto small = memory.take(100, "a weight");
+    ASSERT_TRUE(small);
+    first = small->buffer;
+    const auto large = memory.take(size_t{40} << 20, "a weight");
+    ASSERT_TRUE(large);
+    EXPECT_NE(large->buffer, small->buffer);
+    EXPECT_FALSE(first.expired());
+  }
+  EXPECT_TRUE(first.expired());
+  const auto next = memory.take(100, "a weight");
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->data[99], std::byte{0});
 }
 
 TEST(kv, a_number_takes_the_bytes_of_its_type) {

@@ -16,7 +16,6 @@ namespace candor::backend::cpu {
 namespace {
 
 using kernels::WeightShape;
-using platform::HugeBuffer;
 using platform::UnitRange;
 
 // Bytes of the file that a thread takes at once: a few stay in its second-level cache.
@@ -95,72 +94,74 @@ Result<void> check_packable(const TensorView& tensor, const WeightShape& shape) 
                                            to_string(tensor.shape));
 }
 
-Result<HugeBuffer> pack_matrix(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
+Result<WeightBytes> pack_matrix(const TensorView& tensor, const WeightShape& shape, WeightMemory& memory,
+                                platform::ThreadPool& pool) {
   CANDOR_TRY(check_packable(tensor, shape));
-  CANDOR_ASSIGN(HugeBuffer packed, HugeBuffer::allocate(kernels::packed_bytes(shape), place_of(tensor)));
+  CANDOR_ASSIGN(WeightBytes packed, memory.take(kernels::packed_bytes(shape), place_of(tensor)));
   BadRow bad;
   pool.parallel_for({.n_units = kernels::n_panels(shape), .grain = grain_of(kernels::panel_bytes(shape))},
                     [&](UnitRange range) {
                       bad.check(tensor, range.begin * kernels::kPanelRows, range.end * kernels::kPanelRows);
-                      kernels::pack_panels(shape, tensor.data, range.begin, range.end, packed.data());
+                      kernels::pack_panels(shape, tensor.data, range.begin, range.end, packed.data);
                     });
   CANDOR_TRY(bad.result(tensor));
   return packed;
 }
 
-Result<HugeBuffer> copy_rows(const TensorView& tensor, const WeightShape& shape, platform::ThreadPool& pool) {
+Result<WeightBytes> copy_rows(const TensorView& tensor, const WeightShape& shape, WeightMemory& memory,
+                              platform::ThreadPool& pool) {
   const size_t row_bytes = tensor.row_bytes();
-  CANDOR_ASSIGN(HugeBuffer rows, HugeBuffer::allocate(static_cast<size_t>(shape.n_out) * row_bytes, place_of(tensor)));
+  CANDOR_ASSIGN(WeightBytes rows, memory.take(static_cast<size_t>(shape.n_out) * row_bytes, place_of(tensor)));
   BadRow bad;
   pool.parallel_for({.n_units = shape.n_out, .grain = grain_of(row_bytes)}, [&](UnitRange range) {
     bad.check(tensor, range.begin, range.end);
-    std::memcpy(rows.data() + static_cast<size_t>(range.begin) * row_bytes, tensor.row(range.begin),
+    std::memcpy(rows.data + static_cast<size_t>(range.begin) * row_bytes, tensor.row(range.begin),
                 static_cast<size_t>(range.end - range.begin) * row_bytes);
   });
   CANDOR_TRY(bad.result(tensor));
   return rows;
 }
 
-Result<HugeBuffer> widen_vector(const TensorView& tensor, const WeightShape& shape) {
+Result<WeightBytes> widen_vector(const TensorView& tensor, const WeightShape& shape, WeightMemory& memory) {
   if (const auto bad = first_bad_row(tensor, 0, tensor.shape.n_rows())) return describe_bad_row(tensor, *bad);
   const size_t n = static_cast<size_t>(shape.n_in);
-  CANDOR_ASSIGN(HugeBuffer values, HugeBuffer::allocate(n * sizeof(float), place_of(tensor)));
-  decode_elements(tensor.dtype, tensor.data, shape.n_in, reinterpret_cast<float*>(values.data()));
+  CANDOR_ASSIGN(WeightBytes values, memory.take(n * sizeof(float), place_of(tensor)));
+  decode_elements(tensor.dtype, tensor.data, shape.n_in, reinterpret_cast<float*>(values.data));
   return values;
 }
 
-Result<HugeBuffer> convert(const TensorView& tensor, WeightRole role, const WeightShape& shape,
-                           platform::ThreadPool& pool) {
+Result<WeightBytes> convert(const TensorView& tensor, WeightRole role, const WeightShape& shape, WeightMemory& memory,
+                            platform::ThreadPool& pool) {
   switch (role) {
     case WeightRole::kVector:
-      return widen_vector(tensor, shape);
+      return widen_vector(tensor, shape, memory);
     case WeightRole::kEmbedding:
-      return copy_rows(tensor, shape, pool);
+      return copy_rows(tensor, shape, memory, pool);
     case WeightRole::kLinear:
     case WeightRole::kEmbeddingAndLinear:
       break;
   }
-  return pack_matrix(tensor, shape, pool);
+  return pack_matrix(tensor, shape, memory, pool);
 }
 
 }  // namespace
 
 const std::byte* CpuWeight::panels() const {
   CANDOR_DCHECK(role_ == WeightRole::kLinear || role_ == WeightRole::kEmbeddingAndLinear);
-  return bytes_.data();
+  return bytes_.data;
 }
 
 const float* CpuWeight::values() const {
   CANDOR_DCHECK(role_ == WeightRole::kVector);
-  return reinterpret_cast<const float*>(bytes_.data());
+  return reinterpret_cast<const float*>(bytes_.data);
 }
 
 void CpuWeight::decode_row(int64_t row, float* dst) const {
   CANDOR_CHECK(row >= 0 && row < shape_.n_out);
-  if (role_ == WeightRole::kEmbeddingAndLinear) return kernels::decode_packed_row(shape_, bytes_.data(), row, dst);
+  if (role_ == WeightRole::kEmbeddingAndLinear) return kernels::decode_packed_row(shape_, bytes_.data, row, dst);
   CANDOR_DCHECK(role_ == WeightRole::kEmbedding);
-  const size_t row_bytes = bytes_.size() / static_cast<size_t>(shape_.n_out);
-  decode_elements(shape_.dtype, bytes_.data() + static_cast<size_t>(row) * row_bytes, shape_.n_in, dst);
+  const size_t row_bytes = bytes_.size / static_cast<size_t>(shape_.n_out);
+  decode_elements(shape_.dtype, bytes_.data + static_cast<size_t>(row) * row_bytes, shape_.n_in, dst);
 }
 
 Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) {
@@ -179,11 +180,11 @@ Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role) {
   return kernels::packed_bytes(shape);
 }
 
-Result<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role,
+Result<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role, WeightMemory& memory,
                                                  platform::ThreadPool& pool) {
   CANDOR_TRY(check_dtype(tensor, role));
   CANDOR_ASSIGN(const WeightShape shape, check_shape(tensor, role));
-  CANDOR_ASSIGN(HugeBuffer bytes, convert(tensor, role, shape, pool));
+  CANDOR_ASSIGN(WeightBytes bytes, convert(tensor, role, shape, memory, pool));
   return std::make_unique<CpuWeight>(role, shape, std::move(bytes));
 }
 

@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
+#include "backend/cpu/weight_memory.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "kernels/packed_weight.h"
-#include "platform/huge_buffer.h"
 #include "platform/thread_pool.h"
 #include "tensor/tensor_view.h"
 
@@ -18,12 +18,12 @@ namespace candor::backend::cpu {
 
 class CpuWeight final : public Weight {
  public:
-  CpuWeight(WeightRole role, const kernels::WeightShape& shape, platform::HugeBuffer bytes)
+  CpuWeight(WeightRole role, const kernels::WeightShape& shape, WeightBytes bytes)
       : role_(role), shape_(shape), bytes_(std::move(bytes)) {}
 
   int64_t n_rows() const override { return shape_.n_out; }
   int64_t n_cols() const override { return shape_.n_in; }
-  size_t n_bytes() const override { return bytes_.size(); }
+  size_t n_bytes() const override { return bytes_.size; }
 
   WeightRole role() const { return role_; }
   const kernels::WeightShape& shape() const { return shape_; }
@@ -38,7 +38,7 @@ class CpuWeight final : public Weight {
  private:
   WeightRole role_;
   kernels::WeightShape shape_;
-  platform::HugeBuffer bytes_;
+  WeightBytes bytes_;
 };
 
 // REQUIRES: a weight that this backend made.
@@ -51,6 +51,7 @@ Result<uint64_t> upload_bytes(const TensorView& tensor, WeightRole role);
 
 // Checks, then packs on all threads. Refuses by the tensor's name: a type or shape that can't be used for the role, and
 // values or scales that are not finite.
-Result<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role, platform::ThreadPool& pool);
+Result<std::unique_ptr<CpuWeight>> upload_weight(const TensorView& tensor, WeightRole role, WeightMemory& memory,
+                                                 platform::ThreadPool& pool);
 
 }  // namespace candor::backend::cpu

@@ -21,7 +21,7 @@ export function Composer() {
   useEffect(() => fit(area.current!), [text]);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (busy || !send(text)) return;
+    if (isBusy() || !send(store.draft.value)) return; // as typed, be it shown yet or not
     store.draft.value = "";
   };
   const onKeyDown = (event: KeyboardEvent) => {
