@@ -2,23 +2,6 @@
 // and 1, then 2 and 3, become words of 0 and 2, and of 1 and 3: the two chains, as in products.inl.h. Codes of int8
 // pages become the same words where few queries need them.
 
-// Words of four dims (tokens) of 16 lanes.
-struct FourWords {
-  I32 even;
-  I32 odd;
-};
-
-// at: two words of pairs.
-CANDOR_INLINE FourWords words_of_pairs(const int32_t* at) {
-  const I32 first = load_i(at);
-  const I32 second = load_i(at + 16);
-  constexpr int kOrAnd = 0xf8;  // a | (b & c)
-  const I32 low = splat_i(0x0000ffff);
-  const I32 high = splat_i(static_cast<int32_t>(0xffff0000u));
-  return {_mm512_ternarylogic_epi32(_mm512_slli_epi32(first, 16), second, low, kOrAnd),
-          _mm512_ternarylogic_epi32(_mm512_srli_epi32(second, 16), first, high, kOrAnd)};
-}
-
 alignas(64) constexpr uint16_t kInterleaved[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
 
@@ -82,23 +65,13 @@ struct CodePages {
   }
 };
 
-// The words of 16 numbers that are bf16, kept as f32; in the first two lanes of each four.
-CANDOR_INLINE I32 words_in_fours(F32 row) {
-  const I32 bits = f32_to_bits(row);
-  return or_i(bits, _mm512_srli_epi32(_mm512_shuffle_epi32(bits, _MM_PERM_DCDC), 16));
-}
-CANDOR_INLINE I32 words_of_row(F32 low, F32 high) {
-  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-  return _mm512_permutex2var_epi64(words_in_fours(low), order, words_in_fours(high));
-}
-
 // acc + the products of w with *x in every lane.
 CANDOR_INLINE F32 dot_pairs_scalar(F32 acc, I32 w, const int32_t* x) {
   __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(w), "m"(*x));
   return acc;
 }
 
-constexpr int32_t kWeightWords = kKeyTile / 2;    // of a query
+constexpr int32_t kWeightWords = kKeyTile / 2;  // of a query
 
 template <int n_tile>
 inline void tile_row(const float* q, int32_t dp, int32_t* tile) {

@@ -21,6 +21,33 @@ CANDOR_INLINE I32 pair_words(F32 first, F32 second) {
   return or_i(f32_to_bits(first), shr_i<16>(f32_to_bits(second)));
 }
 
+// The words of four k of 16 lanes.
+struct FourWords {
+  I32 even;
+  I32 odd;
+};
+
+// at: two words of pairs.
+CANDOR_INLINE FourWords words_of_pairs(const int32_t* at) {
+  const I32 first = load_i(at);
+  const I32 second = load_i(at + 16);
+  constexpr int kOrAnd = 0xf8;  // a | (b & c)
+  const I32 low = splat_i(0x0000ffff);
+  const I32 high = splat_i(static_cast<int32_t>(0xffff0000u));
+  return {_mm512_ternarylogic_epi32(_mm512_slli_epi32(first, 16), second, low, kOrAnd),
+          _mm512_ternarylogic_epi32(_mm512_srli_epi32(second, 16), first, high, kOrAnd)};
+}
+
+// The words of 16 numbers that are bf16, kept as f32; in the first two lanes of each four.
+CANDOR_INLINE I32 words_in_fours(F32 row) {
+  const I32 bits = f32_to_bits(row);
+  return or_i(bits, _mm512_srli_epi32(_mm512_shuffle_epi32(bits, _MM_PERM_DCDC), 16));
+}
+CANDOR_INLINE I32 words_of_row(F32 low, F32 high) {
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  return _mm512_permutex2var_epi64(words_in_fours(low), order, words_in_fours(high));
+}
+
 // acc + high(w) * high(x), then + low(w) * low(x).
 CANDOR_INLINE F32 dot_pairs(F32 acc, I32 w, I32 x) {
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(acc) : "v"(w), "v"(x));
@@ -32,18 +59,11 @@ template <int n>
 struct PairRowTile {
   int32_t words[n][kPairDepth / 2];
 
-  // encoded: rounded to bf16, as f32.
+  // encoded: rounded to bf16, as f32; n_k: a multiple of kPairStep.
   void prepare(const std::byte* const* encoded, const RowLayout&, int64_t k, int n_k) {
     for (int r = 0; r < n; ++r) {
       const auto* x = reinterpret_cast<const float*>(encoded[r]) + k;
-      for (int i = 0; i < n_k; i += 16) {
-        const __m512i four = _mm512_castps_si512(load(x + i));
-        const __m512i later = _mm512_srli_epi32(_mm512_shuffle_epi32(four, _MM_PERM_DCDC), 16);
-        const __m512i pairs = _mm512_or_si512(four, later);  // in the first two lanes of each four
-        const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 0, 0, 0, 0);
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[r] + i / 2),
-                            _mm512_castsi512_si256(_mm512_permutexvar_epi64(order, pairs)));
-      }
+      for (int i = 0; i < n_k; i += 32) store_i(words[r] + i / 2, words_of_row(load(x + i), load(x + i + 16)));
     }
   }
 };
@@ -73,11 +93,9 @@ struct PairProduct {
       store_i(w[0], pair_words(even_e4m3(at), even_e4m3(at + 2 * kPanelRows)));
       store_i(w[1], pair_words(odd_e4m3(at), odd_e4m3(at + 2 * kPanelRows)));
     } else {
-      const auto* at = reinterpret_cast<const int32_t*>(src) + kPanelRows / 2 * k;
-      const I32 first = load_i(at);
-      const I32 second = load_i(at + kPanelRows);
-      store_i(w[0], pair_words(even_bf16(first), even_bf16(second)));
-      store_i(w[1], pair_words(odd_bf16(first), odd_bf16(second)));
+      const FourWords four = words_of_pairs(reinterpret_cast<const int32_t*>(src) + kPanelRows / 2 * k);
+      store_i(w[0], four.even);
+      store_i(w[1], four.odd);
     }
   }
 
