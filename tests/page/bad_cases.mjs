@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { check, root, serve } from "./served.mjs";
+import { askForLongAnswers, check, root, serve } from "./served.mjs";
 
 const slow = ["--backend", "reference", "--threads", "1"];
 const say = async (page, text) => {
@@ -11,22 +11,10 @@ const say = async (page, text) => {
 };
 const fault = (page) => page.waitForSelector(".message .fault").then((element) => element.innerText());
 
-// Lets the server compute 50 ms at a time until the page shows the beginning of an answer: it is then amid the answer,
-// however slow the browser is.
-async function beginAnswer(page, server) {
-  const isBegun = () => document.querySelector(".message.is-growing .markdown p")?.innerText.length > 5;
-  const begun = page.waitForFunction(isBegun).then(() => true);
-  const after = (ms) => new Promise((resolve) => setTimeout(resolve, ms, false));
-  do {
-    server.signal("SIGCONT");
-    await after(50);
-    server.signal("SIGSTOP");
-  } while (!(await Promise.race([begun, after(1500)])));
-}
-
 async function away({ page, server }) {
+  await askForLongAnswers(page);
   await say(page, "Tell me a story about a cat");
-  await beginAnswer(page, server);
+  await page.waitForFunction(() => document.querySelector(".message.is-growing .markdown p")?.innerText.length > 5);
   await server.stop("SIGKILL");
   check(/went away|broke off/.test(await fault(page)), `it is told: ${await fault(page)}`);
   check((await page.locator(".message.is-assistant .markdown").innerText()).length > 5, "what had come is kept");

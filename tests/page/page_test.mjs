@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { badCases } from "./bad_cases.mjs";
-import { check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
+import { askForLongAnswers, check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
 
 const slow = ["--backend", "reference", "--threads", "1"]; // so that there is time to stop
@@ -17,11 +17,7 @@ const answers = (page) => page.locator(".message.is-assistant");
 const ended = (page, n) => page.waitForFunction((n) => document.querySelectorAll(".message.is-assistant footer").length === n, n);
 
 async function chat({ page, url }) {
-  await page.evaluate(() => { // so long that there is time to stop it
-    const settings = JSON.parse(localStorage.getItem("candor.settings"));
-    localStorage.setItem("candor.settings", JSON.stringify({ ...settings, numbers: { ...settings.numbers, min_tokens: 400 } }));
-  });
-  await page.reload();
+  await askForLongAnswers(page);
   await say(page, "Tell me a story about a cat");
   await page.waitForSelector(".message.is-growing .markdown p");
   const early = (await answers(page).innerText()).length;

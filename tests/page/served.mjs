@@ -31,7 +31,7 @@ export async function openBrowser() {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
-// Resolves once it takes requests: {url, stop(), signal(name)}. Ends with this program, also where that skips.
+// Resolves once it takes requests: {url, stop()}. Ends with this program, also where that skips.
 export function serve(program, options = [], model = "models/pocket/pocket-q8_0.gguf") {
   const child = spawn(resolve(program), ["serve", "-m", model, "--port", "0", "--model-id", "pocket", "--log-level", "off", ...options], { cwd: root });
   process.on("exit", () => child.kill());
@@ -42,10 +42,9 @@ export function serve(program, options = [], model = "models/pocket/pocket-q8_0.
       const found = /candor serves .* at (http:\/\/[\d.]+:\d+)/.exec(said);
       const stop = (signal = "SIGTERM") => {
         child.kill(signal);
-        child.kill("SIGCONT");
         return over;
       };
-      if (found) resolve({ url: found[1], stop, signal: (name) => child.kill(name) });
+      if (found) resolve({ url: found[1], stop });
     });
     const over = new Promise((done) => child.on("exit", done));
     child.on("exit", () => reject(new Error(`the server did not start: ${said}`)));
@@ -60,6 +59,15 @@ export async function showNewest(page, url) {
     const body = gunzipSync(readFileSync(join(root, "web/dist", `${name}.gz`)));
     return route.fulfill({ body, contentType: name.endsWith(".css") ? "text/css" : "text/javascript" });
   });
+}
+
+// Answers so long that there is time to break them off. Loads the page anew.
+export async function askForLongAnswers(page) {
+  await page.evaluate(() => {
+    const settings = JSON.parse(localStorage.getItem("candor.settings"));
+    localStorage.setItem("candor.settings", JSON.stringify({ ...settings, numbers: { ...settings.numbers, min_tokens: 400 } }));
+  });
+  await page.reload();
 }
 
 export function check(condition, words) {
