@@ -59,11 +59,15 @@ template <int n>
 struct PairRowTile {
   int32_t words[n][kPairDepth / 2];
 
-  // encoded: rounded to bf16, as f32; n_k: a multiple of kPairStep.
+  // encoded: rounded to bf16, as f32.
   void prepare(const std::byte* const* encoded, const RowLayout&, int64_t k, int n_k) {
     for (int r = 0; r < n; ++r) {
       const auto* x = reinterpret_cast<const float*>(encoded[r]) + k;
-      for (int i = 0; i < n_k; i += 32) store_i(words[r] + i / 2, words_of_row(load(x + i), load(x + i + 16)));
+      for (int i = 0; i < n_k; i += 16) {
+        const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 0, 0, 0, 0);
+        const __m512i eight = _mm512_permutexvar_epi64(order, words_in_fours(load(x + i)));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[r] + i / 2), _mm512_castsi512_si256(eight));
+      }
     }
   }
 };
