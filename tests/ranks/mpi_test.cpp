@@ -163,6 +163,17 @@ TEST_F(Mpirun, what_is_wrong_is_one_line_of_rank_0) {
   EXPECT_NE(own_line(many).find("can use 4"), std::string::npos) << many.err;
 }
 
+// `run` by two ranks: the program, and beside it what `second` starts.
+RunResult run_beside(const std::string& model, const std::vector<std::string>& second) {
+  const std::vector<std::string> run = {"run", "-m", model, "--raw", "-n", "3", "hello"};
+  std::vector<std::string> both = {CANDOR_PROGRAM};
+  both.insert(both.end(), run.begin(), run.end());
+  both.insert(both.end(), {":", "-n", "1"});
+  both.insert(both.end(), second.begin(), second.end());
+  both.insert(both.end(), run.begin(), run.end());
+  return run_under_mpi(1, both);
+}
+
 // The program with another number of what ranks say to each other.
 TEST_F(Mpirun, a_rank_of_another_version_is_named) {
   std::string program = bytes_of(CANDOR_PROGRAM);
@@ -173,12 +184,7 @@ TEST_F(Mpirun, a_rank_of_another_version_is_named) {
   const std::filesystem::path other = folder_.path() / "other";
   std::ofstream(other, std::ios::binary) << program;
   std::filesystem::permissions(other, std::filesystem::perms::owner_all);
-  std::vector<std::string> both = {CANDOR_PROGRAM};
-  const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
-  both.insert(both.end(), run.begin(), run.end());
-  both.insert(both.end(), {":", "-n", "1", other.string()});
-  both.insert(both.end(), run.begin(), run.end());
-  const RunResult result = run_under_mpi(1, both);
+  const RunResult result = run_beside(small_model(), {other.string()});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("ranks 9, and rank 0 is "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("start all ranks from one version"), std::string::npos) << result.err;
@@ -199,13 +205,9 @@ TEST_F(Mpirun, another_mpis_ranks_are_refused) {
 // As the first rank of another host, whose MPI is no library.
 TEST_F(Mpirun, a_rank_whose_mpi_does_not_open_says_so_itself) {
   std::ofstream(folder_.path() / "libmpi.so.40") << "nothing";
-  std::vector<std::string> both = {CANDOR_PROGRAM};
-  const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
-  both.insert(both.end(), run.begin(), run.end());
-  both.insert(both.end(), {":", "-n", "1", "env", "OMPI_COMM_WORLD_LOCAL_RANK=0",
-                           "LD_LIBRARY_PATH=" + folder_.path().string(), CANDOR_PROGRAM});
-  both.insert(both.end(), run.begin(), run.end());
-  const RunResult result = run_under_mpi(1, both);
+  const RunResult result =
+      run_beside(small_model(), {"env", "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                                 "LD_LIBRARY_PATH=" + folder_.path().string(), CANDOR_PROGRAM});
   EXPECT_NE(result.exit_code, 0);
   EXPECT_NE(result.err.find("candor: rank 1 (host "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("apt install openmpi-bin"), std::string::npos) << result.err;
