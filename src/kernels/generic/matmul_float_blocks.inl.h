@@ -61,8 +61,8 @@ struct Fp8Product {
 
   // acc: [panels_of(n)], acc_stride apart, of [n][16].
   template <int n, class Source, class Prefetcher>
-  static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
-                   Prefetcher& prefetcher) {
+  static CANDOR_NO_INLINE void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc,
+                                    int64_t acc_stride, Prefetcher& prefetcher) {
     alignas(64) float sums[kPanelsOf<n>][n][16] = {};
     const int last = n_k - kStep;
     for (int k = 0; k < n_k; k += kStep) {

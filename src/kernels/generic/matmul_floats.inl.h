@@ -84,8 +84,8 @@ struct FloatProduct {
 
   // acc: [panels_of(n)], acc_stride apart, of [n][16].
   template <int n, class Source, class Prefetcher>
-  static void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc, int64_t acc_stride,
-                   Prefetcher& prefetcher) {
+  static CANDOR_NO_INLINE void tile(const Source& weights, int n_k, const RowTile<n>& rows, float* acc,
+                                    int64_t acc_stride, Prefetcher& prefetcher) {
     F32 total[kPanelsOf<n>][n];
     if constexpr (!kIsBf16) load_sums<n>(acc, acc_stride, total);
     for (int k = 0; k < n_k; k += kStep) {
