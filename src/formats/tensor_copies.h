@@ -1,8 +1,7 @@
 #pragma once
-// Memory of a model file's copies (model_file.h): tensors whose bytes are not those on disk. Large ones stand in huge
-// pages, and pages that nobody has written take no memory. A copy is written at once by who adds it, or each time that
-// it is to be read by what it is made of, and leaves memory again as it was read. Addresses hold until drop(). One
-// thread at a time.
+// Memory for the tensors of a model file (model_file.h) whose bytes differ from those on disk, in huge pages where they
+// are large. A copy is filled either once, by the caller that adds it, or by its CopySource each time it is to be read;
+// the second kind is released from memory as it is read. Addresses hold until drop(). One thread at a time.
 
 #include <cstddef>
 #include <cstdint>

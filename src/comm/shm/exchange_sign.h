@@ -1,5 +1,6 @@
 #pragma once
-// Whether a rank exchanges something at the moment: for whoever carries its bytes further, and sleeps otherwise.
+// A flag that says whether a rank is in an exchange at this moment. The rank's own thread sets it; the thread that
+// carries the rank's bytes to other hosts (mpi/carrier.h) polls during an exchange and sleeps otherwise.
 
 #include <atomic>
 #include <cstdint>
