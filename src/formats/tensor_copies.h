@@ -37,12 +37,12 @@ class TensorCopies {
   const CopySource* source_of(std::span<const std::byte> part) const;
   // What is read when the part is: all that its copy is made of, or itself where it lies in none.
   std::vector<std::span<const std::byte>> read_for(std::span<const std::byte> part) const;
-  // Writes that copy, unless the part stands: true if so.
+  // Writes the copy that the part lies in, unless the part is in memory: true if it was written.
   Result<bool> make(std::span<const std::byte> part);
   // Whatever make() has written up to the end of the part is not needed any more.
   void release(std::span<const std::byte> part);
 
-  // That stand at the same time, where copies are read one after another.
+  // The most bytes that are in memory at the same time, where copies are read one after another.
   uint64_t n_bytes() const { return standing_bytes_ + largest_made_; }
   void drop();
 

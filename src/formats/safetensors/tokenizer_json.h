@@ -15,7 +15,7 @@
 
 namespace candor::formats::safetensors {
 
-// What stands beside a model's weights; nullptr where a file is absent. name: of the folder, for errors.
+// The tokenizer's files of a checkpoint; nullptr where one is absent. name: of the checkpoint's folder, for errors.
 struct TokenizerFiles {
   std::string_view name;
   const nlohmann::json* tokenizer = nullptr;   // tokenizer.json

@@ -1,5 +1,5 @@
 #pragma once
-// DeepSeek's experts, which later families have too: metadata, tensors, and config.json.
+// The mixture of experts of DeepSeek, which later families use too: its metadata, tensors and config.json keys.
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
