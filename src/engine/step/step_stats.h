@@ -1,6 +1,6 @@
 #pragma once
-// What the steps did, counted: the engine's totals, and each step's report to whoever asked for it. Written by the
-// engine thread; stats() and on_step() may be called from any thread.
+// Counts what the steps did: the engine's totals, and a report of each step for the callback that the caller set with
+// on_step(). The engine thread writes; stats() and on_step() may be called from any thread.
 
 #include <cstdint>
 #include <memory>
