@@ -51,8 +51,8 @@ class HelperProcess {
   HelperProcess& operator=(const HelperProcess&) = delete;
 
   // A helper that takes more processor time or memory than it may, or that breaks, is killed, and the reply says so
-  // (kLimit). Errors: kBusy when it is not done in time although it did not work as long, kOutOfMemory when someone
-  // else killed it.
+  // (kLimit). Errors: kBusy when it exceeded the wall clock limit but not its processor time, kOutOfMemory when another
+  // process (the kernel, say) killed it.
   Result<HelperReply> ask(const HelperRequest& request, const TimeLimits& limits);
   // False once the process has ended, for any reason, or is worn out: start another one.
   bool is_usable() const;

@@ -1,6 +1,7 @@
 #pragma once
-// A flag that says whether a rank is in an exchange at this moment. The rank's own thread sets it; the thread that
-// carries the rank's bytes to other hosts (mpi/carrier.h) polls during an exchange and sleeps otherwise.
+// A flag that says whether a rank is in an exchange at this moment. The rank's own thread sets it. The thread that
+// carries the rank's bytes to other hosts (mpi/carrier.h) polls often during an exchange; otherwise it sleeps until one
+// begins.
 
 #include <atomic>
 #include <cstdint>

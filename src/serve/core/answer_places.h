@@ -1,7 +1,8 @@
 #pragma once
 // The slots ("places") of answers in work, shared fairly between API keys (http/fair_budget.h). A request that
-// generates or embeds holds one slot from before its body is read, and one for each of its answers (choices or beams)
-// from then on, until its reply is over. A request that gets no slot is refused. Any thread.
+// generates or embeds holds one slot from before its body is read, and then, until its reply is over, one for each of
+// its answers (choices, beams, or inputs that are embedded at once). A request that gets no slot is refused. Any
+// thread.
 
 #include <atomic>
 #include <cstddef>
