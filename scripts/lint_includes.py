@@ -11,7 +11,7 @@ Types are included, not declared again (--no_fwd_decls). Where its verdict is no
 - an implementation's own header stands for the public one (PUBLIC), any header of another project for all of it;
 - a header is wanted where the file writes one of its names (of the standard library's: NAMES), not where only the type
   of an expression comes from it; a standard one may stay where one is written;
-- what scripts/deps.txt forbids to include comes through whoever may;
+- what scripts/deps.txt forbids to include comes through a header that may include it;
 - what stands inside #if may be for another system;
 - several sources may define what one header declares: its includes are theirs (included_by_own_header);
 - an umbrella header brings what many short files of one kind need (UMBRELLAS).

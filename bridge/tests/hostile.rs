@@ -1,4 +1,4 @@
-//! Sizes and depths that are meant to break the compiler, tried in a helper, as whoever serves them does.
+//! Sizes and depths that are meant to break the compiler, tried in a helper, as the server does.
 
 mod support;
 

@@ -136,7 +136,7 @@ struct EngineStats {
   std::int32_t kv_blocks_total = 0;
   std::int32_t state_slots_used = 0;   // of recurrent states, held by requests
   std::int32_t state_slots_total = 0;  // 0: no layer is recurrent
-  std::int32_t checkpoints = 0;        // states kept at the ends of K/V blocks, for whoever begins alike
+  std::int32_t checkpoints = 0;        // states kept at the ends of K/V blocks, for requests with the same prefix
 };
 
 }  // namespace candor

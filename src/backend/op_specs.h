@@ -120,7 +120,7 @@ enum class WeightRole : uint8_t { kEmbedding, kLinear, kEmbeddingAndLinear, kVec
 
 // The K/V block size: one pool for all layers, a block holds kBlockTokens positions of every layer.
 inline constexpr int32_t kBlockTokens = 32;
-// Of layers with a recurrent state: one slot holds the state of a sequence behind some row, all layers, in f32.
+// The memory of recurrent states: one slot holds the state of a sequence behind some row, all layers, in f32.
 struct StateLayout {
   int32_t n_layers = 0;
   int64_t layer_floats = 0;  // state_floats() of the layer's spec

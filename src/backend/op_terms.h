@@ -1,7 +1,7 @@
 #pragma once
-// What operations are given: weights, activations, and the terms that name them. Letters: T rows of a step, D width,
-// H and Hk heads and K/V heads, Dh head width, F feed-forward width, E experts, C channels, Hv value heads, Hs heads of
-// a state space.
+// The arguments of operations: weights, activations, and the structs (terms) that combine them. Letters: T rows of a
+// step, D width, H and Hk heads and K/V heads, Dh head width, F feed-forward width, E experts, C channels, Hv value
+// heads, Hs heads of a state space.
 
 #include <cstddef>
 #include <cstdint>

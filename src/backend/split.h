@@ -1,6 +1,6 @@
 #pragma once
-// How several ranks share a model: which outputs of a weight stand together, which heads are whose, and what a rank
-// that follows has to run. Backends that compute alone ignore all of it.
+// How several ranks divide a model: which outputs of each weight and which heads a rank has, the blocks that a pass
+// runs (the other ranks follow rank 0), and what was sent between ranks. Backends that compute alone ignore all of it.
 
 #include <cstdint>
 #include <vector>

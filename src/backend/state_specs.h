@@ -46,8 +46,8 @@ struct DeltaSpec {
   int32_t key_head(int32_t v_head) const {
     return key_heads == KeyHeads::kTiled ? v_head % n_k_heads : v_head / (n_v_heads / n_k_heads);
   }
-  // Of a layer's state: the last n_taps - 1 inputs of the convolution [n_taps - 1, n_channels], oldest first, then the
-  // matrices [n_v_heads, k_dim, v_dim].
+  // A layer's state holds the last n_taps - 1 inputs of the convolution [n_taps - 1, n_channels], oldest first, then
+  // the matrices [n_v_heads, k_dim, v_dim].
   ConvSpec conv() const { return {n_channels(), n_taps}; }
   int64_t conv_floats() const { return conv().state_floats(); }
   int64_t head_floats() const { return int64_t{k_dim} * v_dim; }
@@ -69,7 +69,7 @@ struct SsmSpec {
   int32_t width() const { return n_heads * head_dim; }
   int32_t n_channels() const { return width() + 2 * n_groups * state_dim; }
   int32_t group(int32_t head) const { return head / (n_heads / n_groups); }
-  // Of a layer's state: the convolution's, then the matrices [n_heads, state_dim, head_dim].
+  // A layer's state holds the convolution's, then the matrices [n_heads, state_dim, head_dim].
   ConvSpec conv() const { return {n_channels(), n_taps}; }
   int64_t conv_floats() const { return conv().state_floats(); }
   int64_t head_floats() const { return int64_t{state_dim} * head_dim; }

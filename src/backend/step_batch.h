@@ -34,7 +34,7 @@ struct StepBatch {
   std::span<const BlockId> block_table;  // [S, max_blocks]; entry j of a sequence holds positions [j*B, (j+1)*B)
   int32_t max_blocks = 0;
   std::span<const int32_t> out_rows{};   // rows whose logits are wanted, ascending
-  // Of models with recurrent layers: ascending by row, one at least for the last row of each slice.
+  // For models with recurrent layers: ascending by row, at least one for the last row of each slice.
   std::span<const StateSave> saves{};
 
   int32_t n_rows() const { return static_cast<int32_t>(tokens.size()); }

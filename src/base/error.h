@@ -1,6 +1,6 @@
 #pragma once
-// Result and Error (candor/result.h) with what the library's own code passes them on by. Mistakes of our own are caught
-// by CANDOR_CHECK (always) and CANDOR_DCHECK (debug builds); input must never be able to reach either.
+// Result and Error (candor/result.h), and the macros that return an Error to the caller. Bugs are caught by
+// CANDOR_CHECK (always) and CANDOR_DCHECK (debug builds); no input may ever trigger either.
 
 #include <utility>
 

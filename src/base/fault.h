@@ -1,6 +1,6 @@
 #pragma once
-// Exceptions of the standard library as errors, for the places where nothing may throw any further; and an error as an
-// exception, for where what all share has failed and only whoever contains faults can say so to all.
+// Turns exceptions into Errors where nothing may throw any further (guarded()), and an Error into an exception
+// (ErrorException) where a failure of shared parts must reach the one handler that can end all requests with it.
 
 #include <exception>
 #include <utility>

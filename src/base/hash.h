@@ -1,6 +1,6 @@
 #pragma once
-// A fixed 64-bit hash (same on every machine) for bucket choice and for fingerprints. Not cryptographic: whoever uses
-// it to find something compares the thing itself on a hit.
+// A fixed 64-bit hash, the same on every machine, for hash tables and fingerprints. It is not cryptographic: a lookup
+// by hash must compare the keys themselves on a hit.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,11 @@
 #pragma once
-// What ranks say to each other: computers, or processes of one, that hold parts of one model. Every rank calls the same
-// functions in the same order. Nothing here computes: rows are put together out of their slices and never summed, so
-// that no bit depends on the number of ranks.
+// Message passing between ranks: processes, on one host or several, that each hold a part of one model. Every rank
+// calls the same functions in the same order. Nothing here computes: gather() puts rows together out of the ranks'
+// columns and never sums, so that no bit depends on the number of ranks.
 //
-// One thread of each rank calls; health() may be called from any. Once a peer is lost, or says something else than what
-// is expected, whatever would wait returns that error, at once: a step then runs to its end without waiting, and what
-// it computed means nothing.
+// One thread of each rank calls; health() may be called from any. Once a peer is lost, or sends something other than
+// what was expected, every call that would wait returns that error at once: the step then runs to its end without
+// waiting, and its results mean nothing.
 
 #include <cstddef>
 #include <cstdint>

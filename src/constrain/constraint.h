@@ -1,7 +1,7 @@
 #pragma once
-// What the output of a request must obey, as a state that advances with its tokens. One request owns a constraint; it
-// may move between threads but is used by one at a time. A constraint is obeyed or ends its request in an error; it is
-// never dropped.
+// A constraint on the output of a request, as a state that advances with each token. One request owns it; it may move
+// between threads but is used by one at a time. A constraint is obeyed or ends its request in an error; it is never
+// dropped.
 
 #include <memory>
 

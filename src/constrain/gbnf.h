@@ -1,10 +1,10 @@
 #pragma once
-// GBNF, the grammar notation of llama.cpp, rewritten as the Lark dialect that the grammar compiler reads: `name ::=
+// Rewrites a GBNF grammar (llama.cpp's notation) as the Lark dialect that the grammar compiler reads. GBNF: `name ::=
 // ...` rules that begin at `root`, "literals", [classes], `.`, groups, `|`, and * + ? {m} {m,} {m,n}; # begins a
 // comment.
 //
-// What does not lead back to itself becomes one terminal, as long as it can be: the compiler's lexer takes the longest
-// match of each terminal, so that a split of such parts would refuse texts that the grammar allows.
+// A part that is not recursive becomes one terminal where possible: the compiler's lexer takes the longest match of
+// each terminal, so that splitting such a part would refuse texts that the grammar allows.
 
 #include <string>
 #include <string_view>

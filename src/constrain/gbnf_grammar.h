@@ -1,6 +1,7 @@
 #pragma once
-// A GBNF grammar as a tree, and its parser. Neither recurses: groups that are open stand on a heap, and whoever looks
-// at a tree goes through its nodes in their order, in which children come before their parents.
+// Parses a GBNF grammar (llama.cpp's notation) into a tree of nodes. Neither the parser nor the readers of the tree
+// recurse: open groups are kept on a heap-allocated stack, and children come before their parents in the list of nodes,
+// so that a reader goes through it in order.
 
 #include <cstdint>
 #include <string>

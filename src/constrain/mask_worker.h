@@ -1,8 +1,10 @@
 #pragma once
-// Computes masks beside the thread that uses them (the owner's: the engine thread). Two threads: both take what is
-// quick, only one of them what is slow, so that slow masks hold up neither quick ones nor more than one processor.
-// Constraints that were forked from one (a family, masked_constraint.h) take turns as one. A mask that nobody holds any
-// more is not begun. Destroying the worker waits for the masks that are being computed, and for no other.
+// Computes token masks of constraints on two threads of its own, beside the owner's thread (the engine thread), which
+// uses them. Both threads take quick masks, only one of them slow ones, so that slow masks delay no quick ones and take
+// no more than one processor. A mask that nobody holds any more is not begun.
+//
+// Constraints that were forked from one another (a family, masked_constraint.h) take turns as one. The destructor waits
+// for the masks that are being computed, and for no other.
 
 #include <array>
 #include <condition_variable>

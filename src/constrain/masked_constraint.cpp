@@ -46,7 +46,7 @@ Result<void> MaskedConstraint::accept(TokenId token) {
     std::swap(error_, next_error_);
     return {};
   }
-  next_token_ = kNoToken;  // whoever was to accept it ahead did not come to it
+  next_token_ = kNoToken;  // the worker did not come to accept it ahead
   const auto begin = Clock::now();
   CANDOR_TRY(constraint_->accept(token));
   accept_ns_ = ns_since(begin);

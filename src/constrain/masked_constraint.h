@@ -1,11 +1,11 @@
 #pragma once
-// A constraint together with the mask of its next token. A mask may take long, so that a MaskWorker computes it beside
-// the owner's thread: while it does, the constraint is away. Where masks are slow, accepting a token is as well: the
-// worker then accepts it ahead of accept(), and computes the mask behind it.
+// A constraint on the output (constraint.h) together with the mask of its next token: which tokens may come. Computing
+// a mask may take long, so a MaskWorker does it on another thread; meanwhile the constraint is "away" and must not be
+// used. Where masks are slow, the worker also accepts the next token in advance and computes the mask behind it.
 //
-// A constraint and what was forked from it are a family: they may share what compiling left behind, so that one thread
-// at a time uses any of them. All are here (the owner's) or the worker has them. The owner is one thread at a time; it
-// may drop a constraint that is away.
+// A constraint and its forks are a family: they may share compiled data, so only one thread at a time uses any of them.
+// Either all are "here" (the owner may use them) or the worker has them. The owner is one thread at a time; it may drop
+// a constraint that is away.
 
 #include <atomic>
 #include <cstdint>
@@ -29,7 +29,7 @@ class MaskedConstraint {
 
   // No mask of its family is being computed or about to be.
   bool is_here() const noexcept { return family_->n_away.load(std::memory_order_acquire) == 0; }
-  // A mask of its family was slow, within the last 32: whoever has others to serve does not wait for it.
+  // One of its family's last 32 masks was slow: an owner that has other sequences to serve does not wait for the mask.
   bool is_slow() const noexcept { return family_->n_until_quick.load(std::memory_order_relaxed) > 0; }
 
   // REQUIRES, from here on: is_here().

@@ -1,6 +1,7 @@
 #pragma once
-// The sources that were refused last, so that the same one again costs nothing: a client that repeats it would keep a
-// helper busy for seconds each time. Any thread may ask.
+// Remembers the constraint sources (grammars, schemas) that were refused last, with the error, so that refusing the
+// same one again costs nothing: a client that repeats it would keep a helper process busy for seconds each time. Any
+// thread.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 #pragma once
-// The seam of speculation: whoever proposes tokens that a text may go on with, which the model then checks. What it
-// proposes never changes an answer, only how many tokens a step gives. One for an engine; engine thread only.
+// The interface of speculative decoding: a drafter proposes tokens that may follow a text, and the model verifies them
+// in its next step. Drafts never change an answer, only how many tokens a step yields. One drafter for an engine;
+// engine thread only.
 
 #include <cstdint>
 #include <span>
@@ -20,7 +21,7 @@ struct DraftRequest {
   size_t n_output = 0;              // of them, how many are output
   const sample::ChainParams* chain = nullptr;
   sample::DrawKey key{};  // of the first draft
-  // In the state behind `text`, and here; nullptr: none.
+  // In the state behind `text`, and with the owner (MaskedConstraint::is_here()); nullptr: none.
   const constrain::MaskedConstraint* constraint = nullptr;
   int32_t n_drafts = 0;           // wanted, one or more
   std::vector<TokenId> drafts{};  // made: as many, fewer, or none
@@ -30,7 +31,7 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  // Does it draft under constraints? Then the mask of a constrained request has to be there.
+  // Whether it drafts under constraints: then the mask of a constrained request has to be ready.
   virtual bool needs_masks() const = 0;
   // How many tokens of a text of n_text it would read before the first draft, one at least; too many rather than too
   // few.

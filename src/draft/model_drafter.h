@@ -5,11 +5,11 @@
 // distribution agree on the token.
 //
 // Every sequence has a slot of K/V of its own, which holds the newest part of its text; what a slot holds is found by
-// comparing tokens, so that rejected drafts, forks and cropped texts need no word from the caller. A text that outgrows
+// comparing tokens, so that the caller need not report rejected drafts, forks and cropped texts. A text that outgrows
 // its slot is read anew from its newer half on. Where the draft model has recurrent layers, a slot has the state behind
-// its text and, until the next drafts are made, those behind its drafts; it goes on from the newest of them that stands
-// behind tokens of the text. Masks of drafts are computed by the engine's MaskWorker, within what
-// it may be waited for; a draft whose mask is not there in time is not made. Engine thread only.
+// its text and, until the next drafts are made, those behind its drafts; it goes on from the newest of them whose
+// tokens the text has. The engine's MaskWorker computes masks of drafts, within the time for which it may be waited; a
+// draft whose mask is not ready in time is not made. Engine thread only.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// Draft tokens from the text itself: what followed the last time that its newest tokens stood there ("prompt lookup
+// Draft tokens from the text itself: what followed the last earlier occurrence of its newest tokens ("prompt lookup
 // decoding", Saxena, 2023). A pure function.
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// What stands behind the facade, and the ways for tests to open an engine on a backend of their own, with other limits
-// on its helper processes, and to constrain a request by code of their own.
+// The implementation of the public Engine class (candor/engine.h), and the ways for tests to open an engine on a
+// backend of their own, with other limits on its helper processes, and to constrain a request by code of their own.
 
 #include <cstdint>
 #include <functional>

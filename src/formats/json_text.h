@@ -1,6 +1,6 @@
 #pragma once
-// JSON from a file that nobody vouches for: bounded in size, depth and memory, duplicate keys refused. Errors are one
-// line with the name that the caller gives and the place in the text.
+// Parses JSON from an untrusted file: bounded in size, depth and memory, duplicate keys refused. An error is one line
+// with the name that the caller gives and the position in the text.
 
 #include <cstddef>
 #include <filesystem>

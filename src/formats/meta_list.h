@@ -1,6 +1,6 @@
 #pragma once
-// Metadata under construction, for formats whose strings do not stand in a file as they are needed. Owns them; views
-// stay valid while the list lives, moved or not.
+// A list of metadata entries (key and value) under construction, for formats whose files do not hold the strings in the
+// form that GGUF's keys need. Owns the strings; views stay valid while the list lives, also when it is moved.
 
 #include <deque>
 #include <string>

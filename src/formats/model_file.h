@@ -36,7 +36,7 @@ struct FileInfo {
   std::string format;                        // "GGUF v3"
   std::vector<std::filesystem::path> paths;  // every part, in order
   uint64_t n_bytes = 0;                      // all parts together
-  std::vector<std::string> left_out;         // tensors of a folder that are known and not computed, by their own names
+  std::vector<std::string> left_out;         // names of a checkpoint's tensors that are known and not computed
 };
 
 class ModelFile {

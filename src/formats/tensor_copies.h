@@ -1,8 +1,7 @@
 #pragma once
-// Memory of a model file's copies (model_file.h): tensors whose bytes are not those on disk. Large ones stand in huge
-// pages, and pages that nobody has written take no memory. A copy is written at once by who adds it, or each time that
-// it is to be read by what it is made of, and leaves memory again as it was read. Addresses hold until drop(). One
-// thread at a time.
+// Memory for the tensors of a model file (model_file.h) whose bytes differ from those on disk, in huge pages where they
+// are large. A copy is filled either once, by the caller that adds it, or by its CopySource each time it is to be read;
+// the second kind is released from memory as it is read. Addresses hold until drop(). One thread at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,12 +37,12 @@ class TensorCopies {
   const CopySource* source_of(std::span<const std::byte> part) const;
   // What is read when the part is: all that its copy is made of, or itself where it lies in none.
   std::vector<std::span<const std::byte>> read_for(std::span<const std::byte> part) const;
-  // Writes that copy, unless the part stands: true if so.
+  // Writes the copy that the part lies in, unless the part is in memory: true if it was written.
   Result<bool> make(std::span<const std::byte> part);
   // Whatever make() has written up to the end of the part is not needed any more.
   void release(std::span<const std::byte> part);
 
-  // That stand at the same time, where copies are read one after another.
+  // The most bytes that are in memory at the same time, where copies are read one after another.
   uint64_t n_bytes() const { return standing_bytes_ + largest_made_; }
   void drop();
 

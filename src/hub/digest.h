@@ -1,5 +1,5 @@
 #pragma once
-// Digests of files as the hub states them.
+// Digests of files in the form in which a model hub (Hugging Face's protocol, pull.h) states them.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #pragma once
-// The file in which a download grows, and in which the next try goes on. It is opened for us alone: what stands under
-// its name and is not a plain file of this user with one name (a link that somebody laid there, say) is removed, not
-// followed, and two downloads of the same file do not mix. One thread.
+// The file into which a download is written, and which the next try continues. It is opened exclusively: two downloads
+// of the same file do not mix. Anything under its name that is not a plain file of this user with one name (a link that
+// somebody put there, say) is removed, not followed. One thread.
 
 #include <cstddef>
 #include <cstdint>

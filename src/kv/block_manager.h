@@ -1,10 +1,15 @@
 #pragma once
-// The K/V blocks of sequences: who holds which, what may be shared, and when a shared block must be copied before it
-// is written. A BlockTable is a sequence's own list; the manager is the only one that changes it.
-// A full block that was published to the prefix index is never written again. Where there are recurrent states, what is
-// found ends at the newest block that has a checkpoint (state_slots.h). The block size is given
-// (backend::kBlockTokens); blocks are released where sequences end, are preempted, cropped or lose drafts (src/sched).
-// Integers only; one engine thread owns a manager.
+// Manages the K/V blocks of sequences: which sequence holds which blocks, which blocks are shared (prefix cache,
+// forks), and when a shared block must be copied before it is written. A BlockTable is one sequence's list of blocks;
+// only the manager changes it. Integers only; one engine thread owns a manager.
+//
+// The block size is backend::kBlockTokens (src/backend/op_specs.h). A full block that was published to the prefix index
+// is never written again. With recurrent layers, a match ends at the newest block that has a checkpoint
+// (state_slots.h).
+//
+// Blocks are given back by src/sched: release() by Scheduler::let_go (the sequence ends), Admission::preempt_last and
+// try_admit (no room after all) and Progress::crop; truncate() (rejected drafts) and drop_before() (attention window)
+// by Progress in progress.cpp.
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,12 @@
 #pragma once
-// Reference counts of the K/V blocks: integers only, the memory itself belongs to a backend::KvStore. A block is
-//   free    in nobody's use, content worthless;
+// Reference counts of the K/V blocks. Integers only; the memory belongs to a backend::KvStore. One engine thread owns a
+// pool. Every operation is O(1).
+//
+// A block is in one of three states:
+//   free    no owner, content worthless;
 //   used    held by one or more owners;
-//   cached  held by nobody, but kept because its content may be wanted again; taken back, least recently used first,
-//           when free blocks run out. Those that are marked to go first go before all others.
-// One engine thread owns a pool. Every operation is O(1).
+//   cached  no owner, but kept because its content may be wanted again; taken, least recently used first, when free
+//           blocks run out. Blocks that are marked to go first go before all others.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +18,7 @@ namespace candor::kv {
 
 struct Allocation {
   BlockId block = kNoBlock;
-  bool was_cached = false;  // its old content is lost: whoever indexed it must forget it
+  bool was_cached = false;  // its old content is lost: the caller removes it from the index
 };
 
 class BlockPool {

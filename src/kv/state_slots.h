@@ -1,10 +1,12 @@
 #pragma once
-// Who holds which slot of recurrent states: integers only, the memory itself belongs to a backend::KvStore. A slot that
-// is held is never written again, so that sequences share one until each has gone on. One engine thread owns it.
+// Tracks which sequence holds which slot of recurrent states (the counterpart of K/V blocks for state-space and
+// delta-rule layers). Integers only; the memory belongs to a backend::KvStore. A held slot is never written again, so
+// forked sequences share one until each has gone on. One engine thread owns it.
 //
-// A checkpoint is a state that is kept with the K/V block whose last token it stands behind, for whoever begins with
-// the tokens up to there. It has no slot of its own kind: what nobody holds is kept until a slot is wanted, those of
-// Keep::kSpread first, then those used longest ago. A block that is forgotten takes its checkpoint with it.
+// A checkpoint is a state that is kept together with a K/V block: the state behind the block's last token. A sequence
+// with the same tokens up to there begins with it. A checkpoint that no sequence uses keeps its slot until one is
+// wanted: those of Keep::kSpread go first, then the least recently used. When a block is forgotten, so is its
+// checkpoint.
 
 #include <cstdint>
 #include <vector>
@@ -14,7 +16,7 @@
 
 namespace candor::kv {
 
-// Whether a state stays behind, where it stands at the end of a block.
+// Whether a state at the end of a block is kept as a checkpoint.
 enum class Keep : uint8_t {
   kNot,
   kSpread,  // as long as no slot is wanted
@@ -29,7 +31,7 @@ struct StateAt {
   Keep keep = Keep::kNot;
 };
 
-// One that was made once; its slot may have gone to others since.
+// A checkpoint that was made once; its slot may have been given to others since.
 struct CheckpointRef {
   StateId slot = kNoState;
   int64_t id = 0;
@@ -75,7 +77,7 @@ class StateSlots {
  private:
   struct Checkpoint {
     BlockId block = kNoBlock;  // kNoBlock: the slot has none
-    int64_t id = 0;            // never used again
+    int64_t id = 0;            // never reused
     bool was_found = false;
   };
 

@@ -44,7 +44,7 @@ struct ArchCost {
   double used_parameters() const {
     return parameters.dense + parameters.head + parameters.experts * n_used / n_experts;
   }
-  // Of all bytes of weights, what a step of n_rows rows reads.
+  // The share of all bytes of weights that a step of n_rows rows reads.
   double read_share(double n_rows) const;
   double kv_bytes_per_token() const;
 };
@@ -75,7 +75,7 @@ Work decode_work(const ArchCost& cost, double n_past, double n_batch);
 // n_new tokens where each computes all before it again.
 Work naive_work(const ArchCost& cost, double n_prompt, double n_new, double n_batch);
 
-// At least: by arithmetic or by reading, whichever takes longer.
+// A lower bound of the time: that of the arithmetic or of the reading, whichever takes longer.
 double work_seconds(const Work& work, const Hardware& hardware);
 
 }  // namespace candor::model

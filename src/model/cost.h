@@ -1,7 +1,7 @@
 #pragma once
-// The paper arithmetic of inference: operations, bytes and times from a model's size and a machine's two rates.
-// Pure functions of doubles, so that published model sizes need no file. Prefill is bound by arithmetic, decode by
-// reading the weights once a token.
+// Estimates the cost of inference: operations, bytes and times, from a model's size and a machine's peak arithmetic
+// rate and memory bandwidth. Prefill is bound by arithmetic, decode by reading the weights once a token. Pure functions
+// of doubles, so that published model sizes need no file.
 
 #include <span>
 #include <string_view>

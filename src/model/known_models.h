@@ -19,7 +19,7 @@ struct KnownModel {
 std::span<const KnownModel> known_models();
 // nullptr for an unknown name.
 const KnownModel* find_known_model(std::string_view name);
-// Of those without experts and recurrent layers, the one whose size is nearest.
+// The model of the nearest size among those without experts and recurrent layers.
 const KnownModel& nearest_dense_model(double n_parameters);
 
 }  // namespace candor::model

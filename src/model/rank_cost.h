@@ -1,6 +1,6 @@
 #pragma once
-// The paper arithmetic of ranks that share a model: what they say to each other for a step, and what that takes. Pure
-// functions of doubles.
+// Estimates the communication of ranks that share a model: the exchanges and bytes of a step, and the time that they
+// take over a link. Pure functions of doubles.
 
 #include <span>
 #include <string_view>
@@ -30,7 +30,8 @@ struct RankShape {
   double input_bytes = 4;  // of a number that a product reads next: some encode them
 };
 
-// Of products with weights of that many bits on average: 256 codes of a byte, 16 sums and a scale, or floats.
+// Bytes of a product's input number, where weights have that many bits on average: 256 codes of a byte with 16 sums and
+// a scale, or floats.
 double input_bytes_of(double bits_per_weight);
 
 struct ExpectedTraffic {

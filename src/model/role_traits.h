@@ -1,5 +1,5 @@
 #pragma once
-// What each role of a tensor asks of it: its shape by the architecture, how it is packed, and its place among a block's
+// What each tensor role requires: its shape, by the architecture, how it is packed, and its position among a block's
 // weights. Constant; any thread.
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Whole texts through a model, outside the engine: logits at every position, log-probabilities of given tokens,
-// perplexity and divergence. For `candor eval` and the accuracy tests; decides no token, so it may use libm.
-// One thread; between make() and the last call nobody else runs steps on the same backend.
+// Runs whole texts through a model, outside the engine: logits at every position, log-probabilities of given tokens,
+// perplexity and divergence. For `candor eval` and the accuracy tests; it chooses no token, so it may use libm. One
+// thread; between make() and the last call nothing else runs steps on the same backend.
 
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
 #pragma once
-// What a tensor is to a transformer, apart from what a file calls it.
+// The roles of tensors in a transformer (embedding, Q, K, V, norms and so on), whatever a file calls them.
 
 #include <cstdint>
 #include <string_view>

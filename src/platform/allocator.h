@@ -1,5 +1,6 @@
 #pragma once
-// How the C library's allocator treats what is freed, for a process that lives long and meets requests of all sizes.
+// Tunes the C library's allocator to return freed memory to the system, for a process that lives long and meets
+// requests of all sizes.
 
 namespace candor::platform {
 

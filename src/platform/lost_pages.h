@@ -1,10 +1,11 @@
 #pragma once
-// Mapped files of which pages are lost: another program has cut the file, or its disk fails. Reading such a page raises
-// SIGBUS, which would end the process. While a range is guarded, its lost pages read as zeros instead and the range
-// says that it is lost; whoever reads asks before trusting what was read. A SIGBUS anywhere else goes to the handler
-// that was there before ours, or ends the process as it always did.
-// The handler is installed once, when the first range is guarded. A program that installs one of its own later, without
-// passing on what it does not know, takes this protection away and is otherwise not disturbed.
+// Keeps reads of mapped files from ending the process when a page is lost: another program has truncated the file, or
+// its disk fails, and a read raises SIGBUS. In a guarded range the lost pages, and all behind them, read as zeros, and
+// is_lost() becomes true: the reader calls it before it trusts what it has read.
+//
+// The SIGBUS handler is installed when the first range is guarded. A SIGBUS elsewhere goes to the handler that was
+// installed before, or ends the process as usual. A handler that the program installs later, and that does not pass on
+// what it does not know, disables this protection and nothing else.
 
 #include <cstddef>
 #include <memory>

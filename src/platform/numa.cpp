@@ -42,7 +42,7 @@ std::vector<Neighbours> share_out_domains(const std::vector<NumaNode>& domains, 
   return groups;
 }
 
-// Of n things, those of whoever has [begin, end) of `all`; the first have more where it does not come out even.
+// The part of n things that belongs to the share [begin, end) of `all`; where n does not divide, the first get more.
 int32_t share_of(int64_t n, int64_t begin, int64_t end, int64_t all) {
   return static_cast<int32_t>(n * (all - begin) / all - n * (all - end) / all);
 }

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMaxGrainsPerThread = 4096;  // of threads that are all alike
-// Whoever spins may hold the very processor that the others need, so spinning is short and yielding follows.
+// A thread that spins may hold the very processor that the others need, so it spins briefly and then yields.
 constexpr int kPausesPerCheck = 32;  // a pause takes 5 to 50 ns
 constexpr auto kSpinIdle = std::chrono::microseconds(5);
 constexpr auto kSpinBurst = std::chrono::microseconds(20);

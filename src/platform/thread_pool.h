@@ -1,12 +1,13 @@
 #pragma once
-// The compute threads: the caller and n - 1 workers. parallel_for() deals [0, n_units) out as work_shares.h says, so
-// that a worker that the system has not scheduled costs nothing: the caller does its share, and two threads are not
-// slower than one on a busy machine. What a unit computes must therefore not depend on which thread computes it.
+// The compute threads: the caller and n - 1 workers. parallel_for() divides [0, n_units) among them as work_shares.h
+// says: a thread that is done takes units from the others, so a worker that the system does not schedule holds up
+// nobody, and two threads are not slower than one on a busy machine. A unit's result must not depend on the thread that
+// computes it.
 //
-// One caller at a time (the engine thread). Every function runs in the float mode of float_mode.h and must not call the
-// pool. Functions do not throw; where one does after all, the units that were not begun are left out, and
-// parallel_for() throws the first exception when all threads have left the function. Workers spin for a while after
-// work (longer inside a Burst), then sleep.
+// One caller at a time (the engine thread). Functions run in the float mode of float_mode.h and must not call the pool.
+// They should not throw; if one does, the units that were not begun are skipped, and parallel_for() rethrows the first
+// exception after all threads have left the function. After work, workers spin for a while (longer between
+// begin_burst() and end_burst()), then sleep.
 //
 //   pool.parallel_for({.n_units = n, .grain = 1, .unit_cost = flops}, [&](UnitRange r) { ... });
 
@@ -89,7 +90,7 @@ class ThreadPool {
   bool spin_;
   std::vector<std::thread> workers_;  // [n_threads - 1]
 
-  // Written by the caller while no grain is out; read by whoever holds a grain.
+  // Written by the caller while no thread holds a grain; read by the threads that hold one.
   Job job_;
   int64_t n_units_ = 0;
   int64_t grain_ = 1;
@@ -100,7 +101,7 @@ class ThreadPool {
   std::atomic<bool> in_burst_{false};
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<int64_t> n_grains_left_{0};
-  std::atomic<bool> has_failed_{false};  // in this job; whoever sets it writes failure_
+  std::atomic<bool> has_failed_{false};  // in this job; the thread that sets it writes failure_
   std::exception_ptr failure_;
 };
 

@@ -9,8 +9,8 @@
 namespace candor::platform {
 namespace {
 
-// Threads of these speeds (grains a unit of time) empty a job, in time that is counted and not measured: whoever is
-// done first takes next, as the pool's threads do. Returns the time over that of work without a remainder.
+// Threads of these speeds (grains a unit of time) empty a job, in time that is counted and not measured: the thread
+// that is done first takes next, as in the pool. Returns the time over that of work without a remainder.
 double time_over_ideal(int64_t n_grains, const std::vector<double>& speeds, std::vector<int32_t> weights = {}) {
   const auto n_threads = static_cast<int32_t>(speeds.size());
   WorkShares shares(n_threads, std::move(weights));

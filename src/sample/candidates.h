@@ -26,7 +26,7 @@ struct Candidate {
   uint64_t weight = 0;  // 0 before weigh()
 };
 
-// Of logits that are none: as where a disk fails, what the model's file holds is to blame.
+// The error of logits that are no numbers: as where a disk fails, what the model's file holds is to blame.
 inline constexpr ErrorKind kBrokenNumbers = ErrorKind::kIo;
 
 class Candidates {
@@ -58,8 +58,8 @@ class Candidates {
   void keep_share(double share);
   // Only candidates of at least this weight stay. REQUIRES: the best one has that weight.
   void keep_weight(double least);
-  // Of those whose weight reaches `least`, only the last of the order stays; nothing changes where there is one or
-  // none.
+  // Keeps only the last, in order, of the candidates whose weight reaches `least`; nothing changes where there is one
+  // or none.
   void drop_above(double least);
   // As keep_share(), in the order of the distance |-log p - entropy|, the nearest first.
   void keep_typical(double share);
@@ -68,9 +68,9 @@ class Candidates {
   // What scale() took off: with it a logit is what it would be, had it only been divided. For those who look.
   double offset() const { return offset_; }
 
-  // Computes the weights, unless they stand; returns their exact sum.
+  // Computes the weights, unless they are computed already; returns their exact sum.
   uint64_t weigh();
-  // Of the distribution, in nats.
+  // The entropy of the distribution, in nats.
   double entropy();
   // The candidate with which the sum of weights, in order, first exceeds `target`. REQUIRES: target < weigh().
   Candidate at_weight(uint64_t target);
@@ -81,7 +81,7 @@ class Candidates {
   std::span<const float> shares() const { return std::span<const float>(shares_).first(n_); }
   uint64_t weight(size_t i) const { return weight_of(shares_[i]); }
   Candidate candidate(size_t i) const { return {token(i), logits_[i], is_weighed_ ? weight(i) : 0}; }
-  // Of the logits, which become the candidates' own.
+  // Scans the logits, which become the candidates' own.
   RowRange scan(std::span<const float> logits);
   void need_head(size_t n);
   std::optional<size_t> head_crossing(uint64_t target) const;

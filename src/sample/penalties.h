@@ -1,5 +1,5 @@
 #pragma once
-// Stages of sampling that lower the logits of tokens which stand in the text already: repetition, frequency and
+// Stages of sampling that lower the logits of tokens which the text has already: repetition, frequency and
 // presence penalties, and DRY (repeated sequences). Pure functions of the tokens so far.
 
 #include <cstdint>

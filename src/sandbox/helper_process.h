@@ -1,7 +1,9 @@
 #pragma once
-// One helper process (bridge/include/candor_helper.h): started, asked one request at a time, ended. Its time is counted
-// by its own processor clock, so that a verdict does not depend on what else the machine does. Used by one thread at a
-// time, but for kill(). It is killed and reaped with its owner at the latest.
+// One child process that does untrusted work (renders a chat template, compiles a constraint): started, asked one
+// request at a time over a socket (bridge/include/candor_helper.h), and killed when it exceeds its limits. Its time is
+// its own processor time, so that the verdict does not depend on the load of the machine.
+//
+// Used by one thread at a time, except kill(). Destroying the object kills and reaps the process.
 
 #include <sys/types.h>
 
@@ -49,10 +51,10 @@ class HelperProcess {
   HelperProcess& operator=(const HelperProcess&) = delete;
 
   // A helper that takes more processor time or memory than it may, or that breaks, is killed, and the reply says so
-  // (kLimit). Errors: kBusy when it is not done in time although it did not work as long, kOutOfMemory when someone
-  // else killed it.
+  // (kLimit). Errors: kBusy when it exceeded the wall clock limit but not its processor time, kOutOfMemory when another
+  // process (the kernel, say) killed it.
   Result<HelperReply> ask(const HelperRequest& request, const TimeLimits& limits);
-  // False after the end of the process, whoever ended it, and where it is worn: start another one.
+  // False once the process has ended, for any reason, or is worn out: start another one.
   bool is_usable() const;
   // From any thread, also while another one asks.
   void kill();

@@ -1,7 +1,7 @@
 #pragma once
-// Who runs and who waits: admits sequences in turn, when a place and the blocks for all their known tokens are there,
-// and preempts the last in turn for a higher rank, for a growing sequence that finds no block, and where all that run
-// are paused. Engine thread only.
+// Decides which sequences run and which wait: admits them in turn, when a running slot ("place") and the blocks for all
+// their known tokens are free, and preempts the last in turn for a higher rank, for a growing sequence that finds no
+// block, and where all that run are paused. Engine thread only.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
 #pragma once
-// What a step is expected to take: measured once when an engine starts, or given; from then on a constant, so that the
-// plans which are made with it replay. Integers only.
+// Estimates the time of a step. The coefficients are measured once when an engine starts, or given, and constant from
+// then on, so that the plans made with them can be replayed. Integers only.
 //
 // A step takes rows(n_rows) + (n_back * look_back_ps + n_pairs * attend_ps) / 1000 + (n_out_rows - 1) * out_row_ns
-// nanoseconds, where rows() runs straight between the measured points and, past the last, on along the last stretch.
+// nanoseconds. rows() is linear between the measured points and, past the last, continues its last segment.
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
-// How a sequence goes on: rows that were computed, tokens that were accepted, blocks that are published to the prefix
-// index, and blocks that are freed because drafts were rejected, the window moved on, or a full context is cropped.
+// Advances sequences after a step: counts computed rows, appends accepted tokens, publishes full blocks to the prefix
+// index, and frees blocks when drafts were rejected, the attention window has moved on, or a full context is cropped.
 // Engine thread only.
 
 #include <cstdint>

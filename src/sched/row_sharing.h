@@ -1,7 +1,7 @@
 #pragma once
-// How many rows of a step each running sequence gets: one if it decodes, and one for each token of its draft; then the
-// chunks of prompts. How long a chunk is, is decided here: as long as the budget of rows, the cost of the step
-// (cost_model.h) and what may be shown allow. Engine thread only.
+// Decides how many rows (tokens) of a step each running sequence gets: one if it decodes, one for each token of its
+// draft, and then chunks of prompts. size_prompt_chunks() sets how much of a prompt a step reads: as much as the budget
+// of rows, the time of the step (cost_model.h) and the limit on prompt logprob rows allow. Engine thread only.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class RowSharing {
 
   // Shares a step out among those that run, anew.
   void share(const StepBudget& budget);
-  // Of the sequence that stands there in turn.
+  // The share of sequence i of those that run, in turn.
   RowShare of(size_t i) const { return row_shares_[i]; }
   // It computes no draft after all. False where it had none.
   bool drop_draft(size_t i);

@@ -126,7 +126,7 @@ const StepPlan& Scheduler::plan(const StepBudget& budget) {
   return plan_;
 }
 
-// First in turn first, so that whoever must give blocks up was not served yet. A draft goes before a sequence does.
+// In turn, so that a sequence that must give its blocks up was not served yet. Drafts go before sequences do.
 void Scheduler::reserve_blocks() {
   const auto& running = state_->sequences.running();
   for (size_t i = 0; i < running.size(); ++i) {

@@ -4,16 +4,17 @@
 //
 // - Turns: by rank (the priority, plus one for every kStepsPerRank plans waited, so that nobody waits for ever), then
 //   preempted ones, then the least served key, then the order of arrival.
-// - Admission: when a place and the blocks for all known tokens are there; leading blocks come from the prefix index.
-//   A higher rank takes the place and blocks of a lower one.
+// - Admission: when a running slot ("place", max_running of them) and the blocks for all known tokens are free; leading
+//   blocks come from the prefix index. A higher rank takes the place and blocks of a lower one.
 // - A step: one row for every sequence that decodes, and its draft; then prompt chunks, within the budget. Of these the
-//   first in turn gets half or more, the shortest of the others the rest, so that neither kind starves.
+//   first in turn gets half or more, the shortest of the others the rest, so that neither kind starves. The chunks'
+//   sizes are decided in RowSharing::size_prompt_chunks() (row_sharing.h).
 // - Blocks: when a growing sequence finds none, the last in turn gives its blocks up and waits; it is computed again
 //   later (to the same bits). The first always gets what it needs, so everyone finishes.
 // - Paused sequences are preempted where nothing else could be computed, so that they never keep out those that
 //   everyone waits for.
-// - A prompt that is shown is read in chunks of at most max_shown_rows, and takes nothing from the prefix index that it
-//   has not shown.
+// - A prompt that is shown (the request wants results inside it: prompt logprobs, a mean of hidden states) is read in
+//   chunks of at most max_shown_rows, and takes nothing from the prefix index that it has not shown.
 // - A full context: kStop leaves the decision to the engine (is_full); kCrop drops the oldest token and computes the
 //   rest again.
 // One engine thread owns a scheduler. After as many sequences as ever run at once it allocates nothing.

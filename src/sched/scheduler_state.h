@@ -1,6 +1,6 @@
 #pragma once
-// What the parts of a scheduler share: its options, the sequences in work, their blocks, and who was served how much.
-// Engine thread only.
+// What the parts of a scheduler share: its options, the sequences in work, their K/V blocks, and how much each key was
+// served. Engine thread only.
 
 #include "kv/block_manager.h"
 #include "sched/fair_share.h"

@@ -27,7 +27,7 @@ struct SequenceSpec {
   int32_t priority = 0;       // higher is sooner
   uint64_t share_key = 0;     // whose share of the engine it counts to
   int32_t n_places = 1;       // running places taken at admission, so that its forks run beside it from the start
-  bool shows_prompt = false;  // what follows each token of the prompt but the last is wanted, too
+  bool shows_prompt = false;  // results of rows inside the prompt are wanted (prompt logprobs, mean hidden state)
   std::array<int32_t, 2> turns{};  // tokens of the prompt up to which others are likely to begin alike; 0: none
 };
 

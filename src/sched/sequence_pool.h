@@ -1,6 +1,6 @@
 #pragma once
-// The sequences in work, those that wait and those that run, and spare ones, so that their memory is used again. Keeps
-// them in order; who waits and who runs is decided elsewhere. Engine thread only.
+// Holds the sequences in work, waiting and running, in order, and spare Sequence objects whose memory is reused. The
+// Admission decides which ones wait and which run. Engine thread only.
 
 #include <cstdint>
 #include <memory>

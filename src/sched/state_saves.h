@@ -1,16 +1,19 @@
 #pragma once
-// Which recurrent states a step saves, and which of them stay behind as checkpoints for a shared prefix. Behind a
-// slice's known tokens and behind each of its drafts always, so that every sequence can go on; at some borders of
-// blocks inside a prompt where slots are to be had:
+// Decides which recurrent states (state-space and delta-rule layers) a step saves, and which of them remain as
+// checkpoints from which another sequence with the same prefix can begin. A slice's state is always saved behind its
+// known tokens and behind each draft, so that the sequence can continue. Engine thread only.
 //
-// - its last one that leaves a token to compute, where the same prompt and the next turn of a chat find it; where
-//   hardly a token stands behind it, the one before too, since templates end a prompt otherwise once an answer follows;
-// - where its first messages end, behind a system prompt that others may share;
-// - where its beginning was known further than there was a state: there texts part;
-// - a few borders spread over it, at multiples of a power of two, as long as no slot is wanted.
+// Inside a prompt, states are saved at some block borders, while there are free slots:
 //
-// Of what is generated, the newest border stays: where the next turn, or the sequence itself when it was preempted,
-// goes on. Engine thread only.
+// - the last border with a token behind it to compute: the same prompt, or the next turn of the chat, begins there; if
+//   only a few tokens follow it, the border before it too, since templates end a prompt differently once an answer
+//   follows;
+// - the border where the first messages end, behind a system prompt that others may share;
+// - the border up to which the prefix index knew the prompt's blocks without a state: texts diverge there;
+// - up to a few borders spread over the prompt, at multiples of a power of two blocks, as long as no slot is wanted.
+//
+// Within generated text, the newest border is kept: the next turn continues there, or the sequence itself after a
+// preemption.
 
 #include <cstdint>
 

@@ -1,6 +1,9 @@
 #pragma once
-// What one step computes: plain arrays for the backend, and who they belong to. Filled by Scheduler::plan(), valid
-// until its next call; the vectors are reused from step to step.
+// The plan of one step: plain arrays for the backend (tokens, positions, block table, rows with logits), and which
+// sequence each slice of rows belongs to. Scheduler::plan() fills it; it is valid until the next call. The vectors are
+// reused from step to step.
+//
+// How many tokens of a prompt a step reads is decided in RowSharing::size_prompt_chunks() (row_sharing.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +17,12 @@
 
 namespace candor::sched {
 
-// What a step may hold; an input of plan(), so that whoever knows costs and memory decides and plans still replay.
+// The limits of a step: an input of plan(), set by the caller, which knows costs and memory; so plans can be replayed.
 struct StepBudget {
   int32_t max_rows = 256;          // at least SchedulerOptions::max_running
   int32_t max_prefill_rows = 256;  // of them, for sequences that read more than one token
   int32_t max_out_rows = 0;        // logit rows, at least SchedulerOptions::max_running; 0 = exactly that
-  int32_t max_shown_rows = 32;     // further logit rows, of prompts that are shown; at least 1
+  int32_t max_shown_rows = 32;     // further rows of logits inside prompts (prompt logprobs and the like); at least 1
   // Where sequences decode, prompts are read only as far as the step is planned to take at most this; 0 = about twice
   // what decoding alone takes.
   int64_t decode_step_ns = 0;
@@ -27,8 +30,9 @@ struct StepBudget {
 
 // Rows [first_row, first_row + n_rows) of the batch belong to `sequence`; the last n_draft of them are drafts. The
 // logits of the last n_out are rows [out_row, out_row + n_out) of the step's result: none where the rows end before
-// the sequence does, else 1 + n_draft. Before them stand the rows of its prompt that are to be shown:
-// [shown_row, shown_row + n_shown), of the tokens from Sequence::shown_begin on.
+// the sequence does, else 1 + n_draft. Before them come the "shown" rows, those inside the prompt whose results the
+// request wants (prompt logprobs, a mean of hidden states): [shown_row, shown_row + n_shown), from token
+// Sequence::shown_begin on.
 struct PlannedSlice {
   const Sequence* sequence = nullptr;
   int32_t first_row = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// The interfaces of this server, and which route of which of them a request is for.
+// The list of this server's APIs (OpenAI's, Anthropic's, Ollama's and so on), and the search for the route that a
+// request is for.
 
 #include <span>
 

@@ -43,7 +43,7 @@ class QuietSink final : public candor::obs::LogSink {
   void write(candor::obs::LogLevel, std::string_view) noexcept override {}
 };
 
-// Set by a reply, awaited by whoever asked.
+// Set by a reply, awaited by the thread that asked.
 class Bell {
  public:
   void ring() {

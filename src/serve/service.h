@@ -1,7 +1,9 @@
 #pragma once
-// The interfaces over an engine, or over several: lets requests in or refuses them, and hands them to whoever answers
-// their route, once their model is there. Called on the network thread, which only looks up the route; all else happens
-// on workers. Borrows the engine or the loader, and the log, which outlive it.
+// The HTTP service over one engine, or over several models that are loaded on demand: finds the route of a request,
+// refuses what may not or cannot be served, and runs the route's handler when its model is loaded. The network thread
+// looks up routes and answers quick ones (/health); all other work runs on workers.
+//
+// Borrows the engine or the loader, and the log, which outlive it.
 
 #include <atomic>
 #include <chrono>
@@ -42,7 +44,7 @@ struct ServiceOptions {
   http::AccessOptions access{};
   int32_t n_workers = 2;
   size_t max_waiting = 1024;  // requests that no worker has begun
-  // Answers in work: those that the engine computes at once and those that wait for it.
+  // Slots for answers in work: those that the engine computes at once and those that wait for it.
   int32_t n_places = 144;
   int32_t max_per_key = 0;  // of them; 0: what is fair to the others (FairBudget)
   int64_t inflight_bytes = 256 << 20;  // of bodies, messages and replies
@@ -72,7 +74,7 @@ class Service final : public http::Handler {
   }
   void on_socket_closed(const std::shared_ptr<http::WebSocket>& socket) override { sockets_.close(socket); }
 
-  // Logs how the calls of tools are read of those that are loaded.
+  // Logs, for each loaded model, the format in which its tool calls are read.
   void say_forms();
   // New work is refused with 503 from now on, and so is what waits for a model.
   void begin_drain();

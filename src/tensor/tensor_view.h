@@ -1,5 +1,5 @@
 #pragma once
-// Shapes and borrowed views of tensors as they stand in a file. Dimensions are outermost first: a weight that maps
+// Shapes and borrowed views of tensors as a file stores them. Dimensions are outermost first: a weight that maps
 // [in] to [out] has shape [out, in] and its rows (the last dimension) are contiguous.
 
 #include <array>

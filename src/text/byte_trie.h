@@ -1,6 +1,6 @@
 #pragma once
 // A trie over bytes. Users keep their values in arrays indexed by node. The root's children are a table, those of other
-// nodes stand in one hash table: a step costs the same however many children a node has. Immutable once filled; const
+// nodes are in one hash table: a step costs the same however many children a node has. Immutable once filled; const
 // methods may be called from any thread.
 
 #include <array>

@@ -1,4 +1,4 @@
-// Masks that take long: whoever does not need them goes on, whoever does gets the same answer as with quick ones, and
+// Masks that take long: requests without them go on, requests with them get the same answer as with quick ones, and
 // leaving does not wait for them. The masks wait for each other's company here, never for a clock.
 
 #include <atomic>

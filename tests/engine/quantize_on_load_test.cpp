@@ -10,7 +10,7 @@ namespace {
 
 class QuantizeOnLoadTest : public testing::TinyModelTest {
  protected:
-  // A matrix that cannot be encoded: whoever reads it says so.
+  // A matrix that cannot be encoded: reading it gives the error.
   std::filesystem::path damaged_path() {
     const auto model = testing::make_tiny_model(tiny_options());
     const TensorView tensor = *model->find("blk.0.ffn_down.weight");

@@ -12,7 +12,7 @@
 namespace candor::testing {
 namespace {
 
-// A file whose matrices are nowhere: whoever looks at one ends.
+// A file whose matrices are nowhere: a thread that reads one ends the process.
 class UnreadableFile final : public formats::ModelFile {
  public:
   explicit UnreadableFile(const formats::ModelFile& file) : file_(file) {

@@ -51,7 +51,7 @@ export function serve(program, options = [], model = "models/pocket/pocket-q8_0.
   });
 }
 
-// CANDOR_PAGE_NEWEST=1, for whoever works on the page: web/dist as it is now, which the program may not have yet.
+// CANDOR_PAGE_NEWEST=1, for work on the page: web/dist as it is now, which the program may not have yet.
 export async function showNewest(page, url) {
   if (!process.env.CANDOR_PAGE_NEWEST) return;
   await page.route(`${url}/ui/*`, (route) => {

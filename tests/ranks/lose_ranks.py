@@ -223,7 +223,7 @@ def rounds_that_end(program, way, n_rounds, how):
             slowest = max(slowest, seconds)
             require(wait_for(lambda: server.process.poll() is not None, ENDS_WITHIN), "the server does not end", server)
             code = server.process.returncode
-            if server.uses_mpi:  # mpirun hands on the code of whoever ended first
+            if server.uses_mpi:  # mpirun hands on the code of the rank that ended first
                 expected = CODE_OF_LOST_RANKS if how == signal.SIGSTOP else CODE_OF_KILLED
             else:
                 expected = CODE_OF_LOST_RANKS if victim != first else -how

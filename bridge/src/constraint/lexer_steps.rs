@@ -52,7 +52,7 @@ impl Answers {
     }
 
     /// Does all of it hold behind `start` as well? What was learned by asking is then true there, in the same order of
-    /// steps, for whoever tells the ends of lexemes apart no further than these.
+    /// steps, for callers that tell the ends of lexemes apart no further than these.
     pub fn hold_behind(&self, recognizer: &mut ParserRecognizer<'_>, start: StateID) -> bool {
         let mut states = vec![start];
         let mut ends: HashMap<StateID, StateID> = HashMap::new();

@@ -26,7 +26,7 @@ const LATER: [&str; 16] = [
     "$dynamicAnchor",
 ];
 
-/// Whether a keyword stands in it that its `$schema` may not define: whoever wrote it meant it.
+/// Whether it has a keyword that its `$schema` may not define: the author meant it.
 pub fn is_ahead_of_its_draft(root: &Value) -> bool {
     match root.get("$schema").and_then(Value::as_str) {
         Some(draft) => draft.trim_end_matches('#') != OF_2020[0] && has_later(root),

@@ -1,5 +1,7 @@
 #pragma once
-// What attend() shares out over the threads. Partials are places in one buffer of results of splits.
+// The units of work into which attention (CpuOps::attend) is divided for the threads. A long context is computed in
+// splits of consecutive keys; each split writes a partial result (maximum, sum and weighted values), and the partial
+// results are then combined. A field `partial` is the byte offset of one such result in a buffer that all units share.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +31,7 @@ struct PrefixUnit {
   size_t first_member_unit = 0;  // of the same head unit
 };
 
-// One member and head unit; its splits' partials stand one after another.
+// One member and head unit; the partial results of its splits lie one after another.
 struct MemberUnit {
   size_t prefix = 0;
   size_t member = 0;

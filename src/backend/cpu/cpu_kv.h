@@ -1,8 +1,10 @@
 #pragma once
-// The K/V cache in the CPU's memory: one piece of memory for the whole pool of blocks, each of which keeps some tokens'
-// keys and values of all layers: [block][layer][kv head][K page, V page], of latent attention K pages alone. A block
-// has idle pages of one head at its end where the heads are even in number (op_specs.h). Layers may differ in their
-// heads. kernels/attend.h says what lies where inside a page. Beside it the slots of recurrent states.
+// The paged K/V cache in the CPU's memory, and the slots of recurrent states beside it. One allocation holds the pool;
+// each block holds the keys and values of kBlockTokens tokens, all layers: [block][layer][kv head][K page, V page],
+// with latent attention K pages only. The layout inside a page is in kernels/attend.h.
+//
+// Layers may differ in the number and width of their K/V heads. Where layers x heads is even, each block is padded by
+// the pages of one head (kv_pool_block_bytes() in op_specs.h says why).
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +32,7 @@ class CpuKv final : public KvStore {
   // Copies whole pages: tokens past n_tokens are overwritten before anything reads them.
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
 
-  // One layer of a slot (DeltaSpec says what lies where).
+  // One layer of a slot; layout: DeltaSpec.
   float* state(StateId slot, int32_t layer) {
     CANDOR_DCHECK(slot >= 0 && slot < n_states_ && layer < layout_.state.n_layers);
     return reinterpret_cast<float*>(states_.data()) + slot * layout_.state.slot_floats() +

@@ -1,7 +1,7 @@
 #pragma once
-// Memory of weights: one after another in large buffers of huge pages, so that small ones (the matrices of experts)
-// have them too, and none has its own unused rest of one. A buffer goes back when its last weight is gone.
-// One thread takes; weights may end on any.
+// Allocates the memory of packed weights. Weights lie one after another, 64-byte aligned, in buffers of 32 MiB or more
+// with huge pages, so that small matrices (those of experts) use huge pages too without wasting the rest of one each. A
+// buffer is freed with the last weight in it. One thread calls take(); weights may be freed on any thread.
 
 #include <cstddef>
 #include <memory>
@@ -20,7 +20,7 @@ struct WeightBytes {
 
 class WeightMemory {
  public:
-  // Zeros. what: whose they are, for the error.
+  // n_bytes of zeros. what: names the weight in the error where memory runs out.
   Result<WeightBytes> take(size_t n_bytes, std::string_view what);
 
  private:

@@ -1,7 +1,8 @@
 #pragma once
-// Rows of which each rank has columns, put together as the next product wants them: 8-bit codes with their sums and
-// scales, some 28 % of the bytes of the numbers themselves. A group is encoded from its own numbers alone, so that a
-// rank encodes its columns to the bits that the whole row would give; what is put together is copied.
+// Activations of which each rank has some columns, exchanged in the encoding of the next product: int8 codes with their
+// sums and scales, some 28 % of the bytes of f32. Each rank encodes its own columns, and the whole row is put together
+// by copying. A group of columns is encoded from its own numbers alone, so the bits equal those of encoding the whole
+// row.
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
-// What rank 0 tells the others to do, as bytes: plans of steps, and what is made and dropped beside them. Ranks are of
-// one version (they check it when they meet), so that numbers go as they lie in memory.
+// The messages by which rank 0 tells the other ranks what to do: plans of steps, and what is created and destroyed
+// between steps. All ranks run the same version (checked when they connect), so numbers are sent as they lie in memory.
 
 #include <cstddef>
 #include <cstdint>

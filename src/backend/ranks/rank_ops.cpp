@@ -49,7 +49,7 @@ void RankOps::set_split(Activation x, const OutputShare& share) {
 void RankOps::exchange(float* rows, int32_t n_rows, std::span<const int32_t> bounds, comm::Receivers receivers,
                        uint64_t tag) {
   ++n_exchanges_;
-  // A fault stays in the communicator, which whoever waits for the step asks.
+  // The communicator keeps the fault; the wait for the step asks it.
   is_lost_ = !comm_->gather({rows, n_rows, bounds}, receivers, (n_steps_ << 16) | tag);
 }
 

@@ -1,13 +1,17 @@
 #pragma once
-// Operations of one rank of several. For each slot of the arena it is known whether it holds whole rows, the same on
-// every rank, or this rank's columns of them. Products give columns; what works column by column, or head by head, goes
-// on with them; what reads whole rows puts them together first. So a layer of attention and feed-forward has four
-// exchanges: the heads before their projection, its output before it is added, and the same two of the feed-forward.
-// Rows of several products that are read whole at the same time share one (rank_together.cpp).
-// Every column is computed by one rank in the order of a single one: no number is a sum of ranks' parts.
-// Heads and gated rows, which products read next, travel as those products encode them where all agree on how.
-// What cannot be shared out (layers that keep a state, latent attention) is computed by every rank.
-// Once an exchange has failed, what takes long (products, attention, states) is left out: the step ends at once.
+// The operations of one rank of several that share a model (tensor parallelism without sums over ranks). Each
+// activation slot holds either whole rows, the same on every rank, or this rank's columns of them. Products yield
+// columns; operations on single columns or heads continue with them; an operation that reads whole rows gathers them
+// first.
+//
+// A layer of attention and feed-forward has four gathers: the heads before the output projection, its output before it
+// is added, and the same two of the feed-forward. Rows of several products that are read whole at the same time share
+// one gather (rank_together.cpp). Heads and gated rows, which a product reads next, are sent in that product's encoding
+// where all its weights want the same one (encoded_rows.h).
+//
+// Every column is computed by one rank in the order of a single machine: no number is a sum of ranks' parts. Layers
+// that keep a state and latent attention are not divided: every rank computes them. After a failed exchange, products,
+// attention and state layers are skipped, so that the step ends at once; its results mean nothing.
 
 #include <cstddef>
 #include <cstdint>

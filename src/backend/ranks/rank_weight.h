@@ -1,5 +1,6 @@
 #pragma once
-// A weight of which this rank has a part. Constant after upload.
+// A weight as one rank of several holds it: this rank's share of the outputs, or, where the weight is not divided, all
+// of it. Constant after upload.
 
 #include <cstddef>
 #include <cstdint>

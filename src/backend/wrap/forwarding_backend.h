@@ -1,6 +1,6 @@
 #pragma once
-// A backend that is another one's: what a decorator begins with that changes a few things of it. Owns the other; one
-// thread, like every Backend.
+// A Backend that passes every call to another one: the base class of decorators that override a few methods. Owns the
+// other backend; one thread, like every Backend.
 
 #include <cstdint>
 #include <memory>

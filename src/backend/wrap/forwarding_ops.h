@@ -1,5 +1,6 @@
 #pragma once
-// Operations that are another one's: what a decorator that looks at a few of them begins with. Borrows the other.
+// Ops that pass every operation to another Ops: the base class of decorators that override a few operations. Borrows
+// the other Ops.
 
 #include <cstdint>
 #include <span>

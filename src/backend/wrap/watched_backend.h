@@ -1,7 +1,7 @@
 #pragma once
-// The reference backend, watched: what attention of a row looks at, computed from the queries and keys of the step as
-// the reference does. For those who look inside a forward pass. Only of steps of one sequence that begin at position 0,
-// so that all keys are rows of theirs. Owns the backend that it wraps; one thread, like every Backend.
+// A wrapper of the reference backend that records attention: the softmax weights of one row, for each head of a layer.
+// It computes them in double from the step's own queries and keys. It works only for a step of one sequence that begins
+// at position 0, where every key is a row of the step. Owns the wrapped backend; one thread, like every Backend.
 
 #include <cstdint>
 #include <memory>

@@ -1,10 +1,9 @@
 #pragma once
-// Carries a rank's bytes to ranks of other hosts and back: what is in its rings for them goes out by MPI, and what
-// comes goes into their rings for it, so that the rank's communicator knows of no MPI. What ranks say of themselves
-// (that they live, or why they failed) goes beside the bytes.
+// Moves a rank's bytes to ranks of other hosts and back: it sends by MPI what lies in the rank's rings for them, and
+// puts what it receives into their rings for the rank, so that the rank's communicator knows nothing of MPI. It also
+// carries what ranks say about themselves (that they live, or why they failed).
 //
-// One thread makes every call of MPI, and nobody waits for it without a limit: MPI may stop for good where a peer is
-// lost.
+// One thread makes every MPI call, and no other thread waits for it without a limit: MPI may hang when a peer is lost.
 
 #include <candor_mpi.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a rank that mpirun started says about itself before anything else, and whether ranks can work together. Its
-// first fields never change, so that versions that differ can tell each other so.
+// The first message between ranks that mpirun started: each says what it is, and check_hellos() tells whether they can
+// work together. Its first fields never change, so that ranks of different versions can tell each other so.
 
 #include <array>
 #include <cstdint>

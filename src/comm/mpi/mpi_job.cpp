@@ -170,7 +170,7 @@ Result<void> MpiJob::start() {
   return {};
 }
 
-// Everybody's hello to everybody. Who waits for this names whoever has not come.
+// Exchanges the hellos of all ranks. A rank that waits for this names those that have not come.
 Result<void> MpiJob::meet() {
   enter(Stage::kMeeting);
   const size_t n_ranks = hellos_.size();

@@ -1,5 +1,6 @@
 #pragma once
-// MPI as the command carries it: a library of its own, whose bytes are opened where mpirun started this process.
+// Opens MPI only in a process that mpirun started. The program carries our library of MPI calls (candor_mpi.h) as bytes
+// and loads it with dlopen; it links to the MPI that the machine has installed.
 
 #include <string>
 
@@ -8,7 +9,7 @@
 
 namespace candor::comm {
 
-// The table of calls, which stays open until the process ends. One line says what to install where there is none.
+// The table of MPI calls, valid until the process ends. Without MPI, the error says in one line what to install.
 Result<const candor_mpi_calls*> open_mpi();
 
 // "call: MPI's words".

@@ -1,5 +1,5 @@
 #pragma once
-// Which of mpirun's ranks this process is.
+// Which of mpirun's ranks this process is, from the environment.
 
 #include <cstdint>
 #include <optional>

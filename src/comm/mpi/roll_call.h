@@ -1,6 +1,7 @@
 #pragma once
-// Which ranks of a host have come before MPI says anything: MPI starts only when all have, and names nobody. Each holds
-// a name of the system's own (an abstract socket), which goes with its process.
+// Finds out which ranks of this host have not started yet. MPI_Init waits for all ranks and does not say which are
+// missing, so this is asked before it. Each rank binds an abstract Unix socket named after the job and its rank; the
+// system removes the name when the process ends.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
-// Whether a rank exchanges something at the moment: for whoever carries its bytes further, and sleeps otherwise.
+// A flag that says whether a rank is in an exchange at this moment. The rank's own thread sets it. The thread that
+// carries the rank's bytes to other hosts (mpi/carrier.h) polls often during an exchange; otherwise it sleeps until one
+// begins.
 
 #include <atomic>
 #include <cstdint>

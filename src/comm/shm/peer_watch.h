@@ -1,8 +1,8 @@
 #pragma once
-// Whether a rank's peers live: a thread that says every 100 ms that its own rank does, and looks at the others. A peer
-// is lost when its process has ended, when it said that it failed or left, or when it has said nothing for so long.
-// What a rank computes may take any time: only a process that is stopped, or that the system does not run, says
-// nothing.
+// Watches whether a rank's peers live, on a thread that also signals every 100 ms that its own rank does. A peer is
+// lost when its process has ended, when it said that it failed or left, or when it has not signalled for
+// WatchOptions::silence. A computation may take any time: only a process that is stopped, or that the system does not
+// run, stops signalling.
 
 #include <atomic>
 #include <chrono>

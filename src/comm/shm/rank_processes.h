@@ -1,6 +1,7 @@
 #pragma once
-// The processes of the other ranks of this host: started by rank 0, and ended and waited for by it. Each is a program
-// of its own that is told the segment's descriptor and its rank; a terminal's Ctrl-C is not for them.
+// Starts the processes of the other ranks of this host, and at the end waits for them or kills them; rank 0 owns it.
+// Each is a program of its own that gets the segment's descriptor and its rank; a terminal's Ctrl-C does not reach
+// them.
 
 #include <sys/types.h>
 

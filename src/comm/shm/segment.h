@@ -1,8 +1,10 @@
 #pragma once
-// The memory that the ranks of one host share: what each says about itself, and a ring of bytes from each to each
-// other. Rank 0 makes it; the others attach to its descriptor. The system takes it back when the last of them has
-// ended, however that came about. Ranks of other hosts have a place in it too: whoever carries bytes to them writes
-// down what they say of themselves, for the one rank whose bytes it carries.
+// The shared memory of the ranks of one host: an entry for each rank (its state, heartbeat and error) and a ring buffer
+// from each rank to each other. Rank 0 creates it; the others attach to its file descriptor. The system frees it when
+// the last of them ends, however it ended.
+//
+// Ranks of other hosts have entries and rings too. The thread that carries bytes to them (mpi/carrier.h) writes their
+// entries, which belong to this process alone.
 
 #include <array>
 #include <atomic>
@@ -28,7 +30,7 @@ struct Ring {
 
 enum class RankState : uint32_t { kComing, kHere, kFailed, kLeft };
 
-// Written by its rank, but for the bell, which whoever has something for it rings while it sleeps.
+// Written by its own rank, except the bell: a peer that has something for the rank rings it while the rank sleeps.
 struct RankEntry {
   alignas(64) std::atomic<uint32_t> bell{0};
   std::atomic<uint32_t> is_sleeping{0};
@@ -36,7 +38,7 @@ struct RankEntry {
   std::atomic<int32_t> pid{0};
   std::atomic<uint64_t> beats{0};
   std::array<char, 512> message{};  // why it failed; written before the state says so
-  std::array<char, 64> host{};      // of a rank of another one, which has no process here
+  std::array<char, 64> host{};      // of a rank on another host, which has no process on this one
 };
 
 // After something was done that its rank may wait for. Either this one sees that the rank sleeps, or the rank sees what

@@ -1,6 +1,7 @@
 #pragma once
-// Ranks of one host: bytes are pushed into rings of shared memory that their reader empties into their place. Whoever
-// waits spins, then lets others run, then sleeps until a peer rings.
+// The Communicator between ranks of one host: a rank writes bytes into rings of shared memory (segment.h), and the
+// reader copies them to their destination. A thread that waits spins, then yields the processor, then sleeps until a
+// peer wakes it.
 
 #include <chrono>
 #include <cstddef>
@@ -20,7 +21,7 @@ namespace candor::comm {
 struct ShmOptions {
   WatchOptions watch{};
   bool spin = true;  // every rank's threads have processors of their own
-  ExchangeSign* sign = nullptr;  // of whoever carries bytes to other hosts, where there is one
+  ExchangeSign* sign = nullptr;  // watched by the thread that carries bytes to other hosts; nullptr: there is none
 };
 
 // Pieces of equal size at equal distances, and how much of them is done.
@@ -44,7 +45,7 @@ class ByteRows {
 
 class ShmCommunicator final : public Communicator {
  public:
-  // This rank is here from now on.
+  // Marks this rank as present.
   ShmCommunicator(std::shared_ptr<Segment> segment, int32_t rank, ShmOptions options);
   ~ShmCommunicator() override;
 
@@ -57,7 +58,7 @@ class ShmCommunicator final : public Communicator {
   Result<void> health() const override { return watch_.health(); }
   Traffic traffic() const override { return traffic_; }
 
-  // Until every rank is here; names the one that is not.
+  // Waits until every rank is present; the error names one that is not.
   Result<void> wait_for_all(std::chrono::milliseconds patience);
   void set_spin(bool spin) { options_.spin = spin; }
   // Everything that would wait returns this from now on.
@@ -90,7 +91,7 @@ class ShmCommunicator final : public Communicator {
   bool move(int32_t peer);
   bool move_all(bool& is_done);
   void wait(int64_t n_idle);
-  // Whether what is for ranks of other hosts was taken by whoever carries it.
+  // Whether the carrier has taken all bytes for ranks of other hosts.
   bool is_carried();
   void give_way();
 

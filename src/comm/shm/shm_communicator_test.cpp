@@ -36,7 +36,7 @@ void run_ranks(int32_t n_ranks, const std::function<void(ShmCommunicator&)>& bod
   for (std::thread& thread : threads) thread.join();
 }
 
-// What column `col` of row `row` is, whoever has it.
+// The value of column `col` of row `row`, on any rank.
 float number_at(int32_t round, int32_t row, int32_t col) {
   return static_cast<float>(round * 100'000 + row * 1000 + col);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The marks of a vocabulary for texts that are to be filled in: those that the file's keys name, else those under the
-// names that published vocabularies give them.
+// Finds the fill-in-the-middle tokens of a vocabulary: those that the file's keys name, else those under the names that
+// published vocabularies give them.
 
 #include "candor/info.h"
 #include "formats/model_file.h"

@@ -1,5 +1,5 @@
 #pragma once
-// How many K/V blocks an engine gets and how long a context they allow. Integers only.
+// Computes how many K/V blocks an engine gets, and how long a context they allow. Integers only.
 
 #include <cstdint>
 

@@ -29,11 +29,11 @@ int32_t max_drafts(const EngineOptions& options);
 // there for checkpoints alone.
 int32_t needed_states(const EngineOptions& options, const backend::StateLayout& layout);
 int32_t kept_states(const EngineOptions& options, const backend::StateLayout& layout);
-// Rows of prompts whose logits one step may show.
+// Rows inside prompts whose logits one step may give (prompt logprobs and the like).
 int32_t max_shown_rows(const EngineOptions& options);
 // Rows of logits that one step may give, those included.
 int32_t max_out_rows(const EngineOptions& options);
-// Of every step of the model, and of the draft model where there is one (nullptr: none).
+// The arena that fits every step of the model, and of the draft model where there is one (nullptr: none).
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
                                 int32_t n_ctx);
 }  // namespace candor::engine

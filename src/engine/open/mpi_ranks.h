@@ -23,9 +23,9 @@ Result<void> join_mpi(const std::string& command, bool shares_memory);
 std::optional<comm::MpiPlace> joined_ranks();
 // The whole life of a rank but 0. An error was told to rank 0, or is rank 0's.
 Result<void> follow_mpi();
-// In one line, what went wrong with MPI on this rank alone, so that it must say so itself; nothing where rank 0 knows.
+// An MPI failure that only this rank knows and must report itself, in one line; nothing where rank 0 knows of it.
 std::optional<std::string> own_mpi_failure(const Error& error);
-// Who waits for a rank of this process's job waits no longer, and is told why.
+// Ends every wait for a rank of this process's job, with this reason.
 void lose_mpi(const std::string& why);
 // Together with all others, before a process ends. False where that fails: nothing may run then but the process's end.
 bool leave_mpi();
@@ -33,7 +33,7 @@ bool leave_mpi();
 // For a backend of ranks that joined. REQUIRES: check_joined().
 Result<void> check_joined(const EngineOptions& options);
 backend::RankOptions joined_rank_options(const EngineOptions& options, bool can_spin);
-// Of the ranks of this host, and this one's of them: -t counts a host's threads.
+// The places of this host's ranks, and this rank's place among them: -t counts a host's threads.
 HostPlaces joined_places(const EngineOptions& options);
 const platform::ProcessPlace& joined_place(const HostPlaces& host);
 

@@ -1,5 +1,6 @@
 #pragma once
-// Where the ranks of one host run, and by how many threads: each in a NUMA domain of its own where there are several.
+// Decides where the ranks of one host run, and with how many threads: each in a NUMA domain of its own where there are
+// several.
 
 #include <cstdint>
 #include <vector>

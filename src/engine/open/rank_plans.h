@@ -1,5 +1,7 @@
 #pragma once
-// What each rank of several needs of the memory, before a weight is read: for machines of their own, and for people.
+// Computes how much memory each rank of several would need, from the file's metadata, before a weight is read: for
+// ranks on machines of their own, and to show to people (`candor fit`). It also counts the exchanges between ranks per
+// token.
 
 #include <cstdint>
 #include <vector>
@@ -14,7 +16,7 @@ namespace candor::engine {
 // single rank, and of draft models nothing.
 Result<std::vector<MemoryPlan>> plan_ranks(const EngineOptions& options, const MemoryPlan& together);
 
-// What ranks say to each other for a step that chooses a token.
+// How often ranks exchange rows in a step that chooses one token: in all, and on average for each layer.
 struct RankExchanges {
   int32_t n_of_token = 0;
   double of_layer = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// What a step is expected to take, by its rows and what they attend to: by these costs prompts are cut into chunks and
-// drafts are made. Measured on the loaded model, or given by the caller and checked.
+// Provides the time that a step is expected to take, by its rows and what they attend to: the scheduler cuts prompts
+// into chunks by it, and drafts are made by it. Measured on the loaded model, or given by the caller and checked.
 
 #include "base/error.h"
 #include "candor/options.h"

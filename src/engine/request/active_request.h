@@ -73,7 +73,7 @@ struct ActiveRequest {
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
   std::optional<Error> fault{};                  // met then: every choice ends with it
-  std::optional<Error> breakdown{};              // an exception: whoever was not told of an end is told of this
+  std::optional<Error> breakdown{};              // an exception: choices that have not ended yet end with this error
   std::shared_ptr<PromptMeter> meter{};          // from submission on
   int64_t deadline_ns = kNever;
   int64_t prompt_deadline_ns = kNever;  // counts until the first token

@@ -1,6 +1,6 @@
 #pragma once
-// What callers ask of the engine thread, in order of arrival. Bounded by the number of choices in work. Every method
-// may be called from any thread; wait() belongs to the engine thread.
+// A queue of what callers ask of the engine thread, in order of arrival, bounded by the number of choices in work.
+// Every method may be called from any thread; wait() belongs to the engine thread.
 
 #include <atomic>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 #pragma once
-// A row of logits whose token waits for its mask. Its sequence pauses meanwhile.
+// A row of logits that is kept because the mask of its token is not ready (step/late_masks.h); its sequence pauses.
 
 #include <vector>
 

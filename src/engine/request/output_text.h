@@ -1,6 +1,6 @@
 #pragma once
 // The text of one output as it grows: tokens in, text that may be shown out. Half code points and what could be the
-// beginning of a stop string are held back. Knows whether the text stands in a reasoning section, and finds stop
+// beginning of a stop string are held back. Knows whether the text is inside a reasoning section, and finds stop
 // strings in their scope only. Copied where an output forks; engine thread only.
 
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// Prompts of every kind to tokens. Immutable: any thread.
+// Turns prompts of every kind (text, chat, token ids) into tokens. Immutable: any thread.
 
 #include <functional>
 #include <optional>

@@ -1,6 +1,7 @@
 #pragma once
-// From what a caller asks to what the engine thread works on: every field checked against its range, the prompt
-// measured against the context. Runs on the caller's thread and touches nothing that the engine thread changes.
+// Checks a caller's request, every field against its range and the prompt against the context length, and makes of it
+// the ActiveRequest that the engine thread works on; make_seed() in request_check.cpp draws the default seed. Runs on
+// the caller's thread and touches nothing that the engine thread changes.
 
 #include <cstdint>
 #include <memory>

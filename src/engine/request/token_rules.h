@@ -1,6 +1,7 @@
 #pragma once
-// What a request says about single tokens and texts, as ids of the model's vocabulary: biases, bans, allowed ids, bad
-// words, the breakers of DRY, what min_tokens holds back. (Stop rules: engine/step/token_picker.h.) Caller's thread.
+// Translates the request fields that name tokens or texts into token ids of the model's vocabulary: logit biases, bans,
+// allowed ids, bad words, the sequence breakers of DRY, and what min_tokens holds back. Runs on the caller's thread.
+// The stop rules are in engine/step/token_picker.h.
 
 #include "candor/request.h"
 #include "sample/chain.h"

@@ -1,6 +1,7 @@
 #pragma once
-// Runs beam searches: each of their texts is a sequence. All wait until every row is there, then the best continuations
-// fork, and what nobody goes on from is removed. Answers become events when the search is over. Engine thread only.
+// Runs beam searches: each text of a beam is a sequence of the scheduler. When all of a search's sequences have their
+// logits, the best continuations fork and sequences without one are removed. The texts become events when the search is
+// over; end_answer() then names why each one ended. Engine thread only.
 
 #include <cstdint>
 #include <optional>

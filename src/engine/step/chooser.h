@@ -1,7 +1,7 @@
 #pragma once
-// From the logits of a step to what comes of every sequence in it: each row goes to whoever chooses for its request, a
-// choice's token or a beam search's continuations. What an exception meets on the way ends that request alone. Engine
-// thread only; scratch memory is used again.
+// Turns the logits of a step into one outcome for each sequence in it: ChoiceRunner chooses the next tokens of ordinary
+// requests, BeamRunner ranks the continuations of beam searches. An exception on the way ends only the request that it
+// came from. Engine thread only; scratch memory is reused.
 
 #include <cstdint>
 #include <span>
@@ -31,7 +31,7 @@ class Chooser {
   // After the outcomes were committed: prompts of several choices fork, beam searches take their step, and masks of the
   // next tokens are asked for.
   void branch();
-  // Between two steps: whoever's mask came meanwhile gets its token, and takes part in the next one.
+  // Between two steps: each sequence whose mask came meanwhile gets its token, and takes part in the next one.
   void choose_kept();
   // After an exception in a step.
   void forget_step() noexcept;
@@ -44,7 +44,7 @@ class Chooser {
   ChoiceRunner choices_;
   BeamRunner beams_;
   std::vector<sched::Outcome> outcomes_;
-  int64_t ready_ns_ = 0;  // when the logits were there of which tokens were chosen last
+  int64_t ready_ns_ = 0;  // when the newest logits were ready
 };
 
 }  // namespace candor::engine

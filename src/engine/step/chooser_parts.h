@@ -1,6 +1,6 @@
 #pragma once
-// What a step's tokens are chosen with, by ChoiceRunner (ordinary requests) and BeamRunner (beam searches): parts of
-// the step loop, which owns them. Borrowed. Engine thread only.
+// The parts of the step loop by which ChoiceRunner (ordinary requests) and BeamRunner (beam searches) choose a step's
+// tokens. The step loop owns them. Engine thread only.
 
 #include "engine/step/endings.h"
 #include "engine/step/late_masks.h"

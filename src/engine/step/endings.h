@@ -1,7 +1,8 @@
 #pragma once
-// What happens when choices and requests end: the last event of a choice, leaving the scheduler, and what a request has
-// used by then. That a choice ends, and why, is decided by the stop rules of TokenPicker::add_token (token_picker.h).
-// Engine thread only. Takes no memory but for events.
+// Ends choices and requests: marks the last event of a choice, removes its sequence from the scheduler, and counts what
+// the request has used. It does not decide that a choice ends: the stop rules do, in TokenPicker::add_token() for
+// ordinary choices and in BeamRunner::end_answer() for beam searches. Engine thread only. Takes no memory except for
+// events.
 
 #include <cstdint>
 

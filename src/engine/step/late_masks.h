@@ -1,7 +1,7 @@
 #pragma once
-// The masks of constrained outputs, in time or late, all computed beside the step. Of a sequence whose mask is late the
-// row's logits are kept and it waits, and the token is chosen between two steps, as it would have been in its own.
-// Engine thread only.
+// Token masks of requests with a constraint (grammar, JSON schema): worker threads compute them while steps run. When a
+// mask is not ready in time for its row of logits, the row is kept, its sequence pauses, and the token is chosen
+// between two later steps, from the same logits and with the same random words. Engine thread only.
 
 #include <cstdint>
 #include <memory>
@@ -21,28 +21,28 @@ namespace candor::engine {
 
 class LateMasks {
  public:
-  // The inbox is woken when a mask is there. max_rows: with logits, of a step.
+  // Wakes the inbox when a mask is ready. max_rows: the most rows with logits in a step.
   LateMasks(Inbox& inbox, MetricStore& metrics, int32_t max_rows);
 
   constrain::MaskWorker& worker() { return worker_; }
-  // A step begins: what constraints may take of it to accept tokens is theirs again.
+  // A step begins: renews the time that constraints may take to accept tokens in it.
   void begin_step();
-  // What has() may wait from here on: a share of the time that a step takes; longer where nobody else waits.
+  // Sets how long has() may wait from here on: a share of a step's time, longer when only one request is in work.
   void allow_waiting(int64_t step_ns, bool is_alone);
   void allow_no_waiting() { worker_.allow_waiting(0); }
 
-  // Is the mask of the next token there, where it needs one?
+  // Whether the mask of the next token is ready, or none is needed.
   bool has(const std::shared_ptr<constrain::MaskedConstraint>& constraint, const OutputText& text);
   void want(const std::shared_ptr<constrain::MaskedConstraint>& constraint, const OutputText& text);
   // False where accepting the next token would take longer than a step can spare: then it is accepted ahead.
   bool can_accept(const Choice& choice) const;
   void want_ahead(const Choice& choice, TokenId token) { worker_.want_ahead(choice.constraint, token); }
   void count_accepted(const Choice& choice);
-  // Hands over what is wanted. A mask that could not be asked for is asked for again when it is needed.
+  // Hands the wanted masks to the worker. A mask that could not be asked for is asked for again when it is needed.
   void send() noexcept;
   bool has_unsent() const { return worker_.has_unsent(); }
 
-  // The sequence waits with this row.
+  // Keeps the row of logits; the sequence waits for its mask.
   void keep(SequenceId sequence, KeptRow& row, const PickInput& input);
   bool has_kept() const { return !kept_.empty(); }
   // Calls choose(sequence) for all that wait; where it is true, the sequence waits no longer.
@@ -58,7 +58,7 @@ class LateMasks {
  private:
   MetricStore& metrics_;
   constrain::MaskWorker worker_;
-  std::vector<SequenceId> kept_;  // a row of theirs waits for its mask
+  std::vector<SequenceId> kept_;  // sequences with a row that waits for its mask
   int64_t accept_left_ns_ = 0;    // what this step may still spend on accepting tokens
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Events of one step on their way out. The events themselves are used again, so that their memory is. Engine thread
-// only.
+// Collects the events of one step until the Publisher hands them to their requests. Event objects, and their memory,
+// are reused from step to step. Engine thread only.
 
 #include <cstdint>
 #include <span>

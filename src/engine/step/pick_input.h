@@ -1,5 +1,5 @@
 #pragma once
-// What the choice of one token goes by: its row of logits, where it stands in its text, and what constrains it.
+// The inputs to the choice of one token: its row of logits, its position in the text, and the constraint on it.
 // Borrowed for the call.
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// What a prompt itself shows, for requests that ask: the logprobs of its tokens, or one vector for all of it. Rows come
-// in the order of the text, each once, however the prompt was read; sums are taken in that order, in double. Engine
-// thread only; scratch memory is used again.
+// Collects what a request asks to know about its own prompt: the logprobs of the prompt's tokens (prompt logprobs), or
+// one embedding vector for all of it. Rows come in the order of the text, each once, in whatever chunks the prompt is
+// read; sums are taken in that order, in double. Engine thread only; scratch memory is reused.
 
 #include <span>
 

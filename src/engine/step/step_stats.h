@@ -1,6 +1,6 @@
 #pragma once
-// What the steps did, counted: the engine's totals, and each step's report to whoever asked for it. Written by the
-// engine thread; stats() and on_step() may be called from any thread.
+// Counts what the steps did: the engine's totals, and a report of each step for the callback that the caller set with
+// on_step(). The engine thread writes; stats() and on_step() may be called from any thread.
 
 #include <cstdint>
 #include <memory>
@@ -32,11 +32,11 @@ class StepStats {
   StepStats(const sched::Scheduler& scheduler, MetricStore& metrics, int64_t n_layers);
 
   void count_submitted() { ++totals_.n_submitted; }
-  // Of a request whose last choice ended in this step; of one that never came in.
+  // Counts a request whose last choice ended in this step; one that was never admitted.
   void count_finished() noexcept;
   void count_refused() noexcept { ++totals_.n_finished; }
   void count_times(StepReport& report, const StepTimes& times);
-  // A sequence left after n_rows more than it knows of.
+  // Adds to the usage of a sequence that leaves after n_rows rows more than it has counted.
   void count_left(Usage& usage, const sched::Sequence& sequence, int32_t n_rows);
   // The step is over: counts it, shows the totals, and reports it. What the callback throws is counted.
   void finish(StepReport report) noexcept;

@@ -1,7 +1,11 @@
 #pragma once
-// One row of logits to the next token of one choice, and what its caller is told of it: the draw, the text, and the
-// stop rules, which decide whether the choice ends (add_token). Engine thread only; scratch memory is used again
-// from token to token.
+// Chooses the next token of a choice from its row of logits (mask, sampling chain, draw), appends it to the text, and
+// fills the event for the caller. add_token() holds the stop rules of ordinary choices: stop id, end token, stop
+// string, completed constraint, max_tokens, full context. Engine thread only; scratch memory is reused from token to
+// token.
+//
+// Beam searches use rank() instead of pick(), share end_of() (stop ids, end tokens) and accept() (stop strings,
+// completed constraints), and name the reason of an end in BeamRunner::end_answer() (beam_runner.h).
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +29,7 @@
 
 namespace candor::engine {
 
-// How one text of a beam search may go on.
+// The possible continuations of one text of a beam search.
 struct RankedRow {
   std::vector<sample::Continuation> best{};  // best first
   std::vector<TokenLogprob> top{};           // the row's likeliest
@@ -55,12 +59,13 @@ class TokenPicker {
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   // The token that pick() would choose, where the choice's constraint would have to accept it; else kNoToken.
   TokenId token_to_accept(ActiveRequest& request, const PickInput& input);
-  // For one text of a beam search.
+  // Ranks the continuations of one text of a beam search.
   Result<RankedRow> rank(const ActiveRequest& request, const PickInput& input, OutputView output);
-  // Advances the output; set where its text is complete with the token.
+  // Appends the token to the text and advances the constraint; the reason is set where the token completes the text
+  // (stop string, completed constraint).
   Result<std::optional<FinishReason>> accept(TokenId token, OutputText& text, constrain::MaskedConstraint* constraint,
                                              text::StopResult& shown) const;
-  // Set for a token that itself ends a text, with which of the stop ids it is.
+  // The reason, where the token itself ends a text (stop id, end token); stop_index: which of the stop ids it is.
   std::optional<FinishReason> end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,
                                      std::optional<size_t>& stop_index) const;
 

@@ -1,7 +1,7 @@
 #pragma once
-// Bounds-checked reading of little-endian fields. Every length is compared with the bytes that remain, by subtraction,
-// before it is used. Errors read "FILE: offset N: CONTEXT: reason" in one line; the context ("key 'x'") is set by
-// whoever parses. Borrows bytes and name. One thread.
+// Reads little-endian fields from bytes, with bounds checks. Every length is compared with the bytes that remain, by
+// subtraction, before it is used. An error is one line, "FILE: offset N: CONTEXT: reason"; the parser sets the context
+// ("key 'x'"). Borrows bytes and name. One thread.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
 #pragma once
-// A GGUF model as a ModelFile: one file, or all parts of a split one. Maps the files and keeps them mapped; tensor data
-// and strings are views into them. A split model's metadata is its first part's; its tensors are those of all parts, in
-// order. Tensor types that the engine has no decoder for are listed too: whoever binds a tensor refuses them.
+// Reads a GGUF model as a ModelFile: one file, or all parts of a split one. Maps the files and keeps them mapped;
+// tensors and strings are views into them. The metadata of a split model is its first part's; its tensors are those of
+// all parts, in order. Tensors of types without a decoder are listed too; binding one to a role (model/weights.h)
+// refuses it.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,13 +1,13 @@
 #pragma once
 // Writes GGUF v3. GgufHeader collects metadata and the tensors to come and lays them out; GgufWriter streams the
-// tensors' bytes behind it, one after the other, so that a model never stands in memory as a whole:
+// tensors' bytes behind it, one after the other, so that a model is never in memory as a whole:
 //   GgufHeader header;
 //   CANDOR_TRY(header.add_meta("general.architecture", std::string("llama")));
 //   CANDOR_TRY(header.add_tensor("token_embd.weight", DType::kQ8_0, shape));
 //   CANDOR_ASSIGN(GgufWriter writer, GgufWriter::create(path, header));
 //   CANDOR_TRY(writer.write_tensor(bytes));
 //   CANDOR_TRY(writer.finish());
-// The file stands under its name once finish() is done (formats/new_file.h). One thread.
+// The file appears under its name when finish() is done (formats/new_file.h). One thread.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // Writes one .safetensors file: the header for tensors that are listed first, then their bytes one after another, so
-// that a model never stands in memory as a whole. See formats/new_file.h for how the file appears. One thread.
+// that a model is never in memory as a whole. See formats/new_file.h for how the file appears. One thread.
 
 #include <cstddef>
 #include <filesystem>

@@ -1,10 +1,11 @@
 #pragma once
-// tokenizer.json (the `tokenizers` library) as the metadata that GGUF has for vocabularies: tokenizer.ggml.model, pre,
-// tokens, token_type, merges, scores and the special ids; and, for what GGUF has no key for, tokenizer.candor.*:
-// normalizer, space_prefix, split_at_marks, split_at_white_space, strip_space, lstrip_ids, rstrip_ids, end_token_ids,
-// unknown_is_text, unknown_byte_id, fuse_unknown.
-// What the library can express and these keys cannot is refused by name, never approximated. Supported: BPE over bytes,
-// BPE over characters with byte fallback as SentencePiece models are published, and Unigram.
+// Translates tokenizer.json (the `tokenizers` library) to the metadata that GGUF has for vocabularies. What the library
+// can express and these keys cannot is refused by name, never approximated. Supported: BPE over bytes, BPE over
+// characters with byte fallback as SentencePiece models are published, and Unigram.
+//
+// Keys: tokenizer.ggml.model, pre, tokens, token_type, merges, scores and the special ids; and, for what GGUF has no
+// key for, tokenizer.candor.*: normalizer, space_prefix, split_at_marks, split_at_white_space, strip_space, lstrip_ids,
+// rstrip_ids, end_token_ids, unknown_is_text, unknown_byte_id, fuse_unknown.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -15,7 +16,7 @@
 
 namespace candor::formats::safetensors {
 
-// What stands beside a model's weights; nullptr where a file is absent. name: of the folder, for errors.
+// The tokenizer's files of a checkpoint; nullptr where one is absent. name: of the checkpoint's folder, for errors.
 struct TokenizerFiles {
   std::string_view name;
   const nlohmann::json* tokenizer = nullptr;   // tokenizer.json

@@ -101,7 +101,7 @@ inline constexpr std::array kLayerNormTensors = {
     TensorName{TensorRole::kDownBias, "blk.*.ffn_down.bias"},
 };
 
-// The same tensors as the hub calls them.
+// The same tensors by their names in Hugging Face checkpoints.
 inline constexpr std::array kHubStem = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
     HubTensor{"output_norm.weight", "model.norm.weight"},
@@ -122,7 +122,7 @@ inline constexpr std::array kHubQkvBiases = {
     HubTensor{"blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias"},
     HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
 };
-// Where the family rotates interleaved pairs and the hub's models halves.
+// For families whose GGUF files rotate interleaved pairs and whose checkpoints rotate halves.
 inline constexpr std::array kHubPairedAttn = {
     HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight", HubChange::kPairRows},
     HubTensor{"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight", HubChange::kPairRows},

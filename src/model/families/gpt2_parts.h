@@ -1,6 +1,6 @@
 #pragma once
-// What GPT-2 and what follows its form share: learned positions, Q, K and V in one tensor, a GELU feed-forward without
-// gate, and the names on the hub.
+// What GPT-2 and the families after its pattern share: learned positions, Q, K and V in one tensor, an ungated GELU
+// feed-forward, and the names of their tensors in Hugging Face checkpoints.
 
 #include "model/families/common.h"
 

@@ -1,5 +1,6 @@
 #pragma once
-// Granite's multipliers: of the embedding, of the scores, of what each sub-layer adds, and a divisor of the logits.
+// Reads and writes Granite's multipliers: those of the embedding, the attention scores and the output of each
+// sub-layer, and the divisor of the logits.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// DeepSeek's experts, which later families have too: metadata, tensors, and config.json.
+// The mixture of experts of DeepSeek, which later families use too: its metadata, tensors and config.json keys.
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
@@ -32,7 +32,7 @@ inline constexpr std::array kHubChoiceBias = {
     HubTensor{"blk.*.exp_probs_b.bias", "model.layers.*.mlp.gate.e_score_correction_bias", HubChange::kWiden},
 };
 
-// Of blocks for multi-token prediction, beside what every block has; and what can be computed.
+// Ignored tensors: those of blocks for multi-token prediction beside what every block has, and what can be computed.
 inline constexpr std::string_view kHubPrediction[] = {
     "model.layers.*.embed_tokens.weight",     "model.layers.*.enorm.weight",
     "model.layers.*.hnorm.weight",            "model.layers.*.eh_proj.weight",

@@ -1,6 +1,6 @@
 #pragma once
-// What families share whose blocks attend or keep a state: which blocks do, the sizes of a state space or a
-// delta rule, and all of it in config.json.
+// What families share that mix attention blocks with recurrent ones (state spaces or gated delta rules): which blocks
+// attend, the sizes of the recurrent layers, and how config.json spells both.
 
 #include <array>
 #include <cstdint>
@@ -44,7 +44,7 @@ inline constexpr std::array kSsmTensors = {
     TensorName{TensorRole::kSsmTapsBias, "blk.*.ssm_conv1d.bias", Presence::kOptional},
     TensorName{TensorRole::kSsmIn, "blk.*.ssm_in.weight"},
 };
-// The same as folders call them that have them in "mamba.".
+// The same tensors in Hugging Face checkpoints that name them "mamba.".
 inline constexpr std::array kHubMamba = {
     HubTensor{"blk.*.ssm_in.weight", "model.layers.*.mamba.in_proj.weight"},
     HubTensor{"blk.*.ssm_conv1d.weight", "model.layers.*.mamba.conv1d.weight", HubChange::kPlainTaps},

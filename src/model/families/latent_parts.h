@@ -1,5 +1,5 @@
 #pragma once
-// Latent attention, which DeepSeek's successors have too: its tensors, and its sizes from metadata.
+// Latent attention (MLA), which DeepSeek and its successors have: its tensors, and its sizes from metadata.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Architectures that are known by name and not computed, and what they need that is not there, for the line that
-// refuses them.
+// Architectures that the engine knows by name but cannot compute, each with what it lacks for them: the text of the
+// error that refuses such a model.
 
 #include <span>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of multi-token prediction that several families have and nobody computes.
+// Tensors for multi-token prediction, which the files of several families hold and the engine does not compute.
 
 #include <array>
 #include <string_view>

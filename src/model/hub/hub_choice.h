@@ -1,5 +1,5 @@
 #pragma once
-// Which family's form reads a config.json.
+// Finds the family, and its form (the layout of its checkpoints, hub_form.h), that reads a given config.json.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace candor::model {
 struct FamilyForm {
   const Family* family = nullptr;
   const HubForm* form = nullptr;
-  const HubOuter* outer = nullptr;  // of a folder of more than text
+  const HubOuter* outer = nullptr;  // of a multimodal model's checkpoint; nullptr: it holds the text model alone
 };
 
 // name: of the file, for errors. An unknown model_type is an error that lists the known ones.

@@ -1,6 +1,7 @@
 #pragma once
-// config.json as metadata under GGUF's keys: the hyperparameters that families share, under the names that each has for
-// them, and rotary scaling. A setting that would change the arithmetic and has no key is refused by name.
+// Translates config.json into metadata under GGUF's keys: the hyperparameters that families share, each under any of
+// the names that families give it, and rotary scaling. A setting that would change the arithmetic and has no key is
+// refused by name.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

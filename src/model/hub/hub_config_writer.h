@@ -1,5 +1,5 @@
 #pragma once
-// An architecture as config.json: what `transformers` and hub_config read. The other direction of hub_config.h.
+// Writes an architecture as a config.json that `transformers` and hub_config.h read: the reverse of hub_config.h.
 
 #include <nlohmann/json_fwd.hpp>
 

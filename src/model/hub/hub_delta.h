@@ -1,6 +1,7 @@
 #pragma once
-// The tensors of a delta rule between the hub's order of value heads (those of one key head together) and GGUF's (those
-// of all key heads in turn). Both directions.
+// Reorders tensors of gated delta rule layers between Hugging Face checkpoints and GGUF files, in both directions. A
+// checkpoint keeps the value heads of one key head together; GGUF takes them in turn, the first of every key head, then
+// the second of every key head, and so on.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +48,8 @@ Result<HeadPieces> head_pieces(const TensorView& tensor, HubChange change, const
 void to_turns(const std::byte* src, const HeadPieces& pieces, const ValueHeads& heads, std::byte* dst);
 void to_groups(const std::byte* src, const HeadPieces& pieces, const ValueHeads& heads, std::byte* dst);
 
-// Rows of kSplitMixed: of each of n_key heads there k_dim rows of q, k_dim of k, and v_rows each of v and of the gate.
+// Rows of kSplitMixed in a checkpoint: for each of n_key heads, k_dim rows of q, k_dim of k, v_rows of v, v_rows of the
+// gate.
 struct MixedRows {
   int64_t n_key = 0;
   int64_t k_dim = 0;

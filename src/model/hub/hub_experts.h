@@ -1,9 +1,10 @@
 #pragma once
-// Experts that the hub keeps in one tensor for all, in the order of its own library (gpt-oss): from there to the
-// tensors of a GGUF file and back. Matrices are floats as [experts, inputs, outputs], or MXFP4 as two tensors of bytes:
-// codes [experts, outputs, groups, 16], byte j with elements 2 j (low) and 2 j + 1 (high) of its group of 32, and
-// exponents [experts, outputs, groups]. Biases are [experts, outputs]. Outputs may belong to two tensors (gate and up),
-// in turn or one behind the other.
+// Converts experts that a Hugging Face checkpoint keeps in one tensor for all (gpt-oss) to the tensors of a GGUF file,
+// and back. Matrices are floats, [experts, inputs, outputs], or MXFP4 in two tensors of bytes, codes and exponents.
+// Biases are [experts, outputs]. The outputs may belong to two tensors (gate and up), alternating or one half each.
+//
+// MXFP4: codes are [experts, outputs, groups, 16], where byte j holds elements 2 j (low nibble) and 2 j + 1 (high
+// nibble) of its group of 32; exponents are [experts, outputs, groups].
 
 #include <cstdint>
 #include <functional>

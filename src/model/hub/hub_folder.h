@@ -1,9 +1,11 @@
 #pragma once
-// A model as it is published on the hub, a folder of config.json, safetensors (one file, or shards under
-// model.safetensors.index.json), tokenizer.json and their kin, as a ModelFile with GGUF's keys and names, so that
-// nothing above knows where a model came from. Weights that a family keeps in another order are copied, and codes that
-// have their scales in another tensor are joined with them; all others are views of the mapped files. Pickles are
-// refused by name, as are shards outside the folder.
+// Reads a Hugging Face checkpoint as a ModelFile with GGUF's keys and tensor names, so that no other code knows where a
+// model came from. A checkpoint is a folder of config.json, safetensors (one file, or shards listed in
+// model.safetensors.index.json), tokenizer.json and the like.
+//
+// Weights that GGUF keeps in another order are copied, and quantised codes are joined with scales that lie in another
+// tensor; all other tensors are views of the mapped files. Pickles are refused by name, as are shards outside the
+// folder.
 
 #include <cstdint>
 #include <deque>
@@ -51,7 +53,7 @@ class HubFolder final : public formats::ModelFile {
   std::vector<uint32_t> order_;
 };
 
-// A GGUF file, or a folder of the hub (or a safetensors or JSON file in one).
+// Opens a GGUF file, or a Hugging Face checkpoint by its folder (or by a safetensors or JSON file in it).
 Result<std::unique_ptr<formats::ModelFile>> open_model(const std::filesystem::path& path);
 
 }  // namespace candor::model

@@ -1,6 +1,9 @@
 #pragma once
-// How a family is published on the hub: config.json's model_type, what its tensors are called there, and what has to be
-// done to them so that they are those of a GGUF file of the same family. Data of the families; read by hub_folder.
+// Describes, as constant data, a layout in which a model family is published on Hugging Face (a "form"; "hub" means
+// Hugging Face everywhere in this folder): config.json's model_type, the names of the tensors in the checkpoint, and
+// how each tensor differs from the one that a GGUF file of the family has. Each family has one HubForm or several.
+//
+// hub_folder.h reads checkpoints by a form, hub_writer.h writes them.
 
 #include <array>
 #include <cstdint>
@@ -15,21 +18,23 @@
 
 namespace candor::model {
 
+// What has to be done to a checkpoint's tensor to make GGUF's of it; hub_writer.h does the reverse.
 enum class HubChange : uint8_t {
   kNone,
   kPairRows,    // rows of each head from rotary halves to interleaved pairs
   kWiden,       // to f32, as GGUF keeps routers
   kAddOne,      // gains that are stored as their distance from 1
-  // The same order, and q and k also from rotary halves to interleaved pairs; that alone, of rows in that order.
+  // kSplitHeads, and the rows of q and k also from rotary halves to interleaved pairs; and this alone, for rows that
+  // are already in the order all q, all k, all v.
   kSplitPairedHeads,
   kPairJoined,
   kTranspose,   // [in, out] to [out, in]
   kSplitHeads,  // rows as [K/V head][its q heads, k, v] to all q, all k, all v
   kDropTwoRows,  // a table whose first two rows stand for no position
-  // Of a delta rule, whose value heads stand there by key head and here in turn (hub_delta.h): all rows; those behind
-  // the rows of q and k; these of a convolution's taps, which have a dimension more; elements of -e^x; columns. Then
-  // taps and rates whose order stays, and rows of q, k, v and gate by key head that become two tensors, of which the
-  // second has no name there.
+  // Delta rules: value heads are reordered from checkpoints' order, by key head, to GGUF's, in turn (hub_delta.h). What
+  // is reordered: all rows; the rows behind those of q and k; these rows of a convolution's taps, which have one
+  // dimension more; elements that become -e^x; columns. Then taps and rates whose order stays, and rows of q, k, v and
+  // gate by key head that become two tensors, the second of which has no name in the checkpoint.
   kTileRows,
   kTileValues,
   kTileTaps,
@@ -39,8 +44,9 @@ enum class HubChange : uint8_t {
   kRates,
   kSplitMixed,
   kSplitLatent,  // of each head the rows of its key, then of its value: two tensors, keys' transposed (hub_latent.h)
-  // Of gated convolutions and state spaces (hub_state.h), all f32: taps without their middle dimension; vectors as
-  // columns, and those of -e^x, which may stand there as [1, 1, n, 1]; a norm's gains as a row for each group.
+  // Gated convolutions and state spaces (hub_state.h), all f32: taps lose their middle dimension; vectors become
+  // columns, and so do those of -e^x, which checkpoints may hold as [1, 1, n, 1]; a norm's gains become a row for each
+  // group.
   kPlainTaps,
   kColumn,
   kRateColumn,
@@ -57,24 +63,24 @@ constexpr bool makes_two(HubChange change) {
   return change == HubChange::kSplitMixed || change == HubChange::kSplitLatent || change == HubChange::kSplitRows;
 }
 
-// Rows of heads change places, whole and as they are.
+// Whether the change only moves whole rows of heads.
 constexpr bool moves_rows(HubChange change) {
   return change == HubChange::kPairRows || change == HubChange::kSplitPairedHeads ||
          change == HubChange::kPairJoined || change == HubChange::kSplitHeads;
 }
 
 struct HubTensor {
-  std::string_view name;  // here, "*" for the block and "#" for the expert
-  std::string_view hub;   // there
+  std::string_view name;  // in GGUF; "*" stands for the block's number and "#" for the expert's
+  std::string_view hub;   // in the checkpoint
   HubChange change = HubChange::kNone;
 };
 
-// Experts that the hub keeps in one tensor for all (hub_experts.h), with "_bias", or "_blocks" and "_scales", behind
-// it.
+// Experts that a checkpoint keeps in one tensor for all (hub_experts.h), whose name may be followed by "_bias", or by
+// "_blocks" and "_scales".
 struct HubExperts {
   std::string_view hub;
-  // Here, without ".weight" and ".bias": of outputs 0, 2, ... and 1, 3, ..., or of the first and the second half; the
-  // second is "" where there is one alone.
+  // GGUF's names without ".weight" and ".bias": the tensor of outputs 0, 2, ... and that of 1, 3, ..., or those of the
+  // first and the second half; the second is "" where there is only one.
   std::array<std::string_view, 2> names;
   bool are_halves = false;
   size_t n_parts() const { return names[1].empty() ? 1 : 2; }
@@ -87,8 +93,8 @@ struct RowFactors {
   float second = 1.0f;
 };
 
-// A folder of more than text: its config.json holds the form's as "text_config", and the text's tensors begin with
-// "model.language_model." or "language_model.". The rest is left out.
+// A checkpoint of a multimodal model: its config.json holds the text model's as "text_config", and the names of the
+// text model's tensors begin with "model.language_model." or "language_model.". The other tensors are left out.
 struct HubOuter {
   std::string_view model_type;
   std::span<const std::string_view> left_out;  // how the names of other tensors begin
@@ -96,12 +102,13 @@ struct HubOuter {
   std::string_view text_type = {};             // of text_config, where it isn't the form's
 };
 
-// For a form that is read alone, because another says the same.
+// HubForm::suits of a form that is only read, never written, because another form says the same.
 constexpr bool suits_none(const ArchSpec&) {
   return false;
 }
 
-// Of several forms of one model_type, one after another, the last knows every name.
+// One layout of a family's checkpoints. Among several forms of one model_type, which follow one another, the last one
+// knows every tensor name.
 struct HubForm {
   std::string_view model_type;    // config.json
   std::string_view architecture;  // its class in the `transformers` library
@@ -112,7 +119,7 @@ struct HubForm {
   Result<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
   void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
   std::span<const HubExperts> experts = {};
-  // Of tensors of kScaled, by their names there. Written are tensors that were multiplied, and factors of 1.
+  // The factors of a tensor of kScaled, by its name in the checkpoint. The writer writes multiplied tensors, factors 1.
   Result<std::vector<RowFactors>> (*factors)(const nlohmann::json& config, std::string_view name) = nullptr;
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
   bool reads_mscale = false;  // of YaRN: by `read`

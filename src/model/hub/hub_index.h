@@ -1,5 +1,5 @@
 #pragma once
-// model.safetensors.index.json: which file of a folder holds which tensor.
+// Reads model.safetensors.index.json, which says in which file of a sharded checkpoint each tensor lies.
 
 #include <nlohmann/json_fwd.hpp>
 #include <set>

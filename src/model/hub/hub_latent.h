@@ -1,7 +1,10 @@
 #pragma once
-// The projection from a latent to the keys and values of all heads: one tensor of rows by head, or two, of which the
-// keys' is transposed by head. Both directions; elements stay as they are, but for the keys of block formats, whose
-// transposed rows no block need divide: these become the f32 numbers that they decode to.
+// Converts the up-projection of latent attention (DeepSeek's kv_b_proj, from the latent to the keys and values of all
+// heads) between one tensor, [heads x (key rows, value rows), latent], and the two of newer GGUF files: keys
+// transposed, [heads, latent, key], and values, [heads, value, latent].
+//
+// Elements are copied as they are, except for keys in block formats: a transposed row need not be whole blocks, so
+// these keys become the f32 numbers that they decode to.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +30,7 @@ Result<void> check_joined(const TensorView& tensor, const LatentHeads& heads);
 
 DType key_type_of(DType joined);
 
-// Of a joined tensor whose bytes stand.
+// joined: its bytes are in memory.
 using WriteLatent = void (*)(const TensorView& joined, const LatentHeads& heads, std::byte* to);
 void write_keys(const TensorView& joined, const LatentHeads& heads, std::byte* keys);
 void write_values(const TensorView& joined, const LatentHeads& heads, std::byte* values);

@@ -1,6 +1,6 @@
 #pragma once
-// Names of tensors by pattern ("*" is the number of a block, "#" that of an expert), and the table of positions that is
-// not published because it can be computed. Shared by both directions of the hub's format.
+// Matches tensor names with patterns ("*" is the number of a block, "#" that of an expert), and computes the sinusoidal
+// position table that some checkpoints leave out. Used to read Hugging Face checkpoints and to write them.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// Folders of more than text (hub_form.h, HubOuter): the configuration of the text, and what its tensors are called
-// where it stands alone.
+// Reads the text model out of a Hugging Face checkpoint of a multimodal model (HubOuter in hub_form.h): the text
+// model's own configuration, and the names that its tensors have in a checkpoint of the text model alone.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -1,5 +1,6 @@
 #pragma once
-// What readers of "quantization_config" share: its members, and the refusal of one that is not read.
+// What the readers of config.json's "quantization_config" share: access to its members, and the refusal of a member
+// that is not understood.
 
 #include <initializer_list>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// Moving the elements and rows of matrices between the hub's orders and GGUF's.
+// Moves elements and rows of matrices between the order of Hugging Face checkpoints and that of GGUF files.
 
 #include <cstddef>
 
@@ -10,7 +10,7 @@ namespace candor::model {
 // src: [n_rows, n_cols] of `unit` bytes an element; dst: [n_cols, n_rows].
 void transpose_elements(const std::byte* src, size_t n_rows, size_t n_cols, size_t unit, std::byte* dst);
 
-// All rows, of row_bytes each, from the hub's order to GGUF's, and back.
+// All rows, of row_bytes each, from the checkpoint's order to GGUF's, and back.
 void rows_to_here(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst);
 void rows_to_there(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst);
 

@@ -1,6 +1,7 @@
 #pragma once
-// The tensors of gated convolutions and state spaces between the hub's shapes and GGUF's, and tensors that hold two,
-// row by row. Both directions.
+// Converts tensors of gated convolutions and state-space layers between the shapes of Hugging Face checkpoints and
+// those of GGUF files, in both directions (HubChange in hub_form.h); scales rows by factors of config.json; and drops
+// the first two rows of tables of positions.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@ Result<float*> widen_elements(TensorView& view, const NewCopy& new_copy);
 
 // The tensor becomes GGUF's, in f32. n_groups: of the state space. Refuses another shape by name.
 Result<void> change_state(HubChange change, int64_t n_groups, TensorView& view, const NewCopy& new_copy);
-// The hub's shape of a tensor of GGUF, and its elements in place.
+// The shape that a GGUF tensor has in a checkpoint; and its elements, changed in place.
 Shape state_shape_on_hub(HubChange change, const Shape& shape);
 void revert_state(HubChange change, float* values, int64_t n);
 

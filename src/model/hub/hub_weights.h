@@ -1,6 +1,7 @@
 #pragma once
-// Quantised weights of a folder: what config.json's "quantization_config" says of them, and how the tensors that make
-// up one matrix there become one here, with the numbers that they mean and no others:
+// Reads quantised weights of a Hugging Face checkpoint: what config.json's "quantization_config" says of them, and how
+// the tensors that make up one matrix (codes, scales, zero points) become one weight of the engine, with exactly the
+// same numbers:
 //
 //   compressed-tensors   "int-quantized" by channel with dynamic activations by token: W8A8 (tensor/quant/w8a8.h) of
 //                        NAME I8 [out, in] and NAME_scale [out, 1]

@@ -1,6 +1,6 @@
 #pragma once
-// The vocabulary and the chat template of a folder: tokenizer.json, tokenizer_config.json, generation_config.json and
-// chat_template.jinja as metadata under GGUF's keys.
+// Reads the vocabulary and the chat template of a Hugging Face checkpoint: tokenizer.json, tokenizer_config.json,
+// generation_config.json and chat_template.jinja become metadata under GGUF's keys.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// A model as the folder that the hub's tools read: config.json, model.safetensors (a large one in shards with an
-// index), tokenizer.json, tokenizer_config.json, generation_config.json. The other direction of hub_folder.h: what that
-// reads back is the same model. Quantised tensors are written as the numbers that they decode to.
+// Writes a model as a Hugging Face checkpoint: config.json, model.safetensors (a large one in shards with an index),
+// tokenizer.json, tokenizer_config.json, generation_config.json. hub_folder.h reads the result back as the same model.
+// Quantised tensors are written as the numbers that they decode to.
 
 #include <cstdint>
 #include <filesystem>

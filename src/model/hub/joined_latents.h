@@ -1,6 +1,7 @@
 #pragma once
-// GGUF files of old, which keep the projection from latents to keys and values as one tensor, "blk.N.attn_kv_b.weight",
-// read as newer ones, which have "attn_k_b" and "attn_v_b" (hub_latent.h).
+// Lets old GGUF files of models with latent attention be read like newer ones. Old files hold the up-projection from
+// the latent to keys and values as one tensor, "blk.N.attn_kv_b.weight"; newer ones, and the engine, have "attn_k_b"
+// and "attn_v_b" (hub_latent.h).
 
 #include <memory>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Tensors of a folder that are made when they are read (formats/tensor_copies.h), out of tensors whose bytes stand or
-// are made themselves.
+// Makes the sources (formats/tensor_copies.h) of tensors that are computed when they are read, such as transposed or
+// joined ones, out of a tensor whose bytes lie in the checkpoint's files or are computed in the same way.
 
 #include <cstddef>
 #include <functional>
@@ -13,7 +13,7 @@ namespace candor::model {
 // Writes all bytes of a new tensor.
 using WriteTensor = std::function<void(const TensorView& from, std::byte* to)>;
 
-// made: what makes `from`, where its bytes do not stand.
+// made: the source of `from`, where it is computed as well; nullptr: its bytes are in a file.
 formats::CopySource source_from(const TensorView& from, const formats::CopySource* made, WriteTensor write);
 
 }  // namespace candor::model

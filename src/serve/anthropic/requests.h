@@ -1,6 +1,7 @@
 #pragma once
-// Anthropic's bodies, checked, as requests for the engine with the replies that they want. A conversation becomes what
-// OpenAI's form of it would be (tool_calls, reasoning_content, the role tool), so that a template sees no difference.
+// Parses and checks request bodies of Anthropic's API: each becomes an ApiRequest, the engine's requests with a maker
+// of the reply. A conversation is rewritten in OpenAI's form (tool_calls, reasoning_content, the role tool), so that a
+// chat template sees no difference.
 
 #include <cstdint>
 #include <memory>

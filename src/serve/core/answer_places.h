@@ -1,6 +1,8 @@
 #pragma once
-// The places of answers in work, shared fairly between keys: whoever generates has as many as it makes answers, from
-// before it is read until its reply is over. Any thread.
+// The slots ("places") of answers in work, shared fairly between API keys (http/fair_budget.h). A request that
+// generates or embeds holds one slot from before its body is read, and then, until its reply is over, one for each of
+// its answers (choices, beams, or inputs that are embedded at once). A request that gets no slot is refused. Any
+// thread.
 
 #include <atomic>
 #include <cstddef>
@@ -15,7 +17,7 @@
 
 namespace candor::serve {
 
-// The places of one request.
+// The answer slots that one request holds.
 class PlaceTicket final : public Ticket {
  public:
   // The counter is borrowed: it is one higher as long as the ticket is there.
@@ -31,7 +33,7 @@ class PlaceTicket final : public Ticket {
   PlaceTicket(const PlaceTicket&) = delete;
   PlaceTicket& operator=(const PlaceTicket&) = delete;
 
-  // As many places in all; false, and as before, where there is no room for them.
+  // Holds n slots in all; false, with nothing changed, where there is no room for them.
   bool try_hold(int64_t n) { return places_.try_grow(n - places_.amount()); }
   void free_places() noexcept override { places_.resize(0); }
   // Held until the ticket goes: what the reply uses, its model.
@@ -53,9 +55,9 @@ class AnswerPlaces {
   AnswerPlaces(int64_t n_places, size_t n_keys, int64_t max_per_key) : places_(n_places, n_keys, max_per_key) {}
 
   bool has_room(int32_t key) const { return places_.has_room(key, 1); }
-  // With one place; nullptr when there is none for that key.
+  // A ticket with one slot; nullptr when there is none for that key.
   std::shared_ptr<PlaceTicket> take(int32_t key);
-  // Why there is none.
+  // The error that says why there is no slot.
   Error no_room(int32_t key) const;
   int32_t n_tickets() const { return n_tickets_; }
 
@@ -64,7 +66,7 @@ class AnswerPlaces {
   std::atomic<int32_t> n_tickets_{0};
 };
 
-// Those of all its answers.
+// The slots that the request needs: one for each choice or beam of each prompt.
 int64_t places_of(const ApiRequest& request);
 
 }  // namespace candor::serve

@@ -1,6 +1,6 @@
 #pragma once
-// One answer of a chat, read event by event: what of it is reasoning, content, a call of a tool. Interfaces put these
-// pieces in their own words. One thread at a time.
+// Splits one answer of a chat, event by event, into reasoning, content and tool calls. Each API writes these pieces in
+// its own format. One thread at a time.
 
 #include <cstdint>
 #include <string>

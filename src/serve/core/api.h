@@ -1,7 +1,7 @@
 #pragma once
-// The seam between the server and its interfaces: an interface is a folder with one Api, which the list of
-// serve/interfaces.cpp names. It puts bodies into ApiRequests and events into its own words, and has no rule of its own
-// about sampling, limits, places or threads.
+// The interface between the server and the APIs that it offers (OpenAI's, Anthropic's and so on). An API is a folder
+// with one Api object, which serve/interfaces.cpp lists. It turns request bodies into ApiRequests and engine events
+// into its own JSON, and has no rules of its own about sampling, limits, slots or threads.
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,7 @@
 #pragma once
-// What a client asks, whatever its interface, checked, as requests for the engine; and the readers that interfaces
-// share. Where a field is refused, the error names it; a field without effect here is named in `warnings`.
+// A client's request after parsing and checking, in a form that all APIs share: the engine's Requests, and a maker of
+// the reply. Also the readers of JSON fields that several APIs share. An error names the field that is refused; a field
+// without effect is named in `warnings`.
 
 #include <cstdint>
 #include <functional>
@@ -52,7 +53,7 @@ struct FieldNames {
   std::string constraint = "response_format";
 };
 
-// Whoever tells the client, in the words of its interface.
+// Makes the reply, in the format of the API that the client used.
 using ReplyMaker = std::function<std::unique_ptr<Reply>(const Engine& engine, ReplyHead head, size_t n_choices)>;
 
 struct ApiRequest {

@@ -1,5 +1,6 @@
 #pragma once
-// What a stream says before its reply begins, while its model is being loaded. The reply goes on from there.
+// The beginning of a streamed reply that is sent while the model is still being loaded (progress frames or comments),
+// and how each API writes it. The reply continues the same stream.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +17,7 @@ struct EarlyStream {
   int64_t n_frames = 0;  // said already
 };
 
-// Whole frames of the interface's own.
+// How an API writes the early part of a stream, in whole frames of its own.
 struct LoadingForm {
   StreamFormat format = StreamFormat::kData;
   bool streams_unasked = false;  // where the body does not say
@@ -25,7 +26,7 @@ struct LoadingForm {
   // What ends the stream where there will be no reply; nullptr: the interface's plain error.
   std::string (*last_words)(const EarlyStream& stream, const http::HttpResponse& response) = nullptr;
 };
-// As a comment, which every reader of server-sent events passes over.
+// The same as a comment, which every reader of server-sent events skips.
 std::string loading_comment(const EarlyStream& stream);
 
 }  // namespace candor::serve

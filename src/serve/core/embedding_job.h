@@ -1,6 +1,6 @@
 #pragma once
-// The vectors of one request on their way: a few inputs at a time in the engine, the reply when all are there.
-// Events come on the engine thread and are only kept there; workers submit and answer.
+// Computes the embedding vectors of one request: a few inputs at a time go to the engine, and the reply is sent when
+// all vectors are there. Events come on the engine thread and are only kept there; workers submit and answer.
 
 #include <cstdint>
 #include <exception>

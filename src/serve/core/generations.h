@@ -1,5 +1,6 @@
 #pragma once
-// Generations and embeddings, from a request that was let in to the job that answers it. Called on workers.
+// Starts the jobs that answer requests: checks an admitted request, takes its answer slots, and makes the generation or
+// embedding job. Called on workers.
 
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// A reply over HTTP: one JSON body, or a stream.
+// Sends a reply over HTTP: as one JSON body, or as a stream.
 
 #include <memory>
 #include <string>

@@ -1,5 +1,6 @@
 #pragma once
-// A gap between two texts as a prompt, with the marks that the vocabulary has for filling in.
+// Makes the prompt for fill-in-the-middle: the text before and after a gap, joined with the marks that the vocabulary
+// has for this.
 
 #include <string>
 #include <vector>

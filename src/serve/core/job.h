@@ -1,6 +1,6 @@
 #pragma once
-// One generation on its way: its requests in the engine, its reply, and where the reply goes. Events come on the engine
-// thread and are only queued there; one worker at a time makes JSON of them.
+// One generation from its start to the end of its reply: its requests in the engine, the reply, and where the reply
+// goes. Events come on the engine thread and are only queued there; one worker at a time makes JSON of them.
 
 #include <atomic>
 #include <chrono>

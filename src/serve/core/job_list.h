@@ -1,5 +1,5 @@
 #pragma once
-// What is in work, so that all of it can be ended from outside. Any thread.
+// The list of all work in progress, so that all of it can be ended from outside. Any thread.
 
 #include <chrono>
 #include <list>

@@ -1,6 +1,6 @@
 #pragma once
-// One of the models that a server has (models.h): whether it is loaded, who uses it, and who waits for it. Included by
-// the parts of models.h alone.
+// The state of one of the models that a server offers (models.h): whether it is loaded, how many requests use it, and
+// which wait for it. Only the sources of models.h include it.
 
 #include <cstdint>
 #include <memory>

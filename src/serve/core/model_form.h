@@ -1,5 +1,6 @@
 #pragma once
-// How a model writes reasoning and calls of tools, found out by showing its template a conversation that has both.
+// Finds out how a model writes reasoning and tool calls (its "form"), and which roles its chat template knows, by
+// rendering a test conversation with the template.
 
 #include <string>
 #include <vector>

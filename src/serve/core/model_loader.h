@@ -1,5 +1,5 @@
 #pragma once
-// What the server is given to load models by, so that it needs to know neither folders nor options.
+// The interface by which the server loads models, so that it knows nothing of folders and options.
 
 #include <atomic>
 #include <cstdint>

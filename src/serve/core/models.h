@@ -1,9 +1,10 @@
 #pragma once
-// The models of a server: which there are, which are loaded, and who uses them. A model is loaded when it is asked for,
-// by one thread, in the order in which models were asked for. What it needs is planned before: others are let go until
-// there is room, idle ones first, the least recently used before the rest; where some are in use, new requests for them
-// wait behind the model that was asked for, so that both get their turns. A model that is used is never let go. Any
-// thread.
+// The models that a server offers: which exist, which are loaded, and which requests use them. One thread loads models,
+// in the order in which requests ask for them. It plans a model's memory first, and unloads others until there is room:
+// idle models, the least recently used first. A model in use is never unloaded. Any thread.
+//
+// Where only models in use could make room, new requests for them wait behind the model that was asked for, so that
+// both get their turns.
 
 #include <atomic>
 #include <chrono>
@@ -61,7 +62,7 @@ struct ModelStatus {
 // A model in use: it stays as long as this is there.
 using ModelLease = std::shared_ptr<const Core>;
 
-// Who waits for a model.
+// A request that waits for a model.
 class ModelWaiter {
  public:
   virtual ~ModelWaiter() = default;
@@ -71,7 +72,7 @@ class ModelWaiter {
 
 class Models {
  public:
-  // One, which is there and stays.
+  // One model, which is loaded already and stays.
   Models(Engine& engine, const ApiLimits& limits, const ModelParts& parts, double read_limit, const obs::Log& log);
   // Several. limits: what they share.
   Models(ModelLoader& loader, ModelsOptions options, const ApiLimits& limits, const ModelParts& parts,
@@ -98,7 +99,7 @@ class Models {
   Result<void> add_name(const std::string& name, const std::string& further);
   Result<void> remove_name(const std::string& further);
 
-  // Whoever waits is told that the server ends, what is being loaded is given up, and nothing more is loaded.
+  // Tells all waiters that the server ends, gives up the load in progress, and loads nothing more.
   void stop_loading();
   // The same, and the thread that loads has ended.
   void close();
@@ -150,7 +151,7 @@ class Models {
   std::map<std::string, Shared> entries_;
   std::map<std::string, std::string> names_;  // further ones, to an entry's
   std::string default_;
-  std::deque<Shared> queue_;  // asked for and not there
+  std::deque<Shared> queue_;  // asked for and not loaded
   size_t n_waiting_ = 0;
   std::optional<Clock::time_point> listed_;
 

@@ -1,5 +1,6 @@
 #pragma once
-// Calls of tools in a conversation that comes back. A model wrote them: what it wrote refuses nobody, in any interface.
+// Reads tool calls in a conversation that a client sends back. A model wrote them, so arguments that are no JSON object
+// never get a request refused: they are passed on to the chat template as text, with a warning.
 
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ Json replayed_arguments(const Json* given, const std::string& where, const Model
                         std::vector<std::string>& warnings);
 
 // An id that two calls of one answer have, which leaves open to which of them a result belongs; "" where there is none.
+// Callers refuse the request then.
 std::string repeated_id(const Json& calls);
 
 }  // namespace candor::serve

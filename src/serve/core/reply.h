@@ -1,6 +1,6 @@
 #pragma once
-// What a client gets back for a generation: one JSON object, or the chunks of a stream, in the words of its interface.
-// Fed with the engine's events by one thread at a time.
+// The reply to a generation in the format of one API: one JSON object, or the chunks of a stream. One thread at a time
+// feeds it the engine's events.
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,7 @@
 #pragma once
-// What a request gets beside what the client wrote: the model's template decides what is said to it and how its answer
-// is taken apart, and the key decides whose share it counts to. Immutable: any thread.
+// What the server adds to a request beside what the client wrote. The model's chat template decides how roles and tool
+// calls are adapted and how the answer is parsed; the API key decides whose share of the engine the request counts to
+// and which prefix-cache entries it may use. Immutable: any thread.
 
 #include <cstdint>
 #include <vector>
@@ -22,15 +23,16 @@ class RequestTerms {
   const Engine& engine() const { return engine_; }
   const ApiLimits& limits() const { return limits_; }
   const ModelForm& model_form() const { return form_; }
-  // What the model's template does not know is put in words that it does, and said in the warnings.
+  // Rewrites what the model's chat template does not know (a role, say) as what it knows, and warns of it.
   void settle(ApiRequest& request) const;
-  // Turns are shared fairly between keys, and no key learns from the prefix cache what another has asked.
+  // Sets the key by which turns are shared fairly, and a prefix-cache scope of the key's own: no key learns from the
+  // cache what another has asked.
   void add_key(std::vector<Request>& requests, int32_t key) const;
-  // How the answer is taken apart.
+  // The format by which the answer is split into reasoning, content and tool calls.
   text::OutputForm form_for(const ApiRequest& request) const;
 
  private:
-  // Calls that are to be right by construction, as a grammar of the model's own form where that can be.
+  // Tool calls that must obey their schemas: constrained by a grammar of the model's own call format where possible.
   void settle_calls(ApiRequest& request) const;
 
   const Engine& engine_;

@@ -1,6 +1,6 @@
 #pragma once
-// A request that waits until its model is loaded. Its stream, where it asks for one, says so as long as it is silent
-// otherwise. It ends when the model is there, cannot be loaded, the client leaves, or the server ends.
+// A request that waits until its model is loaded. If it asks for a stream, the stream says at intervals that the model
+// is being loaded. The wait ends when the model is loaded or cannot be, the client leaves, or the server ends.
 
 #include <chrono>
 #include <functional>

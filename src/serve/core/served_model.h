@@ -1,6 +1,7 @@
 #pragma once
-// What the server has for one loaded model: its terms, who makes its generations, and what routes see of both. The
-// engine and the parts are borrowed and outlive it. Any thread.
+// One loaded model as the server uses it: its limits, its RequestTerms (what is added to requests), its Generations
+// (which start the jobs), and the Core through which routes reach them. Borrows the engine and the ModelParts, which
+// outlive it. Any thread.
 
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// What the newest steps computed, kept for whoever draws it: a ring that the engine thread writes and any thread reads.
-// Times of a step by operation are kept where they are measured, which is worth its cost only while somebody looks.
+// A ring of the newest steps' reports, for the web page that draws them: the engine thread writes it and any thread
+// reads it. Times by kind of operation are measured only while somebody looks, since measuring has a cost.
 
 #include <array>
 #include <atomic>
@@ -57,10 +57,10 @@ class StepHistory {
     totals_.n_decode_rows += report.n_rows - report.n_prefill_rows - report.n_draft_rows;
     totals_.busy_ms += report.plan_ms + report.compute_ms + report.pick_ms;
   }
-  // Those behind the first n_known steps, as far as they are kept.
+  // The steps after the first n_known, as far as they are kept.
   Newest since(int64_t n_known) const;
 
-  // Somebody looks at now_ns, of a steady clock: for so long after it is_looked_at().
+  // Notes that a reader looked at now_ns (steady clock); is_looked_at() is true for kLook_ns after that.
   static constexpr int64_t kLook_ns = 5'000'000'000;
   void look(int64_t now_ns) const { looked_ns_.store(now_ns, std::memory_order_relaxed); }
   bool is_looked_at(int64_t now_ns) const {

@@ -1,7 +1,7 @@
 #pragma once
-// What a system says in several messages, and in the middle of a conversation, put where the model's chat template has
-// a place for it; where it has none, the words join the message beside them. Nothing is moved to the front, so that
-// what was read before is found in the prefix cache, and nothing comes between calls of tools and their results.
+// Places system messages that come after the first, or in the middle of a conversation, where the model's chat template
+// accepts them; where it accepts none, their text is joined to the neighbouring message. Nothing moves to the front, so
+// that the prefix cache still matches, and nothing comes between tool calls and their results.
 
 #include <cstddef>
 #include <string>
@@ -19,11 +19,11 @@ class SystemTurns {
   // The form is borrowed.
   explicit SystemTurns(const ModelForm& form) : form_(form) {}
 
-  // False where the template has no place for it: its words are folded into another's message.
+  // False where the template does not accept it: its text is joined to a neighbouring message.
   bool add_system(Message message);
-  // Of others. n_calls: of an answer; as many messages of the role `tool` are awaited.
+  // Adds a message of another role. n_calls: the tool calls in it; as many messages of the role `tool` are awaited.
   void add(Message message, size_t n_calls = 0);
-  // What still waits for a neighbour is a turn by itself.
+  // All messages; a system message that still waits for a neighbour becomes a turn of its own.
   std::vector<Message> finish();
 
  private:
@@ -31,7 +31,7 @@ class SystemTurns {
     Message message;
     bool is_turn = false;
   };
-  // Turns are placed; the words of the others.
+  // Places the held messages that are turns, and returns the text of the others.
   std::string release();
   void release_behind_result();
 

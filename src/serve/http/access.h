@@ -1,7 +1,7 @@
 #pragma once
-// Who may ask: API keys (Authorization: Bearer KEY, as OpenAI's clients send them, or x-api-key: KEY, as Anthropic's
-// do), the names under which the server is asked (against DNS rebinding) and the web pages that may ask (Origin). Keys
-// are kept and compared as SHA-256 digests, in constant time. Immutable: any thread.
+// Decides which requests are allowed, by API key (Authorization: Bearer KEY, as OpenAI's clients send it, or x-api-key:
+// KEY, as Anthropic's do), by the server name that the client used (against DNS rebinding) and by the web page's
+// Origin. Keys are kept and compared as SHA-256 digests, in constant time. Immutable: any thread.
 
 #include <array>
 #include <cstdint>

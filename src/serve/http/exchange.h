@@ -1,8 +1,11 @@
 #pragma once
-// One request and its reply, shared by the network thread that moves the bytes and whoever makes them. Every method may
-// be called from any thread. A handler either responds once, or opens a stream, writes to it and finishes it.
-// Bytes wait here until the socket takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off;
-// less, while the server holds more bytes than it should. What is held is part of the server's bytes in flight.
+// One HTTP request and its reply, shared by the network thread, which moves the bytes, and the handler, which makes the
+// reply. A handler either responds once, or opens a stream, writes to it and finishes it. Every method may be called
+// from any thread.
+//
+// Reply bytes are buffered here until the socket takes them. A client that lets more than `max_waiting_bytes` pile up
+// is cut off (more than 64 KiB while the server holds more bytes in flight than its limit). Buffered bytes count as
+// bytes in flight.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,11 @@
 #pragma once
-// An amount that many share, fairly by API key: bytes in flight, places in the engine, places in a queue. A key that
-// holds nothing gets what there is. Where there may be several, one that holds more than its even part of a quarter
-// leaves that quarter to the others, and takes no more than its even share of all while others hold something too. What
-// is inside may take more than there is, so that it can end: then nothing new comes in. Any thread.
+// An amount shared fairly between API keys: bytes in flight, answer slots, slots in a queue. A key that holds nothing
+// may take whatever is free. With several keys, a quarter of the limit is kept for keys that hold little: a key above
+// its even part of that quarter cannot take from it, and gets at most an even share of the limit while other keys hold
+// something.
+//
+// Share::grow() and resize() may exceed the limit, so that admitted work can finish; nothing new is admitted meanwhile.
+// Any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +22,8 @@ class FairBudget {
   FairBudget(const FairBudget&) = delete;
   FairBudget& operator=(const FairBudget&) = delete;
 
-  // What is held of it, given back when this is destroyed. Outlived by its budget; not to be shared between threads
-  // that change it at once.
+  // The amount that one holder has, given back when this is destroyed. The budget outlives it; two threads must not
+  // change it at once.
   class Share {
    public:
     Share() = default;
@@ -34,12 +37,12 @@ class FairBudget {
     ~Share() { resize(0); }
 
     int64_t amount() const { return amount_; }
-    // False, and as it was, when there is no room.
+    // False, with nothing changed, when there is no room.
     bool try_grow(int64_t more);
-    // Of what is inside already.
+    // For admitted work: always succeeds.
     void grow(int64_t more) { resize(amount_ + more); }
     void resize(int64_t amount);
-    // More is held, by all together, than there is.
+    // All holders together have more than the limit.
     bool is_exceeded() const { return budget_ != nullptr && budget_->used() > budget_->limit(); }
 
    private:

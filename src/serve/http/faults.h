@@ -1,6 +1,6 @@
 #pragma once
-// Exceptions that reached the last place that can hold them: a handler of the network thread, a worker's task, a reply
-// being made. Each ends one connection or one request alone; here it is logged and counted. Any thread.
+// Logs and counts exceptions that reached the last handler that can catch them: on the network thread, in a worker's
+// task, or while a reply is made. Each ends only one connection or one request. Any thread.
 
 #include <array>
 #include <atomic>

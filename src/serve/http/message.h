@@ -1,6 +1,6 @@
 #pragma once
-// A request as the network read it and a reply as it will be sent: plain data, no sockets. Names of headers are in
-// lower case; values are as the client sent them, without the spaces around.
+// Plain data, without sockets: a request as the network thread read it, and a reply as it will be sent. Header names
+// are in lower case; values are as the client sent them, without the spaces around them.
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
-// HTTP/1.1 and WebSocket on one port, in the clear or by TLS, by one network thread that only moves bytes: it reads
-// requests within limits, hands them to a Handler and sends what the handler makes. It never waits for the handler, so
-// that whatever the handler answers at once (/health) is answered at once.
+// HTTP/1.1 and WebSocket on one port, plain or TLS. One network thread only moves bytes: it reads requests within
+// limits, hands them to a Handler and sends what the handler makes. It never waits for the handler, so that what the
+// handler answers at once (/health) is sent at once.
 
 #include <chrono>
 #include <cstdint>

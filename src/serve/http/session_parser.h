@@ -1,5 +1,5 @@
 #pragma once
-// A request as a session reads it: the head in one piece, already checked by HeadScanner, by Beast's parser, then the
+// Parses one request of a session: the head in one piece, already checked by HeadScanner, by Beast's parser, then the
 // body by BodyScanner.
 
 #include <boost/asio/buffer.hpp>

@@ -1,7 +1,7 @@
 #pragma once
-// What the server shows of itself by TLS: a certificate (with its chain) and the private key that belongs to it, both
-// as PEM, read whole and checked before any connection sees them. TLS 1.2 or 1.3, HTTP/1.1 by ALPN; sessions are taken
-// up again by tickets alone, so that the server keeps nothing of them. Immutable: any thread.
+// The server's TLS certificate (with its chain) and the private key that belongs to it, both PEM, read whole and
+// checked before any connection uses them. TLS 1.2 or 1.3, HTTP/1.1 by ALPN; sessions are resumed by tickets only, so
+// that the server keeps nothing of them. Immutable: any thread.
 
 #include <filesystem>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
-// One WebSocket as its handler sees it: messages out in order, from any thread. Messages wait here until the socket
-// takes them: a reader that lets more than `max_waiting_bytes` pile up is cut off. Of messages that came in only so
-// many are handed over before the handler is through with earlier ones: no more is read until then.
+// One WebSocket as its handler sees it. send() queues messages, in order, from any thread, until the socket takes them:
+// a client that lets more than `max_waiting_bytes` pile up is cut off. The handler has at most 32 received messages, or
+// 1 MiB of them, at a time: no more is read until it has dealt with some.
 
 #include <atomic>
 #include <cstddef>
@@ -40,7 +40,7 @@ class WebSocket : public std::enable_shared_from_this<WebSocket> {
   void cut() noexcept;
   // What the handler keeps for this socket; set it before the first message arrives.
   std::shared_ptr<void> state;
-  // Requests in work; a socket without any is closed at once when the server drains.
+  // Requests in work; a socket with none is closed at once when the server drains.
   std::atomic<int32_t> n_busy{0};
 
   // For the network thread.

@@ -1,5 +1,6 @@
 #pragma once
-// The bytes of one WebSocket (RFC 6455), after its session read the upgrade request. Network thread only.
+// Reads and writes the messages of one WebSocket (RFC 6455), after its session has read the upgrade request. Network
+// thread only.
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/beast/http/message.hpp>

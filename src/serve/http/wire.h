@@ -1,9 +1,10 @@
 #pragma once
-// The bytes of one connection, in the clear or by TLS, as one kind of stream: what Asio calls an AsyncReadStream and an
-// AsyncWriteStream. Network thread only; handlers are never called from within a call that starts something.
-// Of TLS, one read stays in work underneath, whose bytes wait here for whoever asks: so a wait, or a read, that is
-// cancelled loses nothing, as with a socket. A write that is cancelled cannot be taken up again: it ends the
-// connection.
+// The byte stream of one connection, plain or TLS, as Asio's AsyncReadStream and AsyncWriteStream. Network thread only;
+// a completion handler is never called from inside the call that starts the operation.
+//
+// With TLS, a wait or a read starts a read underneath that cancelling does not end: its bytes are buffered here for the
+// next call, so that a cancelled wait or read loses nothing, as with a plain socket. A cancelled TLS write cannot be
+// resumed: it closes the connection.
 
 #include <algorithm>
 #include <boost/asio/any_completion_handler.hpp>
@@ -37,7 +38,7 @@ class TlsStream : public std::enable_shared_from_this<TlsStream> {
   virtual void say_goodbye(Handler handler) = 0;
   virtual void wait_for_bytes(Handler handler) = 0;
   virtual void read(net::mutable_buffer buffer, IoHandler handler) = 0;
-  // What waits here; would_block where nothing does.
+  // Buffered bytes; would_block where there are none.
   virtual size_t read_now(net::mutable_buffer buffer, boost::system::error_code& error) = 0;
   virtual void write(net::const_buffer bytes, IoHandler handler) = 0;
   virtual void cancel() = 0;
@@ -124,7 +125,7 @@ class Wire {
   std::string piece_{};
 };
 
-// What Beast's WebSocket asks of a stream of ours, found by these names.
+// The functions that Beast's WebSocket requires of a stream, found by these names.
 inline void beast_close_socket(Wire& wire) {
   wire.close();
 }

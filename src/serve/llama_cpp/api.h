@@ -1,6 +1,6 @@
 #pragma once
-// The routes of llama.cpp's server that OpenAI's API has not: completions with its own words, filling in, what it says
-// of itself, and reranking.
+// The routes of llama.cpp's server that OpenAI's API lacks: /completion with llama.cpp's own fields, /infill,
+// information about the server, and reranking.
 
 #include "serve/core/api.h"
 

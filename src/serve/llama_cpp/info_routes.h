@@ -1,5 +1,5 @@
 #pragma once
-// What the server says of itself in llama.cpp's words. Any thread.
+// The routes that describe the server in llama.cpp's format (/props, /slots, /lora-adapters). Any thread.
 
 #include "serve/core/api.h"
 #include "serve/http/exchange.h"
@@ -11,7 +11,7 @@ class InfoRoutes {
   explicit InfoRoutes(const Core& core) : core_(core) {}
 
   void props(http::Exchange& exchange) const;
-  // There are no fixed places: one for each answer in work, and a free one where another would be let in.
+  // There are no fixed slots: one is shown for each answer in work, and a free one where another would be admitted.
   // ?fail_on_no_slot=1: 503 where none is free.
   void slots(http::Exchange& exchange) const;
   // save, restore, erase: refused.

@@ -1,6 +1,6 @@
 #pragma once
-// Where a text ends beside what the engine knows of: before a later line with too small an indent, or at the first
-// token behind a time limit, once a line is complete. One thread at a time.
+// Cuts a text short by two rules of llama.cpp's API that the engine does not know: before a later line with a smaller
+// indent than n_indent, and at the first token after a time limit once a line is complete. One thread at a time.
 
 #include <chrono>
 #include <cstddef>

@@ -1,5 +1,6 @@
 #pragma once
-// llama.cpp's bodies, checked, as requests for the engine with the replies that they want.
+// Parses and checks request bodies of llama.cpp's API: each becomes an ApiRequest, the engine's requests with a maker
+// of the reply.
 
 #include <cstdint>
 #include <optional>

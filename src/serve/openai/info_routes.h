@@ -1,6 +1,6 @@
 #pragma once
-// What the server says of itself: whether it lives, its metrics, and its models, in OpenAI's shape and Anthropic's at
-// once. Any thread.
+// The routes that describe the server: whether it lives, its metrics, and its models, in OpenAI's and Anthropic's
+// format at once. Any thread.
 
 #include "serve/core/api.h"
 #include "serve/core/json_body.h"

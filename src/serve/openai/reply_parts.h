@@ -1,5 +1,6 @@
 #pragma once
-// Replies in OpenAI's form, and the parts that both kinds share.
+// Makes the replies of OpenAI's API to chat and text completions, and the parts that both share (finish reason, usage,
+// prompt logprobs).
 
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,6 @@
 #pragma once
-// OpenAI's bodies, checked, as requests for the engine with the replies that they want.
+// Parses and checks request bodies of OpenAI's API: each becomes an ApiRequest, the engine's requests with a maker of
+// the reply.
 
 #include <initializer_list>
 #include <optional>

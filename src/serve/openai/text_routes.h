@@ -1,6 +1,6 @@
 #pragma once
-// What the engine would read: texts and chats as tokens, tokens as text, and chats as their template writes them.
-// Called on workers.
+// Routes that show the tokenizer and the chat template at work: text and chats to tokens, tokens to text, chats to the
+// prompt that the template makes of them. Called on workers.
 
 #include "serve/core/api.h"
 #include "serve/http/exchange.h"

@@ -1,6 +1,6 @@
 #pragma once
-// The page at `/` for browsers, and what it asks beyond the other interfaces: which parameters there are, and what the
-// machine does now. The page itself is read without a key; it holds nothing of the server.
+// The routes of the web page at `/`, and of the data that only the page asks for: the sampling parameters, and what the
+// engine and the machine do now. The page's own files are served without a key; they hold nothing about the server.
 
 #include "serve/core/api.h"
 

@@ -113,7 +113,7 @@ std::optional<int64_t> known_steps(std::string_view query) {
   return n;
 }
 
-// Whoever asks for steps looks at them: from now on, for a while, their operations are measured.
+// A client that asks for steps looks at them: from now on, for a while, their operations are measured.
 void note_look(const StepHistory* steps, bool asks_for_steps) {
   if (steps != nullptr && asks_for_steps) steps->look(obs::SteadyClock().now_ns());
 }

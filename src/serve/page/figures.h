@@ -1,5 +1,6 @@
 #pragma once
-// What the page shows of the server, as JSON. Any thread.
+// The data that the web page shows, as JSON: sampling parameters, the engine, the machine, the newest steps. Any
+// thread.
 
 #include "serve/core/api.h"
 #include "serve/http/exchange.h"

@@ -1,5 +1,5 @@
 #pragma once
-// The files of the page as web/build.mjs made them, linked into the program, compressed. Any thread.
+// The files of the web page, built by web/build.mjs, compressed and linked into the program. Any thread.
 
 #include <cstdint>
 #include <string_view>

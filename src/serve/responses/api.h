@@ -1,6 +1,6 @@
 #pragma once
-// POST /v1/responses and /v1/responses/input_tokens, to the schema of Open Responses. Nothing is stored: a request
-// brings its whole conversation.
+// The Responses API: POST /v1/responses and /v1/responses/input_tokens, by the schema of Open Responses. Nothing is
+// stored: each request brings its whole conversation.
 
 #include "serve/core/api.h"
 

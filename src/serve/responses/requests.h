@@ -1,5 +1,6 @@
 #pragma once
-// Bodies of /v1/responses, checked, as requests for the engine with the replies that they want.
+// Parses and checks request bodies of POST /v1/responses: each becomes an ApiRequest, the engine's requests with a
+// maker of the reply.
 
 #include <memory>
 #include <string>

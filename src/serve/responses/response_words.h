@@ -1,5 +1,5 @@
 #pragma once
-// The response object and the events about it, as the reply and the stream before it say them.
+// Writes the response object of the Responses API, and the events about it, for the reply and for the stream before it.
 
 #include <cstdint>
 #include <string>
@@ -24,11 +24,11 @@ struct ResponseNames {
 Json response_json(const ResponseNames& names, std::string_view status, Json output, const Json& echo);
 // With an error as OpenAI has it.
 Json failed_response(Json response, const Error& error);
-// The event is named so, and has its number still to get.
+// An event of that type, without its sequence number.
 Json response_event(std::string_view type, Json response);
 
-// While the model is loaded: first response.created, then response.in_progress again and again. What was asked is not
-// read yet, so that the members that repeat it have the values of one who asks for nothing.
+// While the model is being loaded: first response.created, then response.in_progress again and again. The request is
+// not parsed yet, so that the members that repeat it have their default values.
 std::string early_frame(const EarlyStream& stream);
 // response.failed. REQUIRES: response.created was said; the response tells an error.
 std::string early_failure(const EarlyStream& stream, const http::HttpResponse& response);

@@ -1,6 +1,6 @@
 #pragma once
-// Reasoning as `encrypted_content` carries it: a copy that clients hand back without looking into it. It hides nothing;
-// the same text stands beside it.
+// Encodes reasoning text for `encrypted_content` of the Responses API, which clients send back unread, and decodes it.
+// It is base64 behind a mark and hides nothing: the reply has the same text in the clear.
 
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 namespace candor::serve::responses {
 
 std::string sealed(std::string_view text);
-// Nothing where it is no text that was sealed here.
+// Nothing where sealed() did not make the text.
 std::optional<std::string> unsealed(std::string_view sealed_text);
 
 }  // namespace candor::serve::responses

@@ -4,7 +4,7 @@
 // none of them names a format a second time.
 //
 // A block struct has: kType, kName (as users write it), kElements, kFamily, kPacked (but for floats) and
-// scale_fields(); beside it stand decode_block(), encode_block() and, but for floats, parse_block(). Where rows have
+// scale_fields(); beside it are decode_block(), encode_block() and, but for floats, parse_block(). Where rows have
 // one scale before its blocks, the struct has kRowHeaderBytes, decode_row() and encode_row() instead, and no kPacked.
 // Blocks of floats have is_sound() instead of kPacked and parse_block().
 

@@ -1,6 +1,6 @@
 #pragma once
-// Q5_K: 256 elements in 176 bytes, 8 groups of 32. Scales and low four bits stand as in Q4_K; bit g of qh[l] is the
-// fifth bit of element 32 g + l. Value = (d * scale) * q - (dmin * min), in f32, in this order; d and dmin are f16.
+// Q5_K: 256 elements in 176 bytes, 8 groups of 32. Scales and low four bits are laid out as in Q4_K; bit g of qh[l] is
+// the fifth bit of element 32 g + l. Value = (d * scale) * q - (dmin * min), in f32, in this order; d and dmin are f16.
 // Products read the packed form instead: kernels/generic/unpack.inl.h.
 
 #include <cstddef>

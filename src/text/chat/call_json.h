@@ -1,6 +1,6 @@
 #pragma once
 // JSON that a model wrote: whatever a client made it write, so it is read with bounds before anything recursive sees
-// it. Order of keys is kept; of a key that stands twice the last value counts. Time linear in the text, constant stack.
+// it. The order of keys is kept; the last value of a repeated key counts. Time linear in the text, constant stack.
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>

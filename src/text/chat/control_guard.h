@@ -22,8 +22,9 @@ class ControlGuard {
  public:
   explicit ControlGuard(const Tokenizer& tokenizer);
 
-  // In `marked`, what a client wrote stands between two marks (the last one may have no end). The text without them,
-  // and breaks such that no control token is recognised that has a byte of a client in it; all others are.
+  // In `marked`, two marks enclose each part that a client wrote (the last one may have no end). Returns the text
+  // without the marks, and breaks such that no control token with a byte of a client in it is recognised; all others
+  // are.
   GuardedText read(std::string_view marked, uint32_t mark) const;
 
  private:

@@ -1,10 +1,12 @@
 #pragma once
-// What a chat model wrote, taken apart while it grows: reasoning, content, calls of tools. A linear state machine over
-// the forms of forms/form_row.h; text that only looks like the beginning of a mark is held back until it is decided, a
-// call until it is whole. A call is read by its form's grammar; one that cannot be read, or is not whole when the
-// output ends, comes back as content. The pieces, neighbours of one kind joined, do not depend on how the text was cut.
-// Time is linear in the text, memory what is held back. One per output; not thread-safe. Marks that are control tokens
-// must be fed as the vocabulary writes them.
+// Splits the output of a chat model, while it grows, into reasoning, content and tool calls, by the model's output
+// format (a form, forms/form_row.h). Text that only looks like the beginning of a mark is held back until it is
+// decided, a call until it is whole. A call that cannot be read, or is not whole when the output ends, comes back as
+// content.
+//
+// The pieces, neighbours of one kind joined, do not depend on how the text was cut. Time is linear in the text, memory
+// what is held back. One per output; not thread-safe. Marks that are control tokens must be fed as the vocabulary
+// writes them.
 
 #include <cstdint>
 #include <memory>
@@ -22,7 +24,7 @@
 
 namespace candor::text {
 
-// The template knows <think>: what stands in it is reasoning.
+// The template knows <think>: the text inside it is reasoning.
 bool writes_reasoning(std::string_view template_source);
 
 struct OutputPiece {

@@ -1,6 +1,6 @@
 #pragma once
-// Where the messages of a chat begin in its prompt, by the control tokens alone: most templates open each message with
-// the same one, the first that comes again and ends nothing. Any thread.
+// Finds where the second and the third message of a chat begin in its prompt, by control tokens alone: most templates
+// open each message with the same one, which is the first that occurs again and ends nothing. Any thread.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Cuts a text at the tokens that are written in it as they stand: user-defined tokens always, control tokens where the
+// Cuts a text at the tokens that it spells out ("<|im_start|>"): user-defined tokens always, control tokens where the
 // caller asks for them. The leftmost match wins, then the longest. Time: linear in the text, whatever the tokens.
 // Immutable once linked.
 

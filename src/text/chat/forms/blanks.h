@@ -1,5 +1,5 @@
 #pragma once
-// The white space that may stand between the parts of a tool call.
+// The white space that may come between the parts of a tool call.
 
 #include <cstddef>
 #include <string_view>

@@ -1,7 +1,7 @@
 #pragma once
-// A form as a constraint: the grammar (Lark) of the calls that a model of the form would write, with arguments that
-// obey the schemas of the tools. The form's own steps read back what it allows. What a form cannot hold a text to (a
-// format of a value that stands as plain text, say) is an error that says so; the caller has another way.
+// Makes a Lark grammar of the tool calls that a model would write in its form (tool-call format), with arguments that
+// obey the tools' schemas; the form's reader reads back whatever the grammar allows. What a form cannot be held to (a
+// string format in plain text, say) is an error that says so; the caller then forces the call as JSON instead.
 
 #include <optional>
 #include <span>
@@ -19,7 +19,7 @@ struct ControlToken {
   TokenId id = 0;
 };
 
-// What an answer has to be.
+// What an answer has to be: which calls, and whether text may come with them.
 struct CallWish {
   std::string tools_json{};            // [{"type": "function", "function": {"name", "parameters"}}, ...]
   std::optional<std::string> name{};   // only this one

@@ -1,6 +1,6 @@
 #pragma once
-// How a model of a form writes calls when it is held to them: the texts around a name and its arguments, and what the
-// arguments are written in. The form's grammar reads whatever is written so.
+// How a model writes a tool call in its form (tool-call format) when a grammar forces it to call: the texts around the
+// name and the arguments, and the notation of the arguments. The form's own reader accepts whatever is written so.
 
 #include <cstdint>
 #include <span>

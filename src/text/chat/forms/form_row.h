@@ -1,5 +1,6 @@
 #pragma once
-// A form as data: how it is recognised, the marks in a text, the grammar of a call. Every row is a constant.
+// A form (the format in which a model family writes reasoning and tool calls) as constant data: how it is recognised in
+// a chat template, its marks in the output text, and the grammar of a call.
 
 #include <cstdint>
 #include <span>

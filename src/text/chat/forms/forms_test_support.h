@@ -1,5 +1,6 @@
 #pragma once
-// What a form makes of a text, in one line: 'content', (reasoning), name{arguments}.
+// For tests: what the output parser makes of a text in a form (tool-call format), in one line: 'content', (reasoning),
+// name{arguments}.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// How a form writes values: which strings it has, whether keys may stand bare. Strict JSON is one notation; Python's
-// literals and calls are another one.
+// How a form (tool-call format) writes values: the kinds of string it has, whether keys may be unquoted. Strict JSON is
+// one notation; Python's literals and calls are another.
 
 #include <span>
 #include <string_view>

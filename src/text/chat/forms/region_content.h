@@ -1,6 +1,7 @@
 #pragma once
-// What becomes of each piece of a tool call that is read by a model's own response template (response_template.h): the
-// name, the arguments as JSON, line by line or tag by tag. False: the call is broken.
+// Steps of the reader of tool calls (call_reader.h) for models that describe their own format in tokenizer_config.json
+// (response_template.h): each takes one piece of a call, its name or its arguments as JSON, as lines or as tags, and
+// returns false where the piece is malformed.
 
 #include <string_view>
 

@@ -1,9 +1,10 @@
 #pragma once
-// A form that the model's own maker describes: response_template of tokenizer_config.json (transformers 5.13 and
-// later). Its regions become marks and its calls a grammar, read by the same reader as the built-in forms: a JSON value
-// ends where its grammar says, not where its end mark stands for the first time. What such a template may say and this
-// reader cannot do without going back in the text is an error that names it; the built-in forms are then the answer.
-// Immutable once made; rows borrow from it.
+// Reads a tool-call format that the model's own maker describes: response_template in tokenizer_config.json
+// (transformers 5.13 and later). Its regions become marks and its calls a grammar for the same reader as the built-in
+// formats: a JSON value ends where its grammar says, not at the first occurrence of its end mark.
+//
+// What such a template may say and this reader cannot do without backtracking is an error that names it; the built-in
+// formats are used then. Immutable once made; rows borrow from it.
 
 #include <deque>
 #include <memory>

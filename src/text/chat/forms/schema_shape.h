@@ -1,5 +1,6 @@
 #pragma once
-// What of a tool's JSON schema can be put in other words than JSON's.
+// Examines a tool's JSON schema for the grammar of tool calls (call_grammar.h): whether a grammar can enforce all of
+// it, and what text a string argument may be in formats that write arguments as plain text instead of JSON.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,7 +11,7 @@ namespace candor::text {
 // carry; "" if it is. where: how the message calls it.
 std::string fault_of_schema(const nlohmann::ordered_json& schema, const std::string& where);
 
-// What a schema says of a string that stands as plain text.
+// What a schema says of a string that is written as plain text.
 enum class TextShape : unsigned char {
   kText,    // it is a string, perhaps of a bounded length
   kListed,  // it is one of some strings

@@ -1,6 +1,6 @@
 #pragma once
-// The forms in which published models write calls of tools: a name for each, and which one a template's text shows.
-// Adding one: a file beside this one that defines its FormRow, a name here, a line in forms.cpp.
+// The forms, that is, the formats in which published models write tool calls: a name for each, and which of them a chat
+// template uses. To add one: a file in this folder that defines its FormRow, a name here, a line in forms.cpp.
 
 #include <cstdint>
 #include <string_view>
@@ -27,7 +27,7 @@ enum class ToolForm : uint8_t {
 
 // "hermes"; "none".
 std::string_view to_string(ToolForm form);
-// By the marks that stand in what a template makes of a conversation, or in its source.
+// The form whose marks are in the text that a template renders, or in the template's source.
 ToolForm tool_form_of(std::string_view template_text);
 
 }  // namespace candor::text

@@ -1,7 +1,7 @@
 #pragma once
-// Finds where a bracketed value ends in a text that still grows: by its strings and brackets, so that whatever stands
-// in a string ends nothing. Looks at each byte once; memory is one byte a level, at most kMaxCallDepth of them. Whether
-// what it found is well formed is for read_value() to say.
+// Finds where a bracketed value ends in a text that still grows, by its strings and brackets: a bracket inside a string
+// does not count. Looks at each byte once; memory is one byte a level, at most kMaxCallDepth of them. It does not check
+// that the value is well formed; read_value() does.
 
 #include <cstdint>
 #include <string>

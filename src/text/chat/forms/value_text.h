@@ -1,7 +1,7 @@
 #pragma once
-// A value in another notation as the same value in JSON: strings between other marks, bare keys, Python's words, tuples
-// and calls. Translated word by word without recursion, in time linear in the text; what comes out is read as JSON,
-// which is what says whether it was well formed.
+// Translates a value from another notation (notation.h: other string quotes, unquoted keys, Python's literals, tuples
+// and calls) to JSON, word by word, without recursion, in time linear in the text. It does not check the value: the
+// JSON parser that reads the result does.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
