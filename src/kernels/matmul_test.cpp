@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kernels/packed_format.h"
 #include "kernels/test_support.h"
 
 namespace candor::kernels::testing {
@@ -32,6 +33,7 @@ struct Problem {
   // Rows [first, first + n), panels in two calls, of which the second uses what the first prepared.
   std::vector<float> run(const KernelTable& table, int32_t first, int32_t n) const {
     const Buffer scratch(matmul_scratch_bytes(shape.n_in));
+    std::memset(scratch.data(), 0xff, scratch.size());  // NaN where floats are expected
     std::vector<float> dst(static_cast<size_t>(n * shape.n_out), -1.0f);
     MatmulArgs args{.shape = shape,
                     .weights = packed.data(),
@@ -103,7 +105,7 @@ TEST_F(matmul, portable_agrees_with_f64_on_the_decoded_weights) {
 TEST_F(matmul, every_instruction_set_and_number_of_rows_gives_the_bits_of_portable) {
   constexpr int32_t kMost = 83;
   constexpr int32_t kOut = 150;
-  const auto tables = tested_tables();
+  const auto tables = tested_products();
   std::vector<int32_t> row_counts = {24, 25, 29, 31, 32, 33, 48, kMost};
   for (int32_t m = 1; m < 20; ++m) row_counts.push_back(m);
   for (const DType dtype : kAllFormats) {
@@ -122,19 +124,23 @@ TEST_F(matmul, every_instruction_set_and_number_of_rows_gives_the_bits_of_portab
 TEST_F(matmul, more_rows_than_are_walked_at_once_change_nothing) {
   constexpr int32_t kRows = 530;  // tile registers walk 512, lanes 256
   constexpr int64_t kOut = 150;
-  const auto tables = tested_tables();
-  for (const DType dtype : {DType::kQ2_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kBF16, DType::kW8A8}) {
+  const auto tables = tested_products();
+  for (const DType dtype : {DType::kQ2_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kQ4_1, DType::kMXFP4,
+                            DType::kBF16, DType::kW8A8}) {
     const Problem problem(dtype, kOut, columns_of(dtype), kRows, *tables.front());
-    const std::vector<float> expected = problem.run(*tables.front(), 0, kRows);
-    for (const KernelTable* table : tables) {
-      ASSERT_EQ(first_difference(expected, problem.run(*table, 0, kRows)), -1)
-          << table->name << " " << dtype_info(dtype).name;
+    const std::vector<float> all = problem.run(*tables.front(), 0, kRows);
+    for (const int32_t m : {256, 512, kRows}) {
+      const std::vector<float> expected(all.begin(), all.begin() + m * kOut);
+      for (const KernelTable* table : tables) {
+        ASSERT_EQ(first_difference(expected, problem.run(*table, 0, m)), -1)
+            << table->name << " " << dtype_info(dtype).name << " M = " << m;
+      }
     }
   }
 }
 
 TEST_F(matmul, bf16_rows_of_any_length_have_the_bits_of_portable) {
-  const auto tables = tested_tables();
+  const auto tables = tested_products();
   for (const int64_t n_in : {1, 31, 333, 368}) {
     const Problem problem(DType::kBF16, 40, n_in, 18, *tables.front());
     const std::vector<float> expected = problem.run(*tables.front(), 0, 18);
@@ -144,9 +150,29 @@ TEST_F(matmul, bf16_rows_of_any_length_have_the_bits_of_portable) {
   }
 }
 
+// Of less than a unit, of whole ones and of a last one that is short; in whole steps of tiles and not.
+TEST_F(matmul, blocks_of_32_of_any_length_have_the_bits_of_portable) {
+  const auto tables = tested_products();
+  for (const DType dtype : kAllFormats) {
+    if (family_of(dtype) != KernelFamily::kBlocks) continue;
+    for (const int64_t n_in : {32, 64, 96, 128, 160, 256, 288, 480, 2048}) {
+      constexpr int32_t kRows = 70;
+      const Problem problem(dtype, 102, n_in, kRows, *tables.front());
+      const std::vector<float> all = problem.run(*tables.front(), 0, kRows);
+      for (const int32_t m : {1, 12, 16, 33, kRows}) {
+        const std::vector<float> expected(all.begin(), all.begin() + m * 102);
+        for (const KernelTable* table : tables) {
+          ASSERT_EQ(first_difference(expected, problem.run(*table, 0, m)), -1)
+              << table->name << " " << dtype_info(dtype).name << " " << n_in << " M = " << m;
+        }
+      }
+    }
+  }
+}
+
 // Of less k than a step of tiles, of several depths, and of a last one that is short.
 TEST_F(matmul, scaled_rows_of_any_length_have_the_bits_of_portable) {
-  const auto tables = tested_tables();
+  const auto tables = tested_products();
   for (const int64_t n_in : {32, 96, 256, 288, 1024, 1056, 2080}) {
     for (const int32_t n_rows : {1, 5, 18, 70}) {
       const Problem problem(DType::kW8A8, 102, n_in, n_rows, *tables.front());
@@ -162,7 +188,7 @@ TEST_F(matmul, scaled_rows_of_any_length_have_the_bits_of_portable) {
 TEST_F(matmul, the_longest_scaled_row_stays_exact) {
   constexpr int64_t kLongest = quant::kMostW8A8Elements;
   EXPECT_FALSE(can_pack({DType::kW8A8, 16, kLongest + 32}));
-  const auto tables = tested_tables();
+  const auto tables = tested_products();
   Problem problem(DType::kW8A8, 16, kLongest, 18, *tables.front());
   std::memset(problem.tensor.bytes(), 0x80, problem.tensor.view().n_bytes);
   const float scale = 0.5f;
@@ -184,7 +210,7 @@ TEST_F(matmul, the_longest_scaled_row_stays_exact) {
 }
 
 TEST_F(matmul, a_row_has_the_same_bits_alone_and_among_many) {
-  for (const KernelTable* table : tested_tables()) {
+  for (const KernelTable* table : tested_products()) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kQ4_KFast,
                               DType::kW8A8}) {
       const Problem problem(dtype, 40, columns_of(dtype), kMatmulRows + 5, *table);
@@ -211,7 +237,7 @@ TEST_F(matmul, rows_keep_their_bits_beside_one_with_large_sums) {
       const std::vector<float> row = problem.run(portable, r, 1);
       alone.insert(alone.end(), row.begin(), row.end());
     }
-    for (const KernelTable* table : tested_tables()) {
+    for (const KernelTable* table : tested_products()) {
       for (const int32_t m : {3, 8, 16, 19, 35}) {
         for (const int32_t first : {kRows - m, kRows - 1 - m}) {
           const std::vector<float> expected(alone.begin() + first * 40, alone.begin() + (first + m) * 40);
@@ -226,7 +252,7 @@ TEST_F(matmul, rows_keep_their_bits_beside_one_with_large_sums) {
 constexpr int32_t kExtremeRows = 35;  // enough for tile registers
 
 TEST_F(matmul, extreme_codes_and_scales_stay_exact) {
-  const auto tables = tested_tables();
+  const auto tables = tested_products();
   for (const DType dtype : kAllFormats) {
     if (dtype_info(dtype).block_elements == 1) continue;
     Problem problem(dtype, 16, columns_of(dtype), kExtremeRows, *tables.front());

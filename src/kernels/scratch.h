@@ -15,7 +15,7 @@ inline constexpr size_t kScratchRowBytes = 512;
 inline constexpr int64_t kScratchDepth = 128;    // least k of a unit
 inline constexpr size_t kScratchSmallRows = 24;  // chunks up to these prepare their tiles for every unit at once
 inline constexpr size_t kScratchTileBytes = size_t{320} << 10;     // on tile registers, besides what rows bring
-inline constexpr size_t kScratchTileUnitBytes = size_t{24} << 10;  // what rows bring to 256 k
+inline constexpr size_t kScratchTileUnitBytes = size_t{36} << 10;  // what rows bring to 256 k
 
 // attend: queries that walk the keys together, and what a query's record holds besides its output.
 inline constexpr int32_t kAttendQueries = 32;

@@ -71,6 +71,16 @@ inline std::vector<const KernelTable*> tested_tables() {
   return tables;
 }
 
+// isa/amx's products with blocks of 32 in software, on lanes that are no AVX-512; only their matmul is of interest.
+std::vector<const KernelTable*> blocks_on_lanes_tables();
+
+// tested_tables(), and what only multiplies.
+inline std::vector<const KernelTable*> tested_products() {
+  std::vector<const KernelTable*> tables = tested_tables();
+  for (const KernelTable* table : blocks_on_lanes_tables()) tables.push_back(table);
+  return tables;
+}
+
 // A fixture in the float mode that kernels require.
 class KernelTest : public ::testing::Test {
  protected:

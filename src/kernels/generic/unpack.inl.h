@@ -308,15 +308,20 @@ inline F32 load_d(const uint8_t* src, int b) {
   return load_f16(src + 32 * b);
 }
 
+// A unit's n of d, and of m where there are minima.
+template <DType dtype>
+inline void unpack_block_scales(const uint8_t* src, int n, float (*d)[16], float (*m)[16]) {
+  for (int b = 0; b < n; ++b) {
+    store(d[b], load_d<dtype>(src, b));
+    if constexpr (BlockTraits<dtype>::kPacked.has_min) store(m[b], load_f16(src + 32 * (n + b)));
+  }
+}
+
 // All but the codes.
 template <DType dtype>
 inline void unpack_header(const uint8_t* src, int n_k, BlockUnit& dst) {
   constexpr PackedFormat f = BlockTraits<dtype>::kPacked;
-  const int n_d = f.is_super ? 1 : n_k / 32;
-  for (int b = 0; b < n_d; ++b) {
-    store(dst.d[b], load_d<dtype>(src, b));
-    if constexpr (f.has_min) store(dst.m[b], load_f16(src + 32 * (n_d + b)));
-  }
+  unpack_block_scales<dtype>(src, f.is_super ? 1 : n_k / 32, dst.d, dst.m);
   if constexpr (f.is_super && f.has_min) store(dst.minus_m, mul(load(dst.m[0]), splat(-1.0f)));
   if constexpr (f.is_super) unpack_sub_scales<dtype>(src + scales_offset(f), dst);
 }

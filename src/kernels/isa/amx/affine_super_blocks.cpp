@@ -13,7 +13,7 @@ namespace {
 }  // namespace
 
 void multiply_affine_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<AsmTiles, KernelFamily::kAffineSuperBlocks>(m, WeightBlocks{});
+  walk_family<SuperWalk, AsmTiles, KernelFamily::kAffineSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx

@@ -15,7 +15,7 @@ namespace {
 }  // namespace
 
 void multiply_affine_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<EmulatedTiles, KernelFamily::kAffineSuperBlocks>(m, WeightBlocks{});
+  walk_family<SuperWalk, EmulatedTiles, KernelFamily::kAffineSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx_emulated

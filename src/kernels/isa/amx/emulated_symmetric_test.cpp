@@ -15,7 +15,7 @@ namespace {
 }  // namespace
 
 void multiply_symmetric_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<EmulatedTiles, KernelFamily::kSymmetricSuperBlocks>(m, WeightBlocks{});
+  walk_family<SuperWalk, EmulatedTiles, KernelFamily::kSymmetricSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx_emulated

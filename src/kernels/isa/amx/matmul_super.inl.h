@@ -4,8 +4,6 @@
 // next unit, float operations of the block before. Where two hardware threads share a core, tile operations in a row
 // hinder one another, and work between them costs nothing (isa/README.md).
 
-constexpr int64_t kMostGroupPanels = 16;
-
 struct SuperScratch {
   SuperPlanes planes[2];  // of the unit in the tiles and of the one that is split meanwhile
   SuperFloats floats[3];  // and of the one whose float operations are not done
@@ -403,19 +401,3 @@ class SuperWalk {
   int sums_turn_ = 0;
   std::array<TileOperand, 2> pair_ = {};
 };
-
-template <class Tiles, KernelFamily family, class Block>
-inline bool multiply_super_if(const MatmulArgs& m) {
-  if constexpr (Block::kFamily == family) {
-    if (m.shape.dtype != Block::kType) return false;
-    multiply_chunks<Tiles, SuperWalk<Tiles, Block::kType>>(m);
-    return true;
-  }
-  return false;
-}
-
-// REQUIRES: weights of this family, which is one of super-blocks.
-template <class Tiles, KernelFamily family, class... Blocks>
-inline void multiply_super_blocks(const MatmulArgs& m, BlockList<Blocks...>) {
-  static_cast<void>((multiply_super_if<Tiles, family, Blocks>(m) || ...));
-}

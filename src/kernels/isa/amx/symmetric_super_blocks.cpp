@@ -13,7 +13,7 @@ namespace {
 }  // namespace
 
 void multiply_symmetric_super_blocks(const MatmulArgs& m) {
-  multiply_super_blocks<AsmTiles, KernelFamily::kSymmetricSuperBlocks>(m, WeightBlocks{});
+  walk_family<SuperWalk, AsmTiles, KernelFamily::kSymmetricSuperBlocks>(m, WeightBlocks{});
 }
 
 }  // namespace candor::kernels::amx

@@ -1,14 +1,13 @@
 // The table of functions for AMX: products and attention of many rows on tile registers, the rest as AVX-512 with VNNI
 // does it. Tiles: AsmTiles, or EmulatedTiles in tests.
 
-// Whether so many rows are quicker on tiles. Of 32-blocks, whose sums are float operations every 32 k, tiles would gain
-// nothing over the lanes.
+// Whether so many rows are quicker on tiles.
 inline bool takes_tiles(const MatmulArgs& m) {
   switch (family_of(m.shape.dtype)) {
     case KernelFamily::kFloats:  // of fewer k, bf16's last tile would add other zeros
       return m.shape.dtype == DType::kBF16 && m.n_rows >= kTileMinRowsBf16 && m.shape.n_in % 32 == 0;
     case KernelFamily::kBlocks:
-      return false;
+      return m.n_rows >= kTileMinRowsBlocks;
     case KernelFamily::kAffineSuperBlocks:
     case KernelFamily::kSymmetricSuperBlocks:
       return m.n_rows >= (m.shape.dtype == DType::kQ6_K ? kTileMinRowsQ6K : kTileMinRows);
@@ -26,6 +25,8 @@ inline void multiply(const MatmulArgs& m) {
   switch (family_of(m.shape.dtype)) {
     case KernelFamily::kFloats:
       return multiply_chunks<Tiles, HalfWalk<Tiles>>(m);
+    case KernelFamily::kBlocks:
+      return multiply_blocks(m);
     case KernelFamily::kAffineSuperBlocks:
       return multiply_affine_super_blocks(m);
     case KernelFamily::kSymmetricSuperBlocks:
@@ -34,8 +35,6 @@ inline void multiply(const MatmulArgs& m) {
       return multiply_chunks<Tiles, ScaledWalk<Tiles>>(m);
     case KernelFamily::kFloatBlocks:
       return multiply_chunks<Tiles, FloatBlockWalk<Tiles>>(m);
-    case KernelFamily::kBlocks:
-      return;
   }
 }
 

@@ -30,6 +30,8 @@ constexpr TileConfig make_tile_config(int first_short_a, int n_short_a, int firs
 
 // Sums in 0 to 3. Operands of 64 bytes of k: a in 4, 5; b in 6, 7.
 inline constexpr TileConfig kDeepTiles = make_tile_config(0, 0, 0, 0);
+// Operands of 32 bytes of k: a in 4, 5; b in 6, 7.
+inline constexpr TileConfig kShallowTiles = make_tile_config(4, 2, 6, 2);
 // Operands of 64 bytes of k: a in 4, b in 5; of 32: a in 6, b in 7.
 inline constexpr TileConfig kMixedTiles = make_tile_config(6, 1, 7, 1);
 

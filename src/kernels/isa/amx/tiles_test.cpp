@@ -24,9 +24,6 @@ namespace {
 
 using portable_tiles::EmulatedTiles;
 
-// Operands of 32 bytes of k: a in 4, 5; b in 6, 7.
-constexpr TileConfig kShallowTiles = make_tile_config(4, 2, 6, 2);
-
 struct alignas(64) Bytes {
   std::array<uint8_t, 1024> v;
 };

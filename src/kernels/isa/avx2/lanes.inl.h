@@ -257,6 +257,11 @@ CANDOR_INLINE void store_u(uint8_t* p, U8 x) {
 CANDOR_INLINE U8 or_u(U8 x, U8 y) {
   return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
+template <int n>
+CANDOR_INLINE U8 add_u(U8 x) {
+  const __m256i bytes = _mm256_set1_epi8(static_cast<char>(n));
+  return {_mm256_add_epi8(x.a, bytes), _mm256_add_epi8(x.b, bytes)};
+}
 CANDOR_INLINE U8 flip_sign_u(U8 x) {
   const __m256i top = _mm256_set1_epi8(static_cast<char>(0x80));
   return {_mm256_xor_si256(x.a, top), _mm256_xor_si256(x.b, top)};

@@ -249,6 +249,10 @@ CANDOR_INLINE void store_u(uint8_t* p, U8 a) {
 CANDOR_INLINE U8 or_u(U8 a, U8 b) {
   return {_mm512_or_si512(a.v, b.v)};
 }
+template <int n>
+CANDOR_INLINE U8 add_u(U8 a) {
+  return {_mm512_add_epi8(a.v, _mm512_set1_epi8(static_cast<char>(n)))};
+}
 CANDOR_INLINE U8 flip_sign_u(U8 a) {
   return {_mm512_xor_si512(a.v, _mm512_set1_epi8(static_cast<char>(0x80)))};
 }

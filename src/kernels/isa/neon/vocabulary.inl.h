@@ -263,6 +263,10 @@ CANDOR_INLINE void store_u(uint8_t* p, U8 a) {
 CANDOR_INLINE U8 or_u(U8 a, U8 b) {
   CANDOR_QUARTERS(U8, vorrq_u8(a.v[i], b.v[i]));
 }
+template <int n>
+CANDOR_INLINE U8 add_u(U8 a) {
+  CANDOR_QUARTERS(U8, vaddq_u8(a.v[i], vdupq_n_u8(static_cast<uint8_t>(n))));
+}
 CANDOR_INLINE U8 flip_sign_u(U8 a) {
   CANDOR_QUARTERS(U8, veorq_u8(a.v[i], vdupq_n_u8(0x80)));
 }

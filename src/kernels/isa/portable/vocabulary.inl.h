@@ -232,6 +232,12 @@ inline U8 or_u(U8 a, U8 b) {
   for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] | b.v[i]);
   return a;
 }
+// Each byte + n, modulo 256.
+template <int n>
+inline U8 add_u(U8 a) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] + n);
+  return a;
+}
 inline U8 flip_sign_u(U8 a) {
   for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] ^ 0x80u);
   return a;
