@@ -59,7 +59,7 @@ Result<void> run_estimate(EstimateOptions options) {
     CANDOR_TRY(check_measurable(options, subject, machine));
     CANDOR_ASSIGN(figures["measured"], measured_figures(subject, options));
   }
-  write_out(options.json ? figures.dump(2) + "\n" : estimate_page(figures, subject) + ranks_text(figures));
+  write_out(options.json ? figures.dump(2) + "\n" : estimate_page(figures, subject) + ranks_page(figures));
   return {};
 }
 

@@ -85,7 +85,7 @@ Result<void> add_rank_figures(const EstimateOptions& options, const Subject& sub
   return {};
 }
 
-std::string ranks_text(const nlohmann::ordered_json& figures) {
+std::string ranks_page(const nlohmann::ordered_json& figures) {
   if (!figures.contains("ranks")) return {};
   const auto& ranks = figures["ranks"];
   std::string out = fmt::format("{:<13} {} by {} ({:g} us, {:.3g} GB/s), {:.3g} exchanges a layer\n", "ranks",

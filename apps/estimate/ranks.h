@@ -17,6 +17,6 @@ model::RankShape rank_shape_of(const model::ArchSpec& spec, double bits_per_weig
 
 // "ranks" of the figures, whose times are those of "devices" devices, one for each rank; nothing without --ranks.
 Result<void> add_rank_figures(const EstimateOptions& options, const Subject& subject, nlohmann::ordered_json& figures);
-std::string ranks_text(const nlohmann::ordered_json& figures);
+std::string ranks_page(const nlohmann::ordered_json& figures);
 
 }  // namespace candor::apps

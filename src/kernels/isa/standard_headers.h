@@ -27,5 +27,5 @@
 
 // For what a hot loop calls: gcc's own measure gives up on bodies of this size.
 #define CANDOR_INLINE inline __attribute__((always_inline))
-// For a tile: inlined beside others, its sums and their values share registers, and gcc 12 keeps a sum in memory.
+// For a tile: inlined beside others, it shares registers with what they hold, and gcc 12 keeps some sums in memory.
 #define CANDOR_NO_INLINE __attribute__((noinline))

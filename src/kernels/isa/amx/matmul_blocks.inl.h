@@ -343,7 +343,7 @@ class BlockWalk {
     store_totals(done.acc[0] + kAt, done.acc[1] + kAt, total);
   }
   // Both of four blocks. By value: nothing of them is read again after an operation of tiles.
-  __attribute__((noinline)) void multiply_and_finish(Step next, Step done) {
+  CANDOR_NO_INLINE void multiply_and_finish(Step next, Step done) {
     pass_of<0>(next, done);
     pass_of<1>(next, done);
     store_product<kStepPieces - 2>(next.sums);

@@ -3,7 +3,7 @@
 // Bits: docs/numerics.md; integer sums are exact, and the order of a bf16 product is the tile's own.
 
 constexpr int32_t kTileChunkRows = 512;  // of one unpacking
-constexpr int64_t kGroupPanels = 8;      // walked together
+constexpr int64_t kGroupPanels = 8;       // walked together
 constexpr int64_t kMostGroupPanels = 16;  // of fewer rows
 // Fewer rows are left to vector instructions. The codes of Q6_K take longest to split.
 constexpr int32_t kTileMinRows = 10;
