@@ -61,7 +61,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
 }
 
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
-  json indices = json::array();
+  auto indices = nlohmann::ordered_json::array();
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     if (spec.blocks[i].has_attention) indices.push_back(i);
   }
