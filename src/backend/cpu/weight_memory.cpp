@@ -9,7 +9,7 @@ namespace candor::backend::cpu {
 namespace {
 
 constexpr size_t kLeastBuffer = size_t{32} << 20;  // what is never touched of it takes no memory
-constexpr size_t kAlignment = 64;
+constexpr size_t kMatrixAlignment = 64;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Result<WeightBytes> WeightMemory::take(size_t n_bytes, std::string_view what) {
     n_taken_ = 0;
   }
   WeightBytes bytes{.buffer = buffer_, .data = buffer_->data() + n_taken_, .size = n_bytes};
-  n_taken_ = std::min(buffer_->size(), n_taken_ + round_up(n_bytes, kAlignment));
+  n_taken_ = std::min(buffer_->size(), n_taken_ + round_up(n_bytes, kMatrixAlignment));
   return bytes;
 }
 
