@@ -140,7 +140,7 @@ TEST_F(matmul, more_rows_than_are_walked_at_once_change_nothing) {
 }
 
 TEST_F(matmul, bf16_rows_of_any_length_have_the_bits_of_portable) {
-  const auto tables = tested_products();
+  const auto tables = tested_tables();
   for (const int64_t n_in : {1, 31, 333, 368}) {
     const Problem problem(DType::kBF16, 40, n_in, 18, *tables.front());
     const std::vector<float> expected = problem.run(*tables.front(), 0, 18);
@@ -172,7 +172,7 @@ TEST_F(matmul, blocks_of_32_of_any_length_have_the_bits_of_portable) {
 
 // Of less k than a step of tiles, of several depths, and of a last one that is short.
 TEST_F(matmul, scaled_rows_of_any_length_have_the_bits_of_portable) {
-  const auto tables = tested_products();
+  const auto tables = tested_tables();
   for (const int64_t n_in : {32, 96, 256, 288, 1024, 1056, 2080}) {
     for (const int32_t n_rows : {1, 5, 18, 70}) {
       const Problem problem(DType::kW8A8, 102, n_in, n_rows, *tables.front());
@@ -188,7 +188,7 @@ TEST_F(matmul, scaled_rows_of_any_length_have_the_bits_of_portable) {
 TEST_F(matmul, the_longest_scaled_row_stays_exact) {
   constexpr int64_t kLongest = quant::kMostW8A8Elements;
   EXPECT_FALSE(can_pack({DType::kW8A8, 16, kLongest + 32}));
-  const auto tables = tested_products();
+  const auto tables = tested_tables();
   Problem problem(DType::kW8A8, 16, kLongest, 18, *tables.front());
   std::memset(problem.tensor.bytes(), 0x80, problem.tensor.view().n_bytes);
   const float scale = 0.5f;
@@ -237,7 +237,7 @@ TEST_F(matmul, rows_keep_their_bits_beside_one_with_large_sums) {
       const std::vector<float> row = problem.run(portable, r, 1);
       alone.insert(alone.end(), row.begin(), row.end());
     }
-    for (const KernelTable* table : tested_products()) {
+    for (const KernelTable* table : tested_tables()) {
       for (const int32_t m : {3, 8, 16, 19, 35}) {
         for (const int32_t first : {kRows - m, kRows - 1 - m}) {
           const std::vector<float> expected(alone.begin() + first * 40, alone.begin() + (first + m) * 40);

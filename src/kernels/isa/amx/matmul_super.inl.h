@@ -240,7 +240,7 @@ class SuperWalk {
     if constexpr (n > 2) two<n, i, 2>(a, beside);
   }
   template <int n, bool splits>
-  __attribute__((noinline)) void block(const SuperSplit<dtype>& split, int64_t u, BlockRows rows, float* acc) {
+  CANDOR_NO_INLINE void block(const SuperSplit<dtype>& split, int64_t u, BlockRows rows, float* acc) {
     std::array<TileOperand, n> a;
     for (int32_t r = 0; r < n; ++r) a[r] = tile_of(u, rows.first + r * kTileRows16);
     Beside<kTileSteps * kStepOperations<n>, kMostTiles * kTileRows16, splits> beside = {split, waiting_};
@@ -276,7 +276,7 @@ class SuperWalk {
       beside.template after<kFirst + 3>();
     }
   }
-  __attribute__((noinline)) void few(const SuperSplit<dtype>& split, int64_t u, float* acc) {
+  CANDOR_NO_INLINE void few(const SuperSplit<dtype>& split, int64_t u, float* acc) {
     Beside<2 * kN * kTileSteps, kTileRows16, true> beside = {split, waiting_};
     zero_sums<Tiles, kN>(tiles_);
     few_step<0>(beside);
@@ -347,7 +347,7 @@ class SuperWalk {
     tiles_.template store<0>(sums.sums[kPlaneRows * plane], 64);
     tiles_.template store<1>(sums.sums[kPlaneRows * plane + kTileRows16], 64);
   }
-  __attribute__((noinline)) void pair(const SuperSplit<dtype>& split, int64_t u, float* acc) {
+  CANDOR_NO_INLINE void pair(const SuperSplit<dtype>& split, int64_t u, float* acc) {
     constexpr int kPass = kTileSteps * 3 + 3;  // operations
     Beside<2 * kPass, 2 * kTileRows16, true> beside = {split, waiting_};
     sums_turn_ = 1 - sums_turn_;
