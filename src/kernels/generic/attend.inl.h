@@ -82,24 +82,32 @@ struct WidePage {
   static F32 odd(const Element* p, int32_t i) { return load(p + (i + 1) * kStep); }
 };
 
-// q_tiles: of every tile [dp][queries], so that one pointer serves all of them. Sizes of tiles as in score_queries.
+// Queries are taken in tiles of the largest size as long as there are enough, then of the next one. Four are two tiles
+// of two, where the largest one has three: one query alone is half as quick.
+constexpr int smaller_query_tile(int n_tile) {
+  return (n_tile + 1) / 2;
+}
+template <int n_tile>
+constexpr bool has_query_tile(int32_t n_left) {
+  return n_left >= n_tile && !(n_tile == 3 && n_left == 4);
+}
+
+// q_tiles: of every tile [dp][queries], so that one pointer serves all of them.
 template <int n_tile>
 inline void tile_queries(const float* q, int32_t dp, int32_t n, float* tiles) {
   int32_t i = 0;
-  for (; i + n_tile <= n; i += n_tile) {
+  for (; has_query_tile<n_tile>(n - i); i += n_tile) {
     for (int32_t d = 0; d < dp; ++d) {
       for (int r = 0; r < n_tile; ++r) tiles[i * dp + d * n_tile + r] = q[(i + r) * dp + d];
     }
   }
-  if constexpr (n_tile > 1) tile_queries<n_tile / 2>(q + i * dp, dp, n - i, tiles + i * dp);
+  if constexpr (n_tile > 1) tile_queries<smaller_query_tile(n_tile)>(q + i * dp, dp, n - i, tiles + i * dp);
 }
 
-// scores of 16 tokens for n queries. k: [dp] of the page's half; q: a tile.
+// scores of 16 tokens for n queries. k: [dp] of the page's half; q: a tile. A dim's keys, then the next one's: two
+// registers less than both at once.
 template <class Page, int n>
 inline void score_tokens(const typename Page::Element* k, const float* q, int32_t dp, float* scores) {
-  F32 total[n];
-#pragma GCC unroll 8
-  for (int r = 0; r < n; ++r) total[r] = splat(0.0f);
   for (int32_t d0 = 0; d0 < dp; d0 += 32) {
     F32 even[n];
     F32 odd[n];
@@ -108,25 +116,25 @@ inline void score_tokens(const typename Page::Element* k, const float* q, int32_
     const int32_t end = dp - d0 < 32 ? dp : d0 + 32;
     for (int32_t d = d0; d < end; d += 2) {
       const F32 k0 = Page::even(k, d);
+#pragma GCC unroll 8
+      for (int r = 0; r < n; ++r) even[r] = fma_scalar(k0, q + d * n + r, even[r]);
       const F32 k1 = Page::odd(k, d);
 #pragma GCC unroll 8
-      for (int r = 0; r < n; ++r) {
-        even[r] = fma_scalar(k0, q + d * n + r, even[r]);
-        odd[r] = fma_scalar(k1, q + (d + 1) * n + r, odd[r]);
-      }
+      for (int r = 0; r < n; ++r) odd[r] = fma_scalar(k1, q + (d + 1) * n + r, odd[r]);
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < n; ++r) total[r] = add(total[r], add(even[r], odd[r]));
+    for (int r = 0; r < n; ++r) {
+      float* at = scores + r * kKeyTile;
+      store(at, add(d0 == 0 ? splat(0.0f) : load(at), add(even[r], odd[r])));
+    }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < n; ++r) store(scores + r * kKeyTile, total[r]);
 }
 
 template <class Page, int n_tile>
 inline void score_queries(const typename Page::Element* k, const float* q, int32_t dp, int32_t n, float* scores) {
   int32_t i = 0;
-  for (; i + n_tile <= n; i += n_tile) score_tokens<Page, n_tile>(k, q + i * dp, dp, scores + i * kKeyTile);
-  if constexpr (n_tile > 1) score_queries<Page, n_tile / 2>(k, q + i * dp, dp, n - i, scores + i * kKeyTile);
+  for (; has_query_tile<n_tile>(n - i); i += n_tile) score_tokens<Page, n_tile>(k, q + i * dp, dp, scores + i * kKeyTile);
+  if constexpr (n_tile > 1) score_queries<Page, smaller_query_tile(n_tile)>(k, q + i * dp, dp, n - i, scores + i * kKeyTile);
 }
 
 // o[16 dims] += the page's tokens, for n queries. v: [32] of a group of dims; p: the page's probabilities.
@@ -136,15 +144,14 @@ inline void add_values(const typename Page::Element* v, const float* p, int32_t 
   F32 odd[n];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) even[r] = odd[r] = splat(0.0f);
-#pragma GCC unroll 4
+#pragma GCC unroll 1
   for (int t = 0; t < kPageTokens; t += 2) {
     const F32 v0 = Page::even(v, t);
+#pragma GCC unroll 8
+    for (int r = 0; r < n; ++r) even[r] = fma_scalar(v0, p + r * kKeyTile + t, even[r]);
     const F32 v1 = Page::odd(v, t);
 #pragma GCC unroll 8
-    for (int r = 0; r < n; ++r) {
-      even[r] = fma_scalar(v0, p + r * kKeyTile + t, even[r]);
-      odd[r] = fma_scalar(v1, p + r * kKeyTile + t + 1, odd[r]);
-    }
+    for (int r = 0; r < n; ++r) odd[r] = fma_scalar(v1, p + r * kKeyTile + t + 1, odd[r]);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) store(o + r * record, add(load(o + r * record), add(even[r], odd[r])));
@@ -153,8 +160,8 @@ inline void add_values(const typename Page::Element* v, const float* p, int32_t 
 template <class Page, int n_tile>
 inline void add_values_of(const typename Page::Element* v, const float* p, int32_t record, int32_t n, float* o) {
   int32_t i = 0;
-  for (; i + n_tile <= n; i += n_tile) add_values<Page, n_tile>(v, p + i * kKeyTile, record, o + i * record);
-  if constexpr (n_tile > 1) add_values_of<Page, n_tile / 2>(v, p + i * kKeyTile, record, n - i, o + i * record);
+  for (; has_query_tile<n_tile>(n - i); i += n_tile) add_values<Page, n_tile>(v, p + i * kKeyTile, record, o + i * record);
+  if constexpr (n_tile > 1) add_values_of<Page, smaller_query_tile(n_tile)>(v, p + i * kKeyTile, record, n - i, o + i * record);
 }
 
 // The cap, then the distance to the query at `position`; token t0 + i stands at scores + i.
@@ -189,7 +196,7 @@ struct AllTokens {
 template <class Seen>
 inline float largest_score(const float* scores, const Seen& seen, float old_max) {
   F32 largest[2] = {splat(old_max), splat(old_max)};
-#pragma GCC unroll 4
+#pragma GCC unroll 1
   for (int32_t t = 0; t < kKeyTile; t += 32) {
     largest[0] = max(seen.keep(load(scores + t), t, kLowestScore), largest[0]);
     largest[1] = max(seen.keep(load(scores + t + 16), t + 16, kLowestScore), largest[1]);
@@ -222,7 +229,7 @@ inline void weigh_tile(const AttendScratch& s, int32_t dp, int32_t i, const Seen
   if (new_max != *record.max) rescale_record(record, dp, new_max);
   const auto place = Products::place_of_weights(s, dp, i);
   F32 lanes = load(record.lanes);
-#pragma GCC unroll 4
+#pragma GCC unroll 1
   for (int32_t t = 0; t < kKeyTile; t += 32) {
     const F32 low = weigh_tokens(scores, t, seen, new_max);
     const F32 high = weigh_tokens(scores, t + 16, seen, new_max);

@@ -9,7 +9,7 @@ constexpr int kTallRows = kTileRows;  // of one panel
 constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held together
 constexpr int kTileRowsF32 = 6;       // 12 registers of sums
 constexpr int kTileRowsBf16 = 3;      // two chains for each of 6
-constexpr int kQueryTile = 2;         // queries of attention that a micro-kernel holds, two chains each
+constexpr int kQueryTile = 3;         // queries of attention that a micro-kernel holds, two chains each
 
 #include "kernels/isa/avx2/lanes.inl.h"
 
