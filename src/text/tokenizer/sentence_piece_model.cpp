@@ -30,9 +30,16 @@ uint32_t key_of(float score) {
   return ~rising;
 }
 
+size_t count_characters(std::string_view text) {
+  size_t n = 0;
+  for (size_t at = 0; at < text.size(); ++n) at += decode_utf8(text, at).length;
+  return n;
+}
+
 class Merger {
  public:
   Merger(std::string_view text, const Vocabulary& vocabulary) : text_(text), vocabulary_(vocabulary) {
+    nodes_.reserve(count_characters(text));  // a growing list would hold those of a long text twice
     for (size_t at = 0; at < text.size();) {
       const size_t n_bytes = decode_utf8(text, at).length;
       const size_t i = nodes_.size();
