@@ -78,7 +78,7 @@ class Candor:
         result = report["results"][0]
         values = {(self.name, "prefill"): result["prefill_tokens_per_second"],
                   (self.name, "decode"): result["decode_tokens_per_second"],
-                  (f"{self.name}: share", "prefill"): result["prefill_int8_share"],
+                  (f"{self.name}: share", "prefill"): result.get("prefill_share", result.get("prefill_int8_share")),
                   (f"{self.name}: share", "decode"): result["decode_dram_share"]}
         self.limits = report["limits"] | {"decode_weight_bytes": result.get("decode_weight_bytes")}
         if args.batch > 1:

@@ -9,6 +9,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "apps/charts/line_chart.h"
@@ -22,7 +24,7 @@ double median(const std::vector<double>& ascending) {
   return ascending[ascending.size() / 2];
 }
 
-double of(const Json& row, const char* key) {
+double of(const Json& row, std::string_view key) {
   return row.at(key).get<double>();
 }
 
@@ -49,7 +51,8 @@ struct Axis {
 
 class Pictures {
  public:
-  explicit Pictures(const Json& report) : results_(report.at("results")), axis_(results_) {
+  explicit Pictures(const Json& report)
+      : results_(report.at("results")), arithmetic_(report.at("arithmetic").get<std::string>()), axis_(results_) {
     for (const Json& row : results_) has_naive_ = has_naive_ || !row.at("kv_cache").get<bool>();
   }
 
@@ -57,8 +60,8 @@ class Pictures {
     LineChart chart = begin("Prefill, tokens a second");
     for (size_t i = 0; i < axis_.lines.size(); ++i)
       add(chart, {name(axis_.lines[i]), "prefill_tokens_per_second", true, ink_of(i)}, axis_.lines[i]);
-    add_limit(chart, "limit: int8 arithmetic", axis_.lines.front(),
-              [](const Json& row) { return of(row, "prefill_tokens_per_second") / of(row, "prefill_int8_share"); });
+    add_limit(chart, fmt::format("limit: {} arithmetic", arithmetic_), axis_.lines.front(),
+              [](const Json& row) { return of(row, "prefill_tokens_per_second") / of(row, "prefill_share"); });
     return draw(chart);
   }
 
@@ -126,6 +129,7 @@ class Pictures {
   }
 
   const Json& results_;
+  const std::string arithmetic_;
   const Axis axis_;
   bool has_naive_ = false;
 };
@@ -139,7 +143,8 @@ std::string speed_text(double value) {
 Json generate_row(const MeasuredCase& m, const model::Model& model, const kernels::MachineLimits& limits) {
   const double prefill = median(m.prefill), decode = median(m.decode);
   const double steps_per_s = decode / m.run_case.n_batch;
-  const double step_bytes = model.cost().read_share(m.run_case.n_batch) * static_cast<double>(model.weight_bytes());
+  const model::ArchCost& cost = model.cost();
+  const double step_bytes = cost.read_share(m.run_case.n_batch) * static_cast<double>(model.weight_bytes());
   return {{"prompt", m.run_case.n_prompt},
           {"new", m.run_case.n_new},
           {"batch", m.run_case.n_batch},
@@ -148,7 +153,7 @@ Json generate_row(const MeasuredCase& m, const model::Model& model, const kernel
           {"prefill_tokens_per_second", prefill},
           {"prefill_range", {m.prefill.front(), m.prefill.back()}},
           {"prefill_ms", 1e3 * static_cast<double>(m.run_case.n_prefilled()) / prefill},
-          {"prefill_int8_share", 2.0 * model.cost().used_parameters() * prefill / limits.int8_ops},
+          {"prefill_share", 2.0 * cost.used_parameters() * prefill / limits.ops(cost.arithmetic)},
           {"decode_tokens_per_second", decode},
           {"decode_range", {m.decode.front(), m.decode.back()}},
           {"decode_step_ms", 1e3 / steps_per_s},
@@ -158,16 +163,17 @@ Json generate_row(const MeasuredCase& m, const model::Model& model, const kernel
           {"decode_dram_share", step_bytes * steps_per_s / limits.dram_read_bytes}};
 }
 
-std::string generate_table_head() {
+std::string generate_table_head(const Json& report) {
   return fmt::format("{:>7} {:>4} {:>5} {:>5} {:>11} {:>8} {:>7} {:>10} {:>7} {:>7}\n", "prompt", "new", "batch",
-                     "cache", "prefill t/s", "ms", "of int8", "decode t/s", "ms/step", "of DRAM");
+                     "cache", "prefill t/s", "ms", "of " + report.at("arithmetic").get<std::string>(), "decode t/s",
+                     "ms/step", "of DRAM");
 }
 
 std::string generate_table_row(const Json& r) {
   return fmt::format("{:>7} {:>4} {:>5} {:>5} {:>11.1f} {:>8.1f} {:>5.0f} % {:>10.1f} {:>7.2f} {:>5.0f} %\n",
                      r["prompt"].get<int>(), r["new"].get<int>(), r["batch"].get<int>(),
                      r["kv_cache"].get<bool>() ? "yes" : "no", of(r, "prefill_tokens_per_second"), of(r, "prefill_ms"),
-                     100 * of(r, "prefill_int8_share"), of(r, "decode_tokens_per_second"), of(r, "decode_step_ms"),
+                     100 * of(r, "prefill_share"), of(r, "decode_tokens_per_second"), of(r, "decode_step_ms"),
                      100 * of(r, "decode_dram_share"));
 }
 
@@ -191,8 +197,9 @@ std::vector<Svg> generate_pictures(const Json& report) {
 
 ReportPage generate_page(const Json& report) {
   const Json& limits = report.at("limits");
+  const std::string arithmetic = report.at("arithmetic").get<std::string>();
   ReportTable table{"Prefill and decode, medians",
-                    {"prompt", "new", "batch", "K/V cache", "prefill, tok/s", "first token, ms", "of int8",
+                    {"prompt", "new", "batch", "K/V cache", "prefill, tok/s", "first token, ms", "of " + arithmetic,
                      "decode, tok/s", "a step, ms", "of DRAM"},
                     {}};
   for (const Json& row : report.at("results")) {
@@ -200,7 +207,7 @@ ReportPage generate_page(const Json& report) {
         {fmt::format("{}", row.at("prompt").get<int>()), fmt::format("{}", row.at("new").get<int>()),
          fmt::format("{}", row.at("batch").get<int>()), row.at("kv_cache").get<bool>() ? "yes" : "no",
          speed_text(of(row, "prefill_tokens_per_second")), fmt::format("{:.1f}", of(row, "prefill_ms")),
-         fmt::format("{:.0f} %", 100 * of(row, "prefill_int8_share")), speed_text(of(row, "decode_tokens_per_second")),
+         fmt::format("{:.0f} %", 100 * of(row, "prefill_share")), speed_text(of(row, "decode_tokens_per_second")),
          fmt::format("{:.2f}", of(row, "decode_step_ms")),
          fmt::format("{:.0f} %", 100 * of(row, "decode_dram_share"))});
   }
@@ -208,7 +215,9 @@ ReportPage generate_page(const Json& report) {
           {{"model", report.at("model").get<std::string>()},
            {"computed by", report.at("backend").get<std::string>()},
            {"memory, measured", fmt::format("{:.1f} GB/s", of(limits, "dram_read_bytes_per_second") / 1e9)},
-           {"int8, measured", fmt::format("{:.3f} TOP/s", of(limits, "int8_ops_per_second") / 1e12)}},
+           {arithmetic + ", measured",
+            fmt::format("{:.3f} TOP/s",
+                        of(limits, arithmetic == "int8" ? "int8_ops_per_second" : arithmetic + "_flops_per_second") / 1e12)}},
           {std::move(table)},
           generate_pictures(report),
           report.dump(2)};

@@ -24,12 +24,12 @@ struct MeasuredCase {
 nlohmann::ordered_json generate_row(const MeasuredCase& measured, const model::Model& model,
                                     const kernels::MachineLimits& limits);
 
-std::string generate_table_head();
+std::string generate_table_head(const nlohmann::ordered_json& report);
 std::string generate_table_row(const nlohmann::ordered_json& row);
 // What ranks say to each other; nothing where there is one.
 std::string ranks_row(const nlohmann::ordered_json& row, const model::Model& model);
 
-// report: {model, backend, limits, results}. Prefill, decode and latency, over prompts where there are several, else
+// report: {model, backend, arithmetic, limits, results}. Prefill, decode and latency, over prompts where there are several, else
 // over batches; with the K/V cache and without it in one picture.
 std::vector<Svg> generate_pictures(const nlohmann::ordered_json& report);
 std::string generate_heading(const nlohmann::ordered_json& report);

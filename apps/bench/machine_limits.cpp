@@ -39,6 +39,7 @@ MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_thre
     sum.dram_read_bytes += limits.dram_read_bytes;
     sum.l2_read_bytes += limits.l2_read_bytes;
     sum.int8_ops += limits.int8_ops;
+    sum.bf16_flops += limits.bf16_flops;
     sum.f32_flops += limits.f32_flops;
   }
   return sum;
@@ -55,14 +56,14 @@ std::string key_of(const kernels::KernelTable& table, int32_t n_threads) {
 
 std::optional<MachineLimits> recall(const nlohmann::ordered_json& json, const std::string& key) {
   const auto entry = json.find(key);
-  if (entry == json.end() || !entry->is_array() || entry->size() != 4) return std::nullopt;
-  std::array<double, 4> values{};
+  if (entry == json.end() || !entry->is_array() || entry->size() != 5) return std::nullopt;
+  std::array<double, 5> values{};
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(*entry)[i].is_number()) return std::nullopt;
     values[i] = (*entry)[i].get<double>();
     if (!(values[i] > 0)) return std::nullopt;
   }
-  return MachineLimits{values[0], values[1], values[2], values[3]};
+  return MachineLimits{values[0], values[1], values[2], values[3], values[4]};
 }
 
 // The best of each figure: a busy moment does not lower a limit.
@@ -72,7 +73,7 @@ void remember(const std::string& key, const MachineLimits& limits) {
   const MachineLimits known = recall(json, key).value_or(limits);
   json[key] = {std::max(known.dram_read_bytes, limits.dram_read_bytes),
                std::max(known.l2_read_bytes, limits.l2_read_bytes), std::max(known.int8_ops, limits.int8_ops),
-               std::max(known.f32_flops, limits.f32_flops)};
+               std::max(known.bf16_flops, limits.bf16_flops), std::max(known.f32_flops, limits.f32_flops)};
   static_cast<void>(write_cache(path, json));
 }
 
@@ -96,11 +97,19 @@ std::optional<MachineLimits> known_limits(int32_t n_threads) {
   return measured ? std::optional(*measured) : std::nullopt;
 }
 
+double limit_of(const MachineLimits& limits, std::string_view arithmetic) {
+  for (const Arithmetic known : kArithmetics) {
+    if (name_of(known) == arithmetic) return limits.ops(known);
+  }
+  return 0;
+}
+
 nlohmann::ordered_json limits_json(const MachineLimits& limits, int32_t n_threads) {
   return {{"threads", n_threads},
           {"dram_read_bytes_per_second", limits.dram_read_bytes},
           {"l2_read_bytes_per_second", limits.l2_read_bytes},
           {"int8_ops_per_second", limits.int8_ops},
+          {"bf16_flops_per_second", limits.bf16_flops},
           {"f32_flops_per_second", limits.f32_flops}};
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "kernels/limits.h"
@@ -19,6 +20,9 @@ Result<kernels::MachineLimits> measure_limits(int32_t n_threads);
 
 // As remembered. Measures where nothing is and the result can be kept; else nothing.
 std::optional<kernels::MachineLimits> known_limits(int32_t n_threads);
+
+// Operations a second in ModelInfo::arithmetic; 0 of an unknown one.
+double limit_of(const kernels::MachineLimits& limits, std::string_view arithmetic);
 
 nlohmann::ordered_json limits_json(const kernels::MachineLimits& limits, int32_t n_threads);
 

@@ -37,16 +37,16 @@ int bench_limits(bool json) {
   if (!table) return say_error(table.error().message), kUserInput;
   const int32_t n_threads = platform::advise_threads(platform::read_topology()).n_threads;
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
-  std::string text = fmt::format("{}\n{:>8} {:>14} {:>14} {:>14} {:>14}\n", (*table)->description, "threads",
-                                 "DRAM read", "L2 read", "int8", "f32");
+  std::string text = fmt::format("{}\n{:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", (*table)->description,
+                                 "threads", "DRAM read", "L2 read", "int8", "bf16", "f32");
   for (int32_t n = 1; n <= n_threads; n = n == n_threads ? n + 1 : std::min(n * 2, n_threads)) {
     const auto measured = measure_limits(n);
     if (!measured) return say_error(measured.error().message), kUserInput;
     const kernels::MachineLimits& limits = *measured;
     report.push_back(limits_json(limits, n));
-    text += fmt::format("{:>8} {:>9.1f} GB/s {:>9.1f} GB/s {:>8.2f} TOP/s {:>6.2f} TFLOP/s\n", n,
-                        limits.dram_read_bytes / 1e9, limits.l2_read_bytes / 1e9, limits.int8_ops / 1e12,
-                        limits.f32_flops / 1e12);
+    text += fmt::format("{:>8} {:>9.1f} GB/s {:>9.1f} GB/s {:>8.2f} TOP/s {:>6.2f} TFLOP/s {:>6.2f} TFLOP/s\n",
+                        n, limits.dram_read_bytes / 1e9, limits.l2_read_bytes / 1e9, limits.int8_ops / 1e12,
+                        limits.bf16_flops / 1e12, limits.f32_flops / 1e12);
   }
   write_out(json ? report.dump(2) + "\n" : text);
   return kDone;
@@ -139,9 +139,10 @@ int bench_generate(const BenchOptions& options) {
   nlohmann::ordered_json report = {{"model", choice->model.string()},
                                    {"backend", (*bench)->backend_info().description},
                                    {"fast_weights", options.fast_weights},
+                                   {"arithmetic", name_of((*bench)->model().cost().arithmetic)},
                                    {"limits", limits_json(limits, (*bench)->backend_info().n_threads)},
                                    {"results", nlohmann::ordered_json::array()}};
-  if (!options.json) write_out(generate_heading(report) + "\n" + generate_table_head());
+  if (!options.json) write_out(generate_heading(report) + "\n" + generate_table_head(report));
   const auto warm = warm_up(**bench, cases.front());
   if (!warm) return say_error(warm.error().message), exit_code(warm.error());
   for (const GenerateCase& run_case : cases) {

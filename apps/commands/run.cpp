@@ -96,7 +96,7 @@ std::string to_json(const StreamOutcome& outcome, const Engine& engine) {
         {"accepted_tokens", usage.accepted_tokens},
         {"token_layers", usage.token_layers}}},
       {"timings", timings_json(outcome.summary.timings)},
-      {"share_of_limit", {{"prefill_int8", shares.prefill_int8}, {"decode_dram", shares.decode_dram}}},
+      {"share_of_limit", {{"prefill_" + info.arithmetic, shares.prefill}, {"decode_dram", shares.decode_dram}}},
       {"warnings", outcome.summary.warnings}};
   if (!outcome.logprobs.empty()) json["logprobs"] = logprobs_json(engine, outcome);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

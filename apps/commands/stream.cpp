@@ -124,13 +124,13 @@ LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info
   const auto limits = known_limits(info.n_threads);
   if (!limits) return {};
   const RequestTimings& t = outcome.summary.timings;
-  return {2.0 * static_cast<double>(info.used_parameters) * t.prefill_tokens_per_s / limits->int8_ops,
+  return {2.0 * static_cast<double>(info.used_parameters) * t.prefill_tokens_per_s / limit_of(*limits, info.arithmetic),
           static_cast<double>(info.used_weight_bytes) * passes_per_s(outcome) / limits->dram_read_bytes};
 }
 
 namespace {
 
-std::string share(double value, const char* limit) {
+std::string share(double value, std::string_view limit) {
   return value > 0 ? fmt::format(", {:.0f} % of {}", 100 * value, limit) : "";
 }
 
@@ -165,7 +165,7 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
   const RequestTimings& t = outcome.summary.timings;
   const std::string cached = usage.cached_tokens > 0 ? fmt::format(" ({} cached)", usage.cached_tokens) : "";
   std::string line = fmt::format("{} | prefill {} tokens{}, {}{} | {}", ttft_text(t), usage.prompt_tokens, cached,
-                                 rate(t.prefill_tokens_per_s), share(shares.prefill_int8, "int8"),
+                                 rate(t.prefill_tokens_per_s), share(shares.prefill, info.arithmetic),
                                  decode_text(outcome, shares.decode_dram));
   if (usage.drafted_tokens > 0)
     line += fmt::format(" | {} of {} drafts accepted", usage.accepted_tokens, usage.drafted_tokens);

@@ -30,8 +30,8 @@ Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
 
 // Speeds as shares of this machine's measured limits; 0 where nothing was computed or no limit is known.
 struct LimitShares {
-  double prefill_int8 = 0;  // two int8 operations a parameter and token
-  double decode_dram = 0;   // the weights read once a token
+  double prefill = 0;      // two operations a parameter and token, in the model's arithmetic
+  double decode_dram = 0;  // the weights read once a token
 };
 LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info);
 

@@ -13,8 +13,6 @@
 namespace candor::apps {
 namespace {
 
-constexpr double kMostInt8Bits = 9;
-
 std::string limit_text(double per_s, const char* unit) {
   constexpr std::array kPrefixes = {"", "k", "M", "G", "T", "P"};
   size_t i = 0;
@@ -31,10 +29,9 @@ Result<Machine> this_machine(const EstimateOptions& options, const Subject& subj
   if (!limits) {
     CANDOR_ASSIGN(limits, measure_limits(n_threads));
   }
-  const bool is_int8 = subject.bits_per_weight <= kMostInt8Bits && !subject.is_fp8;
   Machine machine{.name = "this", .is_this = true};
-  machine.rates.flops = is_int8 ? limits->int8_ops : limits->f32_flops;
-  machine.rates.attention_flops = limits->f32_flops;
+  machine.rates.flops = limits->ops(subject.cost.arithmetic);
+  machine.rates.attention_flops = limits->bf16_flops;
   machine.rates.bytes_per_s = limits->dram_read_bytes;
   machine.rates.memory_bytes = static_cast<double>(topology.memory_available_bytes);
   machine.description = fmt::format("this machine, measured: {}, {} thread{}", table->description, n_threads,

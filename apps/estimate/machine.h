@@ -19,7 +19,7 @@ struct Machine {
 };
 
 // Measures this machine where that was not done before, which takes a second. The subject's weights decide which
-// arithmetic counts here: int8, or f32 above 9 bits.
+// arithmetic counts here; attention's is bf16.
 Result<Machine> choose_machine(const EstimateOptions& options, const Subject& subject);
 
 }  // namespace candor::apps

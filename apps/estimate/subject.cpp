@@ -29,13 +29,7 @@ Result<Subject> subject_of_file(const EstimateOptions& options) {
   Subject subject{choice.model.filename().string(), std::move(spec), std::move(cost), choice.model};
   subject.bits_per_weight = 8 * subject.cost.bytes.total() / subject.cost.parameters.total();
   double in_file = 0;
-  double in_fp8 = 0;
-  for (const TensorView& tensor : file->tensors()) {
-    const auto n_elements = static_cast<double>(tensor.shape.n_elements());
-    in_file += n_elements;
-    if (tensor.dtype == DType::kFP8) in_fp8 += n_elements;
-  }
-  subject.is_fp8 = 2 * in_fp8 > in_file;
+  for (const TensorView& tensor : file->tensors()) in_file += static_cast<double>(tensor.shape.n_elements());
   subject.unused_parameters = std::max(0.0, in_file - subject.cost.parameters.total());
   return subject;
 }

@@ -20,7 +20,6 @@ struct Subject {
   double unused_parameters = 0;   // in the file, and not computed with
   std::string assumed = {};       // what nobody said, with the options that say it
   std::string assumed_from = {};  // whose shape that is
-  bool is_fp8 = false;            // most weights are, whose products are of floats
   bool is_paper = false;          // every parameter counts once a token
 };
 

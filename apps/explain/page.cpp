@@ -122,7 +122,8 @@ class Page {
     show_phase("prefill", trace_.prefill);
     if (limits && trace_.prefill.compute_ms > 0.0) {
       const double ops = 2.0 * static_cast<double>(info_.used_parameters * trace_.prefill.n_rows);
-      show_limit(ops / (trace_.prefill.compute_ms * 1e-3) / 1e9, limits->int8_ops / 1e9, "GOP/s", "int8 arithmetic");
+      show_limit(ops / (trace_.prefill.compute_ms * 1e-3) / 1e9, limit_of(*limits, info_.arithmetic) / 1e9, "GOP/s",
+                 info_.arithmetic + " arithmetic");
     }
     show_phase("decode", trace_.decode);
     if (limits && trace_.decode.compute_ms > 0.0) {

@@ -83,9 +83,9 @@ Bytes make_activations(const Machine& machine, const WeightShape& shape, int64_t
   return encoded;
 }
 
-void report(benchmark::State& state, const Machine& machine, double bytes, double ops, bool is_float) {
+void report(benchmark::State& state, const Machine& machine, double bytes, double ops, Arithmetic arithmetic) {
   const double n = static_cast<double>(state.iterations());
-  const double peak = is_float ? machine.limits.f32_flops : machine.limits.int8_ops;
+  const double peak = machine.limits.ops(arithmetic);
   using benchmark::Counter;
   state.counters["GB/s"] = Counter(n * bytes / 1e9, Counter::kIsRate);
   state.counters["GOP/s"] = Counter(n * ops / 1e9, Counter::kIsRate);
@@ -114,8 +114,7 @@ void bench_matmul(benchmark::State& state, const Machine& machine, DType dtype, 
                         .scratch = scratch.get()};
   for (auto _ : state) machine.table->matmul(args);
   const double macs = static_cast<double>(n_rows) * static_cast<double>(shape.n_out) * kColumns;
-  const bool is_float = dtype_info(dtype).block_elements == 1;
-  report(state, machine, static_cast<double>(packed_bytes(shape)), 2 * macs, is_float);
+  report(state, machine, static_cast<double>(packed_bytes(shape)), 2 * macs, arithmetic_of(dtype));
 }
 
 // n_rows queries of 4 heads at the end of a context, one K/V head of 64.
@@ -137,7 +136,8 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
                         kHeads, kDim,     context - n_rows, 0,          0.125f};
   for (auto _ : state) machine.table->attend(args, scratch.get());
   const double keys = static_cast<double>(n_rows) * (context - 0.5 * n_rows);
-  report(state, machine, static_cast<double>(2 * kv_page_bytes(kDim)) * n_blocks, keys * kHeads * kDim * 4, true);
+  report(state, machine, static_cast<double>(2 * kv_page_bytes(kDim)) * n_blocks, keys * kHeads * kDim * 4,
+         Arithmetic::kBf16);
 }
 
 // What decoding one token reads: 128 pairs of layer and head in turn, whose pages of a block stand side by side.
@@ -165,7 +165,8 @@ void bench_decode_attend(benchmark::State& state, const Machine& machine, KvForm
         scratch.get());
     pair = (pair + 1) % kPairs;
   }
-  report(state, machine, 2.0 * static_cast<double>(page) * n_blocks, 4.0 * kHeads * kDim * context, true);
+  report(state, machine, 2.0 * static_cast<double>(page) * n_blocks, 4.0 * kHeads * kDim * context,
+         Arithmetic::kBf16);
 }
 
 void add_all(const Machine& machine) {
@@ -202,9 +203,9 @@ int run(int argc, char** argv) {
   }
   const Machine machine{*table, measure_limits(**table)};
   const MachineLimits& limits = machine.limits;
-  std::printf("%s: DRAM read %.1f GB/s, L2 read %.1f GB/s, int8 %.0f GOP/s, f32 %.0f GFLOP/s (one thread)\n",
+  std::printf("%s: DRAM read %.1f GB/s, L2 read %.1f GB/s, int8 %.0f GOP/s, bf16 %.0f, f32 %.0f GFLOP/s (one thread)\n",
               (*table)->name.data(), limits.dram_read_bytes / 1e9, limits.l2_read_bytes / 1e9, limits.int8_ops / 1e9,
-              limits.f32_flops / 1e9);
+              limits.bf16_flops / 1e9, limits.f32_flops / 1e9);
   add_all(machine);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -67,6 +67,7 @@ struct ModelInfo {
   std::int64_t n_parameters = 0;
   std::int64_t used_parameters = 0;       // that one token computes with: of experts those that it goes to
   std::uint64_t used_weight_bytes = 0;    // the same as packed
+  std::string arithmetic{};               // of most products with them: "int8", "bf16" or "f32"
   std::int32_t n_fast_matrices = 0;  // read as EngineOptions::fast_weights asks
   std::int32_t n_layers = 0;
   std::int32_t dim = 0;

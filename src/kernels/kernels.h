@@ -163,6 +163,7 @@ struct KernelTable {
   uint64_t (*read_probe)(const std::byte* src, size_t n_bytes);
   uint64_t (*far_read_probe)(const std::byte* src, size_t n_bytes);
   int64_t (*int8_probe)(int64_t n_rounds);
+  int64_t (*bf16_probe)(int64_t n_rounds);
   int64_t (*fma_probe)(int64_t n_rounds);
 };
 

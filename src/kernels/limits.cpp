@@ -58,6 +58,18 @@ double rate(int64_t (*probe)(int64_t), int64_t n_rounds) {
 
 }  // namespace
 
+double MachineLimits::ops(Arithmetic arithmetic) const {
+  switch (arithmetic) {
+    case Arithmetic::kInt8:
+      return int8_ops;
+    case Arithmetic::kBf16:
+      return bf16_flops;
+    case Arithmetic::kF32:
+      return f32_flops;
+  }
+  return 0;
+}
+
 MachineLimits measure_limits(const KernelTable& table) {
   MachineLimits limits;
   auto memory = platform::HugeBuffer::allocate(2 * kDramBytes + kCacheBytes, "a measurement of memory");  // as weights
@@ -67,6 +79,7 @@ MachineLimits measure_limits(const KernelTable& table) {
   measure_reads(table.far_read_probe, memory->data() + kDramBytes, limits);
   constexpr int64_t kRounds = 100'000;  // some 0.3 ms; int8 sums stay below 2^31
   limits.int8_ops = rate(table.int8_probe, kRounds);
+  limits.bf16_flops = rate(table.bf16_probe, kRounds);
   limits.f32_flops = rate(table.fma_probe, kRounds);
   return limits;
 }

@@ -1,9 +1,12 @@
 #include "model/arch_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 
 #include "backend/op_specs.h"
 #include "backend/state_specs.h"
@@ -129,6 +132,12 @@ double& sum_of(WeightSums& sums, const Binding& binding, const ArchSpec& spec) {
   return is_expert(binding.role) ? sums.experts : sums.dense;
 }
 
+Arithmetic arithmetic_of_bits(double bits_per_weight) {
+  constexpr double kMostInt8Bits = 9, kMostBf16Bits = 16;
+  if (bits_per_weight <= kMostInt8Bits) return Arithmetic::kInt8;
+  return bits_per_weight <= kMostBf16Bits ? Arithmetic::kBf16 : Arithmetic::kF32;
+}
+
 // How much of the experts n_rows rows read: each expert that at least one row goes to.
 double expert_share(const ArchCost& cost, double n_rows) {
   return 1 - std::pow(1 - cost.n_used / cost.n_experts, n_rows);
@@ -168,6 +177,7 @@ ArchCost cost_of(const ArchSpec& spec, double bits_per_weight) {
   const WeightSums& n = cost.parameters;
   const double bytes = bits_per_weight / 8;
   cost.bytes = {n.dense * bytes, n.head * bytes, n.experts * bytes, n.tables * bytes};
+  cost.arithmetic = arithmetic_of_bits(bits_per_weight);
   return cost;
 }
 
@@ -175,10 +185,16 @@ Result<ArchCost> cost_of(const formats::ModelFile& file, const ArchSpec& spec) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, spec));
   ArchCost cost = work_of(spec);
+  std::array<WeightSums, std::size(kArithmetics)> by_arithmetic;
   for (const Binding& binding : bindings) {
-    sum_of(cost.parameters, binding, spec) += static_cast<double>(binding.view.shape.n_elements());
+    const auto n = static_cast<double>(binding.view.shape.n_elements());
+    sum_of(cost.parameters, binding, spec) += n;
+    sum_of(by_arithmetic[static_cast<size_t>(arithmetic_of(binding.view.dtype))], binding, spec) += n;
     sum_of(cost.bytes, binding, spec) += static_cast<double>(binding.view.n_bytes);
   }
+  cost.arithmetic = *std::ranges::max_element(kArithmetics, {}, [&](Arithmetic arithmetic) {
+    return cost.used(by_arithmetic[static_cast<size_t>(arithmetic)]);
+  });
   return cost;
 }
 

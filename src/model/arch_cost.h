@@ -11,6 +11,7 @@
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
 #include "model/cost.h"
+#include "tensor/dtype.h"
 
 namespace candor::model {
 
@@ -36,20 +37,24 @@ struct AttentionShape {
 struct ArchCost {
   WeightSums parameters;
   WeightSums bytes;
+  Arithmetic arithmetic = Arithmetic::kBf16;  // of most products of a row
   double n_experts = 1, n_used = 1;
   std::vector<AttentionShape> attention;
   double state_flops = 0;  // of recurrent blocks, for a row
   double state_bytes = 0;  // of a sequence
 
-  double used_parameters() const {
-    return parameters.dense + parameters.head + parameters.experts * n_used / n_experts;
+  // Of weights, those that a row is multiplied with.
+  double used(const WeightSums& weights) const {
+    return weights.dense + weights.head + weights.experts * n_used / n_experts;
   }
+  double used_parameters() const { return used(parameters); }
   // The share of all bytes of weights that a step of n_rows rows reads.
   double read_share(double n_rows) const;
   double kv_bytes_per_token() const;
 };
 
-// Shapes alone: no biases, no norms. K/V of 2 bytes; every weight of bits_per_weight.
+// Shapes alone: no biases, no norms. K/V of 2 bytes; every weight of bits_per_weight: up to 9 are int8's arithmetic, up
+// to 16 bf16's.
 ArchCost cost_of(const ArchSpec& spec, double bits_per_weight);
 // Every weight of a file that is computed with, in the file's own types.
 Result<ArchCost> cost_of(const formats::ModelFile& file, const ArchSpec& spec);

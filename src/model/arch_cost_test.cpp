@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model/known_models.h"
 #include "model/model.h"
@@ -121,6 +122,18 @@ TEST(arch_cost, a_file_and_its_shape_agree) {
     EXPECT_LT(vectors, 10 * spec->dim * static_cast<double>(spec->blocks.size()));
     EXPECT_EQ(of_file->kv_bytes_per_token(), of_shape.kv_bytes_per_token());
   }
+}
+
+TEST(arch_cost, the_arithmetic_is_that_of_most_products) {
+  for (const auto& [dtype, arithmetic] :
+       {std::pair{DType::kF16, Arithmetic::kF32}, {DType::kBF16, Arithmetic::kBf16}, {DType::kQ8_0, Arithmetic::kInt8}}) {
+    const auto file = testing::make_tiny_model({.dtype = dtype});
+    const auto spec = read_arch(*file);
+    ASSERT_TRUE(spec) << spec.error().message;
+    EXPECT_EQ(cost_of(*file, *spec).value().arithmetic, arithmetic) << dtype_info(dtype).name;
+  }
+  EXPECT_EQ(cost_of(find_known_model("llama-2-7b")->spec(), 4.5).arithmetic, Arithmetic::kInt8);
+  EXPECT_EQ(cost_of(find_known_model("llama-2-7b")->spec(), 16).arithmetic, Arithmetic::kBf16);
 }
 
 TEST(arch_cost, what_nobody_named_is_taken_from_the_nearest_model) {

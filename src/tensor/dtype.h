@@ -73,6 +73,13 @@ const DTypeInfo* find_dtype(std::string_view name);
 // REQUIRES: a value of the enum.
 const DTypeInfo& dtype_info(DType dtype);
 
+// What products with weights of a type are computed in (docs/numerics.md).
+enum class Arithmetic : uint8_t { kInt8, kBf16, kF32 };
+inline constexpr Arithmetic kArithmetics[] = {Arithmetic::kInt8, Arithmetic::kBf16, Arithmetic::kF32};
+std::string_view name_of(Arithmetic arithmetic);  // "int8"
+// f32 of a type that weights can't have.
+Arithmetic arithmetic_of(DType weights);
+
 // "F32, F16, Q4_0, ...": the types that weights may have, for error messages.
 std::string_view weight_dtype_names();
 

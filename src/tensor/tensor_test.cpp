@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "support/random_weights.h"
@@ -77,6 +79,17 @@ TEST(dtype, the_list_of_weight_types_names_exactly_those_of_the_table) {
     ASSERT_NE(find_dtype(name), nullptr) << name;
     EXPECT_TRUE(find_dtype(name)->is_weight) << name;
   }
+}
+
+TEST(dtype, products_have_the_arithmetic_of_their_weights) {
+  using enum DType;
+  const auto expect = [](Arithmetic arithmetic, std::string_view name, std::initializer_list<DType> types) {
+    EXPECT_EQ(name_of(arithmetic), name);
+    for (const DType type : types) EXPECT_EQ(arithmetic_of(type), arithmetic) << dtype_info(type).name;
+  };
+  expect(Arithmetic::kF32, "f32", {kF32, kF16});
+  expect(Arithmetic::kBf16, "bf16", {kBF16, kFP8});
+  expect(Arithmetic::kInt8, "int8", {kQ4_0, kQ8_0, kQ2_K, kQ4_K, kQ6_K, kIQ4_NL, kIQ4_XS, kMXFP4, kW8A8, kQ4_KFast});
 }
 
 TEST(decode, gives_the_bits_of_an_independent_implementation) {

@@ -30,6 +30,29 @@ void encode_blocks(const float* src, int64_t n, std::byte* dst) {
 
 }  // namespace
 
+std::string_view name_of(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::kInt8:
+      return "int8";
+    case Arithmetic::kBf16:
+      return "bf16";
+    case Arithmetic::kF32:
+      return "f32";
+  }
+  return {};
+}
+
+Arithmetic arithmetic_of(DType weights) {
+  auto arithmetic = Arithmetic::kF32;
+  const auto see = [&arithmetic]<class Block>(BlockType<Block>) {
+    const bool is_bf16 = Block::kType == DType::kBF16 || Block::kFamily == quant::KernelFamily::kFloatBlocks;
+    if (is_bf16) arithmetic = Arithmetic::kBf16;
+    if (!is_bf16 && Block::kFamily != quant::KernelFamily::kFloats) arithmetic = Arithmetic::kInt8;
+  };
+  visit_block(weights, see, WeightBlocks{});
+  return arithmetic;
+}
+
 void decode_elements(DType dtype, const std::byte* src, int64_t n, float* dst) {
   with_block(dtype, [=]<class Block>(BlockType<Block>) {
     CANDOR_DCHECK(n % Block::kElements == 0);

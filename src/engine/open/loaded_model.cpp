@@ -166,6 +166,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.used_parameters = static_cast<int64_t>(loaded.model->cost().used_parameters());
   info.used_weight_bytes =
       static_cast<uint64_t>(loaded.model->cost().read_share(1) * static_cast<double>(info.weight_bytes));
+  info.arithmetic = name_of(loaded.model->cost().arithmetic);
   info.n_fast_matrices = quantize::n_fast_matrices(*loaded.file);
   info.n_layers = static_cast<int32_t>(spec.blocks.size());
   info.dim = spec.dim;

@@ -54,13 +54,17 @@ inline void attend_split_tiles(const AttendArgs& a, int32_t split, std::byte* pa
 
 // For kernels/limits.h: four sums, as many as hide the latency of one.
 template <class Tiles>
-inline int64_t int8_probe(int64_t n_rounds) {
+inline void load_ones(Tiles& tiles) {
   alignas(64) int8_t ones[kTileRows16 * 64];
   std::memset(ones, 1, sizeof ones);
-  Tiles tiles(kDeepTiles);
   zero_sums<Tiles, 4>(tiles);
   tiles.template load<4>(ones, 64);
   tiles.template load<6>(ones, 64);
+}
+template <class Tiles>
+inline int64_t int8_probe(int64_t n_rounds) {
+  Tiles tiles(kDeepTiles);
+  load_ones(tiles);
   for (int64_t i = 0; i < n_rounds; ++i) {
     tiles.template dot_signed<0, 4, 6>();
     tiles.template dot_signed<1, 4, 6>();
@@ -68,6 +72,19 @@ inline int64_t int8_probe(int64_t n_rounds) {
     tiles.template dot_signed<3, 4, 6>();
   }
   return n_rounds * 4 * kTileRows16 * 16 * 64 * 2;
+}
+// Pairs of bytes of 1 are normal numbers of bf16.
+template <class Tiles>
+inline int64_t bf16_probe(int64_t n_rounds) {
+  Tiles tiles(kDeepTiles);
+  load_ones(tiles);
+  for (int64_t i = 0; i < n_rounds; ++i) {
+    tiles.template dot_bf16<0, 4, 6>();
+    tiles.template dot_bf16<1, 4, 6>();
+    tiles.template dot_bf16<2, 4, 6>();
+    tiles.template dot_bf16<3, 4, 6>();
+  }
+  return n_rounds * 4 * kTileRows16 * 16 * 32 * 2;
 }
 
 // REQUIRES: avx512vnni_table() is not null.
@@ -78,6 +95,7 @@ inline KernelTable make_tile_table(std::string_view name, std::string_view descr
   table.description = description;
   table.matmul = multiply<Tiles>;
   table.int8_probe = int8_probe<Tiles>;
+  table.bf16_probe = bf16_probe<Tiles>;
   table.attend = attend_tiles<Tiles>;
   table.attend_split = attend_split_tiles<Tiles>;
   return table;

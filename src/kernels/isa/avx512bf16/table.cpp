@@ -40,6 +40,24 @@ void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::b
   attend_split_pages<PairProducts>(a, split, partial, scratch);
 }
 
+// For kernels/limits.h.
+int64_t bf16_probe(int64_t n_rounds) {
+  constexpr int kChains = 12;
+  const I32 ones = splat_i(0x3f803f80);
+  F32 sums[kChains];
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i) sums[i] = splat(static_cast<float>(i));  // different, or one chain would do
+  for (int64_t n = 0; n < n_rounds; ++n) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = dot_pairs(sums[i], ones, ones);
+    __asm__ volatile("" ::: "memory");
+  }
+  float total = 0;
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i) total += sum_tree(sums[i]);
+  return total == 0.5f ? 0 : n_rounds * kChains * 64;
+}
+
 }  // namespace
 }  // namespace candor::kernels::avx512bf16
 #include "kernels/isa/avx512vnni/end.h"
@@ -59,6 +77,7 @@ const KernelTable* avx512bf16_table() {
     made.matmul = avx512bf16::matmul;
     made.attend = avx512bf16::attend;
     made.attend_split = avx512bf16::attend_split;
+    made.bf16_probe = avx512bf16::bf16_probe;
     return made;
   }();
   return &table;
