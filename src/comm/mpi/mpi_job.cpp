@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr int kHelloTag = 3;
 constexpr size_t kMostHelloBytes = 4096;  // of any version: those of another one are as long as they like
 static_assert(sizeof(Hello) <= kMostHelloBytes);
-constexpr milliseconds kGoodbye{5000};
+constexpr milliseconds kGoodbye{15'000};  // all answers are out: a slow end of MPI is no lost rank
 
 std::atomic<MpiJob*> the_job{nullptr};  // MPI's own is one for a process as well
 
