@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/utf8.h"
 #include "text/tokenizer/merge_queue.h"
@@ -49,7 +51,7 @@ class Merger {
     nodes_.back().next = kNoSymbol;
   }
 
-  const std::vector<Symbol>& run() {
+  std::vector<Symbol> run() && {
     for (size_t i = 0; i < nodes_.size(); ++i) look_right(i);
     while (!queue_.empty()) {
       const MergeQueue::Entry best = queue_.pop();
@@ -57,7 +59,7 @@ class Merger {
       const bool is_pending = node.n_bytes != 0 && node.joined != kNoToken;
       if (is_pending && key_of(vocabulary_.score(node.joined)) == best.key) join(best.position);
     }
-    return nodes_;
+    return std::move(nodes_);
   }
 
  private:
