@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "apps/charts/line_chart.h"
+#include "model/arch_cost.h"
 
 namespace candor::apps {
 namespace {
