@@ -199,6 +199,7 @@ std::vector<Svg> generate_pictures(const Json& report) {
 ReportPage generate_page(const Json& report) {
   const Json& limits = report.at("limits");
   const std::string arithmetic = report.at("arithmetic").get<std::string>();
+  const std::string peak = arithmetic + (arithmetic == "int8" ? "_ops_per_second" : "_flops_per_second");
   ReportTable table{"Prefill and decode, medians",
                     {"prompt", "new", "batch", "K/V cache", "prefill, tok/s", "first token, ms", "of " + arithmetic,
                      "decode, tok/s", "a step, ms", "of DRAM"},
@@ -216,9 +217,7 @@ ReportPage generate_page(const Json& report) {
           {{"model", report.at("model").get<std::string>()},
            {"computed by", report.at("backend").get<std::string>()},
            {"memory, measured", fmt::format("{:.1f} GB/s", of(limits, "dram_read_bytes_per_second") / 1e9)},
-           {arithmetic + ", measured",
-            fmt::format("{:.3f} TOP/s",
-                        of(limits, arithmetic == "int8" ? "int8_ops_per_second" : arithmetic + "_flops_per_second") / 1e12)}},
+           {arithmetic + ", measured", fmt::format("{:.3f} TOP/s", of(limits, peak) / 1e12)}},
           {std::move(table)},
           generate_pictures(report),
           report.dump(2)};

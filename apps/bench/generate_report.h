@@ -29,8 +29,8 @@ std::string generate_table_row(const nlohmann::ordered_json& row);
 // What ranks say to each other; nothing where there is one.
 std::string ranks_row(const nlohmann::ordered_json& row, const model::Model& model);
 
-// report: {model, backend, arithmetic, limits, results}. Prefill, decode and latency, over prompts where there are several, else
-// over batches; with the K/V cache and without it in one picture.
+// report: {model, backend, arithmetic, limits, results}. Prefill, decode and latency, over prompts where there are
+// several, else over batches; with the K/V cache and without it in one picture.
 std::vector<Svg> generate_pictures(const nlohmann::ordered_json& report);
 std::string generate_heading(const nlohmann::ordered_json& report);
 ReportPage generate_page(const nlohmann::ordered_json& report);

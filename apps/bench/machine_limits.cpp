@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "apps/bench/cache_file.h"
@@ -23,6 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 using kernels::MachineLimits;
 
+constexpr std::array kFigures = {&MachineLimits::dram_read_bytes, &MachineLimits::l2_read_bytes,
+                                 &MachineLimits::int8_ops, &MachineLimits::bf16_flops, &MachineLimits::f32_flops};
+
 MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_threads) {
   std::vector<MachineLimits> each(static_cast<size_t>(n_threads));
   std::vector<std::thread> threads;
@@ -36,11 +40,7 @@ MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_thre
   for (std::thread& thread : threads) thread.join();
   MachineLimits sum;
   for (const MachineLimits& limits : each) {
-    sum.dram_read_bytes += limits.dram_read_bytes;
-    sum.l2_read_bytes += limits.l2_read_bytes;
-    sum.int8_ops += limits.int8_ops;
-    sum.bf16_flops += limits.bf16_flops;
-    sum.f32_flops += limits.f32_flops;
+    for (const auto figure : kFigures) sum.*figure += limits.*figure;
   }
   return sum;
 }
@@ -56,14 +56,14 @@ std::string key_of(const kernels::KernelTable& table, int32_t n_threads) {
 
 std::optional<MachineLimits> recall(const nlohmann::ordered_json& json, const std::string& key) {
   const auto entry = json.find(key);
-  if (entry == json.end() || !entry->is_array() || entry->size() != 5) return std::nullopt;
-  std::array<double, 5> values{};
-  for (size_t i = 0; i < values.size(); ++i) {
+  if (entry == json.end() || !entry->is_array() || entry->size() != kFigures.size()) return std::nullopt;
+  MachineLimits limits;
+  for (size_t i = 0; i < kFigures.size(); ++i) {
     if (!(*entry)[i].is_number()) return std::nullopt;
-    values[i] = (*entry)[i].get<double>();
-    if (!(values[i] > 0)) return std::nullopt;
+    limits.*kFigures[i] = (*entry)[i].get<double>();
+    if (!(limits.*kFigures[i] > 0)) return std::nullopt;
   }
-  return MachineLimits{values[0], values[1], values[2], values[3], values[4]};
+  return limits;
 }
 
 // The best of each figure: a busy moment does not lower a limit.
@@ -71,9 +71,9 @@ void remember(const std::string& key, const MachineLimits& limits) {
   const fs::path path = cache_file();
   auto json = read_cache(path);
   const MachineLimits known = recall(json, key).value_or(limits);
-  json[key] = {std::max(known.dram_read_bytes, limits.dram_read_bytes),
-               std::max(known.l2_read_bytes, limits.l2_read_bytes), std::max(known.int8_ops, limits.int8_ops),
-               std::max(known.bf16_flops, limits.bf16_flops), std::max(known.f32_flops, limits.f32_flops)};
+  auto best = nlohmann::ordered_json::array();
+  for (const auto figure : kFigures) best.push_back(std::max(known.*figure, limits.*figure));
+  json[key] = std::move(best);
   static_cast<void>(write_cache(path, json));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What this machine can do at best, measured (bytes read, operations a second in each arithmetic): the denominators of
-// every speed that is reported. One call loads one thread; threads that measure together share the DRAM figure between them.
+// every speed that is reported. One call loads one thread; threads that measure together share the DRAM figure between
+// them.
 
 #include "kernels/kernels.h"
 #include "tensor/dtype.h"

@@ -125,8 +125,9 @@ TEST(arch_cost, a_file_and_its_shape_agree) {
 }
 
 TEST(arch_cost, the_arithmetic_is_that_of_most_products) {
-  for (const auto& [dtype, arithmetic] :
-       {std::pair{DType::kF16, Arithmetic::kF32}, {DType::kBF16, Arithmetic::kBf16}, {DType::kQ8_0, Arithmetic::kInt8}}) {
+  for (const auto& [dtype, arithmetic] : {std::pair{DType::kF16, Arithmetic::kF32},
+                                          {DType::kBF16, Arithmetic::kBf16},
+                                          {DType::kQ8_0, Arithmetic::kInt8}}) {
     const auto file = testing::make_tiny_model({.dtype = dtype});
     const auto spec = read_arch(*file);
     ASSERT_TRUE(spec) << spec.error().message;

@@ -133,8 +133,12 @@ inline void score_tokens(const typename Page::Element* k, const float* q, int32_
 template <class Page, int n_tile>
 inline void score_queries(const typename Page::Element* k, const float* q, int32_t dp, int32_t n, float* scores) {
   int32_t i = 0;
-  for (; has_query_tile<n_tile>(n - i); i += n_tile) score_tokens<Page, n_tile>(k, q + i * dp, dp, scores + i * kKeyTile);
-  if constexpr (n_tile > 1) score_queries<Page, smaller_query_tile(n_tile)>(k, q + i * dp, dp, n - i, scores + i * kKeyTile);
+  for (; has_query_tile<n_tile>(n - i); i += n_tile) {
+    score_tokens<Page, n_tile>(k, q + i * dp, dp, scores + i * kKeyTile);
+  }
+  if constexpr (n_tile > 1) {
+    score_queries<Page, smaller_query_tile(n_tile)>(k, q + i * dp, dp, n - i, scores + i * kKeyTile);
+  }
 }
 
 // o[16 dims] += the page's tokens, for n queries. v: [32] of a group of dims; p: the page's probabilities.
@@ -160,8 +164,12 @@ inline void add_values(const typename Page::Element* v, const float* p, int32_t 
 template <class Page, int n_tile>
 inline void add_values_of(const typename Page::Element* v, const float* p, int32_t record, int32_t n, float* o) {
   int32_t i = 0;
-  for (; has_query_tile<n_tile>(n - i); i += n_tile) add_values<Page, n_tile>(v, p + i * kKeyTile, record, o + i * record);
-  if constexpr (n_tile > 1) add_values_of<Page, smaller_query_tile(n_tile)>(v, p + i * kKeyTile, record, n - i, o + i * record);
+  for (; has_query_tile<n_tile>(n - i); i += n_tile) {
+    add_values<Page, n_tile>(v, p + i * kKeyTile, record, o + i * record);
+  }
+  if constexpr (n_tile > 1) {
+    add_values_of<Page, smaller_query_tile(n_tile)>(v, p + i * kKeyTile, record, n - i, o + i * record);
+  }
 }
 
 // The cap, then the distance to the query at `position`; token t0 + i stands at scores + i.

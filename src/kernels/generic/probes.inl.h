@@ -46,18 +46,29 @@ inline int64_t int8_probe(int64_t n_rounds) {
   return total == 1 ? 0 : n_rounds * kProbeChains * 128;
 }
 
-inline int64_t fma_probe(int64_t n_rounds) {
-  const F32 w = splat(0.999f);
+// Chains of Step::next, each kOps operations.
+template <class Step>
+inline int64_t float_probe(int64_t n_rounds) {
+  float starts[kProbeChains][16];  // different in every register, or the compiler computes equal ones once
+  for (int i = 0; i < kProbeChains * 16; ++i) starts[i / 16][i % 16] = static_cast<float>(i);
   F32 sums[kProbeChains];
 #pragma GCC unroll 16
-  for (int i = 0; i < kProbeChains; ++i) sums[i] = splat(static_cast<float>(i));  // different, or one chain would do
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = load(starts[i]);
   for (int64_t n = 0; n < n_rounds; ++n) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kProbeChains; ++i) sums[i] = fma(sums[i], w, w);
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = Step::next(sums[i]);
     __asm__ volatile("" ::: "memory");
   }
   float total = 0;
 #pragma GCC unroll 16
   for (int i = 0; i < kProbeChains; ++i) total += sum_tree(sums[i]);
-  return total == 0.5f ? 0 : n_rounds * kProbeChains * 32;
+  return total == 0.5f ? 0 : n_rounds * kProbeChains * Step::kOps;
 }
+
+struct FmaStep {
+  static constexpr int64_t kOps = 32;
+  static CANDOR_INLINE F32 next(F32 sum) {
+    const F32 w = splat(0.999f);
+    return fma(sum, w, w);
+  }
+};

@@ -64,7 +64,7 @@ inline KernelTable make_table(std::string_view name, std::string_view descriptio
   table.read_probe = read_probe<false>;
   table.far_read_probe = read_probe<true>;
   table.int8_probe = int8_probe;
-  table.bf16_probe = fma_probe;  // two chains of f32
-  table.fma_probe = fma_probe;
+  table.bf16_probe = float_probe<FmaStep>;  // two chains of f32
+  table.fma_probe = float_probe<FmaStep>;
   return table;
 }

@@ -52,39 +52,28 @@ inline void attend_split_tiles(const AttendArgs& a, int32_t split, std::byte* pa
   attend_split<TileProducts<Tiles>>(a, split, partial, scratch);
 }
 
-// For kernels/limits.h: four sums, as many as hide the latency of one.
-template <class Tiles>
-inline void load_ones(Tiles& tiles) {
+// For kernels/limits.h: four sums, as many as hide the latency of one. Bytes of 1 are normal numbers of bf16 in pairs.
+template <class Tiles, auto... dots>
+inline int64_t dot_probe(int64_t n_rounds, int64_t n_k) {
+  static_assert(sizeof...(dots) == 4);
   alignas(64) int8_t ones[kTileRows16 * 64];
   std::memset(ones, 1, sizeof ones);
+  Tiles tiles(kDeepTiles);
   zero_sums<Tiles, 4>(tiles);
   tiles.template load<4>(ones, 64);
   tiles.template load<6>(ones, 64);
+  for (int64_t i = 0; i < n_rounds; ++i) ((tiles.*dots)(), ...);
+  return n_rounds * 4 * kTileRows16 * 16 * n_k * 2;
 }
 template <class Tiles>
 inline int64_t int8_probe(int64_t n_rounds) {
-  Tiles tiles(kDeepTiles);
-  load_ones(tiles);
-  for (int64_t i = 0; i < n_rounds; ++i) {
-    tiles.template dot_signed<0, 4, 6>();
-    tiles.template dot_signed<1, 4, 6>();
-    tiles.template dot_signed<2, 4, 6>();
-    tiles.template dot_signed<3, 4, 6>();
-  }
-  return n_rounds * 4 * kTileRows16 * 16 * 64 * 2;
+  return dot_probe<Tiles, &Tiles::template dot_signed<0, 4, 6>, &Tiles::template dot_signed<1, 4, 6>,
+                   &Tiles::template dot_signed<2, 4, 6>, &Tiles::template dot_signed<3, 4, 6>>(n_rounds, 64);
 }
-// Pairs of bytes of 1 are normal numbers of bf16.
 template <class Tiles>
 inline int64_t bf16_probe(int64_t n_rounds) {
-  Tiles tiles(kDeepTiles);
-  load_ones(tiles);
-  for (int64_t i = 0; i < n_rounds; ++i) {
-    tiles.template dot_bf16<0, 4, 6>();
-    tiles.template dot_bf16<1, 4, 6>();
-    tiles.template dot_bf16<2, 4, 6>();
-    tiles.template dot_bf16<3, 4, 6>();
-  }
-  return n_rounds * 4 * kTileRows16 * 16 * 32 * 2;
+  return dot_probe<Tiles, &Tiles::template dot_bf16<0, 4, 6>, &Tiles::template dot_bf16<1, 4, 6>,
+                   &Tiles::template dot_bf16<2, 4, 6>, &Tiles::template dot_bf16<3, 4, 6>>(n_rounds, 32);
 }
 
 // REQUIRES: avx512vnni_table() is not null.

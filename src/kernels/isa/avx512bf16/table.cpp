@@ -15,6 +15,7 @@ namespace {
 // clang-format off
 #include "kernels/isa/avx512vnni/vocabulary.inl.h"
 #include "kernels/generic/products.inl.h"
+#include "kernels/generic/probes.inl.h"
 #include "kernels/generic/attend_pages.inl.h"
 #include "kernels/generic/attend.inl.h"
 #include "kernels/isa/avx512bf16/products.inl.h"
@@ -41,22 +42,13 @@ void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::b
 }
 
 // For kernels/limits.h.
-int64_t bf16_probe(int64_t n_rounds) {
-  constexpr int kChains = 12;
-  const I32 ones = splat_i(0x3f803f80);
-  F32 sums[kChains];
-#pragma GCC unroll 12
-  for (int i = 0; i < kChains; ++i) sums[i] = splat(static_cast<float>(i));  // different, or one chain would do
-  for (int64_t n = 0; n < n_rounds; ++n) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) sums[i] = dot_pairs(sums[i], ones, ones);
-    __asm__ volatile("" ::: "memory");
+struct PairStep {
+  static constexpr int64_t kOps = 64;
+  static CANDOR_INLINE F32 next(F32 sum) {
+    const I32 ones = splat_i(0x3f803f80);
+    return dot_pairs(sum, ones, ones);
   }
-  float total = 0;
-#pragma GCC unroll 12
-  for (int i = 0; i < kChains; ++i) total += sum_tree(sums[i]);
-  return total == 0.5f ? 0 : n_rounds * kChains * 64;
-}
+};
 
 }  // namespace
 }  // namespace candor::kernels::avx512bf16
@@ -77,7 +69,7 @@ const KernelTable* avx512bf16_table() {
     made.matmul = avx512bf16::matmul;
     made.attend = avx512bf16::attend;
     made.attend_split = avx512bf16::attend_split;
-    made.bf16_probe = avx512bf16::bf16_probe;
+    made.bf16_probe = avx512bf16::float_probe<avx512bf16::PairStep>;
     return made;
   }();
   return &table;
