@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "kernels/kernels.h"
 #include "platform/cpu_features.h"
 #include "platform/float_mode.h"
+#include "platform/topology.h"
 
 namespace candor::apps {
 namespace {
@@ -47,6 +49,13 @@ MachineLimits measure_together(const kernels::KernelTable& table, int32_t n_thre
 
 fs::path cache_file() {
   return cache_file_of("limits.json");
+}
+
+// Threads that take turns on one processor would each measure all of it.
+int32_t threads_at_once(int32_t n_threads) {
+  const platform::Topology topology = platform::read_topology();
+  const double n_cpus = std::min<double>(topology.n_allowed(), topology.quota_cpus.value_or(topology.n_allowed()));
+  return std::min(n_threads, std::max(1, static_cast<int32_t>(std::ceil(n_cpus))));
 }
 
 std::string key_of(const kernels::KernelTable& table, int32_t n_threads) {
@@ -81,17 +90,18 @@ void remember(const std::string& key, const MachineLimits& limits) {
 
 Result<MachineLimits> measure_limits(int32_t n_threads) {
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
-  const MachineLimits limits = measure_together(*table, n_threads);
-  remember(key_of(*table, n_threads), limits);
+  const int32_t n = threads_at_once(n_threads);
+  const MachineLimits limits = measure_together(*table, n);
+  remember(key_of(*table, n), limits);
   return limits;
 }
 
 std::optional<MachineLimits> known_limits(int32_t n_threads) {
   const auto table = kernels::select_table_from_environment();
-  if (!table) return std::nullopt;
+  if (!table || n_threads < 1) return std::nullopt;
   const fs::path path = cache_file();
   const auto json = read_cache(path);
-  if (const auto known = recall(json, key_of(**table, n_threads))) return known;
+  if (const auto known = recall(json, key_of(**table, threads_at_once(n_threads)))) return known;
   if (!write_cache(path, json)) return std::nullopt;
   const auto measured = measure_limits(n_threads);
   return measured ? std::optional(*measured) : std::nullopt;

@@ -14,11 +14,13 @@
 
 namespace candor::apps {
 
-// All threads at once, added up; takes about a second. Remembers the result where the cache folder can be written.
+// All threads at once, added up; takes about a second. More threads than processors (those allowed, and the cgroup's
+// quota) reach what one for each does. Remembers the result where the cache folder can be written.
 // Refuses what CANDOR_ISA names and this machine lacks.
 Result<kernels::MachineLimits> measure_limits(int32_t n_threads);
 
-// As remembered. Measures where nothing is and the result can be kept; else nothing.
+// As remembered. Measures where nothing is and the result can be kept; else nothing. Nothing for no threads, which the
+// reference backend has.
 std::optional<kernels::MachineLimits> known_limits(int32_t n_threads);
 
 // Operations a second in ModelInfo::arithmetic; 0 of an unknown one.

@@ -1,14 +1,13 @@
 // What steps take is measured once for a model, its file and the options, and held against the steps as they run.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "apps/bench/remembered_costs.h"
+#include "cli/cache_folder.h"
 
 namespace candor::testing {
 namespace {
@@ -18,23 +17,8 @@ using apps::RememberedCosts;
 
 class remembered_costs : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("candor-costs-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-    const char* before = std::getenv("XDG_CACHE_HOME");
-    if (before != nullptr) before_ = before;
-    ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
-    options_.model_path = folder_ / "model.gguf";
-    write(options_.model_path, "weights");
-  }
-  void TearDown() override {
-    if (before_.empty()) ::unsetenv("XDG_CACHE_HOME");
-    if (!before_.empty()) ::setenv("XDG_CACHE_HOME", before_.c_str(), 1);
-    fs::remove_all(folder_);
-  }
-
   static void write(const fs::path& path, const std::string& content) { std::ofstream(path) << content; }
-  fs::path cache() const { return folder_ / "candor" / "costs.json"; }
+  fs::path cache() const { return folder_.path() / "candor" / "costs.json"; }
   static StepCosts some() {
     StepCosts costs;
     costs.points = {{1, 0.5}, {16, 2.25}};
@@ -48,9 +32,14 @@ class remembered_costs : public ::testing::Test {
     for (size_t i = 0; i < RememberedCosts::kSteps; ++i) costs.take(report);
   }
 
-  fs::path folder_;
-  std::string before_;
-  EngineOptions options_;
+  static EngineOptions options_for(const fs::path& model) {
+    EngineOptions options;
+    options.model_path = model;
+    return options;
+  }
+
+  CacheFolder folder_;
+  EngineOptions options_ = options_for(folder_.file("model.gguf", "weights"));
 };
 
 TEST_F(remembered_costs, are_those_of_the_same_file_and_options) {
