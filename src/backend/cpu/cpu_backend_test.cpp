@@ -198,7 +198,7 @@ TEST(kv, sizes_that_are_not_offered_are_refused) {
   EXPECT_FALSE(backend->make_kv({1, 1, 64, KvType::kBf16}, 0));
   EXPECT_FALSE(backend->make_kv({1, 0, 64, KvType::kBf16}, 4));
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
-  const auto huge = backend->make_kv({kMost, kMost, 1 << 20, KvType::kBf16}, kMost);
+  const auto huge = backend->make_kv({1 << 20, kMost, 1 << 20, KvType::kBf16}, kMost);
   ASSERT_FALSE(huge);
   EXPECT_EQ(huge.error().kind, ErrorKind::kOutOfMemory);
 }

@@ -128,10 +128,16 @@ std::array<uint32_t, 128> make_ascii_table(bool with_scripts) {
   return table;
 }
 
+const std::array<uint32_t, 128>& ascii_table(bool with_scripts) {
+  static const std::array basic = make_ascii_table(false);
+  static const std::array all = make_ascii_table(true);
+  return with_scripts ? all : basic;
+}
+
 }  // namespace
 
 void classify(std::string_view text, bool with_scripts, std::vector<Character>& out) {
-  const std::array<uint32_t, 128> ascii = make_ascii_table(with_scripts);
+  const std::array<uint32_t, 128>& ascii = ascii_table(with_scripts);
   out.clear();
   for (size_t at = 0; at < text.size();) {
     const uint8_t byte = static_cast<uint8_t>(text[at]);
