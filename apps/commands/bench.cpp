@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/bench/generate.h"
@@ -32,6 +33,11 @@
 namespace candor::apps {
 namespace {
 
+std::string ops_text(double a_second, std::string_view unit) {
+  const bool is_tera = a_second >= 1e11;
+  return fmt::format("{:.2f} {}{}/s", a_second / (is_tera ? 1e12 : 1e9), is_tera ? 'T' : 'G', unit);
+}
+
 int bench_limits(bool json) {
   const auto table = kernels::select_table_from_environment();
   if (!table) return say_error(table.error().message), kUserInput;
@@ -44,9 +50,9 @@ int bench_limits(bool json) {
     if (!measured) return say_error(measured.error().message), kUserInput;
     const kernels::MachineLimits& limits = *measured;
     report.push_back(limits_json(limits, n));
-    text += fmt::format("{:>8} {:>9.1f} GB/s {:>9.1f} GB/s {:>8.2f} TOP/s {:>6.2f} TFLOP/s {:>6.2f} TFLOP/s\n",
-                        n, limits.dram_read_bytes / 1e9, limits.l2_read_bytes / 1e9, limits.int8_ops / 1e12,
-                        limits.bf16_flops / 1e12, limits.f32_flops / 1e12);
+    text += fmt::format("{:>8} {:>9.1f} GB/s {:>9.1f} GB/s {:>14} {:>14} {:>14}\n", n, limits.dram_read_bytes / 1e9,
+                        limits.l2_read_bytes / 1e9, ops_text(limits.int8_ops, "OP"),
+                        ops_text(limits.bf16_flops, "FLOP"), ops_text(limits.f32_flops, "FLOP"));
   }
   write_out(json ? report.dump(2) + "\n" : text);
   return kDone;

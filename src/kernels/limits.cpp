@@ -11,8 +11,14 @@ namespace candor::kernels {
 
 namespace {
 
-// Short runs, so that some of them are not interrupted on a busy machine; the best one counts.
+// Short runs, so that some of them are not interrupted on a busy machine; the best one counts. Tables that are slow, as
+// the portable one is, get few of them.
 constexpr int kRuns = 48;
+constexpr int kLeastRuns = 2;
+constexpr double kSecondsOfRuns = 0.1;
+constexpr double kSecondsOfARun = 0.2e-3;
+constexpr int64_t kFewestRounds = 100;
+constexpr int64_t kMostRounds = 100'000;  // int8 sums stay below 2^31
 // Those from memory are longer, so that threads that measure at once meet. Each reads what no other did before it, and
 // what is written last of all drives the rest out of every cache.
 constexpr int kDramRuns = 4;
@@ -36,24 +42,45 @@ double bytes_a_second(ReadProbe probe, const std::byte* memory, size_t n_bytes, 
   return static_cast<double>(n_bytes) * n_repeats / seconds_since(begin);
 }
 
+template <class Run>
+double best_of(const Run& run) {
+  double best = 0;
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < kRuns && (i < kLeastRuns || seconds_since(begin) < kSecondsOfRuns); ++i) {
+    best = std::max(best, run());
+  }
+  return best;
+}
+
 void measure_reads(ReadProbe probe, const std::byte* memory, MachineLimits& limits) {
   for (size_t run = 0; run < kDramRuns; ++run) {
     const double rate = bytes_a_second(probe, memory + run * kDramRunBytes, kDramRunBytes, 1);
     limits.dram_read_bytes = std::max(limits.dram_read_bytes, rate);
   }
-  for (int run = 0; run < kRuns; ++run) {
-    limits.l2_read_bytes = std::max(limits.l2_read_bytes, bytes_a_second(probe, memory, kL2Bytes, 100));
-  }
+  const double l2 = best_of([&] { return bytes_a_second(probe, memory, kL2Bytes, 100); });
+  limits.l2_read_bytes = std::max(limits.l2_read_bytes, l2);
 }
 
-double rate(int64_t (*probe)(int64_t), int64_t n_rounds) {
-  double best = 0;
-  for (int run = 0; run < kRuns; ++run) {
+using OpsProbe = int64_t (*)(int64_t n_rounds);
+
+int64_t rounds_of_a_run(OpsProbe probe) {
+  int64_t n_rounds = kFewestRounds;
+  while (n_rounds < kMostRounds) {
+    const Clock::time_point begin = Clock::now();
+    static_cast<void>(probe(n_rounds));
+    if (seconds_since(begin) >= kSecondsOfARun) break;
+    n_rounds *= 10;
+  }
+  return n_rounds;
+}
+
+double ops_a_second(OpsProbe probe) {
+  const int64_t n_rounds = rounds_of_a_run(probe);
+  return best_of([&] {
     const Clock::time_point begin = Clock::now();
     const int64_t ops = probe(n_rounds);
-    best = std::max(best, static_cast<double>(ops) / seconds_since(begin));
-  }
-  return best;
+    return static_cast<double>(ops) / seconds_since(begin);
+  });
 }
 
 }  // namespace
@@ -77,10 +104,9 @@ MachineLimits measure_limits(const KernelTable& table) {
   std::memset(memory->data(), 1, memory->size());
   measure_reads(table.read_probe, memory->data(), limits);
   measure_reads(table.far_read_probe, memory->data() + kDramBytes, limits);
-  constexpr int64_t kRounds = 100'000;  // some 0.3 ms; int8 sums stay below 2^31
-  limits.int8_ops = rate(table.int8_probe, kRounds);
-  limits.bf16_flops = rate(table.bf16_probe, kRounds);
-  limits.f32_flops = rate(table.fma_probe, kRounds);
+  limits.int8_ops = ops_a_second(table.int8_probe);
+  limits.bf16_flops = ops_a_second(table.bf16_probe);
+  limits.f32_flops = ops_a_second(table.fma_probe);
   return limits;
 }
 
