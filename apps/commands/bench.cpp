@@ -34,7 +34,7 @@ namespace candor::apps {
 namespace {
 
 std::string ops_text(double a_second, std::string_view unit) {
-  const bool is_tera = a_second >= 1e11;
+  const bool is_tera = a_second >= 5e10;
   return fmt::format("{:.2f} {}{}/s", a_second / (is_tera ? 1e12 : 1e9), is_tera ? 'T' : 'G', unit);
 }
 

@@ -17,7 +17,7 @@ constexpr int kRuns = 48;
 constexpr int kLeastRuns = 2;
 constexpr double kSecondsOfRuns = 0.1;
 constexpr double kSecondsOfARun = 0.2e-3;
-constexpr int64_t kFewestRounds = 100;
+constexpr int64_t kFewestRounds = 10'000;
 constexpr int64_t kMostRounds = 100'000;  // int8 sums stay below 2^31
 // Those from memory are longer, so that threads that measure at once meet. Each reads what no other did before it, and
 // what is written last of all drives the rest out of every cache.
