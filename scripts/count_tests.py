@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds up JUnit files: what was skipped, what took longest, what failed with the end of its output, and a line
 'N passed, N failed, N skipped'. A later file of the same folder holds what was run again: what failed only at first is
-counted as passed and named as unsteady."""
+counted as passed and named as unsteady. Exits with 1 where a test failed."""
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -47,7 +47,8 @@ def main():
     unsteady = sum(last[key].status == "run" for key in earlier)
     tail = f", {unsteady} passed only when run again" if unsteady else ""
     print(f"{counts['run']} passed, {counts['fail']} failed, {counts['notrun']} skipped{tail}")
+    return 1 if counts["fail"] else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -31,8 +31,9 @@ checks() {
 # The few that fail beside others run once more, alone: those that pass then are named as unsteady, with what they said.
 run_tests() {
   results="$results $1/test-results.xml"
-  ctest --test-dir "$1" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml && return 0
   failed=$1/Testing/Temporary/LastTestsFailed.log
+  rm -f "$failed"
+  ctest --test-dir "$1" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml && return 0
   if [ ! -f "$failed" ] || [ "$(wc -l <"$failed")" -gt 5 ]; then
     status=1
     return 0
@@ -52,5 +53,5 @@ stage dev:test run_tests build-dev
 
 printf '\n%s\n' "$times"
 # shellcheck disable=SC2086
-[ -z "$results" ] || python3 scripts/count_tests.py $results
+[ -z "$results" ] || python3 scripts/count_tests.py $results || status=1
 exit "$status"

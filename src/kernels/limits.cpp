@@ -17,8 +17,8 @@ constexpr int kRuns = 48;
 constexpr int kLeastRuns = 2;
 constexpr double kSecondsOfRuns = 0.1;
 constexpr double kSecondsOfARun = 0.2e-3;
-constexpr int64_t kFewestRounds = 10'000;
-constexpr int64_t kMostRounds = 100'000;  // int8 sums stay below 2^31
+constexpr int64_t kFewRounds = 10'000;
+constexpr int64_t kRounds = 100'000;  // int8 sums stay below 2^31
 // Those from memory are longer, so that threads that measure at once meet. Each reads what no other did before it, and
 // what is written last of all drives the rest out of every cache.
 constexpr int kDramRuns = 4;
@@ -63,19 +63,14 @@ void measure_reads(ReadProbe probe, const std::byte* memory, MachineLimits& limi
 
 using OpsProbe = int64_t (*)(int64_t n_rounds);
 
-int64_t rounds_of_a_run(OpsProbe probe) {
-  int64_t n_rounds = kFewestRounds;
-  while (n_rounds < kMostRounds) {
-    const Clock::time_point begin = Clock::now();
-    static_cast<void>(probe(n_rounds));
-    if (seconds_since(begin) >= kSecondsOfARun) break;
-    n_rounds *= 10;
-  }
-  return n_rounds;
+bool is_slow(OpsProbe probe) {
+  const Clock::time_point begin = Clock::now();
+  static_cast<void>(probe(kFewRounds));
+  return seconds_since(begin) >= kSecondsOfARun;
 }
 
 double ops_a_second(OpsProbe probe) {
-  const int64_t n_rounds = rounds_of_a_run(probe);
+  const int64_t n_rounds = is_slow(probe) ? kFewRounds : kRounds;
   return best_of([&] {
     const Clock::time_point begin = Clock::now();
     const int64_t ops = probe(n_rounds);

@@ -14,11 +14,7 @@ namespace candor::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-#ifdef CANDOR_SANITIZED
-constexpr auto kLimit = std::chrono::seconds(240);
-#else
 constexpr auto kLimit = std::chrono::seconds(60);
-#endif
 
 struct Pipe {
   int read_end = -1;
