@@ -5,7 +5,7 @@
 set(CANDOR_EXTERNAL_platform Threads::Threads)
 set(CANDOR_EXTERNAL_comm candor_mpi_image ${CMAKE_DL_LIBS})
 set(CANDOR_EXTERNAL_sandbox candor_helper_image fmt Threads::Threads)
-set(CANDOR_EXTERNAL_text crypto utf8proc)
+set(CANDOR_EXTERNAL_text candor_bridge crypto utf8proc)
 set(CANDOR_EXTERNAL_constrain candor_bridge)
 set(CANDOR_EXTERNAL_obs fmt)
 set(CANDOR_EXTERNAL_formats fmt)

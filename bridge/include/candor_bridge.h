@@ -111,6 +111,42 @@ candor_status candor_constraint_accept(candor_constraint* handle, uint32_t token
 bool candor_constraint_is_accepting(candor_constraint* handle); /* may the text end here? */
 bool candor_constraint_is_stopped(const candor_constraint* handle); /* must it? (also after a failure) */
 
+/* ---- Words of a text, by the expressions of a tokenizer */
+
+typedef struct candor_splitter candor_splitter; /* immutable */
+
+typedef enum candor_split_behavior { /* what becomes of a match, in the words of the `tokenizers` library */
+  CANDOR_SPLIT_ISOLATED = 0,
+  CANDOR_SPLIT_REMOVED = 1,
+  CANDOR_SPLIT_MERGED_WITH_PREVIOUS = 2,
+  CANDOR_SPLIT_MERGED_WITH_NEXT = 3,
+  CANDOR_SPLIT_CONTIGUOUS = 4
+} candor_split_behavior;
+
+typedef struct candor_split_step {
+  candor_bytes expression; /* Oniguruma's syntax, Ruby's form; at most 8 KiB, all together 16 */
+  int32_t behavior;        /* candor_split_behavior */
+  bool invert;             /* what does not match counts as a match, and the other way round */
+  bool over_bytes;         /* of this step and those behind it: characters are the bytes, in GPT-2's alphabet */
+} candor_split_step;
+
+/* Steps cut one after another, at most 64, each the pieces that the one before left. CANDOR_UNSUPPORTED names what an
+ * expression holds that is not known: references back, \K, \X, flags but i, look-behind over several lengths. */
+candor_status candor_splitter_create(const candor_split_step* steps, size_t n_steps, candor_splitter** out,
+                                     candor_error* error);
+void candor_splitter_free(candor_splitter* handle);
+
+typedef struct candor_spans {
+  size_t* ends; /* [2 * size] begin and end of each span, in bytes */
+  size_t size;
+} candor_spans;
+void candor_spans_free(candor_spans* spans); /* also zeroes it */
+
+/* The words of a text of any bytes, in order; what a step removes is in none of them. Work: a million steps and 200 for each
+ * byte, memory: 60 MiB and 60 bytes for each byte; CANDOR_LIMIT beyond. */
+candor_status candor_splitter_split(const candor_splitter* handle, candor_bytes text, candor_spans* out,
+                                    candor_error* error);
+
 #ifdef __cplusplus
 }
 #endif

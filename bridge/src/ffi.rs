@@ -8,6 +8,7 @@ use crate::constraint::tok_env::{self, TokEnvironment};
 use crate::constraint::{self, Constraint, Kind};
 use crate::error::{Error, Result, Status};
 use crate::guard::catch;
+use crate::split::{Behavior, Splitter, Step};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -262,4 +263,68 @@ pub unsafe extern "C" fn candor_constraint_is_accepting(handle: *mut Constraint)
 #[no_mangle]
 pub unsafe extern "C" fn candor_constraint_is_stopped(handle: *const Constraint) -> bool {
     catch(|| Ok(unsafe { borrowed(handle) }?.is_stopped())).unwrap_or(true)
+}
+
+#[repr(C)]
+pub struct SplitStep {
+    expression: Bytes,
+    behavior: i32,
+    invert: u8,
+    over_bytes: u8,
+}
+
+#[repr(C)]
+pub struct Spans {
+    ends: *mut usize,
+    size: usize,
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn candor_splitter_create(
+    steps: *const SplitStep,
+    n_steps: usize,
+    out: *mut *mut Splitter,
+    error: *mut ErrorOut,
+) -> Status {
+    unsafe {
+        answer(out, error, || {
+            let read = |step: &SplitStep| {
+                let expression = step.expression.as_text("an expression")?;
+                let behavior = Behavior::of(step.behavior)?;
+                Ok(Step { expression, behavior, invert: step.invert != 0, over_bytes: step.over_bytes != 0 })
+            };
+            let steps: Vec<Step> = slice(steps, n_steps).iter().map(read).collect::<Result<_>>()?;
+            Splitter::new(&steps).map(boxed)
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn candor_splitter_free(handle: *mut Splitter) {
+    unsafe { free(handle) }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn candor_splitter_split(
+    handle: *const Splitter,
+    text: Bytes,
+    out: *mut Spans,
+    error: *mut ErrorOut,
+) -> Status {
+    unsafe {
+        answer(out, error, || {
+            let spans = borrowed(handle)?.split(text.as_slice())?;
+            let ends: Box<[usize]> = spans.iter().flat_map(|&(begin, end)| [begin, end]).collect();
+            Ok(Spans { ends: Box::into_raw(ends).cast(), size: spans.len() })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn candor_spans_free(spans: *mut Spans) {
+    let Some(spans) = (unsafe { spans.as_mut() }) else { return };
+    if !spans.ends.is_null() {
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(spans.ends, 2 * spans.size)) });
+    }
+    *spans = Spans { ends: ptr::null_mut(), size: 0 };
 }

@@ -15,6 +15,7 @@ pub mod guard;
 pub mod helper;
 mod memory;
 pub mod schema;
+pub mod split;
 pub mod template;
 
 pub use error::{Error, Status};

@@ -334,6 +334,25 @@ def configs():
         write("serve_config", name, text)
 
 
+def splits():
+    gpt2 = r"'s|'t| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+    inputs = {"words": (gpt2, "It's 12 caf\u00e9s\n\n  x"), "two": (r"\p{N}{1,3}" + "\n" + gpt2, "1234 a"), "ends": (r"\s+$", " " * 5000 + "x"),
+              "loops": ("(?:a+)+b", "a" * 5000), "threes": (r"\d{1,3}(?=(?:\d{3})*\b)", "1" * 5000), "atomic": ("a++b", "a" * 6000),
+              "atomic_deep": ("(?>a*(?>a*(?>a*b)))", "a" * 3000), "look": ("(?=.*x)a", "a" * 5000), "back": ("(?<=ab)c|(?<!a)b", "abcb"),
+              "empty_matches": ("x*", "axxb"), "empty_loop": ("(?:a?)*", "a"), "sets": (r"[a-c&&[^b]\p{Lu}--~~]+", "abc"), "any_case": (r"(?i:k|[\p{L}&&a-z])", "\u212aK"),
+              "folds": ("(?i:ss)", "x"), "deep": ("(" * 5000, "x"), "deep_sets": ("[" * 5000, "x"), "counts": ("(?:a{1000}){1000}", "a"), "count": ("a{99999999999}", "a"),
+              "many_sets": (r"\p{L}" * 1600, "a"), "many_folds": ("(?i:" + r"\p{L}" * 1600 + ")", "a"), "other_sets": ("".join(rf"[\p{{L}}{chr(0x4e00 + i)}]" for i in range(800)), "a"), "long": ("a" * 20_000, "a"),
+              "many": ("\n".join(["a"] * 100), "a"), "no_text": (b"\xff(", b"a"), "bytes": ("a", b"\xff\xfea\xc3"), "places": (r"^a|b$|\bc\B|\Ad|e\z|f\Z", "a\nb c d f\n"),
+              "escapes": (r"\x{41}\x42\u0043\t\h\S\W", "ABC\ta!"), "bad_escape": (r"\x{110000}", ""), "reference": (r"(a)\1", "aa"), "lazy": (r"a+?|b{2,3}?|c??", "aabbb"),
+              "alternatives": ("|".join(["ab"] * 1000), "a" * 3000), "words_edge": (r"\w+\b\W*?|\B", "a b\u200dc"), "age": (r"[$[\p{P}&&\p{Age=8.0}]]", "a.b$")}
+    for number, (name, (expressions, text)) in enumerate(inputs.items()):
+        parts = [part if isinstance(part, bytes) else part.encode() for part in (expressions, text)]
+        write("general_split", name, bytes([number % 2 * 5]) + b"\n\n".join(parts))
+    for number, name in enumerate(("isolated", "removed", "previous", "next", "contiguous", "inverted", "removed_inverted"), 0):
+        write("general_split", name, bytes([number]) + b"[,;]\n\na,;b;,c")
+    write("general_split", "over_bytes", bytes([10]) + "\\p{N}\n\n\u00e9x\u00f21".encode())
+
+
 NUMBERS = [b"0", b"-1", b"1", b"2", b"63", b"255", b"256", b"65535", b"65536", b"4294967296", b"-9223372036854775808",
            b"9223372036854775807", b"18446744073709551616", b"1e308", b"1e-308", b"0.5", b"00", b"99999999999999999999999"]
 
@@ -412,7 +431,7 @@ def main():
     if options.into is not None:
         write_varied(options.seed, options.into, options.each)
         return
-    for make in (routes, http, sockets, constraints, chats, configs):
+    for make in (routes, http, sockets, constraints, chats, configs, splits):
         make()
 
 

@@ -109,11 +109,15 @@ TEST_P(PlainOrHoles, gives_the_same_ids_written_and_read_again) {
 
 INSTANTIATE_TEST_SUITE_P(kinds, PlainOrHoles,
                          ::testing::Values("gpt2_holes", "digits_holes", "gpt2_unknown", "gpt2_fused", "llama2_plain",
-                                           "unigram_plain"),
+                                           "unigram_plain",
+                                           "gpt4o_removed", "gpt2_split", "gpt2_space", "cl100k", "falcon",
+                                           "behaviors", "words"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 INSTANTIATE_TEST_SUITE_P(kinds, HubTokenizer,
-                         ::testing::Values("gpt2", "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken",
+                         ::testing::Values("gpt4o_removed", "gpt2_split", "gpt2_space", "cl100k", "kimi",
+                                           "deepseek_llm", "falcon", "threes", "behaviors", "words", "insides", "gpt2",
+                                           "digits", "llama3", "dbrx", "qwen2", "qwen35", "gpt4o", "tekken",
                                            "deepseek3", "bloom", "sentencepiece", "sentencepiece_no_prefix",
                                            "metaspace", "strips", "llama2", "gemma", "bytes_nfkd", "bytes_nfd",
                                            "bytes_nfkc", "unigram", "unigram_words", "unigram_first", "unigram_bytes",

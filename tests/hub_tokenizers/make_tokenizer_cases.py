@@ -66,12 +66,42 @@ def random_text(rng, tokens=()):
     return "".join(parts)
 
 
-def byte_level(split=None, ignore_merges=False, normalizer=None, digits=False):
+# Expressions that no scanner is written for, as published or nearly: they run in the general engine.
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
+          r"\s+(?!\S)|\s")
+HAN = r"[\p{Han}]+|"
+NO_HAN = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+NO_HAN_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+KIMI = (HAN + NO_HAN + "*" + NO_HAN_LOWER + "+" + CONTRACTIONS + "?|" + NO_HAN + "+" + NO_HAN_LOWER + "*" + CONTRACTIONS +
+        r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + TAIL)
+DEEPSEEK_LLM = ["[\r\n]", "\\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u0370-\u0373\u0386\u0410-\u044f]+",
+                "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", r"\s+$",
+                "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"]
+THREES = r"\d{1,3}(?=(?:\d{3})*\b)"
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def split(expression, behavior="isolated", invert=False):
+    return pre_tokenizers.Split(Regex(expression), behavior, invert)
+
+
+def own_bytes(use_regex=False):
+    return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=use_regex)
+
+
+def falcon():
+    return [pre_tokenizers.Punctuation("contiguous"), own_bytes(True), pre_tokenizers.Digits(individual_digits=False),
+            split("[0-9][0-9][0-9]")]
+
+
+def byte_level(split=None, ignore_merges=False, normalizer=None, digits=False, steps=None):
     tok = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     if normalizer is not None:
         tok.normalizer = normalizer
     own = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split is None)
-    if split is not None:
+    if steps is not None:
+        tok.pre_tokenizer = pre_tokenizers.Sequence(steps)
+    elif split is not None:
         expressions = split if isinstance(split, list) else [split]
         splits = [pre_tokenizers.Split(Regex(expression), "isolated") for expression in expressions]
         tok.pre_tokenizer = pre_tokenizers.Sequence([*splits, own])
@@ -307,6 +337,19 @@ KINDS = {
     "gpt4o": lambda: byte_level(SPLITS["gpt4o"]),
     "tekken": lambda: byte_level(SPLITS["tekken"], ignore_merges=True),
     "bloom": lambda: byte_level(SPLITS["bloom"]),
+    "gpt4o_removed": lambda: byte_level(steps=[split(SPLITS["gpt4o"], "removed", True), own_bytes()], ignore_merges=True),
+    "gpt2_split": lambda: byte_level(GPT2),
+    "gpt2_space": lambda: byte_level(steps=[pre_tokenizers.ByteLevel(add_prefix_space=True)]),
+    "cl100k": lambda: byte_level(CL100K, ignore_merges=True),
+    "kimi": lambda: byte_level(KIMI),
+    "deepseek_llm": lambda: byte_level(steps=[*map(split, DEEPSEEK_LLM), pre_tokenizers.Digits(individual_digits=True),
+                                              own_bytes()]),
+    "falcon": lambda: byte_level(steps=falcon()),
+    "threes": lambda: byte_level([THREES, SPLITS["gpt4o"]]),
+    "behaviors": lambda: byte_level(steps=[split(r"\n", "merged_with_previous"), split(r"\p{Lu}", "merged_with_next"),
+                                           split(r"[aeiou]", "contiguous"), split(r"\t", "removed"), own_bytes()]),
+    "words": lambda: byte_level(steps=[pre_tokenizers.Whitespace(), own_bytes()]),
+    "insides": lambda: byte_level(r"(?<=\p{L})\p{N}+(?!\p{N})|(?<![\p{L}\p{N}])\w{2,4}?\b|(?>\s+|\S\s)\p{L}|^.|\B[^\w\s]$"),
     "sentencepiece": lambda: sentence_piece(False, True),
     "deepseek3": lambda: byte_level(DEEPSEEK3),
     "sentencepiece_no_prefix": lambda: sentence_piece(False, False),

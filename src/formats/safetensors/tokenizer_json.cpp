@@ -160,7 +160,7 @@ class Reader {
     CANDOR_ASSIGN(ByteRules rules, read_byte_rules(tokenizer_, files_.name));
     add_normalizer(std::move(rules.normalizer));
     metadata_.add_string("tokenizer.ggml.model", "gpt2");
-    metadata_.add_string("tokenizer.ggml.pre", std::move(rules.split_name));
+    add_split_rules(std::move(rules.words));
     if (const auto unknown = unknown_token()) {
       add_id("tokenizer.candor.unknown_byte_id", *unknown);
       metadata_.add("tokenizer.candor.fuse_unknown", flag_at(tokenizer_["model"], "fuse_unk", false));
@@ -170,6 +170,12 @@ class Reader {
     for (const auto& [left, right] : merges_) merges.push_back(fmt::format("{} {}", left, right));
     metadata_.add_strings("tokenizer.ggml.merges", std::move(merges));
     return {};
+  }
+
+  void add_split_rules(SplitRules rules) {
+    metadata_.add_string("tokenizer.ggml.pre", std::move(rules.name));
+    if (rules.is_general) metadata_.add_strings("tokenizer.candor.splits", std::move(rules.steps));
+    if (rules.whole_first) metadata_.add("tokenizer.candor.whole_piece_first", *rules.whole_first);
   }
 
   void add_normalizer(std::vector<std::string> steps) {

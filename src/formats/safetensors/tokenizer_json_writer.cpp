@@ -138,13 +138,17 @@ class Writer {
   }
 
   Result<void> write_bytes(Json& tokenizer) const {
-    const std::string name = text_or("tokenizer.ggml.pre", "default");
-    const std::optional<Json> words = split_json(name);
+    CANDOR_ASSIGN(std::optional<Json> words, split_json(file_));
     if (!words) {
+      const std::string name = text_or("tokenizer.ggml.pre", "default");
       return fail(ErrorKind::kUnsupported,
                   fmt::format("tokenizer.ggml.pre: {} can't be written as tokenizer.json", in_quotes(name)));
     }
     CANDOR_ASSIGN(Json normalizer, normalizer_steps());
+    if (!normalizer.empty() && normalizer.back()["type"] == "space_first") {
+      normalizer.erase(normalizer.size() - 1);
+      (*words)["pre_tokenizer"]["add_prefix_space"] = true;  // of ByteLevel alone
+    }
     CANDOR_ASSIGN(const auto* merges, meta_strings(file_, "tokenizer.ggml.merges"));
     tokenizer["normalizer"] = steps("normalizers", std::move(normalizer));
     tokenizer["pre_tokenizer"] = (*words)["pre_tokenizer"];

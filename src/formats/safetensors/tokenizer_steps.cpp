@@ -20,49 +20,12 @@ using nlohmann::json;
 
 constexpr std::string_view kMark = "\u2581";
 
-// The expression of a Split and the name of the rule that the tokenizer has for it. `whole`: with ignore_merges.
-struct Split {
-  std::string_view expression;
-  std::string_view name;
-  std::string_view whole;
-};
-constexpr Split kSplits[] = {
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "dbrx", "llama-bpe"},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "qwen2", ""},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "qwen35", ""},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "gpt-4o", ""},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "", "tekken"},
-    {" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+", "bloom", ""},
-};
-
-// Splits one after another, as DeepSeek V3 and R1 have them; the last has line ends as they are.
-struct SplitSequence {
-  std::array<std::string_view, 3> expressions;
-  std::string_view name;
-};
-constexpr SplitSequence kSequences[] = {
-    {{R"(\p{N}{1,3})", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
-      "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"},
-     "deepseek-v3"},
-};
-
 struct NamedStep {
   std::string_view type;
   std::string_view step;
 };
 constexpr NamedStep kPlainSteps[] = {
     {"NFC", "nfc"}, {"NFD", "nfd"}, {"NFKC", "nfkc"}, {"NFKD", "nfkd"}, {"Lowercase", "lowercase"}, {"Nmt", "nmt"}};
-
-std::string pattern_at(const json& step, const char* kind) {
-  const auto at = step.find("pattern");
-  return at != step.end() && at->is_object() ? text_at(*at, kind) : std::string();
-}
 
 // Step and arguments; an empty list where there is no such rule.
 std::vector<std::string> normalizer_step(const json& step) {
@@ -189,53 +152,6 @@ class CharacterReader {
   bool marks_ = false;
 };
 
-bool is_isolated_split(const json& step) {
-  return type_of(step) == "Split" && text_at(step, "behavior") == "Isolated" && !flag_at(step, "invert", false);
-}
-
-// Of steps before the last one; "" where they are no known sequence.
-std::string_view sequence_name(const std::vector<json>& steps) {
-  for (const SplitSequence& sequence : kSequences) {
-    bool agrees = steps.size() == sequence.expressions.size() + 1;
-    for (size_t i = 0; agrees && i < sequence.expressions.size(); ++i) {
-      agrees = is_isolated_split(steps[i]) && pattern_at(steps[i], "Regex") == sequence.expressions[i];
-    }
-    if (agrees) return sequence.name;
-  }
-  return {};
-}
-
-Result<std::string> split_name(const json& tokenizer, std::string_view name) {
-  const auto refuse = [&](std::string_view part, std::string_view seen, std::string_view expected) {
-    return unsupported_part(name, part, seen, expected);
-  };
-  const std::vector<json> steps = steps_of(tokenizer, "pre_tokenizer", "pretokenizers");
-  const bool is_whole = flag_at(tokenizer["model"], "ignore_merges", false);
-  if (steps.empty() || type_of(steps.back()) != "ByteLevel") {
-    return refuse("pre_tokenizer", steps.empty() ? "null" : type_of(steps.back()), "ByteLevel last");
-  }
-  if (flag_at(steps.back(), "add_prefix_space", true)) return refuse("pre_tokenizer", "add_prefix_space", "without");
-  const bool own_rule = flag_at(steps.back(), "use_regex", true);
-  if (steps.size() == 1 && own_rule && !is_whole) return "gpt-2";
-  const bool is_pair = steps.size() == 2;
-  if (is_pair && own_rule && type_of(steps[0]) == "Digits" && !is_whole &&
-      flag_at(steps[0], "individual_digits", false)) {
-    return "starcoder";
-  }
-  const std::string_view sequence = own_rule || is_whole ? std::string_view() : sequence_name(steps);
-  if (!sequence.empty()) return std::string(sequence);
-  if (!is_pair || own_rule || !is_isolated_split(steps[0])) {
-    return refuse("pre_tokenizer", tokenizer["pre_tokenizer"].dump(),
-                  "ByteLevel, alone or behind one known Split, or DeepSeek V3's three");
-  }
-  const std::string expression = pattern_at(steps[0], "Regex");
-  for (const Split& split : kSplits) {
-    const std::string_view found = is_whole ? split.whole : split.name;
-    if (split.expression == expression && !found.empty()) return std::string(found);
-  }
-  return refuse("pre_tokenizer Split", expression, "the rules of docs/models.md");
-}
-
 }  // namespace
 
 std::string type_of(const json& part) {
@@ -250,6 +166,11 @@ bool flag_at(const json& object, const char* key, bool fallback) {
 std::string text_at(const json& object, const char* key) {
   const auto at = object.find(key);
   return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::string pattern_at(const json& step, const char* kind) {
+  const auto at = step.find("pattern");
+  return at != step.end() && at->is_object() ? text_at(*at, kind) : std::string();
 }
 
 std::vector<json> steps_of(const json& tokenizer, const char* member, const char* inner) {
@@ -300,12 +221,13 @@ Result<std::vector<std::string>> read_word_rules(const json& tokenizer, std::str
 
 Result<ByteRules> read_byte_rules(const json& tokenizer, std::string_view name) {
   ByteRules rules;
-  CANDOR_ASSIGN(rules.split_name, split_name(tokenizer, name));
+  CANDOR_ASSIGN(rules.words, read_split_rules(tokenizer, name));
   for (const json& step : steps_of(tokenizer, "normalizer", "normalizers")) {
     const std::vector<std::string> plain = normalizer_step(step);
     if (plain.empty()) return unsupported_part(name, "normalizer", step.dump(), "the steps of docs/models.md");
     rules.normalizer.insert(rules.normalizer.end(), plain.begin(), plain.end());
   }
+  if (rules.words.adds_space) rules.normalizer.insert(rules.normalizer.end(), {"space_first", "", ""});
   const std::vector<json> decoders = steps_of(tokenizer, "decoder", "decoders");
   if (decoders.size() != 1 || type_of(decoders[0]) != "ByteLevel") {
     return unsupported_part(name, "decoder", decoders.empty() ? "null" : type_of(decoders[0]), "ByteLevel");
@@ -316,45 +238,12 @@ Result<ByteRules> read_byte_rules(const json& tokenizer, std::string_view name) 
 nlohmann::ordered_json normalizer_json(std::string_view step, std::string_view first, std::string_view second) {
   const auto* plain = std::ranges::find(kPlainSteps, step, &NamedStep::step);
   if (plain != std::end(kPlainSteps)) return {{"type", plain->type}};
+  if (step == "space_first") return {{"type", step}};  // no normalizer there: the writer puts it elsewhere
   if (step == "charsmap") return {{"type", "Precompiled"}, {"precompiled_charsmap", first}};
   if (step == "prepend") return {{"type", "Prepend"}, {"prepend", first}};
   if (step == "strip") return {{"type", "Strip"}, {"strip_left", first != "right"}, {"strip_right", first != "left"}};
   if (step == "squeeze") return {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", first}};
   return {{"type", "Replace"}, {"pattern", {{"String", first}}}, {"content", second}};
-}
-
-std::optional<nlohmann::ordered_json> split_json(std::string_view name) {
-  constexpr std::string_view kAliases[][2] = {
-      {"llama3", "llama-bpe"}, {"llama-v3", "llama-bpe"}, {"smollm", "starcoder"}, {"deepseek-r1-qwen", "qwen2"}};
-  for (const auto& [alias, rule] : kAliases) {
-    if (alias == name) name = rule;
-  }
-  Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  if (name == "gpt-2") return Json{{"pre_tokenizer", bytes}, {"ignore_merges", false}};
-  const auto sequence = [&](Json first) {
-    return Json{{"type", "Sequence"}, {"pretokenizers", {std::move(first), bytes}}};
-  };
-  const auto isolated = [](std::string_view expression) {
-    return Json{{"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}, {"invert", false}};
-  };
-  if (name == "starcoder") {
-    return Json{{"pre_tokenizer", sequence({{"type", "Digits"}, {"individual_digits", true}})},
-                {"ignore_merges", false}};
-  }
-  bytes["use_regex"] = false;
-  for (const Split& split : kSplits) {
-    if (split.name != name && split.whole != name) continue;
-    return Json{{"pre_tokenizer", sequence(isolated(split.expression))}, {"ignore_merges", split.whole == name}};
-  }
-  for (const SplitSequence& known : kSequences) {
-    if (known.name != name) continue;
-    Json steps = Json::array();
-    for (const std::string_view expression : known.expressions) steps.push_back(isolated(expression));
-    steps.push_back(bytes);
-    return Json{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}}},
-                {"ignore_merges", false}};
-  }
-  return std::nullopt;
 }
 
 }  // namespace candor::formats::safetensors

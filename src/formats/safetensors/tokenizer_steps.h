@@ -3,12 +3,12 @@
 // rules that text/tokenizer knows. What has no such rule is refused by name.
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "formats/safetensors/tokenizer_splits.h"
 
 namespace candor::formats::safetensors {
 
@@ -16,6 +16,8 @@ namespace candor::formats::safetensors {
 std::string type_of(const nlohmann::json& part);
 bool flag_at(const nlohmann::json& object, const char* key, bool fallback);
 std::string text_at(const nlohmann::json& object, const char* key);
+// The pattern of a Split or a Replace; kind: "Regex" or "String". "" where it is of the other kind.
+std::string pattern_at(const nlohmann::json& step, const char* kind);
 // A member as a list of steps: a Sequence's, itself alone, or none for null.
 std::vector<nlohmann::json> steps_of(const nlohmann::json& tokenizer, const char* member, const char* inner);
 // An error for a part that is not supported. name: of the folder.
@@ -31,10 +33,10 @@ struct CharacterRules {
 };
 Result<CharacterRules> read_character_rules(const nlohmann::json& tokenizer, std::string_view name);
 
-// The same of a model over bytes: its normaliser, and the name of its rule for words (tokenizer.ggml.pre).
+// The same of a model over bytes.
 struct ByteRules {
   std::vector<std::string> normalizer;
-  std::string split_name;
+  SplitRules words;
 };
 Result<ByteRules> read_byte_rules(const nlohmann::json& tokenizer, std::string_view name);
 
@@ -43,7 +45,5 @@ Result<std::vector<std::string>> read_word_rules(const nlohmann::json& tokenizer
 
 // The other direction. A step and its arguments as a normalizer.
 nlohmann::ordered_json normalizer_json(std::string_view step, std::string_view first, std::string_view second);
-// A rule for words as {"pre_tokenizer": ..., "ignore_merges": ...}; nothing for one that is not listed.
-std::optional<nlohmann::ordered_json> split_json(std::string_view name);
 
 }  // namespace candor::formats::safetensors

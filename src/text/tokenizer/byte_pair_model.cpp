@@ -44,7 +44,6 @@ Result<const PreTokenizer*> read_pre_tokenizer(const formats::ModelFile& file) {
 }  // namespace
 
 Result<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile& file, const Vocabulary& vocabulary) {
-  CANDOR_ASSIGN(const PreTokenizer* pre, read_pre_tokenizer(file));
   CANDOR_ASSIGN(const auto* merges, formats::meta_strings(file, kMergesKey));
   if (merges == nullptr) {
     return fail(ErrorKind::kInvalidInput,
@@ -54,12 +53,29 @@ Result<BytePairModel> BytePairModel::from_model_file(const formats::ModelFile& f
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{}: {} merges, at most {}", kMergesKey, merges->size(), MergeTable::kMaxMerges));
   }
-  BytePairModel model(*pre, merges->size());
+  BytePairModel model(merges->size());
+  CANDOR_TRY(model.read_rule(file));
+  CANDOR_ASSIGN(const std::optional<bool> by_id, formats::meta_bool(file, "tokenizer.candor.ranks_are_ids"));
   CANDOR_TRY(model.read_byte_tokens(vocabulary));
   CANDOR_TRY(model.read_unknown(file, vocabulary));
-  CANDOR_TRY(model.read_merges(*merges, vocabulary));
+  CANDOR_TRY(model.read_merges(*merges, by_id.value_or(false), vocabulary));
   model.read_bytes(vocabulary);
   return model;
+}
+
+Result<void> BytePairModel::read_rule(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(general_, GeneralSplit::from_model_file(file));
+  if (!general_) {
+    CANDOR_ASSIGN(pre_, read_pre_tokenizer(file));
+  }
+  CANDOR_ASSIGN(const std::optional<bool> whole, formats::meta_bool(file, "tokenizer.candor.whole_piece_first"));
+  whole_piece_first_ = whole.value_or(pre_ != nullptr && pre_->whole_piece_first);
+  return {};
+}
+
+std::string BytePairModel::rule_name() const {
+  if (!general_) return std::string(pre_->name);
+  return fmt::format("{} split{} in the general engine", general_->n_steps(), general_->n_steps() == 1 ? "" : "s");
 }
 
 Result<void> BytePairModel::read_byte_tokens(const Vocabulary& vocabulary) {
@@ -92,7 +108,8 @@ Result<void> BytePairModel::read_unknown(const formats::ModelFile& file, const V
   return {};
 }
 
-Result<void> BytePairModel::read_merges(const std::vector<std::string_view>& merges, const Vocabulary& vocabulary) {
+Result<void> BytePairModel::read_merges(const std::vector<std::string_view>& merges, bool ranks_are_ids,
+                                        const Vocabulary& vocabulary) {
   for (size_t i = 0; i < merges.size(); ++i) {
     const std::string_view line = merges[i];
     const size_t space = line.find(' ', 1);
@@ -109,7 +126,9 @@ Result<void> BytePairModel::read_merges(const std::vector<std::string_view>& mer
                   fmt::format("{}[{}]: {} is no token of the vocabulary; convert the model again", kMergesKey, i,
                               quoted_piece(piece)));
     }
-    merges_.push_back(*vocabulary.find(left), *vocabulary.find(right), *vocabulary.find(both));
+    const TokenId merged = *vocabulary.find(both);
+    const uint32_t rank = ranks_are_ids ? static_cast<uint32_t>(merged) : static_cast<uint32_t>(i);
+    merges_.insert({*vocabulary.find(left), *vocabulary.find(right), merged}, rank);
   }
   return {};
 }
@@ -137,7 +156,7 @@ void BytePairModel::read_bytes(const Vocabulary& vocabulary) {
       bytes_.push_back(bytes ? std::string_view(*bytes) : piece);
     }
   }
-  if (!pre_->whole_piece_first) return;
+  if (!whole_piece_first_) return;
   words_ = StringIndex(bytes_.size());
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.kind(id) == TokenKind::kNormal && !bytes_[static_cast<size_t>(id)].empty())
@@ -159,24 +178,36 @@ Missing BytePairModel::append_bytes(std::string_view bytes, std::vector<TokenId>
   return {};
 }
 
-Missing BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) const {
+Missing BytePairModel::encode_word(std::string_view bytes, std::vector<TokenId>& word,
+                                   std::vector<TokenId>& out) const {
+  if (whole_piece_first_) {
+    if (const std::optional<TokenId> whole = words_.find(bytes_, bytes)) {
+      out.push_back(*whole);
+      return {};
+    }
+  }
+  word.clear();
+  if (Missing missing = append_bytes(bytes, word)) return missing;
+  merges_.merge(word);
+  out.insert(out.end(), word.begin(), word.end());
+  return {};
+}
+
+Result<Missing> BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) const {
   std::vector<TokenId> word;
+  if (general_) {
+    CANDOR_ASSIGN(const std::vector<std::string_view> words, general_->words_of(text));
+    for (const std::string_view bytes : words) {
+      if (Missing missing = encode_word(bytes, word, out)) return missing;
+    }
+    return Missing();
+  }
   size_t begin = 0;
   for (const size_t n_bytes : split_words(*pre_->rule, text)) {
-    const std::string_view bytes = text.substr(begin, n_bytes);
+    if (Missing missing = encode_word(text.substr(begin, n_bytes), word, out)) return missing;
     begin += n_bytes;
-    if (pre_->whole_piece_first) {
-      if (const std::optional<TokenId> whole = words_.find(bytes_, bytes)) {
-        out.push_back(*whole);
-        continue;
-      }
-    }
-    word.clear();
-    if (Missing missing = append_bytes(bytes, word)) return missing;
-    merges_.merge(word);
-    out.insert(out.end(), word.begin(), word.end());
   }
-  return {};
+  return Missing();
 }
 
 }  // namespace candor::text

@@ -32,13 +32,12 @@ struct Node {
 
 MergeTable::MergeTable(size_t n_merges) : slots_(std::bit_ceil(2 * n_merges + 2)) {}
 
-void MergeTable::push_back(TokenId left, TokenId right, TokenId merged) {
-  const uint64_t pair = pair_key(left, right);
+void MergeTable::insert(const Merge& merge, uint32_t rank) {
+  const uint64_t pair = pair_key(merge.left, merge.right);
   const size_t mask = slots_.size() - 1;
   size_t at = hash_mix(0, pair) & mask;
   while (slots_[at].rank != kNoRank && slots_[at].pair != pair) at = (at + 1) & mask;
-  if (slots_[at].rank == kNoRank) slots_[at] = {pair, n_merges_, merged};
-  ++n_merges_;
+  if (slots_[at].rank == kNoRank) slots_[at] = {pair, rank, merge.merged};
 }
 
 const MergeTable::Slot& MergeTable::find(TokenId left, TokenId right) const {

@@ -18,8 +18,13 @@ class MergeTable {
 
   // REQUIRES: n_merges <= kMaxMerges.
   explicit MergeTable(size_t n_merges);
-  // Ranks rise with each call, from 0. A pair that stands already keeps its rank.
-  void push_back(TokenId left, TokenId right, TokenId merged);
+  struct Merge {
+    TokenId left;
+    TokenId right;
+    TokenId merged;
+  };
+  // A pair that stands already keeps its rank. REQUIRES: at most n_merges calls, rank < kNoRank.
+  void insert(const Merge& merge, uint32_t rank);
 
   // Replaces the tokens of one word by what the merges make of them.
   void merge(std::vector<TokenId>& word) const;
@@ -36,7 +41,6 @@ class MergeTable {
   void merge_long(std::vector<TokenId>& word) const;
 
   std::vector<Slot> slots_;  // open addressing; a power of two of them, at most half used
-  uint32_t n_merges_ = 0;
 };
 
 }  // namespace candor::text

@@ -76,6 +76,10 @@ std::string prepend(std::string_view text, const Arguments& arguments) {
   return out += text;
 }
 
+std::string space_first(std::string_view text, const Arguments&) {
+  return std::string(text.empty() || text.starts_with(' ') ? "" : " ").append(text);
+}
+
 std::string replace(std::string_view text, const Arguments& arguments) {
   std::string out;
   while (out.size() <= arguments.max_bytes) {
@@ -144,6 +148,7 @@ constexpr NamedStep kSteps[] = {
     {"nmt", &nmt},
     {"strip", &strip},
     {"prepend", &prepend},
+    {"space_first", &space_first},
     {"replace", &replace},
     {"squeeze", &squeeze},
     {"clean", &clean},

@@ -91,11 +91,11 @@ class BytePairTokenizer final {
  public:
   explicit BytePairTokenizer(BytePairModel model) : model_(std::move(model)) {}
 
-  Missing encode(std::string_view text, FragmentPlace, const Vocabulary&, std::vector<TokenId>& out) const {
+  Result<Missing> encode(std::string_view text, FragmentPlace, const Vocabulary&, std::vector<TokenId>& out) const {
     return model_.encode(text, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
-  std::string description() const { return fmt::format("byte-level BPE ({})", model_.pre_tokenizer().name); }
+  std::string description() const { return fmt::format("byte-level BPE ({})", model_.rule_name()); }
   bool strips_leading_space() const { return false; }
   // As text writes a special token; empty where text cannot hold it.
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
@@ -168,8 +168,9 @@ class ModelTokenizer final : public Tokenizer {
         CANDOR_ASSIGN(changed, normalizer_.apply(fragment.text, budget));
       }
       const std::string_view plain = normalizer_.is_empty() ? fragment.text : std::string_view(changed);
-      const auto add = [&](const auto& m) { return m.encode(plain, place, vocabulary_, tokens); };
-      if (const Missing missing = plain.empty() ? Missing() : std::visit(add, model_)) {
+      const auto add = [&](const auto& m) -> Result<Missing> { return m.encode(plain, place, vocabulary_, tokens); };
+      CANDOR_ASSIGN(const Missing missing, plain.empty() ? Result<Missing>(Missing()) : std::visit(add, model_));
+      if (missing) {
         return missing_error(*missing, text, static_cast<size_t>(fragment.text.data() - text.data()));
       }
       place = {.opens_text = false, .follows_control = false};
@@ -250,7 +251,7 @@ TokenizerResult make_unigram(const formats::ModelFile& file, Vocabulary vocabula
 TokenizerResult make_byte_pair(const formats::ModelFile& file, Vocabulary vocabulary) {
   CANDOR_ASSIGN(BytePairModel model, BytePairModel::from_model_file(file, vocabulary));
   SpecialTokens defaults;
-  defaults.add_bos = model.pre_tokenizer().adds_bos;
+  defaults.add_bos = model.adds_bos();
   return finish(file, std::move(vocabulary), defaults, BytePairTokenizer(std::move(model)));
 }
 

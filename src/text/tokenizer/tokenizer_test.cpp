@@ -59,8 +59,8 @@ TEST(tokenizer, short_and_long_words_merge_alike) {
   std::mt19937 random(3);
   MergeTable table(400);
   for (int i = 0; i < 400; ++i) {
-    table.push_back(static_cast<TokenId>(random() % 40), static_cast<TokenId>(random() % 40),
-                    static_cast<TokenId>(i % 60));
+    const auto left = static_cast<TokenId>(random() % 40);
+    table.insert({left, static_cast<TokenId>(random() % 40), static_cast<TokenId>(i % 60)}, static_cast<uint32_t>(i));
   }
   // A token that no merge knows keeps the halves of a long word apart.
   constexpr TokenId kWall = 1000;
