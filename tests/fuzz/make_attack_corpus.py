@@ -353,6 +353,57 @@ def splits():
     write("general_split", "over_bytes", bytes([10]) + "\\p{N}\n\n\u00e9x\u00f21".encode())
 
 
+def varint(value):
+    data = b""
+    while value > 127:
+        data, value = data + bytes([value & 127 | 128]), value >> 7
+    return data + bytes([value])
+
+
+def field(number, value):
+    """Of a protobuf: a number, or bytes."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def piece(text, score=0.0, kind=1):
+    return field(1, field(1, text) + varint(2 << 3 | 5) + struct.pack("<f", score) + field(3, kind))
+
+
+def sentence_pieces():
+    base = piece(b"<unk>", 0, 2) + piece(b"<s>", 0, 3) + piece(b"</s>", 0, 3)
+    words = base + piece(b"a", -1) + piece(b"b", -2) + piece(b"ab", -3) + piece(b"<0x41>", 0, 6) + piece(b"<x>", 0, 4)
+    inputs = {"unigram": words, "bpe": words + field(2, field(3, 2)), "words": words + field(2, field(3, 3)), "suffix": words + field(2, field(24, 1)), "rules": words + field(3, field(2, b"\x04\0\0\0\0\0\0\0a\0") + field(4, 0)),
+              "no_escape": words + field(3, field(5, 0)), "denormalizer": words + field(5, field(2, b"x")), "empty": b"", "cut": words[:-3], "no_pieces": field(2, field(3, 2)), "ids": words + field(2, field(40, 99)),
+              "no_ids": words + field(2, field(41, 2**64 - 1) + field(42, 2**64 - 1)), "many": piece(b"a") * 5000, "kind": words + piece(b"c", 0, 9), "nan": words + piece(b"c", float("nan")), "bytes": words + piece(b"\xff\xfe"), "twice": words + piece(b"a"),
+              "long": words + piece(b"a" * 100_000), "size": b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "varint": b"\xff" * 40, "groups": b"\x0b\x0c" * 100, "fixed": words + b"\x31" + b"\0" * 8 + b"\x3d\0\0\0\0", "unknown": words + field(99, b"x")}
+    for name, data in inputs.items():
+        write("sentence_piece", name, data)
+
+
+def vocabularies():
+    ranks = "".join(f"{c} {i}\n" for i, c in enumerate(("YQ==", "Yg==", "Yw==", "YWI=", "YWJj")))
+    for number, name in enumerate(("qwen", "kimi", "llama", "other")):
+        write("other_vocabularies", "tiktoken_" + name, bytes([0, number]) + ranks.encode())
+    for name, text in {"twice": "YQ== 0\nYQ== 1\n", "rank": "YQ== 0\nYg== 0\n", "no_base64": "Y 0\n", "no_rank": "YQ==\n", "large": "YQ== 99999999999999999999\n", "negative": "YQ== -1\n", "crlf": "YQ== 0\r\n\r\n",
+                       "empty_token": " 0\n", "long": "YWFh" * 20_000 + " 0\n", "far": "YQ== 4000000\n", "nul": "YQ==\0 0\n"}.items():
+        write("other_vocabularies", "tiktoken_" + name, b"\0\0" + text.encode())
+    config = {"pattern": r"\p{L}+|\s", "default_vocab_size": 12, "default_num_special_tokens": 4}
+    vocab = [{"rank": i, "token_bytes": c} for i, c in enumerate(("YQ==", "Yg==", "YWI="))]
+    special = [{"rank": i, "token_str": t} for i, t in enumerate(("<unk>", "<s>", "</s>"))]
+    for name, value in {"plain": {"config": config, "vocab": vocab, "special_tokens": special}, "old": {"config": {**config, "default_vocab_size": 40, "default_num_special_tokens": 30}, "vocab": vocab}, "no_config": {"vocab": vocab},
+                        "sizes": {"config": {**config, "default_num_special_tokens": 99}, "vocab": vocab}, "huge": {"config": {**config, "default_vocab_size": 2**40}, "vocab": vocab}, "counts": {"config": {**config, "pattern": "a{1,2}+"}, "vocab": vocab},
+                        "rank": {"config": config, "vocab": [{"rank": -1, "token_bytes": "YQ=="}]}, "base64": {"config": config, "vocab": [{"rank": 0, "token_bytes": "!"}]}, "ranks": {"config": config, "vocab": vocab, "special_tokens": special[1:]},
+                        "many": {"config": {**config, "default_vocab_size": 290, "default_num_special_tokens": 280}, "vocab": vocab, "special_tokens": special}, "types": {"config": [], "vocab": {}, "special_tokens": 1}}.items():
+        write("other_vocabularies", "tekken_" + name, b"\1\0" + dense(value).encode())
+    words = dense({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})
+    for number, (name, (vocab, merges)) in enumerate({"plain": (words, "#version: 0.2\na b\n"), "qwen2": (words, "a b\n"), "bad_merge": (words, "a c\n"), "three": (words, "a b c\n"), "bad_ids": (dense({"a": -1, "b": "x"}), ""),
+                                                       "bytes": (words, b"\xff \xfe\n"), "list": ("[1]", "a b\n"), "twice": (dense({"a": 0, "b": 0}), "")}.items()):
+        merges = merges if isinstance(merges, bytes) else merges.encode()
+        write("other_vocabularies", "merges_" + name, bytes([2, 4 + number % 2]) + vocab.encode() + b"\0" + merges)
+
+
 NUMBERS = [b"0", b"-1", b"1", b"2", b"63", b"255", b"256", b"65535", b"65536", b"4294967296", b"-9223372036854775808",
            b"9223372036854775807", b"18446744073709551616", b"1e308", b"1e-308", b"0.5", b"00", b"99999999999999999999999"]
 
@@ -431,7 +482,7 @@ def main():
     if options.into is not None:
         write_varied(options.seed, options.into, options.each)
         return
-    for make in (routes, http, sockets, constraints, chats, configs, splits):
+    for make in (routes, http, sockets, constraints, chats, configs, splits, sentence_pieces, vocabularies):
         make()
 
 

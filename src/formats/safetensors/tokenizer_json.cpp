@@ -11,8 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "formats/base64.h"
 #include "formats/model_file.h"
 #include "formats/quote.h"
+#include "formats/safetensors/sentencepiece_proto.h"
+#include "formats/safetensors/tokenizer_special.h"
 #include "formats/safetensors/tokenizer_steps.h"
 
 namespace candor::formats::safetensors {
@@ -30,6 +33,7 @@ class Reader {
       : files_(files), tokenizer_(*files.tokenizer), n_vocab_(static_cast<size_t>(n_vocab)), metadata_(metadata) {}
 
   Result<void> read() {
+    if (files_.pieces != nullptr) return read_sentence_piece(*files_.pieces);
     if (!tokenizer_.is_object() || !tokenizer_.contains("model")) return bad("it has no \"model\"");
     const json& model = tokenizer_["model"];
     const std::string type = type_of(model);
@@ -50,13 +54,36 @@ class Reader {
       CANDOR_TRY(flag_at(model, "byte_fallback", false) ? read_characters() : read_bytes());
     }
     write_tokens();
-    return read_special();
+    return read_special_tokens(files_, {ids_, n_vocab_}, metadata_);
+  }
+
+  // The file's own scores, kinds and rules; tokenizer.json holds the tokens that were added to it.
+  Result<void> read_sentence_piece(const SentencePieceFile& file) {
+    CANDOR_TRY(start_vocabulary());
+    std::vector<double> scores(n_vocab_, 0.0);
+    for (size_t id = 0; id < file.pieces.size(); ++id) {
+      CANDOR_TRY(place(file.pieces[id].text, json(id), static_cast<Kind>(file.pieces[id].type)));
+      scores[id] = file.pieces[id].score;
+    }
+    CANDOR_TRY(read_added());
+    std::vector<std::string> steps;
+    if (!file.charsmap.empty()) steps.insert(steps.end(), {"charsmap", to_base64(file.charsmap), "longest"});
+    if (file.squeezes_spaces) steps.insert(steps.end(), {"squeeze", " ", "", "strip", "both", "spaces"});
+    add_normalizer(std::move(steps));
+    metadata_.add("tokenizer.ggml.add_space_prefix", file.adds_space);
+    if (file.adds_space) metadata_.add_string("tokenizer.candor.space_prefix", "before_tokens");
+    if (file.unk_id >= 0) add_id("tokenizer.ggml.unknown_token_id", static_cast<size_t>(file.unk_id));
+    metadata_.add("tokenizer.ggml.scores", MetaArray(std::move(scores)));
+    metadata_.add_string("tokenizer.ggml.model", file.is_unigram ? "t5" : "llama");
+    metadata_.add_string("tokenizer.ggml.pre", "default");
+    write_tokens();
+    return read_special_tokens(files_, {ids_, n_vocab_}, metadata_);
   }
 
  private:
   Error bad(const std::string& reason) const {
     return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: tokenizer.json: {}; download it again", files_.name, reason));
+                fmt::format("{}: {}: {}; download it again", files_.name, files_.vocabulary, reason));
   }
   Error unsupported(std::string_view part, std::string_view seen, std::string_view expected) const {
     return unsupported_part(files_.name, part, seen, expected);
@@ -169,6 +196,7 @@ class Reader {
     merges.reserve(merges_.size());
     for (const auto& [left, right] : merges_) merges.push_back(fmt::format("{} {}", left, right));
     metadata_.add_strings("tokenizer.ggml.merges", std::move(merges));
+    if (files_.ranks_are_ids) metadata_.add("tokenizer.candor.ranks_are_ids", true);
     return {};
   }
 
@@ -177,6 +205,8 @@ class Reader {
     if (rules.is_general) metadata_.add_strings("tokenizer.candor.splits", std::move(rules.steps));
     if (rules.whole_first) metadata_.add("tokenizer.candor.whole_piece_first", *rules.whole_first);
   }
+
+  void add_id(const char* key, size_t id) { metadata_.add(key, static_cast<uint64_t>(id)); }
 
   void add_normalizer(std::vector<std::string> steps) {
     if (!steps.empty()) metadata_.add_strings("tokenizer.candor.normalizer", std::move(steps));
@@ -332,116 +362,6 @@ class Reader {
     for (const Kind kind : kinds_) types.push_back(static_cast<int64_t>(kind));
     metadata_.add("tokenizer.ggml.token_type", MetaArray(std::move(types)));
     metadata_.add_strings("tokenizer.ggml.tokens", pieces_);
-  }
-
-  // "<s>" or {"content": "<s>"}.
-  std::optional<size_t> token_of(const json& config, const char* key) const {
-    const auto at = config.find(key);
-    if (at == config.end()) return std::nullopt;
-    const std::string text = at->is_string() ? at->get<std::string>() : at->is_object() ? text_at(*at, "content") : "";
-    const auto id = ids_.find(text);
-    return id == ids_.end() ? std::nullopt : std::optional<size_t>(id->second);
-  }
-
-  Result<void> read_special() {
-    std::optional<size_t> bos;
-    std::optional<size_t> eos;
-    if (files_.config != nullptr) {
-      bos = token_of(*files_.config, "bos_token");
-      eos = token_of(*files_.config, "eos_token");
-      if (const auto pad = token_of(*files_.config, "pad_token")) add_id("tokenizer.ggml.padding_token_id", *pad);
-      if (const auto unk = token_of(*files_.config, "unk_token")) add_id("tokenizer.ggml.unknown_token_id", *unk);
-      read_chat_template(*files_.config);
-      if (const auto response = files_.config->find("response_template");
-          response != files_.config->end() && response->is_object()) {
-        metadata_.add_string("tokenizer.response_template", response->dump());
-      }
-    }
-    bool adds_bos = false;
-    bool adds_eos = false;
-    for (const json& step : steps_of(tokenizer_, "post_processor", "processors")) {
-      const std::string type = type_of(step);
-      if (type == "ByteLevel") continue;
-      if (type == "BertProcessing") {
-        CANDOR_TRY(read_pair(step, "cls", bos));
-        CANDOR_TRY(read_pair(step, "sep", eos));
-        adds_bos = adds_eos = true;
-        continue;
-      }
-      if (type != "TemplateProcessing") {
-        return unsupported("post_processor", type, "ByteLevel, TemplateProcessing, BertProcessing");
-      }
-      CANDOR_TRY(read_template(step, bos, eos, adds_bos, adds_eos));
-    }
-    if (bos) add_id("tokenizer.ggml.bos_token_id", *bos);
-    if (eos) add_id("tokenizer.ggml.eos_token_id", *eos);
-    metadata_.add("tokenizer.ggml.add_bos_token", adds_bos);
-    metadata_.add("tokenizer.ggml.add_eos_token", adds_eos);
-    return read_end_tokens();
-  }
-
-  // ["[CLS]", 101]
-  Result<void> read_pair(const json& step, const char* key, std::optional<size_t>& id) const {
-    const auto pair = step.find(key);
-    const bool is_pair = pair != step.end() && pair->is_array() && pair->size() == 2 && (*pair)[1].is_number_unsigned();
-    if (!is_pair || (*pair)[1].get<uint64_t>() >= n_vocab_)
-      return bad(fmt::format("post_processor.{} names no token", key));
-    id = (*pair)[1].get<size_t>();
-    return {};
-  }
-
-  // The template of one text: at most one special token before it and one behind.
-  Result<void> read_template(const json& step, std::optional<size_t>& bos, std::optional<size_t>& eos, bool& adds_bos,
-                             bool& adds_eos) const {
-    bool is_before = true;
-    if (!step.contains("single") || !step["single"].is_array()) return bad("post_processor.single is no array");
-    for (const json& item : step["single"]) {
-      if (item.is_object() && item.contains("Sequence")) {
-        is_before = false;
-        continue;
-      }
-      const std::string name =
-          item.is_object() && item.contains("SpecialToken") ? text_at(item["SpecialToken"], "id") : "";
-      const auto id = ids_.find(name);
-      if (id == ids_.end() || (is_before ? adds_bos : adds_eos)) {
-        return unsupported("post_processor.single", step["single"].dump(), "one token before the text, one behind");
-      }
-      (is_before ? adds_bos : adds_eos) = true;
-      (is_before ? bos : eos) = id->second;
-    }
-    return {};
-  }
-
-  void add_id(const char* key, size_t id) { metadata_.add(key, static_cast<uint64_t>(id)); }
-
-  // A string, or a list of {name, template} of which "default" is meant.
-  void read_chat_template(const json& config) {
-    const auto at = config.find("chat_template");
-    if (at == config.end()) return;
-    if (at->is_string()) return metadata_.add_string("tokenizer.chat_template", at->get<std::string>());
-    if (!at->is_array()) return;
-    for (const json& item : *at) {
-      if (item.is_object() && text_at(item, "name") == "default") {
-        metadata_.add_string("tokenizer.chat_template", text_at(item, "template"));
-      }
-    }
-  }
-
-  Result<void> read_end_tokens() {
-    if (files_.generation == nullptr || !files_.generation->contains("eos_token_id")) return {};
-    const json& ends = (*files_.generation)["eos_token_id"];
-    if (ends.is_null()) return {};
-    std::vector<int64_t> ids;
-    for (const json& id : ends.is_array() ? ends : json::array({ends})) {
-      if (!id.is_number_unsigned() || id.get<uint64_t>() >= n_vocab_) {
-        return fail(ErrorKind::kInvalidInput,
-                    fmt::format("{}: generation_config.json: \"eos_token_id\" holds {}, expected ids below {}",
-                                files_.name, in_quotes(id.dump()), n_vocab_));
-      }
-      ids.push_back(id.get<int64_t>());
-    }
-    metadata_.add("tokenizer.candor.end_token_ids", MetaArray(std::move(ids)));
-    return {};
   }
 
   const TokenizerFiles& files_;

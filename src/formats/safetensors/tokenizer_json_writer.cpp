@@ -123,6 +123,12 @@ class Writer {
     Json list = Json::array();
     CANDOR_ASSIGN(const auto* strings, meta_strings(file_, "tokenizer.candor.normalizer"));
     for (size_t i = 0; strings != nullptr && i + 2 < strings->size(); i += 3) {
+      const bool is_own = (*strings)[i + 2] == "longest" || ((*strings)[i] == "strip" && !(*strings)[i + 2].empty());
+      if (is_own) {
+        return fail(ErrorKind::kUnsupported,
+                    "tokenizer.candor.normalizer: rules of a SentencePiece model, which tokenizer.json does not have; "
+                    "write a GGUF file");
+      }
       list.push_back(normalizer_json((*strings)[i], (*strings)[i + 1], (*strings)[i + 2]));
     }
     return list;
@@ -188,7 +194,7 @@ class Writer {
     Json words = Json::array();
     const bool splits = flag_or("tokenizer.candor.split_at_marks", false);
     if (flag_or("tokenizer.candor.split_at_white_space", false)) words.push_back({{"type", "WhitespaceSplit"}});
-    if (prefix == "each" || (prefix.empty() && !splits && words.empty())) {
+    if (prefix == "each" || prefix == "before_tokens" || (prefix.empty() && !splits && words.empty())) {
       if (!prefix.empty()) normalizer.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
       normalizer.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}});
     } else {

@@ -60,21 +60,41 @@ std::optional<Charsmap> Charsmap::from_base64(std::string_view text) {
   return map;
 }
 
-std::optional<std::string_view> Charsmap::replacement(std::string_view key) const {
+std::optional<Charsmap::Match> Charsmap::find(std::string_view text, bool longest) const {
+  std::optional<Match> found;
   uint32_t at = offset_of(trie_[0]);
-  for (const char c : key) {
-    const uint32_t byte = static_cast<uint8_t>(c);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const uint32_t byte = static_cast<uint8_t>(text[i]);
     at ^= byte;
-    if (byte == 0 || at >= trie_.size() || label_of(trie_[at]) != byte) return std::nullopt;
+    if (byte == 0 || at >= trie_.size() || label_of(trie_[at]) != byte) break;
     const uint32_t unit = trie_[at];
     at ^= offset_of(unit);
     if (!has_value(unit)) continue;
     const size_t begin = at < trie_.size() ? value_of(trie_[at]) : replacements_.size();
-    if (begin >= replacements_.size()) return std::nullopt;
+    if (begin >= replacements_.size()) break;
     const std::string_view rest = std::string_view(replacements_).substr(begin);
-    return rest.substr(0, rest.find('\0'));
+    found = Match{i + 1, rest.substr(0, rest.find('\0'))};
+    if (!longest) break;
   }
-  return std::nullopt;
+  return found;
+}
+
+std::optional<std::string_view> Charsmap::replacement(std::string_view key) const {
+  const std::optional<Match> found = find(key, false);
+  return found ? std::optional(found->text) : std::nullopt;
+}
+
+std::string Charsmap::apply_longest(std::string_view text, size_t max_bytes) const {
+  constexpr size_t kMaxKeyBytes = 256;  // a chain in a hostile trie may be as long as the text
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size() && out.size() <= max_bytes;) {
+    const std::optional<Match> found = find(text.substr(at, kMaxKeyBytes), true);
+    const size_t length = found ? found->length : decode_utf8(text, at).length;
+    out += found ? found->text : text.substr(at, length);
+    at += length;
+  }
+  return out;
 }
 
 void Charsmap::append(std::string_view cluster, size_t max_bytes, std::string& out) const {

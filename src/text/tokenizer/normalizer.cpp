@@ -66,6 +66,10 @@ std::string nmt(std::string_view text, const Arguments&) {
 
 std::string strip(std::string_view text, const Arguments& arguments) {
   const std::string_view side = arguments.first;
+  if (arguments.second == "spaces") {
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    return std::string(text.substr(begin, text.find_last_not_of(' ') + 1 - begin));
+  }
   if (side != "right") text.remove_prefix(white_space_prefix(text));
   if (side != "left") text.remove_suffix(white_space_suffix(text));
   return std::string(text);
@@ -207,8 +211,12 @@ Result<std::string> Normalizer::apply(std::string_view text, size_t& budget) con
   const bool is_utf8 = first_invalid_utf8(text) == text.size();
   for (const Step& step : steps_) {
     if (!is_utf8 || result.size() > budget) break;
-    result =
-        step.charsmap ? step.charsmap->apply(result, budget) : step.function(result, {step.first, step.second, budget});
+    if (!step.charsmap) {
+      result = step.function(result, {step.first, step.second, budget});
+    } else {
+      const bool is_longest = step.second == "longest";
+      result = is_longest ? step.charsmap->apply_longest(result, budget) : step.charsmap->apply(result, budget);
+    }
   }
   if (result.size() > budget) {
     return fail(ErrorKind::kInvalidInput,

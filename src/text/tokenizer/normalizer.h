@@ -3,10 +3,12 @@
 // "tokenizer.candor.normalizer", three strings each: the step and its two arguments ("" where it has none).
 //   nfc, nfd, nfkc, nfkd    Unicode's normal forms, by the tables of Unicode 9 as in the `tokenizers` library
 //   lowercase, nmt          nmt: SentencePiece's rules for controls and spaces
-//   strip                   white space at the "left", the "right" or "both" ends
+//   strip                   white space at the "left", the "right" or "both" ends; "both", "spaces": U+0020 alone
+//   space_first             a space before a text that begins with none and is not empty
 //   prepend                 what is put before a text that is not empty
 //   replace                 what, and by what;  squeeze: each run of spaces longer than one, by what
-//   charsmap                SentencePiece's compiled rules in base64
+//   charsmap                SentencePiece's compiled rules in base64; "longest": as SentencePiece applies them, else as
+//                           the `tokenizers` library does
 //   clean, part_ideographs, drop_accents   BERT's: controls go and white space becomes spaces; spaces around
 //   ideographs;
 //                           marks that take no space of their own go

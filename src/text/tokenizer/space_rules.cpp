@@ -55,9 +55,12 @@ Result<SpaceRules> SpaceRules::from_model_file(const formats::ModelFile& file) {
     rules.prefix_ = Prefix::kEachOnce;
   } else if (name == "first_once") {
     rules.prefix_ = Prefix::kFirstOnce;
+  } else if (name == "before_tokens") {
+    rules.prefixes_tokens_ = adds_prefix;
   } else if (name) {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: {} is not known (known: each, each_once, first_once)",
-                                                     kPrefixKey, quoted_piece(*name)));
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: {} is not known (known: each, each_once, first_once, before_tokens)", kPrefixKey,
+                            quoted_piece(*name)));
   }
   CANDOR_ASSIGN(rules.splits_at_marks_, flag_or(file, "tokenizer.candor.split_at_marks", false));
   CANDOR_ASSIGN(rules.splits_at_white_space_, flag_or(file, "tokenizer.candor.split_at_white_space", false));

@@ -1,7 +1,8 @@
 #pragma once
 // How tokenizers over characters write spaces: as U+2581, with one before the first word where the rules say so, and
 // words that merges or pieces never cross. From a model file: "tokenizer.ggml.add_space_prefix" (GGUF's rule: at the
-// start and behind control tokens), or what tokenizer.json says beyond it: "tokenizer.candor.space_prefix",
+// start and behind control tokens), or what tokenizer.json says beyond it: "tokenizer.candor.space_prefix" (each, each_once,
+// first_once; of SentencePiece models before_tokens: GGUF's rule, before tokens of the user's as well),
 // "...split_at_marks", "...split_at_white_space" (which is dropped), "...strip_space" (of generated text),
 // "...literal_tokens".
 // Immutable; any thread.
@@ -32,6 +33,8 @@ class SpaceRules {
   // Calls use(word) for each word of the text, spaces written as marks, until one is not encoded.
   using Use = std::function<Missing(std::string_view word)>;
   Missing for_each_word(std::string_view text, FragmentPlace place, const Use& use) const;
+  // A space before the first word stands before a user's token too that begins the text.
+  bool prefixes_tokens() const { return prefixes_tokens_; }
   // Generated text loses the space before its first word.
   bool strips_space() const { return strips_space_; }
   // Marks in a token of the user's stand for marks of the text; else for spaces, as in GGUF files.
@@ -49,6 +52,7 @@ class SpaceRules {
   Missing cut_at_marks(std::string_view text, FragmentPlace place, const Use& use) const;
 
   Prefix prefix_ = Prefix::kAfterControl;
+  bool prefixes_tokens_ = false;
   bool splits_at_marks_ = false;
   bool splits_at_white_space_ = false;
   bool strips_space_ = true;

@@ -61,6 +61,7 @@ class SentencePieceTokenizer final {
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "SentencePiece"; }
   bool strips_leading_space() const { return model_.spaces().strips_space(); }
+  bool prefixes_tokens() const { return model_.spaces().prefixes_tokens(); }
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
     return written_piece(id, vocabulary, model_.spaces(), model_.pieces());
   }
@@ -79,6 +80,7 @@ class UnigramTokenizer final {
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "unigram"; }
   bool strips_leading_space() const { return model_.spaces().strips_space(); }
+  bool prefixes_tokens() const { return model_.spaces().prefixes_tokens(); }
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
     return written_piece(id, vocabulary, model_.spaces(), model_.pieces());
   }
@@ -97,6 +99,7 @@ class BytePairTokenizer final {
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return fmt::format("byte-level BPE ({})", model_.rule_name()); }
   bool strips_leading_space() const { return false; }
+  bool prefixes_tokens() const { return false; }
   // As text writes a special token; empty where text cannot hold it.
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
     return model_.is_literal(id, vocabulary) ? std::string(vocabulary.piece(id)) : std::string();
@@ -116,6 +119,7 @@ class WordPieceTokenizer final {
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "WordPiece"; }
   bool strips_leading_space() const { return true; }
+  bool prefixes_tokens() const { return false; }
   std::string written(TokenId id, const Vocabulary& vocabulary) const {
     const bool is_written = is_control(vocabulary.kind(id)) || vocabulary.kind(id) == TokenKind::kUserDefined;
     return is_written ? std::string(vocabulary.piece(id)) : std::string();
@@ -157,8 +161,14 @@ class ModelTokenizer final : public Tokenizer {
     if (options.add_special && special_.tokens.add_bos) tokens.push_back(special_.tokens.bos);
     FragmentPlace place;
     size_t budget = Normalizer::budget_of(text);
+    const auto add_plain = [&](std::string_view plain) {
+      return std::visit([&](const auto& m) -> Result<Missing> { return m.encode(plain, place, vocabulary_, tokens); },
+                        model_);
+    };
     for (const Fragment& fragment : matcher_.split(text, options)) {
       if (fragment.token != kNoToken) {
+        const bool is_user = vocabulary_.kind(fragment.token) == TokenKind::kUserDefined;
+        if (is_user && place.follows_control && prefixes_tokens()) CANDOR_TRY(add_plain(""));
         tokens.push_back(fragment.token);
         place = {.opens_text = false, .follows_control = is_control(vocabulary_.kind(fragment.token))};
         continue;
@@ -168,8 +178,7 @@ class ModelTokenizer final : public Tokenizer {
         CANDOR_ASSIGN(changed, normalizer_.apply(fragment.text, budget));
       }
       const std::string_view plain = normalizer_.is_empty() ? fragment.text : std::string_view(changed);
-      const auto add = [&](const auto& m) -> Result<Missing> { return m.encode(plain, place, vocabulary_, tokens); };
-      CANDOR_ASSIGN(const Missing missing, plain.empty() ? Result<Missing>(Missing()) : std::visit(add, model_));
+      CANDOR_ASSIGN(const Missing missing, plain.empty() ? Result<Missing>(Missing()) : add_plain(plain));
       if (missing) {
         return missing_error(*missing, text, static_cast<size_t>(fragment.text.data() - text.data()));
       }
@@ -196,6 +205,10 @@ class ModelTokenizer final : public Tokenizer {
   }
 
  private:
+  bool prefixes_tokens() const {
+    return std::visit([](const auto& m) { return m.prefixes_tokens(); }, model_);
+  }
+
   Vocabulary vocabulary_;
   SpecialSet special_;
   Normalizer normalizer_;
