@@ -21,7 +21,7 @@ import tiktoken
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from make_tokenizer_cases import CONTRACTIONS, KIMI, SPLITS, TAIL, WORDS, byte_characters, random_text
+from make_tokenizer_cases import CONTRACTIONS, KIMI, SPLITS, TAIL, WORDS, byte_characters, llama2, random_text
 
 HERE = pathlib.Path(__file__).resolve().parent
 RULES = [("\uff21", "A"), ("\u00e9", "e"), ("e\u0301", "e"), ("\u2460", "1"), ("\u3042\u3044", "ai"), ("\u00a0", " "),
@@ -140,6 +140,19 @@ def merges(folder, kind):
     return 602, lambda text: other.encode(text, add_special_tokens=False), other.decode
 
 
+def by_class(model_type, **config):
+    """tokenizer.json beside a tokenizer_config.json that says something else."""
+    def make(folder):
+        import transformers
+        (folder / "tokenizer.json").write_text(json.dumps(llama2(), separators=(",", ":")))
+        named = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+        (folder / "tokenizer_config.json").write_text(json.dumps({**named, **config}))
+        (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
+        tok = transformers.AutoTokenizer.from_pretrained(str(folder))
+        return len(tok), tok.encode, lambda ids: tok.decode(ids, skip_special_tokens=True)
+    return make
+
+
 def published(source):
     def make(folder):
         import mistral_common
@@ -162,6 +175,11 @@ KINDS = {
     "kimi": kimi,
     "tekken": tekken,
     "tekken_old": lambda folder: tekken(folder, False),
+    "class_llama": by_class("llama", tokenizer_class="LlamaTokenizer", add_bos_token=False),
+    "class_llama_legacy": by_class("llama", tokenizer_class="LlamaTokenizerFast", legacy=True, add_eos_token=True),
+    "class_llama_bare": by_class("llama", tokenizer_class="LlamaTokenizer", add_prefix_space=False),
+    "class_mistral": by_class("mistral", tokenizer_class="LlamaTokenizer", legacy=False, add_bos_token=False),
+    "class_fast": by_class("llama", tokenizer_class="PreTrainedTokenizerFast", legacy=False, add_prefix_space=False),
     "gpt2": lambda folder: merges(folder, "GPT2Tokenizer"),
     "qwen2": lambda folder: merges(folder, "Qwen2Tokenizer"),
 }
@@ -189,9 +207,11 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         n_vocab, encode, decode = kinds[name](folder)
         rng = random.Random(name)
-        texts = ["", " ", "  ", "  a", "a  "] + [random_text(rng, USER if name.endswith("user") else ()).replace("\u2581", "_") for _ in range(options.cases)]
+        whole = name.startswith("class")
+        tokens = USER if name.endswith("user") else ["<s>", "</s>", "<unk>"] if whole else ()
+        texts = ["", " ", "  ", "  a", "a  "] + [random_text(rng, tokens).replace("\u2581", "_") for _ in range(options.cases)]
         cases = [[text, list(ids), decode(ids)] for text in texts for ids in [encode(text)]]
-        (folder / "cases.json").write_text(json.dumps({"n_vocab": n_vocab, "cases": cases}, separators=(",", ":")))
+        (folder / "cases.json").write_text(json.dumps({"n_vocab": n_vocab, "whole": whole, "cases": cases}, separators=(",", ":")))
         print(name, n_vocab, len(cases))
 
 

@@ -284,8 +284,10 @@ class Reader {
   }
 
   // One that is not among the added tokens is no token to a text that holds its name.
+  // In text a special one stands for nothing, any other for its name (the library's decode, skip_special_tokens).
   void mark_unknown(size_t id) {
     if (kinds_[id] == Kind::kNormal) metadata_.add("tokenizer.candor.unknown_is_text", true);
+    metadata_.add_string("tokenizer.candor.unknown_text", kinds_[id] == Kind::kControl ? "" : pieces_[id]);
     kinds_[id] = Kind::kUnknown;
   }
 
@@ -298,6 +300,7 @@ class Reader {
 
   Result<void> read_characters() {
     CANDOR_ASSIGN(CharacterRules rules, read_character_rules(tokenizer_, files_.name));
+    obey_class(files_, rules);
     add_rules(std::move(rules));
     mark_bytes();
     if (const auto unknown = unknown_token()) mark_unknown(*unknown);
@@ -340,6 +343,8 @@ class Reader {
     CANDOR_ASSIGN(std::vector<std::string> steps, read_word_rules(tokenizer_, files_.name));
     metadata_.add_strings("tokenizer.candor.normalizer", std::move(steps));
     if (const auto unknown = unknown_token()) {
+      const bool is_named = kinds_[*unknown] == Kind::kControl;
+      metadata_.add_string("tokenizer.candor.unknown_text", is_named ? std::string() : " " + pieces_[*unknown]);
       kinds_[*unknown] = Kind::kUnknown;
       add_id("tokenizer.ggml.unknown_token_id", *unknown);
     }

@@ -5,7 +5,7 @@
 //
 // Keys: tokenizer.ggml.model, pre, tokens, token_type, merges, scores and the special ids; and, for what GGUF has no
 // key for, tokenizer.candor.*: normalizer, space_prefix, split_at_marks, split_at_white_space, strip_space, lstrip_ids,
-// rstrip_ids, end_token_ids, unknown_is_text, unknown_byte_id, fuse_unknown, splits, whole_piece_first, ranks_are_ids.
+// rstrip_ids, end_token_ids, unknown_is_text, unknown_text, unknown_byte_id, fuse_unknown, splits, whole_piece_first, ranks_are_ids.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -25,6 +25,7 @@ struct TokenizerFiles {
   const nlohmann::json* tokenizer = nullptr;   // tokenizer.json, or what other_vocabularies.h makes
   const nlohmann::json* config = nullptr;      // tokenizer_config.json: chat template, beginning and end tokens
   const nlohmann::json* generation = nullptr;  // generation_config.json: the tokens that end an answer
+  std::string_view model_type = {};            // of config.json
   const SentencePieceFile* pieces = nullptr;   // tokenizer.model; `tokenizer` then holds "added_tokens" alone
   bool ranks_are_ids = false;                  // of merges: see text/tokenizer/byte_pair_model.h
 };

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -17,6 +19,15 @@ namespace candor::formats::safetensors {
 namespace {
 
 using nlohmann::json;
+
+// Of transformers 5.23's TOKENIZER_MAPPING_NAMES: the types of language models for which tokenizer.json stands as it is.
+constexpr std::string_view kAsPublished[] = {
+    "arctic",     "ernie4_5",         "ernie4_5_moe",     "flex_olmo",   "glm",         "glm4",     "glm4_moe",
+    "glm4_moe_lite", "gpt_bigcode",   "granite",          "granitemoe",  "granitemoehybrid", "granitemoeshared",
+    "hyperclovax", "internlm2",       "internlm3",        "jamba",       "kimi_linear", "mimo_v2_flash", "minicpm3",
+    "minimax_m2", "ministral",        "ministral3",       "mistral",     "mistral3",    "mistral_large4", "mixtral",
+    "nemotron",   "olmo2",            "olmo3",            "olmo_hybrid", "persimmon",   "phi3",     "phimoe",
+    "stablelm"};
 
 class SpecialReader {
  public:
@@ -82,8 +93,9 @@ class SpecialReader {
     return {};
   }
 
+  // Not beside a tokenizer.json, whose post_processor says it all.
   void obey_config() {
-    if (files_.config == nullptr) return;
+    if (files_.config == nullptr || files_.vocabulary == "tokenizer.json") return;
     const json& config = *files_.config;
     if (!config.contains("add_bos_token") && !config.contains("add_eos_token")) return;
     const auto bos = token_of(config, "bos_token");
@@ -178,6 +190,21 @@ class SpecialReader {
 };
 
 }  // namespace
+
+void obey_class(const TokenizerFiles& files, CharacterRules& rules) {
+  if (files.config == nullptr || files.model_type.empty()) return;
+  const json& config = *files.config;
+  const std::string type = text_at(config, "tokenizer_class");
+  const bool is_llama = type == "LlamaTokenizer" || type == "LlamaTokenizerFast";
+  if (!is_llama || std::ranges::find(kAsPublished, files.model_type) != std::end(kAsPublished)) return;
+  const bool adds_space = flag_at(config, "add_prefix_space", true);
+  const char* prefix = flag_at(config, "legacy", false) ? "each_once" : "first_once";
+  rules = {.normalizer = {},
+           .space_prefix = adds_space ? prefix : "",
+           .splits_at_marks = false,
+           .splits_at_white_space = false,
+           .strips_space = adds_space};
+}
 
 Result<void> read_special_tokens(const TokenizerFiles& files, const PieceIds& ids, MetaList& metadata) {
   return SpecialReader(files, ids, metadata).read();

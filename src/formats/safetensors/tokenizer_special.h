@@ -1,7 +1,7 @@
 #pragma once
 // The special tokens of a checkpoint, its chat template and the tokens that end an answer: of tokenizer.json's
-// post_processor, tokenizer_config.json and generation_config.json. Where tokenizer_config.json has add_bos_token or
-// add_eos_token, both stand above the post_processor, an absent one being false (transformers 5.23).
+// post_processor, tokenizer_config.json and generation_config.json. tokenizer_config.json's add_bos_token and add_eos_token
+// count in folders without a tokenizer.json alone (transformers 5.23); where one is there, the other is false if absent.
 
 #include <cstddef>
 #include <string>
@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "formats/meta_list.h"
 #include "formats/safetensors/tokenizer_json.h"
+#include "formats/safetensors/tokenizer_steps.h"
 
 namespace candor::formats::safetensors {
 
@@ -19,5 +20,10 @@ struct PieceIds {
   size_t n_vocab = 0;
 };
 Result<void> read_special_tokens(const TokenizerFiles& files, const PieceIds& ids, MetaList& metadata);
+
+// transformers 5.23 makes the rules of a LlamaTokenizer anew, whatever tokenizer.json says: no normaliser, and one mark at
+// the start of the text, or with "legacy" before each piece of it, unless a space stands there ("add_prefix_space": false:
+// none). Of the model types whose registered tokenizer is another it takes tokenizer.json as it is. Does the same.
+void obey_class(const TokenizerFiles& files, CharacterRules& rules);
 
 }  // namespace candor::formats::safetensors

@@ -163,6 +163,9 @@ class WordsReader {
 Result<void> read_words(const fs::path& folder, int64_t n_vocab, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const auto config, optional_json(folder / "tokenizer_config.json", kMaxConfigBytes));
   CANDOR_ASSIGN(const auto generation, optional_json(folder / "generation_config.json", kMaxConfigBytes));
+  CANDOR_ASSIGN(const auto model, optional_json(folder / "config.json", kMaxConfigBytes));
+  const bool has_type = model && model->contains("model_type") && (*model)["model_type"].is_string();
+  const std::string model_type = has_type ? (*model)["model_type"].get<std::string>() : "";
   const std::string name = in_quotes(folder.string());
   CANDOR_ASSIGN(const Words words, WordsReader(folder, name, metadata).read(config));
   if (!words.tokenizer) return {};
@@ -172,6 +175,7 @@ Result<void> read_words(const fs::path& folder, int64_t n_vocab, formats::MetaLi
                                                    .tokenizer = pointer(words.tokenizer),
                                                    .config = pointer(config),
                                                    .generation = pointer(generation),
+                                                   .model_type = model_type,
                                                    .pieces = pointer(words.pieces),
                                                    .ranks_are_ids = words.ranks_are_ids},
                                                   n_vocab, metadata));

@@ -27,6 +27,7 @@ Result<PieceBytes> PieceBytes::read(const formats::ModelFile& file, const Vocabu
   PieceBytes pieces;
   CANDOR_ASSIGN(const auto is_text, formats::meta_bool(file, "tokenizer.candor.unknown_is_text"));
   CANDOR_ASSIGN(const auto fuses, formats::meta_bool(file, "tokenizer.candor.fuse_unknown"));
+  CANDOR_ASSIGN(const auto unknown_text, formats::meta_string(file, "tokenizer.candor.unknown_text"));
   pieces.unknown_is_text_ = is_text.value_or(false);
   pieces.fuses_unknown_ = fuses.value_or(true);
   CANDOR_TRY(pieces.read_byte_tokens(vocabulary));
@@ -37,7 +38,7 @@ Result<PieceBytes> PieceBytes::read(const formats::ModelFile& file, const Vocabu
         pieces.bytes_.push_back({});
         break;
       case TokenKind::kUnknown:
-        pieces.bytes_.push_back(" \u2047 ");
+        pieces.bytes_.push_back(unknown_text.value_or(" \u2047 "));
         break;
       case TokenKind::kByte: {
         const char byte = parse_byte_piece(piece).value_or('\0');

@@ -2,7 +2,9 @@
 // What the pieces of a tokenizer over characters stand for, and what becomes of text that is no piece: byte tokens
 // (<0xNN>) where all of its bytes have one, else the unknown token, and where there is none the text cannot be encoded.
 // "tokenizer.candor.unknown_is_text": the unknown token is a piece like others, not one that a text names as it stands;
-// "tokenizer.candor.fuse_unknown" (true where absent): neighbours of that kind are one unknown. Immutable; any thread.
+// "tokenizer.candor.fuse_unknown" (true where absent): neighbours of that kind are one unknown.
+// "tokenizer.candor.unknown_text": what it stands for in generated text; where absent the sign that SentencePiece writes.
+// Immutable; any thread.
 
 #include <array>
 #include <cstddef>
