@@ -132,5 +132,17 @@ TEST_F(BadFolder, wants_the_class_of_merges) {
   EXPECT_NE(refusal().find("merge 1"), std::string::npos) << refusal();
 }
 
+TEST_F(BadFolder, names_a_setting_that_cannot_be_obeyed) {
+  const std::string bytes = R"({"type": "ByteLevel", "add_prefix_space": false})";
+  write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}, "pre_tokenizer": )" +
+                              bytes + R"(, "decoder": )" + bytes + "}");
+  write("tokenizer_config.json", R"({"split_special_tokens": true})");
+  EXPECT_NE(refusal().find("split_special_tokens"), std::string::npos) << refusal();
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"1": {"content": "<x>"}}})");
+  EXPECT_NE(refusal().find("gives '<x>' the id 1"), std::string::npos) << refusal();
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"3": {"content": "<x>"}, "999": {"content": "<y>"}}})");
+  EXPECT_EQ(refusal(), "");
+}
+
 }  // namespace
 }  // namespace candor::testing

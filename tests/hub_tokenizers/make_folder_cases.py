@@ -162,6 +162,8 @@ def published(source):
     return make
 
 
+LATER = {"567": {"content": "<|new|>", "special": True, "lstrip": False, "rstrip": False, "normalized": False,
+                 "single_word": False}}
 BPE = {"model_type": "bpe", "byte_fallback": True, "normalization_rule_name": "identity", "remove_extra_whitespaces": False}
 USER = ["<table>", "\n\n", "<|x|>"]
 KINDS = {
@@ -180,6 +182,7 @@ KINDS = {
     "class_llama_bare": by_class("llama", tokenizer_class="LlamaTokenizer", add_prefix_space=False),
     "class_mistral": by_class("mistral", tokenizer_class="LlamaTokenizer", legacy=False, add_bos_token=False),
     "class_fast": by_class("llama", tokenizer_class="PreTrainedTokenizerFast", legacy=False, add_prefix_space=False),
+    "class_added": by_class("llama", tokenizer_class="PreTrainedTokenizerFast", added_tokens_decoder=LATER),
     "gpt2": lambda folder: merges(folder, "GPT2Tokenizer"),
     "qwen2": lambda folder: merges(folder, "Qwen2Tokenizer"),
 }
@@ -208,7 +211,7 @@ def main():
         n_vocab, encode, decode = kinds[name](folder)
         rng = random.Random(name)
         whole = name.startswith("class")
-        tokens = USER if name.endswith("user") else ["<s>", "</s>", "<unk>"] if whole else ()
+        tokens = USER if name.endswith("user") else ["<s>", "</s>", "<unk>", "<|new|>"] if whole else ()
         texts = ["", " ", "  ", "  a", "a  "] + [random_text(rng, tokens).replace("\u2581", "_") for _ in range(options.cases)]
         cases = [[text, list(ids), decode(ids)] for text in texts for ids in [encode(text)]]
         (folder / "cases.json").write_text(json.dumps({"n_vocab": n_vocab, "whole": whole, "cases": cases}, separators=(",", ":")))

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "formats/base64.h"
 #include "formats/model_file.h"
 #include "formats/quote.h"
+#include "formats/safetensors/other_vocabularies.h"
 #include "formats/safetensors/sentencepiece_proto.h"
 #include "formats/safetensors/tokenizer_special.h"
 #include "formats/safetensors/tokenizer_steps.h"
@@ -141,10 +143,11 @@ class Reader {
   }
 
   Result<void> read_added() {
-    if (!tokenizer_.contains("added_tokens")) return {};
+    json tokens = tokenizer_.contains("added_tokens") ? tokenizer_["added_tokens"] : json::array();
+    CANDOR_TRY(add_later_tokens(tokens));
     std::vector<int64_t> strips_left;
     std::vector<int64_t> strips_right;
-    for (const json& token : tokenizer_["added_tokens"]) {
+    for (const json& token : tokens) {
       if (!token.is_object() || !token.contains("content") || !token.contains("id")) return bad("a bad added token");
       const std::string content = text_at(token, "content");
       if (flag_at(token, "single_word", false)) {
@@ -156,6 +159,34 @@ class Reader {
     }
     if (!strips_left.empty()) metadata_.add("tokenizer.candor.lstrip_ids", MetaArray(std::move(strips_left)));
     if (!strips_right.empty()) metadata_.add("tokenizer.candor.rstrip_ids", MetaArray(std::move(strips_right)));
+    return {};
+  }
+
+  // Tokens that tokenizer_config.json alone names.
+  Result<void> add_later_tokens(json& tokens) const {
+    const bool is_whole = files_.config != nullptr && files_.vocabulary == "tokenizer.json";
+    if (is_whole && flag_at(*files_.config, "split_special_tokens", false)) {
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("{}: tokenizer_config.json: \"split_special_tokens\" true, by which prompts could not hold "
+                              "special tokens, is not supported; set it to false",
+                              files_.name));
+    }
+    if (!is_whole || !files_.config->contains("added_tokens_decoder") || !tokens.is_array()) return {};
+    CANDOR_ASSIGN(const json listed, added_tokens_of({.name = files_.name, .config = files_.config}, json::object()));
+    std::set<std::string> known;
+    for (const json& token : tokens) known.insert(token.is_object() ? text_at(token, "content") : std::string());
+    for (const json& token : listed) {
+      const std::string content = text_at(token, "content");
+      const auto id = token["id"].get<size_t>();
+      if (known.contains(content) || ids_.contains(content) || id >= n_vocab_) continue;
+      if (kinds_[id] != Kind::kUnused) {
+        return fail(ErrorKind::kInvalidInput,
+                    fmt::format("{}: tokenizer_config.json: added_tokens_decoder gives {} the id {}, which tokenizer.json "
+                                "has for another token; download both again",
+                                files_.name, in_quotes(content), id));
+      }
+      tokens.push_back(token);
+    }
     return {};
   }
 
