@@ -142,9 +142,9 @@ typedef struct candor_spans {
 } candor_spans;
 void candor_spans_free(candor_spans* spans); /* also zeroes it */
 
-/* The words of a text of any bytes, in order; what a step removes is in none of them. Work: a million steps and 200 for each
- * byte, memory: 60 MiB and 60 bytes for each byte; CANDOR_LIMIT beyond. */
-candor_status candor_splitter_split(const candor_splitter* handle, candor_bytes text, candor_spans* out,
+/* The words of a text of any bytes, in order; what a step removes is in none of them. steps: how much work it may be, about
+ * 10 ns each; what it was is taken off. Memory: 60 MiB and 60 bytes for each byte. CANDOR_LIMIT beyond either. */
+candor_status candor_splitter_split(const candor_splitter* handle, candor_bytes text, uint64_t* steps, candor_spans* out,
                                     candor_error* error);
 
 #ifdef __cplusplus

@@ -308,12 +308,13 @@ pub unsafe extern "C" fn candor_splitter_free(handle: *mut Splitter) {
 pub unsafe extern "C" fn candor_splitter_split(
     handle: *const Splitter,
     text: Bytes,
+    steps: *mut u64,
     out: *mut Spans,
     error: *mut ErrorOut,
 ) -> Status {
     unsafe {
         answer(out, error, || {
-            let spans = borrowed(handle)?.split(text.as_slice())?;
+            let spans = borrowed(handle)?.split(text.as_slice(), borrowed_mut(steps)?)?;
             let ends: Box<[usize]> = spans.iter().flat_map(|&(begin, end)| [begin, end]).collect();
             Ok(Spans { ends: Box::into_raw(ends).cast(), size: spans.len() })
         })

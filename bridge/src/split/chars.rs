@@ -59,7 +59,8 @@ fn known(expression: &str) -> Result<ClassUnicode> {
 
 /// `\p{name}`.
 pub fn property(name: &str) -> Result<ClassUnicode> {
-    let is_plain = !name.is_empty() && name.len() <= 60 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_- =.".contains(&b));
+    let is_plain =
+        !name.is_empty() && name.len() <= 60 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_- =.".contains(&b));
     if !is_plain {
         return Err(Error::unsupported(format!("\\p{{{}}} is not known", clip(name, 60))));
     }

@@ -19,11 +19,22 @@ pub struct Budget {
 }
 
 enum Frame {
-    Other { at: usize, place: usize },
+    Other {
+        at: usize,
+        place: usize,
+    },
     /// Everything from there was tried.
-    Failed { memo: usize, place: usize },
+    Failed {
+        memo: usize,
+        place: usize,
+    },
     /// Shorter runs remain: ends from `low` up to below `end`. `high`: of the longest.
-    Run { at: usize, low: usize, end: usize, high: usize },
+    Run {
+        at: usize,
+        low: usize,
+        end: usize,
+        high: usize,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -185,9 +196,7 @@ impl Search<'_> {
         let program = self.program;
         let go_if = |holds, place| if holds { Next::Go(at + 1, place) } else { Next::Fails };
         Ok(match &program.instructions[at] {
-            Instruction::Set(set) => {
-                go_if(self.text.get(place).is_some_and(|&c| program.sets[*set].has(c)), place + 1)
-            }
+            Instruction::Set(set) => go_if(self.text.get(place).is_some_and(|&c| program.sets[*set].has(c)), place + 1),
             Instruction::At(here) => go_if(self.holds(*here, place), place),
             Instruction::RunOnly { set } => Next::Go(at + 1, self.run_end(*set, None, place)?),
             Instruction::Jump(to) => Next::Go(*to, place),
@@ -197,7 +206,11 @@ impl Search<'_> {
                     Some(start) => self.run(at + 1, start, true)?.is_some(),
                     None => false,
                 };
-                if found != *negative { Next::Go(*next, place) } else { Next::Fails }
+                if found != *negative {
+                    Next::Go(*next, place)
+                } else {
+                    Next::Fails
+                }
             }
             Instruction::Atomic { next } => match self.run(at + 1, place, false)? {
                 Some(end) => Next::Go(*next, end),

@@ -8,8 +8,6 @@ use crate::error::{Error, Result};
 
 const MAX_STEPS: usize = 64;
 const MAX_BYTES: usize = 16 << 10;
-const FREE_STEPS: u64 = 1_000_000;
-const STEPS_A_BYTE: u64 = 200;
 
 /// What becomes of a match. Numbers are part of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +74,10 @@ impl Splitter {
         Ok(Splitter { steps: steps.iter().map(compile).collect::<Result<_>>()?, words: word_characters()? })
     }
 
-    /// The words of a text of any bytes, in order: begin and end of each, in bytes.
-    pub fn split(&self, text: &[u8]) -> Result<Vec<(usize, usize)>> {
+    /// The words of a text of any bytes, in order: begin and end of each, in bytes. Takes what it costs from `steps`.
+    pub fn split(&self, text: &[u8], steps: &mut u64) -> Result<Vec<(usize, usize)>> {
         let (mut characters, mut begins) = decode(text);
-        let mut budget = Budget { steps: FREE_STEPS + STEPS_A_BYTE * text.len() as u64 };
+        let mut budget = Budget { steps: *steps };
         let mut matcher = Matcher::default();
         let mut pieces = vec![(0, characters.len())];
         let mut is_over_bytes = false;
@@ -99,6 +97,7 @@ impl Splitter {
             }
             pieces = cut;
         }
+        *steps = budget.steps;
         Ok(pieces.iter().filter(|(begin, end)| begin != end).map(|&(begin, end)| (begins[begin], begins[end])).collect())
     }
 }

@@ -11,15 +11,30 @@ pub enum Instruction {
     Set(usize),
     At(Place),
     /// Tries `first`, then `second`. `memo`: its place in what is remembered of a position.
-    Either { first: usize, second: usize, memo: usize },
+    Either {
+        first: usize,
+        second: usize,
+        memo: usize,
+    },
     /// As many of the set as there are, then fewer.
-    Run { set: usize, memo: usize },
+    Run {
+        set: usize,
+        memo: usize,
+    },
     /// As many as there are, and never fewer.
-    RunOnly { set: usize },
+    RunOnly {
+        set: usize,
+    },
     Jump(usize),
     /// Runs its body, which follows; goes on at `next` if it matches (or does not). `back`: characters before here.
-    Look { next: usize, back: Option<usize>, negative: bool },
-    Atomic { next: usize },
+    Look {
+        next: usize,
+        back: Option<usize>,
+        negative: bool,
+    },
+    Atomic {
+        next: usize,
+    },
     Done,
 }
 

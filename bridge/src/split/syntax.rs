@@ -28,9 +28,18 @@ pub enum Node {
     Chain(Vec<Node>),
     Either(Vec<Node>),
     /// `max` of `None`: without end.
-    Repeat { body: Box<Node>, min: u32, max: Option<u32>, lazy: bool },
+    Repeat {
+        body: Box<Node>,
+        min: u32,
+        max: Option<u32>,
+        lazy: bool,
+    },
     Atomic(Box<Node>),
-    Look { body: Box<Node>, ahead: bool, negative: bool },
+    Look {
+        body: Box<Node>,
+        ahead: bool,
+        negative: bool,
+    },
 }
 
 pub struct Parser<'a> {

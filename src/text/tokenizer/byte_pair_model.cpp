@@ -193,10 +193,10 @@ Missing BytePairModel::encode_word(std::string_view bytes, std::vector<TokenId>&
   return {};
 }
 
-Result<Missing> BytePairModel::encode(std::string_view text, std::vector<TokenId>& out) const {
+Result<Missing> BytePairModel::encode(std::string_view text, uint64_t& steps, std::vector<TokenId>& out) const {
   std::vector<TokenId> word;
   if (general_) {
-    CANDOR_ASSIGN(const std::vector<std::string_view> words, general_->words_of(text));
+    CANDOR_ASSIGN(const std::vector<std::string_view> words, general_->words_of(text, steps));
     for (const std::string_view bytes : words) {
       if (Missing missing = encode_word(bytes, word, out)) return missing;
     }

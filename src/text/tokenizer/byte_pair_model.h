@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,8 +38,8 @@ class BytePairModel {
   bool adds_bos() const { return pre_ != nullptr && pre_->adds_bos; }
   // The rule that cuts text into words, for people.
   std::string rule_name() const;
-  // Refuses a text that takes a general split too much work.
-  Result<Missing> encode(std::string_view text, std::vector<TokenId>& out) const;
+  // Refuses a text that takes a general split more steps than are left (GeneralSplit::budget_of).
+  Result<Missing> encode(std::string_view text, uint64_t& steps, std::vector<TokenId>& out) const;
   // The bytes that the token stands for.
   const StringArena& bytes() const { return bytes_; }
   // Does the text hold this token as it is written there?

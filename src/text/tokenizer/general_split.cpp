@@ -78,10 +78,10 @@ Result<std::optional<GeneralSplit>> GeneralSplit::from_model_file(const formats:
   return std::optional<GeneralSplit>(GeneralSplit(splitter, steps.size()));
 }
 
-Result<std::vector<std::string_view>> GeneralSplit::words_of(std::string_view text) const {
+Result<std::vector<std::string_view>> GeneralSplit::words_of(std::string_view text, uint64_t& budget) const {
   candor_spans spans{};
   candor_error error{};
-  if (candor_splitter_split(splitter_.get(), bytes_of(text), &spans, &error) != CANDOR_OK) return refused(error);
+  if (candor_splitter_split(splitter_.get(), bytes_of(text), &budget, &spans, &error) != CANDOR_OK) return refused(error);
   std::vector<std::string_view> words;
   words.reserve(spans.size);
   for (size_t i = 0; i < spans.size; ++i) {

@@ -7,6 +7,7 @@
 // expression. Immutable; any thread.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -24,8 +25,11 @@ class GeneralSplit {
   // Nothing where the file has no such key. Refuses, by name, expressions that the engine does not know.
   static Result<std::optional<GeneralSplit>> from_model_file(const formats::ModelFile& file);
 
-  // The words of a text of any bytes, in order; what a step removes is in none. Refuses a text that takes too much work.
-  Result<std::vector<std::string_view>> words_of(std::string_view text) const;
+  // Steps of the engine that a text may take with all that stands between its special tokens: linear in its bytes.
+  static uint64_t budget_of(std::string_view text) { return 1'000'000 + 200 * static_cast<uint64_t>(text.size()); }
+  // The words of a text of any bytes, in order; what a step removes is in none. Takes what it costs from the budget;
+  // refuses a text that needs more.
+  Result<std::vector<std::string_view>> words_of(std::string_view text, uint64_t& budget) const;
   size_t n_steps() const { return n_steps_; }
 
  private:

@@ -44,7 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CANDOR_CHECK(split.error().message.find('\n') == std::string::npos);
     return 0;
   }
-  const auto words = (*split)->words_of(text);
+  uint64_t steps = candor::text::GeneralSplit::budget_of(text);
+  const auto words = (*split)->words_of(text, steps);
   if (!words) {
     CANDOR_CHECK(words.error().message.find('\n') == std::string::npos);
     return 0;

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 #include <variant>
 
 #include "base/utf8.h"
 #include "text/tokenizer/byte_pair_model.h"
+#include "text/tokenizer/general_split.h"
 #include "text/tokenizer/missing_byte.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/piece_bytes.h"
@@ -50,13 +52,19 @@ Error missing_error(const MissingByte& missing, std::string_view text, size_t fr
                       place, static_cast<uint8_t>(missing.byte), of)};
 }
 
+// What a fragment's encoding knows of the text.
+struct Context {
+  const Vocabulary& vocabulary;
+  FragmentPlace place = {};
+  uint64_t split_steps = 0;  // that the text may still take
+};
+
 class SentencePieceTokenizer final {
  public:
   explicit SentencePieceTokenizer(SentencePieceModel model) : model_(std::move(model)) {}
 
-  Missing encode(std::string_view text, FragmentPlace place, const Vocabulary& vocabulary,
-                 std::vector<TokenId>& out) const {
-    return model_.encode(text, place, vocabulary, out);
+  Missing encode(std::string_view text, Context& context, std::vector<TokenId>& out) const {
+    return model_.encode(text, context.place, context.vocabulary, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "SentencePiece"; }
@@ -74,8 +82,8 @@ class UnigramTokenizer final {
  public:
   explicit UnigramTokenizer(UnigramModel model) : model_(std::move(model)) {}
 
-  Missing encode(std::string_view text, FragmentPlace place, const Vocabulary&, std::vector<TokenId>& out) const {
-    return model_.encode(text, place, out);
+  Missing encode(std::string_view text, Context& context, std::vector<TokenId>& out) const {
+    return model_.encode(text, context.place, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "unigram"; }
@@ -93,8 +101,8 @@ class BytePairTokenizer final {
  public:
   explicit BytePairTokenizer(BytePairModel model) : model_(std::move(model)) {}
 
-  Result<Missing> encode(std::string_view text, FragmentPlace, const Vocabulary&, std::vector<TokenId>& out) const {
-    return model_.encode(text, out);
+  Result<Missing> encode(std::string_view text, Context& context, std::vector<TokenId>& out) const {
+    return model_.encode(text, context.split_steps, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return fmt::format("byte-level BPE ({})", model_.rule_name()); }
@@ -113,8 +121,8 @@ class WordPieceTokenizer final {
  public:
   explicit WordPieceTokenizer(WordPieceModel model) : model_(std::move(model)) {}
 
-  Missing encode(std::string_view text, FragmentPlace, const Vocabulary& vocabulary, std::vector<TokenId>& out) const {
-    return model_.encode(text, vocabulary, out);
+  Missing encode(std::string_view text, Context& context, std::vector<TokenId>& out) const {
+    return model_.encode(text, context.vocabulary, out);
   }
   const StringArena& bytes() const { return model_.bytes(); }
   std::string description() const { return "WordPiece"; }
@@ -159,10 +167,11 @@ class ModelTokenizer final : public Tokenizer {
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
     std::vector<TokenId> tokens;
     if (options.add_special && special_.tokens.add_bos) tokens.push_back(special_.tokens.bos);
-    FragmentPlace place;
+    Context context{.vocabulary = vocabulary_, .split_steps = GeneralSplit::budget_of(text)};
+    FragmentPlace& place = context.place;
     size_t budget = Normalizer::budget_of(text);
     const auto add_plain = [&](std::string_view plain) {
-      return std::visit([&](const auto& m) -> Result<Missing> { return m.encode(plain, place, vocabulary_, tokens); },
+      return std::visit([&](const auto& m) -> Result<Missing> { return m.encode(plain, context, tokens); },
                         model_);
     };
     for (const Fragment& fragment : matcher_.split(text, options)) {
