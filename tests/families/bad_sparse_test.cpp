@@ -119,7 +119,7 @@ TEST(bad_sparse, what_config_json_asks_for_and_is_not_computed_is_named) {
 TEST(outer_folder, without_text_or_with_text_that_is_not_known_is_named) {
   expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config.erase("text_config"); }), "'qwen3_5'");
   expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config["text_config"]["model_type"] = "t5"; }),
-              "model_type 'qwen3_5' with text of 't5' is not supported");
+              "model_type 'qwen3_5' with text of 't5' is not known");
   expect_line(refusal_with("qwen3_5", [](nlohmann::json& config) { config["text_config"] = 3; }),
               "model_type 'qwen3_5'");
 }

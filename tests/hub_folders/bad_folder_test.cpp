@@ -87,8 +87,9 @@ struct ConfigCase {
 
 TEST_F(BadFolder, values_of_config_json_that_make_no_model_are_refused_by_name) {
   const ConfigCase kCases[] = {
-      {"model_type", "alien", "model_type 'alien' is not supported (supported: llama"},
-      {"model_type", 7, "model_type '' is not supported"},
+      {"model_type", "alien", "model_type 'alien' is not known; the nearest known ones are "},
+      {"model_type", "llama5", "the nearest known ones are llama, llama4, "},
+      {"model_type", 7, "names no model_type"},
       {"hidden_size", -5, "\"hidden_size\" is '-5', expected a whole number"},
       {"hidden_size", "64", "expected a whole number"},
       {"hidden_size", 1e30, "expected a whole number"},
@@ -125,6 +126,45 @@ TEST_F(BadFolder, values_of_config_json_that_make_no_model_are_refused_by_name) 
       expect_refused(what, one.reason);
     }
   }
+}
+
+// A folder that holds these files, each "{}".
+std::string refusal_of_files(std::initializer_list<const char*> names) {
+  const TempFolder folder;
+  for (const char* name : names) folder.file(name, "{}");
+  return refusal_of(folder.path());
+}
+
+TEST(OtherFolder, is_named_for_what_it_is) {
+  struct Case {
+    std::initializer_list<const char*> files;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {{}, "is a folder without config.json: name a folder that holds config.json"},
+      {{"adapter_config.json", "adapter_model.safetensors", "tokenizer.json"}, "is an adapter's folder (PEFT) and no"},
+      {{"params.json", "consolidated.safetensors", "tekken.json"}, "is in its maker's own layout (params.json"},
+      {{"model.safetensors"}, "holds safetensors without config.json"},
+      {{"b.gguf", "a.gguf"}, "a.gguf'"},
+      {{"model_index.json"}, "is a pipeline of several models"},
+      {{"snapshots", "refs"}, "snapshots/ that holds config.json"},
+  };
+  for (const Case& row : cases) {
+    const std::string message = refusal_of_files(row.files);
+    EXPECT_NE(message.find(row.reason), std::string::npos) << row.reason << ": " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST(OtherFolder, of_an_adapter_names_its_base) {
+  const TempFolder folder;
+  folder.file("adapter_config.json", R"({"base_model_name_or_path": "maker/base"})");
+  folder.file("adapter_model.safetensors", "");
+  for (const fs::path& path : {folder.path(), folder.path() / "adapter_model.safetensors"}) {
+    EXPECT_NE(refusal_of(path).find("(PEFT) of 'maker/base' and no model: merge it"), std::string::npos);
+  }
+  folder.file("adapter_config.json", R"({"base_model_name_or_path": {"a": [)");
+  EXPECT_NE(refusal_of(folder.path()).find("(PEFT) and no model"), std::string::npos);
 }
 
 TEST_F(BadFolder, files_that_are_no_json_are_named) {

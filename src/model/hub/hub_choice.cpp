@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/quote.h"
 #include "model/families/missing.h"
@@ -14,17 +18,41 @@ namespace {
 using formats::in_quotes;
 using nlohmann::json;
 
-std::string supported_types() {
-  std::string names;
+std::vector<std::string_view> known_types() {
+  std::vector<std::string_view> names;
   for (const Family& family : families()) {
-    std::string_view last;
     for (const HubForm& form : family.hub) {
-      if (form.model_type != last) names += fmt::format("{}{}", names.empty() ? "" : ", ", form.model_type);
-      last = form.model_type;
-      for (const HubOuter& outer : form.outer) names += fmt::format(", {}", outer.model_type);
+      names.push_back(form.model_type);
+      for (const HubOuter& outer : form.outer) names.push_back(outer.model_type);
     }
   }
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
   return names;
+}
+
+// How many letters have to be added, left out or changed (Levenshtein, 1966).
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t corner = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = corner + (a[i] == b[j] ? 0 : 1);
+      corner = std::exchange(row[j + 1], std::min({row[j + 1] + 1, row[j] + 1, changed}));
+    }
+  }
+  return row.back();
+}
+
+// The three known names that are most like it.
+std::string nearest_types(std::string_view type) {
+  constexpr size_t kMostLetters = 64;
+  std::vector<std::string_view> names = known_types();
+  std::ranges::stable_sort(
+      names, {}, [&](std::string_view name) { return edit_distance(type.substr(0, kMostLetters), name); });
+  return fmt::format("{}, {}, {}", names[0], names[1], names[2]);
 }
 
 std::string type_of(const json& config) {
@@ -53,9 +81,13 @@ Result<FamilyForm> choose_form(const json& config, std::string_view name) {
                 fmt::format("{}: model_type {} is not supported{}", name, in_quotes(type), need));
   }
   const std::string of_text = text_type.empty() ? "" : fmt::format(" with text of {}", in_quotes(text_type));
-  return fail(ErrorKind::kUnsupported, fmt::format("{}: model_type {}{} is not supported (supported: {})",
-                                                   name, in_quotes(type), of_text,
-                                                   supported_types()));
+  if (type.empty()) {
+    return fail(ErrorKind::kUnsupported, fmt::format("{}: names no model_type: a folder of a language model does", name));
+  }
+  const bool is_outer = !text_type.empty() && std::ranges::binary_search(known_types(), type);
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("{}: model_type {}{} is not known; the nearest known ones are {} (all are in docs/models.md)",
+                          name, in_quotes(type.substr(0, 100)), of_text, nearest_types(is_outer ? text_type : type)));
 }
 
 }  // namespace candor::model

@@ -16,7 +16,7 @@ struct FamilyForm {
   const HubOuter* outer = nullptr;  // of a multimodal model's checkpoint; nullptr: it holds the text model alone
 };
 
-// name: of the file, for errors. An unknown model_type is an error that lists the known ones.
+// name: of the file, for errors. An unknown model_type is an error that names the three nearest known ones.
 Result<FamilyForm> choose_form(const nlohmann::json& config, std::string_view name);
 
 }  // namespace candor::model

@@ -12,6 +12,7 @@
 
 #include "base/half.h"
 #include "formats/quote.h"
+#include "model/hub/hub_parts.h"
 #include "tensor/dtype.h"
 #include "tensor/quant/q4_0.h"
 #include "tensor/quant/q5_0.h"
@@ -93,31 +94,13 @@ void fill(const Int4Matrix& m, int offset, std::byte* dst) {
   }
 }
 
-Error bad(const TensorView& tensor, const std::string& reason) {
-  return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: {}", in_quotes(tensor.name), reason));
-}
-
-Result<TensorView> part(const TensorView& codes, std::string_view name, const FindTensor& find) {
-  const TensorView* found = find(std::string(name));
-  if (found == nullptr) return bad(codes, fmt::format("{} is missing, which belongs to it", in_quotes(name)));
-  return *found;
-}
-
-Result<void> check_shape(const TensorView& tensor, bool has_type, int64_t rows, int64_t columns) {
-  if (has_type && tensor.shape == Shape{2, {rows, columns}}) return {};
-  return bad(tensor, fmt::format("{} of shape {} does not fit its matrix, expected [{}, {}]",
-                                 dtype_info(tensor.dtype).name, to_string(tensor.shape), rows, columns));
-}
-
 Result<void> check_parts(const Int4Matrix& m) {
   if (m.n_in % kBlock != 0 || m.group % kBlock != 0 || m.n_in % m.group != 0 || m.n_out % 8 != 0) {
-    return bad(m.codes, fmt::format("{} outputs of {} inputs in groups of {}; expected groups of whole blocks of {}",
+    return refused_tensor(m.codes, fmt::format("{} outputs of {} inputs in groups of {}; expected groups of whole blocks of {}",
                                     m.n_out, m.n_in, m.group, kBlock));
   }
-  const DType type = m.scales.dtype;
-  const bool is_float = type == DType::kF16 || type == DType::kBF16 || type == DType::kF32;
-  CANDOR_TRY(check_shape(m.zeros, m.zeros.dtype == DType::kI32, m.n_in / m.group, m.n_out / 8));
-  return check_shape(m.scales, is_float, m.n_in / m.group, m.n_out);
+  CANDOR_TRY(check_part(m.zeros, m.zeros.dtype == DType::kI32, Shape{2, {m.n_in / m.group, m.n_out / 8}}));
+  return check_part(m.scales, is_float_type(m.scales.dtype), Shape{2, {m.n_in / m.group, m.n_out}});
 }
 
 // Blocks hold f16.
@@ -127,7 +110,7 @@ Result<void> check_scales(const Int4Matrix& m) {
     for (int64_t output = 0; output < m.n_out; ++output) {
       const float value = m.scale(k, output);
       if (f16_to_f32(f32_to_f16(value)) == value) continue;
-      return bad(m.scales, fmt::format("the scale {:g} of output {} is no f16; a block of it would mean other numbers",
+      return refused_tensor(m.scales, fmt::format("the scale {:g} of output {} is no f16; a block of it would mean other numbers",
                                        value, output));
     }
   }
@@ -136,12 +119,12 @@ Result<void> check_scales(const Int4Matrix& m) {
 
 Result<void> check_order(const Int4Matrix& m, const TensorView& order) {
   if (order.dtype != DType::kI32 || order.shape != Shape{1, {m.n_in}}) {
-    return bad(order, fmt::format("{} of shape {}; expected I32 of [{}]", dtype_info(order.dtype).name,
+    return refused_tensor(order, fmt::format("{} of shape {}; expected I32 of [{}]", dtype_info(order.dtype).name,
                                   to_string(order.shape), m.n_in));
   }
   for (int64_t k = 0; k < m.n_in; ++k) {
     if (Int4Matrix::word(order, k) == static_cast<uint32_t>(k / m.group)) continue;
-    return bad(order, fmt::format("input {} is of group {}, expected {}: groups by activation order (desc_act) are not "
+    return refused_tensor(order, fmt::format("input {} is of group {}, expected {}: groups by activation order (desc_act) are not "
                                   "read; get the model without it, in BF16 or as a GGUF file",
                                   k, Int4Matrix::word(order, k), k / m.group));
   }
@@ -160,7 +143,7 @@ bool are_zeros_in_the_middle(const Int4Matrix& m) {
 Result<Int4Matrix> int4_matrix(const HubWeights& weights, const TensorView& codes, const std::string& stem,
                                const FindTensor& find) {
   if (codes.shape.n_dims != 2 || codes.dtype != DType::kI32) {
-    return bad(codes, fmt::format("{} of shape {}; expected a matrix of I32", dtype_info(codes.dtype).name,
+    return refused_tensor(codes, fmt::format("{} of shape {}; expected a matrix of I32", dtype_info(codes.dtype).name,
                                   to_string(codes.shape)));
   }
   Int4Matrix m{.is_awq = weights.form == HubWeightForm::kAwq,
@@ -170,8 +153,8 @@ Result<Int4Matrix> int4_matrix(const HubWeights& weights, const TensorView& code
                .codes = codes};
   (m.is_awq ? m.n_out : m.n_in) *= 8;
   m.group = weights.group < 0 ? m.n_in : weights.group;
-  CANDOR_ASSIGN(m.zeros, part(codes, stem + ".qzeros", find));
-  CANDOR_ASSIGN(m.scales, part(codes, stem + ".scales", find));
+  CANDOR_ASSIGN(m.zeros, part_of(codes, stem + ".qzeros", find));
+  CANDOR_ASSIGN(m.scales, part_of(codes, stem + ".scales", find));
   CANDOR_TRY(check_parts(m));
   CANDOR_TRY(check_scales(m));
   return m;

@@ -11,8 +11,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRemedy =
-    "read are fp8 (E4M3), compressed-tensors' float-quantized of 8 bits and int-quantized by channel with dynamic "
-    "activations by token, gptq and awq of 4 bits; else get the model in BF16 or as a GGUF file";
+    "read are fp8 (E4M3), compressed-tensors' pack-quantized of 4 and 8 bits, float-quantized of 8 bits and "
+    "int-quantized by channel with dynamic activations by token, gptq, awq and auto-round of 4 bits; else get the model "
+    "in BF16 or as a GGUF file";
 
 }  // namespace
 
@@ -25,6 +26,12 @@ Error refused_quantization(std::string_view name, std::string_view place, const 
   const std::string text = seen.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
   return fail(ErrorKind::kUnsupported, fmt::format("{}: quantization_config: {} is {}, expected {}; {}", name, place,
                                                    text, expected, kRemedy));
+}
+
+Error refused_method(std::string_view name, std::string_view method) {
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("{}: quantization_config: quant_method is {}, which is not read; {}", name,
+                          method.substr(0, 60), kRemedy));
 }
 
 Result<void> check_quantization(const json& object, std::string_view place, std::initializer_list<ExpectedMember> rows,

@@ -17,6 +17,9 @@ nlohmann::json member_of(const nlohmann::json& object, std::string_view key);
 Error refused_quantization(std::string_view name, std::string_view place, const nlohmann::json& seen,
                            std::string_view expected);
 
+// The same of a method that is not read at all.
+Error refused_method(std::string_view name, std::string_view method);
+
 struct ExpectedMember {
   std::string_view key;
   nlohmann::json value;

@@ -11,6 +11,8 @@
 #include "formats/quote.h"
 #include "model/hub/hub_fp8.h"
 #include "model/hub/hub_int4.h"
+#include "model/hub/hub_packed.h"
+#include "model/hub/hub_parts.h"
 #include "model/hub/hub_quantization.h"
 #include "tensor/quant/w8a8.h"
 
@@ -40,8 +42,10 @@ Result<void> check_group(const json& group, const std::string& place, std::strin
 Result<HubWeights> read_compressed(const json& quantization, std::string_view name) {
   const json format = member_of(quantization, "format");
   const bool is_float = format == "float-quantized";
-  if (!is_float && format != "int-quantized") {
-    return refused_quantization(name, "format", format, "\"int-quantized\" or \"float-quantized\"");
+  const bool is_packed = format == "pack-quantized";
+  if (!is_float && !is_packed && format != "int-quantized") {
+    return refused_quantization(name, "format", format,
+                                "\"int-quantized\", \"float-quantized\" or \"pack-quantized\"");
   }
   const json kv = member_of(quantization, "kv_cache_scheme");
   if (!kv.is_null()) return refused_quantization(name, "kv_cache_scheme", kv, "null");
@@ -58,6 +62,7 @@ Result<HubWeights> read_compressed(const json& quantization, std::string_view na
     return refused_quantization(name, "config_groups", groups, "groups of layers");
   }
   if (is_float) return read_fp8_groups(groups, name);
+  if (is_packed) return read_packed_groups(groups, name);
   for (const auto& [key, group] : groups.items()) {
     CANDOR_TRY(check_group(group, fmt::format("config_groups.{}", key.substr(0, 40)), name));
   }
@@ -99,8 +104,46 @@ Result<HubWeights> read_int4(const json& quantization, bool is_awq, std::string_
   return weights;
 }
 
-bool holds_scales(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+// Layers that "extra_config" treats in another way: left in floats, or else refused.
+Result<void> check_layers(const json& quantization, std::string_view name) {
+  const json layers = member_of(quantization, "extra_config");
+  if (layers.is_null()) return {};
+  if (!layers.is_object()) return refused_quantization(name, "extra_config", layers, "an object");
+  for (const auto& [key, layer] : layers.items()) {
+    const json bits = member_of(layer, "bits");
+    if (bits.is_number() && bits >= 16) continue;
+    for (const char* member : {"bits", "group_size", "data_type"}) {
+      const json seen = member_of(layer, member);
+      if (seen.is_null() || seen == member_of(quantization, member)) continue;
+      return refused_quantization(name, fmt::format("extra_config.{}.{}", key.substr(0, 80), member), seen,
+                                  "that of the other layers, or 16 bits");
+    }
+  }
+  return {};
+}
+
+// AutoRound: GPTQ's tensors or AWQ's, as its packing format says.
+Result<HubWeights> read_auto_round(const json& quantization, std::string_view name) {
+  CANDOR_TRY(check_given(quantization, {{"data_type", "int"}}, name));
+  CANDOR_TRY(check_layers(quantization, name));
+  const json bits = member_of(quantization, "act_bits");
+  if (!bits.is_null() && !(bits.is_number() && bits >= 16)) {
+    return refused_quantization(name, "act_bits", bits, "16");
+  }
+  const json packing = member_of(quantization, "packing_format");
+  const bool is_awq = packing == "auto_round:auto_awq";
+  if (!is_awq && packing != "auto_round:auto_gptq") {
+    return refused_quantization(name, "packing_format", packing,
+                                "\"auto_round:auto_gptq\" or \"auto_round:auto_awq\"");
+  }
+  return read_int4(quantization, is_awq, name);
+}
+
+// What is asked for by other means than "quant_method", in words.
+std::string unnamed_method(const json& quantization) {
+  if (quantization.contains("bits") && quantization.contains("group_size")) return "null, as in MLX's folders";
+  if (quantization.contains("quant_algo")) return "null, as in ModelOpt's folders";
+  return "null";
 }
 
 Result<void> check_int8(const TensorView& codes, const TensorView* scales) {
@@ -115,7 +158,7 @@ Result<void> check_int8(const TensorView& codes, const TensorView* scales) {
                 fmt::format("{}: int8 of shape {}; expected a matrix with rows of a multiple of {}, at most {}", what,
                             to_string(codes.shape), quant::BlockW8A8::kElements, quant::kMostW8A8Elements));
   }
-  if (!holds_scales(scales->dtype) || scales->shape.n_elements() != codes.shape[0]) {
+  if (!is_float_type(scales->dtype) || scales->shape.n_elements() != codes.shape[0]) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("tensor {}: {} of shape {}; expected a number for each of the {} rows of {}",
                             in_quotes(scales->name), dtype_info(scales->dtype).name, to_string(scales->shape),
@@ -139,14 +182,16 @@ void join_int8(const TensorView& codes, const TensorView& scales, std::byte* dst
 }  // namespace
 
 Result<HubWeights> read_hub_weights(const json& config, std::string_view name) {
-  const json quantization = member_of(config, "quantization_config");
+  json quantization = member_of(config, "quantization_config");
+  if (quantization.is_null()) quantization = member_of(config, "quantization");  // MLX
   if (quantization.is_null()) return HubWeights{};
   const json method = member_of(quantization, "quant_method");
   if (method == "mxfp4") return HubWeights{};
   if (method == "gptq" || method == "awq") return read_int4(quantization, method == "awq", name);
+  if (method == "auto-round" || method == "intel/auto-round") return read_auto_round(quantization, name);
   if (method == "fp8") return read_fp8(quantization, name);
   if (method == "compressed-tensors") return read_compressed(quantization, name);
-  return refused_quantization(name, "quant_method", method, "one that is read");
+  return refused_method(name, method.is_string() ? method.dump() : unnamed_method(quantization));
 }
 
 Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const TensorView& tensor,
@@ -154,6 +199,7 @@ Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const
   const bool is_int4 = weights.form == HubWeightForm::kGptq || weights.form == HubWeightForm::kAwq;
   if (is_int4) return join_int4(weights, tensor, find);
   if (weights.form == HubWeightForm::kFp8) return join_fp8(weights, tensor, find);
+  if (weights.form == HubWeightForm::kPacked) return join_packed(weights, tensor, find);
   if (weights.form != HubWeightForm::kInt8Channels || tensor.dtype != DType::kI8) return std::optional<JoinedWeight>();
   JoinedWeight joined{.name = std::string(tensor.name), .dtype = DType::kW8A8, .shape = tensor.shape};
   const std::string scale_name = std::string(tensor.name).append(kScaleEnd);

@@ -6,8 +6,9 @@
 //   compressed-tensors   "int-quantized" by channel with dynamic activations by token: W8A8 (tensor/quant/w8a8.h) of
 //                        NAME I8 [out, in] and NAME_scale [out, 1]
 //                        "float-quantized": FP8 (hub_fp8.h)
+//                        "pack-quantized": 4 or 8 bits by channel or group: Q4_0, Q5_0, Q8_0 (hub_packed.h)
 //   fp8                  FP8 (tensor/quant/fp8.h) of codes E4M3 and NAME_scale_inv (hub_fp8.h)
-//   gptq, awq            4 bits with a scale for each group of k: Q4_0 where every zero point is 8, else Q5_0, whose
+//   gptq, awq, auto-round  4 bits with a scale for each group of k: Q4_0 where every zero point is 8, else Q5_0, whose
 //                        codes are q - zero + 16; of qweight, qzeros and scales (hub_int4.h)
 //
 // Whatever else is said is refused by name. Pure; the functions that fill copies are called later, on any thread.
@@ -33,6 +34,14 @@ enum class HubWeightForm : uint8_t {
   kGptq,
   kAwq,
   kFp8,
+  kPacked,
+};
+
+// What a group of layers in "config_groups" says.
+struct HubScheme {
+  int bits = 0;
+  int64_t group = -1;  // k that share a scale; -1: all of a row
+  bool is_symmetric = true;  // no zero points
 };
 
 struct HubWeights {
@@ -42,6 +51,7 @@ struct HubWeights {
   int64_t block_rows = 0;          // of fp8, that share a scale; 0: all columns of a row or of all rows do
   int64_t block_columns = 0;
   std::string_view scale_end = "_scale";  // of the name of scales
+  std::vector<HubScheme> schemes = {};     // of packed ones
 };
 
 // name: of the file, for errors.

@@ -1,0 +1,14 @@
+#pragma once
+// What a folder without config.json is, in one line that says what to name instead: adapters, Mistral's own layout,
+// pipelines, a hub's cache, GGUF files.
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace candor::model {
+
+// REQUIRES: the folder holds no config.json.
+Error refused_folder(const std::filesystem::path& folder);
+
+}  // namespace candor::model
