@@ -32,11 +32,20 @@ struct MetaEntry {
   MetaValue value;
 };
 
+// A key and its value, as JSON.
+struct AssumedSetting {
+  std::string key;
+  std::string value;
+};
+
 struct FileInfo {
   std::string format;                        // "GGUF v3"
   std::vector<std::filesystem::path> paths;  // every part, in order
   uint64_t n_bytes = 0;                      // all parts together
   std::vector<std::string> left_out;         // names of a checkpoint's tensors that are known and not computed
+  std::vector<AssumedSetting> assumed;       // settings that the file leaves out
+  std::string assumed_by;                    // whose values these are: "transformers 5.23.0"
+  std::vector<std::string> without_effect;   // keys of config.json that change nothing here
 };
 
 class ModelFile {

@@ -229,6 +229,8 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
   const auto is_of_prediction = [&](std::string_view name) {
     return std::ranges::any_of(prediction, [&](const std::string& block) { return name.starts_with(block); });
   };
+  const auto has_factors = [](const BlockSpec& block) { return !block.attn.rope.frequency_factors.empty(); };
+  if (std::ranges::any_of(spec.blocks, has_factors)) known.emplace("rope_freqs.weight");  // part of the RopeSpec
   for (const std::string_view pattern : family.ignored) {
     for (int32_t layer = 0; layer < n_blocks; ++layer) known.insert(name_in_block(pattern, layer));
   }

@@ -122,12 +122,12 @@ TEST(bad_state, settings_that_are_not_computed_are_named) {
   const nlohmann::json null;
   const BadSetting rows[] = {
       {"lfm2", "conv_bias", true, "\"conv_bias\" is true, which is not supported"},
-      {"lfm2", "conv_L_cache", null, "\"conv_L_cache\" is absent"},
+      {"lfm2", "conv_L_cache", 0, "\"conv_L_cache\" is 0"},
       {"lfm2",
        "layer_types",
        {"conv", "linear_attention", "full_attention", "conv"},
        "\"layer_types\" has '\"linear_attention\"', which is not supported (supported: conv, full_attention)"},
-      {"lfm2", "layer_types", null, "\"layer_types\" is absent"},
+      {"lfm2_moe", "layer_types", null, "\"layer_types\" is absent"},
       {"lfm2", "block_multiple_of", 0, "\"block_multiple_of\" is 0"},
       {"lfm2_moe", "use_expert_bias", false, "\"use_expert_bias\" is false"},
       {"granitemoehybrid", "position_embedding_type", "alibi", "\"position_embedding_type\" is '\"alibi\"'"},
@@ -150,7 +150,7 @@ TEST(bad_state, settings_that_are_not_computed_are_named) {
        "\"blk.0.ssm_conv1d_q.weight\": shape [96, 4]; expected [128, 4] by metadata key "
        "\"olmo-hybrid.ssm.state_size\""},
       {"olmo_hybrid", "linear_num_key_heads", 3, "expected a multiple of \"olmo-hybrid.ssm.group_count\", which is 3"},
-      {"olmo_hybrid", "linear_value_head_dim", null, "\"linear_value_head_dim\" is absent"},
+      {"olmo_hybrid", "linear_value_head_dim", 0, "\"linear_value_head_dim\" is 0"},
       {"olmo_hybrid", "linear_allow_neg_eigval", 2, "\"linear_allow_neg_eigval\" is '2', expected true or false"},
       {"olmo_hybrid", "hidden_act", "gelu", "\"hidden_act\" is '\"gelu\"', which is not supported (supported: silu)"},
       {"nemotron_h_moe", "hybrid_override_pattern", "ME*-M", "\"hybrid_override_pattern\" is 'ME*-M'"},

@@ -108,11 +108,11 @@ TEST_F(BadFolder, values_of_config_json_that_make_no_model_are_refused_by_name) 
       {"rms_norm_eps", -1.0, "epsilon"},
       {"max_position_embeddings", 0, "context_length"},
       {"hidden_act", "relu", "\"hidden_act\" is '\"relu\"', which is not supported"},
-      {"sliding_window", "wide", "\"sliding_window\""},
+      {"sliding_window", "wide", ""},  // no key of Llama's class
       {"rope_parameters", json::array(), "an object"},
       {"rope_parameters", {{"rope_type", "alien"}}, "\"rope_type\""},
       {"rope_parameters", {{"rope_type", "llama3"}, {"factor", -1.0}}, "rope_scaling"},
-      {"rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}, {"mscale", 1.0}}, "mscale"},
+      {"rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}, {"mscale", "long"}}, "mscale"},
       {"rope_parameters", {{"rope_type", "linear"}, {"factor", 0.0}, {"rope_theta", 1e4}}, "factor"},
       {"rope_parameters", {{"rope_theta", -3.0}}, "freq_base"},
       {"tie_word_embeddings", true, ""},

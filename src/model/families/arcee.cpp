@@ -14,17 +14,23 @@ constexpr std::array kFfn = {
     TensorName{kUp, "blk.*.ffn_up.weight"},
     TensorName{kDown, "blk.*.ffn_down.weight"},
 };
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kFfn);
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kFfn, kAttnBiases, kUngatedBiases);
 
 constexpr std::array kHubFfn = {
     HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"},
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
 };
-constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubFfn);
+constexpr auto kHubTensors =
+    join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubFfn, kHubPairedAttnBiases, kHubUngatedBiases);
 void write_hub(const ArchSpec&, nlohmann::ordered_json& config) {
   config["hidden_act"] = "relu2";
 }
-constexpr HubForm kHub[] = {{"arcee", "ArceeForCausalLM", "relu2", kHubTensors, {}, nullptr, write_hub}};
+constexpr HubForm kHub[] = {{.model_type = "arcee",
+                             .architecture = "ArceeForCausalLM",
+                             .activation = "relu2",
+                             .tensors = kHubTensors,
+                             .write = write_hub,
+                             .flags = kUngatedBiasFlags}};
 
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the RopeSpec
 

@@ -33,7 +33,7 @@ constexpr std::array kHubOwn = {
 };
 constexpr auto kHubTensors = join(kHubOwn, kHubAttn, kHubMamba);
 
-Result<std::vector<bool>> attending_of(const json& config) {
+Result<std::vector<bool>> attending_of(const HubConfig& config) {
   CANDOR_ASSIGN(const uint64_t n_blocks, require_hub_size(config, "num_hidden_layers"));
   const json listed = config.contains("attn_layer_indices") ? config["attn_layer_indices"] : json::array();
   std::vector<bool> attending(n_blocks, false);
@@ -48,7 +48,7 @@ Result<std::vector<bool>> attending_of(const json& config) {
 }
 
 // Half of a head, unless config.json says another share.
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const std::string rotated = fmt::format("{}.rope.dimension_count", prefix);
   if (metadata.find(rotated) == nullptr) {
     CANDOR_ASSIGN(const uint64_t dim, require_hub_size(config, "hidden_size"));
@@ -76,7 +76,8 @@ constexpr HubForm kHub[] = {{.model_type = "bamba",
                              .activation = "silu",
                              .tensors = kHubTensors,
                              .read = read_hub,
-                             .write = write_hub}};
+                             .write = write_hub,
+                             .has_own_kinds = true}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "bamba");

@@ -44,7 +44,7 @@ constexpr std::array kHubTensors = {
 
 // Published without a length that ALiBi would need; "seq_length" is that of the training.
 constexpr uint64_t kTrainingPositions = 2048;
-Result<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig&, std::string_view prefix, formats::MetaList& metadata) {
   const std::string key = std::string(prefix) + ".context_length";
   if (metadata.find(key) == nullptr) metadata.add(key, kTrainingPositions);
   return {};

@@ -17,12 +17,12 @@ using enum TensorRole;
 constexpr int32_t kWindowPattern = 4;
 
 constexpr std::array kOwn = {TensorName{kAttnNorm, "blk.*.attn_norm.weight"}};
-constexpr auto kTensors = join(kStemTensors, kAttnTensors, kOwn, kGatedFfnTensors);
+constexpr auto kTensors = join(kStemTensors, kAttnTensors, kOwn, kGatedFfnTensors, kAttnBiases);
 
 constexpr std::array kHubOwn = {HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"}};
-constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubOwn, kHubGatedFfn);
+constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubOwn, kHubGatedFfn, kHubAttnBiases);
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> scale, hub_number(config, "logit_scale"));
   if (scale) metadata.add(std::string(prefix) + ".logit_scale", *scale);
   return {};
@@ -31,8 +31,17 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_norm_epsilon(spec, "layer_norm_eps", config);
   config["logit_scale"] = shortest_decimal(spec.head.logits.scale);
 }
-constexpr HubForm kHub1[] = {{"cohere", "CohereForCausalLM", "silu", kHubTensors, {}, read_hub, write_hub}};
-constexpr HubForm kHub2[] = {{"cohere2", "Cohere2ForCausalLM", "silu", kHubTensors, {}, read_hub, write_hub}};
+constexpr HubForm form_of(std::string_view model_type, std::string_view architecture) {
+  return {.model_type = model_type,
+          .architecture = architecture,
+          .activation = "silu",
+          .tensors = kHubTensors,
+          .read = read_hub,
+          .write = write_hub,
+          .flags = kAttnBiasFlag};
+}
+constexpr HubForm kHub1[] = {form_of("cohere", "CohereForCausalLM")};
+constexpr HubForm kHub2[] = {form_of("cohere2", "Cohere2ForCausalLM")};
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kLayer));

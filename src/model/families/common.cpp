@@ -64,10 +64,69 @@ Result<void> add_experts_and_shared(const Hparams& hparams, ArchSpec& spec) {
   CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
   CANDOR_ASSIGN(const int32_t shared_dim,
                 hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
-  for (BlockSpec& block : spec.blocks) {
-    block.ffn.ffn_dim = ffn_dim;
-    block.ffn.moe = moe;
-    block.ffn.shared_dim = shared_dim;
+  CANDOR_ASSIGN(const std::vector<bool> is_dense, read_dense_blocks(hparams, spec.blocks.size()));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    if (is_dense[layer]) continue;
+    FfnSpec& ffn = spec.blocks[layer].ffn;
+    ffn.ffn_dim = ffn_dim;
+    ffn.moe = moe;
+    ffn.shared_dim = shared_dim;
+  }
+  return {};
+}
+
+namespace {
+
+constexpr const char* kDenseKey = "dense_layers";
+
+}  // namespace
+
+Result<std::vector<bool>> read_dense_blocks(const Hparams& hparams, size_t n_layers) {
+  const formats::MetaValue* value = hparams.file().meta(hparams.key(kDenseKey));
+  if (value == nullptr) return std::vector<bool>(n_layers, false);
+  const auto* array = std::get_if<formats::MetaArray>(value);
+  const auto* flags = array == nullptr ? nullptr : std::get_if<std::vector<bool>>(array);
+  if (flags != nullptr && flags->size() >= n_layers) return std::vector<bool>(flags->begin(), flags->begin() + static_cast<std::ptrdiff_t>(n_layers));
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\": expected {} flags, one for each block", hparams.key(kDenseKey), n_layers));
+}
+
+Result<void> read_hub_dense_blocks(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_ASSIGN(const uint64_t step, hub_count(config, "decoder_sparse_step"));
+  CANDOR_ASSIGN(const uint64_t n_layers, hub_count(config, "num_hidden_layers"));
+  const nlohmann::json& dense = config["mlp_only_layers"];
+  if (step == 0) return config.bad("decoder_sparse_step", config["decoder_sparse_step"], "1 or more");
+  if (!dense.is_null() && !dense.is_array()) return config.bad("mlp_only_layers", dense, "a list of blocks");
+  if (n_layers > static_cast<uint64_t>(kMaxLayers)) return {};  // refused with the sizes
+  std::vector<bool> flags;
+  for (uint64_t layer = 0; layer < n_layers; ++layer) {
+    const bool is_listed = std::ranges::find(dense, nlohmann::json(layer)) != dense.end();
+    flags.push_back(is_listed || (layer + 1) % step != 0);
+  }
+  if (std::ranges::find(flags, true) == flags.end()) return {};
+  metadata.add(fmt::format("{}.{}", prefix, kDenseKey), formats::MetaArray(std::move(flags)));
+  return {};
+}
+
+void write_hub_dense_blocks(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  auto dense = nlohmann::ordered_json::array();
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    const FfnSpec& ffn = spec.blocks[layer].ffn;
+    if (!ffn.is_moe()) {
+      dense.push_back(layer);
+      config["intermediate_size"] = ffn.ffn_dim;
+    }
+  }
+  config["decoder_sparse_step"] = 1;
+  config["mlp_only_layers"] = std::move(dense);
+}
+
+Result<void> drop_windows(const Hparams& hparams, ArchSpec& spec) {
+  if (!hparams.has("attention.sliding_window_pattern")) return {};
+  const auto n_layers = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, 1));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    if (!is_windowed[layer]) spec.blocks[layer].attn.window_tokens = 0;
   }
   return {};
 }

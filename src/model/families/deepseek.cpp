@@ -18,6 +18,7 @@
 #include "model/families/common.h"
 #include "model/families/grouped_experts.h"
 #include "model/families/latent_parts.h"
+#include "model/hub/hub_rope.h"
 
 namespace candor::model {
 namespace deepseek {
@@ -50,43 +51,37 @@ constexpr KeyName kCounts[] = {
     {"rope.dimension_count", "qk_rope_head_dim"},
 };
 
-// 0 where it is absent or null.
-Result<uint64_t> hub_count(const json& config, const char* key) {
-  CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
-  if (!value) return uint64_t{0};
-  if (*value >= 0.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
-    return static_cast<uint64_t>(*value);
-  }
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("config.json: \"{}\" is {}, expected 0 to {}", key, *value, kMaxWidth));
-}
+// What cosines and sines are multiplied with, where it is not 1; of folders.
+constexpr const char* kRotationFactor = "rope.scaling.yarn_rotation_factor";
 
-Error unsupported(const char* key, const json& value, std::string_view supported) {
-  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
-                                                   key, formats::in_quotes(value.dump()), supported));
+Result<double> read_hub_rotation(std::string_view prefix, const formats::MetaList& metadata) {
+  const auto number = [&](const char* suffix) {
+    const formats::MetaValue* value = metadata.find(fmt::format("{}.{}", prefix, suffix));
+    const double* found = value == nullptr ? nullptr : std::get_if<double>(value);
+    return found == nullptr ? 1.0 : *found;
+  };
+  return number("rope.scaling.attn_factor") * (1.0 + kYarnShare * rounded_log(number("rope.scaling.factor")));
 }
 
 // What the scores are scaled with beside the heads' width, as the converter of llama.cpp writes it.
-Result<void> read_hub_yarn(const json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const auto parameters = config.find(config.contains("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  if (parameters == config.end() || !parameters->is_object()) return {};
-  const json type = parameters->value("rope_type", parameters->value("type", json("default")));
-  if (type != "yarn") return {};
-  const auto mscale = parameters->find("mscale");
-  const auto all = parameters->find("mscale_all_dim");
-  const bool are_there = mscale != parameters->end() && all != parameters->end();
-  if (!are_there || !all->is_number() || *mscale != *all) {
-    return unsupported("mscale", mscale == parameters->end() ? json() : *mscale,
-                       "a number, the same as mscale_all_dim");
-  }
+Result<void> read_hub_yarn(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  if (config.rope().value("rope_type", json()) != "yarn") return {};
+  CANDOR_ASSIGN(const std::optional<double> all, rope_number(config, config.rope(), "mscale_all_dim"));
+  CANDOR_ASSIGN(const std::optional<double> mscale, rope_number(config, config.rope(), "mscale"));
   metadata.add(fmt::format("{}.rope.scaling.yarn_log_multiplier", prefix),
-               static_cast<double>(static_cast<float>(kYarnShare * all->get<double>())));
+               static_cast<double>(static_cast<float>(kYarnShare * all.value_or(0.0))));
+  CANDOR_ASSIGN(const std::optional<double> stated, rope_number(config, config.rope(), "attention_factor"));
+  const bool is_one = !stated && mscale.value_or(0.0) != 0.0 && mscale == all;
+  if (!is_one) {
+    CANDOR_ASSIGN(const double rotation, read_hub_rotation(prefix, metadata));
+    metadata.add(fmt::format("{}.{}", prefix, kRotationFactor), rotation);
+  }
   metadata.add(fmt::format("{}.rope.scaling.attn_factor", prefix), 1.0);
   return {};
 }
 
 // sigmoid: the share that the model's own code computes where config.json names none.
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata, bool is_sigmoid) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata, bool is_sigmoid) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
   };
@@ -95,6 +90,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
     CANDOR_ASSIGN(sizes[i], hub_count(config, kCounts[i].hub));
     if (sizes[i] > 0) add(kCounts[i].key, sizes[i]);
   }
+  CANDOR_TRY(check_hub_heads(config));
   CANDOR_ASSIGN(const uint64_t plain, hub_count(config, "qk_nope_head_dim"));
   CANDOR_ASSIGN(const uint64_t value_dim, hub_count(config, "v_head_dim"));
   add("attention.key_length_mla", plain + sizes[2]);
@@ -104,20 +100,20 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
   add("attention.head_count_kv", uint64_t{1});
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     CANDOR_ASSIGN(const std::optional<bool> flag, hub_flag(config, key));
-    if (flag.value_or(false)) return unsupported(key, true, "false");
+    if (flag.value_or(false)) return config.unsupported(key, true, "false");
   }
   CANDOR_ASSIGN(const std::optional<bool> interleaved, hub_flag(config, "rope_interleave"));
-  if (!interleaved.value_or(true)) return unsupported("rope_interleave", false, "true");
+  if (!interleaved.value_or(true)) return config.unsupported("rope_interleave", false, "true");
   CANDOR_TRY(read_hub_yarn(config, prefix, metadata));
   return read_hub_grouped(config, prefix, metadata,
                           is_sigmoid ? backend::ExpertShare::kSigmoid : backend::ExpertShare::kSoftmax);
 }
 
-Result<void> read_hub_v2(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_v2(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   return read_hub(config, prefix, metadata, false);
 }
 
-Result<void> read_hub_v3(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_v3(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   return read_hub(config, prefix, metadata, true);
 }
 
@@ -162,17 +158,24 @@ constexpr HubForm form_of(std::string_view model_type, std::string_view architec
           .ignored = kHubPrediction,
           .read = read,
           .write = write,
-          .reads_mscale = true,
-          .not_computed = "multi-token prediction"};
+          .not_computed = "multi-token prediction",
+          .reads_partial = false};
 }
 // Mistral 4: queries grow with their position, and experts stand in one tensor.
-Result<void> read_hub_mistral(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_mistral(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub(config, prefix, metadata, false));
-  const auto rope = config.find(config.contains("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  std::optional<double> gain;
-  if (rope != config.end() && rope->is_object()) {
-    CANDOR_ASSIGN(gain, hub_number(*rope, "llama_4_scaling_beta"));
+  CANDOR_ASSIGN(const std::optional<double> share, rope_number(config, config.rope(), "partial_rotary_factor"));
+  CANDOR_ASSIGN(const uint64_t rotated, hub_count(config, "qk_rope_head_dim"));
+  CANDOR_ASSIGN(const uint64_t plain, hub_count(config, "qk_nope_head_dim"));
+  const double implied = static_cast<double>(rotated) / static_cast<double>(std::max<uint64_t>(rotated + plain, 1));
+  if (share && *share != implied) {
+    return config.unsupported("partial_rotary_factor", *share, "the share of qk_rope_head_dim in a head");
   }
+  for (const char* key : {"llama_4_scaling_beta", "original_max_position_embeddings"}) {
+    CANDOR_ASSIGN(const std::optional<double> stated, rope_number(config, config.rope(), key));
+    if (!stated) return config.bad("rope_parameters", config.rope(), fmt::format("\"{}\", which the model needs", key));
+  }
+  CANDOR_ASSIGN(const std::optional<double> gain, rope_number(config, config.rope(), "llama_4_scaling_beta"));
   metadata.add(fmt::format("{}.attention.temperature_scale", prefix),
                static_cast<double>(static_cast<float>(gain.value_or(0.0))));
   return {};
@@ -202,6 +205,7 @@ constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, "images"}};
 constexpr HubForm mistral_form(std::span<const HubTensor> tensors) {
   HubForm form = form_of("mistral4", "Mistral4ForCausalLM", tensors, read_hub_mistral, write_hub_mistral);
   form.outer = kMistralOuter;
+  form.implies_partial = true;
   form.not_computed = {};
   return form;
 }
@@ -249,7 +253,7 @@ Result<void> read_scale(const Hparams& hparams, int32_t key_width, backend::Attn
                   formats::meta_float(hparams.file(), hparams.key("rope.scaling.yarn_log_multiplier")));
     // As decimals: files hold 0.1 as f32.
     length += shortest_decimal(static_cast<float>(share.value_or(0.0))) * rounded_log(attn.rope.factor);
-    attn.rope.attention_factor = 1.0;
+    CANDOR_ASSIGN(attn.rope.attention_factor, hparams.positive_or(kRotationFactor, 1.0));
   }
   attn.scale = static_cast<float>(length * length / std::sqrt(static_cast<double>(key_width)));
   if (std::isfinite(attn.scale) && attn.scale > 0.0f) return {};
@@ -324,6 +328,12 @@ Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t,
   attn.rope.pairs = backend::RopePairs::kInterleaved;
   CANDOR_TRY(read_scale(hparams, sizes.key, attn));
   return attn;
+}
+
+Result<void> check_hub_heads(const HubConfig& config) {
+  const nlohmann::json& n_kv_heads = config["num_key_value_heads"];
+  if (n_kv_heads.is_null() || n_kv_heads == config["num_attention_heads"]) return {};
+  return config.unsupported("num_key_value_heads", n_kv_heads, "as many as num_attention_heads");
 }
 
 Result<LatentSpec> read_latent(const Hparams& hparams) {

@@ -11,11 +11,11 @@ namespace dots1 {
 namespace {
 
 constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors,
-                               kMoeTensors, kGroupedTensors);
+                               kMoeTensors, kGroupedTensors, kAttnBiases);
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts,
-                                  kHubSharedExperts, kHubChoiceBias);
+                                  kHubSharedExperts, kHubChoiceBias, kHubAttnBiases);
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   return read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid);
 }
 constexpr HubForm kHub[] = {{.model_type = "dots1",
@@ -23,11 +23,13 @@ constexpr HubForm kHub[] = {{.model_type = "dots1",
                              .activation = "silu",
                              .tensors = kHubTensors,
                              .read = read_hub,
-                             .write = write_hub_grouped}};
+                             .write = write_hub_grouped,
+                             .flags = kAttnBiasFlag}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "dots1");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  CANDOR_TRY(drop_windows(hparams, spec));
   for (BlockSpec& block : spec.blocks) {
     block.attn.rope.pairs = backend::RopePairs::kHalves;
     block.qk_norm = QkNorm::kHeads;

@@ -17,9 +17,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors);
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kAllBiases);
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn);
-constexpr HubForm kHub[] = {{"ernie4_5", "Ernie4_5ForCausalLM", "silu", kHubTensors}};
+constexpr auto kHubBiased = join(kHubTensors, kHubAttnBiases, kHubMlpBiases);
+constexpr HubFlag kFlags[] = {{"use_bias", kHubAttnBiasNames}, {"use_bias", kHubMlpBiasNames}};
+constexpr HubForm kHub[] = {{.model_type = "ernie4_5",
+                             .architecture = "Ernie4_5ForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubBiased,
+                             .flags = kFlags}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   return read_decoder(Hparams(file, "ernie4_5"), backend::NormKind::kRms);
@@ -50,14 +56,14 @@ Error bad(const char* key, double value, std::string_view expected) {
   return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}; supported: {}", key, value, expected));
 }
 
-Result<double> count_of(const json& config, const char* key, double fallback) {
+Result<double> count_of(const HubConfig& config, const char* key, double fallback) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   const double count = value.value_or(fallback);
   if (count == std::floor(count) && count >= 0.0 && count <= static_cast<double>(kMaxWidth)) return count;
   return bad(key, count, fmt::format("0 to {}", kMaxWidth));
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, double value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), static_cast<uint64_t>(value));
   };

@@ -30,7 +30,7 @@ constexpr std::array kHubShared = {
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts, kHubShared);
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid));
   CANDOR_ASSIGN(const std::optional<double> n_shared, hub_number(config, "num_shared_experts"));
   const double count = n_shared.value_or(1.0);

@@ -58,11 +58,16 @@ constexpr auto kHubTwo = join(kHubShared, kHubTwoNorms, kHubOneNorm);
 
 constexpr uint64_t kUsualPositions = 2048;  // of the models whose config.json does not say it
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> has_groups, hub_flag(config, "new_decoder_architecture"));
   CANDOR_ASSIGN(const std::optional<bool> shares_kv, hub_flag(config, "multi_query"));
   CANDOR_ASSIGN(const std::optional<bool> is_parallel, hub_flag(config, "parallel_attn"));
   CANDOR_ASSIGN(const std::optional<bool> has_alibi, hub_flag(config, "alibi"));
+  // Tensors show which norms there are; config.json must not deny them.
+  const nlohmann::json& n_norms = config["num_ln_in_parallel_attn"];
+  if (!n_norms.is_null() && n_norms != 1 && n_norms != 2) {
+    return config.unsupported("num_ln_in_parallel_attn", n_norms, "1, 2");
+  }
   if (has_alibi.value_or(false)) {
     return fail(ErrorKind::kUnsupported, "config.json: \"alibi\" is true: falcon models that use it are not supported");
   }

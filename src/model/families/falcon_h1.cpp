@@ -49,13 +49,13 @@ constexpr std::array kHubTensors = {
     HubTensor{"blk.*.ssm_out.weight", "model.layers.*.mamba.out_proj.weight", kScaled},
 };
 
-Result<float> factor(const json& config, const char* key) {
+Result<float> factor(const HubConfig& config, const char* key) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   return static_cast<float>(value.value_or(1.0));
 }
 
 // One number of a list; 1 where there is no list.
-Result<float> factor_of(const json& config, const char* key, size_t index, size_t n) {
+Result<float> factor_of(const HubConfig& config, const char* key, size_t index, size_t n) {
   const json list = config.contains(key) ? config[key] : json();
   if (list.is_null()) return 1.0f;
   if (list.is_array() && list.size() == n && list[index].is_number()) return list[index].get<float>();
@@ -63,12 +63,17 @@ Result<float> factor_of(const json& config, const char* key, size_t index, size_
                                                     formats::in_quotes(list.dump()), n));
 }
 
-Result<int64_t> size(const json& config, const char* key) {
+Result<int64_t> size(const HubConfig& config, const char* key) {
+  if (std::string_view(key) == "head_dim" && !config.contains(key)) {
+    CANDOR_ASSIGN(const uint64_t dim, require_hub_size(config, "hidden_size"));
+    CANDOR_ASSIGN(const uint64_t n_heads, require_hub_size(config, "num_attention_heads"));
+    return static_cast<int64_t>(dim / n_heads);
+  }
   CANDOR_ASSIGN(const uint64_t value, require_hub_size(config, key));
   return static_cast<int64_t>(value);
 }
 
-Result<int64_t> inner_size(const json& config) {
+Result<int64_t> inner_size(const HubConfig& config) {
   if (config.contains("mamba_d_ssm") && config["mamba_d_ssm"].is_number()) return size(config, "mamba_d_ssm");
   CANDOR_ASSIGN(const int64_t dim, size(config, "hidden_size"));
   CANDOR_ASSIGN(const int64_t expand, size(config, "mamba_expand"));
@@ -76,7 +81,7 @@ Result<int64_t> inner_size(const json& config) {
 }
 
 // Of the gate, x, b, c and dt, in this order.
-Result<std::vector<RowFactors>> input_factors(const json& config) {
+Result<std::vector<RowFactors>> input_factors(const HubConfig& config) {
   constexpr const char* kList = "ssm_multipliers";
   constexpr size_t kParts = 5;
   CANDOR_ASSIGN(const int64_t width, inner_size(config));
@@ -111,7 +116,7 @@ constexpr Scaling kScalings[] = {
     {"out_proj.weight", "hidden_size", "", "ssm_out_multiplier", ""},
 };
 
-Result<std::vector<RowFactors>> factors_of(const json& config, std::string_view name) {
+Result<std::vector<RowFactors>> factors_of(const HubConfig& config, std::string_view name) {
   if (name.ends_with("in_proj.weight")) return input_factors(config);
   const bool is_gate = name.ends_with("gate_proj.weight");
   if (is_gate || name.ends_with("down_proj.weight")) {
@@ -140,7 +145,7 @@ Error unsupported(const char* key, std::string_view is, std::string_view support
               fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})", key, is, supported));
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> has_norm, hub_flag(config, "mamba_rms_norm"));
   CANDOR_ASSIGN(const std::optional<bool> norms_first, hub_flag(config, "mamba_norm_before_gate"));
   if (has_norm.value_or(false) && norms_first.value_or(true)) {
@@ -171,13 +176,17 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["mlp_multipliers"] = {1.0, 1.0};
 }
 
+constexpr std::string_view kNormNames[] = {"model.layers.*.mamba.norm.weight"};
+constexpr HubFlag kFlags[] = {{"mamba_rms_norm", kNormNames}};
 constexpr HubForm kHub[] = {{.model_type = "falcon_h1",
                              .architecture = "FalconH1ForCausalLM",
                              .activation = "silu",
                              .tensors = kHubTensors,
                              .read = read_hub,
                              .write = write_hub,
-                             .factors = factors_of}};
+                             .factors = factors_of,
+                             .flags = kFlags,
+                             .has_own_kinds = true}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "falcon-h1");

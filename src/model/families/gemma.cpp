@@ -13,8 +13,10 @@ namespace candor::model {
 namespace gemma {
 namespace {
 
-constexpr auto kGemma1Tensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors);
-constexpr auto kGemma2Tensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kGatedFfnTensors);
+constexpr auto kGemma1Tensors =
+    join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kAttnBiases);
+constexpr auto kGemma2Tensors = join(kStemTensors, kPreNormTensors, kPostNormTensors, kAttnTensors, kGatedFfnTensors,
+                                     kAttnBiases);
 constexpr auto kGemma3Tensors = join(kGemma2Tensors, kQkNormTensors);
 
 constexpr std::array kHubNorms = {
@@ -35,12 +37,12 @@ constexpr std::array kHubNorms1 = {
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight", HubChange::kAddOne},
 };
-constexpr auto kHubGemma1 = join(kHubNorms1, kHubAttn, kHubGatedFfn);
-constexpr auto kHubGemma2 = join(kHubNorms, kHubAttn, kHubGatedFfn);
+constexpr auto kHubGemma1 = join(kHubNorms1, kHubAttn, kHubGatedFfn, kHubAttnBiases);
+constexpr auto kHubGemma2 = join(kHubNorms, kHubAttn, kHubGatedFfn, kHubAttnBiases);
 constexpr auto kHubGemma3 = join(kHubGemma2, kHubHeadNorms);
 
 // Scores are scaled by a width that config.json names.
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> width, hub_number(config, "query_pre_attn_scalar"));
   if (width && *width > 0.0) metadata.add(std::string(prefix) + ".attention.scale", 1.0 / std::sqrt(*width));
   return {};
@@ -63,10 +65,17 @@ constexpr HubForm kGemma1Hub[] = {
      .architecture = "GemmaForCausalLM",
      .activation = "",
      .tensors = kHubGemma1,
-     .write = write_hub1},
+     .write = write_hub1,
+     .flags = kAttnBiasFlag},
 };
 constexpr HubForm kGemma2Hub[] = {
-    {"gemma2", "Gemma2ForCausalLM", "gelu_new", kHubGemma2, {}, read_hub, write_hub},
+    {.model_type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .activation = "gelu_new",
+     .tensors = kHubGemma2,
+     .read = read_hub,
+     .write = write_hub,
+     .flags = kAttnBiasFlag},
 };
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
@@ -78,7 +87,8 @@ constexpr HubForm kGemma3Hub[] = {
      .tensors = kHubGemma3,
      .read = read_hub,
      .write = write_hub,
-     .outer = kGemma3Outer},
+     .outer = kGemma3Outer,
+     .flags = kAttnBiasFlag},
 };
 
 // The files do not say it: the 27B models, known by their depth, scale by the width of D / H instead of the head's.

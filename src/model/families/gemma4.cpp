@@ -83,7 +83,8 @@ Error unsupported(const char* key, const json& value, std::string_view supported
                                                    key, formats::in_quotes(value.dump()), supported));
 }
 
-Result<std::optional<uint64_t>> hub_count(const json& config, const char* key) {
+template <class Config>
+Result<std::optional<uint64_t>> count_in(const Config& config, const char* key) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   if (!value) return std::optional<uint64_t>();
   if (*value >= 0.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
@@ -93,47 +94,64 @@ Result<std::optional<uint64_t>> hub_count(const json& config, const char* key) {
               fmt::format("config.json: \"{}\" is {}, expected 0 to {}", key, *value, kMaxWidth));
 }
 
+// Keys that folders alone have.
+constexpr const char* kRowsByLayer = "vocab_size_per_layer_input";
+constexpr const char* kSharesProjection = "attention.values_are_keys";
+
+// Of the class in the `transformers` library, where config.json says nothing.
+constexpr uint64_t kGlobalHeadDim = 512;
+
 // Of blocks that see everything: under names of their own, or in the list of what single blocks have.
-Result<std::optional<uint64_t>> global_count(const json& config, const char* own, const char* of_block) {
-  CANDOR_ASSIGN(const std::optional<uint64_t> stated, hub_count(config, own));
-  const auto list = config.find("per_layer_config");
-  if (stated || list == config.end() || !list->is_object()) return stated;
+Result<std::optional<uint64_t>> global_count(const HubConfig& config, const char* own, const char* of_block) {
+  CANDOR_ASSIGN(const std::optional<uint64_t> stated, count_in(config, own));
+  const json* list = config.find("per_layer_config");
+  if (stated || list == nullptr || !list->is_object()) return stated;
   for (const json& block : *list) {
-    if (block.is_object() && block.contains(of_block)) return hub_count(block, of_block);
+    if (block.is_object() && block.contains(of_block)) return count_in(block, of_block);
   }
   return stated;
 }
 
 // Blocks see a window, unless layer_types says that they see everything.
-std::vector<bool> windows_of(const json& config, uint64_t n_layers) {
+std::vector<bool> windows_of(const HubConfig& config, uint64_t n_layers) {
   std::vector<bool> flags;
-  const auto types = config.find("layer_types");
+  const json* types = config.find("layer_types");
   for (size_t layer = 0; layer < n_layers; ++layer) {
-    const bool is_listed = types != config.end() && types->is_array() && layer < types->size();
+    const bool is_listed = types != nullptr && types->is_array() && layer < types->size();
     flags.push_back(is_listed ? (*types)[layer] == "sliding_attention" : (layer + 1) % 6 != 0);
   }
   return flags;
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
   };
   for (const char* key : {"attention_bias", "use_bidirectional_attention"}) {
-    const auto value = config.find(key);
-    const bool is_off = value == config.end() || value->is_null() || *value == false || *value == "vision";
+    const json* value = config.find(key);
+    const bool is_off = value == nullptr || *value == false || *value == "vision";
     if (!is_off) return unsupported(key, *value, "models without it");
   }
   for (const KeyName& row : kCounts) {
-    CANDOR_ASSIGN(const std::optional<uint64_t> count, hub_count(config, row.hub));
+    CANDOR_ASSIGN(const std::optional<uint64_t> count, count_in(config, row.hub));
     if (count) add(row.key, *count);
   }
-  CANDOR_ASSIGN(const std::optional<uint64_t> stated_layers, hub_count(config, "num_hidden_layers"));
-  CANDOR_ASSIGN(const std::optional<uint64_t> head_dim, hub_count(config, "head_dim"));
-  CANDOR_ASSIGN(const std::optional<uint64_t> kv_heads, hub_count(config, "num_key_value_heads"));
-  CANDOR_ASSIGN(const auto global_dim, global_count(config, "global_head_dim", "head_dim"));
+  CANDOR_ASSIGN(const std::optional<uint64_t> stated_layers, count_in(config, "num_hidden_layers"));
+  CANDOR_ASSIGN(const std::optional<uint64_t> head_dim, count_in(config, "head_dim"));
+  CANDOR_ASSIGN(const std::optional<uint64_t> kv_heads, count_in(config, "num_key_value_heads"));
+  CANDOR_ASSIGN(auto global_dim, global_count(config, "global_head_dim", "head_dim"));
+  if (!global_dim && !config.contains("per_layer_config")) {
+    global_dim = kGlobalHeadDim;
+    config.add_assumed("global_head_dim", kGlobalHeadDim);
+  }
+  CANDOR_ASSIGN(const auto n_rows, count_in(config, "vocab_size_per_layer_input"));
+  if (n_rows) add(kRowsByLayer, *n_rows);
+  CANDOR_ASSIGN(const auto has_experts, hub_flag(config, "enable_moe_block"));
+  if (!has_experts.value_or(false)) add("expert_count", uint64_t{0});
   CANDOR_ASSIGN(const auto shares_projection, hub_flag(config, "attention_k_eq_v"));
+  add(kSharesProjection, shares_projection.value_or(false));
   // As the library: only where values are projected as keys, unless single blocks say it.
+  config.find("num_global_key_value_heads");
   const char* own_heads = shares_projection.value_or(false) ? "num_global_key_value_heads" : "";
   CANDOR_ASSIGN(const auto global_heads, global_count(config, own_heads, "num_key_value_heads"));
   if (!stated_layers || *stated_layers > static_cast<uint64_t>(kMaxLayers)) return {};  // refused with the sizes
@@ -150,8 +168,8 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
     add("attention.head_count_kv", formats::MetaArray(std::move(heads)));
   }
   CANDOR_ASSIGN(const auto is_doubled, hub_flag(config, "use_double_wide_mlp"));
-  CANDOR_ASSIGN(const std::optional<uint64_t> n_shared, hub_count(config, "num_kv_shared_layers"));
-  CANDOR_ASSIGN(const std::optional<uint64_t> ffn_dim, hub_count(config, "intermediate_size"));
+  CANDOR_ASSIGN(const std::optional<uint64_t> n_shared, count_in(config, "num_kv_shared_layers"));
+  CANDOR_ASSIGN(const std::optional<uint64_t> ffn_dim, count_in(config, "intermediate_size"));
   if (!is_doubled.value_or(false) || !ffn_dim || !n_shared) return {};
   std::vector<int64_t> widths(*stated_layers, static_cast<int64_t>(*ffn_dim));
   for (uint64_t i = 0; i < std::min(*n_shared, *stated_layers); ++i) widths[*stated_layers - 1 - i] *= 2;
@@ -257,6 +275,15 @@ Result<void> read_heads(const Hparams& hparams, ArchSpec& spec) {
     block.attn.n_kv_heads = kv_heads[layer];
     block.values_are_keys =
         !is_windowed[layer] && hparams.file().find(fmt::format("blk.{}.attn_v.weight", layer)) == nullptr;
+    CANDOR_ASSIGN(const int32_t n_shared, hparams.int_or("attention.shared_kv_layers", 0, {0, n_layers}));
+    CANDOR_ASSIGN(const auto shares, formats::meta_bool(hparams.file(), hparams.key(kSharesProjection)));
+    const bool is_stored = layer + static_cast<size_t>(n_shared) < spec.blocks.size();
+    if (is_stored && !is_windowed[layer] && shares && *shares != block.values_are_keys) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("config.json: \"attention_k_eq_v\" is {}, but tensor \"blk.{}.attn_v.weight\" is {}; set it "
+                              "to {}",
+                              *shares, layer, *shares ? "there" : "missing", !*shares));
+    }
     const bool is_too_wide = int64_t{wide.n_heads} * block.attn.head_dim > kMaxWidth;
     if (wide.n_heads % kv_heads[layer] == 0 && !is_too_wide) continue;
     return fail(
@@ -316,6 +343,14 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
   spec.embed.scale = std::sqrt(static_cast<float>(spec.dim));
   const Hparams::IntRange range{0, kMaxWidth / static_cast<int64_t>(spec.blocks.size())};
   CANDOR_ASSIGN(spec.embed.layer_dim, hparams.int_or("embedding_length_per_layer_input", 0, range));
+  if (const TensorView* table = file.find("per_layer_token_embd.weight"); table != nullptr && hparams.has(kRowsByLayer)) {
+    CANDOR_ASSIGN(const int32_t n_rows, hparams.require_int(kRowsByLayer, {1, kMaxVocab}));
+    if (table->shape[0] != n_rows) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("config.json: \"vocab_size_per_layer_input\" is {}, but the table has {} rows; set it to {}",
+                              n_rows, table->shape[0], table->shape[0]));
+    }
+  }
   CANDOR_ASSIGN(const auto cap, formats::meta_float(file, hparams.key("final_logit_softcapping")));
   spec.head.logits.softcap = static_cast<float>(cap.value_or(0.0));
   CANDOR_TRY(read_heads(hparams, spec));

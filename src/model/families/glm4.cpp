@@ -30,11 +30,16 @@ constexpr std::array kHubFused = {
 };
 constexpr auto kFirstHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkvBiases, kHubFused);
 constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubQkvBiases, kHubOwn, kHubFused);
-void write_hub(const ArchSpec&, nlohmann::ordered_json& config) {
-  config["attention_bias"] = true;
-}
-constexpr HubForm kFirstHub[] = {{"glm", "GlmForCausalLM", "silu", kFirstHubTensors, {}, nullptr, write_hub}};
-constexpr HubForm kHub[] = {{"glm4", "Glm4ForCausalLM", "silu", kHubTensors, {}, nullptr, write_hub}};
+constexpr HubForm kFirstHub[] = {{.model_type = "glm",
+                                  .architecture = "GlmForCausalLM",
+                                  .activation = "silu",
+                                  .tensors = kFirstHubTensors,
+                                  .flags = kQkvBiasFlag}};
+constexpr HubForm kHub[] = {{.model_type = "glm4",
+                             .architecture = "Glm4ForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubTensors,
+                             .flags = kQkvBiasFlag}};
 
 Result<ArchSpec> read_first(const formats::ModelFile& file) {
   return read_decoder(Hparams(file, "chatglm"), backend::NormKind::kRms);

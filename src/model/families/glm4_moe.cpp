@@ -26,41 +26,32 @@ constexpr std::array kHubNorms = {
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
     HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
 };
-constexpr auto kHubUnbiased = join(kHubStem, kHubNorms, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts,
-                                   kHubSharedExperts, kHubChoiceBias);
-constexpr auto kHubBiased = join(kHubUnbiased, kHubQkvBiases);
+constexpr auto kHubTensors = join(kHubStem, kHubNorms, kHubAttn, kHubQkvBiases, kHubQkNorm, kHubGatedFfn, kHubExperts,
+                                  kHubSharedExperts, kHubChoiceBias);
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   return read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid);
 }
 
-void write_hub_of(const ArchSpec& spec, nlohmann::ordered_json& config, bool has_biases) {
-  const BlockSpec& block = spec.blocks.front();
-  const double share = static_cast<double>(block.attn.rope.n_dims) / block.attn.head_dim;
-  config["attention_bias"] = has_biases;
-  config["use_qk_norm"] = block.qk_norm != QkNorm::kNone;
+void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  const backend::AttnSpec& attn = spec.blocks.front().attn;
   // The library takes a half where nothing is said.
-  config["partial_rotary_factor"] = share;
+  config["partial_rotary_factor"] = static_cast<double>(attn.rope.n_dims) / attn.head_dim;
   write_hub_grouped(spec, config);
 }
-void write_unbiased(const ArchSpec& spec, nlohmann::ordered_json& config) {
-  write_hub_of(spec, config, false);
-}
-void write_biased(const ArchSpec& spec, nlohmann::ordered_json& config) {
-  write_hub_of(spec, config, true);
-}
 
-constexpr HubForm form_of(std::span<const HubTensor> tensors, decltype(HubForm::write) write) {
-  return {.model_type = "glm4_moe",
-          .architecture = "Glm4MoeForCausalLM",
-          .activation = "silu",
-          .tensors = tensors,
-          .ignored = kHubPrediction,
-          .read = read_hub,
-          .write = write,
-          .not_computed = "multi-token prediction"};
-}
-constexpr HubForm kHub[] = {form_of(kHubUnbiased, write_unbiased), form_of(kHubBiased, write_biased)};
+constexpr std::string_view kNormNames[] = {"model.layers.*.self_attn.q_norm.weight",
+                                           "model.layers.*.self_attn.k_norm.weight"};
+constexpr HubFlag kFlags[] = {{"attention_bias", kHubQkvBiasNames}, {"use_qk_norm", kNormNames}};
+constexpr HubForm kHub[] = {{.model_type = "glm4_moe",
+                             .architecture = "Glm4MoeForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubTensors,
+                             .ignored = kHubPrediction,
+                             .read = read_hub,
+                             .write = write_hub,
+                             .not_computed = "multi-token prediction",
+                             .flags = kFlags}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "glm4moe");

@@ -57,7 +57,7 @@ constexpr HubExperts kHubJoined[] = {
     {"model.layers.*.mlp.experts.down_proj", {"blk.*.ffn_down_exps", ""}},
 };
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
+Result<void> read_hub(const HubConfig& config, std::string_view, formats::MetaList&) {
   for (const GateNumber& row : kGateNumbers) {
     CANDOR_ASSIGN(const std::optional<double> seen, hub_number(config, row.hub));
     if (!seen || *seen == row.value) continue;

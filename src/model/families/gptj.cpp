@@ -32,7 +32,7 @@ constexpr std::array kHubTensors = {
 };
 constexpr std::string_view kHubIgnored[] = {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"};
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> n_dims, hub_number(config, "rotary_dim"));
   if (n_dims && *n_dims >= 0.0 && *n_dims <= static_cast<double>(kMaxWidth)) {
     metadata.add(std::string(prefix) + ".rope.dimension_count", static_cast<uint64_t>(*n_dims));

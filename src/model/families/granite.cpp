@@ -14,13 +14,19 @@ namespace candor::model {
 namespace granite {
 namespace {
 
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors);
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kAllBiases);
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the RopeSpec
 
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
 
-constexpr HubForm kHub[] = {{"granite", "GraniteForCausalLM", "silu", kHubTensors, {}, read_hub_multipliers,
-                            write_hub_multipliers}};
+constexpr auto kHubBiased = join(kHubTensors, kHubPairedAttnBiases, kHubMlpBiases);
+constexpr HubForm kHub[] = {{.model_type = "granite",
+                             .architecture = "GraniteForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubBiased,
+                             .read = read_hub_multipliers,
+                             .write = write_hub_multipliers,
+                             .flags = kBiasFlags}};
 
 Result<ArchSpec> read_scaled(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"expert_count", "expert_shared_feed_forward_length"}));
@@ -35,13 +41,13 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
 
 // MiniCPM's names: what the sub-layers add is divided by the root of the number of blocks, logits by how often the
 // width holds that of the smallest model.
-Result<double> require_number(const nlohmann::json& config, const char* key) {
+Result<double> require_number(const HubConfig& config, const char* key) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   if (value && *value > 0.0 && *value <= 1e9) return *value;
   return fail(ErrorKind::kInvalidInput,
               std::string("config.json: \"") + key + "\" is absent or not a number above 0; a minicpm model needs it");
 }
-Result<void> read_hub_minicpm(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_minicpm(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const double embedding, require_number(config, "scale_emb"));
   CANDOR_ASSIGN(const double depth, require_number(config, "scale_depth"));
   CANDOR_ASSIGN(const double base, require_number(config, "dim_model_base"));
@@ -87,7 +93,7 @@ constexpr Multiplier kMultipliers[] = {{"embedding_multiplier", ".embedding_scal
 
 }  // namespace
 
-Result<void> read_hub_multipliers(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_multipliers(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   for (const Multiplier& row : kMultipliers) {
     CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, row.hub));
     metadata.add(std::string(prefix).append(row.key), value.value_or(1.0));

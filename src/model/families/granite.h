@@ -13,7 +13,7 @@
 namespace candor::model {
 
 // 1 where config.json is silent.
-Result<void> read_hub_multipliers(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata);
+Result<void> read_hub_multipliers(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata);
 void write_hub_multipliers(const ArchSpec& spec, nlohmann::ordered_json& config);
 // Beside attention.scale, which the reader of attention takes.
 Result<void> read_multipliers(const Hparams& hparams, ArchSpec& spec);

@@ -50,15 +50,15 @@ constexpr auto kHubSparse = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubMamb
 constexpr std::string_view kAttends[] = {"attention", "full_attention"};
 constexpr std::string_view kKeepsState[] = {"mamba", "linear_attention"};
 
-bool has_experts(const json& config) {
-  const auto count = config.find("num_local_experts");
-  return count != config.end() && count->is_number() && *count != 0;
+bool has_experts(const HubConfig& config) {
+  const json* count = config.find("num_local_experts");
+  return count != nullptr && count->is_number() && *count != 0;
 }
-bool is_dense(const json& config) {
+bool is_dense(const HubConfig& config) {
   return !has_experts(config);
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const json positions = config.contains("position_embedding_type") ? config["position_embedding_type"] : json();
   if (!positions.is_null() && positions != "nope" && positions != "rope") {
     return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"position_embedding_type\" is {}, which is not "
@@ -75,7 +75,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
 }
 
 // The one feed-forward is what the shared expert else is.
-Result<void> read_hub_dense(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_dense(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub(config, prefix, metadata));
   CANDOR_ASSIGN(const uint64_t width, require_hub_size(config, "shared_intermediate_size"));
   metadata.add(fmt::format("{}.feed_forward_length", prefix), width);
@@ -106,14 +106,16 @@ constexpr HubForm kHub[] = {{.model_type = "granitemoehybrid",
                              .tensors = kHubDense,
                              .read = read_hub_dense,
                              .write = write_hub,
-                             .reads = is_dense},
+                             .reads = is_dense,
+                             .has_own_kinds = true},
                             {.model_type = "granitemoehybrid",
                              .architecture = "GraniteMoeHybridForCausalLM",
                              .activation = "silu",
                              .tensors = kHubSparse,
                              .read = read_hub,
                              .write = write_hub,
-                             .reads = has_experts}};
+                             .reads = has_experts,
+                             .has_own_kinds = true}};
 
 // One that every row goes to counts whole.
 Result<void> add_experts(const Hparams& hparams, ArchSpec& spec) {

@@ -21,7 +21,7 @@ constexpr std::array kShared = {
     TensorName{kSharedUp, "blk.*.ffn_up_shexp.weight"},
     TensorName{kSharedDown, "blk.*.ffn_down_shexp.weight"},
 };
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kMoeTensors, kShared);
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kMoeTensors, kShared, kAttnBiases);
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the RopeSpec
 
 constexpr std::array kHubMoe = {
@@ -36,10 +36,10 @@ constexpr std::array kHubShared = {
     HubTensor{"blk.*.ffn_up_shexp.weight", "", HubChange::kSplitRows},
     HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.shared_mlp.output_linear.weight"},
 };
-constexpr auto kHubAlone = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubMoe);
+constexpr auto kHubAlone = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubMoe, kHubPairedAttnBiases);
 constexpr auto kHubWithShared = join(kHubAlone, kHubShared);
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_multipliers(config, prefix, metadata));
   CANDOR_ASSIGN(const std::optional<double> shared, hub_number(config, "shared_intermediate_size"));
   if (!shared || *shared == 0.0) return {};
@@ -65,13 +65,15 @@ constexpr HubForm kHub[] = {{.model_type = "granitemoe",
                              .activation = "silu",
                              .tensors = kHubAlone,
                              .read = read_hub,
-                             .write = write_hub},
+                             .write = write_hub,
+                             .flags = kAttnBiasFlag},
                             {.model_type = "granitemoeshared",
                              .architecture = "GraniteMoeSharedForCausalLM",
                              .activation = "silu",
                              .tensors = kHubWithShared,
                              .read = read_hub,
-                             .write = write_hub}};
+                             .write = write_hub,
+                             .flags = kAttnBiasFlag}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "granitemoe");

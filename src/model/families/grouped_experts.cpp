@@ -112,32 +112,30 @@ Error unsupported(const char* key, const json& value, std::string_view supported
                                                    key, formats::in_quotes(value.dump()), supported));
 }
 
-json value_of(const json& config, const char* key) {
-  const auto at = config.find(key);
-  return at == config.end() ? json() : *at;
+json value_of(const HubConfig& config, const char* key) {
+  return config[key];
 }
 
-// The share, by name, and the way to choose that goes with it.
-Result<backend::ExpertShare> read_share(const json& config, backend::ExpertShare share) {
-  const json named = value_of(config, "scoring_func");
-  if (named == "softmax") share = backend::ExpertShare::kSoftmax;
-  if (named == "sigmoid") share = backend::ExpertShare::kSigmoid;
-  if (!named.is_null() && named != "softmax" && named != "sigmoid") {
-    return unsupported("scoring_func", named, "softmax, sigmoid");
-  }
-  const json method = value_of(config, "topk_method");
+// The share, by name, and the way to choose that goes with it. The library's classes know one share each; folders of
+// DeepSeek name theirs.
+Result<backend::ExpertShare> read_share(const HubConfig& config, backend::ExpertShare share) {
+  const json* named = config.stated("scoring_func");
   const bool is_sigmoid = share == backend::ExpertShare::kSigmoid;
+  if (named != nullptr && *named != (is_sigmoid ? "sigmoid" : "softmax")) {
+    return unsupported("scoring_func", *named, is_sigmoid ? "sigmoid" : "softmax");
+  }
+  const json* stated = config.stated("topk_method");
+  const json method = stated != nullptr ? *stated : value_of(config, "topk_method");
   const bool is_known = method.is_null() || (is_sigmoid ? method == "noaux_tc"
                                                         : method == "greedy" || method == "group_limited_greedy");
   if (is_known) return share;
-  return unsupported("topk_method", method,
-                     is_sigmoid ? "noaux_tc with sigmoid" : "greedy, group_limited_greedy with softmax");
+  return unsupported("topk_method", method, is_sigmoid ? "noaux_tc" : "greedy, group_limited_greedy");
 }
 
 // From mlp_layer_types, where it is there: the dense blocks stand before all others.
-Result<void> read_layers(const json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const json frequency = value_of(config, "moe_layer_freq");
-  if (!frequency.is_null() && frequency != 1) return unsupported("moe_layer_freq", frequency, "1");
+Result<void> read_layers(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  const json* frequency = config.stated("moe_layer_freq");
+  if (frequency != nullptr && *frequency != 1) return unsupported("moe_layer_freq", *frequency, "1");
   const json types = value_of(config, "mlp_layer_types");
   if (types.is_null()) return {};
   uint64_t n_dense = 0;
@@ -154,7 +152,7 @@ Result<void> read_layers(const json& config, std::string_view prefix, formats::M
 
 }  // namespace
 
-Result<void> read_hub_grouped(const json& config, std::string_view prefix, formats::MetaList& metadata,
+Result<void> read_hub_grouped(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata,
                               backend::ExpertShare share) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
@@ -171,6 +169,11 @@ Result<void> read_hub_grouped(const json& config, std::string_view prefix, forma
     add(row.key, static_cast<uint64_t>(*value));
   }
   CANDOR_TRY(read_layers(config, prefix, metadata));
+  if (value_of(config, "topk_method") == "group_limited_greedy") {
+    for (const char* key : {"n_group", "topk_group"}) {
+      if (!config.contains(key)) return config.bad(key, json(), "a number of groups, out of which topk_method chooses");
+    }
+  }
   if (value_of(config, "topk_method") == "greedy") {
     add("expert_group_count", uint64_t{1});
     add("expert_group_used_count", uint64_t{1});

@@ -45,7 +45,7 @@ inline constexpr std::string_view kHubPrediction[] = {
 Result<void> add_grouped_experts(const Hparams& hparams, ArchSpec& spec);
 
 // Their keys, from config.json and back. share: what the model's own code computes where config.json says nothing.
-Result<void> read_hub_grouped(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata,
+Result<void> read_hub_grouped(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata,
                               backend::ExpertShare share);
 void write_hub_grouped(const ArchSpec& spec, nlohmann::ordered_json& config);
 

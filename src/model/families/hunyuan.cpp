@@ -19,14 +19,14 @@ using enum TensorRole;
 using nlohmann::json;
 
 constexpr auto kDenseTensors =
-    join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors);
+    join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors, kAttnBiases);
 constexpr std::array kShared = {
     TensorName{kSharedGate, "blk.*.ffn_gate_shexp.weight"},
     TensorName{kSharedUp, "blk.*.ffn_up_shexp.weight"},
     TensorName{kSharedDown, "blk.*.ffn_down_shexp.weight"},
 };
 constexpr auto kSparseTensors =
-    join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kMoeTensors, kShared);
+    join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kMoeTensors, kShared, kAttnBiases);
 
 constexpr std::array kHubNorms = {
     HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.query_layernorm.weight"},
@@ -41,29 +41,27 @@ constexpr std::array kHubMoe = {
     HubTensor{"blk.*.ffn_up_shexp.weight", "model.layers.*.mlp.shared_mlp.up_proj.weight"},
     HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.mlp.shared_mlp.down_proj.weight"},
 };
-constexpr auto kHubDense = join(kHubStem, kHubPreNorm, kHubAttn, kHubNorms, kHubGatedFfn);
-constexpr auto kHubSparse = join(kHubStem, kHubPreNorm, kHubAttn, kHubNorms, kHubMoe);
+constexpr auto kHubDense = join(kHubStem, kHubPreNorm, kHubAttn, kHubNorms, kHubGatedFfn, kHubAttnBiases);
+constexpr auto kHubSparse = join(kHubStem, kHubPreNorm, kHubAttn, kHubNorms, kHubMoe, kHubAttnBiases);
 
 Error unsupported(const char* key, const json& value, std::string_view supported) {
   return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
                                                    key, formats::in_quotes(value.dump()), supported));
 }
 
-Result<void> read_hub(const json& config, std::string_view, formats::MetaList&) {
-  CANDOR_ASSIGN(const std::optional<bool> has_biases, hub_flag(config, "attention_bias"));
-  if (has_biases.value_or(false)) return unsupported("attention_bias", true, "false");
+Result<void> read_hub(const HubConfig& config, std::string_view, formats::MetaList&) {
   for (const char* key : {"use_qk_norm", "use_cla"}) {
-    CANDOR_ASSIGN(const std::optional<bool> flag, hub_flag(config, key));
+    const json* flag = config.stated(key);
     const bool is_wanted = std::string_view(key) == "use_qk_norm";
-    if (flag && *flag != is_wanted) return unsupported(key, *flag, is_wanted ? "true" : "false");
+    if (flag != nullptr && *flag != is_wanted) return config.unsupported(key, *flag, is_wanted ? "true" : "false");
   }
   return {};
 }
 
 // A number, or one for each block, which must agree.
-Result<uint64_t> same_for_all(const json& config, const char* key, uint64_t fallback) {
-  const auto value = config.find(key);
-  if (value == config.end() || value->is_null()) return fallback;
+Result<uint64_t> same_for_all(const HubConfig& config, const char* key, uint64_t fallback) {
+  const json* value = config.find(key);
+  if (value == nullptr) return fallback;
   const json one = value->is_array() && !value->empty() ? value->front() : *value;
   bool is_good = one.is_number_unsigned() && one.get<uint64_t>() <= static_cast<uint64_t>(kMaxWidth);
   for (size_t i = 0; value->is_array() && i < value->size(); ++i) is_good = is_good && (*value)[i] == one;
@@ -71,7 +69,7 @@ Result<uint64_t> same_for_all(const json& config, const char* key, uint64_t fall
   return unsupported(key, *value, "one number for all blocks");
 }
 
-Result<void> read_hub_sparse(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_sparse(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, uint64_t value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), value);
   };
@@ -91,7 +89,6 @@ Result<void> read_hub_sparse(const json& config, std::string_view prefix, format
 
 void write_hub(const ArchSpec&, nlohmann::ordered_json& config) {
   config["use_qk_norm"] = true;
-  config["attention_bias"] = false;
 }
 
 void write_hub_sparse(const ArchSpec& spec, nlohmann::ordered_json& config) {
@@ -112,14 +109,16 @@ constexpr HubForm kDenseHub[] = {{.model_type = "hunyuan_v1_dense",
                                   .tensors = kHubDense,
                                   .read = read_hub,
                                   .write = write_hub,
-                                  .reads_alpha = true}};
+                                  .reads_alpha = true,
+                                  .flags = kAttnBiasFlag}};
 constexpr HubForm kSparseHub[] = {{.model_type = "hunyuan_v1_moe",
                                    .architecture = "HunYuanMoEV1ForCausalLM",
                                    .activation = "silu",
                                    .tensors = kHubSparse,
                                    .read = read_hub_sparse,
                                    .write = write_hub_sparse,
-                                   .reads_alpha = true}};
+                                   .reads_alpha = true,
+                                  .flags = kAttnBiasFlag}};
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));

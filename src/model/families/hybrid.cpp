@@ -28,7 +28,10 @@ Result<std::vector<bool>> read_attending(const Hparams& hparams, size_t n_layers
   return attending;
 }
 
-Result<uint64_t> require_hub_size(const json& config, const char* key) {
+namespace {
+
+template <class Config>
+Result<uint64_t> require_size(const Config& config, const char* key) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   if (value && *value >= 1.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
     return static_cast<uint64_t>(*value);
@@ -38,10 +41,19 @@ Result<uint64_t> require_hub_size(const json& config, const char* key) {
                           kMaxWidth));
 }
 
-Result<std::vector<bool>> hub_attending(const json& config, std::span<const std::string_view> attends,
+}  // namespace
+
+Result<uint64_t> require_hub_size(const HubConfig& config, const char* key) {
+  return require_size(config, key);
+}
+Result<uint64_t> require_hub_size(const json& object, const char* key) {
+  return require_size(object, key);
+}
+
+Result<std::vector<bool>> hub_attending(const HubConfig& config, std::span<const std::string_view> attends,
                                         std::span<const std::string_view> keeps) {
-  const auto types = config.find("layer_types");
-  if (types == config.end() || !types->is_array()) {
+  const json* types = config.find("layer_types");
+  if (types == nullptr || !types->is_array()) {
     return fail(ErrorKind::kInvalidInput, "config.json: \"layer_types\" is absent or no list; expected a kind for each "
                                           "block");
   }
@@ -59,7 +71,7 @@ Result<std::vector<bool>> hub_attending(const json& config, std::span<const std:
   return attending;
 }
 
-Result<void> add_kv_heads(const json& config, std::string_view prefix, const std::vector<bool>& attending,
+Result<void> add_kv_heads(const HubConfig& config, std::string_view prefix, const std::vector<bool>& attending,
                           formats::MetaList& metadata) {
   CANDOR_ASSIGN(const uint64_t n_kv_heads, require_hub_size(config, "num_key_value_heads"));
   std::vector<int64_t> counts;
@@ -77,7 +89,7 @@ Error contradicts(const Hparams& hparams, std::string_view suffix, int32_t value
                           value, hparams.key(other), is));
 }
 
-Result<void> refuse(const json& config, const char* key, bool is_fine, std::string_view supported) {
+Result<void> refuse(const HubConfig& config, const char* key, bool is_fine, std::string_view supported) {
   if (is_fine) return {};
   return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
                                                    key, formats::in_quotes(config[key].dump()), supported));
@@ -110,7 +122,7 @@ Result<backend::SsmSpec> read_ssm(const Hparams& hparams) {
   return ssm;
 }
 
-Result<void> read_hub_ssm(const json& config, std::string_view prefix, const SsmNames& names,
+Result<void> read_hub_ssm(const HubConfig& config, std::string_view prefix, const SsmNames& names,
                           formats::MetaList& metadata) {
   const auto value_of = [&](const char* key) { return config.contains(key) ? config[key] : json(); };
   CANDOR_TRY(refuse(config, "time_step_limit", is_unlimited(value_of("time_step_limit")), "0 to infinity"));
@@ -192,7 +204,7 @@ Result<backend::DeltaSpec> read_delta(const Hparams& hparams, backend::KeyHeads 
   return delta;
 }
 
-Result<void> read_hub_delta(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_delta(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   for (const KeyName& row : kDeltaSizes) {
     CANDOR_ASSIGN(const uint64_t size, require_hub_size(config, row.hub));
     metadata.add(fmt::format("{}.{}", prefix, row.key), size);

@@ -23,14 +23,15 @@ namespace candor::model {
 Result<std::vector<bool>> read_attending(const Hparams& hparams, size_t n_layers);
 
 // A size of config.json that must be there, 1 to kMaxWidth.
-Result<uint64_t> require_hub_size(const nlohmann::json& config, const char* key);
+Result<uint64_t> require_hub_size(const HubConfig& config, const char* key);
+Result<uint64_t> require_hub_size(const nlohmann::json& object, const char* key);
 
 // "layer_types" as flags: whether each block attends. attends, keeps: the names of both kinds.
-Result<std::vector<bool>> hub_attending(const nlohmann::json& config, std::span<const std::string_view> attends,
+Result<std::vector<bool>> hub_attending(const HubConfig& config, std::span<const std::string_view> attends,
                                         std::span<const std::string_view> keeps);
 
 // "attention.head_count_kv" as a list: config.json's number in blocks that attend, 0 in others.
-Result<void> add_kv_heads(const nlohmann::json& config, std::string_view prefix, const std::vector<bool>& attending,
+Result<void> add_kv_heads(const HubConfig& config, std::string_view prefix, const std::vector<bool>& attending,
                           formats::MetaList& metadata);
 
 // The tensors of a state space under GGUF's names: those that show one size before those that show several.
@@ -70,13 +71,13 @@ struct SsmNames {
 inline constexpr SsmNames kMambaNames = {"mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state",
                                          "mamba_d_conv"};
 // From config.json, and back. Steps that are limited and projections with biases are refused by name.
-Result<void> read_hub_ssm(const nlohmann::json& config, std::string_view prefix, const SsmNames& names,
+Result<void> read_hub_ssm(const HubConfig& config, std::string_view prefix, const SsmNames& names,
                           formats::MetaList& metadata);
 void write_hub_ssm(const ArchSpec& spec, const SsmNames& names, nlohmann::ordered_json& config);
 
 // Sizes of a gated delta rule from "ssm.*", which must divide each other; from config.json, and back.
 Result<backend::DeltaSpec> read_delta(const Hparams& hparams, backend::KeyHeads key_heads);
-Result<void> read_hub_delta(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata);
+Result<void> read_hub_delta(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata);
 void write_hub_delta(const ArchSpec& spec, nlohmann::ordered_json& config);
 
 }  // namespace candor::model

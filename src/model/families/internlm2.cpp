@@ -37,28 +37,31 @@ constexpr std::array kHubPacked = {
 constexpr auto kHubBaichuan = join(kHubStem, kHubPreNorm, kHubPacked, kHubGatedFfn);
 constexpr std::string_view kHubIgnored[] = {"model.layers.*.self_attn.rotary_emb.inv_freq"};
 
-Result<void> read_internlm(const nlohmann::json& config, std::string_view, formats::MetaList&) {
+Result<void> read_internlm(const HubConfig& config, std::string_view, formats::MetaList&) {
   CANDOR_ASSIGN(const std::optional<bool> has_biases, hub_flag(config, "bias"));
   if (!has_biases.value_or(false)) return {};
   return fail(ErrorKind::kUnsupported,
               "config.json: \"bias\" is true: internlm2 models that use it are not supported");
 }
 
+// The models' own class takes biases where nothing is said.
+void write_internlm(const ArchSpec&, nlohmann::ordered_json& config) {
+  config["bias"] = false;
+}
 // Baichuan 2 has a vocabulary of its own, and a head whose rows it makes 1 long at every step.
 constexpr int64_t kNormedVocab = 125696;
 constexpr size_t kAlibiBlocks = 40;  // of the 13B models, as in llama.cpp: files say nothing
 constexpr float kMaxAlibiBias = 8.0f;
 
-Result<void> read_baichuan(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const auto vocab = config.find("vocab_size");
-  if (vocab != config.end() && *vocab == kNormedVocab) {
+Result<void> read_baichuan(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  if (config["vocab_size"] == kNormedVocab) {
     return fail(ErrorKind::kUnsupported,
                 "config.json: \"vocab_size\" is 125696, that of Baichuan 2, whose head is normalised while it runs: "
                 "not supported (supported: Baichuan 1, and GGUF files, whose head was normalised before)");
   }
   const std::string key = std::string(prefix) + ".context_length";
-  const auto length = config.find("model_max_length");
-  if (metadata.find(key) != nullptr || length == config.end()) return {};
+  const nlohmann::json* length = config.find("model_max_length");
+  if (length == nullptr || config.is_stated("max_position_embeddings")) return {};
   if (length->is_number_unsigned()) {
     metadata.add(key, length->get<uint64_t>());
     return {};
@@ -67,7 +70,8 @@ Result<void> read_baichuan(const nlohmann::json& config, std::string_view prefix
                                             ", expected a whole number");
 }
 
-constexpr HubForm kInternlmForms[] = {{"internlm2", "InternLM2ForCausalLM", "silu", kHubInternlm, {}, read_internlm}};
+constexpr HubForm kInternlmForms[] = {{"internlm2", "InternLM2ForCausalLM", "silu", kHubInternlm, {}, read_internlm,
+                                       write_internlm}};
 constexpr HubForm kBaichuanForms[] = {
     {"baichuan", "BaichuanForCausalLM", "silu", kHubBaichuan, kHubIgnored, read_baichuan}};
 

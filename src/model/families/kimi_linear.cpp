@@ -79,9 +79,9 @@ constexpr std::string_view kAttends[] = {"full_attention"};
 constexpr std::string_view kForgets[] = {"linear_attention"};
 
 // Published models number the blocks that attend from 1.
-Result<std::vector<bool>> attending_blocks(const json& config, const json& linear) {
+Result<std::vector<bool>> attending_blocks(const HubConfig& config, const json& linear) {
   const json listed = linear.value("full_attn_layers", json());
-  if (!listed.is_array()) return hub_attending(config, kAttends, kForgets);
+  if (!listed.is_array() || !linear.contains("kda_layers")) return hub_attending(config, kAttends, kForgets);
   CANDOR_ASSIGN(const uint64_t n_layers, require_hub_size(config, "num_hidden_layers"));
   std::vector<bool> attending(static_cast<size_t>(n_layers), false);
   for (const json& number : listed) {
@@ -94,17 +94,18 @@ Result<std::vector<bool>> attending_blocks(const json& config, const json& linea
   return attending;
 }
 
-Result<uint64_t> size_in(const json& config, const json& linear, const char* published, const char* today) {
-  return linear.contains(published) ? require_hub_size(linear, published) : require_hub_size(config, today);
+Result<uint64_t> size_in(const HubConfig& config, const json& linear, const char* published, const char* today) {
+  CANDOR_ASSIGN(const uint64_t stated, require_hub_size(config, today));
+  return linear.contains(published) ? require_hub_size(linear, published) : stated;
 }
 
-Result<void> refuse_unless(const json& config, const char* key, const json& wanted) {
-  if (!config.contains(key) || config[key].is_null() || config[key] == wanted) return {};
-  return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
-                                                   key, formats::in_quotes(config[key].dump()), wanted.dump()));
+Result<void> refuse_unless(const HubConfig& config, const char* key, const json& wanted) {
+  const json* stated = config.stated(key);
+  if (stated == nullptr || *stated == wanted) return {};
+  return config.unsupported(key, *stated, wanted.dump());
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
   };
@@ -119,6 +120,7 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
   }
   CANDOR_ASSIGN(const std::optional<bool> sums, hub_flag(config, "moe_renormalize"));
   add("expert_weights_norm", sums.value_or(true));
+  CANDOR_TRY(check_hub_heads(config));
   CANDOR_ASSIGN(const uint64_t rotated, require_hub_size(config, "qk_rope_head_dim"));
   CANDOR_ASSIGN(const uint64_t plain, require_hub_size(config, "qk_nope_head_dim"));
   CANDOR_ASSIGN(const uint64_t value_dim, require_hub_size(config, "v_head_dim"));
@@ -184,7 +186,9 @@ constexpr HubForm kHub[] = {{.model_type = "kimi_linear",
                              .activation = "silu",
                              .tensors = kHubTensors,
                              .read = read_hub,
-                             .write = write_hub}};
+                             .write = write_hub,
+                             .has_own_kinds = true,
+                             .reads_partial = false}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "kimi-linear");

@@ -41,4 +41,7 @@ Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t 
 // Widths of a head beside the rotated part, and the rank of queries.
 Result<LatentSpec> read_latent(const Hparams& hparams);
 
+// Refuses by name a config.json with another number of K/V heads than heads.
+Result<void> check_hub_heads(const HubConfig& config);
+
 }  // namespace candor::model

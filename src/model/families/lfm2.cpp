@@ -64,9 +64,8 @@ constexpr auto kHubSparseTensors = join(kHubOwn, kHubSparse);
 constexpr uint64_t kSigmoidShare = 2;  // "expert_gating_func"
 
 // "intermediate_size" is what the width is made of: two thirds of it, times a factor, up to a multiple.
-Result<uint64_t> ffn_width(const json& config) {
-  const char* key = config.contains("block_ff_dim") ? "block_ff_dim" : "intermediate_size";
-  CANDOR_ASSIGN(const uint64_t stated, require_hub_size(config, key));
+Result<uint64_t> ffn_width(const HubConfig& config) {
+  CANDOR_ASSIGN(const uint64_t stated, require_hub_size(config, "intermediate_size"));
   CANDOR_ASSIGN(const std::optional<bool> adjusts, hub_flag(config, "block_auto_adjust_ff_dim"));
   if (!adjusts.value_or(true)) return stated;
   CANDOR_ASSIGN(const std::optional<double> factor, hub_number(config, "block_ffn_dim_multiplier"));
@@ -87,25 +86,7 @@ Result<uint64_t> ffn_width(const json& config) {
 constexpr std::string_view kAttends[] = {"full_attention"};
 constexpr std::string_view kConvolves[] = {"conv"};
 
-// Older models list the blocks that attend.
-Result<std::vector<bool>> attending_blocks(const json& config) {
-  const auto listed = config.find("full_attn_idxs");
-  if (config.contains("layer_types") || listed == config.end() || !listed->is_array()) {
-    return hub_attending(config, kAttends, kConvolves);
-  }
-  CANDOR_ASSIGN(const uint64_t n_layers, require_hub_size(config, "num_hidden_layers"));
-  std::vector<bool> attending(static_cast<size_t>(n_layers), false);
-  for (const json& index : *listed) {
-    if (!index.is_number_unsigned() || index.get<uint64_t>() >= n_layers) {
-      return fail(ErrorKind::kInvalidInput, fmt::format("config.json: \"full_attn_idxs\" has {}, expected 0 to {}",
-                                                        index.dump(), n_layers - 1));
-    }
-    attending[index.get<size_t>()] = true;
-  }
-  return attending;
-}
-
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> has_bias, hub_flag(config, "conv_bias"));
   if (has_bias.value_or(false)) {
     return fail(ErrorKind::kUnsupported,
@@ -114,19 +95,22 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
   CANDOR_ASSIGN(const std::optional<double> epsilon, hub_number(config, "norm_eps"));
   metadata.add(fmt::format("{}.attention.layer_norm_rms_epsilon", prefix),
                static_cast<double>(static_cast<float>(epsilon.value_or(1e-5))));
+  if (const json* attending = config.find("full_attn_idxs"); attending != nullptr && !attending->is_array()) {
+    return config.bad("full_attn_idxs", *attending, "a list of blocks");
+  }
   CANDOR_ASSIGN(const uint64_t n_taps, require_hub_size(config, "conv_L_cache"));
   metadata.add(fmt::format("{}.shortconv.l_cache", prefix), n_taps);
-  CANDOR_ASSIGN(const std::vector<bool> attending, attending_blocks(config));
+  CANDOR_ASSIGN(const std::vector<bool> attending, hub_attending(config, kAttends, kConvolves));
   return add_kv_heads(config, prefix, attending, metadata);
 }
 
-Result<void> read_hub_dense(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_dense(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const uint64_t width, ffn_width(config));
   metadata.add(fmt::format("{}.feed_forward_length", prefix), width);
   return read_hub(config, prefix, metadata);
 }
 
-Result<void> read_hub_sparse(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_sparse(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> has_bias, hub_flag(config, "use_expert_bias"));
   if (!has_bias.value_or(true)) {
     return fail(ErrorKind::kUnsupported,
@@ -174,13 +158,15 @@ constexpr HubForm kDenseHub[] = {{.model_type = "lfm2",
                                   .activation = "",
                                   .tensors = kHubOwn,
                                   .read = read_hub_dense,
-                                  .write = write_hub}};
+                                  .write = write_hub,
+                                  .has_own_kinds = true}};
 constexpr HubForm kSparseHub[] = {{.model_type = "lfm2_moe",
                                    .architecture = "Lfm2MoeForCausalLM",
                                    .activation = "",
                                    .tensors = kHubSparseTensors,
                                    .read = read_hub_sparse,
-                                   .write = write_hub_sparse}};
+                                   .write = write_hub_sparse,
+                                   .has_own_kinds = true}};
 
 Result<ArchSpec> read(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));

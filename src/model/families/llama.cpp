@@ -12,20 +12,10 @@ namespace candor::model {
 namespace llama {
 namespace {
 
-using enum TensorRole;
-
-constexpr std::array kBiases = {
-    TensorName{kQBias, "blk.*.attn_q.bias", kOptional},
-    TensorName{kKBias, "blk.*.attn_k.bias", kOptional},
-    TensorName{kVBias, "blk.*.attn_v.bias", kOptional},
-    TensorName{kGateBias, "blk.*.ffn_gate.bias", kOptional},
-    TensorName{kUpBias, "blk.*.ffn_up.bias", kOptional},
-    TensorName{kDownBias, "blk.*.ffn_down.bias", kOptional},
-    TensorName{kAttnOutBias, "blk.*.attn_output.bias", kOptional},
-};
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kMoeTensors, kBiases);
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGatedFfnTensors, kMoeTensors, kAllBiases);
 
 constexpr auto kHubLlama = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
+constexpr auto kHubBiased = join(kHubLlama, kHubPairedAttnBiases, kHubMlpBiases);
 constexpr std::array kHubMixtralExperts = {
     HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.block_sparse_moe.gate.weight", HubChange::kWiden},
     HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.block_sparse_moe.experts.#.w1.weight"},
@@ -46,7 +36,12 @@ constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.
                                         "model.multi_modal_projector."};
 constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, "images"}};
 constexpr HubForm kHub[] = {
-    {"llama", "LlamaForCausalLM", "silu", kHubLlama, kHubIgnored},
+    {.model_type = "llama",
+     .architecture = "LlamaForCausalLM",
+     .activation = "silu",
+     .tensors = kHubBiased,
+     .ignored = kHubIgnored,
+     .flags = kBiasFlags},
     {.model_type = "mistral",
      .architecture = "MistralForCausalLM",
      .activation = "silu",
@@ -63,30 +58,22 @@ constexpr HubForm kHub[] = {
     {.model_type = "internlm3",
      .architecture = "InternLM3ForCausalLM",
      .activation = "silu",
-     .tensors = kHubLlama,
+     .tensors = kHubBiased,
      .ignored = kHubIgnored,
-     .suits = suits_none},
+     .suits = suits_none,
+     .flags = kBiasFlags},
     {"mixtral", "MixtralForCausalLM", "silu", kHubMixtral},
 };
 
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight", "blk.*.attn_rot_embd"};
 
-Result<void> drop_windows(const Hparams& hparams, ArchSpec& spec) {
-  const auto n_layers = static_cast<int32_t>(spec.blocks.size());
-  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, 1));
-  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
-    if (!is_windowed[layer]) spec.blocks[layer].attn.window_tokens = 0;
-  }
-  return {};
-}
-
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "llama");
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
                                          "final_logit_softcapping", "use_parallel_residual"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
-  if (hparams.has("attention.sliding_window_pattern")) CANDOR_TRY(drop_windows(hparams, spec));
+  CANDOR_TRY(drop_windows(hparams, spec));
   CANDOR_ASSIGN(const int32_t n_experts, hparams.int_or("expert_count", 0, {0, INT32_MAX}));
   if (n_experts == 0) return spec;
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));

@@ -56,7 +56,7 @@ Error unsupported(const char* key, const json& value, std::string_view supported
                                                    key, formats::in_quotes(value.dump()), supported));
 }
 
-Result<uint64_t> hub_count(const json& config, const char* key, uint64_t fallback) {
+Result<uint64_t> hub_count(const HubConfig& config, const char* key, uint64_t fallback) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
   if (!value) return fallback;
   if (*value >= 0.0 && *value <= static_cast<double>(kMaxPositions) && *value == std::floor(*value)) {
@@ -67,10 +67,10 @@ Result<uint64_t> hub_count(const json& config, const char* key, uint64_t fallbac
 }
 
 // no_rope_layers: 1 where a block rotates and sees a chunk; where it is absent or empty by an interval.
-Result<void> read_pattern(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_pattern(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const std::string key = fmt::format("{}.attention.sliding_window_pattern", prefix);
-  const auto list = config.find("no_rope_layers");
-  if (list == config.end() || !list->is_array() || list->empty()) {
+  const json* list = config.find("no_rope_layers");
+  if (list == nullptr || !list->is_array() || list->empty()) {
     CANDOR_ASSIGN(const uint64_t interval, hub_count(config, "no_rope_layer_interval", kPattern));
     metadata.add(key, interval);
     return {};
@@ -80,7 +80,7 @@ Result<void> read_pattern(const json& config, std::string_view prefix, formats::
     if (flag != 0 && flag != 1) return unsupported("no_rope_layers", *list, "a list of 0 and 1");
     flags.push_back(flag == 1);
   }
-  if (const auto types = config.find("layer_types"); types != config.end() && types->is_array()) {
+  if (const json* types = config.find("layer_types"); types != nullptr && types->is_array()) {
     for (size_t i = 0; i < std::min(flags.size(), types->size()); ++i) {
       if ((*types)[i] == (flags[i] ? "chunked_attention" : "full_attention")) continue;
       return unsupported("layer_types", (*types)[i], "chunked_attention where no_rope_layers is 1");
@@ -90,32 +90,33 @@ Result<void> read_pattern(const json& config, std::string_view prefix, formats::
   return {};
 }
 
-// moe_layers, where it is there, must be what the step says.
-Result<void> check_experts(const json& config, uint64_t step) {
-  const auto layers = config.find("moe_layers");
-  if (layers == config.end() || !layers->is_array()) return {};
-  for (size_t i = 0; i < layers->size(); ++i) {
-    if ((*layers)[i] != (i + 1) * step - 1) return unsupported("moe_layers", *layers, "one block in so many, evenly");
+// Every so manyth block has experts: moe_layers lists them.
+Result<uint64_t> step_of_experts(const HubConfig& config) {
+  const json& layers = config["moe_layers"];
+  const bool is_list = layers.is_array() && !layers.empty() && layers.front().is_number_unsigned();
+  const uint64_t step = is_list ? layers.front().get<uint64_t>() + 1 : 0;
+  for (size_t i = 0; i < layers.size() && is_list; ++i) {
+    if (layers[i] != (i + 1) * step - 1) return unsupported("moe_layers", layers, "one block in so many, evenly");
   }
-  return {};
+  if (!is_list) return config.bad("moe_layers", layers, "a list of blocks");
+  return step;
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
   };
   CANDOR_ASSIGN(const auto has_bias, hub_flag(config, "attention_bias"));
   if (has_bias.value_or(false)) return unsupported("attention_bias", true, "false");
-  CANDOR_ASSIGN(const uint64_t step, hub_count(config, "interleave_moe_layer_step", 1));
+  CANDOR_ASSIGN(const uint64_t step, step_of_experts(config));
   CANDOR_ASSIGN(const uint64_t chunk, hub_count(config, "attention_chunk_size", kChunk));
   CANDOR_ASSIGN(const uint64_t expert_dim, hub_count(config, "intermediate_size", 0));
   CANDOR_ASSIGN(const uint64_t dense_dim, hub_count(config, "intermediate_size_mlp", expert_dim));
   CANDOR_ASSIGN(const uint64_t floor_scale, hub_count(config, "floor_scale", kChunk));
   CANDOR_ASSIGN(const std::optional<double> gain, hub_number(config, "attn_scale"));
   CANDOR_ASSIGN(const auto has_norms, hub_flag(config, "use_qk_norm"));
-  CANDOR_TRY(check_experts(config, step));
-  const auto tuning = config.find("attn_temperature_tuning");
-  const bool is_tuned = tuning == config.end() || (*tuning != false && *tuning != 0 && !tuning->is_null());
+  const json* tuning = config.find("attn_temperature_tuning");
+  const bool is_tuned = tuning != nullptr && *tuning != false && *tuning != 0;
   add("interleave_moe_layer_step", step);
   add("attention.sliding_window", chunk);
   add("expert_feed_forward_length", expert_dim);
@@ -174,7 +175,8 @@ constexpr HubForm kHub[] = {{.model_type = "llama4_text",
                              .read = read_hub,
                              .write = write_hub,
                              .experts = kHubJoined,
-                             .outer = kOuter}};
+                             .outer = kOuter,
+                             .has_own_kinds = true}};
 
 // Blocks that see everything: how their queries grow.
 Result<backend::TemperSpec> read_temper(const Hparams& hparams) {
@@ -221,7 +223,10 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
     block.attn.window_tokens = 0;
     if (is_chunked[layer]) {
       block.attn.chunk_tokens = chunk;
-      if (has_norms) block.qk_norm = QkNorm::kHeads;
+      if (has_norms) {
+        block.qk_norm = QkNorm::kHeads;
+        block.attn.rope.attention_factor = 1.0;  // heads are normed behind their rotation, which undoes it
+      }
     } else {
       block.attn.rope = {};
       block.attn.temper = temper;

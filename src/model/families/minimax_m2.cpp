@@ -35,17 +35,17 @@ Error unsupported(const char* key, const nlohmann::json& value, const char* supp
 }
 
 // Layers of linear attention and other norms are MiniMax-M1's.
-Result<void> check_kinds(const nlohmann::json& config) {
+Result<void> check_kinds(const HubConfig& config) {
   for (const auto& [key, supported] : {std::pair{"qk_norm_type", "per_layer"}, std::pair{"scoring_func", "sigmoid"}}) {
-    const auto at = config.find(key);
-    if (at != config.end() && *at != supported) return unsupported(key, *at, supported);
+    const nlohmann::json* at = config.stated(key);
+    if (at != nullptr && *at != supported) return unsupported(key, *at, supported);
   }
   for (const char* key : {"use_qk_norm", "use_routing_bias"}) {
-    CANDOR_ASSIGN(const std::optional<bool> is_used, hub_flag(config, key));
-    if (!is_used.value_or(true)) return unsupported(key, false, "true");
+    const nlohmann::json* is_used = config.stated(key);
+    if (is_used != nullptr && *is_used != true) return unsupported(key, *is_used, "true");
   }
-  const auto types = config.find("attn_type_list");
-  if (types == config.end()) return {};
+  const nlohmann::json* types = config.stated("attn_type_list");
+  if (types == nullptr) return {};
   if (!types->is_array()) return unsupported("attn_type_list", *types, "a list of 1");
   for (const nlohmann::json& type : *types) {
     if (type != 1) return unsupported("attn_type_list", type, "1 for every block");
@@ -53,7 +53,7 @@ Result<void> check_kinds(const nlohmann::json& config) {
   return {};
 }
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(check_kinds(config));
   CANDOR_TRY(read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid));
   const auto copy = [&](const char* key, const char* suffix) -> Result<void> {
@@ -66,7 +66,7 @@ Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, for
     return {};
   };
   CANDOR_TRY(copy("intermediate_size", ".expert_feed_forward_length"));
-  return copy("rotary_dim", ".rope.dimension_count");
+  return {};
 }
 
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {

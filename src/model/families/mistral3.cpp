@@ -8,6 +8,7 @@
 
 #include "formats/meta_list.h"
 #include "model/families/common.h"
+#include "model/hub/hub_rope.h"
 
 namespace candor::model {
 namespace mistral3 {
@@ -20,28 +21,25 @@ constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGat
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight"};  // part of the RopeSpec
 
-const json* find_rope(const json& config) {
-  const auto at = config.find(config.contains("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  return at != config.end() && at->is_object() ? &*at : nullptr;
-}
-
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const json* rope = find_rope(config);
-  if (rope == nullptr) return {};
-  CANDOR_ASSIGN(const std::optional<double> mscale, hub_number(*rope, "mscale"));
-  CANDOR_ASSIGN(const std::optional<double> all, hub_number(*rope, "mscale_all_dim"));
-  CANDOR_ASSIGN(const std::optional<double> gain, hub_number(*rope, "llama_4_scaling_beta"));
-  if (mscale != all) {
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("config.json: \"mscale\" is {}, which is not supported (supported: the same as "
-                            "mscale_all_dim)",
-                            mscale ? fmt::format("{}", *mscale) : "absent"));
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_ASSIGN(const std::optional<double> mscale, rope_number(config, config.rope(), "mscale"));
+  CANDOR_ASSIGN(const std::optional<double> all, rope_number(config, config.rope(), "mscale_all_dim"));
+  CANDOR_ASSIGN(const std::optional<double> gain, rope_number(config, config.rope(), "llama_4_scaling_beta"));
+  CANDOR_ASSIGN(const std::optional<double> stated, rope_number(config, config.rope(), "attention_factor"));
+  CANDOR_ASSIGN(const std::optional<double> original,
+                rope_number(config, config.rope(), "original_max_position_embeddings"));
+  if (!gain || !original) {
+    return config.bad("rope_parameters", config.rope(),
+                      "\"llama_4_scaling_beta\" and \"original_max_position_embeddings\", which the model needs");
   }
   const auto add = [&](const char* suffix, double value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), static_cast<double>(static_cast<float>(value)));
   };
-  if (all) add("rope.scaling.yarn_log_multiplier", *all);
-  if (gain) add("attention.temperature_scale", *gain);
+  if (all == 1.0 && mscale == all && !stated) {
+    add("rope.scaling.yarn_log_multiplier", *all);
+    add("rope.scaling.attn_factor", 1.0);
+  }
+  add("attention.temperature_scale", *gain);
   return {};
 }
 
@@ -64,8 +62,7 @@ constexpr HubForm kHub[] = {{.model_type = "ministral3",
                              .tensors = kHubTensors,
                              .read = read_hub,
                              .write = write_hub,
-                             .reads_mscale = true,
-                             .outer = kOuter}};
+                              .outer = kOuter}};
 
 Error unsupported(const std::string& key, double value, std::string_view supported) {
   return fail(ErrorKind::kUnsupported,

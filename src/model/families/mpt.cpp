@@ -45,9 +45,8 @@ Error unsupported(const char* key) {
               fmt::format("config.json: \"{}\" has a value whose models are not supported in family mpt", key));
 }
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const bool is_stated = config.contains("attn_config");  // never in what is no object
-  const nlohmann::json attention = is_stated ? config["attn_config"] : nlohmann::json::object();
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  const nlohmann::json& attention = config["attn_config"];
   if (!attention.is_object()) return unsupported("attn_config");
   CANDOR_ASSIGN(const std::optional<bool> has_alibi, hub_flag(attention, "alibi"));
   if (!has_alibi.value_or(false)) return unsupported("alibi");
@@ -55,7 +54,11 @@ Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, for
     CANDOR_ASSIGN(const std::optional<double> value, hub_number(attention, key));
     if (value) return unsupported(key);
   }
-  if (config.contains("logit_scale") && !config["logit_scale"].is_null()) return unsupported("logit_scale");
+  for (const char* key : {"qk_ln", "prefix_lm", "attn_uses_sequence_id"}) {
+    CANDOR_ASSIGN(const std::optional<bool> is_used, hub_flag(attention, key));
+    if (is_used.value_or(false)) return unsupported(key);
+  }
+  if (config.contains("logit_scale")) return unsupported("logit_scale");
   CANDOR_ASSIGN(const std::optional<double> expansion, hub_number(config, "expansion_ratio"));
   if (expansion.value_or(kExpansion) != kExpansion) return unsupported("expansion_ratio");
   CANDOR_ASSIGN(const std::optional<double> bias, hub_number(attention, "alibi_bias_max"));

@@ -16,7 +16,7 @@ constexpr std::array kOwn = {
     TensorName{kFfnNormBias, "blk.*.ffn_norm.bias"}, TensorName{kUp, "blk.*.ffn_up.weight"},
     TensorName{kDown, "blk.*.ffn_down.weight"},
 };
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kOwn);
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kOwn, kAttnBiases, kUngatedBiases);
 
 constexpr std::array kHubOwn = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
@@ -30,12 +30,17 @@ constexpr std::array kHubOwn = {
     HubTensor{"blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"},
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"},
 };
-constexpr auto kHubTensors = join(kHubOwn, kHubAttn);
+constexpr auto kHubTensors = join(kHubOwn, kHubAttn, kHubAttnBiases, kHubUngatedBiases);
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_norm_epsilon(spec, "norm_eps", config);
   config["hidden_act"] = "relu2";
 }
-constexpr HubForm kHub[] = {{"nemotron", "NemotronForCausalLM", "relu2", kHubTensors, {}, nullptr, write_hub}};
+constexpr HubForm kHub[] = {{.model_type = "nemotron",
+                             .architecture = "NemotronForCausalLM",
+                             .activation = "relu2",
+                             .tensors = kHubTensors,
+                             .write = write_hub,
+                             .flags = kUngatedBiasFlags}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "nemotron"), backend::NormKind::kLayer));

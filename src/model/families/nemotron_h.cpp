@@ -99,7 +99,7 @@ constexpr SsmNames kNames = {"mamba_num_heads", "mamba_head_dim", "n_groups", "s
 
 // A letter for each block: M a state space, * attention, - a feed-forward, E experts; "" where config.json says
 // neither.
-std::string pattern_of(const json& config) {
+std::string pattern_of(const HubConfig& config) {
   const json pattern = config.contains("hybrid_override_pattern") ? config["hybrid_override_pattern"] : json();
   if (pattern.is_string()) return pattern.get<std::string>();
   const json types = config.contains("layers_block_type") ? config["layers_block_type"] : json();
@@ -113,21 +113,21 @@ std::string pattern_of(const json& config) {
   return letters;
 }
 
-bool has_experts(const json& config) {
+bool has_experts(const HubConfig& config) {
   return pattern_of(config).find('E') != std::string::npos;
 }
-bool is_dense(const json& config) {
+bool is_dense(const HubConfig& config) {
   return !has_experts(config);
 }
 
-Result<void> refuse_unless(const json& config, const char* key, const json& wanted) {
+Result<void> refuse_unless(const HubConfig& config, const char* key, const json& wanted) {
   if (!config.contains(key) || config[key].is_null() || config[key] == wanted) return {};
   return fail(ErrorKind::kUnsupported, fmt::format("config.json: \"{}\" is {}, which is not supported (supported: {})",
                                                    key, formats::in_quotes(config[key].dump()), wanted.dump()));
 }
 
 // Zeros for blocks of another kind.
-Result<void> read_blocks(const json& config, std::string_view prefix, char ffn_letter, uint64_t ffn_dim,
+Result<void> read_blocks(const HubConfig& config, std::string_view prefix, char ffn_letter, uint64_t ffn_dim,
                          formats::MetaList& metadata) {
   const std::string pattern = pattern_of(config);
   const std::string known = std::string("M*") + ffn_letter;
@@ -153,7 +153,7 @@ Result<void> read_blocks(const json& config, std::string_view prefix, char ffn_l
 }
 
 // Older models have these under other names.
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(refuse_unless(config, "mlp_hidden_act", "relu2"));
   CANDOR_TRY(refuse_unless(config, "mamba_hidden_act", "silu"));
   for (const char* key : {"layer_norm_epsilon", "norm_eps", "rms_norm_eps"}) {
@@ -171,13 +171,13 @@ Result<void> read_hub(const json& config, std::string_view prefix, formats::Meta
   return read_hub_ssm(config, prefix, kNames, metadata);
 }
 
-Result<void> read_hub_dense(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_dense(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const uint64_t ffn_dim, require_hub_size(config, "intermediate_size"));
   CANDOR_TRY(read_blocks(config, prefix, '-', ffn_dim, metadata));
   return read_hub(config, prefix, metadata);
 }
 
-Result<void> read_hub_sparse(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub_sparse(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(refuse_unless(config, "moe_latent_size", nullptr));
   CANDOR_ASSIGN(const uint64_t ffn_dim, require_hub_size(config, "moe_intermediate_size"));
   CANDOR_ASSIGN(const uint64_t shared, require_hub_size(config, "moe_shared_expert_intermediate_size"));
@@ -219,7 +219,8 @@ constexpr HubForm kDenseHub[] = {{.model_type = "nemotron_h",
                                   .ignored = kPrediction,
                                   .read = read_hub_dense,
                                   .write = write_hub,
-                                  .reads = is_dense}};
+                                  .reads = is_dense,
+                                  .has_own_kinds = true}};
 constexpr HubForm kSparseHub[] = {{.model_type = "nemotron_h",
                                    .architecture = "NemotronHForCausalLM",
                                    .activation = "",
@@ -227,7 +228,8 @@ constexpr HubForm kSparseHub[] = {{.model_type = "nemotron_h",
                                    .ignored = kPrediction,
                                    .read = read_hub_sparse,
                                    .write = write_hub_sparse,
-                                   .reads = has_experts}};
+                                   .reads = has_experts,
+                                   .has_own_kinds = true}};
 
 Result<ArchSpec> read(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_attention_of_some, 0));

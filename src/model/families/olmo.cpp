@@ -17,33 +17,44 @@ constexpr std::array kStem = {
     TensorName{kEmbedding, "token_embd.weight"},
     TensorName{kHead, "output.weight", kOptional},
 };
-constexpr auto kDenseTensors = join(kStem, kAttnTensors, kGatedFfnTensors);
-constexpr auto kSparseTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kMoeTensors);
+constexpr auto kDenseTensors = join(kStem, kAttnTensors, kGatedFfnTensors, kAttnBiases);
+constexpr auto kSparseTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kMoeTensors,
+                                     kAttnBiases);
 
 constexpr std::array kHubDenseStem = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
     HubTensor{"output.weight", "lm_head.weight"},
 };
-constexpr auto kHubDense = join(kHubDenseStem, kHubPairedAttn, kHubGatedFfn);
-constexpr auto kHubSparse = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubExperts);
+constexpr auto kHubDense = join(kHubDenseStem, kHubPairedAttn, kHubGatedFfn, kHubPairedAttnBiases);
+constexpr auto kHubSparse = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubExperts, kHubAttnBiases);
 
 constexpr double kEpsilon = 1e-5;  // of every published model; config.json does not say it
 
-Result<void> refuse_clipping(const nlohmann::json& config) {
+Result<void> refuse_clipping(const HubConfig& config) {
   CANDOR_ASSIGN(const std::optional<double> limit, hub_number(config, "clip_qkv"));
   if (!limit) return {};
   return fail(ErrorKind::kUnsupported, "config.json: \"clip_qkv\" is set: models that use it are not supported");
 }
-Result<void> read_dense_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_dense_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(refuse_clipping(config));
   metadata.add(std::string(prefix) + ".attention.layer_norm_epsilon", kEpsilon);
   return {};
 }
-Result<void> read_sparse_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
+Result<void> read_sparse_hub(const HubConfig& config, std::string_view, formats::MetaList&) {
   return refuse_clipping(config);
 }
-constexpr HubForm kDenseHub[] = {{"olmo", "OlmoForCausalLM", "silu", kHubDense, {}, read_dense_hub}};
-constexpr HubForm kSparseHub[] = {{"olmoe", "OlmoeForCausalLM", "silu", kHubSparse, {}, read_sparse_hub}};
+constexpr HubForm kDenseHub[] = {{.model_type = "olmo",
+                                  .architecture = "OlmoForCausalLM",
+                                  .activation = "silu",
+                                  .tensors = kHubDense,
+                                  .read = read_dense_hub,
+                                  .flags = kAttnBiasFlag}};
+constexpr HubForm kSparseHub[] = {{.model_type = "olmoe",
+                                   .architecture = "OlmoeForCausalLM",
+                                   .activation = "silu",
+                                   .tensors = kHubSparse,
+                                   .read = read_sparse_hub,
+                                   .flags = kAttnBiasFlag}};
 
 Result<ArchSpec> read_dense(const formats::ModelFile& file) {
   const Hparams hparams(file, "olmo");

@@ -69,7 +69,7 @@ constexpr std::string_view kAttends[] = {"full_attention"};
 constexpr std::string_view kRecurs[] = {"linear_attention"};
 
 // Nothing is rotated where config.json names no base.
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_delta(config, prefix, metadata));
   CANDOR_ASSIGN(const std::optional<bool> turns, hub_flag(config, "linear_allow_neg_eigval"));
   metadata.add(fmt::format("{}.{}", prefix, kShareKey), turns.value_or(true) ? kMostShare : 1.0);
@@ -100,7 +100,8 @@ constexpr HubForm kHub[] = {{.model_type = "olmo_hybrid",
                              .activation = "silu",
                              .tensors = kHubTensors,
                              .read = read_hub,
-                             .write = write_hub}};
+                             .write = write_hub,
+                             .has_own_kinds = true}};
 
 Result<float> read_share(const Hparams& hparams) {
   CANDOR_ASSIGN(const double share, hparams.positive_or(kShareKey, 1.0));

@@ -42,11 +42,15 @@ constexpr std::array kHubTensors = {
 
 constexpr double kEpsilon = 1e-5;  // of every published model; config.json does not say it
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> norms_before, hub_flag(config, "do_layer_norm_before"));
   if (!norms_before.value_or(true)) {
     return fail(ErrorKind::kUnsupported,
                 "config.json: \"do_layer_norm_before\" is false: opt models that norm afterwards are not supported");
+  }
+  const nlohmann::json& width = config["word_embed_proj_dim"];
+  if (!width.is_null() && width != config["hidden_size"]) {
+    return config.unsupported("word_embed_proj_dim", width, "the same as hidden_size");
   }
   metadata.add(std::string(prefix) + ".attention.layer_norm_epsilon", kEpsilon);
   return {};

@@ -20,7 +20,7 @@ constexpr std::array kBiases = {
 };
 constexpr auto kShared = join(kStemTensors, kPreNormTensors, kAttnTensors, kBiases);
 constexpr auto kTensors = join(kShared, kGatedFfnTensors);
-constexpr auto kMoeModelTensors = join(kShared, kMoeTensors, kSharedExpertTensors);
+constexpr auto kMoeModelTensors = join(kShared, kGatedFfnTensors, kMoeTensors, kSharedExpertTensors);
 
 constexpr std::array kHubBiases = {
     HubTensor{"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"},
@@ -28,30 +28,14 @@ constexpr std::array kHubBiases = {
     HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubBiases);
-constexpr auto kHubMoeTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubBiases, kHubExperts, kHubSharedExpert);
+constexpr auto kHubMoeTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubBiases, kHubGatedFfn, kHubExperts, kHubSharedExpert);
 
-// Every block has experts.
-Result<void> read_moe_hub(const nlohmann::json& config, std::string_view, formats::MetaList&) {
-  const auto refuse = [](const char* key, const nlohmann::json& value, std::string_view supported) {
-    return fail(ErrorKind::kUnsupported, "config.json: \"" + std::string(key) + "\" is " +
-                                             formats::in_quotes(value.dump()) +
-                                             ", which is not supported (supported: " + std::string(supported) + ")");
-  };
-  const nlohmann::json step = config.value("decoder_sparse_step", nlohmann::json(1));
-  if (step != 1) return refuse("decoder_sparse_step", step, "1");
-  const nlohmann::json dense = config.value("mlp_only_layers", nlohmann::json());
-  if (!dense.is_null() && !(dense.is_array() && dense.empty())) return refuse("mlp_only_layers", dense, "none");
-  return {};
-}
-void write_moe_hub(const ArchSpec&, nlohmann::ordered_json& config) {
-  config["decoder_sparse_step"] = 1;
-}
 constexpr HubForm kMoeHub[] = {{.model_type = "qwen2_moe",
                                 .architecture = "Qwen2MoeForCausalLM",
                                 .activation = "silu",
                                 .tensors = kHubMoeTensors,
-                                .read = read_moe_hub,
-                                .write = write_moe_hub}};
+                                .read = read_hub_dense_blocks,
+                                .write = write_hub_dense_blocks}};
 // Of MiMo's blocks for multi-token prediction, which are not computed.
 constexpr std::string_view kHubPrediction[] = {
     "model.mtp_layers.*.input_layernorm.weight",
@@ -84,6 +68,7 @@ constexpr HubForm kHub[] = {
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  CANDOR_TRY(drop_windows(hparams, spec));
   for (BlockSpec& block : spec.blocks) block.attn.rope.pairs = backend::RopePairs::kHalves;
   return spec;
 }

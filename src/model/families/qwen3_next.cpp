@@ -46,7 +46,7 @@ constexpr std::array kBetaAlpha = {TensorName{kDeltaBetaAlpha, "blk.*.ssm_ba.wei
 constexpr auto kBlock = join(kStemTensors, kNorms, kAttnTensors, kQkNormTensors, kDelta);
 constexpr auto kDenseTensors = join(kBlock, kAlphaBeta, kGatedFfnTensors);
 constexpr auto kSparseTensors = join(kBlock, kAlphaBeta, kJoinedMoeTensors, kMoeTensors, kSharedExpertTensors);
-constexpr auto kNextTensors = join(kBlock, kBetaAlpha, kMoeTensors, kSharedExpertTensors);
+constexpr auto kNextTensors = join(kBlock, kBetaAlpha, kGatedFfnTensors, kMoeTensors, kSharedExpertTensors);
 
 constexpr std::array kHubShared = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
@@ -82,7 +82,7 @@ constexpr std::array kHubMixed = {
     HubTensor{"blk.*.ssm_dt.bias", "model.layers.*.linear_attn.dt_bias"},
     HubTensor{"blk.*.ssm_out.weight", "model.layers.*.linear_attn.out_proj.weight"},
 };
-constexpr auto kHubNext = join(kHubShared, kHubAttn, kHubMixed, kHubExperts, kHubSharedExpert);
+constexpr auto kHubNext = join(kHubShared, kHubAttn, kHubMixed, kHubGatedFfn, kHubExperts, kHubSharedExpert);
 
 // Of multi-token prediction.
 constexpr std::array kSparsePrediction = {
@@ -100,9 +100,9 @@ constexpr std::array kSparsePrediction = {
 constexpr auto kPrediction = join(kPredictionBlock, kSparsePrediction);
 
 // Which blocks are recurrent: layer_types, or every full_attention_interval-th attends.
-Result<void> read_kinds(const json& config, std::string_view prefix, formats::MetaList& metadata) {
-  const auto types = config.find("layer_types");
-  if (types == config.end() || !types->is_array()) {
+Result<void> read_kinds(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  const json* types = config.find("layer_types");
+  if (types == nullptr || !types->is_array()) {
     CANDOR_ASSIGN(const std::optional<double> interval, hub_number(config, "full_attention_interval"));
     metadata.add(fmt::format("{}.full_attention_interval", prefix),
                  static_cast<uint64_t>(std::clamp(interval.value_or(kInterval), 1.0, 4096.0)));
@@ -121,7 +121,7 @@ Result<void> read_kinds(const json& config, std::string_view prefix, formats::Me
   return {};
 }
 
-Result<void> read_hub(const json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_delta(config, prefix, metadata));
   return read_kinds(config, prefix, metadata);
 }
@@ -140,6 +140,14 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
                                {"partial_rotary_factor", static_cast<double>(attn.rope.n_dims) / attn.head_dim}};
 }
 
+Result<void> read_hub_next(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_hub(config, prefix, metadata));
+  return read_hub_dense_blocks(config, prefix, metadata);
+}
+void write_hub_next(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub(spec, config);
+  write_hub_dense_blocks(spec, config);
+}
 constexpr std::string_view kImages[] = {"model.visual."};
 constexpr HubOuter kDenseOuter[] = {{"qwen3_5", kImages, "images"}};
 constexpr HubOuter kSparseOuter[] = {{"qwen3_5_moe", kImages, "images"}};
@@ -152,7 +160,8 @@ constexpr HubForm kDenseHub[] = {{.model_type = "qwen3_5_text",
                                   .read = read_hub,
                                   .write = write_hub,
                                   .outer = kDenseOuter,
-                                  .not_computed = "multi-token prediction"}};
+                                  .not_computed = "multi-token prediction",
+                                  .has_own_kinds = true}};
 
 constexpr HubForm sparse_form(std::span<const HubTensor> tensors) {
   return {.model_type = "qwen3_5_moe_text",
@@ -163,7 +172,8 @@ constexpr HubForm sparse_form(std::span<const HubTensor> tensors) {
           .read = read_hub,
           .write = write_hub,
           .outer = kSparseOuter,
-          .not_computed = "multi-token prediction"};
+          .not_computed = "multi-token prediction",
+          .has_own_kinds = true};
 }
 constexpr HubForm kSparseHub[] = {sparse_form(kHubSparse), sparse_form(kHubJoined)};
 constexpr HubForm kNextHub[] = {{.model_type = "qwen3_next",
@@ -171,9 +181,10 @@ constexpr HubForm kNextHub[] = {{.model_type = "qwen3_next",
                                  .activation = "silu",
                                  .tensors = kHubNext,
                                  .ignored = kPrediction,
-                                 .read = read_hub,
-                                 .write = write_hub,
-                                 .not_computed = "multi-token prediction"}};
+                                 .read = read_hub_next,
+                                 .write = write_hub_next,
+                                 .not_computed = "multi-token prediction",
+                                 .has_own_kinds = true}};
 
 // [n_layers]
 Result<std::vector<bool>> read_recurrent(const Hparams& hparams, size_t n_layers) {

@@ -14,18 +14,21 @@ constexpr std::array kOwn = {
     TensorName{kAttnNorm, "blk.*.attn_norm.weight"},
     TensorName{kFfnNorm, "blk.*.post_attention_norm.weight"},
 };
-constexpr auto kTensors = join(kStemTensors, kOwn, kAttnTensors, kQkvBiases, kGatedFfnTensors);
+constexpr auto kTensors = join(kStemTensors, kOwn, kAttnTensors, kAllBiases, kGatedFfnTensors);
 
 constexpr std::array kHubOwn = {
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
     HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
 };
-constexpr auto kHubTensors = join(kHubStem, kHubOwn, kHubAttn, kHubQkvBiases, kHubGatedFfn);
-void write_hub(const ArchSpec&, nlohmann::ordered_json& config) {
-  config["attention_bias"] = true;
-  config["attention_out_bias"] = false;
-}
-constexpr HubForm kHub[] = {{"seed_oss", "SeedOssForCausalLM", "silu", kHubTensors, {}, nullptr, write_hub}};
+constexpr auto kHubTensors = join(kHubStem, kHubOwn, kHubAttn, kHubAttnBiases, kHubGatedFfn, kHubMlpBiases);
+constexpr HubFlag kFlags[] = {{"attention_bias", kHubQkvBiasNames},
+                              {"attention_out_bias", kHubOutBiasNames},
+                              {"mlp_bias", kHubMlpBiasNames}};
+constexpr HubForm kHub[] = {{.model_type = "seed_oss",
+                             .architecture = "SeedOssForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubTensors,
+                             .flags = kFlags}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "seed_oss"), backend::NormKind::kRms));

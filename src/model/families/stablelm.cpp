@@ -30,9 +30,14 @@ constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkvBiases
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_norm_epsilon(spec, "layer_norm_eps", config);
   config["use_parallel_residual"] = is_parallel(spec.blocks.front().wiring);
-  config["use_qkv_bias"] = true;
 }
-constexpr HubForm kHub[] = {{"stablelm", "StableLmForCausalLM", "silu", kHubTensors, {}, nullptr, write_hub}};
+constexpr HubFlag kFlags[] = {{"use_qkv_bias", kHubQkvBiasNames}};
+constexpr HubForm kHub[] = {{.model_type = "stablelm",
+                             .architecture = "StableLmForCausalLM",
+                             .activation = "silu",
+                             .tensors = kHubTensors,
+                             .write = write_hub,
+                             .flags = kFlags}};
 
 // Files name no wiring that can be relied on: early ones say parallel of every model. Blocks that have a second norm
 // use it.

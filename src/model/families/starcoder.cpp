@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kHubHead = {HubTensor{"output.weight", "lm_head.weight"}};
 constexpr auto kHubTensors = join(gpt2_hub_tensors(HubChange::kNone), kHubHead);
 
-Result<void> read_hub(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<bool> shares_kv, hub_flag(config, "multi_query"));
   if (!shares_kv.value_or(true)) {
     return fail(

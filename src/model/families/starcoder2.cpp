@@ -9,7 +9,10 @@ namespace candor::model {
 namespace starcoder2 {
 namespace {
 
-constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kQkvTensors, kQkvBiases, kLayerNormTensors);
+using enum TensorRole;
+
+constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kQkvTensors, kQkvBiases,
+                               with_optional(kLayerNormTensors, {kAttnOutBias, kUpBias, kDownBias}));
 
 constexpr std::array kHubOwn = {
     HubTensor{"output_norm.bias", "model.norm.bias"},
@@ -26,11 +29,14 @@ constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkvBiases
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_norm_epsilon(spec, "norm_epsilon", config);
 }
+constexpr std::string_view kFfnBiasNames[] = {"model.layers.*.mlp.c_fc.bias", "model.layers.*.mlp.c_proj.bias"};
+constexpr HubFlag kFlags[] = {{"use_bias", kHubAttnBiasNames}, {"use_bias", kFfnBiasNames}};
 constexpr HubForm kHub[] = {{.model_type = "starcoder2",
                              .architecture = "Starcoder2ForCausalLM",
                              .activation = "gelu_new",
                              .tensors = kHubTensors,
-                             .write = write_hub}};
+                             .write = write_hub,
+                             .flags = kFlags}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "starcoder2"), backend::NormKind::kLayer));

@@ -44,7 +44,7 @@ constexpr std::array kHubTensors = {
 };
 
 constexpr double kEpsilon = 1e-5;  // of every published model; config.json does not say it
-Result<void> read_hub(const nlohmann::json&, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_hub(const HubConfig&, std::string_view prefix, formats::MetaList& metadata) {
   metadata.add(std::string(prefix) + ".attention.layer_norm_epsilon", kEpsilon);
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include "formats/quote.h"
 #include "model/families/missing.h"
+#include "model/hub/hub_config.h"
 
 namespace candor::model {
 namespace {
@@ -60,6 +61,13 @@ std::string type_of(const json& config) {
   return type.is_string() ? type.get<std::string>() : std::string();
 }
 
+// Of several forms of one model_type some look at more of config.json.
+Result<bool> reads(const HubForm& form, const json& config, std::string_view name) {
+  if (form.reads == nullptr) return true;
+  CANDOR_ASSIGN(const HubConfig completed, HubConfig::make(config, form.model_type, std::string(name)));
+  return form.reads(completed);
+}
+
 }  // namespace
 
 Result<FamilyForm> choose_form(const json& config, std::string_view name) {
@@ -68,7 +76,10 @@ Result<FamilyForm> choose_form(const json& config, std::string_view name) {
   FamilyForm chosen;  // of several forms of one type the last, which knows every name
   for (const Family& family : families()) {
     for (const HubForm& form : family.hub) {
-      if (form.model_type == type && (form.reads == nullptr || form.reads(config))) chosen = {&family, &form};
+      if (form.model_type == type) {
+        CANDOR_ASSIGN(const bool is_read, reads(form, config, name));
+        if (is_read) chosen = {&family, &form};
+      }
       for (const HubOuter& outer : form.outer) {
         const std::string_view text = outer.text_type.empty() ? form.model_type : outer.text_type;
         if (outer.model_type == type && text == text_type) chosen = {&family, &form, &outer};

@@ -4,364 +4,239 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 
-#include "backend/op_specs.h"
-#include "base/rounded_math.h"
-#include "formats/model_file.h"
 #include "formats/quote.h"
 #include "model/hparams.h"
+#include "model/hub/hub_derived.h"
 
 namespace candor::model {
-namespace {
 
-using formats::MetaArray;
 using nlohmann::json;
 
-struct KeyNames {
-  std::string_view key;
-  std::initializer_list<const char*> names;  // of config.json, the first that is there
-};
-const KeyNames kIntegers[] = {
-    {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
-    {"block_count", {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}},
-    {"attention.head_count", {"num_attention_heads", "n_head", "attention_heads", "n_heads"}},
-    {"attention.head_count_kv", {"num_key_value_heads"}},
-    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}},
-    {"context_length", {"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}},
-    {"attention.key_length", {"head_dim"}},
-    {"attention.value_length", {"head_dim"}},
-    {"expert_count", {"num_local_experts", "num_experts"}},
-    {"expert_used_count", {"num_experts_per_tok"}},
-    {"expert_feed_forward_length", {"moe_intermediate_size"}},
-    {"expert_shared_feed_forward_length", {"shared_expert_intermediate_size"}},
-};
-const KeyNames kFloats[] = {
-    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}},
-    {"attention.layer_norm_epsilon", {"layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"}},
-    {"attn_logit_softcapping", {"attn_logit_softcapping"}},
-    {"final_logit_softcapping", {"final_logit_softcapping"}},
-};
+namespace {
 
-// The first of the names that is there and not null.
-const json* find_any(const json& config, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const auto at = config.find(name);
-    if (at != config.end() && !at->is_null()) return &*at;
+constexpr size_t kShownChars = 200;
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > kShownChars) text = text.substr(0, kShownChars) + "...";
+  return text;
+}
+
+// Whole numbers and fractions of the same value are the same.
+bool are_same(const json& a, const json& b) {
+  if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
+  return a == b;
+}
+
+}  // namespace
+
+Result<HubConfig> HubConfig::make(json config, std::string_view model_type, std::string name) {
+  if (!config.is_object()) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("{}: is no JSON object; download it again", name));
+  }
+  HubConfig made;
+  made.model_type_ = model_type;
+  made.name_ = std::move(name);
+  made.stated_ = std::move(config);
+  if (std::optional<HubDefaults> table = hub_defaults(model_type)) {
+    made.has_table_ = true;
+    made.defaults_ = std::move(table->values);
+    made.names_ = std::move(table->names);
+    made.rotary_ = std::move(table->rotary);
+    for (const json& key : table->others) made.known_.insert(key.get<std::string>());
+    for (const auto& [key, value] : made.defaults_.items()) made.known_.insert(key);
+  }
+  CANDOR_TRY(made.unite_names());
+  made.add_defaults();
+  if (const std::string_view key = missing_setting(model_type, made.values_); !key.empty()) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: \"{}\" is absent, and {} has no value for it; set it", made.name_, key,
+                            hub_defaults_source()));
+  }
+  return made;
+}
+
+// A key under another name moves to its first one.
+Result<void> HubConfig::unite_names() {
+  if (!has_table_) return {};
+  for (const auto& [other, key] : names_.items()) {
+    const auto at = stated_.find(other);
+    if (at == stated_.end()) continue;
+    const json value = *at;
+    const auto first = stated_.find(key.get<std::string>());
+    if (first == stated_.end() || first->is_null()) {
+      stated_[key.get<std::string>()] = value;
+      used_names_[key.get<std::string>()] = other;
+    } else if (!value.is_null() && !are_same(*first, value)) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("{}: \"{}\" is {} and \"{}\" is {}, which are two names of the same; remove one", name_,
+                              other, formats::in_quotes(shown(value)), key.get<std::string>(),
+                              formats::in_quotes(shown(*first))));
+    }
+    stated_.erase(other);
+  }
+  return {};
+}
+
+void HubConfig::add_defaults() {
+  values_ = stated_;
+  if (!has_table_) return;
+  for (const auto& [key, value] : defaults_.items()) {
+    if (!values_.contains(key)) values_[key] = value;
+    if (!value.is_object() || !values_[key].is_object()) continue;
+    for (const auto& [member, usual] : value.items()) {
+      if (!values_[key].contains(member)) values_[key][member] = usual;
+    }
+  }
+  derive_settings(model_type_, values_);
+}
+
+std::string HubConfig::canonical(std::string_view key) const {
+  if (has_table_) {
+    const auto at = names_.find(key);
+    if (at != names_.end()) return at->get<std::string>();
+  }
+  return std::string(key);
+}
+
+bool HubConfig::is_known(const std::string& key) const {
+  return !has_table_ || known_.contains(key) || key == "rope_parameters" || is_without_effect(key);
+}
+
+const json* HubConfig::find(std::initializer_list<std::string_view> keys) const {
+  for (const std::string_view name : keys) {
+    const std::string key = canonical(name);
+    if (!is_known(key)) continue;
+    read_.insert(key);
+    const auto at = values_.find(key);
+    if (at != values_.end() && !at->is_null()) return &*at;
   }
   return nullptr;
 }
 
-class ConfigReader {
- public:
-  ConfigReader(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
-               formats::MetaList& metadata)
-      : config_(config), prefix_(prefix), name_(name), form_(form), metadata_(metadata) {}
-
-  Result<void> read() {
-    metadata_.add_string("general.architecture", std::string(prefix_));
-    for (const KeyNames& row : kIntegers) CANDOR_TRY(copy_integer(row));
-    for (const KeyNames& row : kFloats) CANDOR_TRY(copy_float(row));
-    if (const json* norm = find_any(config_, {"norm_topk_prob"}))
-      add("expert_weights_norm", norm->is_boolean() && norm->get<bool>());
-    CANDOR_TRY(check_activation(form_.activation));
-    if (find_any(config_, {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}) == nullptr)
-      CANDOR_TRY(add_default_ffn());
-    CANDOR_TRY(read_windows());
-    return read_rope();
-  }
-
- private:
-  void add(std::string_view suffix, formats::MetaValue value) {
-    metadata_.add(fmt::format("{}.{}", prefix_, suffix), std::move(value));
-  }
-  Error bad(std::string_view key, const json& value, std::string_view expected) const {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: \"{}\" is {}, expected {}", name_, key, formats::in_quotes(value.dump()), expected));
-  }
-  Error unsupported(std::string_view key, const json& value, std::string_view supported) const {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: \"{}\" is {}, which is not supported (supported: {})", name_,
-                                                     key, formats::in_quotes(value.dump()), supported));
-  }
-
-  Result<void> copy_integer(const KeyNames& row) {
-    const json* value = find_any(config_, row.names);
-    if (value == nullptr) return {};
-    // One for each block, which agree.
-    const bool is_list = value->is_array() && !value->empty() &&
-                         std::ranges::all_of(*value, [&](const json& one) { return one == value->front(); });
-    if (is_list) value = &value->front();
-    if (!value->is_number_unsigned()) return bad(*row.names.begin(), *value, "a whole number");
-    add(row.key, value->get<uint64_t>());
-    return {};
-  }
-  Result<void> copy_float(const KeyNames& row) {
-    const json* value = find_any(config_, row.names);
-    if (value == nullptr) return {};
-    if (!value->is_number()) return bad(*row.names.begin(), *value, "a number");
-    // As a file of the other format would hold it.
-    add(row.key, static_cast<double>(value->get<float>()));
-    return {};
-  }
-
-  Result<void> check_activation(std::string_view expected) const {
-    const json* value = find_any(config_, {"hidden_act", "hidden_activation", "activation_function", "activation"});
-    if (value == nullptr || expected.empty()) return {};
-    std::string seen = value->is_string() ? value->get<std::string>() : value->dump();
-    if (seen == "gelu_pytorch_tanh" || seen == "gelu_fast") seen = "gelu_new";  // three names of the tanh form
-    if (seen == expected) return {};
-    return unsupported("hidden_act", *value, expected);
-  }
-
-  Result<void> add_default_ffn() {
-    const json* dim = find_any(config_, {"hidden_size", "n_embd", "d_model"});
-    if (dim == nullptr || !dim->is_number_unsigned() || dim->get<uint64_t>() > UINT32_MAX) return {};
-    add("feed_forward_length", 4 * dim->get<uint64_t>());
-    return {};
-  }
-
-  // sliding_window, unless use_sliding_window is false; which blocks have it, from layer_types.
-  Result<void> read_windows() {
-    const json* window = find_any(config_, {"sliding_window"});
-    const json* is_used = find_any(config_, {"use_sliding_window"});
-    if (window == nullptr || (is_used != nullptr && is_used->is_boolean() && !is_used->get<bool>())) return {};
-    if (!window->is_number_unsigned()) return bad("sliding_window", *window, "a whole number");
-    const json* types = find_any(config_, {"layer_types"});
-    if (types == nullptr) {
-      if (is_used != nullptr && config_.contains("max_window_layers")) {
-        return unsupported("max_window_layers", config_["max_window_layers"], "models without windows");
-      }
-      add("attention.sliding_window", window->get<uint64_t>());
-      return {};
-    }
-    if (!types->is_array()) return bad("layer_types", *types, "a list");
-    std::vector<bool> flags;
-    for (const json& type : *types) {
-      if (type != "sliding_attention" && type != "full_attention")
-        return unsupported("layer_types", type, "sliding_attention, full_attention");
-      flags.push_back(type == "sliding_attention");
-    }
-    if (std::ranges::find(flags, true) == flags.end()) return {};
-    add("attention.sliding_window", window->get<uint64_t>());
-    add("attention.sliding_window_pattern", MetaArray(std::move(flags)));
-    return {};
-  }
-
-  // Today's "rope_parameters" (perhaps one for each kind of block), or "rope_theta" and "rope_scaling".
-  Result<void> read_rope() {
-    if (const json* parameters = find_any(config_, {"rope_parameters"})) {
-      const auto sliding = parameters->find("sliding_attention");
-      if (sliding != parameters->end() && sliding->is_object() && sliding->contains("rope_theta")) {
-        add("rope.freq_base_swa", number(*sliding, "rope_theta", 0.0));
-      }
-      const auto full = parameters->find("full_attention");
-      return read_rope_of(full == parameters->end() ? *parameters : *full);
-    }
-    json rope = json::object();
-    if (const json* scaling = find_any(config_, {"rope_scaling"})) rope = *scaling;
-    if (const json* theta = find_any(config_, {"rope_theta", "rotary_emb_base"})) rope["rope_theta"] = *theta;
-    if (const json* local = find_any(config_, {"rope_local_base_freq"}); local != nullptr && local->is_number()) {
-      add("rope.freq_base_swa", local->get<double>());
-    }
-    return read_rope_of(rope);
-  }
-
-  static double number(const json& object, const char* key, double fallback) {
-    const auto at = object.find(key);
-    return at != object.end() && at->is_number() ? at->get<double>() : fallback;
-  }
-
-  Result<void> read_rope_of(const json& rope) {
-    if (!rope.is_object()) return bad("rope_parameters", rope, "an object");
-    if (find_any(rope, {"rope_theta"}) != nullptr) {  // as a file of the other format would hold it
-      add("rope.freq_base", static_cast<double>(static_cast<float>(number(rope, "rope_theta", 0.0))));
-    }
-    if (const json* kind = find_any(rope, {"rope_type"}); kind != nullptr && *kind == "proportional") return {};
-    CANDOR_TRY(read_partial(number(rope, "partial_rotary_factor",
-                                   number(config_, "partial_rotary_factor", number(config_, "rotary_pct", 1.0)))));
-    const json* named = find_any(rope, {"rope_type", "type"});
-    const std::string type = named != nullptr && named->is_string() ? named->get<std::string>() : "default";
-    if (type == "dynamic" && form_.reads_alpha && number(rope, "alpha", 0.0) > 0.0) return read_alpha(rope);
-    // By a rule that is felt only beyond the model's context; another has an alpha.
-    if (type == "default" || (type == "dynamic" && !rope.contains("alpha"))) return {};
-    if (type == "longrope" || type == "su") return read_long_rope(rope);
-    if (type == "llama3") return {};  // rope_factors()
-    if (type != "linear" && type != "yarn") {
-      return unsupported("rope_type", type, "default, linear, dynamic without alpha, yarn, llama3, longrope");
-    }
-    const double factor = number(rope, "factor", 1.0);
-    metadata_.add_string(fmt::format("{}.rope.scaling.type", prefix_), type);
-    add("rope.scaling.factor", factor);
-    if (type == "linear") return {};
-    add_original_context(rope);
-    return read_yarn(rope, factor);
-  }
-
-  // NTK-aware scaling with a fixed alpha.
-  Result<void> read_alpha(const json& rope) {
-    const double heads = number(config_, "num_attention_heads", 0.0);
-    const double per_head = heads >= 1.0 ? std::floor(number(config_, "hidden_size", 0.0) / heads) : 0.0;
-    const double width = number(config_, "head_dim", per_head);
-    if (!(width > 2.0 && width <= static_cast<double>(kMaxWidth))) return {};  // refused with the sizes
-    const double growth = rounded_exp(width / (width - 2.0) * rounded_log(number(rope, "alpha", 1.0)));
-    const double base = number(rope, "rope_theta", number(config_, "rope_theta", 10000.0)) * growth;
-    add("rope.freq_base", static_cast<double>(static_cast<float>(base)));
-    return {};
-  }
-
-  Result<void> read_partial(double share) {
-    if (share == 1.0) return {};
-    const double heads = number(config_, "num_attention_heads", 0.0);
-    const double per_head = heads >= 1.0 ? std::floor(number(config_, "hidden_size", 0.0) / heads) : 0.0;
-    const double head_dim = number(config_, "head_dim", per_head);
-    if (!(head_dim >= 1.0 && head_dim <= static_cast<double>(kMaxWidth))) return {};
-    if (!(share > 0.0 && share < 1.0)) return bad("partial_rotary_factor", share, "a share of 1");
-    add("rope.dimension_count", static_cast<uint64_t>(share * head_dim));
-    return {};
-  }
-
-  void add_original_context(const json& rope) {
-    const json* original = find_any(rope, {"original_max_position_embeddings"});
-    if (original == nullptr) original = find_any(config_, {"original_max_position_embeddings"});
-    if (original != nullptr && original->is_number_unsigned()) {
-      add("rope.scaling.original_context_length", original->get<uint64_t>());
-    }
-  }
-
-  Result<void> read_yarn(const json& rope, double factor) {
-    for (const char* key : {"mscale", "mscale_all_dim"}) {
-      if (rope.contains(key) && !form_.reads_mscale) return unsupported(key, rope[key], "yarn without it");
-    }
-    const json* truncates = find_any(rope, {"truncate"});
-    if (truncates != nullptr && !truncates->is_boolean()) return bad("truncate", *truncates, "true or false");
-    if (truncates != nullptr) add("rope.scaling.yarn_truncate", truncates->get<bool>());
-    add("rope.scaling.yarn_beta_fast", number(rope, "beta_fast", 32.0));
-    add("rope.scaling.yarn_beta_slow", number(rope, "beta_slow", 1.0));
-    const double usual = 1.0 + 0.1 * rounded_log(factor);
-    add("rope.scaling.attn_factor", number(rope, "attention_factor", usual) / usual);
-    return {};
-  }
-
-  // The factors themselves become tensors (hub_folder); the attention factor is what the paper's code computes.
-  Result<void> read_long_rope(const json& rope) {
-    add_original_context(rope);
-    const double context = number(config_, "max_position_embeddings", 0.0);
-    const double original =
-        number(rope, "original_max_position_embeddings", number(config_, "original_max_position_embeddings", context));
-    const double scale = original > 0.0 ? context / original : 0.0;
-    const double usual =
-        scale > 1.0 && original > 1.0 ? std::sqrt(1.0 + rounded_log(scale) / rounded_log(original)) : 1.0;
-    add("rope.scaling.attn_factor", static_cast<double>(static_cast<float>(number(rope, "attention_factor", usual))));
-    return {};
-  }
-
-  const json& config_;
-  std::string_view prefix_;
-  std::string_view name_;
-  const HubForm& form_;
-  formats::MetaList& metadata_;
-};
-
-}  // namespace
-
-Result<std::optional<double>> hub_number(const json& config, const char* key) {
-  const json* value = find_any(config, {key});
-  if (value == nullptr) return std::optional<double>();
-  if (value->is_number()) return std::optional<double>(value->get<double>());
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("config.json: \"{}\" is {}, expected a number", key, formats::in_quotes(value->dump())));
+std::string HubConfig::name_of(std::initializer_list<std::string_view> keys) const {
+  const auto* at = std::ranges::find_if(keys, [this](std::string_view key) { return find(key) != nullptr; });
+  const std::string key = canonical(at == keys.end() ? *keys.begin() : *at);
+  return used_names_.value(key, key);
 }
 
-Result<std::optional<bool>> hub_flag(const json& config, const char* key) {
-  const json* value = find_any(config, {key});
-  if (value == nullptr) return std::optional<bool>();
-  if (value->is_boolean()) return std::optional<bool>(value->get<bool>());
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("config.json: \"{}\" is {}, expected true or false", key, formats::in_quotes(value->dump())));
+const json& HubConfig::operator[](std::string_view key) const {
+  static const json kNull;
+  const json* value = find(key);
+  return value == nullptr ? kNull : *value;
 }
 
-double shortest_decimal(float value) {
-  return std::stod(fmt::format("{}", value));
+const json* HubConfig::stated(std::string_view name) const {
+  const std::string key = canonical(name);
+  const auto at = stated_.find(key);
+  if (at == stated_.end() || at->is_null()) return nullptr;
+  read_.insert(key);
+  return &*at;
+}
+
+bool HubConfig::is_stated(std::string_view key) const {
+  return stated_.contains(canonical(key));
+}
+
+void HubConfig::add_assumed(std::string key, const json& value) const {
+  notes_assumed_.push_back({std::move(key), shown(value)});
+}
+
+Error HubConfig::bad(std::string_view key, const json& value, std::string_view expected) const {
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: \"{}\" is {}, expected {}", name_, key,
+                                                    formats::in_quotes(shown(value)), expected));
+}
+
+Error HubConfig::unsupported(std::string_view key, const json& value, std::string_view supported) const {
+  return fail(ErrorKind::kUnsupported, fmt::format("{}: \"{}\" is {}, which is not supported (supported: {})", name_,
+                                                   key, formats::in_quotes(shown(value)), supported));
+}
+
+Result<void> HubConfig::check_all_read() const {
+  if (!has_table_) return {};
+  for (const auto& [key, value] : stated_.items()) {
+    const bool is_plain = value.is_null() || is_without_effect(key) || is_derived_from(key) || read_.contains(key) ||
+                          !is_known(key);
+    if (is_plain) continue;
+    const auto usual = defaults_.find(key);
+    if (usual != defaults_.end() && are_same(*usual, value)) continue;
+    return unsupported(key, value, usual == defaults_.end() || usual->is_null() ? "folders without it" : shown(*usual));
+  }
+  return {};
+}
+
+std::vector<HubSetting> HubConfig::assumed() const {
+  std::vector<HubSetting> settings;
+  for (const std::string& key : read_) {
+    const auto at = values_.find(key);
+    if (stated_.contains(key) && !stated_.at(key).is_null()) continue;
+    if (at != values_.end() && !at->is_null() && !is_without_effect(key)) settings.push_back({key, shown(*at)});
+  }
+  settings.insert(settings.end(), notes_assumed_.begin(), notes_assumed_.end());
+  return settings;
+}
+
+std::vector<std::string> HubConfig::without_effect() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : stated_.items()) {
+    if (has_table_ && !is_known(key) && !read_.contains(key)) keys.push_back(key);
+  }
+  keys.insert(keys.end(), notes_without_effect_.begin(), notes_without_effect_.end());
+  return keys;
 }
 
 namespace {
 
-// Of blocks that see everything, whose heads may have a width of their own.
-std::vector<float> proportional_factors(const json& config, const json& rope) {
-  constexpr float kEndless = 1e30f;
-  const auto number_in = [](const json& object, const char* key, double fallback) {
-    const auto at = object.find(key);
-    return at != object.end() && at->is_number() ? at->get<double>() : fallback;
-  };
-  double head_dim = number_in(config, "global_head_dim", 0.0);
-  const json* blocks = find_any(config, {"per_layer_config"});
-  if (head_dim == 0.0 && blocks != nullptr && blocks->is_object()) {
-    for (const json& block : *blocks) head_dim = block.is_object() ? number_in(block, "head_dim", head_dim) : head_dim;
-  }
-  if (head_dim == 0.0) head_dim = number_in(config, "head_dim", 0.0);
-  const double share = number_in(rope, "partial_rotary_factor", 1.0);
-  if (!(head_dim >= 2.0 && head_dim <= static_cast<double>(kMaxWidth) && share > 0.0 && share <= 1.0)) return {};
-  std::vector<float> factors(static_cast<size_t>(head_dim / 2.0), kEndless);
-  std::fill_n(factors.begin(), std::min(factors.size(), static_cast<size_t>(share * head_dim / 2.0)), 1.0f);
-  return factors;
+Error not_a(const std::string& name, const char* key, const json& value, const char* expected) {
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: \"{}\" is {}, expected {}", name, key,
+                                                    formats::in_quotes(shown(value)), expected));
+}
+
+Result<std::optional<double>> number_of(const json* value, const char* key, const std::string& name) {
+  if (value == nullptr || value->is_null()) return std::optional<double>();
+  if (value->is_number() && std::isfinite(value->get<double>())) return std::optional<double>(value->get<double>());
+  return not_a(name, key, *value, "a number");
+}
+
+Result<std::optional<bool>> flag_of(const json* value, const char* key, const std::string& name) {
+  if (value == nullptr || value->is_null()) return std::optional<bool>();
+  if (value->is_boolean()) return std::optional<bool>(value->get<bool>());
+  return not_a(name, key, *value, "true or false");
+}
+
+const json* member(const json& object, const char* key) {
+  const auto at = object.find(key);
+  return at == object.end() ? nullptr : &*at;
 }
 
 }  // namespace
 
-Result<std::vector<float>> rope_factors(const json& config, std::string_view name) {
-  const json* rope = find_any(config, {"rope_parameters", "rope_scaling"});
-  if (rope != nullptr && rope->is_object()) {
-    const auto full = rope->find("full_attention");
-    if (full != rope->end() && full->is_object() && full->value("rope_type", json()) == "proportional") {
-      return proportional_factors(config, *full);
-    }
-  }
-  std::vector<float> factors;
-  if (rope == nullptr || !rope->is_object() || rope->value("rope_type", json()) != "llama3") return factors;
-  const auto number = [&](const char* key, double fallback) {
-    const json* value = find_any(*rope, {key});
-    if (value == nullptr) value = find_any(config, {key});
-    return value != nullptr && value->is_number() ? value->get<double>() : fallback;
-  };
-  const double heads = number("num_attention_heads", 0.0);
-  const double head_dim = number("head_dim", heads > 0.0 ? number("hidden_size", 0.0) / heads : 0.0);
-  backend::RopeSpec spec;
-  spec.base = number("rope_theta", spec.base);
-  spec.factor = number("factor", 1.0);
-  spec.low_freq_factor = number("low_freq_factor", spec.low_freq_factor);
-  spec.high_freq_factor = number("high_freq_factor", spec.high_freq_factor);
-  if (!(head_dim >= 2.0 && head_dim <= static_cast<double>(kMaxWidth))) return factors;  // refused with the sizes
-  const double original = number("original_max_position_embeddings", 0.0);
-  const bool is_good = spec.base > 1.0 && spec.factor > 0.0 && spec.low_freq_factor > 0.0 &&
-                       spec.high_freq_factor > spec.low_freq_factor && original >= 1.0 &&
-                       original <= static_cast<double>(kMaxPositions);
-  if (!is_good) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: \"rope_scaling\" is {}, expected a factor, low_freq_factor below high_freq_factor and "
-                            "original_max_position_embeddings",
-                            name, formats::in_quotes(rope->dump())));
-  }
-  spec.n_dims = static_cast<int32_t>(head_dim) / 2 * 2;
-  const std::vector<double> plain = backend::rope_frequencies(spec);
-  spec.original_positions = static_cast<int32_t>(original);
-  spec.scaling = backend::RopeScaling::kLlama3;
-  const std::vector<double> scaled = backend::rope_frequencies(spec);
-  for (size_t i = 0; i < plain.size(); ++i) factors.push_back(static_cast<float>(plain[i] / scaled[i]));
-  return factors;
+Result<std::optional<double>> hub_number(const HubConfig& config, const char* key) {
+  return number_of(config.find(key), key, config.name());
+}
+Result<std::optional<double>> hub_number(const json& object, const char* key) {
+  return number_of(member(object, key), key, "config.json");
+}
+Result<std::optional<bool>> hub_flag(const HubConfig& config, const char* key) {
+  return flag_of(config.find(key), key, config.name());
+}
+Result<std::optional<bool>> hub_flag(const json& object, const char* key) {
+  return flag_of(member(object, key), key, "config.json");
 }
 
-Result<void> read_hub_config(const json& config, std::string_view prefix, std::string_view name, const HubForm& form,
-                             formats::MetaList& metadata) {
-  if (!config.is_object()) {
-    return fail(ErrorKind::kInvalidInput, fmt::format("{}: is no JSON object; download it again", name));
+Result<uint64_t> hub_count(const HubConfig& config, const char* key) {
+  CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
+  if (!value) return uint64_t{0};
+  if (*value >= 0.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
+    return static_cast<uint64_t>(*value);
   }
-  CANDOR_TRY(ConfigReader(config, prefix, name, form, metadata).read());
-  return form.read == nullptr ? Result<void>{} : form.read(config, prefix, metadata);
+  return config.bad(key, *value, fmt::format("0 to {}", kMaxWidth));
+}
+
+double shortest_decimal(float value) {
+  return std::stod(fmt::format("{}", value));
 }
 
 }  // namespace candor::model

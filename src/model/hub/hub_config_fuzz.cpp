@@ -9,11 +9,26 @@
 #include "fuzz/fuzz_budget.h"
 #include "model/families/families.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_fields.h"
+#include "model/hub/hub_rope.h"
+#include "model/hub/hub_rope_factors.h"
 
 namespace {
 
 void expect_one_line(const candor::Error& error) {
   CANDOR_CHECK(error.message.find('\n') == std::string::npos);
+}
+
+candor::Result<void> read_config(const nlohmann::json& json, const candor::model::Family& family,
+                                 const candor::model::HubForm& form) {
+  CANDOR_ASSIGN(candor::model::HubConfig config, candor::model::HubConfig::make(json, form.model_type, "'fuzz'"));
+  CANDOR_ASSIGN(const candor::model::HubRope rope, candor::model::unite_rope(config));
+  config.keep_rope(rope.full);
+  candor::formats::MetaList metadata;
+  CANDOR_TRY(candor::model::read_hub_fields(config, rope, family.name, form, metadata));
+  CANDOR_ASSIGN([[maybe_unused]] const auto factors, candor::model::rope_factors(config, rope));
+  CANDOR_TRY(config.check_all_read());
+  return {};
 }
 
 }  // namespace
@@ -27,12 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (const candor::model::Family& family : candor::model::families()) {
     for (const candor::model::HubForm& form : family.hub) {
-      candor::formats::MetaList metadata;
-      const auto read = candor::model::read_hub_config(*json, family.name, "'fuzz'", form, metadata);
+      const auto read = read_config(*json, family, form);
       if (!read) expect_one_line(read.error());
     }
   }
-  const auto factors = candor::model::rope_factors(*json, "'fuzz'");
-  if (!factors) expect_one_line(factors.error());
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "backend/op_specs.h"
 #include "model/hparams.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_names.h"
 
 namespace candor::model {
 namespace {
@@ -62,6 +63,7 @@ class ConfigWriter {
     write_attention();
     if (first_.ffn.is_moe()) write_experts();
     CANDOR_TRY(write_rope());
+    write_flags();
     if (form_.write != nullptr) form_.write(spec_, config_);
     return std::move(config_);
   }
@@ -93,6 +95,18 @@ class ConfigWriter {
     Json& value = config_[(token == "padding" ? "pad" : token) + "_token_id"];
     const bool is_there = id && *id && **id >= 0 && **id < spec_.vocab;
     value = is_there ? Json(**id) : Json(nullptr);
+  }
+
+  // Whether the first block has the tensors.
+  void write_flags() {
+    for (const HubFlag& flag : form_.flags) {
+      Json& is_there = config_[flag.key];
+      is_there = is_there == true;
+      for (const HubTensor& row : form_.tensors) {
+        if (std::ranges::find(flag.tensors, row.hub) == flag.tensors.end()) continue;
+        if (file_.find(fill_name(row.name, {.block = "0", .expert = "0"})) != nullptr) is_there = true;
+      }
+    }
   }
 
   void write_norms() {

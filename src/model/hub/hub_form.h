@@ -69,6 +69,8 @@ constexpr bool moves_rows(HubChange change) {
          change == HubChange::kPairJoined || change == HubChange::kSplitHeads;
 }
 
+class HubConfig;
+
 struct HubTensor {
   std::string_view name;  // in GGUF; "*" stands for the block's number and "#" for the expert's
   std::string_view hub;   // in the checkpoint
@@ -102,6 +104,12 @@ struct HubOuter {
   std::string_view text_type = {};             // of text_config, where it isn't the form's
 };
 
+// A key of config.json that says whether tensors are there, by their names in the checkpoint ("*" is the block).
+struct HubFlag {
+  const char* key;
+  std::span<const std::string_view> tensors;
+};
+
 // HubForm::suits of a form that is only read, never written, because another form says the same.
 constexpr bool suits_none(const ArchSpec&) {
   return false;
@@ -116,18 +124,21 @@ struct HubForm {
   std::span<const HubTensor> tensors;
   std::span<const std::string_view> ignored = {};  // buffers that can be computed
   // Keys of the family's own, from config.json to "<prefix>." and back; may be nullptr.
-  Result<void> (*read)(const nlohmann::json& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
+  Result<void> (*read)(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) = nullptr;
   void (*write)(const ArchSpec& spec, nlohmann::ordered_json& config) = nullptr;
   std::span<const HubExperts> experts = {};
   // The factors of a tensor of kScaled, by its name in the checkpoint. The writer writes multiplied tensors, factors 1.
-  Result<std::vector<RowFactors>> (*factors)(const nlohmann::json& config, std::string_view name) = nullptr;
+  Result<std::vector<RowFactors>> (*factors)(const HubConfig& config, std::string_view name) = nullptr;
   bool has_old_keys = false;  // config.json says n_embd, n_layer or d_model, num_layers, and the like
-  bool reads_mscale = false;  // of YaRN: by `read`
-  bool (*reads)(const nlohmann::json& config) = nullptr;  // is it this form's? nullptr: every one of the model_type
+  bool (*reads)(const HubConfig& config) = nullptr;  // is it this form's? nullptr: every one of the model_type
   bool reads_alpha = false;   // of "dynamic": the base grows by its power of the heads' width
   bool (*suits)(const ArchSpec& spec) = nullptr;  // is a model written so? nullptr: where its tensors allow it
   std::span<const HubOuter> outer = {};
   std::string_view not_computed = {};  // what `ignored` is for, where it is more than buffers
+  std::span<const HubFlag> flags = {};
+  bool has_own_kinds = false;  // "layer_types" names others than windows and full attention: `read` reads them
+  bool reads_partial = true;    // a share of each head is rotated; false: widths of their own say how much
+  bool implies_partial = false;  // the share repeats what those widths say, which `read` checks
 };
 
 }  // namespace candor::model

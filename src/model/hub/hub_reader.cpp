@@ -25,11 +25,15 @@
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_delta.h"
 #include "model/hub/hub_experts.h"
+#include "model/hub/hub_fields.h"
+#include "model/hub/hub_flags.h"
 #include "model/hub/hub_form.h"
 #include "model/hub/hub_index.h"
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
 #include "model/hub/hub_outer.h"
+#include "model/hub/hub_rope.h"
+#include "model/hub/hub_rope_factors.h"
 #include "model/hub/hub_rows.h"
 #include "model/hub/hub_state.h"
 #include "model/hub/hub_weights.h"
@@ -72,24 +76,45 @@ class HubReader {
 
  private:
   Result<void> read_parts() {
-    CANDOR_ASSIGN(config_, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
-    CANDOR_ASSIGN(const FamilyForm chosen, choose_form(config_, path_name("config.json")));
+    CANDOR_ASSIGN(json config, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
+    CANDOR_ASSIGN(const FamilyForm chosen, choose_form(config, path_name("config.json")));
     form_ = chosen.form;
     if (chosen.outer != nullptr) {
-      CANDOR_ASSIGN(config_, text_config_of(config_, path_name("config.json")));
+      CANDOR_ASSIGN(config, text_config_of(config, path_name("config.json")));
     }
-    CANDOR_TRY(read_hub_config(config_, chosen.family->name, path_name("config.json"), *chosen.form, file_->metadata_));
-    CANDOR_ASSIGN(weights_, read_hub_weights(config_, path_name("config.json")));
+    CANDOR_ASSIGN(weights_, read_hub_weights(config, path_name("config.json")));
+    CANDOR_TRY(read_config(std::move(config), chosen));
     CANDOR_TRY(open_shards());
     CANDOR_TRY(map_tensors(chosen));
-    CANDOR_TRY(add_rope_factors());
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
     CANDOR_TRY(refuse_duplicates());
-    CANDOR_TRY(check_tied());
+    CANDOR_TRY(check_head(*config_, *file_, in_quotes(folder_.string())));
+    CANDOR_TRY(account());
     CANDOR_TRY(read_vocabulary());
     file_->metadata_.add_string("general.name", folder_.filename().string());
     file_->info_.format = "safetensors";
+    return {};
+  }
+
+  Result<void> read_config(json config, const FamilyForm& chosen) {
+    CANDOR_ASSIGN(config_, HubConfig::make(std::move(config), form_->model_type, path_name("config.json")));
+    CANDOR_ASSIGN(const HubRope rope, unite_rope(*config_));
+    config_->keep_rope(rope.full);
+    CANDOR_TRY(read_hub_fields(*config_, rope, chosen.family->name, *form_, file_->metadata_));
+    CANDOR_ASSIGN(const std::vector<RopeFactors> factors, rope_factors(*config_, rope));
+    for (const RopeFactors& row : factors) {
+      CANDOR_TRY(add_tensor(std::string(row.name), {1, {static_cast<int64_t>(row.values.size())}}, row.values));
+    }
+    return {};
+  }
+
+  // Behind the tensors, whose changes read settings too.
+  Result<void> account() const {
+    CANDOR_TRY(config_->check_all_read());
+    for (const HubSetting& setting : config_->assumed()) file_->info_.assumed.push_back({setting.key, setting.value});
+    file_->info_.assumed_by = hub_defaults_source();
+    file_->info_.without_effect = config_->without_effect();
     return {};
   }
 
@@ -150,6 +175,7 @@ class HubReader {
     for (const TensorView& tensor : tensors) {
       if (!joined_parts_.contains(tensor.name)) CANDOR_TRY(map_tensor(tensor, *chosen.form));
     }
+    CANDOR_TRY(check_flagged(*config_, *chosen.form, [this](const std::string& name) { return find_on_hub(name); }));
     on_hub_.clear();
     return {};
   }
@@ -178,7 +204,7 @@ class HubReader {
       file_->info_.left_out.emplace_back(tensor.name);
       return {};
     }
-    if (tensor.name == "lm_head.weight" && is_tied()) return {};
+    CANDOR_TRY(check_flags(*config_, form, tensor.name));
     for (const HubExperts& row : form.experts) {
       CANDOR_ASSIGN(const bool is_mapped, map_experts(tensor, row));
       if (is_mapped) return {};
@@ -187,6 +213,7 @@ class HubReader {
       std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) match = match_name(without_stem(row.hub), tensor.name);
       if (!match) continue;
+      if (row.name == "output.weight" && is_tied()) return {};
       if (divides_rows(row.change)) CANDOR_TRY(refuse_joined(tensor));
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
@@ -270,18 +297,11 @@ class HubReader {
   }
 
   bool is_tied() const {
-    return config_.value("tie_word_embeddings", json()) == true;
-  }
-
-  // A family takes a file without "output.weight" as tied; one that says it isn't has lost its head.
-  Result<void> check_tied() const {
-    const bool has_head = file_->find("output.weight") != nullptr;
-    if (has_head || config_.value("tie_word_embeddings", json()) != false) return {};
-    return bad(in_quotes(folder_.string()), "\"tie_word_embeddings\" is false, but lm_head.weight is missing");
+    return (*config_)["tie_word_embeddings"] == true;
   }
 
   Result<void> scale(TensorView& view) {
-    CANDOR_ASSIGN(const std::vector<RowFactors> factors, form_->factors(config_, view.name));
+    CANDOR_ASSIGN(const std::vector<RowFactors> factors, form_->factors(*config_, view.name));
     CANDOR_ASSIGN(const bool is_scaled, check_scaled(factors, view));
     if (!is_scaled) return {};
     return make_from(view, [factors](const TensorView& from, std::byte* to) { scale_rows(factors, from, to); });
@@ -430,31 +450,6 @@ class HubReader {
     return {};
   }
 
-  // "long rope" lists its factors in config.json; those of rules are computed, as GGUF files hold them.
-  Result<void> add_rope_factors() {
-    CANDOR_ASSIGN(const std::vector<float> computed, rope_factors(config_, path_name("config.json")));
-    if (!computed.empty()) {
-      return add_tensor("rope_freqs.weight", {1, {static_cast<int64_t>(computed.size())}}, computed);
-    }
-    for (const char* member : {"rope_parameters", "rope_scaling"}) {
-      if (!config_.contains(member) || !config_[member].is_object()) continue;
-      for (const char* which : {"long", "short"}) {
-        const auto list = config_[member].find(fmt::format("{}_factor", which));
-        if (list == config_[member].end() || !list->is_array()) continue;
-        std::vector<float> values;
-        for (const json& value : *list) {
-          if (!value.is_number())
-            return bad(path_name("config.json"), fmt::format("{}_factor holds no numbers", which));
-          values.push_back(value.get<float>());
-        }
-        const Shape shape{1, {static_cast<int64_t>(values.size())}};
-        CANDOR_TRY(add_tensor(fmt::format("rope_factors_{}.weight", which), shape, values));
-      }
-      return {};
-    }
-    return {};
-  }
-
   // Families with a table of positions that is not published.
   Result<void> add_sinusoids(const Family& family) {
     const bool wants_table =
@@ -485,7 +480,7 @@ class HubReader {
 
   fs::path folder_;
   std::unique_ptr<HubFolder> file_;
-  json config_;
+  std::optional<HubConfig> config_;
   const HubForm* form_ = nullptr;
   HubWeights weights_;
   std::set<std::string, std::less<>> joined_parts_;  // names of tensors that are in others now
