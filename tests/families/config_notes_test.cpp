@@ -1,0 +1,111 @@
+// What a folder's config.json leaves out, and says in vain, is reported; what nobody reads is refused by name.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "changed_golden.h"
+
+namespace candor::testing {
+namespace {
+
+using nlohmann::json;
+
+Result<std::unique_ptr<formats::ModelFile>> open_changed(const std::string& name,
+                                                         const std::function<void(json&)>& change) {
+  const TempFolder folder;
+  for (const auto& file : std::filesystem::directory_iterator(golden_folder(name))) {
+    if (file.path().extension() == ".safetensors") {
+      std::filesystem::copy(file.path(), folder.path() / file.path().filename());
+    }
+  }
+  json config = formats::read_json_file(golden_folder(name) / "config.json", 1 << 20).value();
+  change(config);
+  std::ofstream(folder.path() / "config.json") << config.dump();
+  return model::open_model(folder.path());
+}
+
+std::string assumed(const formats::ModelFile& file, const std::string& key) {
+  const auto& settings = file.info().assumed;
+  const auto at = std::ranges::find(settings, key, &formats::AssumedSetting::key);
+  return at == settings.end() ? "" : at->value;
+}
+
+TEST(config_notes, a_whole_config_assumes_nothing_of_its_own) {
+  const auto file = open_changed("llama", [](json&) {});
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_TRUE((*file)->info().assumed.empty()) << (*file)->info().assumed.front().key;
+  EXPECT_TRUE((*file)->info().without_effect.empty());
+}
+
+TEST(config_notes, what_is_left_out_is_named_with_its_value_and_source) {
+  const auto file = open_changed("cohere", [](json& config) {
+    for (const char* key : {"logit_scale", "layer_norm_eps", "rope_parameters", "head_dim"}) config.erase(key);
+  });
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(assumed(**file, "logit_scale"), "0.0625");
+  EXPECT_EQ(assumed(**file, "layer_norm_eps"), "1e-05");
+  EXPECT_EQ(assumed(**file, "rope_theta"), "500000.0");
+  EXPECT_EQ((*file)->info().assumed_by.substr(0, 13), "transformers ");
+}
+
+TEST(config_notes, what_is_computed_from_other_keys_is_named) {
+  const auto file = open_changed("gemma3", [](json& config) { config.erase("layer_types"); });
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_NE(assumed(**file, "layer_types").find("sliding_attention"), std::string::npos);
+}
+
+TEST(config_notes, keys_that_the_model_does_not_read_are_named) {
+  const auto file = open_changed("qwen3", [](json& config) {
+    config["my_own_key"] = 3;
+    config["partial_rotary_factor"] = 0.5;  // which the library's Qwen3 passes over
+    config["rope_parameters"].erase("partial_rotary_factor");
+  });
+  ASSERT_TRUE(file) << file.error().message;
+  const auto& names = (*file)->info().without_effect;
+  EXPECT_NE(std::ranges::find(names, "my_own_key"), names.end());
+  EXPECT_NE(std::ranges::find(names, "partial_rotary_factor"), names.end());
+}
+
+struct Refused {
+  const char* golden;
+  const char* key;
+  json value;
+  const char* line;
+};
+
+TEST(config_notes, what_would_count_and_is_not_read_is_refused_by_name) {
+  const Refused rows[] = {
+      {"gemma3", "use_bidirectional_attention", true, "\"use_bidirectional_attention\" is 'true'"},
+      {"mixtral", "per_layer_config", {{"0", {{"head_dim", 8}}}}, "\"per_layer_config\" is"},
+      {"qwen2_moe", "qkv_bias", false, "\"qkv_bias\" is 'false', which is not supported (supported: true)"},
+      {"llama", "attention_bias", true, "\"attention_bias\" is true, but tensor"},
+      {"llama", "attention_bias", "yes", "\"attention_bias\" is '\"yes\"', expected true or false"},
+      {"llama", "hidden_size", -4, "\"hidden_size\" is '-4', expected a whole number"},
+      {"llama", "rms_norm_eps", "small", "\"rms_norm_eps\" is '\"small\"', expected a number"},
+      {"llama", "vocab_size", 300, "\"vocab_size\" is '300', but the embedding has 288 rows; set it to 288"},
+      {"llama", "rope_theta", 3.0, "\"rope_theta\" is '3.0', expected what the rotary settings say of it"},
+      {"llama", "rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}, "the same as \"rope_parameters\""},
+      {"llama", "rope_parameters", 7, "\"rope_parameters\" is '7', expected an object"},
+      {"llama", "rope_parameters", {{"rope_type", "yarn"}}, "a \"factor\", which yarn needs"},
+      {"llama", "rope_parameters", {{"rope_type", "spiral"}}, "\"rope_type\" is '\"spiral\"', which is not supported"},
+      {"gpt2", "hidden_size", 32, "two names of the same"},
+      {"stablelm", "use_qkv_bias", false, "but the folder has tensor"},
+      {"gemma4_text", "attention_k_eq_v", true, "\"attention_k_eq_v\" is true"},
+      {"ministral", "head_dim", nullptr, "\"head_dim\" is absent, and transformers"},
+  };
+  for (const Refused& row : rows) {
+    const std::string refusal = refusal_with(row.golden, [&](json& config) { config[row.key] = row.value; });
+    EXPECT_NE(refusal.find(row.line), std::string::npos) << row.golden << " " << row.key << ": " << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
+  }
+}
+
+}  // namespace
+}  // namespace candor::testing
