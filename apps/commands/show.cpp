@@ -1,6 +1,7 @@
 // candor show: a model file's architecture as data, its tokenizer, template, tensors and memory.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -203,6 +204,10 @@ nlohmann::ordered_json to_json(const formats::ModelFile& file, const Result<mode
   json["format"] = file.info().format;
   json["bytes"] = file.info().n_bytes;
   for (const std::string& name : file.info().left_out) json["left_out"].push_back(printable(name));
+  for (const formats::AssumedSetting& setting : file.info().assumed)
+    json["assumed"][printable(setting.key)] = printable(setting.value);
+  if (!file.info().assumed.empty()) json["assumed_by"] = file.info().assumed_by;
+  for (const std::string& key : file.info().without_effect) json["without_effect"].push_back(printable(key));
   for (const formats::MetaEntry& entry : file.metadata())
     json["metadata"][printable(entry.key)] = describe(entry.value);
   for (const TensorView& tensor : file.tensors()) {
@@ -237,6 +242,23 @@ std::string describe_left_out(const formats::ModelFile& file) {
                      printable(names.front()));
 }
 
+// What config.json leaves out, and says in vain.
+std::string describe_settings(const formats::ModelFile& file) {
+  std::string out;
+  std::vector<std::string> parts;
+  for (const formats::AssumedSetting& setting : file.info().assumed)
+    parts.push_back(fmt::format("{} = {}", printable(setting.key), printable(setting.value)));
+  if (!parts.empty())
+    out += fmt::format("{:<14} {} (config.json leaves them out; the defaults of {})\n", "assumed",
+                       fmt::join(parts, ", "), file.info().assumed_by);
+  parts.clear();
+  for (const std::string& key : file.info().without_effect) parts.push_back(printable(key));
+  if (!parts.empty())
+    out += fmt::format("{:<14} {} (keys of config.json that the model does not read)\n", "without effect",
+                       fmt::join(parts, ", "));
+  return out;
+}
+
 std::string overview(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   std::string out =
       fmt::format("{:<14} {}, {}{}\n", "file", file.info().format, format_bytes(file.info().n_bytes),
@@ -244,7 +266,7 @@ std::string overview(const formats::ModelFile& file, const Result<model::ArchSpe
   if (const auto name = formats::meta_string(file, "general.name"); name && *name)
     out += fmt::format("{:<14} {}\n", "name", printable(**name));
   out += spec ? model::to_text(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
-  out += describe_weights(file) + describe_left_out(file) + describe_layers(file);
+  out += describe_weights(file) + describe_left_out(file) + describe_settings(file) + describe_layers(file);
   if (spec) out += describe_kv(*spec);
   return out + describe_tokenizer(file);
 }
