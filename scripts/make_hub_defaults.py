@@ -24,12 +24,12 @@ TARGET = ROOT / "src/model/hub/hub_defaults.inl"
 WIDTH = 116
 
 MODEL_TYPES = """
-arcee bamba bloom cohere cohere2 deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon
-falcon_h1 gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe glm4_moe_lite gpt2 gpt_bigcode gpt_neox gpt_oss gptj
-granite granitemoe granitemoehybrid granitemoeshared hunyuan_v1_dense hunyuan_v1_moe internlm3 kimi_linear lfm2
-lfm2_moe llama llama4_text minimax_m2 ministral ministral3 mistral mistral4 mixtral mpt nemotron nemotron_h olmo olmo2
-olmo3 olmo_hybrid olmoe opt phi phi3 qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss
-smollm3 stablelm starcoder2 xglm
+arcee bamba bloom codegen cohere cohere2 cwm deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
+falcon falcon_h1 flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe glm4_moe_lite gpt2 gpt_bigcode
+gpt_neo gpt_neox gpt_oss gptj granite granitemoe granitemoehybrid granitemoeshared helium hunyuan_v1_dense
+hunyuan_v1_moe internlm3 kimi_linear lfm2 lfm2_moe llama llama4_text minimax_m2 ministral ministral3 mistral mistral4
+mixtral mpt nanochat nemotron nemotron_h olmo olmo2 olmo3 olmo_hybrid olmoe opt persimmon phi phi3 qwen2 qwen2_moe
+qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm starcoder2 vaultgemma xglm youtu
 """.split()
 
 # Classes that come with their checkpoints: the library's class that they follow, and what theirs has otherwise. A key
@@ -57,15 +57,15 @@ diversity_penalty do_sample dropout dtype early_stopping embd_pdrop embedding_dr
 encoder_no_repeat_ngram_size eod_token_id eos_token_id exponential_decay_length_penalty finetuning_task
 forced_bos_token_id forced_eos_token_id hidden_dropout id2label image_token_id init_device init_std
 initializer_range is_decoder is_encoder_decoder label2id layerdrop length_penalty linear_a_log_max linear_a_log_min
-linear_dt_init_floor linear_dt_max linear_dt_min mamba_chunk_size mamba_ssm_cache_dtype max_length min_length
-model_type moe_shared_expert_overlap mtp_layers_block_type name_or_path no_repeat_ngram_size num_beam_groups num_beams
+embedding_initializer_range linear_dt_init_floor linear_dt_max linear_dt_min mamba_chunk_size mamba_ssm_cache_dtype max_length min_length
+model_type moe_shared_expert_overlap n_ctx mtp_layers_block_type name_or_path no_repeat_ngram_size num_beam_groups num_beams
 num_labels num_logits_to_keep num_return_sequences output_attentions output_hidden_states output_router_logits
 output_scores pad_token_id prefix pretraining_tp problem_type pruned_heads quantization_config remove_invalid_values
 reorder_and_upcast_attn repetition_penalty rescale_prenorm_residual residual_dropout resid_pdrop residual_in_fp32
 return_dict return_dict_in_generate router_aux_loss_coef router_jitter_noise scale_attention_softmax_in_fp32
 sep_token_id seq_aux slow_but_exact summary_activation summary_first_dropout summary_proj_to_labels summary_type
 summary_use_proj suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder
-tie_last_hidden_states time_step_floor tokenizer_class top_k top_p torch_dtype torchscript transformers_version
+tie_last_hidden_states time_step_floor time_step_max tokenizer_class top_k top_p torch_dtype torchscript transformers_version
 typical_p use_bfloat16 use_cache use_mamba_kernels vision_config z_loss_coefficient hidden_dropout_prob
 """.split()
 

@@ -3,6 +3,7 @@
 // printable data, with what lies where in a layer's state.
 
 #include <cstdint>
+#include <limits>
 
 namespace candor::backend {
 
@@ -56,7 +57,7 @@ struct DeltaSpec {
 
 // A state space of Mamba-2 (Dao and Gu, "Transformers are SSMs", 2024): a short causal convolution over channels [x, b,
 // c], then for each head a matrix S [state_dim, head_dim] that each row decays, adds to and reads. With step =
-// softplus(dt + bias), and b and c those of the head's group:
+// softplus(dt + bias) within [least_step, most_step], and b and c those of the head's group:
 //   S = S e^(rate step) + b (step x)^T;  output = S^T c + skip x.
 struct SsmSpec {
   int32_t n_heads = 0;    // 0 = there is none
@@ -64,6 +65,8 @@ struct SsmSpec {
   int32_t n_groups = 0;   // divides n_heads
   int32_t state_dim = 0;  // of b and c in a group, at most kMaxStateDim
   int32_t n_taps = 0;     // of the convolution
+  float least_step = 0.0f;
+  float most_step = std::numeric_limits<float>::infinity();
   bool operator==(const SsmSpec&) const = default;
 
   int32_t width() const { return n_heads * head_dim; }

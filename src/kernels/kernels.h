@@ -95,6 +95,8 @@ struct SsmArgs {
   float bias = 0.0f;
   float rate = 0.0f;  // below 0
   float skip = 0.0f;
+  float least_step = 0.0f;
+  float most_step = 0.0f;
   const float* from = nullptr;  // [state_dim, head_dim]: the state before the rows, or nullptr for zeros
   float* to = nullptr;          // behind them; may be from
   float* dst = nullptr;         // [head_dim] of each row

@@ -19,8 +19,9 @@ constexpr bool is_parallel(Wiring wiring) {
   return wiring == Wiring::kParallel || wiring == Wiring::kParallelTwoNorms;
 }
 
-// Which norm q and k take before rotation: none, one over each head, or one over all heads together.
-enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
+// Which norm q and k take before rotation: none, one over each head (with gains that all heads share, or with gains of
+// its own), or one over all heads together.
+enum class QkNorm : uint8_t { kNone, kHeads, kOwnHeads, kWhole };
 
 // down(act(gate x) * up x), or down(act(up x)) where there is no gate. ffn_dim 0: there is none. With experts, ffn_dim
 // is that of one; every row may also go to one more, shared_dim wide, whose output counts whole, or as much as a

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
@@ -106,9 +107,11 @@ std::string delta_text(const BlockSpec& block) {
 
 std::string ssm_text(const BlockSpec& block) {
   const backend::SsmSpec& ssm = block.ssm;
-  return fmt::format("  recurrent: state space, {} heads {} x {} in {} groups, convolution over {} rows, {}\n",
+  const bool has_limits = ssm.least_step > 0.0f || std::isfinite(ssm.most_step);
+  return fmt::format("  recurrent: state space, {} heads {} x {} in {} groups, convolution over {} rows, {}{}\n",
                      ssm.n_heads, ssm.state_dim, ssm.head_dim, ssm.n_groups, ssm.n_taps,
-                     block.has_ssm_norm ? "gated, then normalised by group" : "gated");
+                     block.has_ssm_norm ? "gated, then normalised by group" : "gated",
+                     has_limits ? fmt::format(", steps within {} and {}", ssm.least_step, ssm.most_step) : "");
 }
 
 std::string attention_text(const BlockSpec& block) {
@@ -127,6 +130,7 @@ std::string attention_text(const BlockSpec& block) {
   if (attn.has_sinks) text += ", with sinks";
   if (block.has_head_gate) text += ", gated by a sigmoid";
   if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
+  if (block.qk_norm == QkNorm::kOwnHeads) text += ", q and k normalised by head, each with gains of its own";
   if (block.qk_norm == QkNorm::kWhole) text += ", q and k normalised whole";
   if (block.norms_turned) text += " behind their rotation";
   if (block.values_are_keys) text += ", values projected as keys";

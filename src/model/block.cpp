@@ -48,7 +48,7 @@ void write_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const Block
 }
 
 void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Norm& norm, const NormSpec& spec) {
-  if (kind == QkNorm::kHeads) x = {x.slot, x.n_rows * (x.n_cols / head_dim), head_dim};
+  if (kind == QkNorm::kHeads || kind == QkNorm::kOwnHeads) x = {x.slot, x.n_rows * (x.n_cols / head_dim), head_dim};
   if (kind != QkNorm::kNone) ops.norm(x, x, norm.weights(), spec);
 }
 

@@ -24,6 +24,12 @@ SplitKind kind_of_attention(TensorRole role, const BlockSpec& block) {
     case kQBias:
     case kSinks:
       return SplitKind::kQueryHeads;
+    case kQNorm:
+    case kQNormBias:
+      return block.qk_norm == QkNorm::kOwnHeads ? SplitKind::kQueryHeads : SplitKind::kWhole;
+    case kKNorm:
+    case kKNormBias:
+      return block.qk_norm == QkNorm::kOwnHeads ? SplitKind::kKvHeads : SplitKind::kWhole;
     case kK:
     case kKBias:
       return block.qk_norm == QkNorm::kWhole ? SplitKind::kWhole : SplitKind::kKvHeads;

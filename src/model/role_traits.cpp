@@ -118,6 +118,8 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kExpertPostNorm, kVector, kNone, kDim, nullptr, &B::expert_post_norm, kGain},
     {kRouterGain, kVector, kNone, kDim, nullptr, &B::router_norm, kGain},
     {kExpertScales, kVector, kNone, kExperts},
+    {kQNormBias, kVector, kNone, kQNormed, nullptr, &B::q_norm, kBias},
+    {kKNormBias, kVector, kNone, kKNormed, nullptr, &B::k_norm, kBias},
     {kExpertGateUp, kMatrix, kTwiceFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
 }};
 
@@ -215,9 +217,9 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
     case kQkvRows:
       return heads + 2 * kv_heads;
     case kQNormed:
-      return block.qk_norm == QkNorm::kWhole ? heads : head_dim;
+      return block.qk_norm == QkNorm::kHeads ? head_dim : heads;
     case kKNormed:
-      return block.qk_norm == QkNorm::kWhole ? kv_heads : head_dim;
+      return block.qk_norm == QkNorm::kHeads ? head_dim : kv_heads;
     case kFfn:
       return block.ffn.ffn_dim;
     case kTwiceFfn:
@@ -304,7 +306,7 @@ Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
 
 // Of tensors that few families have.
 bool is_absent(TensorRole role, const BlockSpec& block) {
-  if (role == kK || role == kKBias || role == kKNorm) return block.shares_kv();
+  if (role == kK || role == kKBias || role == kKNorm || role == kKNormBias) return block.shares_kv();
   if (role == kV || role == kVBias) return block.shares_kv() || block.values_are_keys;
   if (role == kExpertScales) return !block.ffn.moe.has_expert_scales;
   if (role >= kSharedPostNorm && role <= kRouterGain) return !block.ffn.has_parted_norms;
@@ -319,7 +321,8 @@ bool is_for(TensorRole role, const BlockSpec& block) {
   if (is_ffn_norm) return block.has_ffn() && is_normed_before && block.wiring != Wiring::kParallel;
   if (role == kAttnNorm || role == kAttnNormBias) return block.has_mixer() && is_normed_before;
   if (role == kAttnPostNorm || role == kFfnPostNorm) return !is_normed_before || block.wiring == Wiring::kSandwich;
-  if (role == kQNorm || role == kKNorm) return block.qk_norm != QkNorm::kNone && block.has_attention;
+  const bool is_qk_norm = role == kQNorm || role == kKNorm || role == kQNormBias || role == kKNormBias;
+  if (is_qk_norm) return block.qk_norm != QkNorm::kNone && block.has_attention;
   if (role == kChoiceBias) return block.ffn.moe.has_choice_bias;
   if (role >= kQueryDown && role <= kQueryUp) return block.latent.query_rank > 0;
   if (role >= kLatent && role <= kLatentValue) return block.has_latent();

@@ -110,9 +110,11 @@ enum class TensorRole : uint8_t {
   kExpertPostNorm,
   kRouterGain,
   kExpertScales,
+  kQNormBias,
+  kKNormBias,
   kExpertGateUp,  // of each expert the rows of gate, then up
 };
-inline constexpr int kTensorRoles = 104;
+inline constexpr int kTensorRoles = 106;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

@@ -124,7 +124,11 @@ class Binder {
     }
     // Some converters write a vector as one row.
     TensorView flat = *tensor;
-    if (expected.n_dims == 1 && flat.shape.n_dims == 2 && flat.shape[0] == 1) flat.shape = {1, {flat.shape[1]}};
+    const BlockSpec& block = spec_.blocks[static_cast<size_t>(layer)];
+    const bool has_head_rows = block.qk_norm == QkNorm::kOwnHeads && (row.role == kQNorm || row.role == kKNorm);
+    if (expected.n_dims == 1 && flat.shape.n_dims == 2 && (flat.shape[0] == 1 || has_head_rows)) {
+      flat.shape = {1, {flat.shape.n_elements()}};
+    }
     const bool is_vector = traits_of(row.role).packing == WeightRole::kVector;
     if (!is_vector || without_ones(flat.shape) != without_ones(expected)) {
       CANDOR_TRY(check_shape(flat, expected, field_of({flat, row.role, layer}, expected, spec_)));

@@ -198,7 +198,9 @@ std::vector<std::function<std::unique_ptr<Kind>()>> kinds() {
   std::vector<std::function<std::unique_ptr<Kind>()>> makers;
   for (const SsmSpec& spec : {SsmSpec{.n_heads = 4, .head_dim = 64, .n_groups = 1, .state_dim = 128, .n_taps = 4},
                               SsmSpec{.n_heads = 6, .head_dim = 20, .n_groups = 3, .state_dim = 37, .n_taps = 3},
-                              SsmSpec{.n_heads = 2, .head_dim = 7, .n_groups = 2, .state_dim = 5, .n_taps = 2}}) {
+                              SsmSpec{.n_heads = 2, .head_dim = 7, .n_groups = 2, .state_dim = 5, .n_taps = 2},
+                              SsmSpec{.n_heads = 4, .head_dim = 16, .n_groups = 2, .state_dim = 16, .n_taps = 4,
+                                      .least_step = 0.25f, .most_step = 1.5f}}) {
     makers.push_back([spec] { return std::make_unique<Ssm>(spec); });
   }
   for (const ConvSpec& spec : {ConvSpec{.n_channels = 192, .n_taps = 3, .has_silu = false},

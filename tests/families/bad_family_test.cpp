@@ -273,7 +273,7 @@ std::vector<Setting> settings_that_are_not_computed() {
       {"qwen3_5_text", "linear_key_head_dim", 0},
       {"qwen3_5_text", "linear_num_value_heads", nullptr},
       {"deepseek_v3", "attention_bias", true},
-      {"deepseek_v3", "rope_interleave", false},
+      {"deepseek_v3", "rope_interleave", "no"},
       {"deepseek_v3", "scoring_func", "tanh"},
       {"deepseek_v3", "topk_method", "greedy"},
       {"deepseek_v3", "moe_layer_freq", 2},

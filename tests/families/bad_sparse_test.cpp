@@ -99,7 +99,7 @@ TEST(bad_sparse, what_config_json_asks_for_and_is_not_computed_is_named) {
       {"llama4_text", "no_rope_layers", {1, 2, 1, 0}},
       {"llama4_text", "layer_types", {"full_attention", "chunked_attention", "chunked_attention", "full_attention"}},
       {"llama4_text", "floor_scale", 0.5},
-      {"mistral4", "rope_interleave", false},
+      {"mistral4", "rope_interleave", 2},
       {"mistral4", "n_group", "one"},
       {"ernie4_5_moe", "use_bias", true},
       {"ernie4_5_moe", "moe_layer_end_index", 1},

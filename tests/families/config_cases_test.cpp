@@ -4,20 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "backend/all/make_backend.h"
 #include "changed_golden.h"
+#include "config_case.h"
 #include "formats/json_text.h"
-#include "model/hub/hub_folder.h"
-#include "support/model_runner.h"
 #include "support/shared_data.h"
 #include "support/temp_folder.h"
 
@@ -27,20 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int32_t kVocab = 288;
-constexpr int32_t kTokens = 48;
-constexpr size_t kPositions[] = {5, 23, 47};
-constexpr size_t kStep = 16;
-
-std::vector<std::string> names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(project_file("tests/families/config_cases"))) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 json changed_config(const json& config, const json& change) {
   json changed = config;
   json& settings = changed.contains("text_config") ? changed["text_config"] : changed;
@@ -49,13 +30,7 @@ json changed_config(const json& config, const json& change) {
   return changed;
 }
 
-// The logits that the library's are kept of; the reason where the folder is refused.
-struct Outcome {
-  std::string refusal;
-  std::vector<float> logits;
-};
-
-Outcome outcome_of(const std::string& name, const json& config) {
+Outcome changed_outcome(const std::string& name, const json& config) {
   const TempFolder folder;
   for (const auto& entry : fs::directory_iterator(golden_folder(name))) {
     if (entry.path().extension() == ".safetensors") {
@@ -63,51 +38,23 @@ Outcome outcome_of(const std::string& name, const json& config) {
     }
   }
   std::ofstream(folder.path() / "config.json") << config.dump();
-  const auto file = model::open_model(folder.path());
-  if (!file) return {file.error().message, {}};
-  if (std::string refusal = refusal_of(**file); !refusal.empty()) return {refusal, {}};
-  auto backend = backend::make_backend("reference", {.n_threads = 1});
-  const auto runner = ModelRunner::make(**file, std::move(*backend), {.max_rows = kTokens, .n_blocks = 4});
-  if (runner == nullptr) return {"the model does not run", {}};
-  std::vector<TokenId> tokens;
-  for (int32_t i = 0; i < kTokens; ++i) tokens.push_back((37 * i * i + 11 * i + 5) % kVocab);
-  const std::vector<Logits> rows = runner->run(tokens, kTokens);
-  Outcome outcome;
-  for (const size_t position : kPositions) {
-    for (size_t i = 0; i < kVocab; i += kStep) outcome.logits.push_back(rows[position][i]);
-  }
-  return outcome;
+  return outcome_of(folder.path());
 }
 
 std::vector<float> golden_logits(const std::string& name) {
   std::ifstream stream(golden_folder(name) / "expected.f32", std::ios::binary);
-  std::vector<float> all(static_cast<size_t>(kTokens) * kVocab);
+  std::vector<float> all(static_cast<size_t>(kCaseTokens) * kCaseVocab);
   stream.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size() * sizeof(float)));
   EXPECT_TRUE(stream.good()) << name;
   std::vector<float> logits;
-  for (const size_t position : kPositions) {
-    for (size_t i = 0; i < kVocab; i += kStep) logits.push_back(all[position * kVocab + i]);
+  for (const size_t position : kCasePositions) {
+    for (size_t i = 0; i < kCaseVocab; i += kCaseStep) logits.push_back(all[position * kCaseVocab + i]);
   }
   return logits;
 }
 
 std::vector<float> expected_logits(const std::string& name, const json& expect) {
-  if (expect == "same") return golden_logits(name);
-  std::vector<float> logits;
-  for (const json& row : expect) {
-    for (const json& value : row) logits.push_back(value.get<float>());
-  }
-  return logits;
-}
-
-// numerics.md: 1e-4 of the largest logit.
-float excess(const std::vector<float>& expected, const std::vector<float>& seen) {
-  float largest = 0.0f, difference = 0.0f;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::fabs(expected[i]));
-    difference = std::max(difference, std::fabs(expected[i] - seen[i]));
-  }
-  return difference / (1e-4f * largest);
+  return expect == "same" ? golden_logits(name) : logits_in(expect);
 }
 
 // What the library computes and Candor does not, which it says.
@@ -129,7 +76,7 @@ TEST_P(ConfigCases, are_computed_as_by_transformers_or_refused) {
   const json config = formats::read_json_file(golden_folder(name) / "config.json", 1 << 20).value();
   for (const json& one : cases) {
     const std::string title = name + ", " + one["name"].get<std::string>();
-    const Outcome outcome = outcome_of(name, changed_config(config, one));
+    const Outcome outcome = changed_outcome(name, changed_config(config, one));
     const bool may_refuse = one.contains("contradicts") || one.contains("leaves") || is_not_computed(title);
     EXPECT_EQ(outcome.refusal.find('\n'), std::string::npos) << title << ": " << outcome.refusal;
     if (one["expect"] == "refused") {
@@ -142,7 +89,7 @@ TEST_P(ConfigCases, are_computed_as_by_transformers_or_refused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(families, ConfigCases, ::testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(families, ConfigCases, ::testing::ValuesIn(case_names("config_cases")),
                          [](const auto& row) { return row.param; });
 
 }  // namespace

@@ -82,6 +82,11 @@ constexpr Golden kGoldens[] = {
     {"hunyuan_v1_dense"}, {"hunyuan_v1_moe"},
     {"exaone_moe"},  {"bamba", false},
     {"olmo_hybrid", false}, {"olmo_hybrid_rotary", false},
+    {"cwm", false},         {"helium", false},
+    {"vaultgemma", false},  {"flex_olmo", false},
+    {"youtu", false},       {"persimmon", false},
+    {"gpt_neo", false},     {"codegen", false},
+    {"nanochat", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

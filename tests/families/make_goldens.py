@@ -240,6 +240,25 @@ MODELS = {
                                             first_k_dense_replace=1, rope_parameters=rope(1e6))),
     "glm": (tf.GlmConfig, dict(BASE, head_dim=16, attention_bias=True, rms_norm_eps=1e-5,
                                rope_parameters=rope(partial_rotary_factor=0.5))),
+    "cwm": (tf.CwmConfig, dict(BASE, num_hidden_layers=5, intermediate_size=48, head_dim=16, sliding_window=WINDOW,
+                               rope_parameters=llama3_rope())),
+    "helium": (tf.HeliumConfig, dict(BASE, head_dim=16, rope_parameters=rope(1e5))),
+    "vaultgemma": (tf.VaultGemmaConfig, dict(BASE, head_dim=32, tie_word_embeddings=True, sliding_window=WINDOW,
+                                             query_pre_attn_scalar=32, attn_logit_softcapping=5.0,
+                                             final_logit_softcapping=10.0, rope_parameters=rope())),
+    "flex_olmo": (tf.FlexOlmoConfig, dict(BASE, intermediate_size=32, num_experts=4, num_experts_per_tok=2,
+                                          rope_parameters=rope(5e5))),
+    # The library zeroes the row of a padding token when it loads this one.
+    "youtu": (tf.YoutuConfig, dict(BASE, num_key_value_heads=4, tie_word_embeddings=True, pad_token_id=None, q_lora_rank=48,
+                                   kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
+                                   rope_parameters=rope(1.6e6))),
+    "persimmon": (tf.PersimmonConfig, dict({key: BASE[key] for key in BASE if key != "num_key_value_heads"},
+                                           rope_parameters=rope(25000.0, partial_rotary_factor=0.5))),
+    "gpt_neo": (tf.GPTNeoConfig, dict(vocab_size=VOCAB, max_position_embeddings=128, hidden_size=64, num_layers=2,
+                                      num_heads=4, attention_types=[[["global", "local"], 1]], window_size=WINDOW,
+                                      bos_token_id=0, eos_token_id=0)),
+    "codegen": (tf.CodeGenConfig, dict(OLD, rotary_dim=8)),
+    "nanochat": (tf.NanoChatConfig, dict(BASE, rope_parameters=rope(), final_logit_softcapping=15.0)),
 }
 
 CONV_LAYERS = ["conv", "conv", "full_attention", "conv"]
@@ -306,7 +325,8 @@ WHOLE = {
 }
 # Not among those that the library finds by their configuration.
 ALONE = {"mistral4": tf.Mistral4ForCausalLM}
-NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral", "bamba", "olmo_hybrid", "olmo_hybrid_rotary"}
+NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral", "bamba", "olmo_hybrid", "olmo_hybrid_rotary",
+                    "cwm", "helium", "vaultgemma", "flex_olmo", "youtu", "persimmon", "gpt_neo", "codegen", "nanochat"}
 # The library does not know the names that these have for models of others.
 KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
             "internlm2": tf.LlamaForCausalLM, "baichuan": tf.LlamaForCausalLM, "minicpm": tf.GraniteForCausalLM}

@@ -88,10 +88,11 @@ void CpuOps::norm(Activation dst, Activation src, NormWeights weights, const Nor
   for_rows(src.n_rows, src.n_cols / kNormSpeed, [&](int32_t i) {
     const float* x = arena_.row(src, i);
     float* y = arena_.row(dst, i);
+    const float* gain = gains == nullptr ? nullptr : gains + i % n_turns * src.n_cols;
     if (spec.kind == NormKind::kRms) {
-      table_.rms_norm(x, gains == nullptr ? nullptr : gains + i % n_turns * src.n_cols, spec.epsilon, src.n_cols, y);
+      table_.rms_norm(x, gain, spec.epsilon, src.n_cols, y);
     } else {
-      table_.layer_norm(x, gains, biases, spec.epsilon, src.n_cols, y);
+      table_.layer_norm(x, gain, biases, spec.epsilon, src.n_cols, y);
     }
   });
 }

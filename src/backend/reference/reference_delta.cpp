@@ -135,7 +135,8 @@ void ReferenceOps::run_ssm(Activation dst, const SsmTerm& term, const SsmSpec& s
   const float* b = xbc + spec.width() + spec.group(head) * spec.state_dim;
   const float* c = b + spec.n_groups * spec.state_dim;
   const auto number = [&](const Weight* weight) { return static_cast<double>(values_of(*weight)[head]); };
-  const double step = softplus(static_cast<double>(row(term.dt, at)[head]) + number(term.bias));
+  const double step = std::clamp(softplus(static_cast<double>(row(term.dt, at)[head]) + number(term.bias)),
+                                 static_cast<double>(spec.least_step), static_cast<double>(spec.most_step));
   const double decay = exp(step * number(term.rate));
   for (int32_t j = 0; j < spec.head_dim; ++j) {
     const double input = static_cast<double>(x[j]);

@@ -37,9 +37,9 @@ inline void ssm_elements(const SsmArgs& a, const SsmFactors& factors, int32_t fi
 inline void ssm_rows(const SsmArgs& a) {
   SsmFactors factors;
   for (int32_t row = 0; row < a.n_rows; ++row) {
-    const F32 step = softplus16(splat(a.dt[row * a.dt_stride] + a.bias));
-    factors.step[row] = first_lane(step);
-    factors.decay[row] = first_lane(exp16(mul(step, splat(a.rate))));
+    const float step = first_lane(softplus16(splat(a.dt[row * a.dt_stride] + a.bias)));
+    factors.step[row] = step < a.least_step ? a.least_step : step > a.most_step ? a.most_step : step;
+    factors.decay[row] = first_lane(exp16(mul(splat(factors.step[row]), splat(a.rate))));
   }
   int32_t first = 0;
   for (; first + kSsmElements <= a.state_dim; first += kSsmElements) {

@@ -18,9 +18,11 @@ constexpr int32_t kWindowPattern = 4;
 
 constexpr std::array kOwn = {TensorName{kAttnNorm, "blk.*.attn_norm.weight"}};
 constexpr auto kTensors = join(kStemTensors, kAttnTensors, kOwn, kGatedFfnTensors, kAttnBiases);
+constexpr auto kNormedTensors = join(kTensors, kQkNormTensors);
 
 constexpr std::array kHubOwn = {HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"}};
 constexpr auto kHubTensors = join(kHubStem, kHubAttn, kHubOwn, kHubGatedFfn, kHubAttnBiases);
+constexpr auto kHubNormedTensors = join(kHubTensors, kHubQkNorm);
 
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> scale, hub_number(config, "logit_scale"));
@@ -31,17 +33,27 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_norm_epsilon(spec, "layer_norm_eps", config);
   config["logit_scale"] = shortest_decimal(spec.head.logits.scale);
 }
-constexpr HubForm form_of(std::string_view model_type, std::string_view architecture) {
-  return {.model_type = model_type,
-          .architecture = architecture,
-          .activation = "silu",
-          .tensors = kHubTensors,
-          .read = read_hub,
-          .write = write_hub,
-          .flags = kAttnBiasFlag};
+void write_hub1(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub(spec, config);
+  config["use_qk_norm"] = spec.blocks.front().qk_norm != QkNorm::kNone;
 }
-constexpr HubForm kHub1[] = {form_of("cohere", "CohereForCausalLM")};
-constexpr HubForm kHub2[] = {form_of("cohere2", "Cohere2ForCausalLM")};
+constexpr std::string_view kNormNames[] = {"model.layers.*.self_attn.q_norm.weight",
+                                           "model.layers.*.self_attn.k_norm.weight"};
+constexpr HubFlag kFlags1[] = {kAttnBiasFlag[0], {"use_qk_norm", kNormNames}};
+constexpr HubForm kHub1[] = {{.model_type = "cohere",
+                              .architecture = "CohereForCausalLM",
+                              .activation = "silu",
+                              .tensors = kHubNormedTensors,
+                              .read = read_hub,
+                              .write = write_hub1,
+                              .flags = kFlags1}};
+constexpr HubForm kHub2[] = {{.model_type = "cohere2",
+                              .architecture = "Cohere2ForCausalLM",
+                              .activation = "silu",
+                              .tensors = kHubTensors,
+                              .read = read_hub,
+                              .write = write_hub,
+                              .flags = kAttnBiasFlag}};
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kLayer));
@@ -51,8 +63,12 @@ Result<ArchSpec> read_shared(const Hparams& hparams) {
   return spec;
 }
 
+// Command R+ norms q and k, by heads that have gains of their own.
 Result<ArchSpec> read_first(const formats::ModelFile& file) {
-  return read_shared(Hparams(file, "command-r"));
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(Hparams(file, "command-r")));
+  if (file.find("blk.0.attn_q_norm.weight") == nullptr) return spec;
+  for (BlockSpec& block : spec.blocks) block.qk_norm = QkNorm::kOwnHeads;
+  return spec;
 }
 
 Result<ArchSpec> read_second(const formats::ModelFile& file) {
@@ -73,7 +89,7 @@ Result<ArchSpec> read_second(const formats::ModelFile& file) {
 
 Family command_r_family() {
   using namespace cohere;
-  return {"command-r", read_first, kTensors, {}, kHub1};
+  return {"command-r", read_first, kNormedTensors, {}, kHub1};
 }
 
 Family cohere2_family() {

@@ -1,4 +1,5 @@
-// DeepSeek V2, V3 and R1, and Kimi K2 and GLM-4.7-Flash, whose models are V3's: latent attention, YaRN whose factor
+// DeepSeek V2, V3 and R1, and Kimi K2 and GLM-4.7-Flash, whose models are V3's, and Youtu-LLM, which is V3's without
+// experts: latent attention, YaRN whose factor
 // scales the scores, experts out of groups with a shared one. DeepSeek-AI, "DeepSeek-V2", 2024; "DeepSeek-V3 technical
 // report", 2024.
 
@@ -54,6 +55,9 @@ constexpr KeyName kCounts[] = {
 // What cosines and sines are multiplied with, where it is not 1; of folders.
 constexpr const char* kRotationFactor = "rope.scaling.yarn_rotation_factor";
 
+// Rotary pairs are halves; of folders.
+constexpr const char* kHalvesKey = "rope.has_halves";
+
 Result<double> read_hub_rotation(std::string_view prefix, const formats::MetaList& metadata) {
   const auto number = [&](const char* suffix) {
     const formats::MetaValue* value = metadata.find(fmt::format("{}.{}", prefix, suffix));
@@ -80,8 +84,7 @@ Result<void> read_hub_yarn(const HubConfig& config, std::string_view prefix, for
   return {};
 }
 
-// sigmoid: the share that the model's own code computes where config.json names none.
-Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata, bool is_sigmoid) {
+Result<void> read_hub_attention(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
   };
@@ -103,8 +106,13 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
     if (flag.value_or(false)) return config.unsupported(key, true, "false");
   }
   CANDOR_ASSIGN(const std::optional<bool> interleaved, hub_flag(config, "rope_interleave"));
-  if (!interleaved.value_or(true)) return config.unsupported("rope_interleave", false, "true");
-  CANDOR_TRY(read_hub_yarn(config, prefix, metadata));
+  if (!interleaved.value_or(true)) add(kHalvesKey, true);
+  return read_hub_yarn(config, prefix, metadata);
+}
+
+// sigmoid: the share that the model's own code computes where config.json names none.
+Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata, bool is_sigmoid) {
+  CANDOR_TRY(read_hub_attention(config, prefix, metadata));
   return read_hub_grouped(config, prefix, metadata,
                           is_sigmoid ? backend::ExpertShare::kSigmoid : backend::ExpertShare::kSoftmax);
 }
@@ -117,7 +125,7 @@ Result<void> read_hub_v3(const HubConfig& config, std::string_view prefix, forma
   return read_hub(config, prefix, metadata, true);
 }
 
-void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+void write_hub_attention(const ArchSpec& spec, nlohmann::ordered_json& config) {
   const BlockSpec& block = spec.blocks.front();
   const backend::AttnSpec& attn = block.attn;
   config["num_key_value_heads"] = attn.n_heads;
@@ -129,7 +137,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["v_head_dim"] = block.latent.value_dim;
   config["rms_norm_eps"] = shortest_decimal(spec.final_norm.epsilon);
   config.erase("partial_rotary_factor");
-  write_hub_grouped(spec, config);
+  if (attn.rope.pairs == backend::RopePairs::kHalves) config["rope_interleave"] = false;
   if (attn.rope.scaling != backend::RopeScaling::kYarn) return;
   const double width = static_cast<double>(block.latent.head_dim + block.rotated_dim());
   const double length = std::sqrt(static_cast<double>(attn.scale) * std::sqrt(width));
@@ -138,6 +146,11 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["rope_scaling"]["mscale"] = mscale;
   config["rope_scaling"]["mscale_all_dim"] = mscale;
   config["rope_scaling"].erase("attention_factor");
+}
+
+void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  write_hub_attention(spec, config);
+  write_hub_grouped(spec, config);
 }
 
 // The library takes one dense block where nothing is said.
@@ -195,6 +208,16 @@ constexpr HubForm kHub[] = {
     form_of("kimi_k2", "DeepseekV3ForCausalLM", kHubV3Tensors, read_hub_v3),
     form_of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", kHubV3Tensors, read_hub_v3, write_hub_lite),
 };
+
+constexpr auto kDenseTensors = join(kStemTensors, kPreNormTensors, kLatentAttnTensors, kGatedFfnTensors);
+constexpr auto kHubDenseTensors = join(kHubStem, kHubPreNorm, kHubLatentAttn, kHubGatedFfn);
+constexpr HubForm kDenseHub[] = {{.model_type = "youtu",
+                                  .architecture = "YoutuForCausalLM",
+                                  .activation = "silu",
+                                  .tensors = kHubDenseTensors,
+                                  .read = read_hub_attention,
+                                  .write = write_hub_attention,
+                                  .reads_partial = false}};
 
 constexpr auto kMistralTensors = join(kStemTensors, kPreNormTensors, kLatentAttnTensors, kGatedFfnTensors,
                                       kJoinedMoeTensors, kMoeTensors, kGroupedTensors);
@@ -261,11 +284,20 @@ Result<void> read_scale(const Hparams& hparams, int32_t key_width, backend::Attn
                                                     hparams.key("rope.scaling.yarn_log_multiplier"), attn.scale));
 }
 
-Result<ArchSpec> read_decoder_of(const Hparams& hparams) {
+Result<ArchSpec> read_dense_decoder(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.sliding_window"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_latent_attention));
   CANDOR_ASSIGN(const LatentSpec latent, read_latent(hparams));
   for (BlockSpec& block : spec.blocks) block.latent = latent;
+  return spec;
+}
+
+Result<ArchSpec> read_dense(const formats::ModelFile& file) {
+  return read_dense_decoder(Hparams(file, "youtu"));
+}
+
+Result<ArchSpec> read_decoder_of(const Hparams& hparams) {
+  CANDOR_ASSIGN(ArchSpec spec, read_dense_decoder(hparams));
   CANDOR_TRY(leave_prediction(hparams, spec));
   CANDOR_TRY(add_grouped_experts(hparams, spec));
   return spec;
@@ -325,7 +357,8 @@ Result<backend::AttnSpec> read_latent_attention(const Hparams& hparams, int32_t,
         fmt::format("heads of {} are wider than {} together", std::max(attn.head_dim, sizes.key), kMaxWidth));
   }
   CANDOR_ASSIGN(attn.rope, read_rope(hparams, sizes.rotated));
-  attn.rope.pairs = backend::RopePairs::kInterleaved;
+  CANDOR_ASSIGN(const auto has_halves, formats::meta_bool(hparams.file(), hparams.key(kHalvesKey)));
+  attn.rope.pairs = has_halves.value_or(false) ? backend::RopePairs::kHalves : backend::RopePairs::kInterleaved;
   CANDOR_TRY(read_scale(hparams, sizes.key, attn));
   return attn;
 }
@@ -348,6 +381,11 @@ Result<LatentSpec> read_latent(const Hparams& hparams) {
 Family mistral4_family() {
   using namespace deepseek;
   return {"mistral4", read_mistral, kMistralTensors, kIgnored, kMistralHub};
+}
+
+Family youtu_family() {
+  using namespace deepseek;
+  return {"youtu", read_dense, kDenseTensors, kIgnored, kDenseHub};
 }
 
 Family deepseek2_family() {

@@ -23,7 +23,7 @@ constexpr std::array kNorms = {
     TensorName{kAttnNorm, "blk.*.attn_norm.weight"},
     TensorName{kFfnNorm, "blk.*.ffn_norm"},
 };
-constexpr auto kTensors = join(kStemTensors, kNorms, kAttnTensors, kSsmTensors, kGatedFfnTensors);
+constexpr auto kTensors = join(kStemTensors, kNorms, kAttnTensors, kSsmTensors, kGatedFfnTensors, kAllBiases);
 
 constexpr HubChange kScaled = HubChange::kScaled;
 constexpr std::array kHubTensors = {
@@ -36,9 +36,16 @@ constexpr std::array kHubTensors = {
     HubTensor{"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight", kScaled},
     HubTensor{"blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight", kScaled},
     HubTensor{"blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight", kScaled},
+    HubTensor{"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"},
+    HubTensor{"blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias", kScaled},
+    HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
+    HubTensor{"blk.*.attn_output.bias", "model.layers.*.self_attn.o_proj.bias", kScaled},
     HubTensor{"blk.*.ffn_gate.weight", "model.layers.*.feed_forward.gate_proj.weight", kScaled},
     HubTensor{"blk.*.ffn_up.weight", "model.layers.*.feed_forward.up_proj.weight"},
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.feed_forward.down_proj.weight", kScaled},
+    HubTensor{"blk.*.ffn_gate.bias", "model.layers.*.feed_forward.gate_proj.bias", kScaled},
+    HubTensor{"blk.*.ffn_up.bias", "model.layers.*.feed_forward.up_proj.bias"},
+    HubTensor{"blk.*.ffn_down.bias", "model.layers.*.feed_forward.down_proj.bias", kScaled},
     HubTensor{"blk.*.ssm_in.weight", "model.layers.*.mamba.in_proj.weight", kScaled},
     HubTensor{"blk.*.ssm_conv1d.weight", "model.layers.*.mamba.conv1d.weight", HubChange::kPlainTaps},
     HubTensor{"blk.*.ssm_conv1d.bias", "model.layers.*.mamba.conv1d.bias"},
@@ -113,13 +120,36 @@ constexpr Scaling kScalings[] = {
     {"k_proj.weight", "num_key_value_heads", "head_dim", "key_multiplier", "attention_in_multiplier"},
     {"v_proj.weight", "num_key_value_heads", "head_dim", "attention_in_multiplier", ""},
     {"o_proj.weight", "hidden_size", "", "attention_out_multiplier", ""},
+    {"k_proj.bias", "num_key_value_heads", "head_dim", "key_multiplier", ""},
+    {"o_proj.bias", "hidden_size", "", "attention_out_multiplier", ""},
     {"out_proj.weight", "hidden_size", "", "ssm_out_multiplier", ""},
 };
 
+// A tied table has no factors of its own where those of the embedding and of the head differ: the stream and the logits
+// are scaled instead.
+struct TableScales {
+  float embedding = 1.0f;
+  float head = 1.0f;
+  bool are_outside = false;
+};
+Result<TableScales> table_scales(const HubConfig& config) {
+  TableScales scales;
+  CANDOR_ASSIGN(const std::optional<bool> is_tied, hub_flag(config, "tie_word_embeddings"));
+  CANDOR_ASSIGN(scales.embedding, factor(config, "embedding_multiplier"));
+  CANDOR_ASSIGN(scales.head, factor(config, "lm_head_multiplier"));
+  scales.are_outside = is_tied.value_or(false) && scales.embedding != scales.head;
+  return scales;
+}
+
 Result<std::vector<RowFactors>> factors_of(const HubConfig& config, std::string_view name) {
   if (name.ends_with("in_proj.weight")) return input_factors(config);
-  const bool is_gate = name.ends_with("gate_proj.weight");
-  if (is_gate || name.ends_with("down_proj.weight")) {
+  CANDOR_ASSIGN(const TableScales table, table_scales(config));
+  if (table.are_outside && name.ends_with("embed_tokens.weight")) {
+    CANDOR_ASSIGN(const int64_t n_rows, size(config, "vocab_size"));
+    return std::vector<RowFactors>{{n_rows, 1.0f, 1.0f}};
+  }
+  const bool is_gate = name.find(".gate_proj.") != std::string_view::npos;
+  if (is_gate || name.find(".down_proj.") != std::string_view::npos) {
     CANDOR_ASSIGN(const int64_t n_rows, size(config, is_gate ? "intermediate_size" : "hidden_size"));
     CANDOR_ASSIGN(const float first, factor_of(config, "mlp_multipliers", is_gate ? 0 : 1, 2));
     return std::vector<RowFactors>{{n_rows, first, 1.0f}};
@@ -151,11 +181,10 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
   if (has_norm.value_or(false) && norms_first.value_or(true)) {
     return unsupported("mamba_norm_before_gate", "true", "false, with mamba_rms_norm");
   }
-  CANDOR_ASSIGN(const std::optional<bool> is_tied, hub_flag(config, "tie_word_embeddings"));
-  CANDOR_ASSIGN(const float embedding, factor(config, "embedding_multiplier"));
-  CANDOR_ASSIGN(const float head, factor(config, "lm_head_multiplier"));
-  if (is_tied.value_or(false) && embedding != head) {
-    return unsupported("tie_word_embeddings", "true", "false, where lm_head_multiplier is not embedding_multiplier");
+  CANDOR_ASSIGN(const TableScales table, table_scales(config));
+  if (table.are_outside) {
+    metadata.add(fmt::format("{}.embedding_scale", prefix), static_cast<double>(table.embedding));
+    metadata.add(fmt::format("{}.logit_scale", prefix), static_cast<double>(table.head));
   }
   CANDOR_TRY(read_hub_ssm(config, prefix, kMambaNames, metadata));
   CANDOR_ASSIGN(const int64_t width, inner_size(config));
@@ -170,6 +199,8 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["mamba_rms_norm"] = block.has_ssm_norm;
   config["mamba_norm_before_gate"] = false;
   for (const Scaling& row : kScalings) config[row.first] = 1.0;
+  config["embedding_multiplier"] = shortest_decimal(spec.embed.scale);
+  config["lm_head_multiplier"] = shortest_decimal(spec.head.logits.scale);
   config["attention_in_multiplier"] = 1.0;
   config["ssm_in_multiplier"] = 1.0;
   config["ssm_multipliers"] = {1.0, 1.0, 1.0, 1.0, 1.0};
@@ -177,7 +208,11 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 }
 
 constexpr std::string_view kNormNames[] = {"model.layers.*.mamba.norm.weight"};
-constexpr HubFlag kFlags[] = {{"mamba_rms_norm", kNormNames}};
+constexpr std::string_view kMlpBiasNames[] = {"model.layers.*.feed_forward.gate_proj.bias",
+                                              "model.layers.*.feed_forward.up_proj.bias",
+                                              "model.layers.*.feed_forward.down_proj.bias"};
+constexpr HubFlag kFlags[] = {
+    {"mamba_rms_norm", kNormNames}, {"attention_bias", kHubAttnBiasNames}, {"mlp_bias", kMlpBiasNames}};
 constexpr HubForm kHub[] = {{.model_type = "falcon_h1",
                              .architecture = "FalconH1ForCausalLM",
                              .activation = "silu",
@@ -193,6 +228,10 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   CANDOR_ASSIGN(const backend::SsmSpec ssm, read_ssm(hparams));
   const bool has_norm = file.find("blk.0.ssm_norm.weight") != nullptr;
+  CANDOR_ASSIGN(const double embedding, hparams.positive_or("embedding_scale", 1.0));
+  CANDOR_ASSIGN(const double logits, hparams.positive_or("logit_scale", 1.0));
+  spec.embed.scale = static_cast<float>(embedding);
+  spec.head.logits.scale = static_cast<float>(logits);
   for (BlockSpec& block : spec.blocks) {
     block.attn.rope.pairs = backend::RopePairs::kHalves;
     block.ssm = ssm;

@@ -92,5 +92,11 @@ Family granitemoe_family();
 Family exaone_moe_family();
 Family bamba_family();
 Family olmo_hybrid_family();
+Family vaultgemma_family();
+Family flexolmo_family();
+Family youtu_family();
+Family persimmon_family();
+Family gptneo_family();
+Family nanochat_family();
 
 }  // namespace candor::model

@@ -1,6 +1,7 @@
 // Gemma 1 to 3: a GELU-gated feed-forward, embeddings scaled by sqrt(D); since the second norms before and after each
 // sub-layer, and blocks that see a window only between blocks that see everything. Gemma 2 caps its scores and logits;
-// Gemma 3 norms each head of Q and K and rotates windowed blocks with a base of their own. Gemma Team, 2024 and 2025.
+// Gemma 3 norms each head of Q and K and rotates windowed blocks with a base of their own. VaultGemma is Gemma 2 with
+// norms before each sub-layer alone. Gemma Team, 2024 and 2025.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -41,6 +42,14 @@ constexpr auto kHubGemma1 = join(kHubNorms1, kHubAttn, kHubGatedFfn, kHubAttnBia
 constexpr auto kHubGemma2 = join(kHubNorms, kHubAttn, kHubGatedFfn, kHubAttnBiases);
 constexpr auto kHubGemma3 = join(kHubGemma2, kHubHeadNorms);
 
+constexpr std::array kHubVaultNorms = {
+    HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.pre_feedforward_layernorm.weight", HubChange::kAddOne},
+};
+constexpr auto kHubVault = join(kHubVaultNorms, kHubAttn, kHubGatedFfn, kHubAttnBiases);
+
 // Scores are scaled by a width that config.json names.
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> width, hub_number(config, "query_pre_attn_scalar"));
@@ -73,6 +82,15 @@ constexpr HubForm kGemma2Hub[] = {
      .architecture = "Gemma2ForCausalLM",
      .activation = "gelu_new",
      .tensors = kHubGemma2,
+     .read = read_hub,
+     .write = write_hub,
+     .flags = kAttnBiasFlag},
+};
+constexpr HubForm kVaultHub[] = {
+    {.model_type = "vaultgemma",
+     .architecture = "VaultGemmaForCausalLM",
+     .activation = "gelu_new",
+     .tensors = kHubVault,
      .read = read_hub,
      .write = write_hub,
      .flags = kAttnBiasFlag},
@@ -126,12 +144,23 @@ Result<ArchSpec> read_gemma1(const formats::ModelFile& file) {
   return spec;
 }
 
+Result<ArchSpec> read_capped(const Hparams& hparams) {
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 2));
+  CANDOR_ASSIGN(const auto cap, formats::meta_float(hparams.file(), hparams.key("attn_logit_softcapping")));
+  for (BlockSpec& block : spec.blocks) block.attn.softcap = static_cast<float>(cap.value_or(0.0));
+  return spec;
+}
+
 Result<ArchSpec> read_gemma2(const formats::ModelFile& file) {
   const Hparams hparams(file, "gemma2");
-  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 2));
-  CANDOR_ASSIGN(const auto cap, formats::meta_float(file, hparams.key("attn_logit_softcapping")));
-  for (BlockSpec& block : spec.blocks) block.attn.softcap = static_cast<float>(cap.value_or(0.0));
+  CANDOR_ASSIGN(ArchSpec spec, read_capped(hparams));
   set_scale(hparams, 46, spec);
+  return spec;
+}
+
+Result<ArchSpec> read_vault(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(ArchSpec spec, read_capped(Hparams(file, "vaultgemma")));
+  for (BlockSpec& block : spec.blocks) block.wiring = Wiring::kPreNorm;
   return spec;
 }
 
@@ -164,6 +193,11 @@ Family gemma_family() {
 Family gemma2_family() {
   using namespace gemma;
   return {"gemma2", read_gemma2, kGemma2Tensors, {}, kGemma2Hub};
+}
+
+Family vaultgemma_family() {
+  using namespace gemma;
+  return {"vaultgemma", read_vault, kGemma1Tensors, {}, kVaultHub};
 }
 
 Family gemma3_family() {

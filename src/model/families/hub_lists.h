@@ -19,6 +19,11 @@ inline constexpr std::array kHubPreNorm = {
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
     HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
 };
+// Of blocks without norms before their sub-layers.
+inline constexpr std::array kHubPostNorm = {
+    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
+    HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_feedforward_layernorm.weight"},
+};
 inline constexpr std::array kHubAttn = {
     HubTensor{"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"},
     HubTensor{"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight"},
@@ -72,6 +77,17 @@ inline constexpr std::array kHubQkNorm = {
     HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight"},
     HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight"},
 };
+// LayerNorms over heads.
+inline constexpr std::array kHubQkLayerNorms = {
+    HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_layernorm.weight"},
+    HubTensor{"blk.*.attn_q_norm.bias", "model.layers.*.self_attn.q_layernorm.bias"},
+    HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_layernorm.weight"},
+    HubTensor{"blk.*.attn_k_norm.bias", "model.layers.*.self_attn.k_layernorm.bias"},
+};
+inline constexpr std::string_view kHubQkLayerNormNames[] = {
+    "model.layers.*.self_attn.q_layernorm.weight", "model.layers.*.self_attn.q_layernorm.bias",
+    "model.layers.*.self_attn.k_layernorm.weight", "model.layers.*.self_attn.k_layernorm.bias"};
+inline constexpr HubFlag kQkLayerNormFlag[] = {{"qk_layernorm", kHubQkLayerNormNames}};
 inline constexpr std::array kHubExperts = {
     HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.mlp.gate.weight", HubChange::kWiden},
     HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.mlp.experts.#.gate_proj.weight"},

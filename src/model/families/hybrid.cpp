@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -83,6 +84,10 @@ Result<void> add_kv_heads(const HubConfig& config, std::string_view prefix, cons
 
 namespace {
 
+// Of folders alone.
+constexpr std::string_view kLeastStepKey = "ssm.time_step_min";
+constexpr std::string_view kMostStepKey = "ssm.time_step_max";
+
 Error contradicts(const Hparams& hparams, std::string_view suffix, int32_t value, std::string_view other, int32_t is) {
   return fail(ErrorKind::kInvalidInput,
               fmt::format("metadata key \"{}\" is {}; expected a multiple of \"{}\", which is {}", hparams.key(suffix),
@@ -95,13 +100,34 @@ Result<void> refuse(const HubConfig& config, const char* key, bool is_fine, std:
                                                    key, formats::in_quotes(config[key].dump()), supported));
 }
 
-// [0, infinity], however infinity is written.
-bool is_unlimited(const json& limit) {
-  if (limit.is_null()) return true;
-  if (!limit.is_array() || limit.size() != 2) return false;
-  const json& most = limit[1];
-  const bool is_named = most.is_object() && most.value("__float__", json()) == "Infinity";
-  return limit[0] == 0 && (is_named || (most.is_number() && most.get<double>() >= 1e30));
+// A limit of steps, however infinity is written; nothing where it is no such number.
+std::optional<double> step_limit(const json& limit) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (limit.is_object() && limit.value("__float__", json()) == "Infinity") return kInfinity;
+  if (!limit.is_number() || limit.get<double>() < 0.0) return std::nullopt;
+  return limit.get<double>() >= 1e30 ? kInfinity : limit.get<double>();
+}
+
+Result<void> read_step_limits(const HubConfig& config, std::string_view prefix, const char* least_step,
+                              formats::MetaList& metadata) {
+  const json& limits = config["time_step_limit"];
+  if (least_step != nullptr) {
+    if (config.is_stated("time_step_limit")) config.add_without_effect("time_step_limit");
+    const std::optional<double> alone = step_limit(config[least_step]);
+    if (!alone || std::isinf(*alone)) return config.bad(least_step, config[least_step], "a number, 0 or more");
+    if (*alone > 0.0) metadata.add(fmt::format("{}.{}", prefix, kLeastStepKey), *alone);
+    return {};
+  }
+  if (limits.is_null()) return {};
+  const bool is_pair = limits.is_array() && limits.size() == 2;
+  const std::optional<double> least = is_pair ? step_limit(limits[0]) : std::nullopt;
+  const std::optional<double> most = is_pair ? step_limit(limits[1]) : std::nullopt;
+  if (!least || !most || std::isinf(*least) || *most <= *least) {
+    return config.bad("time_step_limit", limits, "two numbers, 0 or more, the second one larger");
+  }
+  if (*least > 0.0) metadata.add(fmt::format("{}.{}", prefix, kLeastStepKey), *least);
+  if (std::isfinite(*most)) metadata.add(fmt::format("{}.{}", prefix, kMostStepKey), *most);
+  return {};
 }
 
 }  // namespace
@@ -119,13 +145,24 @@ Result<backend::SsmSpec> read_ssm(const Hparams& hparams) {
   }
   if (width % ssm.n_heads != 0) return contradicts(hparams, "ssm.inner_size", width, "ssm.time_step_rank", ssm.n_heads);
   ssm.head_dim = width / ssm.n_heads;
-  return ssm;
+  if (hparams.has(kLeastStepKey)) {
+    CANDOR_ASSIGN(const double least, hparams.require_positive(kLeastStepKey));
+    ssm.least_step = static_cast<float>(least);
+  }
+  if (hparams.has(kMostStepKey)) {
+    CANDOR_ASSIGN(const double most, hparams.require_positive(kMostStepKey));
+    ssm.most_step = static_cast<float>(most);
+  }
+  if (ssm.least_step < ssm.most_step) return ssm;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("metadata key \"{}\" is {}; expected less than \"{}\", which is {}", hparams.key(kLeastStepKey),
+                          ssm.least_step, hparams.key(kMostStepKey), ssm.most_step));
 }
 
 Result<void> read_hub_ssm(const HubConfig& config, std::string_view prefix, const SsmNames& names,
                           formats::MetaList& metadata) {
   const auto value_of = [&](const char* key) { return config.contains(key) ? config[key] : json(); };
-  CANDOR_TRY(refuse(config, "time_step_limit", is_unlimited(value_of("time_step_limit")), "0 to infinity"));
+  CANDOR_TRY(read_step_limits(config, prefix, names.least_step, metadata));
   const json bias = value_of("mamba_proj_bias");
   CANDOR_TRY(refuse(config, "mamba_proj_bias", bias.is_null() || bias == false, "false"));
   const auto add = [&](const char* suffix, uint64_t value) {
@@ -159,6 +196,14 @@ void write_hub_ssm(const ArchSpec& spec, const SsmNames& names, nlohmann::ordere
   config[names.n_groups] = ssm.n_groups;
   config[names.state_dim] = ssm.state_dim;
   config[names.n_taps] = ssm.n_taps;
+  if (names.least_step != nullptr) {
+    config[names.least_step] = shortest_decimal(ssm.least_step);
+    return;
+  }
+  if (ssm.least_step == 0.0f && std::isinf(ssm.most_step)) return;
+  json most = shortest_decimal(ssm.most_step);
+  if (std::isinf(ssm.most_step)) most = {{"__float__", "Infinity"}};
+  config["time_step_limit"] = {shortest_decimal(ssm.least_step), std::move(most)};
 }
 
 namespace {

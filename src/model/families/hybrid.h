@@ -67,10 +67,11 @@ struct SsmNames {
   const char* n_groups;
   const char* state_dim;
   const char* n_taps;
+  const char* least_step = nullptr;  // of those that have it instead of "time_step_limit", which is then without effect
 };
 inline constexpr SsmNames kMambaNames = {"mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state",
                                          "mamba_d_conv"};
-// From config.json, and back. Steps that are limited and projections with biases are refused by name.
+// From config.json, and back; with the limits of steps. Projections with biases are refused by name.
 Result<void> read_hub_ssm(const HubConfig& config, std::string_view prefix, const SsmNames& names,
                           formats::MetaList& metadata);
 void write_hub_ssm(const ArchSpec& spec, const SsmNames& names, nlohmann::ordered_json& config);

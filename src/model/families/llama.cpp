@@ -1,7 +1,7 @@
-// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3): pre-norm
+// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3, Helium): pre-norm
 // blocks of RMS norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward. Touvron et
 // al., 2023. With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023), and with one
-// in some blocks Ministral (Mistral AI, 2024).
+// in some blocks Ministral (Mistral AI, 2024) and CWM (FAIR, 2025).
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,6 +16,9 @@ constexpr auto kTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kGat
 
 constexpr auto kHubLlama = join(kHubStem, kHubPreNorm, kHubPairedAttn, kHubGatedFfn);
 constexpr auto kHubBiased = join(kHubLlama, kHubPairedAttnBiases, kHubMlpBiases);
+// Its rotary pairs are interleaved in checkpoints, too.
+constexpr auto kHubHelium = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubQkvBiases, kHubMlpBiases);
+constexpr HubFlag kHeliumFlags[] = {{"attention_bias", kHubQkvBiasNames}, {"mlp_bias", kHubMlpBiasNames}};
 constexpr std::array kHubMixtralExperts = {
     HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.block_sparse_moe.gate.weight", HubChange::kWiden},
     HubTensor{"blk.*.ffn_gate.#.weight", "model.layers.*.block_sparse_moe.experts.#.w1.weight"},
@@ -63,6 +66,17 @@ constexpr HubForm kHub[] = {
      .suits = suits_none,
      .flags = kBiasFlags},
     {"mixtral", "MixtralForCausalLM", "silu", kHubMixtral},
+    {.model_type = "cwm",
+     .architecture = "CwmForCausalLM",
+     .activation = "silu",
+     .tensors = kHubLlama,
+     .suits = suits_none},
+    {.model_type = "helium",
+     .architecture = "HeliumForCausalLM",
+     .activation = "silu",
+     .tensors = kHubHelium,
+     .suits = suits_none,
+     .flags = kHeliumFlags},
 };
 
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.

@@ -95,7 +95,8 @@ constexpr std::string_view kPrediction[] = {
     "mtp.layers.*.mixer.shared_experts.down_proj.weight",
 };
 
-constexpr SsmNames kNames = {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel"};
+constexpr SsmNames kNames = {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel",
+                            "time_step_min"};
 
 // A letter for each block: M a state space, * attention, - a feed-forward, E experts; "" where config.json says
 // neither.

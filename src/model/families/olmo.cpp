@@ -1,5 +1,6 @@
 // OLMo 1: Llama with LayerNorms that have neither gain nor bias (Groeneveld et al., 2024). OLMoE: sparse experts whose
-// weights are the softmax over all, and norms over the whole of Q and of K (Muennighoff et al., 2024).
+// weights are the softmax over all, and norms over the whole of Q and of K (Muennighoff et al., 2024). FlexOlmo: the
+// same with norms behind each sub-layer (Shi et al., 2025).
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,12 +22,17 @@ constexpr auto kDenseTensors = join(kStem, kAttnTensors, kGatedFfnTensors, kAttn
 constexpr auto kSparseTensors = join(kStemTensors, kPreNormTensors, kAttnTensors, kQkNormTensors, kMoeTensors,
                                      kAttnBiases);
 
+constexpr auto kFlexTensors = join(kStemTensors, kPostNormTensors, kAttnTensors, kQkNormTensors, kMoeTensors,
+                                   kAttnBiases);
+
 constexpr std::array kHubDenseStem = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
     HubTensor{"output.weight", "lm_head.weight"},
 };
 constexpr auto kHubDense = join(kHubDenseStem, kHubPairedAttn, kHubGatedFfn, kHubPairedAttnBiases);
 constexpr auto kHubSparse = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubExperts, kHubAttnBiases);
+
+constexpr auto kHubFlex = join(kHubStem, kHubPostNorm, kHubAttn, kHubQkNorm, kHubExperts, kHubAttnBiases);
 
 constexpr double kEpsilon = 1e-5;  // of every published model; config.json does not say it
 
@@ -56,14 +62,19 @@ constexpr HubForm kSparseHub[] = {{.model_type = "olmoe",
                                    .read = read_sparse_hub,
                                    .flags = kAttnBiasFlag}};
 
+constexpr HubForm kFlexHub[] = {{.model_type = "flex_olmo",
+                                 .architecture = "FlexOlmoForCausalLM",
+                                 .activation = "silu",
+                                 .tensors = kHubFlex,
+                                 .flags = kAttnBiasFlag}};
+
 Result<ArchSpec> read_dense(const formats::ModelFile& file) {
   const Hparams hparams(file, "olmo");
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.clamp_kqv"}));
   return read_decoder(hparams, backend::NormKind::kLayer);
 }
 
-Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
-  const Hparams hparams(file, "olmoe");
+Result<ArchSpec> read_experts(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.clamp_kqv"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   CANDOR_ASSIGN(backend::MoeSpec moe, read_moe(hparams));
@@ -73,6 +84,16 @@ Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
     block.qk_norm = QkNorm::kWhole;
     block.ffn.moe = moe;
   }
+  return spec;
+}
+
+Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
+  return read_experts(Hparams(file, "olmoe"));
+}
+
+Result<ArchSpec> read_flex(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(ArchSpec spec, read_experts(Hparams(file, "flexolmo")));
+  for (BlockSpec& block : spec.blocks) block.wiring = Wiring::kPostNorm;
   return spec;
 }
 
@@ -87,6 +108,11 @@ Family olmo_family() {
 Family olmoe_family() {
   using namespace olmo;
   return {"olmoe", read_sparse, kSparseTensors, {}, kSparseHub};
+}
+
+Family flexolmo_family() {
+  using namespace olmo;
+  return {"flexolmo", read_flex, kFlexTensors, {}, kFlexHub};
 }
 
 }  // namespace candor::model

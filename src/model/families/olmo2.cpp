@@ -10,10 +10,6 @@ namespace {
 constexpr auto kTensors = join(kStemTensors, kPostNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors,
                                kAttnBiases);
 
-constexpr std::array kHubPostNorm = {
-    HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
-    HubTensor{"blk.*.post_ffw_norm.weight", "model.layers.*.post_feedforward_layernorm.weight"},
-};
 constexpr auto kHubTensors = join(kHubStem, kHubPostNorm, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubAttnBiases);
 constexpr HubForm kHub[] = {
     {.model_type = "olmo2",

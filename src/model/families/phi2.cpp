@@ -13,7 +13,8 @@ using enum TensorRole;
 
 constexpr std::array kOwn = {TensorName{kAttnOutBias, "blk.*.attn_output.bias"}};
 constexpr auto kTensors =
-    join(kStemTensors, kAttnTensors, kQkvBiases, kOwn, kOneNormTensors, kHeadBiasTensors, kUngatedFfnTensors);
+    join(kStemTensors, kAttnTensors, kQkvBiases, kOwn, kOneNormTensors, kHeadBiasTensors, kUngatedFfnTensors,
+         kQkNormTensors, kQkNormBiases);
 
 constexpr std::array kHubOwn = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
@@ -33,15 +34,23 @@ constexpr std::array kHubOwn = {
     HubTensor{"blk.*.ffn_down.weight", "model.layers.*.mlp.fc2.weight"},
     HubTensor{"blk.*.ffn_down.bias", "model.layers.*.mlp.fc2.bias"},
 };
-constexpr auto kHubTensors = join(kHubOwn, kHubQkvBiases);
+constexpr auto kHubTensors = join(kHubOwn, kHubQkvBiases, kHubQkLayerNorms);
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_norm_epsilon(spec, "layer_norm_eps", config);
+  config["qk_layernorm"] = spec.blocks.front().qk_norm != QkNorm::kNone;
 }
-constexpr HubForm kHub[] = {{"phi", "PhiForCausalLM", "gelu_new", kHubTensors, {}, nullptr, write_hub}};
+constexpr HubForm kHub[] = {{.model_type = "phi",
+                             .architecture = "PhiForCausalLM",
+                             .activation = "gelu_new",
+                             .tensors = kHubTensors,
+                             .write = write_hub,
+                             .flags = kQkLayerNormFlag}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(Hparams(file, "phi2"), backend::NormKind::kLayer));
+  const bool has_norms = file.find("blk.0.attn_q_norm.weight") != nullptr;
   for (BlockSpec& block : spec.blocks) {
+    block.qk_norm = has_norms ? QkNorm::kHeads : QkNorm::kNone;
     block.wiring = Wiring::kParallel;
     block.attn.rope.pairs = backend::RopePairs::kHalves;
     block.ffn.gate = backend::GateKind::kGelu;

@@ -62,6 +62,10 @@ inline constexpr std::array kQkNormTensors = {
     TensorName{TensorRole::kQNorm, "blk.*.attn_q_norm.weight"},
     TensorName{TensorRole::kKNorm, "blk.*.attn_k_norm.weight"},
 };
+inline constexpr std::array kQkNormBiases = {
+    TensorName{TensorRole::kQNormBias, "blk.*.attn_q_norm.bias"},
+    TensorName{TensorRole::kKNormBias, "blk.*.attn_k_norm.bias"},
+};
 inline constexpr std::array kGatedFfnTensors = {
     TensorName{TensorRole::kGate, "blk.*.ffn_gate.weight"},
     TensorName{TensorRole::kUp, "blk.*.ffn_up.weight"},

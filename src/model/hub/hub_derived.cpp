@@ -75,6 +75,14 @@ json exaone_kinds(const json& config) {
   return value_of(config, "sliding_window").is_null() ? json() : by_pattern(config, 4);
 }
 
+json cwm_kinds(const json& config) {
+  return for_blocks(config, [](uint64_t block) { return block % 4 == 0 ? kFull : kSliding; });
+}
+// Whatever the number of blocks, which has to fit.
+json gpt_neo_kinds(const json&) {
+  return json::parse(R"([[["global", "local"], 12]])");
+}
+
 // The blocks from max_window_layers on have the window.
 json last_windowed(const json& config) {
   const bool has_window = !value_of(config, "sliding_window").is_null();
@@ -214,6 +222,7 @@ constexpr Rule kRules[] = {
     {"", "no_rope_layers", rotated_blocks},
     {"bamba", "layers_block_type", bamba_kinds},
     {"cohere2", "layer_types", cohere2_kinds},
+    {"cwm", "layer_types", cwm_kinds},
     {"dots1", "layer_types", last_windowed},
     {"exaone4", "layer_types", exaone_kinds},
     {"exaone_moe", "layer_types", exaone_kinds},
@@ -244,6 +253,8 @@ constexpr Rule kRules[] = {
     {"qwen3_5_text", "layer_types", qwen3_next_kinds},
     {"qwen3_next", "layer_types", qwen3_next_kinds},
     {"smollm3", "layer_types", smollm3_kinds},
+    {"vaultgemma", "layer_types", every_second},
+    {"gpt_neo", "attention_types", gpt_neo_kinds},
 };
 
 // What the rules compute from and nobody else reads.

@@ -22,6 +22,8 @@ namespace candor::model {
 enum class HubChange : uint8_t {
   kNone,
   kPairRows,    // rows of each head from rotary halves to interleaved pairs
+  kSwapHalves,  // rows of each head: the second half, then the first
+  kSplitQuarters,  // rows as [quarter of the heads][q, v, k] to all q, all k, all v
   kWiden,       // to f32, as GGUF keeps routers
   kAddOne,      // gains that are stored as their distance from 1
   // kSplitHeads, and the rows of q and k also from rotary halves to interleaved pairs; and this alone, for rows that
@@ -66,7 +68,11 @@ constexpr bool makes_two(HubChange change) {
 // Whether the change only moves whole rows of heads.
 constexpr bool moves_rows(HubChange change) {
   return change == HubChange::kPairRows || change == HubChange::kSplitPairedHeads ||
-         change == HubChange::kPairJoined || change == HubChange::kSplitHeads;
+         change == HubChange::kPairJoined || change == HubChange::kSplitHeads || change == HubChange::kSwapHalves ||
+         change == HubChange::kSplitQuarters;
+}
+constexpr bool has_two_halves(HubChange change) {
+  return change == HubChange::kPairRows || change == HubChange::kSwapHalves;
 }
 
 class HubConfig;

@@ -24,14 +24,16 @@ std::string fill_name(std::string_view pattern, const Match& match);
 // "blk.3.ffn_up_exps.weight" -> "blk.3.ffn_up.#.weight".
 std::optional<std::string> expert_pattern(std::string_view name);
 
-// Where the rows of kPairRows, and of q, k and v in one tensor, stand: `size` of them in each part of each head.
+// Where the rows of two halves, and of q, k and v in one tensor, stand: `size` of them in each part of each head.
 struct RowOrder {
   HubChange change;
-  int64_t heads;  // of q, k and v: K/V heads
-  int64_t parts;  // of q, k and v: the q heads of one K/V head, then k, then v
+  int64_t heads;  // of q, k and v: K/V heads, or quarters
+  int64_t parts;  // of q, k and v: the q heads of one K/V head, then k, then v; of quarters q, v, k
   int64_t size = 0;
   int64_t place_here(int64_t head, int64_t part, int64_t i) const {
     if (change == HubChange::kPairRows) return head * parts * size + i * parts + part;
+    if (change == HubChange::kSwapHalves) return (head * parts + 1 - part) * size + i;
+    if (change == HubChange::kSplitQuarters) return ((parts - part) % parts * heads + head) * size + i;
     const bool is_paired = change != HubChange::kSplitHeads && part + 1 < parts;
     return block(head, part) * size + (is_paired ? paired(i) : i);
   }

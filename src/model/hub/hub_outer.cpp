@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "model/hub/hub_names.h"
+
 namespace candor::model {
 namespace {
 
@@ -40,6 +42,24 @@ std::optional<std::string> name_in_text(std::string_view name, const HubOuter& o
     if (begins(stem.there)) return std::string(stem.here).append(name.substr(stem.there.size()));
   }
   return std::string(name);
+}
+
+std::string_view missing_stem(const HubForm& form, std::span<const formats::safetensors::SafetensorsFile> shards) {
+  const std::string_view first = form.tensors.front().hub;
+  const std::string_view stem = first.substr(0, first.find('.') + 1);
+  for (const auto& shard : shards) {
+    for (const TensorView& tensor : shard.tensors()) {
+      if (tensor.name.find(stem) != std::string_view::npos) return {};
+    }
+  }
+  return stem;
+}
+
+std::string with_stem(std::string_view name, std::string_view stem, const HubForm& form) {
+  const auto is_name = [name](std::string_view pattern) { return match_name(pattern, name).has_value(); };
+  const bool is_known = std::ranges::any_of(form.tensors, is_name, &HubTensor::hub) ||
+                        std::ranges::any_of(form.ignored, is_name);
+  return is_known ? std::string(name) : std::string(stem).append(name);
 }
 
 }  // namespace candor::model

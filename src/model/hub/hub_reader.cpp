@@ -39,6 +39,7 @@
 #include "model/hub/hub_weights.h"
 #include "model/hub/hub_words.h"
 #include "model/hub/made_tensor.h"
+#include "model/hub/other_folders.h"
 #include "model/tensor_roles.h"
 #include "tensor/dtype.h"
 
@@ -53,12 +54,6 @@ namespace {
 
 constexpr std::string_view name_of(const TensorView& tensor) {
   return tensor.name;
-}
-
-// The first checkpoints of some families name no stem.
-std::string_view without_stem(std::string_view name) {
-  constexpr std::string_view kStem = "transformer.";
-  return name.starts_with(kStem) ? name.substr(kStem.size()) : name;
 }
 
 }  // namespace
@@ -135,9 +130,7 @@ class HubReader {
                               "safetensors",
                               in_quotes(at->path().string())));
     }
-    return fail(ErrorKind::kNotFound, fmt::format("{}: holds neither model.safetensors nor its index: download the "
-                                                  "weights",
-                                                  in_quotes(folder_.string())));
+    return without_weights(folder_);
   }
 
   Result<void> open_shard(const std::string& name) {
@@ -162,10 +155,12 @@ class HubReader {
 
   Result<void> map_tensors(const FamilyForm& chosen) {
     std::deque<TensorView> tensors;
+    const std::string_view stem = missing_stem(*form_, file_->shards_);
     for (const SafetensorsFile& shard : file_->shards_) {
       for (const TensorView& tensor : shard.tensors()) {
         std::optional<std::string> name(tensor.name);
         if (chosen.outer != nullptr) name = name_in_text(tensor.name, *chosen.outer);
+        if (name && !stem.empty()) name = with_stem(*name, stem, *form_);
         if (!name) file_->info_.left_out.emplace_back(tensor.name);
         if (name) tensors.emplace_back(tensor).name = file_->names_.emplace_back(std::move(*name));
       }
@@ -200,7 +195,7 @@ class HubReader {
 
   Result<void> map_tensor(const TensorView& tensor, const HubForm& form) {
     for (const std::string_view pattern : form.ignored) {
-      if (!match_name(pattern, tensor.name) && !match_name(without_stem(pattern), tensor.name)) continue;
+      if (!match_name(pattern, tensor.name)) continue;
       file_->info_.left_out.emplace_back(tensor.name);
       return {};
     }
@@ -210,8 +205,7 @@ class HubReader {
       if (is_mapped) return {};
     }
     for (const HubTensor& row : form.tensors) {
-      std::optional<Match> match = match_name(row.hub, tensor.name);
-      if (!match) match = match_name(without_stem(row.hub), tensor.name);
+      const std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) continue;
       if (row.name == "output.weight" && is_tied()) return {};
       if (divides_rows(row.change)) CANDOR_TRY(refuse_joined(tensor));
@@ -346,8 +340,9 @@ class HubReader {
   Result<void> reorder_heads(HubChange kind, TensorView& view) {
     const int64_t n_kv_heads = n_heads("attention.head_count_kv");
     const bool is_query = view.name.find("q_proj") != std::string_view::npos;
-    if (kind == HubChange::kPairRows)
+    if (has_two_halves(kind))
       return reorder_rows({kind, is_query ? n_heads("attention.head_count") : n_kv_heads, 2}, view);
+    if (kind == HubChange::kSplitQuarters) return reorder_rows({kind, 4, 3}, view);
     const int64_t group = n_kv_heads < 1 ? 0 : n_heads("attention.head_count") / n_kv_heads;
     return reorder_rows({kind, n_kv_heads, group + 2}, view);
   }

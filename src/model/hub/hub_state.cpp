@@ -80,7 +80,7 @@ Result<bool> check_scaled(std::span<const RowFactors> factors, const TensorView&
     n_rows += row.n_rows;
     is_one &= row.first == 1.0f && row.second == 1.0f;
   }
-  const int64_t n_seen = view.shape.n_dims == 2 ? view.shape[0] : 0;
+  const int64_t n_seen = view.shape.n_dims <= 2 ? view.shape[0] : 0;
   if (n_seen != n_rows) return odd_shape(view, fmt::format("{} rows", n_rows).c_str());
   return !is_one;
 }
@@ -88,9 +88,10 @@ Result<bool> check_scaled(std::span<const RowFactors> factors, const TensorView&
 void scale_rows(std::span<const RowFactors> factors, const TensorView& view, std::byte* to) {
   std::vector<float> values(static_cast<size_t>(view.shape.n_elements()));
   decode_elements(view.dtype, view.data, view.shape.n_elements(), values.data());
+  const int64_t width = view.shape.n_dims == 1 ? 1 : view.shape[1];
   auto at = values.begin();
   for (const RowFactors& row : factors) {
-    const auto end = at + row.n_rows * view.shape[1];
+    const auto end = at + row.n_rows * width;
     for (; at != end; ++at) *at = *at * row.first * row.second;
   }
   encode_elements(view.dtype, values.data(), view.shape.n_elements(), to);

@@ -74,7 +74,31 @@ std::string reason_of(const fs::path& folder) {
   return "is a folder without config.json: name a folder that holds config.json and model.safetensors, or a GGUF file";
 }
 
+// Beside config.json.
+std::string missing_weights(const fs::path& folder) {
+  const std::set<std::string> names = names_in(folder);
+  if (names.contains("adapter_config.json") || names.contains("adapter_model.safetensors")) return reason_of(folder);
+  if (names.contains("consolidated.safetensors") || names.contains("consolidated.00.pth")) {
+    return "holds its weights in their maker's own layout alone (consolidated weights), which is not read: download "
+           "model.safetensors, or the model as a GGUF file";
+  }
+  if (const std::string file = first_ending(names, ".gguf"); !file.empty()) {
+    return fmt::format("holds GGUF files and no safetensors: name one of them, such as {}",
+                       in_quotes((folder / file).string()));
+  }
+  if (const std::string file = first_ending(names, ".safetensors"); !file.empty()) {
+    return fmt::format("holds neither model.safetensors nor its index, but {}: download the index, or name the file "
+                       "model.safetensors if it is the whole model",
+                       in_quotes(file));
+  }
+  return "holds neither model.safetensors nor its index: download the weights";
+}
+
 }  // namespace
+
+Error without_weights(const fs::path& folder) {
+  return fail(ErrorKind::kNotFound, fmt::format("{}: {}", in_quotes(folder.string()), missing_weights(folder)));
+}
 
 Error refused_folder(const fs::path& folder) {
   return fail(ErrorKind::kUnsupported, fmt::format("{}: {}", in_quotes(folder.string()), reason_of(folder)));

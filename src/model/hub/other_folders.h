@@ -1,5 +1,5 @@
 #pragma once
-// What a folder without config.json is, in one line that says what to name instead: adapters, Mistral's own layout,
+// What a folder without config.json, or without weights, is, in one line that says what to name instead: adapters, Mistral's own layout,
 // pipelines, a hub's cache, GGUF files.
 
 #include <filesystem>
@@ -10,5 +10,7 @@ namespace candor::model {
 
 // REQUIRES: the folder holds no config.json.
 Error refused_folder(const std::filesystem::path& folder);
+// REQUIRES: the folder holds config.json and no safetensors of a model.
+Error without_weights(const std::filesystem::path& folder);
 
 }  // namespace candor::model

@@ -1,0 +1,71 @@
+#pragma once
+// A checkpoint whose weights are computed from their names and shapes, as made_weights.py has them, in BF16.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace candor::testing {
+
+inline double made_uniform(uint64_t at) {
+  uint64_t x = at + 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  x ^= x >> 31;
+  return static_cast<double>(x >> 40) / 8388608.0 - 1.0;
+}
+
+inline uint16_t to_bf16(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<uint16_t>((uint64_t{bits} + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+inline std::vector<uint16_t> made_weight(const std::string& name, const std::vector<int64_t>& shape) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  int64_t count = 1, longest = 0;
+  for (const int64_t n : shape) {
+    count *= n;
+    longest = std::max(longest, n);
+  }
+  const bool is_vector = count == longest;
+  const bool is_gain = is_vector && (name.ends_with("weight") || name.ends_with("scale"));
+  bool is_table = false;
+  for (const char* part : {"embed", "wte", "wpe"}) is_table |= name.find(part) != std::string::npos;
+  const double matrix = is_table ? 0.4375 : 2.25 / std::sqrt(static_cast<double>(shape.back()));
+  const double spread = is_vector ? 0.375 : matrix;
+  std::vector<uint16_t> values;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = (is_gain ? 1.0 : 0.0) + spread * made_uniform(hash + static_cast<uint64_t>(i));
+    values.push_back(to_bf16(static_cast<float>(value)));
+  }
+  return values;
+}
+
+// config.json and model.safetensors. tensors: name -> shape.
+inline void write_made_folder(const std::filesystem::path& folder, const nlohmann::json& config,
+                              const nlohmann::json& tensors) {
+  std::ofstream(folder / "config.json") << config.dump();
+  nlohmann::json header = nlohmann::json::object();
+  std::string data;
+  for (const auto& [name, shape] : tensors.items()) {
+    const std::vector<uint16_t> values = made_weight(name, shape.get<std::vector<int64_t>>());
+    const size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(uint16_t));
+    header[name] = {{"dtype", "BF16"}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::ofstream file(folder / "model.safetensors", std::ios::binary);
+  const uint64_t n = text.size();
+  file.write(reinterpret_cast<const char*>(&n), sizeof n);
+  file << text << data;
+}
+
+}  // namespace candor::testing

@@ -1,0 +1,2 @@
+def published_cases():
+    return {}
