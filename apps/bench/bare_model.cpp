@@ -19,7 +19,8 @@ Result<BareModel> load_bare_model(const EngineOptions& options) {
   CANDOR_TRY(engine::check_fits(plan));
   ProgressBar bar("loading");
   const auto progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
-  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend,
+                                                 {.progress = progress, .n_ctx = options.n_ctx}));
   loaded.file->drop_copies();
   return loaded;
 }

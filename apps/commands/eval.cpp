@@ -43,6 +43,8 @@ struct EvalOptions {
   bool fast_weights = false, parse_special = false, json = false;
 };
 
+constexpr int64_t kUsualWindow = 512;
+
 struct Loaded : BareModel {
   std::unique_ptr<model::Scorer> scorer;
 };
@@ -52,10 +54,11 @@ Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   apply_ranks(options.n_ranks, engine);
   engine.max_running = 1;
+  engine.n_ctx = options.n_window.value_or(kUsualWindow);
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
   Loaded loaded{std::move(bare), nullptr};
   const int32_t window =
-      std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(512)));
+      std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(kUsualWindow)));
   CANDOR_ASSIGN(loaded.scorer,
                 model::Scorer::make(*loaded.model, *loaded.backend,
                                     {.max_tokens = window, .kv_type = loaded.backend->info().default_kv}));
@@ -180,7 +183,7 @@ Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::f
   CANDOR_ASSIGN(Loaded model,
                 load({.model_path = path, .fast_weights = options.fast_weights, .backend = options.backend}, options));
   const size_t window =
-      static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(512)));
+      static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(kUsualWindow)));
   CANDOR_ASSIGN(const auto windows, windows_of(*model.file, options, text, window));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(model, windows));
   nlohmann::ordered_json json = {{"model", path.string()},

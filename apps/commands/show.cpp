@@ -226,6 +226,9 @@ nlohmann::ordered_json to_json(const formats::ModelFile& file, const Result<mode
                           {"vocab", spec->vocab},
                           {"max_positions", spec->max_positions},
                           {"tied_head", spec->head.tied}};
+  if (spec->short_context.positions > 0) {
+    json["architecture"]["short_context"] = spec->short_context.positions;  // served with -c up to this: other factors
+  }
   const LayerSizes sizes = layer_sizes(file);
   for (size_t i = 0; i < spec->blocks.size(); ++i) {
     const auto layer = sizes.find(static_cast<int32_t>(i));

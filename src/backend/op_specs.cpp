@@ -31,7 +31,7 @@ double yarn_frequency(const RopeSpec& spec, double frequency, int32_t pair) {
 double llama3_frequency(const RopeSpec& spec, double frequency) {
   const double turns = spec.original_positions * frequency / (2.0 * std::numbers::pi);
   if (turns < spec.low_freq_factor) return frequency / spec.factor;
-  if (turns > spec.high_freq_factor) return frequency;
+  if (turns >= spec.high_freq_factor) return frequency;
   const double ramp = (turns - spec.low_freq_factor) / (spec.high_freq_factor - spec.low_freq_factor);
   return frequency / spec.factor * (1.0 - ramp) + frequency * ramp;
 }

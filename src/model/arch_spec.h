@@ -110,11 +110,21 @@ struct HeadSpec {
   bool operator==(const HeadSpec&) const = default;
 };
 
+// Contexts of up to so many positions are rotated by factors of their own (Ding et al., "LongRoPE", 2024); 0: by those
+// of all others.
+struct ShortContext {
+  int32_t positions = 0;
+  std::vector<float> frequency_factors{};  // [n_dims / 2]
+  bool operator==(const ShortContext&) const = default;
+};
+
 struct ArchSpec {
   std::string family;  // "llama"
   int32_t dim = 0;
   int32_t vocab = 0;
   int32_t max_positions = 0;
+  ShortContext short_context;   // that may be served: fit_context()
+  bool is_short = false;        // it is served
   EmbedSpec embed;
   std::vector<BlockSpec> blocks;
   int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction, which is not computed

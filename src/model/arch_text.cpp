@@ -163,6 +163,12 @@ std::string to_text(const ArchSpec& spec) {
   std::string text =
       fmt::format("family: {}\nembedding: {} wide, scale {}\nvocabulary: {} tokens\ncontext: {} positions\n",
                   spec.family, spec.dim, spec.embed.scale, spec.vocab, spec.max_positions);
+  if (spec.short_context.positions != 0) {
+    text += spec.is_short ? fmt::format("rotary factors: those of contexts up to {} positions\n",
+                                        spec.short_context.positions)
+                          : fmt::format("rotary factors: those of contexts above {0} positions; -c {0} takes the others\n",
+                                        spec.short_context.positions);
+  }
   if (spec.embed.has_positions) text += "positions: a table\n";
   if (spec.embed.has_norm) text += "embedding norm\n";
   for (size_t first = 0; first < spec.blocks.size();) {

@@ -73,8 +73,8 @@ Result<void> read_yarn(const Hparams& hparams, backend::RopeSpec& rope) {
 Result<void> read_llama3(const Hparams& hparams, backend::RopeSpec& rope) {
   CANDOR_ASSIGN(rope.low_freq_factor, hparams.positive_or("rope.scaling.low_freq_factor", rope.low_freq_factor));
   CANDOR_ASSIGN(rope.high_freq_factor, hparams.positive_or("rope.scaling.high_freq_factor", rope.high_freq_factor));
-  if (rope.high_freq_factor > rope.low_freq_factor) return {};
-  return fail(ErrorKind::kInvalidInput, fmt::format("metadata key \"{}\" is {}; expected more than \"{}\", which is {}",
+  if (rope.high_freq_factor >= rope.low_freq_factor) return {};
+  return fail(ErrorKind::kInvalidInput, fmt::format("metadata key \"{}\" is {}; expected at least \"{}\", which is {}",
                                                     hparams.key("rope.scaling.high_freq_factor"), rope.high_freq_factor,
                                                     hparams.key("rope.scaling.low_freq_factor"), rope.low_freq_factor));
 }

@@ -215,6 +215,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
                                            const LoadOptions& options) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   CANDOR_ASSIGN(ArchSpec spec, family->read(file));
+  fit_context(spec, options.n_ctx);
   CANDOR_TRY(check_ranks(spec, backend.info().n_ranks));
   std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
@@ -272,10 +273,17 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   return layout;
 }
 
-Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend) {
+void fit_context(ArchSpec& spec, int64_t n_ctx) {
+  if (n_ctx < 1 || n_ctx > spec.short_context.positions) return;
+  spec.is_short = true;
+  for (BlockSpec& block : spec.blocks) block.attn.rope.frequency_factors = spec.short_context.frequency_factors;
+}
+
+Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend, int64_t n_ctx) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   ModelPlan plan;
   CANDOR_ASSIGN(plan.spec, family->read(file));
+  fit_context(plan.spec, n_ctx);
   CANDOR_TRY(check_ranks(plan.spec, backend.info().n_ranks));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, plan.spec));
   CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));

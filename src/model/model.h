@@ -22,12 +22,17 @@ struct ModelWeights;  // model/weights.h
 
 struct LoadOptions {
   // Called on the loading thread with the bytes packed so far and in all; may be empty.
-  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress{};
+  int64_t n_ctx = 0;  // the context that was asked for; 0 = the model's own
 };
 
 // Reads the architecture without touching a weight. Unknown families, and metadata that contradicts itself or the
 // tensors' shapes, are refused by name.
 Result<ArchSpec> read_arch(const formats::ModelFile& file);
+
+// Rotates as a context of n_ctx positions is to be rotated; 0 = the model's own. A number that was asked for, never one
+// that memory decided: bits depend on it.
+void fit_context(ArchSpec& spec, int64_t n_ctx);
 
 // Names of the families that read_arch() knows: "llama, ...".
 std::string supported_families();
@@ -39,7 +44,7 @@ struct ModelPlan {
 };
 
 // Refuses everything that load() would refuse by metadata, names, shapes and types.
-Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend);
+Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend, int64_t n_ctx = 0);
 
 backend::KvLayout kv_layout(const ArchSpec& spec, KvType type);
 

@@ -44,7 +44,7 @@ inline Outcome outcome_of(const std::filesystem::path& folder) {
   if (!file) return {file.error().message, {}};
   if (std::string refusal = refusal_of(**file); !refusal.empty()) return {refusal, {}};
   auto backend = backend::make_backend("reference", {.n_threads = 1});
-  const auto runner = ModelRunner::make(**file, std::move(*backend), {.max_rows = kCaseTokens, .n_blocks = 4});
+  const auto runner = ModelRunner::make(**file, std::move(*backend), {.max_rows = kCaseTokens, .n_blocks = 4, .n_ctx = kCaseTokens});
   if (runner == nullptr) return {"the model does not run", {}};
   std::vector<TokenId> tokens;
   for (int32_t i = 0; i < kCaseTokens; ++i) tokens.push_back((37 * i * i + 11 * i + 5) % kCaseVocab);

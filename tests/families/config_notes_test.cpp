@@ -9,8 +9,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "backend/all/make_backend.h"
 #include "changed_golden.h"
+#include "model/arch_text.h"
 
 namespace candor::testing {
 namespace {
@@ -105,6 +108,26 @@ TEST(config_notes, what_would_count_and_is_not_read_is_refused_by_name) {
     EXPECT_NE(refusal.find(row.line), std::string::npos) << row.golden << " " << row.key << ": " << refusal;
     EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
+}
+
+// Phi-3's first training ended at 32 positions.
+TEST(long_rope, factors_are_those_of_the_context_that_is_asked_for) {
+  const auto file = model::open_model(golden_folder("phi3"));
+  ASSERT_TRUE(file) << file.error().message;
+  const auto backend = backend::make_backend("reference", {.n_threads = 1});
+  const auto hash_with = [&](int64_t n_ctx) {
+    return (*model::Model::load(**file, **backend, {.n_ctx = n_ctx}))->hash();
+  };
+  EXPECT_EQ(hash_with(0), hash_with(33));
+  EXPECT_EQ(hash_with(32), hash_with(1));
+  EXPECT_NE(hash_with(32), hash_with(33)) << "the fingerprint knows the factors";
+  model::ArchSpec spec = *model::read_arch(**file);
+  EXPECT_NE(model::to_text(spec).find("contexts above 32 positions; -c 32"), std::string::npos);
+  const std::vector<float> longer = spec.blocks[0].attn.rope.frequency_factors;
+  model::fit_context(spec, 32);
+  EXPECT_NE(model::to_text(spec).find("contexts up to 32 positions"), std::string::npos);
+  EXPECT_EQ(spec.blocks[1].attn.rope.frequency_factors, spec.short_context.frequency_factors);
+  EXPECT_NE(spec.blocks[1].attn.rope.frequency_factors, longer);
 }
 
 }  // namespace

@@ -39,10 +39,13 @@ inline std::vector<uint16_t> made_weight(const std::string& name, const std::vec
   bool is_table = false;
   for (const char* part : {"embed", "wte", "wpe"}) is_table |= name.find(part) != std::string::npos;
   const double matrix = is_table ? 0.4375 : 2.25 / std::sqrt(static_cast<double>(shape.back()));
-  const double spread = is_vector ? 0.375 : matrix;
+  // Scores that are not scaled stay small.
+  const bool is_small = name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight");
+  const double centre = !is_gain ? 0.0 : is_small ? 0.5 : 1.0;
+  const double spread = !is_vector ? matrix : is_gain && is_small ? 0.1875 : 0.375;
   std::vector<uint16_t> values;
   for (int64_t i = 0; i < count; ++i) {
-    const double value = (is_gain ? 1.0 : 0.0) + spread * made_uniform(hash + static_cast<uint64_t>(i));
+    const double value = centre + spread * made_uniform(hash + static_cast<uint64_t>(i));
     values.push_back(to_bf16(static_cast<float>(value)));
   }
   return values;

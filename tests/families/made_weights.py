@@ -31,7 +31,7 @@ def made_weight(name, shape):
     count = int(np.prod(shape))
     is_vector = count == max(shape)
     if is_vector and name.endswith(("weight", "scale")):
-        centre, spread = 1.0, 0.375
+        centre, spread = (0.5, 0.1875) if name.endswith(("q_norm.weight", "k_norm.weight")) else (1.0, 0.375)
     elif is_vector:
         centre, spread = 0.0, 0.375
     else:

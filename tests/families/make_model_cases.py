@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes model_cases/NAME.json: a config.json, its tensors' names and shapes (whose values made_weights.py computes), and
-what the `transformers` library makes of them.
+what the `transformers` library makes of them, in f64: deep random models amplify what f32 rounds.
 
     python3 make_model_cases.py [--only NAME ...] [--jobs N]
 
@@ -73,14 +73,15 @@ def logits_of(config, case):
         torch.manual_seed(0)
         model = make(text, attn_implementation="eager").to(torch.bfloat16)
         shapes = make_tensors(model, folder, case)
-        model, info = kind.from_pretrained(folder, config=library_config(source, case), dtype=torch.float32,
-                                           attn_implementation="eager", output_loading_info=True)
+        model, info = kind.from_pretrained(folder, config=library_config(source, case), dtype=torch.float64,
+                                           attn_implementation="eager", experts_implementation="eager",
+                                           output_loading_info=True)
         left = [name for name in info["unexpected_keys"]]
         if info["missing_keys"] or info.get("mismatched_keys") or left:
             raise RuntimeError(f"keys: missing {info['missing_keys']}, left {left}")
         ids = [(37 * i * i + 11 * i + 5) % VOCAB for i in range(N_TOKENS)]
         with torch.no_grad():
-            logits = model.eval()(torch.tensor([ids]), use_cache=False).logits[0].float()
+            logits = model.eval()(torch.tensor([ids]), use_cache=False).logits[0].double()
         if not bool(torch.isfinite(logits).all()):
             raise RuntimeError("logits are not finite")
         return logits, shapes

@@ -19,6 +19,7 @@ class ModelRunner {
   struct Limits {
     int32_t max_rows = 256;
     int32_t n_blocks = 64;
+    int64_t n_ctx = 0;
   };
   // One sequence's part of a step.
   struct Feed {
@@ -30,7 +31,7 @@ class ModelRunner {
   static std::unique_ptr<ModelRunner> make(const formats::ModelFile& file, std::unique_ptr<backend::Backend> backend,
                                            Limits limits) {
     std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(backend)));
-    auto model = model::Model::load(file, *runner->backend_, {});
+    auto model = model::Model::load(file, *runner->backend_, {.n_ctx = limits.n_ctx});
     EXPECT_TRUE(model) << model.error().message;
     if (!model) return nullptr;
     runner->model_ = std::move(*model);

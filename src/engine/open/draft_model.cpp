@@ -51,7 +51,7 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   if (options.speculation != Speculation::kDraft) return std::nullopt;
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
-  CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend));
+  CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend, options.n_ctx));
   return plan;
 }
 
@@ -70,7 +70,8 @@ Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const bac
                           plan.model.spec.max_positions, backend::kBlockTokens));
 }
 
-Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend) {
+Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const text::Tokenizer& tokenizer,
+                              backend::Backend& backend) {
   DraftModel draft;
   draft.file = std::move(plan.file);
   draft.slots = plan.slots;
@@ -78,7 +79,7 @@ Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, 
   CANDOR_TRY(draft.file->check_intact());
   if (!own_tokenizer) return own_tokenizer.error();
   CANDOR_TRY(check_vocabulary(tokenizer, **own_tokenizer, name_of(*draft.file)));
-  CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {}));
+  CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {.n_ctx = options.n_ctx}));
   draft.file->drop_copies();
   if (draft.model->spec().vocab < tokenizer.n_vocab()) {
     return fail(ErrorKind::kInvalidInput,

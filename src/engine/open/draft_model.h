@@ -38,6 +38,7 @@ struct DraftModel {
 };
 
 // Refuses, with the first token that differs, a model whose vocabulary is not the tokenizer's.
-Result<DraftModel> load_draft(DraftPlan plan, const text::Tokenizer& tokenizer, backend::Backend& backend);
+Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const text::Tokenizer& tokenizer,
+                              backend::Backend& backend);
 
 }  // namespace candor::engine

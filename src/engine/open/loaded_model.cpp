@@ -118,11 +118,12 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
   CANDOR_TRY(check_fits(plan));
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
-  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend, {.progress = progress}));
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend,
+                                                 {.progress = progress, .n_ctx = options.n_ctx}));
   loaded.file->drop_copies();
   CANDOR_TRY(check_vocabulary(loaded));
   if (draft) {
-    CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), *loaded.tokenizer, *loaded.backend));
+    CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), options, *loaded.tokenizer, *loaded.backend));
   }
   CANDOR_TRY(reserve_memory(loaded, plan));
   if (!options.costs && (options.max_running > 1 || max_drafts(options) > 0) && options.use_kv_cache) {

@@ -82,9 +82,9 @@ struct LoadedRank {
   std::unique_ptr<model::Model> model{};
 };
 
-Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, backend::Backend& backend) {
+Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, int64_t n_ctx, backend::Backend& backend) {
   LoadedRank loaded{.file = std::move(file)};
-  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, backend, {}));
+  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, backend, {.n_ctx = n_ctx}));
   loaded.file->drop_copies();
   return loaded;
 }
@@ -93,11 +93,11 @@ Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, backend::
 Result<std::vector<LoadedRank>> load_all(const EngineOptions& options, backend::Backend& backend) {
   std::vector<LoadedRank> models;
   CANDOR_ASSIGN(auto file, open_model_file(options));
-  CANDOR_ASSIGN(auto main, load_part(std::move(file), backend));
+  CANDOR_ASSIGN(auto main, load_part(std::move(file), options.n_ctx, backend));
   models.push_back(std::move(main));
   if (options.speculation != Speculation::kDraft) return models;
   CANDOR_ASSIGN(auto draft_file, model::open_model(options.draft_path));
-  CANDOR_ASSIGN(auto draft, load_part(std::move(draft_file), backend));
+  CANDOR_ASSIGN(auto draft, load_part(std::move(draft_file), options.n_ctx, backend));
   models.push_back(std::move(draft));
   return models;
 }
@@ -156,6 +156,7 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
     }
     writer.put(options.fast_weights);
     writer.put(options.n_threads);
+    writer.put(options.n_ctx);
     writer.put(options.n_ranks);
     writer.put(options.speculation);
     writer.put(options.uses_mpi);
@@ -171,6 +172,7 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
   options.draft_path = take_text(reader);
   options.fast_weights = reader.take<bool>();
   options.n_threads = reader.take<int32_t>();
+  options.n_ctx = reader.take<int64_t>();
   options.n_ranks = reader.take<int32_t>();
   options.speculation = reader.take<Speculation>();
   options.uses_mpi = reader.take<bool>();

@@ -63,13 +63,15 @@ std::optional<std::vector<bool>> windows_of(const json& types) {
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const uint64_t n_layers, hub_count(config, "num_layers"));
   CANDOR_ASSIGN(const uint64_t window, hub_count(config, "window_size"));
-  std::optional<std::vector<bool>> flags = windows_of(config[kTypes]);
+  // The kinds of all blocks stand above what they are made of.
+  const json* layers = config.stated("attention_layers");
+  const json types = layers == nullptr ? config[kTypes] : json::array({json::array({*layers, 1U})});
+  std::optional<std::vector<bool>> flags = windows_of(types);
   if (!flags || flags->size() != n_layers) {
-    return config.bad(kTypes, config[kTypes], "lists of \"global\" and \"local\" with how often each is repeated, for "
-                                              "all of num_layers");
+    const char* key = layers == nullptr ? kTypes : "attention_layers";
+    return config.bad(key, layers == nullptr ? config[kTypes] : *layers, "\"global\" or \"local\" for each of num_layers");
   }
   if (window == 0) return config.bad("window_size", config["window_size"], "a window of 1 or more");
-  if (config.is_stated("attention_layers")) config.add_without_effect("attention_layers");
   const std::string stem(prefix);
   metadata.add(stem + ".attention.scale", 1.0);
   metadata.add(stem + ".attention.sliding_window", window);

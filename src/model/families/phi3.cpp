@@ -1,7 +1,10 @@
 // Phi-3 and Phi-3.5: Llama with Q, K and V in one tensor, gate and up in another, rotary pairs in halves and "long
-// rope" factors. Abdin et al., 2024. Which factors hold (short up to the first training's context, long past it) is
-// decided by the model's context, not by a prompt's length: an answer must not depend on what a sequence may still
-// become.
+// rope" factors (Abdin et al., 2024), of a part of each head in Phi-4-mini. Which factors hold (short up to the first
+// training's context, long past it) is decided by the context that is served, not by a prompt's length: an answer must
+// not depend on what a sequence may still become.
+
+#include <utility>
+#include <vector>
 
 #include "model/families/common.h"
 
@@ -37,7 +40,12 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const int32_t first_context,
                 hparams.int_or("rope.scaling.original_context_length", spec.max_positions, {1, kMaxPositions}));
   const bool is_long = spec.max_positions > first_context;
-  CANDOR_ASSIGN(rope.frequency_factors, read_frequency_factors(file, is_long ? kIgnored[0] : kIgnored[1], rope.n_dims));
+  CANDOR_ASSIGN(std::vector<float> shorter, read_frequency_factors(file, kIgnored[1], rope.n_dims));
+  rope.frequency_factors = shorter;
+  if (is_long) {
+    CANDOR_ASSIGN(rope.frequency_factors, read_frequency_factors(file, kIgnored[0], rope.n_dims));
+    if (!shorter.empty()) spec.short_context = {first_context, std::move(shorter)};
+  }
   CANDOR_ASSIGN(rope.attention_factor, hparams.positive_or("rope.scaling.attn_factor", 1.0));
   for (BlockSpec& block : spec.blocks) block.attn.rope = rope;
   return spec;

@@ -71,11 +71,11 @@ Result<std::vector<float>> llama3_factors(const HubConfig& config, const json& r
   const double original = parts[4].value;
   if (!is_width(width)) return std::vector<float>{};  // refused with the sizes
   const bool is_good = spec.base > 1.0 && spec.factor > 0.0 && spec.low_freq_factor > 0.0 &&
-                       spec.high_freq_factor > spec.low_freq_factor && original >= 1.0 &&
+                       spec.high_freq_factor >= spec.low_freq_factor && original >= 1.0 &&
                        original <= static_cast<double>(kMaxPositions);
   if (!is_good) {
     return config.bad("rope_scaling", rope,
-                      "a factor, low_freq_factor below high_freq_factor and original_max_position_embeddings");
+                      "a factor, low_freq_factor of at most high_freq_factor and original_max_position_embeddings");
   }
   CANDOR_ASSIGN(const std::optional<double> share, rope_number(config, rope, "partial_rotary_factor"));
   const double rotated = width * std::clamp(share.value_or(1.0), 0.0, 1.0);

@@ -455,11 +455,9 @@ class HubWriter {
     }
     const backend::AttnSpec& attn = spec_.blocks.front().attn;
     const bool is_key = item.view.name.find("attn_k.") != std::string_view::npos;
-    RowOrder order{item.change, is_key ? attn.n_kv_heads : attn.n_heads, 2};
+    RowOrder order{item.change, attn.n_kv_heads, attn.n_heads / attn.n_kv_heads + 2};
+    if (has_two_halves(item.change)) order = {item.change, is_key ? attn.n_kv_heads : attn.n_heads, 2};
     if (item.change == HubChange::kSplitQuarters) order = {item.change, 4, 3};
-    if (!has_two_halves(item.change) && item.change != HubChange::kSplitQuarters) {
-      order = {item.change, attn.n_kv_heads, attn.n_heads / attn.n_kv_heads + 2};
-    }
     order.size = static_cast<int64_t>(n_rows) / (order.heads * order.parts);
     rows_to_there(bytes_of(values), order, width * sizeof(float), reinterpret_cast<std::byte*>(result.data()));
     return result;
