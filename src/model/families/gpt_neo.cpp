@@ -65,11 +65,12 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
   CANDOR_ASSIGN(const uint64_t window, hub_count(config, "window_size"));
   // The kinds of all blocks stand above what they are made of.
   const json* layers = config.stated("attention_layers");
-  const json types = layers == nullptr ? config[kTypes] : json::array({json::array({*layers, 1U})});
+  const json& stated = config[kTypes];
+  const json types = layers == nullptr ? stated : json::array({json::array({*layers, 1U})});
   std::optional<std::vector<bool>> flags = windows_of(types);
   if (!flags || flags->size() != n_layers) {
     const char* key = layers == nullptr ? kTypes : "attention_layers";
-    return config.bad(key, layers == nullptr ? config[kTypes] : *layers, "\"global\" or \"local\" for each of num_layers");
+    return config.bad(key, layers == nullptr ? stated : *layers, "\"global\" or \"local\" for each of num_layers");
   }
   if (window == 0) return config.bad("window_size", config["window_size"], "a window of 1 or more");
   const std::string stem(prefix);
