@@ -24,7 +24,7 @@ TARGET = ROOT / "src/model/hub/hub_defaults.inl"
 WIDTH = 116
 
 MODEL_TYPES = """
-arcee bamba bloom codegen cohere cohere2 cwm deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
+afmoe arcee bamba bloom codegen cohere cohere2 cwm deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
 falcon falcon_h1 flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe glm4_moe_lite gpt2 gpt_bigcode
 gpt_neo gpt_neox gpt_oss gptj granite granitemoe granitemoehybrid granitemoeshared helium hunyuan_v1_dense
 hunyuan_v1_moe internlm3 kimi_linear lfm2 lfm2_moe llama llama4_text minimax_m2 ministral ministral3 mistral mistral4

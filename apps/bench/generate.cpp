@@ -56,7 +56,8 @@ Result<std::unique_ptr<GenerateBench>> GenerateBench::open(EngineOptions options
   CANDOR_ASSIGN(bench->kernels_, kernels::select_table_from_environment());
   CANDOR_ASSIGN(bench->loaded_, load_bare_model(options));
   CANDOR_TRY(bench->loaded_.model->reserve(options.max_rows, n_batch, n_positions));
-  const backend::KvLayout layout = bench->model().kv_layout(bench->backend_info().default_kv);
+  const KvType kv_type = model::usual_kv(bench->model().spec(), bench->backend_info().default_kv);
+  const backend::KvLayout layout = bench->model().kv_layout(kv_type);
   CANDOR_ASSIGN(bench->kv_, bench->loaded_.backend->make_kv(layout, {options.kv_blocks, 2 * n_batch}));
   return bench;
 }

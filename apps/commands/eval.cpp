@@ -59,9 +59,9 @@ Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   Loaded loaded{std::move(bare), nullptr};
   const int32_t window =
       std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(kUsualWindow)));
+  const KvType kv_type = model::usual_kv(loaded.model->spec(), loaded.backend->info().default_kv);
   CANDOR_ASSIGN(loaded.scorer,
-                model::Scorer::make(*loaded.model, *loaded.backend,
-                                    {.max_tokens = window, .kv_type = loaded.backend->info().default_kv}));
+                model::Scorer::make(*loaded.model, *loaded.backend, {.max_tokens = window, .kv_type = kv_type}));
   return loaded;
 }
 

@@ -30,6 +30,7 @@
 #include "engine/open/memory_plan.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
+#include "model/gguf_settings.h"
 #include "model/arch_text.h"
 #include "model/model.h"
 #include "text/tokenizer/tokenizer.h"
@@ -142,11 +143,13 @@ std::string shape_of(const backend::KvLayout& layout) {
 }
 
 std::string describe_kv(const model::ArchSpec& spec) {
-  const backend::KvLayout layout = model::kv_layout(spec, KvType::kBf16);
+  const KvType type = model::usual_kv(spec, KvType::kBf16);
+  const backend::KvLayout layout = model::kv_layout(spec, type);
   const int64_t token_bytes = backend::kv_block_bytes(layout) / backend::kBlockTokens;
   const int64_t padding = backend::kv_pool_block_bytes(layout) / backend::kBlockTokens - token_bytes;
-  return fmt::format("{:<14} {} a token in bf16 ({} x 2 bytes), {} for the whole context\n", "K/V memory",
-                     format_bytes(static_cast<uint64_t>(token_bytes)), shape_of(layout),
+  return fmt::format("{:<14} {} a token in {} ({} x {} bytes), {} for the whole context\n", "K/V memory",
+                     format_bytes(static_cast<uint64_t>(token_bytes)), name_of(type), shape_of(layout),
+                     type == KvType::kF32 ? 4 : 2,
                      format_bytes(static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(spec.max_positions))) +
          (padding == 0
               ? std::string()
@@ -199,15 +202,38 @@ nlohmann::ordered_json layer_json(const model::BlockSpec& block, const LayerSize
   return json;
 }
 
+// What the file leaves out, and whose values hold.
+struct Assumptions {
+  std::vector<formats::AssumedSetting> settings;
+  std::string source;
+};
+Assumptions assumptions(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
+  if (!spec || !file.info().assumed.empty()) return {file.info().assumed, file.info().assumed_by};
+  return {model::assumed_of_gguf(file, *spec), "llama.cpp"};
+}
+std::vector<formats::AssumedSetting> suggestions(const formats::ModelFile& file) {
+  return file.info().suggested.empty() ? model::suggested_of_gguf(file) : file.info().suggested;
+}
+
+std::string list_of(const std::vector<formats::AssumedSetting>& settings) {
+  std::vector<std::string> parts;
+  for (const formats::AssumedSetting& setting : settings)
+    parts.push_back(fmt::format("{} = {}", printable(setting.key), printable(setting.value)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 nlohmann::ordered_json to_json(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   nlohmann::ordered_json json;
   json["format"] = file.info().format;
   json["bytes"] = file.info().n_bytes;
   for (const std::string& name : file.info().left_out) json["left_out"].push_back(printable(name));
-  for (const formats::AssumedSetting& setting : file.info().assumed)
+  const Assumptions assumed = assumptions(file, spec);
+  for (const formats::AssumedSetting& setting : assumed.settings)
     json["assumed"][printable(setting.key)] = printable(setting.value);
-  if (!file.info().assumed.empty()) json["assumed_by"] = file.info().assumed_by;
+  if (!assumed.settings.empty()) json["assumed_by"] = assumed.source;
   for (const std::string& key : file.info().without_effect) json["without_effect"].push_back(printable(key));
+  for (const formats::AssumedSetting& setting : suggestions(file))
+    json["suggested"][printable(setting.key)] = printable(setting.value);
   for (const formats::MetaEntry& entry : file.metadata())
     json["metadata"][printable(entry.key)] = describe(entry.value);
   for (const TensorView& tensor : file.tensors()) {
@@ -245,20 +271,20 @@ std::string describe_left_out(const formats::ModelFile& file) {
                      printable(names.front()));
 }
 
-// What config.json leaves out, and says in vain.
-std::string describe_settings(const formats::ModelFile& file) {
+// What the file leaves out, says in vain, and suggests.
+std::string describe_settings(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   std::string out;
+  if (const Assumptions assumed = assumptions(file, spec); !assumed.settings.empty())
+    out += fmt::format("{:<14} {} (the file leaves them out; the defaults of {})\n", "assumed", list_of(assumed.settings),
+                       assumed.source);
   std::vector<std::string> parts;
-  for (const formats::AssumedSetting& setting : file.info().assumed)
-    parts.push_back(fmt::format("{} = {}", printable(setting.key), printable(setting.value)));
-  if (!parts.empty())
-    out += fmt::format("{:<14} {} (config.json leaves them out; the defaults of {})\n", "assumed",
-                       fmt::join(parts, ", "), file.info().assumed_by);
-  parts.clear();
   for (const std::string& key : file.info().without_effect) parts.push_back(printable(key));
   if (!parts.empty())
     out += fmt::format("{:<14} {} (keys of config.json that the model does not read)\n", "without effect",
                        fmt::join(parts, ", "));
+  if (const auto suggested = suggestions(file); !suggested.empty())
+    out += fmt::format("{:<14} {} (for generation; not taken: options and requests decide)\n", "suggested",
+                       list_of(suggested));
   return out;
 }
 
@@ -269,7 +295,7 @@ std::string overview(const formats::ModelFile& file, const Result<model::ArchSpe
   if (const auto name = formats::meta_string(file, "general.name"); name && *name)
     out += fmt::format("{:<14} {}\n", "name", printable(**name));
   out += spec ? model::to_text(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
-  out += describe_weights(file) + describe_left_out(file) + describe_settings(file) + describe_layers(file);
+  out += describe_weights(file) + describe_left_out(file) + describe_settings(file, spec) + describe_layers(file);
   if (spec) out += describe_kv(*spec);
   return out + describe_tokenizer(file);
 }

@@ -126,10 +126,11 @@ class EstimatePage {
   }
 
   std::string kv_formula() const {
-    const auto layout = model::kv_layout(subject_.spec, KvType::kBf16);
+    const auto layout = model::kv_layout(subject_.spec, model::usual_kv(subject_.spec, KvType::kBf16));
     const std::string layers = fmt::format("{} layers", layout.n_layers);
-    if (!layout.has_values) return fmt::format("{} x latent of {} x 2 bytes", layers, layout.head_dim);
-    return fmt::format("2 x {} x {} heads x {} x 2 bytes", layers, layout.n_kv_heads, layout.head_dim);
+    const int n_bytes = layout.type == KvType::kF32 ? 4 : 2;
+    if (!layout.has_values) return fmt::format("{} x latent of {} x {} bytes", layers, layout.head_dim, n_bytes);
+    return fmt::format("2 x {} x {} heads x {} x {} bytes", layers, layout.n_kv_heads, layout.head_dim, n_bytes);
   }
 
   void prefill() {

@@ -46,6 +46,7 @@ struct FileInfo {
   std::vector<AssumedSetting> assumed;       // settings that the file leaves out
   std::string assumed_by;                    // whose values these are: "transformers 5.23.0"
   std::vector<std::string> without_effect;   // keys of config.json that change nothing here
+  std::vector<AssumedSetting> suggested;     // for generation, where options and requests decide
 };
 
 class ModelFile {

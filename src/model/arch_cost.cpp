@@ -11,6 +11,7 @@
 #include "backend/op_specs.h"
 #include "backend/state_specs.h"
 #include "model/families/families.h"
+#include "model/model.h"
 #include "model/role_traits.h"
 #include "model/tensor_roles.h"
 #include "model/weights.h"
@@ -19,13 +20,12 @@
 namespace candor::model {
 namespace {
 
-constexpr double kKvElementBytes = 2;
 constexpr double kStateElementBytes = 4;
 
-AttentionShape attention_of(const BlockSpec& block) {
+AttentionShape attention_of(const BlockSpec& block, double kv_element_bytes) {
   const backend::AttnSpec& attn = block.attn;
   const double n_planes = attn.latent_dim > 0 ? 1 : 2;
-  const double position_bytes = n_planes * attn.n_kv_heads * attn.head_dim * kKvElementBytes;
+  const double position_bytes = n_planes * attn.n_kv_heads * attn.head_dim * kv_element_bytes;
   return {.n_blocks = 1,
           .pair_flops = 2.0 * attn.n_heads * (attn.head_dim + attn.value_dim()),
           .position_bytes = position_bytes,
@@ -63,12 +63,13 @@ double state_flops(const BlockSpec& block) {
 // All but the weights.
 ArchCost work_of(const ArchSpec& spec) {
   ArchCost cost;
+  const double kv_element_bytes = usual_kv(spec, KvType::kBf16) == KvType::kF32 ? 4 : 2;
   for (const BlockSpec& block : spec.blocks) {
     if (block.is_recurrent()) {
       cost.state_flops += state_flops(block);
       cost.state_bytes += static_cast<double>(block.state_floats()) * kStateElementBytes;
     }
-    if (block.has_attention) add_attention(cost.attention, attention_of(block));
+    if (block.has_attention) add_attention(cost.attention, attention_of(block, kv_element_bytes));
     if (!block.ffn.is_moe()) continue;
     cost.n_experts = block.ffn.moe.n_experts;
     cost.n_used = block.ffn.moe.n_used;

@@ -69,6 +69,7 @@ struct BlockSpec {
   LatentSpec latent;
   QkNorm qk_norm = QkNorm::kNone;
   bool has_head_gate = false;  // attention's output times the sigmoid of a gate, which stands behind each head of q
+  bool is_gate_apart = false;  // that gate is projected by itself
   FfnSpec ffn;
   float residual_scale = 1.0f;
   int32_t kv_block = -1;         // the block before it whose keys and values it reads; -1: it has its own
@@ -77,6 +78,7 @@ struct BlockSpec {
   bool norms_turned = false;     // qk_norm behind the rotation
   int32_t layer_dim = 0;         // of what the token has for this block (EmbedSpec), gated and added behind the rest
   bool has_out_scale = false;    // the output is multiplied by one number
+  bool joins_gate() const { return has_head_gate && !is_gate_apart; }
   bool shares_kv() const { return kv_block >= 0; }
   bool has_delta() const { return delta.n_v_heads > 0; }
   bool has_gated_conv() const { return gated_conv.n_taps > 0; }

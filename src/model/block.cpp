@@ -63,10 +63,11 @@ void norm_and_turn(Ops& ops, const BlockSpec& spec, const Norm& norm, Activation
 // q, k and v out of src; of a block that reads another one's keys and values q alone.
 void project_heads(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                    Activation src) {
-  const std::array terms{term(weights.q, spec.has_head_gate ? act.joined : act.q), term(weights.k, act.k),
-                         term(weights.v, act.v)};
-  ops.linear(std::span(terms).first(spec.shares_kv() ? 1 : spec.values_are_keys ? 2 : 3), src);
-  if (spec.has_head_gate) ops.unzip(act.q, act.head_gate, act.joined, spec.attn.head_dim);
+  const std::array terms{term(weights.q, spec.joins_gate() ? act.joined : act.q), term(weights.k, act.k),
+                         term(weights.v, act.v), term(weights.attn_gate, act.head_gate)};
+  const size_t n_terms = spec.is_gate_apart ? 4 : spec.shares_kv() ? 1 : spec.values_are_keys ? 2 : 3;
+  ops.linear(std::span(terms).first(n_terms), src);
+  if (spec.joins_gate()) ops.unzip(act.q, act.head_gate, act.joined, spec.attn.head_dim);
   if (spec.values_are_keys && !spec.shares_kv()) ops.columns(act.v, act.k, 0);
 }
 

@@ -117,7 +117,7 @@ void add_attention_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots
   const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
   cols[Slot::kQ] = cols[Slot::kHeads] = heads;
   cols[Slot::kK] = cols[Slot::kV] = block.shares_kv() ? 0 : kv_heads;
-  cols[Slot::kJoined] = block.has_head_gate ? 2 * heads : 0;
+  cols[Slot::kJoined] = block.joins_gate() ? 2 * heads : 0;
   cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
   if (block.has_latent()) add_latent_cols(block, cols);
 }
@@ -271,6 +271,15 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
     layout.state.layer_floats = block.state_floats();
   }
   return layout;
+}
+
+KvType usual_kv(const ArchSpec& spec, KvType of_backend) {
+  constexpr float kLargeScale = 4.0f;  // times what is usual for the heads' width
+  const auto is_coarse = [](const BlockSpec& block) {
+    const float usual = 1.0f / std::sqrt(static_cast<float>(block.attn.head_dim));
+    return block.has_attention && block.qk_norm != QkNorm::kNone && block.attn.scale >= kLargeScale * usual;
+  };
+  return std::ranges::any_of(spec.blocks, is_coarse) ? KvType::kF32 : of_backend;
 }
 
 void fit_context(ArchSpec& spec, int64_t n_ctx) {

@@ -47,6 +47,9 @@ struct ModelPlan {
 Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend, int64_t n_ctx = 0);
 
 backend::KvLayout kv_layout(const ArchSpec& spec, KvType type);
+// How keys and values are kept where nobody says it: as the backend has them, but as f32 where heads are normed and
+// their scores are hardly scaled (Gemma 4), so that what bf16 rounds off a key would count for whole nats.
+KvType usual_kv(const ArchSpec& spec, KvType of_backend);
 
 // The arena of steps of at most max_rows rows and max_out_rows logit rows, at positions below max_positions (0: the
 // model's own limit).

@@ -22,6 +22,7 @@ SplitKind kind_of_attention(TensorRole role, const BlockSpec& block) {
   switch (role) {
     case kQ:
     case kQBias:
+    case kAttnGate:
     case kSinks:
       return SplitKind::kQueryHeads;
     case kQNorm:

@@ -120,6 +120,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kExpertScales, kVector, kNone, kExperts},
     {kQNormBias, kVector, kNone, kQNormed, nullptr, &B::q_norm, kBias},
     {kKNormBias, kVector, kNone, kKNormed, nullptr, &B::k_norm, kBias},
+    {kAttnGate, kMatrix, kHeads, kDim, &B::attn_gate},
     {kExpertGateUp, kMatrix, kTwiceFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
 }};
 
@@ -228,7 +229,7 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return block.ffn.moe.n_experts;
     case kQueryRows:
       if (block.has_latent()) return int64_t{block.attn.n_heads} * (block.latent.head_dim + block.rotated_dim());
-      return block.has_head_gate ? 2 * heads : heads;
+      return block.joins_gate() ? 2 * heads : heads;
     case kChannels:
       return block.delta.n_channels();
     case kTaps:
@@ -311,6 +312,7 @@ bool is_absent(TensorRole role, const BlockSpec& block) {
   if (role == kExpertScales) return !block.ffn.moe.has_expert_scales;
   if (role >= kSharedPostNorm && role <= kRouterGain) return !block.ffn.has_parted_norms;
   if (role == kOutScale) return !block.has_out_scale;
+  if (role == kAttnGate) return !block.is_gate_apart;
   return role >= kLayerTable && role <= kLayerPostNorm && block.layer_dim == 0;
 }
 

@@ -112,9 +112,10 @@ enum class TensorRole : uint8_t {
   kExpertScales,
   kQNormBias,
   kKNormBias,
+  kAttnGate,
   kExpertGateUp,  // of each expert the rows of gate, then up
 };
-inline constexpr int kTensorRoles = 106;
+inline constexpr int kTensorRoles = 107;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

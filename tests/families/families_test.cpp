@@ -86,7 +86,7 @@ constexpr Golden kGoldens[] = {
     {"vaultgemma", false},  {"flex_olmo", false},
     {"youtu", false},       {"persimmon", false},
     {"gpt_neo", false},     {"codegen", false},
-    {"nanochat", false},
+    {"nanochat", false},    {"afmoe", false},
 };
 
 std::filesystem::path folder_of(const Golden& golden) {

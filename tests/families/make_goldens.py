@@ -258,6 +258,9 @@ MODELS = {
                                       num_heads=4, attention_types=[[["global", "local"], 1]], window_size=WINDOW,
                                       bos_token_id=0, eos_token_id=0)),
     "codegen": (tf.CodeGenConfig, dict(OLD, rotary_dim=8)),
+    "afmoe": (tf.AfmoeConfig, dict(BASE, num_hidden_layers=4, intermediate_size=48, head_dim=16, num_dense_layers=1,
+                                   num_experts=6, num_experts_per_tok=2, num_shared_experts=1, moe_intermediate_size=32,
+                                   route_scale=1.5, mup_enabled=True, sliding_window=WINDOW, rope_parameters=rope())),
     "nanochat": (tf.NanoChatConfig, dict(BASE, rope_parameters=rope(), final_logit_softcapping=15.0)),
 }
 
@@ -326,7 +329,8 @@ WHOLE = {
 # Not among those that the library finds by their configuration.
 ALONE = {"mistral4": tf.Mistral4ForCausalLM}
 NOT_IN_LLAMA_CPP = {"xglm", "opt", "gptj", "mimo", "ministral", "bamba", "olmo_hybrid", "olmo_hybrid_rotary",
-                    "cwm", "helium", "vaultgemma", "flex_olmo", "youtu", "persimmon", "gpt_neo", "codegen", "nanochat"}
+                    "cwm", "helium", "vaultgemma", "flex_olmo", "youtu", "persimmon", "gpt_neo", "codegen", "nanochat",
+                    "afmoe"}
 # The library does not know the names that these have for models of others.
 KNOWN_AS = {"kimi_k2": tf.DeepseekV3ForCausalLM, "mimo": tf.Qwen2ForCausalLM,
             "internlm2": tf.LlamaForCausalLM, "baichuan": tf.LlamaForCausalLM, "minicpm": tf.GraniteForCausalLM}
@@ -383,7 +387,7 @@ def is_table(name):
 SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_5": 1.0, "hunyuan_v1_moe": 0.8, "exaone_moe": 0.6, "kimi_linear": 0.7, "qwen3_5_moe": 0.6, "mistral4": 0.5, "qwen3_next": 0.6, "deepseek_v2": 0.8,
           "deepseek_v3": 0.8, "kimi_k2": 0.8,
           "glm4_moe": 0.6, "glm4_moe_air": 0.8, "qwen2_moe": 0.8,
-          "minimax_m2": 0.8, "glm4_moe_lite": 0.8, "dots1": 0.8}
+          "minimax_m2": 0.8, "afmoe": 0.8, "glm4_moe_lite": 0.8, "dots1": 0.8}
 
 
 # torch's e^x of a rate need not be the nearest float: other numbers where it isn't, so that both files have the same bits.

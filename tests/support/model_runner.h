@@ -38,7 +38,8 @@ class ModelRunner {
     const auto reserved = runner->model_->reserve(limits.max_rows, limits.max_rows);
     EXPECT_TRUE(reserved) << reserved.error().message;
     auto kv =
-        runner->backend_->make_kv(runner->model_->kv_layout(runner->backend_->info().default_kv),
+        runner->backend_->make_kv(runner->model_->kv_layout(model::usual_kv(runner->model_->spec(),
+                                                                             runner->backend_->info().default_kv)),
                                           {limits.n_blocks, 2 * limits.n_blocks});
     EXPECT_TRUE(kv) << kv.error().message;
     if (!reserved || !kv) return nullptr;

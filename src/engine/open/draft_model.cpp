@@ -56,7 +56,8 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
 }
 
 Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx) {
-  const backend::KvLayout layout = model::kv_layout(plan.model.spec, backend.info().default_kv);
+  const KvType kv_type = model::usual_kv(plan.model.spec, backend.info().default_kv);
+  const backend::KvLayout layout = model::kv_layout(plan.model.spec, kv_type);
   const auto block_bytes = static_cast<uint64_t>(backend.kv_block_bytes(layout));
   const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks_here);  // each has all states
   plan.slots = slots_of(options, plan.model.spec, n_ctx, block_bytes);
@@ -86,7 +87,8 @@ Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, cons
                 fmt::format("{}: its embedding has {} rows, expected {}, one for each token", name_of(*draft.file),
                             draft.model->spec().vocab, tokenizer.n_vocab()));
   }
-  const backend::KvLayout layout = draft.model->kv_layout(backend.info().default_kv);
+  const KvType kv_type = model::usual_kv(draft.model->spec(), backend.info().default_kv);
+  const backend::KvLayout layout = draft.model->kv_layout(kv_type);
   CANDOR_ASSIGN(draft.kv,
                 backend.make_kv(layout, {draft.slots.n_slots * draft.slots.slot_blocks, draft.slots.n_states}));
   return draft;

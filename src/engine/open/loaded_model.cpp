@@ -48,7 +48,8 @@ Result<void> reserve_memory(LoadedModel& loaded, const MemoryPlan& plan) {
   EngineOptions& options = loaded.options;
   options.n_ctx = plan.n_ctx;
   options.kv_blocks = plan.kv_blocks;
-  const backend::KvLayout layout = loaded.model->kv_layout(options.kv_type.value_or(loaded.backend->info().default_kv));
+  const KvType usual = model::usual_kv(loaded.model->spec(), loaded.backend->info().default_kv);
+  const backend::KvLayout layout = loaded.model->kv_layout(options.kv_type.value_or(usual));
   CANDOR_ASSIGN(loaded.kv, loaded.backend->make_kv(layout, {plan.kv_blocks, plan.state_slots}));
   const model::ArchSpec* draft = loaded.draft ? &loaded.draft->model->spec() : nullptr;
   return loaded.backend->reserve_arena(step_arena(options, loaded.model->spec(), draft, plan.n_ctx));

@@ -69,7 +69,7 @@ backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchS
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
                                const backend::Backend& backend, DraftPlan* draft) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend, options.n_ctx));
-  const KvType kv_type = options.kv_type.value_or(backend.info().default_kv);
+  const KvType kv_type = options.kv_type.value_or(model::usual_kv(model.spec, backend.info().default_kv));
   const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);
   const int64_t block_bytes = backend.kv_block_bytes(layout);
   // Each rank has states, copies and scratch of its own.

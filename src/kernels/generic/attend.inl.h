@@ -25,7 +25,7 @@ inline void reset_records(float* records, int32_t dp, int32_t n) {
 }
 
 struct AttendScratch {
-  float* q;             // [kQueryChunk][Dp], rounded to bf16
+  float* q;             // [kQueryChunk][Dp], rounded to bf16 unless pages are f32
   float* q_tiles;       // the same numbers, as the lanes' products take them
   float* scores;        // [kQueryChunk][kKeyTile]; on lanes then probabilities
   float* split;         // [kQueryChunk] records
@@ -59,15 +59,6 @@ inline const float* query_row(const AttendArgs& a, int32_t query) {
   return heads + static_cast<int64_t>(query % a.n_group_heads) * a.head_dim;
 }
 
-inline void load_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, float* q) {
-  for (int32_t i = 0; i < chunk.n; ++i) {
-    const float* src = query_row(a, chunk.first + i);
-    for (int32_t d = 0; d < dp; d += 16) {
-      store(q + i * dp + d, round_bf16(mul(load_part(src + d, a.head_dim - d, 0.0f), splat(a.scale))));
-    }
-  }
-}
-
 // How a lane's two neighbours (dims 2i and 2i + 1 of a K page, tokens of a V page) are read; i even.
 struct PairPage {
   using Element = int32_t;
@@ -81,6 +72,29 @@ struct WidePage {
   static F32 even(const Element* p, int32_t i) { return load(p + i * kStep); }
   static F32 odd(const Element* p, int32_t i) { return load(p + (i + 1) * kStep); }
 };
+
+// Whether queries and probabilities are rounded to bf16: not where keys and values are f32.
+template <class Page>
+struct LaneProductsOf;
+template <class Products>
+inline constexpr bool rounds = true;
+template <>
+inline constexpr bool rounds<LaneProductsOf<WidePage>> = false;
+
+template <class Products>
+inline void load_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, float* q) {
+  for (int32_t i = 0; i < chunk.n; ++i) {
+    const float* src = query_row(a, chunk.first + i);
+    for (int32_t d = 0; d < dp; d += 16) {
+      const F32 scaled = mul(load_part(src + d, a.head_dim - d, 0.0f), splat(a.scale));
+      if constexpr (rounds<Products>) {
+        store(q + i * dp + d, round_bf16(scaled));
+      } else {
+        store(q + i * dp + d, scaled);
+      }
+    }
+  }
+}
 
 // Queries are taken in tiles of the largest size as long as there are enough, then of the next one. Four are two tiles
 // of two, where the largest one has three: one query alone is half as quick.
@@ -221,10 +235,12 @@ inline void rescale_record(const QueryRecord& record, int32_t dp, float new_max)
   for (int32_t d = 0; d < dp; d += 16) store(record.o + d, mul(load(record.o + d), splat(rescale[0])));
 }
 
-template <class Seen>
+template <class Products, class Seen>
 inline F32 weigh_tokens(const float* scores, int32_t t, const Seen& seen, float max) {
   if (!seen.any_from(t)) return splat(0.0f);
-  return seen.keep(round_normal_bf16(exp16_capped(sub(load(scores + t), splat(max)))), t, 0.0f);
+  F32 weight = exp16_capped(sub(load(scores + t), splat(max)));
+  if constexpr (rounds<Products>) weight = round_normal_bf16(weight);
+  return seen.keep(weight, t, 0.0f);
 }
 
 // Scores of query i of a chunk -> probabilities, where Products wants them; 0 for tokens that it does not see. Rescales
@@ -239,8 +255,8 @@ inline void weigh_tile(const AttendScratch& s, int32_t dp, int32_t i, const Seen
   F32 lanes = load(record.lanes);
 #pragma GCC unroll 1
   for (int32_t t = 0; t < kKeyTile; t += 32) {
-    const F32 low = weigh_tokens(scores, t, seen, new_max);
-    const F32 high = weigh_tokens(scores, t + 16, seen, new_max);
+    const F32 low = weigh_tokens<Products>(scores, t, seen, new_max);
+    const F32 high = weigh_tokens<Products>(scores, t + 16, seen, new_max);
     lanes = add(add(lanes, low), high);
     Products::store_weights(low, high, place + t);
   }
@@ -429,7 +445,7 @@ inline void attend_pages(const AttendArgs& a, std::byte* scratch) {
   const int32_t n_queries = a.n_rows * a.n_group_heads;
   for (int32_t first = 0; first < n_queries; first += kQueryChunk) {
     const QueryChunk chunk = next_chunk(a, first);
-    load_queries(a, chunk, dp, s.q);
+    load_queries<Products>(a, chunk, dp, s.q);
     products.load(s, dp, chunk.n);
     reset_records(s.total, dp, chunk.n);
     const int32_t begin = oldest_seen(a, position_of(a, first)) / kSplitTokens;
@@ -458,7 +474,7 @@ inline void attend_split_pages(const AttendArgs& a, int32_t split, std::byte* pa
   const int32_t n_queries = a.n_rows * a.n_group_heads;
   for (int32_t first = 0; first < n_queries; first += kQueryChunk) {
     const QueryChunk chunk = next_chunk(a, first);
-    load_queries(a, chunk, dp, s.q);
+    load_queries<Products>(a, chunk, dp, s.q);
     products.load(s, dp, chunk.n);
     std::byte* records = partial + static_cast<size_t>(first) * record;
     if (resumes_split(a, split)) std::memcpy(s.split, records, static_cast<size_t>(chunk.n) * record);

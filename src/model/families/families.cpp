@@ -29,7 +29,7 @@ std::span<const Family> families() {
       gemma4_family(),  llama4_family(),    mistral4_family(), ernie4_5_moe_family(),
       hunyuan_dense_family(), hunyuan_moe_family(), granitemoe_family(), exaone_moe_family(),
       bamba_family(),   olmo_hybrid_family(), vaultgemma_family(), flexolmo_family(), youtu_family(),
-      persimmon_family(), gptneo_family(), nanochat_family(),
+      persimmon_family(), gptneo_family(), nanochat_family(), afmoe_family(),
   };
   return kFamilies;
 }

@@ -98,5 +98,6 @@ Family youtu_family();
 Family persimmon_family();
 Family gptneo_family();
 Family nanochat_family();
+Family afmoe_family();
 
 }  // namespace candor::model

@@ -3,6 +3,8 @@
 // Gemma 3 norms each head of Q and K and rotates windowed blocks with a base of their own. VaultGemma is Gemma 2 with
 // norms before each sub-layer alone. Gemma Team, 2024 and 2025.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -50,10 +52,17 @@ constexpr std::array kHubVaultNorms = {
 };
 constexpr auto kHubVault = join(kHubVaultNorms, kHubAttn, kHubGatedFfn, kHubAttnBiases);
 
+constexpr const char* kWindowKey = "attention.sliding_window";
+
 // Scores are scaled by a width that config.json names.
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_ASSIGN(const std::optional<double> width, hub_number(config, "query_pre_attn_scalar"));
   if (width && *width > 0.0) metadata.add(std::string(prefix) + ".attention.scale", 1.0 / std::sqrt(*width));
+  // Zeros are what a folder has none of; a GGUF file that says nothing means other numbers.
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (config[key].is_null()) metadata.add(fmt::format("{}.{}", prefix, key), 0.0);
+  }
+  if (config["sliding_window"].is_null()) metadata.add(fmt::format("{}.{}", prefix, kWindowKey), uint64_t{0});
   return {};
 }
 void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
@@ -151,9 +160,25 @@ Result<ArchSpec> read_capped(const Hparams& hparams) {
   return spec;
 }
 
+// What the first converted files left out, which are all of Gemma 2.
+Result<void> complete_gemma2(const Hparams& hparams, ArchSpec& spec) {
+  constexpr float kScoreCap = 50.0f, kLogitCap = 30.0f;
+  constexpr int32_t kWindow = 4096;
+  CANDOR_ASSIGN(const std::vector<bool> is_windowed,
+                read_window_pattern(hparams, static_cast<int32_t>(spec.blocks.size()), 2));
+  for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    backend::AttnSpec& attn = spec.blocks[layer].attn;
+    if (!hparams.has("attn_logit_softcapping")) attn.softcap = kScoreCap;
+    if (!hparams.has(kWindowKey) && is_windowed[layer]) attn.window_tokens = kWindow;
+  }
+  if (!hparams.has("final_logit_softcapping")) spec.head.logits.softcap = kLogitCap;
+  return {};
+}
+
 Result<ArchSpec> read_gemma2(const formats::ModelFile& file) {
   const Hparams hparams(file, "gemma2");
   CANDOR_ASSIGN(ArchSpec spec, read_capped(hparams));
+  CANDOR_TRY(complete_gemma2(hparams, spec));
   set_scale(hparams, 46, spec);
   return spec;
 }

@@ -14,12 +14,16 @@ constexpr std::string_view kSparseMixer =
 constexpr std::string_view kIndexer =
     ": it needs attention to positions that an indexer chooses (DeepSeek sparse attention)";
 constexpr std::string_view kMamba1 = ": it needs state spaces with a rate for each channel (Mamba-1)";
+constexpr std::string_view kXielu = ": it needs an activation with weights of its own (xIELU)";
+constexpr std::string_view kSubNorms = ": it needs ternary weights, and norms inside attention and feed-forward";
 constexpr std::string_view kNoAttention = ": it needs models without any attention";
 
 constexpr std::array kMissing = {
     MissingFamily{"gemma3n", kAltUp},
     MissingFamily{"gemma3n_text", kAltUp},
     MissingFamily{"phimoe", kSparseMixer},
+    MissingFamily{"apertus", kXielu},
+    MissingFamily{"bitnet", kSubNorms},
     MissingFamily{"glm_moe_dsa", kIndexer},
     MissingFamily{"glm-dsa", kIndexer},
     MissingFamily{"deepseek_v32", kIndexer},

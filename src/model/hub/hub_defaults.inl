@@ -128,6 +128,17 @@ constexpr std::string_view kWithoutEffect[] = {
 };
 
 constexpr DefaultsText kDefaults[] = {
+{"afmoe",
+R"({"vocab_size": 200192, "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 1408,
+"num_hidden_layers": 32, "num_dense_layers": 1, "num_attention_heads": 16, "num_key_value_heads": null,
+"head_dim": 128, "hidden_act": "silu", "max_position_embeddings": 16384, "rms_norm_eps": 1e-05,
+"tie_word_embeddings": false, "num_experts": 64, "num_experts_per_tok": 6, "num_shared_experts": 2,
+"route_scale": 1.0, "global_attn_every_n_layers": 4, "sliding_window": 1024, "layer_types": null,
+"mup_enabled": false, "attention_bias": false})",
+R"({})",
+R"(["original_max_position_embeddings", "partial_rotary_factor", "per_layer_config", "rope_scaling", "rope_theta"])",
+R"({"theta": 10000.0, "partial": null, "default": {"rope_theta": 10000.0, "rope_type": "default"}, "takes_theta": true,
+"takes_partial": true, "uses_partial": false})"},
 {"arcee",
 R"({"vocab_size": 32000, "hidden_size": 2560, "intermediate_size": 18432, "num_hidden_layers": 32,
 "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "relu2", "max_position_embeddings": 4096,

@@ -75,6 +75,10 @@ json exaone_kinds(const json& config) {
   return value_of(config, "sliding_window").is_null() ? json() : by_pattern(config, 4);
 }
 
+json afmoe_kinds(const json& config) {
+  const std::optional<uint64_t> interval = count_of(config, "global_attn_every_n_layers", kMaxLayers);
+  return interval.value_or(0) == 0 ? json() : every(config, *interval, kFull, kSliding);
+}
 json cwm_kinds(const json& config) {
   return for_blocks(config, [](uint64_t block) { return block % 4 == 0 ? kFull : kSliding; });
 }
@@ -220,6 +224,7 @@ constexpr Rule kRules[] = {
     {"", "head_dim", width_of_heads},
     {"", "mamba_d_head", width_of_states},
     {"", "no_rope_layers", rotated_blocks},
+    {"afmoe", "layer_types", afmoe_kinds},
     {"bamba", "layers_block_type", bamba_kinds},
     {"cohere2", "layer_types", cohere2_kinds},
     {"cwm", "layer_types", cwm_kinds},
@@ -260,6 +265,7 @@ constexpr Rule kRules[] = {
 // What the rules compute from and nobody else reads.
 constexpr std::string_view kSources[] = {
     "attn_layer_indices",     "first_k_dense_replace",  "full_attention_interval", "full_attn_idxs",
+    "global_attn_every_n_layers",
     "interleave_moe_layer_step", "linear_attn_config",  "mamba_expand",            "max_window_layers",
     "no_rope_layer_interval", "sliding_window_pattern", "use_sliding_window",
 };

@@ -28,6 +28,7 @@
 #include "model/hub/hub_fields.h"
 #include "model/hub/hub_flags.h"
 #include "model/hub/hub_form.h"
+#include "model/hub/hub_generation.h"
 #include "model/hub/hub_index.h"
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
@@ -105,11 +106,12 @@ class HubReader {
   }
 
   // Behind the tensors, whose changes read settings too.
-  Result<void> account() const {
+  Result<void> account() {
     CANDOR_TRY(config_->check_all_read());
     for (const HubSetting& setting : config_->assumed()) file_->info_.assumed.push_back({setting.key, setting.value});
     file_->info_.assumed_by = hub_defaults_source();
     file_->info_.without_effect = config_->without_effect();
+    CANDOR_ASSIGN(file_->info_.suggested, suggested_settings(folder_));
     return {};
   }
 
