@@ -15,6 +15,8 @@ alignas(64) constexpr uint16_t kEvenBeforeOdd[32] = {0, 2, 4, 6, 8, 10, 12, 14, 
 template <class Tiles>
 class TileProducts {
  public:
+  static constexpr bool kRoundsOperands = true;
+
   TileProducts() : tiles_(kMixedTiles) {}
 
   void load(const AttendScratch& s, int32_t dp, int32_t n) {

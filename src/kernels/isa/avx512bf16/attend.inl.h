@@ -152,6 +152,8 @@ inline void add_tiles(const Values& values, const int32_t* p, int32_t record, in
 
 class PairProducts {
  public:
+  static constexpr bool kRoundsOperands = true;
+
   // Queries as words, tiles as the scores take them: of every tile [dp / 2][queries].
   void load(const AttendScratch& s, int32_t dp, int32_t n) { tile_words<kQueryTile>(s.q, dp, n, words_of(s)); }
 
