@@ -225,11 +225,13 @@ INSTANTIATE_TEST_SUITE_P(kinds, MemoryOf,
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_F(Memory, a_checkpoint_that_is_one_token_late_or_of_another_text_is_caught) {
+  constexpr int kMostRounds = 20;
   for (const auto rule : {testing::BrokenRule::kLateCheckpoints, testing::BrokenRule::kSwapCheckpoints}) {
     use("qwen3_5_text", broken(rule));
     Way warm = way(true);
     warm.n_together = 4;
-    compare(warm);
+    // States are swapped only where two requests come to one step, which is up to the threads that ask.
+    for (int round = 0; round < kMostRounds && n_different_ == 0; ++round) compare(warm);
     EXPECT_GT(n_different_, 0) << "of " << n_compared_;
   }
   use("qwen3_5_text");
