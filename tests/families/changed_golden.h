@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -45,12 +46,23 @@ inline std::string refusal_with(const std::string& name, const std::function<voi
   return file ? refusal_of(**file) : file.error().message;
 }
 
+// A copy of a golden's GGUF file, to be changed. original: must outlive it.
+inline MemoryModelFile copy_of_gguf(const formats::ModelFile& original) {
+  MemoryModelFile file;
+  file.set_format(original.info().format);
+  for (const formats::MetaEntry& entry : original.metadata()) file.set(std::string(entry.key), entry.value);
+  for (const TensorView& tensor : original.tensors()) copy_tensor(tensor, std::string(tensor.name), file);
+  return file;
+}
+
+inline std::unique_ptr<formats::ModelFile> gguf_golden(const std::string& name) {
+  return formats::open_model_file(golden_folder(name) / "model.gguf").value();
+}
+
 // A copy of a golden's GGUF file that is changed.
 inline std::string refusal_of_gguf(const std::string& name, const std::function<void(MemoryModelFile&)>& change) {
-  const auto original = formats::open_model_file(golden_folder(name) / "model.gguf").value();
-  MemoryModelFile file;
-  for (const formats::MetaEntry& entry : original->metadata()) file.set(std::string(entry.key), entry.value);
-  for (const TensorView& tensor : original->tensors()) copy_tensor(tensor, std::string(tensor.name), file);
+  const auto original = gguf_golden(name);
+  MemoryModelFile file = copy_of_gguf(*original);
   change(file);
   return refusal_of(file);
 }

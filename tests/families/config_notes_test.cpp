@@ -1,4 +1,5 @@
-// What a folder's config.json leaves out, and says in vain, is reported; what nobody reads is refused by name.
+// What a folder's config.json or a GGUF file leaves out, and says in vain, is reported; what nobody reads is refused by
+// name.
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include "backend/all/make_backend.h"
 #include "changed_golden.h"
 #include "model/arch_text.h"
+#include "model/gguf_settings.h"
 
 namespace candor::testing {
 namespace {
@@ -34,10 +36,13 @@ Result<std::unique_ptr<formats::ModelFile>> open_changed(const std::string& name
   return model::open_model(folder.path());
 }
 
-std::string assumed(const formats::ModelFile& file, const std::string& key) {
-  const auto& settings = file.info().assumed;
+std::string value_of(const std::vector<formats::AssumedSetting>& settings, const std::string& key) {
   const auto at = std::ranges::find(settings, key, &formats::AssumedSetting::key);
   return at == settings.end() ? "" : at->value;
+}
+
+std::string assumed(const formats::ModelFile& file, const std::string& key) {
+  return value_of(file.info().assumed, key);
 }
 
 TEST(config_notes, a_whole_config_assumes_nothing_of_its_own) {
@@ -74,6 +79,65 @@ TEST(config_notes, keys_that_the_model_does_not_read_are_named) {
   const auto& names = (*file)->info().without_effect;
   EXPECT_NE(std::ranges::find(names, "my_own_key"), names.end());
   EXPECT_NE(std::ranges::find(names, "partial_rotary_factor"), names.end());
+}
+
+Result<std::unique_ptr<formats::ModelFile>> open_with_generation(const std::string& text) {
+  const TempFolder folder;
+  for (const auto& file : std::filesystem::directory_iterator(golden_folder("llama"))) {
+    if (file.path().extension() != ".gguf") std::filesystem::copy(file.path(), folder.path() / file.path().filename());
+  }
+  std::ofstream(folder.path() / "generation_config.json") << text;
+  return model::open_model(folder.path());
+}
+
+TEST(config_notes, what_generation_config_suggests_is_named) {
+  const auto file = open_with_generation(
+      R"({"eos_token_id": 2, "temperature": 0.6, "top_p": 0.95, "top_k": null, "use_cache": true, "my_stage": [1]})");
+  ASSERT_TRUE(file) << file.error().message;
+  const auto& suggested = (*file)->info().suggested;
+  EXPECT_EQ(suggested.size(), 3U);
+  EXPECT_EQ(value_of(suggested, "temperature"), "0.6");
+  EXPECT_EQ(value_of(suggested, "top_p"), "0.95");
+  EXPECT_EQ(value_of(suggested, "my_stage"), "[1]");
+}
+
+TEST(config_notes, a_generation_config_that_is_none_is_refused) {
+  for (const char* text : {"[1]", "{\"temperature\": ", "7"}) {
+    const auto file = open_with_generation(text);
+    ASSERT_FALSE(file) << text;
+    EXPECT_NE(file.error().message.find("generation_config.json"), std::string::npos) << file.error().message;
+  }
+}
+
+// llama.cpp's own values: softcaps of 50 and 30, a window of 4 096 in every other layer.
+TEST(config_notes, what_a_gguf_file_leaves_out_is_that_of_llama_cpp_and_named) {
+  const auto original = gguf_golden("gemma2");
+  MemoryModelFile file = copy_of_gguf(*original);
+  for (const char* key :
+       {"gemma2.attn_logit_softcapping", "gemma2.final_logit_softcapping", "gemma2.attention.sliding_window"}) {
+    file.erase(key);
+  }
+  const auto spec = model::read_arch(file);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->blocks[0].attn.softcap, 50.0f);
+  EXPECT_EQ(spec->blocks[0].attn.window_tokens, 4096);
+  EXPECT_EQ(spec->head.logits.softcap, 30.0f);
+  const auto settings = model::assumed_of_gguf(file, *spec);
+  EXPECT_EQ(value_of(settings, "gemma2.attn_logit_softcapping"), "50");
+  EXPECT_EQ(value_of(settings, "gemma2.final_logit_softcapping"), "30");
+  EXPECT_EQ(value_of(settings, "gemma2.attention.sliding_window"), "4096");
+  const auto whole = model::assumed_of_gguf(*original, *spec);
+  EXPECT_EQ(value_of(whole, "gemma2.attn_logit_softcapping"), "");
+}
+
+TEST(config_notes, what_a_gguf_file_suggests_is_named) {
+  const auto original = gguf_golden("llama");
+  MemoryModelFile file = copy_of_gguf(*original);
+  EXPECT_TRUE(model::suggested_of_gguf(file).empty());
+  file.set("general.sampling.temp", 0.5);
+  file.set_ints("general.sampling.sequence", {1, 2});
+  EXPECT_EQ(value_of(model::suggested_of_gguf(file), "temp"), "0.5");
+  EXPECT_EQ(value_of(model::suggested_of_gguf(file), "sequence"), "a list");
 }
 
 struct Refused {

@@ -38,10 +38,8 @@ class UnreadableFile final : public formats::ModelFile {
 using Change = std::function<void(MemoryModelFile&)>;
 
 std::string plan_refusal(const std::string& golden, const Change& change) {
-  const auto original = formats::open_model_file(golden_folder(golden) / "model.gguf").value();
-  MemoryModelFile file;
-  for (const formats::MetaEntry& entry : original->metadata()) file.set(std::string(entry.key), entry.value);
-  for (const TensorView& tensor : original->tensors()) copy_tensor(tensor, std::string(tensor.name), file);
+  const auto original = gguf_golden(golden);
+  MemoryModelFile file = copy_of_gguf(*original);
   change(file);
   const auto backend = backend::make_backend("cpu", {.n_threads = 1});
   const auto plan = model::plan_model(UnreadableFile(file), **backend);

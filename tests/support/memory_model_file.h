@@ -15,6 +15,9 @@ class MemoryModelFile final : public formats::ModelFile {
  public:
   MemoryModelFile() { info_.format = "memory"; }
 
+  // As if it was read from a file of that format.
+  void set_format(std::string format) { info_.format = std::move(format); }
+
   // Adds the key, or replaces its value. A string must outlive the file (literals do) or come from keep().
   void set(std::string key, formats::MetaValue value) {
     erase(key);

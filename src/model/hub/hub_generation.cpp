@@ -16,9 +16,11 @@ namespace {
 
 using nlohmann::json;
 
-// Read with the vocabulary, or about the file itself.
-constexpr std::string_view kRead[] = {"bos_token_id",     "eos_token_id",         "pad_token_id",
-                                      "_from_model_config", "transformers_version", "trust_remote_code"};
+// Read with the vocabulary, about the file itself, or about what else a program gets than the text.
+constexpr std::string_view kRead[] = {"bos_token_id",        "eos_token_id",        "pad_token_id",
+                                      "_from_model_config",  "transformers_version", "trust_remote_code",
+                                      "output_attentions",   "output_hidden_states", "output_logits",
+                                      "output_scores",       "return_dict_in_generate", "use_cache"};
 
 }  // namespace
 
