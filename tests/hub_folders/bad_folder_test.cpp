@@ -198,6 +198,11 @@ TEST_F(BadFolder, weights_in_other_forms_are_refused) {
   expect_refused("pickle", "Python pickle");
 }
 
+TEST_F(BadFolder, an_adapter_beside_a_whole_model_is_refused) {
+  write_text(folder() / "adapter_config.json", R"({"base_model_name_or_path": "maker/base"})");
+  expect_refused("adapter", "holds an adapter (PEFT) of 'maker/base' beside a whole model");
+}
+
 TEST_F(BadFolder, an_index_stays_in_its_folder_and_tells_the_truth) {
   const auto index = [&](const json& map) {
     write_text(folder() / "model.safetensors.index.json", json{{"weight_map", map}}.dump());

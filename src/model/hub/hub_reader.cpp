@@ -81,6 +81,7 @@ class HubReader {
     CANDOR_ASSIGN(weights_, read_hub_weights(config, path_name("config.json")));
     CANDOR_TRY(read_config(std::move(config), chosen));
     CANDOR_TRY(open_shards());
+    CANDOR_TRY(refuse_adapter(folder_));
     CANDOR_TRY(map_tensors(chosen));
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);

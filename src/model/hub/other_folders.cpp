@@ -46,9 +46,13 @@ std::string base_of(const fs::path& folder) {
   return base.is_string() ? fmt::format(" of {}", in_quotes(base.get<std::string>().substr(0, 200))) : std::string();
 }
 
+bool holds_adapter(const std::set<std::string>& names) {
+  return names.contains("adapter_config.json") || names.contains("adapter_model.safetensors");
+}
+
 std::string reason_of(const fs::path& folder) {
   const std::set<std::string> names = names_in(folder);
-  if (names.contains("adapter_config.json") || names.contains("adapter_model.safetensors")) {
+  if (holds_adapter(names)) {
     return fmt::format("is an adapter's folder (PEFT){} and no model: merge it into its base model (merge_and_unload) "
                        "and name the merged folder, or name the base model",
                        base_of(folder));
@@ -77,7 +81,7 @@ std::string reason_of(const fs::path& folder) {
 // Beside config.json.
 std::string missing_weights(const fs::path& folder) {
   const std::set<std::string> names = names_in(folder);
-  if (names.contains("adapter_config.json") || names.contains("adapter_model.safetensors")) return reason_of(folder);
+  if (holds_adapter(names)) return reason_of(folder);
   if (names.contains("consolidated.safetensors") || names.contains("consolidated.00.pth")) {
     return "holds its weights in their maker's own layout alone (consolidated weights), which is not read: download "
            "model.safetensors, or the model as a GGUF file";
@@ -98,6 +102,14 @@ std::string missing_weights(const fs::path& folder) {
 
 Error without_weights(const fs::path& folder) {
   return fail(ErrorKind::kNotFound, fmt::format("{}: {}", in_quotes(folder.string()), missing_weights(folder)));
+}
+
+Result<void> refuse_adapter(const fs::path& folder) {
+  if (!holds_adapter(names_in(folder))) return {};
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("{}: holds an adapter (PEFT){} beside a whole model, and adapters are not supported: take "
+                          "adapter_config.json and adapter_model.safetensors out of it to run the model without",
+                          in_quotes(folder.string()), base_of(folder)));
 }
 
 Error refused_folder(const fs::path& folder) {
