@@ -338,10 +338,10 @@ def served_to(check):
 
 
 def check_shutdown(program, _):
-    """SIGTERM while a reply streams: it ends by itself within the drain time, or is told that it cannot."""
+    """SIGTERM while a long reply streams: it ends by itself within the drain time, or is told that it cannot."""
     for options, last in ((("--drain-seconds", "30"), "[DONE]"), (("--drain-seconds", "0"), "shutting down")):
         with Served(program, *options) as served:
-            body = {"messages": SAY, "max_tokens": 400, "stream": True, "ignore_eos": True}
+            body = {"messages": SAY, "max_tokens": 400, "n": 32, "stream": True, "ignore_eos": True}
             request = urllib.request.Request(served.url + "/v1/chat/completions", json.dumps(body).encode())
             with urllib.request.urlopen(request) as reply:
                 reply.readline()
