@@ -1,15 +1,20 @@
 #!/bin/sh
 # sh scripts/build.sh PRESET [TARGET ...]: configures if needed and builds with a preset of CMakePresets.json.
+# CANDOR_ISAS=native leaves out kernels for other processors, in a folder that does not hold them yet (cmake/isas.cmake).
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
 preset=$1
 shift
 case "$preset" in release) folder=build ;; *) folder=build-$preset ;; esac
+isas=${CANDOR_ISAS:-all}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if [ ! -f "$folder/build.ninja" ]; then
-  cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+lacks_isas() {
+  [ "$isas" = all ] && grep -q '^CANDOR_ISAS:[A-Z]*=native$' "$folder/CMakeCache.txt"
+}
+if [ ! -f "$folder/build.ninja" ] || lacks_isas; then
+  cmake --preset "$preset" -DCANDOR_ISAS="$isas" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 fi
 if [ -t 2 ]; then
   cmake --build "$folder" ${1+--target "$@"} >&2

@@ -15,9 +15,9 @@ is_current() {
 
 if ! is_current; then
   sh "$root/scripts/setup.sh"
-  printf 'building Candor (a few minutes the first time)\n' >&2
+  printf 'building Candor for this processor (a few minutes the first time)\n' >&2
   touch "$root/.build-started.$$"
-  if sh "$root/scripts/build.sh" release candor; then
+  if CANDOR_ISAS=native sh "$root/scripts/build.sh" release candor; then
     mv "$root/.build-started.$$" "$stamp"
   else
     rm -f "$root/.build-started.$$"

@@ -3,7 +3,7 @@
 #include "kernels/isa/tables.h"
 #include "platform/cpu_features.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(CANDOR_LEAVE_OUT_TABLE)
 
 #include "kernels/isa/amx/asm_tiles.h"
 #include "kernels/isa/avx512vnni/begin.h"

@@ -6,7 +6,7 @@
 #include "platform/cpu_features.h"
 #include "platform/float_mode.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(CANDOR_LEAVE_OUT_TABLE)
 
 #include "kernels/isa/avx512vnni/begin.h"
 namespace candor::kernels::avx512bf16 {

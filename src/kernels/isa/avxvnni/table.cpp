@@ -2,7 +2,7 @@
 #include "kernels/isa/tables.h"
 #include "platform/cpu_features.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(CANDOR_LEAVE_OUT_TABLE)
 
 #include "kernels/isa/avxvnni/begin.h"
 namespace candor::kernels::avxvnni {

@@ -3,7 +3,7 @@
 #include "kernels/isa/tables.h"
 #include "platform/cpu_features.h"
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) && !defined(CANDOR_LEAVE_OUT_TABLE)
 
 #include "kernels/isa/neon/begin.h"
 namespace candor::kernels::neondot {

@@ -2,7 +2,7 @@
 #include "kernels/isa/standard_headers.h"
 #include "kernels/isa/tables.h"
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) && !defined(CANDOR_LEAVE_OUT_TABLE)
 
 namespace candor::kernels {
 namespace neon {
