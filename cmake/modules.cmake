@@ -10,10 +10,11 @@ set(CANDOR_EXTERNAL_constrain candor_bridge)
 set(CANDOR_EXTERNAL_obs fmt)
 set(CANDOR_EXTERNAL_formats fmt)
 set(CANDOR_EXTERNAL_quantize fmt)
-set(CANDOR_EXTERNAL_hub fmt curl crypto)
+set(CANDOR_EXTERNAL_net fmt Threads::Threads ssl crypto)
+set(CANDOR_EXTERNAL_hub fmt crypto)
 set(CANDOR_EXTERNAL_base fmt)
 set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads ssl crypto)
-set(CANDOR_EXTERNAL_serve/core fmt prometheus-cpp-core)
+set(CANDOR_EXTERNAL_serve/core fmt)
 set(CANDOR_EXTERNAL_serve/openai fmt crypto)
 set(CANDOR_EXTERNAL_serve/llama_cpp fmt)
 set(CANDOR_EXTERNAL_serve/anthropic fmt)
@@ -21,6 +22,11 @@ set(CANDOR_EXTERNAL_serve/responses fmt crypto)
 set(CANDOR_EXTERNAL_serve/ollama fmt)
 set(CANDOR_EXTERNAL_serve/page fmt candor_page_files)
 set(CANDOR_EXTERNAL_serve fmt)
+
+# The name stands for the library of this project, not for the system's.
+if(NOT CANDOR_CORE_ONLY)
+  add_library(fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
+endif()
 
 # What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
 set(CANDOR_CORE_MODULES include base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap
@@ -65,6 +71,37 @@ endif()
 # What tests measure and remember of the machine is not the user's.
 set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache)
 
+# Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
+# Each is built with the target candor_input_tests or candor_other_tests.
+set(CANDOR_INPUT_TESTS net hub formats text constrain sandbox kv sched serve_http serve_anthropic serve_core serve
+                       hub_folders hub_tokenizers json_schema loader server)
+# ... and both ways: their vectors are others at -O3.
+set(CANDOR_INPUT_TESTS_TWICE kernels)
+if(CANDOR_TESTS)
+  add_custom_target(candor_input_tests)
+  add_custom_target(candor_other_tests)
+endif()
+
+# labels: of the tests of `target`.
+function(candor_sort_test target labels)
+  string(REGEX REPLACE "^candor_|_test$|_fuzz$" "" name ${target})
+  set(${labels} "" PARENT_SCOPE)
+  set(is_fuzz FALSE)
+  if(target MATCHES "_fuzz$" AND NOT name MATCHES "serve_config|sample")  # these link all commands
+    set(is_fuzz TRUE)
+  endif()
+  if(name IN_LIST CANDOR_INPUT_TESTS OR is_fuzz)
+    add_dependencies(candor_input_tests ${target})
+    set(${labels} input PARENT_SCOPE)
+    return()
+  endif()
+  add_dependencies(candor_other_tests ${target})
+  if(name IN_LIST CANDOR_INPUT_TESTS_TWICE)
+    add_dependencies(candor_input_tests ${target})
+    set(${labels} both PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(candor_add_test target)
   if(NOT CMAKE_CROSSCOMPILING)
     find_package(GTest REQUIRED)
@@ -78,8 +115,9 @@ function(candor_add_test target)
   endif()
   target_link_libraries(${target} PRIVATE GTest::gtest_main candor_test_data)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  candor_sort_test(${target} labels)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT})
+                       PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
 endfunction()
 
 # What gcc takes longest for in a sanitized kernel table: checks of scopes, checks written out where they stand (they
@@ -115,6 +153,9 @@ function(candor_add_module module deps nested)
     list(APPEND links ${dep_target})
   endforeach()
   list(APPEND links ${CANDOR_EXTERNAL_${module}})
+  if(module STREQUAL "kernels")
+    candor_leave_out_isas(sources)
+  endif()
   if(sources)
     add_library(${target} STATIC ${sources})
     target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
@@ -124,7 +165,7 @@ function(candor_add_module module deps nested)
       candor_compile_together(${target})
     endif()
     # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
-    if(module MATCHES "^serve")
+    if(module MATCHES "^(serve|net)")
       candor_compile_quickly(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames

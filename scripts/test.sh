@@ -1,10 +1,16 @@
 #!/bin/sh
-# Installs, builds and runs every test: checks of the tree, then the tests in the release and in the dev preset
-# (ASan + UBSan). Prints the time of each stage; the last line counts passed, failed and skipped tests.
+# sh scripts/test.sh [--all]: installs, checks the tree, builds and runs the tests. Those where input meets memory run in
+# the dev preset (ASan + UBSan), all others in the release preset; with --all every test runs in both. Prints the time
+# of each stage; the last line counts passed, failed and skipped tests.
 # CANDOR_TEST_STAGES="setup checks release dev" chooses.
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
+case "${1:-}" in
+  --all) all=yes ;;
+  "") all="" ;;
+  *) echo "test.sh: what is \"$1\"? --all, or nothing" >&2; exit 2 ;;
+esac
 stages=${CANDOR_TEST_STAGES:-setup checks release dev}
 export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
 times=""
@@ -33,23 +39,33 @@ run_tests() {
   results="$results $1/test-results.xml"
   failed=$1/Testing/Temporary/LastTestsFailed.log
   rm -f "$failed"
-  ctest --test-dir "$1" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml && return 0
+  folder=$1
+  shift
+  ctest --test-dir "$folder" "$@" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml &&
+    return 0
   if [ ! -f "$failed" ] || [ "$(wc -l <"$failed")" -gt 5 ]; then
     status=1
     return 0
   fi
-  results="$results $1/test-results-again.xml"
-  ctest --test-dir "$1" --rerun-failed --output-on-failure --output-junit test-results-again.xml || status=1
+  results="$results $folder/test-results-again.xml"
+  ctest --test-dir "$folder" --rerun-failed --output-on-failure --output-junit test-results-again.xml || status=1
 }
 
 stage setup sh scripts/setup.sh
 stage setup:clients sh scripts/setup_clients.sh || echo "setup: the clients of tests/clients are not all here"
 stage setup:page sh scripts/setup_page.sh || echo "setup: the packages of the page are not all here"
 stage checks checks
-stage release:build sh scripts/build.sh release
-stage release:test run_tests build
-stage dev:build sh scripts/build.sh dev
-stage dev:test run_tests build-dev
+if [ -n "$all" ]; then
+  stage release:build sh scripts/build.sh release
+  stage release:test run_tests build
+  stage dev:build sh scripts/build.sh dev
+  stage dev:test run_tests build-dev
+else
+  stage release:build sh scripts/build.sh release candor candor_example_minimal candor_other_tests
+  stage release:test run_tests build --label-exclude '^input$' --exclude-regex '_NOT_BUILT$'
+  stage dev:build env CANDOR_ISAS=native sh scripts/build.sh dev candor_input_tests
+  stage dev:test run_tests build-dev --label-regex '^(input|both)$'
+fi
 
 printf '\n%s\n' "$times"
 # shellcheck disable=SC2086

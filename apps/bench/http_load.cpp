@@ -1,12 +1,10 @@
 #include "apps/bench/http_load.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -14,6 +12,7 @@
 
 #include "apps/terminal/terminal.h"
 #include "candor/event.h"
+#include "net/http_client.h"
 
 namespace candor::apps {
 namespace {
@@ -21,63 +20,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-struct EasyDeleter {
-  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
-};
-struct MultiDeleter {
-  void operator()(CURLM* handle) const { curl_multi_cleanup(handle); }
-};
-struct ListDeleter {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-using Easy = std::unique_ptr<CURL, EasyDeleter>;
-using HeaderList = std::unique_ptr<curl_slist, ListDeleter>;
-
-HeaderList headers_for(const RemoteServer& server) {
-  HeaderList list(curl_slist_append(nullptr, "Content-Type: application/json"));
-  const std::string key = "Authorization: Bearer " + server.key;
-  if (!server.key.empty()) list.reset(curl_slist_append(list.release(), key.c_str()));
-  return list;
-}
-
-size_t append_body(char* data, size_t, size_t n_bytes, void* target) {
-  static_cast<std::string*>(target)->append(data, n_bytes);
-  return n_bytes;
+client::HttpRequest request_to(const RemoteServer& server, const std::string& path) {
+  return {.url = server.url + path, .token = server.key};
 }
 
 // One request on its way.
 class Transfer {
  public:
-  Transfer(const RemoteServer& server, const Json& body, LoadRecord& record, Clock::time_point began)
-      : record_(record), began_(began), body_(body.dump()), headers_(headers_for(server)), easy_(curl_easy_init()) {
-    const std::string url = server.url + "/v1/completions";
-    curl_easy_setopt(easy_.get(), CURLOPT_URL, url.c_str());
-    curl_easy_setopt(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
-    curl_easy_setopt(easy_.get(), CURLOPT_POSTFIELDS, body_.c_str());
-    curl_easy_setopt(easy_.get(), CURLOPT_WRITEFUNCTION, &Transfer::on_bytes);
-    curl_easy_setopt(easy_.get(), CURLOPT_WRITEDATA, this);
+  Transfer(LoadRecord& record, Clock::time_point began) : record_(record), began_(began) {
     record_.submitted_s = now_s();
   }
 
-  CURL* handle() const { return easy_.get(); }
-
-  void end(CURLcode code) {
-    long status = 0;
-    curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  void end(const Result<int>& status) {
     record_.end_s = now_s();
-    if (code != CURLE_OK) {
-      record_.error = curl_easy_strerror(code);
-    } else if (status != 200) {
-      record_.error = fmt::format("status {}: {:.200}", status, waiting_);
+    if (!status) {
+      record_.error = status.error().message;
+    } else if (*status != 200) {
+      record_.error = fmt::format("status {}: {:.200}", *status, waiting_);
     }
     record_.is_done = record_.error.empty() && is_whole_;
     if (record_.token_s.empty()) record_.token_s.push_back(record_.end_s);
-  }
-
- private:
-  static size_t on_bytes(char* data, size_t, size_t n_bytes, void* self) {
-    static_cast<Transfer*>(self)->take(std::string_view(data, n_bytes));
-    return n_bytes;
   }
 
   void take(std::string_view bytes) {
@@ -89,6 +51,7 @@ class Transfer {
     waiting_.erase(0, begin);
   }
 
+ private:
   void take_line(std::string_view line) {
     constexpr std::string_view kData = "data: ";
     if (!line.starts_with(kData)) return;
@@ -117,9 +80,6 @@ class Transfer {
 
   LoadRecord& record_;
   const Clock::time_point began_;
-  const std::string body_;
-  const HeaderList headers_;
-  const Easy easy_;
   std::string waiting_;
   bool is_whole_ = false;
 };
@@ -127,13 +87,13 @@ class Transfer {
 class HttpRunner {
  public:
   HttpRunner(const RemoteServer& server, const Load& load, const LoadRunOptions& options)
-      : server_(server), load_(load), options_(options), multi_(curl_multi_init()) {
+      : server_(server), load_(load), options_(options) {
     run_.records.resize(load.requests.size());
   }
 
   LoadRun run() {
     size_t next = 0;
-    while (next < load_.requests.size() || !transfers_.empty()) {
+    while (next < load_.requests.size() || n_under_way_ > 0) {
       while (next < load_.requests.size() && is_due(load_.requests[next])) send(next++);
       if (interrupted()) {
         run_.was_interrupted = true;
@@ -142,7 +102,6 @@ class HttpRunner {
       step(next);
     }
     run_.duration_s = now_s();
-    for (const Transfer& transfer : transfers_) curl_multi_remove_handle(multi_.get(), transfer.handle());
     return std::move(run_);
   }
 
@@ -150,8 +109,7 @@ class HttpRunner {
   double now_s() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
 
   bool is_due(const LoadRequest& request) const {
-    const bool has_room =
-        options_.max_in_flight == 0 || static_cast<int64_t>(transfers_.size()) < options_.max_in_flight;
+    const bool has_room = options_.max_in_flight == 0 || n_under_way_ < options_.max_in_flight;
     return has_room && request.at_s <= now_s();
   }
 
@@ -165,9 +123,22 @@ class HttpRunner {
                        {"ignore_eos", true},
                        {"stream", true},
                        {"stream_options", {{"include_usage", true}}}};
-    Transfer& transfer = transfers_.emplace_back(server_, body, run_.records[i], began_);
-    curl_easy_setopt(transfer.handle(), CURLOPT_PRIVATE, &transfer);
-    curl_multi_add_handle(multi_.get(), transfer.handle());
+    client::HttpRequest post = request_to(server_, "/v1/completions");
+    post.method = "POST";
+    post.headers.emplace_back("Content-Type", "application/json");
+    post.body = body.dump();
+    const auto transfer = std::make_shared<Transfer>(run_.records[i], began_);
+    ++n_under_way_;
+    client_.start(
+        std::move(post),
+        [transfer](int, std::string_view bytes) -> Result<void> {
+          transfer->take(bytes);
+          return {};
+        },
+        [this, transfer](const Result<int>& status) {
+          transfer->end(status);
+          --n_under_way_;
+        });
   }
 
   Json prompt(size_t i) const {
@@ -179,51 +150,35 @@ class HttpRunner {
     return text;
   }
 
+  // Until something ends, the next request is due, or a while is over.
   void step(size_t next) {
     constexpr double kMostMs = 50;
-    int n_running = 0;
-    curl_multi_perform(multi_.get(), &n_running);
-    int n_left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &n_left)) {
-      if (message->msg == CURLMSG_DONE) end(message->easy_handle, message->data.result);
-    }
     double wait_ms = kMostMs;
     if (next < load_.requests.size()) wait_ms = std::clamp(1e3 * (load_.requests[next].at_s - now_s()), 0.0, kMostMs);
-    curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(wait_ms), nullptr);
-  }
-
-  void end(CURL* handle, CURLcode code) {
-    curl_multi_remove_handle(multi_.get(), handle);
-    const auto it = std::ranges::find(transfers_, handle, &Transfer::handle);
-    it->end(code);
-    transfers_.erase(it);
+    client_.run_until_one_ends(std::chrono::milliseconds(static_cast<int64_t>(wait_ms)));
   }
 
   const RemoteServer& server_;
   const Load& load_;
   const LoadRunOptions& options_;
   const Clock::time_point began_ = Clock::now();
-  std::unique_ptr<CURLM, MultiDeleter> multi_;
-  std::list<Transfer> transfers_;
   LoadRun run_;
+  int64_t n_under_way_ = 0;
+  client::HttpClient client_;
 };
 
 Result<Json> get_json(const RemoteServer& server, const std::string& path) {
-  const std::string url = server.url + path;
-  const Easy easy(curl_easy_init());
-  const HeaderList headers = headers_for(server);
   std::string body;
-  curl_easy_setopt(easy.get(), CURLOPT_URL, url.c_str());
-  curl_easy_setopt(easy.get(), CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, &append_body);
-  curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &body);
-  const CURLcode code = curl_easy_perform(easy.get());
-  if (code != CURLE_OK) return fail(ErrorKind::kIo, fmt::format("{}: {}", url, curl_easy_strerror(code)));
-  long status = 0;
-  curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
+  const auto take = [&body](int, std::string_view bytes) -> Result<void> {
+    body += bytes;
+    return {};
+  };
+  const auto status = client::HttpClient().fetch(request_to(server, path), take);
+  if (!status) return fail(ErrorKind::kIo, fmt::format("{}{}: {}", server.url, path, status.error().message));
   Json json = Json::parse(body, nullptr, false);
-  if (status == 200 && json.is_object()) return json;
-  return fail(ErrorKind::kInvalidInput, fmt::format("{} answers with status {}: {:.200}", url, status, body));
+  if (*status == 200 && json.is_object()) return json;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{}{} answers with status {}: {:.200}", server.url, path, *status, body));
 }
 
 }  // namespace

@@ -1,14 +1,15 @@
 #pragma once
-// HTTP GET for downloads, over libcurl. One object, one thread; connections are reused. Redirects are followed (http
-// and https only); credentials never leave the host that they were given for.
+// HTTP GET for downloads, over net/http_client.h. One object, one thread; connections are reused. Redirects are
+// followed; credentials never leave the host that they were given for.
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "hub/partial_file.h"
+#include "net/http_client.h"
 
 namespace candor::hub {
 
@@ -18,9 +19,7 @@ using TransferProgress = std::function<bool(uint64_t done_bytes, uint64_t total_
 class HttpClient {
  public:
   // token: sent as a bearer token; "" for none.
-  static Result<HttpClient> make(const std::string& token);
-  HttpClient(HttpClient&&) noexcept;
-  ~HttpClient();
+  explicit HttpClient(std::string token) : token_(std::move(token)) {}
 
   // The body of a 200, at most 16 MiB.
   Result<std::string> get(const std::string& url);
@@ -30,9 +29,8 @@ class HttpClient {
                         const TransferProgress& progress);
 
  private:
-  struct Impl;
-  explicit HttpClient(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  std::string token_;
+  client::HttpClient client_;
 };
 
 }  // namespace candor::hub

@@ -323,7 +323,7 @@ Result<RepoName> parse_repo_name(std::string_view text) {
 }
 
 Result<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress) {
-  CANDOR_ASSIGN(HttpClient http, HttpClient::make(options.token));
+  HttpClient http(options.token);
   return Puller(http, name, options, progress).run();
 }
 

@@ -1,72 +1,30 @@
 #include "serve/core/metrics_page.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
-#include <limits>
-#include <map>
+#include <array>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "candor/info.h"
 #include "candor/metrics.h"
+#include "serve/core/metrics_text.h"
 
 namespace candor::serve {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-
-class Families {
- public:
-  // For what is added from now on.
-  void use_labels(std::vector<ClientMetric::Label> labels) { shared_ = std::move(labels); }
-  void counter(const char* name, const char* help, double value, std::vector<ClientMetric::Label> labels = {}) {
-    ClientMetric metric;
-    metric.counter.value = value;
-    add(name, help, MetricType::Counter, std::move(metric), std::move(labels));
+// The engine's fine buckets, summed up to these bounds.
+void add_histogram(MetricsText& families, const char* name, const char* help, const Distribution& seen, double unit,
+                   std::span<const double> bounds) {
+  std::vector<MetricBucket> buckets;
+  for (const double bound : bounds) {
+    uint64_t n_below = 0;
+    for (const Distribution::Bucket& bucket : seen.buckets) n_below += bucket.upper * unit <= bound ? bucket.count : 0;
+    buckets.push_back({bound, n_below});
   }
-  void gauge(const char* name, const char* help, double value) {
-    ClientMetric metric;
-    metric.gauge.value = value;
-    add(name, help, MetricType::Gauge, std::move(metric), {});
-  }
-  // The engine's fine buckets, summed up to these bounds.
-  void histogram(const char* name, const char* help, const Distribution& seen, double unit,
-                 std::span<const double> bounds) {
-    ClientMetric metric;
-    metric.histogram.sample_count = seen.count;
-    metric.histogram.sample_sum = seen.sum * unit;
-    for (const double bound : bounds) {
-      uint64_t n_below = 0;
-      for (const Distribution::Bucket& bucket : seen.buckets)
-        n_below += bucket.upper * unit <= bound ? bucket.count : 0;
-      metric.histogram.bucket.push_back({.cumulative_count = n_below, .upper_bound = bound});
-    }
-    metric.histogram.bucket.push_back(
-        {.cumulative_count = seen.count, .upper_bound = std::numeric_limits<double>::infinity()});
-    add(name, help, MetricType::Histogram, std::move(metric), {});
-  }
-  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+  families.histogram(name, help, buckets, seen.count, seen.sum * unit);
+}
 
- private:
-  void add(const char* name, const char* help, MetricType type, ClientMetric metric,
-           std::vector<ClientMetric::Label> labels) {
-    metric.label = shared_;
-    metric.label.insert(metric.label.end(), labels.begin(), labels.end());
-    const auto [it, is_new] = places_.emplace(name, families_.size());
-    if (is_new) families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
-    families_[it->second].metric.push_back(std::move(metric));
-  }
-
-  std::vector<ClientMetric::Label> shared_;
-  std::map<std::string, size_t> places_;  // of families, by name
-  std::vector<MetricFamily> families_;
-};
-
-void add_engine(const EngineStats& stats, Families& families) {
+void add_engine(const EngineStats& stats, MetricsText& families) {
   const auto n = [](auto value) { return static_cast<double>(value); };
   families.counter("candor_requests_total", "Requests that entered the engine", n(stats.n_submitted));
   families.counter("candor_requests_finished_total", "Requests that ended, for whatever reason", n(stats.n_finished));
@@ -85,20 +43,21 @@ void add_engine(const EngineStats& stats, Families& families) {
   families.gauge("candor_checkpoints", "Recurrent states kept for prefixes", n(stats.checkpoints));
 }
 
-void add_distributions(const EngineMetrics& metrics, Families& families) {
+void add_distributions(const EngineMetrics& metrics, MetricsText& families) {
   constexpr double kMs = 1e-3;
   static constexpr double kSeconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60};
   static constexpr double kCounts[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536};
-  families.histogram("candor_queue_seconds", "From arrival to the first computed row", metrics.queue_ms, kMs, kSeconds);
-  families.histogram("candor_ttft_seconds", "From arrival to the first text", metrics.ttft_ms, kMs, kSeconds);
-  families.histogram("candor_itl_seconds", "Between a choice's tokens", metrics.itl_ms, kMs, kSeconds);
-  families.histogram("candor_tpot_seconds", "Of a request, the mean between its tokens", metrics.tpot_ms, kMs,
-                     kSeconds);
-  families.histogram("candor_e2e_seconds", "From arrival to the end", metrics.e2e_ms, kMs, kSeconds);
-  families.histogram("candor_step_seconds", "One pass of the step loop", metrics.step_ms, kMs, kSeconds);
-  families.histogram("candor_step_rows", "Tokens computed in one step", metrics.step_rows, 1, kCounts);
-  families.histogram("candor_prompt_tokens", "Of a request's prompt", metrics.prompt_tokens, 1, kCounts);
-  families.histogram("candor_completion_tokens", "Drawn for a request", metrics.completion_tokens, 1, kCounts);
+  add_histogram(families, "candor_queue_seconds", "From arrival to the first computed row", metrics.queue_ms, kMs,
+                kSeconds);
+  add_histogram(families, "candor_ttft_seconds", "From arrival to the first text", metrics.ttft_ms, kMs, kSeconds);
+  add_histogram(families, "candor_itl_seconds", "Between a choice's tokens", metrics.itl_ms, kMs, kSeconds);
+  add_histogram(families, "candor_tpot_seconds", "Of a request, the mean between its tokens", metrics.tpot_ms, kMs,
+                kSeconds);
+  add_histogram(families, "candor_e2e_seconds", "From arrival to the end", metrics.e2e_ms, kMs, kSeconds);
+  add_histogram(families, "candor_step_seconds", "One pass of the step loop", metrics.step_ms, kMs, kSeconds);
+  add_histogram(families, "candor_step_rows", "Tokens computed in one step", metrics.step_rows, 1, kCounts);
+  add_histogram(families, "candor_prompt_tokens", "Of a request's prompt", metrics.prompt_tokens, 1, kCounts);
+  add_histogram(families, "candor_completion_tokens", "Drawn for a request", metrics.completion_tokens, 1, kCounts);
 }
 
 }  // namespace
@@ -109,12 +68,12 @@ void MetricsPage::count_reply(int status) {
 }
 
 std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_named, const ServerFigures& server) const {
-  Families families;
+  MetricsText families;
   int64_t n_engine_faults = 0;
   for (const ModelFigures& model : models) {
     const EngineMetrics seen = model.engine.metrics();
     n_engine_faults += static_cast<int64_t>(seen.n_faults);
-    if (is_named) families.use_labels({{.name = "model", .value = model.name}});
+    if (is_named) families.use_labels({{"model", model.name}});
     add_engine(model.engine.stats(), families);
     add_distributions(seen, families);
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
@@ -131,10 +90,9 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     const auto place = static_cast<http::FaultPlace>(i);
     families.counter("candor_faults_total", "Exceptions that ended a request or a connection, by place",
                      static_cast<double>(server.faults.count(place)),
-                     {{.name = "place", .value = std::string(http::place_name(place))}});
+                     {{"place", std::string(http::place_name(place))}});
   }
-  families.counter("candor_faults_total", "", static_cast<double>(n_engine_faults),
-                   {{.name = "place", .value = "engine"}});
+  families.counter("candor_faults_total", "", static_cast<double>(n_engine_faults), {{"place", "engine"}});
   families.gauge("candor_generations", "Replies being made", server.n_jobs);
   families.gauge("candor_inflight_bytes", "Bytes of bodies, messages and replies held now",
                  static_cast<double>(server.bytes.used()));
@@ -144,12 +102,12 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
   for (size_t i = 0; i < kFailures.size(); ++i) {
     families.counter("candor_tls_handshakes_failed_total",
                      "Connections that ended before their first request, by cause",
-                     static_cast<double>(failed_handshakes_[i]), {{.name = "cause", .value = kFailures[i]}});
+                     static_cast<double>(failed_handshakes_[i]), {{"cause", kFailures[i]}});
   }
   const std::lock_guard lock(mutex_);
   for (const auto& [status, count] : replies_) {
     families.counter("candor_http_replies_total", "Replies by status", static_cast<double>(count),
-                     {{.name = "status", .value = std::to_string(status)}});
+                     {{"status", std::to_string(status)}});
   }
   return families.text();
 }
