@@ -171,3 +171,9 @@ pub fn run() {
     }
     confine::end();
 }
+
+/// `run` for a program that is not linked by cargo (packaging/portable/helper.c).
+#[no_mangle]
+pub extern "C" fn candor_helper_run() {
+    run();
+}
