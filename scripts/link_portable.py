@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Links the program of a build folder once more, so that it runs on any x86-64 Linux with glibc 2.27 or newer:
+
+    python3 scripts/link_portable.py BUILD OUT
+
+The objects are those of the build, so that the answers are; all libraries but glibc's are linked in, and glibc's are
+bound to by what version 2.27 has (packaging/portable/glibc.c brings what came later). The linker is zig's, which knows
+every version of glibc (scripts/setup_package.sh installs it)."""
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ZIG = os.path.join(ROOT, "build/package-tools/bin/python")
+TARGET = "x86_64-linux-gnu.2.27"
+# Of glibc: not linked in.
+SYSTEM = {"dl", "m", "pthread", "c", "rt"}
+# What static libraries need, which shared ones say themselves.
+NEEDS = {"edit": ["tinfo", "bsd", "md"]}
+COMPILER = ["stdc++", "gcc_eh", "gcc"]
+C_FLAGS = ["-O2", "-fPIC", "-Wall", "-Wextra", f"-ffile-prefix-map={ROOT}/="]
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, text=True, **options)
+
+
+def static_library(name):
+    path = run("g++", f"-print-file-name=lib{name}.a", capture_output=True).stdout.strip()
+    if not os.path.isabs(path):
+        sys.exit(f"link_portable: there is no lib{name}.a; sh scripts/setup_package.sh installs what is missing")
+    return os.path.realpath(path)
+
+
+def link_inputs(build):
+    """The objects and archives of the program, and the names of the libraries from outside, of its own link command."""
+    command = run("ninja", "-C", build, "-t", "commands", "candor", capture_output=True).stdout.splitlines()[-1]
+    words = shlex.split(command)
+    inside, outside = [], []
+    for word in words[words.index("-o") + 2:]:
+        if word.startswith("-l"):
+            outside.append(word[2:])
+        elif word.endswith(".so"):
+            outside.append(os.path.basename(word)[3:-3])
+        elif word.endswith(".a"):
+            inside.append(os.path.join(build, word))
+    objects = [os.path.join(build, word) for word in words[:words.index("-o")] if word.endswith(".o")]
+    names = [name for name in dict.fromkeys(outside) if name not in SYSTEM]
+    return objects + inside, names + [extra for name in names for extra in NEEDS.get(name, [])] + COMPILER
+
+
+def compile_c(source, out, *flags):
+    run("gcc", *C_FLAGS, *flags, f"-I{ROOT}/bridge/include", "-c", os.path.join(ROOT, source), "-o", out)
+    return out
+
+
+def link(out, inputs):
+    run(ZIG, "-m", "ziglang", "cc", "-target", TARGET, "-pie", "-s", "-Wl,--gc-sections", "-Wl,-z,relro,-z,now",
+        "-o", out, "-Wl,--start-group", *inputs, "-Wl,--end-group", "-lpthread", "-ldl", "-lm")
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    build, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    if not os.path.exists(ZIG):
+        sys.exit("link_portable: the linker is not installed; run sh scripts/setup_package.sh")
+    inside, names = link_inputs(build)
+    libraries = [static_library(name) for name in names]
+    with tempfile.TemporaryDirectory() as folder:
+        later_glibc = compile_c("packaging/portable/glibc.c", f"{folder}/glibc.o")
+        helper_main = compile_c("packaging/portable/helper.c", f"{folder}/helper.o")
+        bridge = next(path for path in inside if path.endswith("libcandor_bridge.a"))
+        compiler = [static_library(name) for name in COMPILER]
+        link(f"{folder}/candor_helper", [helper_main, later_glibc, bridge, *compiler])
+        image = compile_c("bridge/helper_image.c", f"{folder}/image.o", f'-DCANDOR_HELPER_PATH="{folder}/candor_helper"')
+        inside = [path for path in inside if not path.endswith("libcandor_helper_image.a")]
+        link(out, [*inside, image, later_glibc, *libraries])
+
+
+if __name__ == "__main__":
+    main()

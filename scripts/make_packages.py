@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Packs a program that scripts/link_portable.py linked:
+
+    python3 scripts/make_packages.py PROGRAM OUT
+
+into a tarball with an install line, a .deb, an .rpm, an SBOM (SPDX 2.3) and SHA256SUMS. What is installed where stands in
+installed_files(). Times are those of SOURCE_DATE_EPOCH, owners root."""
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+import make_notice
+
+ROOT = Path(__file__).resolve().parent.parent
+EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+VERSION = re.search(r'kVersion = "([^"]+)"', (ROOT / "include/candor/version.h").read_text()).group(1)
+MODEL = "models/pocket/pocket-q8_0.gguf"
+LINKED = {"libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev", "libutf8proc-dev", "libedit-dev",
+          "libboost1.81-dev", "libssl-dev"}
+
+
+def shown_by(program, *words):
+    return subprocess.run([program, *words], check=True, capture_output=True).stdout
+
+
+def installed_files(program):
+    """Path below / of each file, its content and its mode."""
+    read = lambda name: (ROOT / name).read_bytes()
+    packed = lambda content: gzip.compress(content, 9, mtime=0)
+    notes = "usr/share/doc/candor/"
+    return [
+        ("usr/bin/candor", Path(program).read_bytes(), 0o755),
+        ("usr/share/candor/" + MODEL, read(MODEL), 0o644),
+        ("usr/share/man/man1/candor.1.gz", packed(shown_by(program, "completion", "man")), 0o644),
+        ("usr/share/bash-completion/completions/candor", shown_by(program, "completion", "bash"), 0o644),
+        ("usr/share/zsh/site-functions/_candor", shown_by(program, "completion", "zsh"), 0o644),
+        ("usr/share/fish/vendor_completions.d/candor.fish", shown_by(program, "completion", "fish"), 0o644),
+        ("usr/lib/systemd/system/candor.service", read("packaging/candor.service"), 0o644),
+        ("etc/candor/serve.toml", read("packaging/serve.toml"), 0o644),
+        (notes + "copyright", read("LICENSE") + b"\n" + read("NOTICE"), 0o644),
+        (notes + "README.md", read("README.md"), 0o644),
+    ]
+
+
+def write_tree(folder, files):
+    for name, content, mode in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(mode)
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        if path.is_dir():
+            path.chmod(0o755)
+        os.utime(path, (EPOCH, EPOCH))
+
+
+def write_tarball(path, files, top):
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, content, mode in files:
+            entry = tarfile.TarInfo(f"{top}/{name}")
+            entry.size, entry.mode, entry.mtime = len(content), mode, EPOCH
+            entry.uname = entry.gname = "root"
+            tar.addfile(entry, io.BytesIO(content))
+    path.write_bytes(gzip.compress(raw.getvalue(), 9, mtime=0))
+
+
+def make_tarball(out, files):
+    """bin/, share/ and the rest under one folder, and install.sh, which copies them below a prefix."""
+    inside = [(name.removeprefix("usr/"), content, mode) for name, content, mode in files]
+    inside.append(("install.sh", (ROOT / "packaging/install.sh").read_bytes(), 0o755))
+    write_tarball(out / f"candor-{VERSION}-linux-x86_64.tar.gz", inside, f"candor-{VERSION}-linux-x86_64")
+
+
+def make_deb(out, files):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        n_kib = sum(-(-len(content) // 1024) for _, content, _ in files)
+        control = (ROOT / "packaging/deb/control").read_text().format(version=VERSION, size=n_kib)
+        hooks = [(f"DEBIAN/{hook}", (ROOT / f"packaging/deb/{hook}").read_bytes(), 0o755)
+                 for hook in ("postinst", "prerm", "postrm")]
+        sums = "".join(f"{hashlib.md5(content).hexdigest()}  {path}\n" for path, content, _ in files
+                       if not path.startswith("etc/"))
+        write_tree(folder, [*files, *hooks, ("DEBIAN/control", control.encode(), 0o644),
+                            ("DEBIAN/conffiles", b"/etc/candor/serve.toml\n", 0o644),
+                            ("DEBIAN/md5sums", sums.encode(), 0o644)])
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", name,
+                        str(out / f"candor_{VERSION}_amd64.deb")], check=True, stdout=subprocess.DEVNULL)
+
+
+def make_rpm(out, files):
+    if shutil.which("rpmbuild") is None:
+        sys.exit("make_packages: rpmbuild is not installed; run sh scripts/setup_package.sh")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_tree(folder / "tree", files)
+        listed = "\n".join(("%config(noreplace) /" if path.startswith("etc/") else "/") + path for path, _, _ in files)
+        spec = (ROOT / "packaging/rpm/candor.spec").read_text()
+        for word, value in (("@VERSION@", VERSION), ("@TREE@", str(folder / "tree")), ("@FILES@", listed)):
+            spec = spec.replace(word, value)
+        (folder / "candor.spec").write_text(spec)
+        subprocess.run(["rpmbuild", "-bb", "--quiet", "--define", f"_topdir {folder}/rpm",
+                        "--define", f"_dbpath {folder}/db", str(folder / "candor.spec")], check=True)
+        built, = (folder / "rpm/RPMS").rglob("*.rpm")
+        shutil.copyfile(built, out / f"candor-{VERSION}-1.x86_64.rpm")
+
+
+def spdx_package(name, version, licence, source, kind):
+    identity = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", f"{kind}-{name}")
+    return {"SPDXID": identity, "name": name, "versionInfo": version, "licenseDeclared": licence,
+            "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
+            "downloadLocation": source or "NOASSERTION"}
+
+
+def make_sbom(out, program):
+    parts = [spdx_package(name, version, licence, "", "debian")
+             for name, version, licence, _ in make_notice.debian_rows() if name in LINKED]
+    parts += [spdx_package(name, version, licence, source, "crate")
+              for name, version, licence, source in make_notice.crate_rows()]
+    parts += [spdx_package(name, version, licence, source, "npm")
+              for name, version, licence, source in make_notice.page_rows()]
+    digest = hashlib.sha256(Path(program).read_bytes()).hexdigest()
+    whole = spdx_package("candor", VERSION, "Apache-2.0", "", "program")
+    whole["checksums"] = [{"algorithm": "SHA256", "checksumValue": digest}]
+    created = datetime.fromtimestamp(EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    bill = {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+            "name": f"candor-{VERSION}", "documentNamespace": f"urn:candor:{VERSION}:{digest}",
+            "creationInfo": {"created": created, "creators": ["Tool: make_packages.py"]},
+            "packages": [whole, *parts],
+            "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
+                               "relatedSpdxElement": whole["SPDXID"]}]
+            + [{"spdxElementId": whole["SPDXID"], "relationshipType": "STATIC_LINK",
+                "relatedSpdxElement": part["SPDXID"]} for part in parts]}
+    (out / f"candor-{VERSION}.spdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
+
+
+def write_sums(out):
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+             for path in sorted(out.iterdir()) if path.name != "SHA256SUMS"]
+    (out / "SHA256SUMS").write_text("".join(lines))
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    program, out = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    files = installed_files(program)
+    shutil.copyfile(program, out / f"candor-{VERSION}-linux-x86_64")
+    (out / f"candor-{VERSION}-linux-x86_64").chmod(0o755)
+    make_tarball(out, files)
+    make_deb(out, files)
+    make_rpm(out, files)
+    make_sbom(out, program)
+    write_sums(out)
+    for path in sorted(out.iterdir()):
+        print(f"{path.stat().st_size:>10}  {path.name}")
+
+
+if __name__ == "__main__":
+    main()

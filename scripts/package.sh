@@ -1,0 +1,23 @@
+#!/bin/sh
+# sh scripts/package.sh [OUT]: makes a release in OUT (build-package/out): a program that needs nothing but glibc 2.27 and
+# its packages. Two runs of one commit give the same bytes, in whatever folder (scripts/check_reproducible.sh).
+set -eu
+cd "$(dirname "$0")/.."
+[ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
+out=${1:-build-package/out}
+folder=build-package
+sh scripts/setup.sh
+sh scripts/setup_package.sh
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null || true)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+CANDOR_CARGO_TARGET_DIR=$PWD/$folder/cargo
+RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$PWD=/candor"
+export SOURCE_DATE_EPOCH CANDOR_CARGO_TARGET_DIR RUSTFLAGS
+umask 022
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cmake -S . -B $folder -G Ninja -DCMAKE_BUILD_TYPE=Release -DCANDOR_TESTS=OFF -DCANDOR_ISAS=all \
+  -DCANDOR_COMMIT="$commit" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cmake --build $folder --target candor >"$log" 2>&1 || { tail -n 60 "$log" >&2; exit 1; }
+python3 scripts/link_portable.py $folder $folder/candor-portable
+python3 scripts/make_packages.py $folder/candor-portable "$out"
