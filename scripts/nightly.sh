@@ -9,10 +9,15 @@
 # alone  every source compiled by itself (normally several are one), so that none lives by another's includes, and the
 #        benchmarks: 30 minutes
 # lint   clang-tidy, include-what-you-use and more (scripts/lint.sh): some 30 minutes
+# packages a release, tried in clean roots (scripts/try_packages.sh) and made twice (check_reproducible.sh): 30 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- fuzz tsan soak alone lint adding
+[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages adding
+packages() {
+  sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh
+}
+
 summary=""
 status=0
 for part in "$@"; do
@@ -22,8 +27,9 @@ for part in "$@"; do
     soak) command="sh scripts/soak.sh ${CANDOR_SOAK_ROUNDS:-10000}" ;;
     alone) command="env CANDOR_CARGO_TARGET_DIR=${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo} sh scripts/build.sh alone all candor_benches" ;;
     lint) command="sh scripts/lint.sh" ;;
+    packages) command="packages" ;;
     adding) command="python3 scripts/check_adding.py" ;;
-    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, adding" >&2; exit 2 ;;
+    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, adding" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$part"
   began=$(date +%s)

@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "apps/commands/commands.h"
 #include "apps/commands/mpi_start.h"
+#include "apps/commands/version.h"
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
-#include "candor/version.h"
 
 namespace {
 
@@ -26,7 +28,7 @@ constexpr const char* kFooter =
 int run(int argc, char** argv) {
   using namespace candor::apps;
   CLI::App app("Candor: an LLM inference engine that gives one answer and hides nothing.", "candor");
-  app.set_version_flag("--version", std::string("candor ") + candor::kVersion);
+  app.set_version_flag("--version", version_text(), "Print the version and exit; with --json more of it");
   app.set_help_all_flag("--help-all", "Print the help with every option and exit");
   Action action;
   add_run(app, action);
@@ -59,7 +61,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {
-    write_out(app.version() + "\n");
+    const bool wants_json = std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
+    write_out((wants_json ? version_json() : version_text()) + "\n");
     return kDone;
   } catch (const CLI::Success& wish) {
     const auto chosen = app.get_subcommands();

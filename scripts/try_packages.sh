@@ -1,0 +1,109 @@
+#!/bin/sh
+# sh scripts/try_packages.sh [OUT [RELEASE MIRROR]]: tries what scripts/package.sh made, as root: the bare program in a root
+# that holds nothing but glibc, and the .deb and the .rpm in one that debootstrap makes (Ubuntu 18.04: the oldest glibc,
+# 2.27). Every line that it prints is something that was seen to work; the first that does not ends it.
+set -eu
+cd "$(dirname "$0")/.."
+out=$(cd "${1:-build-package/out}" && pwd)
+release=${2:-bionic}
+mirror=${3:-http://archive.ubuntu.com/ubuntu}
+[ "$(id -u)" = 0 ] || { echo "try_packages: roots are made by root" >&2; exit 2; }
+work=$(mktemp -d)
+server=""
+clean_up() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  for root in bare old; do
+    umount "$work/$root/proc" 2>/dev/null || true
+    umount "$work/$root/dev/null" 2>/dev/null || true
+  done
+  rm -rf "$work"
+}
+trap clean_up EXIT
+fail() {
+  echo "try_packages: $*" >&2
+  exit 1
+}
+good() { printf 'works: %s\n' "$*"; }
+
+# give ROOT: /proc and /dev/null, which is all that the program asks of a system.
+give() {
+  mkdir -p "$1/proc" "$1/dev"
+  mount -t proc proc "$1/proc"
+  [ -e "$1/dev/null" ] || touch "$1/dev/null"
+  mount --bind /dev/null "$1/dev/null"
+}
+
+# answers_in ROOT PROGRAM: a story, the doctor, and a server that is asked.
+answers_in() {
+  chroot "$1" "$2" run "Once upon a time" -n 20 --temperature 0 >"$work/story" 2>"$work/figures" ||
+    fail "no story: $(cat "$work/figures")"
+  if [ -s "$work/first_story" ]; then cmp -s "$work/story" "$work/first_story" || fail "another story: $(cat "$work/story")"; fi
+  cp "$work/story" "$work/first_story"
+  chroot "$1" "$2" doctor >"$work/doctor" || fail "doctor: $(cat "$work/doctor")"
+  chroot "$1" "$2" serve --port 0 2>"$work/log" &
+  server=$!
+  for _ in $(seq 100); do
+    address=$(sed -n 's/.*\(127\.0\.0\.1:[0-9][0-9]*\).*/\1/p' "$work/log" | head -n 1)
+    [ -z "$address" ] || break
+    sleep 0.1
+  done
+  [ -n "$address" ] || fail "no server: $(cat "$work/log")"
+  python3 - "$address" <<'P' || fail "no answer from the server"
+import json, sys, urllib.request
+body = json.dumps({"messages": [{"role": "user", "content": "A story"}], "max_tokens": 8}).encode()
+request = urllib.request.Request(f"http://{sys.argv[1]}/v1/chat/completions", body, {"Content-Type": "application/json"})
+assert json.load(urllib.request.urlopen(request, timeout=20))["choices"][0]["message"]["content"]
+P
+  kill "$server"
+  wait "$server" || fail "the server ended with $?"
+  server=""
+}
+
+program=$(ls "$out"/candor-*-linux-x86_64)
+sed 's/^/  /' <<E2
+$(readelf -d "$program" | sed -n 's/.*NEEDED.*\[\(.*\)\]/needs \1/p')
+$(objdump -T "$program" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1 | sed 's/^/newest symbol: /')
+E2
+
+mkdir -p "$work/bare/lib64" "$work/bare/lib" "$work/bare/bin" "$work/bare/share/candor/models/pocket"
+cp /lib64/ld-linux-x86-64.so.2 "$work/bare/lib64/"
+for library in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2; do
+  cp "$(g++ -print-file-name=$library)" "$work/bare/lib/"
+done
+cp "$program" "$work/bare/bin/candor"
+cp models/pocket/pocket-q8_0.gguf "$work/bare/share/candor/models/pocket/"
+give "$work/bare"
+answers_in "$work/bare" /bin/candor
+good "a story, doctor and serve in a root of $(find "$work/bare" -xdev -type f | wc -l) files"
+
+debootstrap --variant=minbase --no-check-gpg "$release" "$work/old" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 2 "$work/log")"
+give "$work/old"
+find "$work/old" -xdev \( -path "$work/old/var" -o -path "$work/old/proc" \) -prune -o -print | sort >"$work/before"
+cp "$out"/candor_*_amd64.deb "$work/old/candor.deb"
+chroot "$work/old" dpkg -i /candor.deb >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
+answers_in "$work/old" /usr/bin/candor
+[ "$(stat -c %a "$work/old/etc/candor/keys")" = 600 ] || fail "the key file can be read by others"
+good "the .deb on $(. "$work/old/etc/os-release" && echo "$PRETTY_NAME"), glibc $(chroot "$work/old" ldd --version | sed -n '1s/.* //p'), with the same story"
+chroot "$work/old" dpkg --purge candor >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
+rm "$work/old/candor.deb"
+find "$work/old" -xdev \( -path "$work/old/var" -o -path "$work/old/proc" \) -prune -o -print | sort | diff "$work/before" - ||
+  fail "dpkg --purge left something behind"
+good "dpkg --purge leaves nothing"
+
+mkdir -p "$work/old/rpmdb"
+rpm --root "$work/old" --dbpath /rpmdb --nodeps -i "$out"/candor-*.x86_64.rpm || fail "rpm -i"
+answers_in "$work/old" /usr/bin/candor
+rpm --root "$work/old" --dbpath /rpmdb --nodeps -e candor || fail "rpm -e"
+rm -r "$work/old/rpmdb"
+find "$work/old" -xdev \( -path "$work/old/var" -o -path "$work/old/proc" \) -prune -o -print | sort | diff "$work/before" - ||
+  fail "rpm -e left something behind"
+good "the .rpm, and rpm -e leaves nothing"
+
+mkdir "$work/tar"
+tar -xzf "$out"/candor-*.tar.gz -C "$work/tar"
+sh "$work"/tar/candor-*/install.sh "$work/prefix" >"$work/log"
+"$work/prefix/bin/candor" run "Once upon a time" -n 20 --temperature 0 2>/dev/null | cmp -s - "$work/first_story" || fail "the tarball's story"
+sh "$work"/tar/candor-*/install.sh --remove "$work/prefix" >"$work/log"
+[ -z "$(find "$work/prefix" -type f 2>/dev/null)" ] || fail "install.sh --remove left something behind"
+good "the tarball's install.sh and its --remove"
+(cd "$out" && sha256sum --quiet -c SHA256SUMS) && good "SHA256SUMS"
