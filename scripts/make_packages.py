@@ -104,15 +104,24 @@ def make_rpm(out, files):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tree(folder / "tree", files)
-        listed = "\n".join(("%config(noreplace) /" if path.startswith("etc/") else "/") + path for path, _, _ in files)
         spec = (ROOT / "packaging/rpm/candor.spec").read_text()
-        for word, value in (("@VERSION@", VERSION), ("@TREE@", str(folder / "tree")), ("@FILES@", listed)):
+        for word, value in (("@VERSION@", VERSION), ("@TREE@", str(folder / "tree")), ("@FILES@", "\n".join(rpm_lines(files)))):
             spec = spec.replace(word, value)
         (folder / "candor.spec").write_text(spec)
         subprocess.run(["rpmbuild", "-bb", "--quiet", "--define", f"_topdir {folder}/rpm",
                         "--define", f"_dbpath {folder}/db", str(folder / "candor.spec")], check=True)
         built, = (folder / "rpm/RPMS").rglob("*.rpm")
         shutil.copyfile(built, out / f"candor-{VERSION}-1.x86_64.rpm")
+
+
+# Folders that every system has; what else a package makes is its own too.
+USUAL_FOLDERS = {"", "etc", "usr", "usr/bin", "usr/lib", "usr/share", "usr/share/doc", "usr/share/man", "usr/share/man/man1"}
+
+
+def rpm_lines(files):
+    folders = {str(parent).removeprefix(".") for path, _, _ in files for parent in Path(path).parents}
+    lines = [f"%dir /{folder}" for folder in sorted(folders - USUAL_FOLDERS)]
+    return lines + [("%config(noreplace) /" if path.startswith("etc/") else "/") + path for path, _, _ in files]
 
 
 def spdx_package(name, version, licence, source, kind):

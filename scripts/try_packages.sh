@@ -59,6 +59,11 @@ P
   server=""
 }
 
+# What is neither the package manager's nor a user's.
+files_of() {
+  find "$1" -xdev \( -path "$1/var" -o -path "$1/proc" -o -path "$1/root/.cache" \) -prune -o -print | sort
+}
+
 program=$(ls "$out"/candor-*-linux-x86_64)
 sed 's/^/  /' <<E2
 $(readelf -d "$program" | sed -n 's/.*NEEDED.*\[\(.*\)\]/needs \1/p')
@@ -78,7 +83,7 @@ good "a story, doctor and serve in a root of $(find "$work/bare" -xdev -type f |
 
 debootstrap --variant=minbase --no-check-gpg "$release" "$work/old" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 2 "$work/log")"
 give "$work/old"
-find "$work/old" -xdev \( -path "$work/old/var" -o -path "$work/old/proc" \) -prune -o -print | sort >"$work/before"
+files_of "$work/old" >"$work/before"
 cp "$out"/candor_*_amd64.deb "$work/old/candor.deb"
 chroot "$work/old" dpkg -i /candor.deb >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
 answers_in "$work/old" /usr/bin/candor
@@ -86,16 +91,16 @@ answers_in "$work/old" /usr/bin/candor
 good "the .deb on $(. "$work/old/etc/os-release" && echo "$PRETTY_NAME"), glibc $(chroot "$work/old" ldd --version | sed -n '1s/.* //p'), with the same story"
 chroot "$work/old" dpkg --purge candor >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
 rm "$work/old/candor.deb"
-find "$work/old" -xdev \( -path "$work/old/var" -o -path "$work/old/proc" \) -prune -o -print | sort | diff "$work/before" - ||
+files_of "$work/old" | diff "$work/before" - ||
   fail "dpkg --purge left something behind"
 good "dpkg --purge leaves nothing"
 
 mkdir -p "$work/old/rpmdb"
-rpm --root "$work/old" --dbpath /rpmdb --nodeps -i "$out"/candor-*.x86_64.rpm || fail "rpm -i"
+rpm --root "$work/old" --dbpath /rpmdb --nodeps -i "$out"/candor-*.x86_64.rpm 2>"$work/log" || fail "rpm -i: $(cat "$work/log")"
 answers_in "$work/old" /usr/bin/candor
-rpm --root "$work/old" --dbpath /rpmdb --nodeps -e candor || fail "rpm -e"
+rpm --root "$work/old" --dbpath /rpmdb --nodeps -e candor 2>"$work/log" || fail "rpm -e: $(cat "$work/log")"
 rm -r "$work/old/rpmdb"
-find "$work/old" -xdev \( -path "$work/old/var" -o -path "$work/old/proc" \) -prune -o -print | sort | diff "$work/before" - ||
+files_of "$work/old" | diff "$work/before" - ||
   fail "rpm -e left something behind"
 good "the .rpm, and rpm -e leaves nothing"
 
