@@ -15,6 +15,9 @@ endif()
 find_package(Threads REQUIRED)
 
 add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off -fno-math-errno)
+# For libcandor.so; hidden and not replaceable, code is what it is in a program.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+add_compile_options(-fvisibility=hidden -fno-semantic-interposition)
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # __FILE__ is the same in every clone
 if(CMAKE_CROSSCOMPILING)
   add_compile_options(-Wno-maybe-uninitialized)  # gcc 12 for Arm sees it in the standard library's own strings

@@ -22,6 +22,7 @@ set(CANDOR_EXTERNAL_serve/responses fmt crypto)
 set(CANDOR_EXTERNAL_serve/ollama fmt)
 set(CANDOR_EXTERNAL_serve/page fmt candor_page_files)
 set(CANDOR_EXTERNAL_serve fmt)
+set(CANDOR_EXTERNAL_capi fmt)
 
 # The name stands for the library of this project, not for the system's.
 if(NOT CANDOR_CORE_ONLY)
@@ -165,7 +166,7 @@ function(candor_add_module module deps nested)
       candor_compile_together(${target})
     endif()
     # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
-    if(module MATCHES "^(serve|net)")
+    if(module MATCHES "^(serve|net|capi)")
       candor_compile_quickly(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames

@@ -11,7 +11,7 @@ sh scripts/setup_package.sh
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null || true)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 CANDOR_CARGO_TARGET_DIR=$PWD/$folder/cargo
-RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$PWD=/candor"
+RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 export SOURCE_DATE_EPOCH CANDOR_CARGO_TARGET_DIR RUSTFLAGS
 umask 022
 log=$(mktemp)

@@ -61,7 +61,7 @@ if [ -n "$all" ]; then
   stage dev:build sh scripts/build.sh dev
   stage dev:test run_tests build-dev
 else
-  stage release:build sh scripts/build.sh release candor candor_example_minimal candor_other_tests
+  stage release:build sh scripts/build.sh release candor candor_examples candor_other_tests
   stage release:test run_tests build --label-exclude '^input$' --exclude-regex '_NOT_BUILT$'
   stage dev:build env CANDOR_ISAS=native sh scripts/build.sh dev candor_input_tests
   stage dev:test run_tests build-dev --label-regex '^(input|both)$'
