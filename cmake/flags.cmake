@@ -18,7 +18,8 @@ add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off -fno-math-e
 # For libcandor.so; hidden and not replaceable, code is what it is in a program.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 add_compile_options(-fvisibility=hidden -fno-semantic-interposition)
-add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # __FILE__ is the same in every clone
+# __FILE__ is the same in every clone; the compiler cache gives the compiler paths from the build folder.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -ffile-prefix-map=../=)
 if(CMAKE_CROSSCOMPILING)
   add_compile_options(-Wno-maybe-uninitialized)  # gcc 12 for Arm sees it in the standard library's own strings
 endif()

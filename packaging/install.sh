@@ -11,9 +11,8 @@ fi
 usual=/usr/local
 [ -w /usr/local/bin ] || usual=$HOME/.local
 prefix=${1:-$usual}
-files="bin/candor share/candor/models/pocket/pocket-q8_0.gguf share/man/man1/candor.1.gz
-  share/bash-completion/completions/candor share/zsh/site-functions/_candor share/fish/vendor_completions.d/candor.fish
-  share/doc/candor/copyright share/doc/candor/README.md"
+# All that stands beside this script but what belongs into /etc and to systemd.
+files=$(cd "$here" && find bin include lib share -type f ! -path 'lib/systemd/*')
 for file in $files; do
   if [ -n "$remove" ]; then
     rm -f "$prefix/$file"
@@ -24,7 +23,9 @@ for file in $files; do
   mv "$prefix/$file.new" "$prefix/$file"
 done
 if [ -n "$remove" ]; then
-  rmdir -p "$prefix/share/candor/models/pocket" "$prefix/share/doc/candor" 2>/dev/null || true
+  for folder in share/candor/models/pocket share/doc/candor include/candor lib/cmake/candor; do
+    (cd "$prefix" && rmdir -p "$folder" 2>/dev/null) || true
+  done
   echo "removed from $prefix"
   exit 0
 fi

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Links the program of a build folder once more, so that it runs on any x86-64 Linux with glibc 2.27 or newer:
+"""Links the program and the shared library of a build folder once more, so that they run on any x86-64 Linux with glibc
+2.27 or newer:
 
     python3 scripts/link_portable.py BUILD OUT
+
+makes OUT/candor and OUT/libcandor.so.0.
 
 The objects are those of the build, so that the answers are; all libraries but glibc's are linked in, and glibc's are
 bound to by what version 2.27 has (packaging/portable/glibc.c brings what came later). The linker is zig's, which knows
@@ -34,10 +37,10 @@ def static_library(name):
     return os.path.realpath(path)
 
 
-def link_inputs(build):
-    """The objects and archives of the program, and the names of the libraries from outside, of its own link command."""
-    command = run("ninja", "-C", build, "-t", "commands", "candor", capture_output=True).stdout.splitlines()[-1]
-    words = shlex.split(command)
+def link_inputs(build, target):
+    """The objects and archives of the target, and the names of the libraries from outside, of its own link command."""
+    commands = run("ninja", "-C", build, "-t", "commands", target, capture_output=True).stdout.splitlines()
+    words = shlex.split([command for command in commands if " -o " + target in command][-1])
     inside, outside = [], []
     for word in words[words.index("-o") + 2:]:
         if word.startswith("-l"):
@@ -46,7 +49,7 @@ def link_inputs(build):
             outside.append(os.path.basename(word)[3:-3])
         elif word.endswith(".a"):
             inside.append(os.path.join(build, word))
-    objects = [os.path.join(build, word) for word in words[:words.index("-o")] if word.endswith(".o")]
+    objects = [os.path.join(build, word) for word in words if word.endswith(".o")]
     names = [name for name in dict.fromkeys(outside) if name not in SYSTEM]
     return objects + inside, names + [extra for name in names for extra in NEEDS.get(name, [])] + COMPILER
 
@@ -56,9 +59,16 @@ def compile_c(source, out, *flags):
     return out
 
 
-def link(out, inputs):
-    run(ZIG, "-m", "ziglang", "cc", "-target", TARGET, "-pie", "-s", "-Wl,--gc-sections", "-Wl,-z,relro,-z,now",
+def link(out, inputs, *options):
+    run(ZIG, "-m", "ziglang", "cc", "-target", TARGET, "-s", "-Wl,--gc-sections", "-Wl,-z,relro,-z,now", *options,
         "-o", out, "-Wl,--start-group", *inputs, "-Wl,--end-group", "-lpthread", "-ldl", "-lm")
+
+
+def portable_inputs(build, target, replacements):
+    """All that `target` is made of, with our own in place of the archives that `replacements` names."""
+    inside, names = link_inputs(build, target)
+    kept = [path for path in inside if os.path.basename(path) not in replacements]
+    return [*kept, *replacements.values(), *(static_library(name) for name in names)]
 
 
 def main():
@@ -67,17 +77,18 @@ def main():
     build, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     if not os.path.exists(ZIG):
         sys.exit("link_portable: the linker is not installed; run sh scripts/setup_package.sh")
-    inside, names = link_inputs(build)
-    libraries = [static_library(name) for name in names]
+    os.makedirs(out, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         later_glibc = compile_c("packaging/portable/glibc.c", f"{folder}/glibc.o")
         helper_main = compile_c("packaging/portable/helper.c", f"{folder}/helper.o")
-        bridge = next(path for path in inside if path.endswith("libcandor_bridge.a"))
-        compiler = [static_library(name) for name in COMPILER]
-        link(f"{folder}/candor_helper", [helper_main, later_glibc, bridge, *compiler])
+        bridge, = (path for path in link_inputs(build, "candor")[0] if path.endswith("/libcandor_bridge.a"))
+        link(f"{folder}/candor_helper", [helper_main, later_glibc, bridge, *map(static_library, COMPILER)], "-pie")
         image = compile_c("bridge/helper_image.c", f"{folder}/image.o", f'-DCANDOR_HELPER_PATH="{folder}/candor_helper"')
-        inside = [path for path in inside if not path.endswith("libcandor_helper_image.a")]
-        link(out, [*inside, image, later_glibc, *libraries])
+        own = {"libcandor_helper_image.a": image, "": later_glibc}
+        link(f"{out}/candor", portable_inputs(build, "candor", own), "-pie")
+        capi = ["-Wl,--whole-archive", os.path.join(build, "libcandor_capi.a"), "-Wl,--no-whole-archive"]
+        link(f"{out}/libcandor.so.0", [*capi, *portable_inputs(build, "libcandor.so.0.1.0", own)], "-shared",
+             "-Wl,-soname,libcandor.so.0", f"-Wl,--version-script={build}/libcandor.map")
 
 
 if __name__ == "__main__":

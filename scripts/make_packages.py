@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Packs a program that scripts/link_portable.py linked:
+"""Packs the program and the library that scripts/link_portable.py linked:
 
-    python3 scripts/make_packages.py PROGRAM OUT
+    python3 scripts/make_packages.py LINKED OUT
 
 into a tarball with an install line, a .deb, an .rpm, an SBOM (SPDX 2.3) and SHA256SUMS. What is installed where stands in
 installed_files(). Times are those of SOURCE_DATE_EPOCH, owners root."""
@@ -33,13 +33,28 @@ def shown_by(program, *words):
     return subprocess.run([program, *words], check=True, capture_output=True).stdout
 
 
+def library_files(linked, folder):
+    """The C interface; folder: "lib", or "lib64" where a distribution keeps libraries there."""
+    def filled(name):
+        text = (ROOT / "packaging" / name).read_text().replace("@VERSION@", VERSION).replace("@LIBDIR@", folder)
+        return text.replace("${prefix}/lib\n", "${prefix}/" + folder + "\n").encode()
+    return [
+        (f"usr/{folder}/libcandor.so.0", (linked / "libcandor.so.0").read_bytes(), 0o644),
+        (f"usr/{folder}/libcandor.so", b"INPUT(libcandor.so.0)\n", 0o644),  # what -lcandor finds
+        (f"usr/{folder}/cmake/candor/candorConfig.cmake", filled("candorConfig.cmake"), 0o644),
+        (f"usr/{folder}/cmake/candor/candorConfigVersion.cmake", filled("candorConfigVersion.cmake"), 0o644),
+        ("usr/share/pkgconfig/candor.pc", filled("candor.pc"), 0o644),
+        ("usr/include/candor/candor.h", (ROOT / "include/candor/candor.h").read_bytes(), 0o644),
+    ]
+
+
 def installed_files(program):
-    """Path below / of each file, its content and its mode."""
+    """Path below / of each other file, its content and its mode."""
     read = lambda name: (ROOT / name).read_bytes()
     packed = lambda content: gzip.compress(content, 9, mtime=0)
     notes = "usr/share/doc/candor/"
     return [
-        ("usr/bin/candor", Path(program).read_bytes(), 0o755),
+        ("usr/bin/candor", program.read_bytes(), 0o755),
         ("usr/share/candor/" + MODEL, read(MODEL), 0o644),
         ("usr/share/man/man1/candor.1.gz", packed(shown_by(program, "completion", "man")), 0o644),
         ("usr/share/bash-completion/completions/candor", shown_by(program, "completion", "bash"), 0o644),
@@ -49,6 +64,8 @@ def installed_files(program):
         ("etc/candor/serve.toml", read("packaging/serve.toml"), 0o644),
         (notes + "copyright", read("LICENSE") + b"\n" + read("NOTICE"), 0o644),
         (notes + "README.md", read("README.md"), 0o644),
+        (notes + "c.md", read("docs/c.md"), 0o644),
+        (notes + "story.c", read("examples/story.c"), 0o644),
     ]
 
 
@@ -115,7 +132,8 @@ def make_rpm(out, files):
 
 
 # Folders that every system has; what else a package makes is its own too.
-USUAL_FOLDERS = {"", "etc", "usr", "usr/bin", "usr/lib", "usr/share", "usr/share/doc", "usr/share/man", "usr/share/man/man1"}
+USUAL_FOLDERS = {"", "etc", "usr", "usr/bin", "usr/include", "usr/lib", "usr/share", "usr/share/doc", "usr/lib64", "usr/share/man",
+                 "usr/share/man/man1"}
 
 
 def rpm_lines(files):
@@ -138,7 +156,7 @@ def make_sbom(out, program):
               for name, version, licence, source in make_notice.crate_rows()]
     parts += [spdx_package(name, version, licence, source, "npm")
               for name, version, licence, source in make_notice.page_rows()]
-    digest = hashlib.sha256(Path(program).read_bytes()).hexdigest()
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
     whole = spdx_package("candor", VERSION, "Apache-2.0", "", "program")
     whole["checksums"] = [{"algorithm": "SHA256", "checksumValue": digest}]
     created = datetime.fromtimestamp(EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -162,15 +180,16 @@ def write_sums(out):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    program, out = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
+    linked, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    program = linked / "candor"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     files = installed_files(program)
     shutil.copyfile(program, out / f"candor-{VERSION}-linux-x86_64")
     (out / f"candor-{VERSION}-linux-x86_64").chmod(0o755)
-    make_tarball(out, files)
-    make_deb(out, files)
-    make_rpm(out, files)
+    make_tarball(out, files + library_files(linked, "lib"))
+    make_deb(out, files + library_files(linked, "lib"))
+    make_rpm(out, files + library_files(linked, "lib64"))
     make_sbom(out, program)
     write_sums(out)
     for path in sorted(out.iterdir()):

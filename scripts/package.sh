@@ -18,6 +18,6 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 cmake -S . -B $folder -G Ninja -DCMAKE_BUILD_TYPE=Release -DCANDOR_TESTS=OFF -DCANDOR_ISAS=all \
   -DCANDOR_COMMIT="$commit" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-cmake --build $folder --target candor >"$log" 2>&1 || { tail -n 60 "$log" >&2; exit 1; }
-python3 scripts/link_portable.py $folder $folder/candor-portable
-python3 scripts/make_packages.py $folder/candor-portable "$out"
+cmake --build $folder --target candor candor_shared >"$log" 2>&1 || { tail -n 60 "$log" >&2; exit 1; }
+python3 scripts/link_portable.py $folder $folder/portable
+python3 scripts/make_packages.py $folder/portable "$out"

@@ -108,6 +108,23 @@ mkdir "$work/tar"
 tar -xzf "$out"/candor-*.tar.gz -C "$work/tar"
 sh "$work"/tar/candor-*/install.sh "$work/prefix" >"$work/log"
 "$work/prefix/bin/candor" run "Once upon a time" -n 20 --temperature 0 2>/dev/null | cmp -s - "$work/first_story" || fail "the tarball's story"
+cc -std=c99 $(PKG_CONFIG_PATH=$work/prefix/share/pkgconfig pkg-config --cflags candor) \
+  "$work/prefix/share/doc/candor/story.c" $(PKG_CONFIG_PATH=$work/prefix/share/pkgconfig pkg-config --libs candor) \
+  -Wl,-rpath,"$work/prefix/lib" -o "$work/story_c" || fail "story.c was not built by pkg-config"
+"$work/story_c" "$work/prefix/share/candor/models/pocket/pocket-q8_0.gguf" "Once upon a time" | grep -q "Once upon a time.." ||
+  fail "story.c tells nothing"
+mkdir "$work/consumer"
+cp "$work/prefix/share/doc/candor/story.c" "$work/consumer/"
+cat >"$work/consumer/CMakeLists.txt" <<'C'
+cmake_minimum_required(VERSION 3.16)
+project(consumer C)
+find_package(candor 0.1 REQUIRED)
+add_executable(story story.c)
+target_link_libraries(story PRIVATE candor::candor)
+C
+cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
+  cmake --build "$work/consumer/build" >>"$work/log" 2>&1 || fail "a CMake project: $(cat "$work/log")"
+good "a C program by pkg-config, and one by find_package(candor)"
 sh "$work"/tar/candor-*/install.sh --remove "$work/prefix" >"$work/log"
 [ -z "$(find "$work/prefix" -type f 2>/dev/null)" ] || fail "install.sh --remove left something behind"
 good "the tarball's install.sh and its --remove"
