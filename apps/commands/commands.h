@@ -31,6 +31,7 @@ void add_convert(CLI::App& app, Action& action);
 void add_pull(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_health(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 // Not for people: what rank 0 starts.
 void add_rank(CLI::App& app, Action& action);

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_pull(app, action);
   add_list(app, action);
   add_doctor(app, action);
+  add_health(app, action);
   add_completion(app, action);
   add_rank(app, action);
   bind_environment(app);

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Packs a program that scripts/link_portable.py linked into an image of the Open Container Initiative, without a daemon:
+
+    python3 scripts/make_image.py LINKED OUT.tar     then: podman load -i OUT.tar
+
+Two layers: glibc and the authorities of https, of the machine that packs; and Candor. The server runs as a user without
+rights and writes nothing, so that a read-only root will do. Times are those of SOURCE_DATE_EPOCH."""
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+import make_packages
+
+GLIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.so.2",
+         "libnss_dns.so.2", "libnss_files.so.2"]
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+USER = 65532
+CREATED = datetime.fromtimestamp(make_packages.EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+PREFIXES = ("usr/bin/", "usr/share/candor/", "usr/share/doc/candor/copyright")
+
+
+def glibc_files():
+    for name in GLIBC:
+        path = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+        if not Path(path).is_file():
+            sys.exit(f"make_image: there is no {name} on this machine")
+        # Where the loader looks that the program names, and where it looks for the others.
+        folder = "lib64/" if name.startswith("ld-") else "usr/lib/"
+        yield folder + name, Path(path).read_bytes(), 0o755
+    yield "etc/passwd", f"candor:x:{USER}:{USER}::/:/bin/false\n".encode(), 0o644
+    yield "etc/nsswitch.conf", b"hosts: files dns\n", 0o644
+    if AUTHORITIES.exists():
+        yield str(AUTHORITIES)[1:], AUTHORITIES.read_bytes(), 0o644
+
+
+def layer(files):
+    """The tar, compressed, and the digest of the tar itself."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        folders = sorted({str(parent) for name, _, _ in files for parent in Path(name).parents} - {"."})
+        for folder in [*folders, "tmp"]:
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, make_packages.EPOCH
+            tar.addfile(entry)
+        for name, content, mode in files:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.mtime = len(content), mode, make_packages.EPOCH
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(raw.getvalue(), 9, mtime=0), hashlib.sha256(raw.getvalue()).hexdigest()
+
+
+class Image:
+    def __init__(self):
+        self.blobs = {}
+
+    def add(self, content, kind):
+        digest = hashlib.sha256(content).hexdigest()
+        self.blobs[digest] = content
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": "sha256:" + digest, "size": len(content)}
+
+    def add_json(self, value, kind):
+        return self.add(json.dumps(value, sort_keys=True).encode(), kind)
+
+    def write(self, path, index):
+        files = [("oci-layout", b'{"imageLayoutVersion": "1.0.0"}'), ("index.json", json.dumps(index).encode())]
+        files += [(f"blobs/sha256/{digest}", content) for digest, content in sorted(self.blobs.items())]
+        with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+            for name, content in files:
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode, entry.mtime = len(content), 0o644, make_packages.EPOCH
+                tar.addfile(entry, io.BytesIO(content))
+
+
+def config(diff_ids):
+    return {
+        "architecture": "amd64", "os": "linux", "created": CREATED,
+        "config": {
+            "User": f"{USER}:{USER}", "ExposedPorts": {"8080/tcp": {}}, "WorkingDir": "/",
+            "Env": ["PATH=/usr/bin", "HOME=/tmp"],
+            # Beyond this machine a server needs keys: a file with lines of NAME SECRET, mounted at /keys.
+            "Entrypoint": ["/usr/bin/candor"],
+            "Cmd": ["serve", "--host", "0.0.0.0", "--api-key-file", "/keys"],
+            "Healthcheck": {"Test": ["CMD", "/usr/bin/candor", "health"], "Interval": 30000000000, "Timeout": 5000000000},
+            "Labels": {"org.opencontainers.image.title": "candor",
+                       "org.opencontainers.image.version": make_packages.VERSION,
+                       "org.opencontainers.image.licenses": "Apache-2.0",
+                       "org.opencontainers.image.description":
+                           "LLM inference engine that gives one answer and hides nothing"}},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest for digest in diff_ids]},
+    }
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    program = Path(sys.argv[1]).resolve() / "candor"
+    own = [file for file in make_packages.installed_files(program) if file[0].startswith(PREFIXES)]
+    image = Image()
+    layers = [layer(list(glibc_files())), layer(own)]
+    manifest = image.add_json(
+        {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+         "config": image.add_json(config([diff for _, diff in layers]), "config.v1+json"),
+         "layers": [image.add(packed, "layer.v1.tar+gzip") for packed, _ in layers]}, "manifest.v1+json")
+    manifest["annotations"] = {"org.opencontainers.image.ref.name": f"candor:{make_packages.VERSION}"}
+    image.write(sys.argv[2], {"schemaVersion": 2, "manifests": [manifest]})
+    print(f"{Path(sys.argv[2]).stat().st_size:>10}  {Path(sys.argv[2]).name}")
+
+
+if __name__ == "__main__":
+    main()
