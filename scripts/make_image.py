@@ -1,7 +1,5 @@
-#!/usr/bin/env python3
-"""Packs a program that scripts/link_portable.py linked into an image of the Open Container Initiative, without a daemon:
-
-    python3 scripts/make_image.py LINKED OUT.tar     then: podman load -i OUT.tar
+"""Packs a program that scripts/link_portable.py linked into an image of the Open Container Initiative, without a daemon.
+Called by make_packages.py; `podman load -i` takes what it writes.
 
 Two layers: glibc and the authorities of https, of the machine that packs; and Candor. The server runs as a user without
 rights and writes nothing, so that a read-only root will do. Times are those of SOURCE_DATE_EPOCH."""
@@ -9,19 +7,22 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import re
 import subprocess
 import sys
 import tarfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-import make_packages
-
+ROOT = Path(__file__).resolve().parent.parent
+EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+VERSION = re.search(r'kVersion = "([^"]+)"', (ROOT / "include/candor/version.h").read_text()).group(1)
 GLIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.so.2",
          "libnss_dns.so.2", "libnss_files.so.2"]
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 USER = 65532
-CREATED = datetime.fromtimestamp(make_packages.EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+CREATED = datetime.fromtimestamp(EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 PREFIXES = ("usr/bin/", "usr/share/candor/", "usr/share/doc/candor/copyright")
 
 
@@ -46,11 +47,11 @@ def layer(files):
         folders = sorted({str(parent) for name, _, _ in files for parent in Path(name).parents} - {"."})
         for folder in [*folders, "tmp"]:
             entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, make_packages.EPOCH
+            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, EPOCH
             tar.addfile(entry)
         for name, content, mode in files:
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mode, entry.mtime = len(content), mode, make_packages.EPOCH
+            entry.size, entry.mode, entry.mtime = len(content), mode, EPOCH
             tar.addfile(entry, io.BytesIO(content))
     return gzip.compress(raw.getvalue(), 9, mtime=0), hashlib.sha256(raw.getvalue()).hexdigest()
 
@@ -73,7 +74,7 @@ class Image:
         with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
             for name, content in files:
                 entry = tarfile.TarInfo(name)
-                entry.size, entry.mode, entry.mtime = len(content), 0o644, make_packages.EPOCH
+                entry.size, entry.mode, entry.mtime = len(content), 0o644, EPOCH
                 tar.addfile(entry, io.BytesIO(content))
 
 
@@ -88,7 +89,7 @@ def config(diff_ids):
             "Cmd": ["serve", "--host", "0.0.0.0", "--api-key-file", "/keys"],
             "Healthcheck": {"Test": ["CMD", "/usr/bin/candor", "health"], "Interval": 30000000000, "Timeout": 5000000000},
             "Labels": {"org.opencontainers.image.title": "candor",
-                       "org.opencontainers.image.version": make_packages.VERSION,
+                       "org.opencontainers.image.version": VERSION,
                        "org.opencontainers.image.licenses": "Apache-2.0",
                        "org.opencontainers.image.description":
                            "LLM inference engine that gives one answer and hides nothing"}},
@@ -96,21 +97,14 @@ def config(diff_ids):
     }
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    program = Path(sys.argv[1]).resolve() / "candor"
-    own = [file for file in make_packages.installed_files(program) if file[0].startswith(PREFIXES)]
+def write_image(files, path):
+    """files: (path below /, content, mode) of all that is installed."""
+    own = [file for file in files if file[0].startswith(PREFIXES)]
     image = Image()
     layers = [layer(list(glibc_files())), layer(own)]
     manifest = image.add_json(
         {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
          "config": image.add_json(config([diff for _, diff in layers]), "config.v1+json"),
          "layers": [image.add(packed, "layer.v1.tar+gzip") for packed, _ in layers]}, "manifest.v1+json")
-    manifest["annotations"] = {"org.opencontainers.image.ref.name": f"candor:{make_packages.VERSION}"}
-    image.write(sys.argv[2], {"schemaVersion": 2, "manifests": [manifest]})
-    print(f"{Path(sys.argv[2]).stat().st_size:>10}  {Path(sys.argv[2]).name}")
-
-
-if __name__ == "__main__":
-    main()
+    manifest["annotations"] = {"org.opencontainers.image.ref.name": f"candor:{VERSION}"}
+    image.write(path, {"schemaVersion": 2, "manifests": [manifest]})

@@ -3,7 +3,7 @@
 
     python3 scripts/make_packages.py LINKED OUT
 
-into a tarball with an install line, a .deb, an .rpm, an SBOM (SPDX 2.3) and SHA256SUMS. What is installed where stands in
+into a tarball with an install line, a .deb, an .rpm, an image (make_image.py), an SBOM (SPDX 2.3) and SHA256SUMS. What is installed where stands in
 installed_files(). Times are those of SOURCE_DATE_EPOCH, owners root."""
 import gzip
 import hashlib
@@ -19,11 +19,11 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
+import make_image
 import make_notice
 
 ROOT = Path(__file__).resolve().parent.parent
-EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
-VERSION = re.search(r'kVersion = "([^"]+)"', (ROOT / "include/candor/version.h").read_text()).group(1)
+EPOCH, VERSION = make_image.EPOCH, make_image.VERSION
 MODEL = "models/pocket/pocket-q8_0.gguf"
 LINKED = {"libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev", "libutf8proc-dev", "libedit-dev",
           "libboost1.81-dev", "libssl-dev"}
@@ -191,6 +191,7 @@ def main():
     make_deb(out, files + library_files(linked, "lib"))
     make_rpm(out, files + library_files(linked, "lib64"))
     make_sbom(out, program)
+    make_image.write_image(files, out / f"candor-{VERSION}.oci.tar")
     write_sums(out)
     for path in sorted(out.iterdir()):
         print(f"{path.stat().st_size:>10}  {path.name}")

@@ -65,5 +65,12 @@ TEST(version, as_json_says_what_answers_depend_on) {
   EXPECT_EQ(run_candor({"--json"}).exit_code, 2);
 }
 
+TEST(health, of_nobody_is_one_line) {
+  const RunResult result = run_candor({"health", "http://127.0.0.1:1"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_NE(run_candor({"health", "nonsense"}).err.find("expected http:// or https://"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace candor::testing
