@@ -83,6 +83,7 @@ good "a story, doctor and serve in a root of $(find "$work/bare" -xdev -type f |
 
 debootstrap --variant=minbase --no-check-gpg "$release" "$work/old" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 2 "$work/log")"
 give "$work/old"
+mkdir -p "$work/old/usr/lib64"  # every system with rpm has it
 files_of "$work/old" >"$work/before"
 cp "$out"/candor_*_amd64.deb "$work/old/candor.deb"
 chroot "$work/old" dpkg -i /candor.deb >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
