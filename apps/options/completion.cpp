@@ -89,9 +89,10 @@ std::string roff_option(const OptionRow& option) {
 }  // namespace
 
 std::string bash_completion(const CLI::App& app) {
-  std::string known, values, words;
+  std::string known, values, words, parents;
   for (const CommandRow& row : command_table(app)) {
     if (!row.words.empty()) known += (known.empty() ? "" : " | ") + shell_quoted(row.words);
+    if (!row.commands.empty()) parents += (parents.empty() ? "" : " | ") + shell_quoted(row.words + ":") + "*";
     for (const OptionRow& option : row.options) {
       if (option.value.empty()) continue;
       std::string places;
@@ -124,7 +125,7 @@ _candor() {{
     case "$command" in
 {}    esac
     case "$command:$word" in
-      :* | *:-*) ;;
+      {} | *:-*) ;;
       *) wants=both ;;
     esac
   fi
@@ -136,7 +137,7 @@ _candor() {{
 }}
 complete -o filenames -F _candor candor
 )",
-      known, values, words);
+      known, values, words, parents);
 }
 
 std::string zsh_completion(const CLI::App& app) {

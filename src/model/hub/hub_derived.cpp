@@ -40,7 +40,7 @@ json for_blocks(const json& config, Kind&& kind, const char* key = "num_hidden_l
   return list;
 }
 
-constexpr const char* kFull = "full_attention";
+constexpr const char* kFullAttention = "full_attention";
 constexpr const char* kSliding = "sliding_attention";
 
 // Every n-th block is of the kind, the others of another.
@@ -48,13 +48,13 @@ json every(const json& config, uint64_t n, const char* kind, const char* others)
   return for_blocks(config, [&](uint64_t block) { return n > 0 && (block + 1) % n == 0 ? kind : others; });
 }
 json every_second(const json& config) {
-  return every(config, 2, kFull, kSliding);
+  return every(config, 2, kFullAttention, kSliding);
 }
 json every_fourth(const json& config) {
-  return every(config, 4, kFull, kSliding);
+  return every(config, 4, kFullAttention, kSliding);
 }
 json every_sixth(const json& config) {
-  return every(config, 6, kFull, kSliding);
+  return every(config, 6, kFullAttention, kSliding);
 }
 
 // "sliding_window_pattern", which `usual` stands for.
@@ -62,7 +62,7 @@ json by_pattern(const json& config, uint64_t usual) {
   const bool is_stated = !value_of(config, "sliding_window_pattern").is_null();
   const std::optional<uint64_t> pattern = count_of(config, "sliding_window_pattern", kMaxLayers);
   if (is_stated && pattern.value_or(0) == 0) return {};
-  return every(config, pattern.value_or(usual), kFull, kSliding);
+  return every(config, pattern.value_or(usual), kFullAttention, kSliding);
 }
 json gemma3_kinds(const json& config) {
   return by_pattern(config, 6);
@@ -77,10 +77,10 @@ json exaone_kinds(const json& config) {
 
 json afmoe_kinds(const json& config) {
   const std::optional<uint64_t> interval = count_of(config, "global_attn_every_n_layers", kMaxLayers);
-  return interval.value_or(0) == 0 ? json() : every(config, *interval, kFull, kSliding);
+  return interval.value_or(0) == 0 ? json() : every(config, *interval, kFullAttention, kSliding);
 }
 json cwm_kinds(const json& config) {
-  return for_blocks(config, [](uint64_t block) { return block % 4 == 0 ? kFull : kSliding; });
+  return for_blocks(config, [](uint64_t block) { return block % 4 == 0 ? kFullAttention : kSliding; });
 }
 // Whatever the number of blocks, which has to fit.
 json gpt_neo_kinds(const json&) {
@@ -93,7 +93,7 @@ json last_windowed(const json& config) {
   const bool is_used = !config.contains("use_sliding_window") || is_set(config, "use_sliding_window");
   const std::optional<uint64_t> first = count_of(config, "max_window_layers");
   if (has_window && is_used && !first) return {};
-  return for_blocks(config, [&](uint64_t block) { return has_window && is_used && block >= *first ? kSliding : kFull; });
+  return for_blocks(config, [&](uint64_t block) { return has_window && is_used && block >= *first ? kSliding : kFullAttention; });
 }
 
 // Every second block before max_window_layers has it.
@@ -102,12 +102,12 @@ json qwen2_moe_kinds(const json& config) {
   const bool is_used = is_set(config, "use_sliding_window");
   if (is_used && !end) return {};
   return for_blocks(config,
-                    [&](uint64_t block) { return is_used && (block + 1) % 2 != 0 && block < *end ? kSliding : kFull; });
+                    [&](uint64_t block) { return is_used && (block + 1) % 2 != 0 && block < *end ? kSliding : kFullAttention; });
 }
 
 json ministral_kinds(const json& config) {
   const bool has_window = !value_of(config, "sliding_window").is_null();
-  return for_blocks(config, [&](uint64_t) { return has_window ? kSliding : kFull; });
+  return for_blocks(config, [&](uint64_t) { return has_window ? kSliding : kFullAttention; });
 }
 
 // 1: the block rotates.
@@ -122,11 +122,11 @@ bool rotates(const json& list, uint64_t block) {
 json smollm3_kinds(const json& config) {
   const json& rotated = value_of(config, "no_rope_layers");
   const bool has_window = is_set(config, "use_sliding_window") && !value_of(config, "sliding_window").is_null();
-  return for_blocks(config, [&](uint64_t block) { return has_window && !rotates(rotated, block) ? kSliding : kFull; });
+  return for_blocks(config, [&](uint64_t block) { return has_window && !rotates(rotated, block) ? kSliding : kFullAttention; });
 }
 json llama4_kinds(const json& config) {
   const json& rotated = value_of(config, "no_rope_layers");
-  return for_blocks(config, [&](uint64_t block) { return rotates(rotated, block) ? "chunked_attention" : kFull; });
+  return for_blocks(config, [&](uint64_t block) { return rotates(rotated, block) ? "chunked_attention" : kFullAttention; });
 }
 json llama4_sparse_blocks(const json& config) {
   const std::optional<uint64_t> step = count_of(config, "interleave_moe_layer_step", kMaxLayers);
@@ -141,21 +141,21 @@ json qwen3_next_kinds(const json& config) {
   const bool is_stated = !value_of(config, "full_attention_interval").is_null();
   const std::optional<uint64_t> interval = count_of(config, "full_attention_interval", kMaxLayers);
   if (is_stated && interval.value_or(0) == 0) return {};
-  return every(config, interval.value_or(4), kFull, "linear_attention");
+  return every(config, interval.value_or(4), kFullAttention, "linear_attention");
 }
 json olmo_hybrid_kinds(const json& config) {
-  json kinds = every(config, 4, kFull, "linear_attention");
-  if (kinds.is_array() && !kinds.empty() && std::ranges::find(kinds, json(kFull)) == kinds.end()) kinds.back() = kFull;
+  json kinds = every(config, 4, kFullAttention, "linear_attention");
+  if (kinds.is_array() && !kinds.empty() && std::ranges::find(kinds, json(kFullAttention)) == kinds.end()) kinds.back() = kFullAttention;
   return kinds;
 }
 json gemma4_kinds(const json& config) {
   json kinds = every_sixth(config);
-  if (kinds.is_array() && !kinds.empty()) kinds.back() = kFull;
+  if (kinds.is_array() && !kinds.empty()) kinds.back() = kFullAttention;
   return kinds;
 }
 json kimi_linear_kinds(const json& config) {
   if (config.contains("linear_attn_config")) return {};  // which lists them
-  return for_blocks(config, [](uint64_t block) { return block > 0 && block % 4 == 0 ? kFull : "linear_attention"; });
+  return for_blocks(config, [](uint64_t block) { return block > 0 && block % 4 == 0 ? kFullAttention : "linear_attention"; });
 }
 json all_recurrent(const json& config) {
   return for_blocks(config, [](uint64_t) { return "linear_attention"; });
@@ -163,7 +163,7 @@ json all_recurrent(const json& config) {
 json lfm2_kinds(const json& config) {
   const json& attending = value_of(config, "full_attn_idxs");
   return for_blocks(config, [&](uint64_t block) {
-    return attending.is_null() || std::ranges::find(attending, json(block)) != attending.end() ? kFull : "conv";
+    return attending.is_null() || std::ranges::find(attending, json(block)) != attending.end() ? kFullAttention : "conv";
   });
 }
 json bamba_kinds(const json& config) {
