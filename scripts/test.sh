@@ -48,7 +48,7 @@ run_tests() {
     return 0
   fi
   results="$results $folder/test-results-again.xml"
-  ctest --test-dir "$folder" --rerun-failed --output-on-failure --output-junit test-results-again.xml || status=1
+  ctest --test-dir "$folder" "$@" --rerun-failed --output-on-failure --output-junit test-results-again.xml || status=1
 }
 
 stage setup sh scripts/setup.sh
