@@ -15,5 +15,5 @@ add_library(candor_shared SHARED ${CMAKE_SOURCE_DIR}/cmake/nothing.c)
 target_include_directories(candor_shared PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
 target_link_libraries(candor_shared PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,candor_capi>)
 target_link_options(candor_shared PRIVATE -Wl,--version-script=${map} -Wl,--gc-sections)
-set_target_properties(candor_shared PROPERTIES OUTPUT_NAME candor VERSION 0.1.0 SOVERSION 0 LINK_DEPENDS ${map}
+set_target_properties(candor_shared PROPERTIES OUTPUT_NAME candor VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${map}
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

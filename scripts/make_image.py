@@ -40,6 +40,13 @@ def glibc_files():
         yield str(AUTHORITIES)[1:], AUTHORITIES.read_bytes(), 0o644
 
 
+def add_file(tar, name, content, mode):
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = len(content), mode, EPOCH
+    entry.uname = entry.gname = "root"
+    tar.addfile(entry, io.BytesIO(content))
+
+
 def layer(files):
     """The tar, compressed, and the digest of the tar itself."""
     raw = io.BytesIO()
@@ -50,9 +57,7 @@ def layer(files):
             entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, EPOCH
             tar.addfile(entry)
         for name, content, mode in files:
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode, entry.mtime = len(content), mode, EPOCH
-            tar.addfile(entry, io.BytesIO(content))
+            add_file(tar, name, content, mode)
     return gzip.compress(raw.getvalue(), 9, mtime=0), hashlib.sha256(raw.getvalue()).hexdigest()
 
 
@@ -73,9 +78,7 @@ class Image:
         files += [(f"blobs/sha256/{digest}", content) for digest, content in sorted(self.blobs.items())]
         with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
             for name, content in files:
-                entry = tarfile.TarInfo(name)
-                entry.size, entry.mode, entry.mtime = len(content), 0o644, EPOCH
-                tar.addfile(entry, io.BytesIO(content))
+                add_file(tar, name, content, 0o644)
 
 
 def config(diff_ids):

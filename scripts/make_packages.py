@@ -3,8 +3,8 @@
 
     python3 scripts/make_packages.py LINKED OUT
 
-into a tarball with an install line, a .deb, an .rpm, an image (make_image.py), an SBOM (SPDX 2.3) and SHA256SUMS. What is installed where stands in
-installed_files(). Times are those of SOURCE_DATE_EPOCH, owners root."""
+into a tarball with an install line, a .deb, an .rpm, an image (make_image.py), an SBOM (SPDX 2.3) and SHA256SUMS. What is
+installed where stands in installed_files() and library_files(). Times are those of SOURCE_DATE_EPOCH, owners root."""
 import gzip
 import hashlib
 import io
@@ -85,10 +85,7 @@ def write_tarball(path, files, top):
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name, content, mode in files:
-            entry = tarfile.TarInfo(f"{top}/{name}")
-            entry.size, entry.mode, entry.mtime = len(content), mode, EPOCH
-            entry.uname = entry.gname = "root"
-            tar.addfile(entry, io.BytesIO(content))
+            make_image.add_file(tar, f"{top}/{name}", content, mode)
     path.write_bytes(gzip.compress(raw.getvalue(), 9, mtime=0))
 
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "apps/commands/commands.h"
-#include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "apps/commands/commands.h"
-#include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "net/http_client.h"

@@ -141,8 +141,9 @@ complete -o filenames -F _candor candor
 }
 
 std::string zsh_completion(const CLI::App& app) {
-  std::string cases;
+  std::string cases, known;
   for (const CommandRow& row : command_table(app)) {
+    if (!row.words.empty()) known += (known.empty() ? "" : "|") + shell_quoted(row.words);
     std::string lines;
     for (const OptionRow& option : row.options) lines += zsh_option(option);
     const std::string commands =
@@ -151,10 +152,6 @@ std::string zsh_completion(const CLI::App& app) {
             : fmt::format(" \\\n        {}", shell_quoted(fmt::format("1:command:({})", fmt::join(row.commands, " "))));
     cases += fmt::format("    {})\n      _arguments{}{} \\\n        '*:file:_files' ;;\n", shell_quoted(row.words),
                          lines, commands);
-  }
-  std::string known;
-  for (const CommandRow& row : command_table(app)) {
-    if (!row.words.empty()) known += (known.empty() ? "" : "|") + shell_quoted(row.words);
   }
   return fmt::format(R"(#compdef candor
 # Completion of candor for zsh: a file _candor in a folder of $fpath.
@@ -175,14 +172,15 @@ _candor "$@"
 }
 
 std::string fish_completion(const CLI::App& app) {
+  const std::vector<CommandRow> rows = command_table(app);
   std::string known, lines;
-  for (const CommandRow& row : command_table(app)) {
+  for (const CommandRow& row : rows) {
     if (!row.words.empty()) known += " " + shell_quoted(row.words);
     const std::string condition = fish_condition(row.words);
     for (const std::string& command : row.commands) {
       std::string help;
       const std::string words = row.words.empty() ? command : row.words + " " + command;
-      for (const CommandRow& other : command_table(app)) help += other.words == words ? other.help : "";
+      for (const CommandRow& other : rows) help += other.words == words ? other.help : "";
       lines += fmt::format("complete -c candor -f -n {} -a {} -d {}\n", shell_quoted(condition), command,
                            shell_quoted(help));
     }

@@ -50,9 +50,8 @@ candor_status Run::next(candor_event& event, int64_t timeout_ms, std::optional<E
   if (last_.choice == 0) text_ += last_.text;
   show(event);
   if (last_.choice == 0 && last_.finish && !last_.error && on_text_) on_text_(std::move(text_));
-  if (!last_.error) return CANDOR_OK;
   error = last_.error;
-  return static_cast<candor_status>(static_cast<int>(last_.error->kind) + 1);
+  return CANDOR_OK;
 }
 
 void Run::show(candor_event& event) {

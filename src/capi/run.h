@@ -24,7 +24,7 @@ class Run final : public Object {
   static Result<std::shared_ptr<Run>> start(const std::shared_ptr<Engine>& engine, const Request& request,
                                             OnText on_text = {});
 
-  // candor_next().
+  // candor_next(); error: that of the event, where it has one.
   candor_status next(candor_event& event, int64_t timeout_ms, std::optional<Error>& error);
   void cancel();
   void close() override { cancel(); }
