@@ -1,9 +1,17 @@
-# Debian's cross compiler for 64-bit Arm; programs run under qemu-user. For the preset neon.
+# Debian's cross compiler for 64-bit Arm; programs run under qemu-user. For the presets neon and arm; what the latter needs
+# beyond the compiler lies in build/arm-root (scripts/setup_arm.sh).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/../build/arm-root" ABSOLUTE)
+foreach(language IN ITEMS C CXX)
+  set(CMAKE_${language}_FLAGS_INIT "-isystem ${root}/usr/include -isystem ${root}/usr/include/aarch64-linux-gnu")
+endforeach()
+foreach(kind IN ITEMS EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT "-L${root}/usr/lib/aarch64-linux-gnu")
+endforeach()

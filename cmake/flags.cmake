@@ -21,6 +21,7 @@ add_compile_options(-fvisibility=hidden -fno-semantic-interposition)
 # __FILE__ is the same in every clone; the compiler cache gives the compiler paths from the build folder.
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -ffile-prefix-map=../=)
 if(CMAKE_CROSSCOMPILING)
+  add_compile_options(-fsigned-char)  # as on x86-64, where the project is tested most
   add_compile_options(-Wno-maybe-uninitialized)  # gcc 12 for Arm sees it in the standard library's own strings
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

@@ -36,8 +36,8 @@ def shown_by(program, *words):
 def library_files(linked, folder):
     """The C interface; folder: "lib", or "lib64" where a distribution keeps libraries there."""
     def filled(name):
-        text = (ROOT / "packaging" / name).read_text().replace("@VERSION@", VERSION).replace("@LIBDIR@", folder)
-        return text.replace("${prefix}/lib\n", "${prefix}/" + folder + "\n").encode()
+        text = (ROOT / "packaging" / name).read_text()
+        return text.replace("@VERSION@", VERSION).replace("@LIBDIR@", folder).encode()
     return [
         (f"usr/{folder}/libcandor.so.0", (linked / "libcandor.so.0").read_bytes(), 0o644),
         (f"usr/{folder}/libcandor.so", b"INPUT(libcandor.so.0)\n", 0o644),  # what -lcandor finds

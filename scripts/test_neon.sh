@@ -11,7 +11,7 @@ has() {
 
 if has setup; then
   missing=""
-  for package in g++-aarch64-linux-gnu qemu-user googletest libfmt-dev; do
+  for package in g++-aarch64-linux-gnu qemu-user-static googletest libfmt-dev; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
   done
   # shellcheck disable=SC2086
@@ -25,7 +25,7 @@ if has test; then
     for test in candor_platform_test candor_kernels_test candor_bits_test; do
       printf '\n== %s on %s\n' "$test" "$cpu"
       # Death tests start their own program again, which the host cannot run without qemu.
-      qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu "$cpu" "build-neon/tests/$test" --gtest_brief=1 \
+      qemu-aarch64-static -L /usr/aarch64-linux-gnu -cpu "$cpu" "build-neon/tests/$test" --gtest_brief=1 \
         --gtest_filter='-*death_test*'
     done
   done

@@ -162,6 +162,12 @@ CANDOR_API candor_status candor_embed(candor_engine engine, const char* text, si
 /* The logprob of each token behind the first, given those before it. */
 CANDOR_API candor_status candor_score(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
                                       candor_error* error);
+/* Rows of floats, one for each token: its logits for the next one [size, n_vocab of candor_info()], or its last hidden
+ * state, behind the final norm [size, dim]. At most 1 GiB of them. They live as long as the handle of the data does. */
+CANDOR_API candor_status candor_logits(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
+                                       candor_error* error);
+CANDOR_API candor_status candor_hidden(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
+                                       candor_error* error);
 
 /* Conversations: what is said, and branches, which go on by themselves from there. What they share is computed once, by
  * the engine's prefix cache. candor_session_start() asks for the next turn, as the request says it otherwise; the answer

@@ -176,6 +176,14 @@ enum class Pooling : std::uint8_t {
   kLast,  // the last token's
 };
 
+// What the model makes of every token of the prompt: rows of floats, in the order of the text.
+enum class PromptRows : std::uint8_t {
+  kNone,    // the answer is text
+  kLogits,  // [prompt tokens, ModelInfo::n_vocab]: row i for the token behind token i
+  kHidden,  // [prompt tokens, ModelInfo::dim]: the last hidden states, behind the final norm
+};
+inline constexpr std::size_t kMaxPromptRowFloats = std::size_t{1} << 28;  // 1 GiB; a longer prompt is refused
+
 struct Request {
   Prompt prompt{};
   SamplingParams sampling{};
@@ -185,6 +193,7 @@ struct Request {
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
   Pooling pooling = Pooling::kNone;                 // else the answer is an embedding, and no text
+  PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
   std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses its oldest tokens; counted in Usage
   OnContextFull on_context_full = OnContextFull::kStop;
   Scheduling scheduling{};

@@ -15,6 +15,24 @@
 using namespace candor;
 using namespace candor::capi;
 
+namespace {
+
+candor_status give_rows(candor_engine handle, const int32_t* tokens, size_t size, PromptRows rows, candor_data* floats,
+                        candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(tokens);
+    CANDOR_NEEDS(floats);
+    CANDOR_ASSIGN(const auto engine, find_engine(handle));
+    Request request;
+    request.prompt = TokenPrompt(tokens, tokens + size);
+    request.rows = rows;
+    CANDOR_ASSIGN(Completion made, engine->generate(request));
+    return give(std::move(made.prompt_rows), floats);
+  });
+}
+
+}  // namespace
+
 candor_status candor_request_new(candor_request* request, candor_error* error) {
   return guarded(error, [&]() -> Result<void> {
     CANDOR_NEEDS(request);
@@ -162,6 +180,16 @@ candor_status candor_score(candor_engine handle, const int32_t* tokens, size_t s
     for (const PromptLogprob& one : made.prompt_logprobs) logprobs.push_back(one.logprob.logprob);
     return give(std::move(logprobs), floats);
   });
+}
+
+candor_status candor_logits(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
+                            candor_error* error) {
+  return give_rows(engine, tokens, size, PromptRows::kLogits, floats, error);
+}
+
+candor_status candor_hidden(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
+                            candor_error* error) {
+  return give_rows(engine, tokens, size, PromptRows::kHidden, floats, error);
 }
 
 candor_status candor_session_new(candor_engine handle, candor_session* session, candor_error* error) {

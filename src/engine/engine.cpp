@@ -67,6 +67,7 @@ class Collector {
     add(event, event.choice == 0 ? completion_ : completion_.more_choices[static_cast<size_t>(event.choice) - 1]);
     if (!event.prompt_logprobs.empty()) completion_.prompt_logprobs = event.prompt_logprobs;
     if (!event.embedding.empty()) completion_.embedding = event.embedding;
+    if (!event.prompt_rows.empty()) completion_.prompt_rows = event.prompt_rows;
     if (event.error) error_ = event.error;
     completion_.request = event.request;
     if (event.summary) completion_.summary = *event.summary;
@@ -106,6 +107,8 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
       info(engine::describe(loaded)),
       limits{.tokenizer = loaded.tokenizer.get(),
              .n_ctx = loaded.n_ctx(),
+             .n_vocab = info.n_vocab,
+             .dim = info.dim,
              .max_choices = std::min(kMaxChoices, loaded.options.max_running + loaded.options.max_queued),
              .max_running = loaded.options.max_running,
              .key = prefix_key(loaded)},

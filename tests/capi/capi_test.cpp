@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -137,6 +138,45 @@ TEST_F(CInterface, text_tokens_vectors_and_scores) {
   EXPECT_EQ(nlohmann::json::parse(text_of(info)).at("dim"), dim);
   EXPECT_EQ(candor_text(vector, &dim), nullptr) << "numbers are no text";
   EXPECT_EQ(dim, 0u);
+}
+
+TEST_F(CInterface, rows_are_those_that_scores_come_from) {
+  const std::vector<int32_t> ids = {1, 50, 60, 70};
+  const auto info = nlohmann::json::parse([&] {
+    candor_data json = 0;
+    EXPECT_EQ(candor_info(engine_, &json, &error_), CANDOR_OK);
+    return text_of(json);
+  }());
+  const auto n_vocab = info["n_vocab"].get<size_t>();
+  candor_data logits = 0;
+  candor_data hidden = 0;
+  candor_data scores = 0;
+  ASSERT_EQ(candor_logits(engine_, ids.data(), ids.size(), &logits, &error_), CANDOR_OK) << message();
+  ASSERT_EQ(candor_hidden(engine_, ids.data(), ids.size(), &hidden, &error_), CANDOR_OK) << message();
+  ASSERT_EQ(candor_score(engine_, ids.data(), ids.size(), &scores, &error_), CANDOR_OK) << message();
+  size_t n_logits = 0;
+  size_t n_hidden = 0;
+  const float* rows = candor_floats(logits, &n_logits);
+  EXPECT_NE(candor_floats(hidden, &n_hidden), nullptr);
+  ASSERT_EQ(n_logits, ids.size() * n_vocab);
+  EXPECT_EQ(n_hidden, ids.size() * info["dim"].get<size_t>());
+  const float* expected = candor_floats(scores, nullptr);
+  for (size_t i = 0; i + 1 < ids.size(); ++i) {
+    const float* row = rows + i * n_vocab;
+    double sum = 0;
+    for (size_t token = 0; token < n_vocab; ++token) sum += std::exp(static_cast<double>(row[token]));
+    EXPECT_NEAR(row[ids[i + 1]] - std::log(sum), expected[i], 1e-4);
+  }
+  // The first tokens' rows do not depend on what follows, nor on what the cache holds.
+  candor_data shorter = 0;
+  ASSERT_EQ(candor_logits(engine_, ids.data(), 2, &shorter, &error_), CANDOR_OK) << message();
+  EXPECT_EQ(std::memcmp(candor_floats(shorter, nullptr), rows, 2 * n_vocab * sizeof(float)), 0);
+  candor_data none = 0;
+  EXPECT_EQ(candor_logits(engine_, ids.data(), 0, &none, nullptr), CANDOR_INVALID_INPUT);
+  const std::vector<int32_t> many(100000, 5);
+  EXPECT_NE(candor_logits(engine_, many.data(), many.size(), &none, &error_), CANDOR_OK);
+  EXPECT_FALSE(message_of(error_).empty());
+  for (const candor_data data : {logits, hidden, scores, shorter}) EXPECT_EQ(candor_close(data), CANDOR_OK);
 }
 
 TEST_F(CInterface, a_conversation_branches) {

@@ -42,6 +42,7 @@ struct ChoiceRules {
   bool explains = false;
   int32_t n_prompt_logprobs = -1;
   Pooling pooling = Pooling::kNone;
+  PromptRows rows = PromptRows::kNone;
   bool makes_text = true;  // false: the prompt is read, and that is all
 };
 
@@ -72,6 +73,7 @@ struct ActiveRequest {
   RequestSummary summary{};
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
+  std::vector<float> prompt_rows{};              // as well
   std::optional<Error> fault{};                  // met then: every choice ends with it
   std::optional<Error> breakdown{};              // an exception: choices that have not ended yet end with this error
   std::shared_ptr<PromptMeter> meter{};          // from submission on

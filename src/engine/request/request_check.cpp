@@ -74,13 +74,29 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   return rules;
 }
 
+Result<void> add_rows(const Request& request, size_t n_tokens, const RequestLimits& limits, ChoiceRules& rules) {
+  if (request.rows == PromptRows::kNone) return {};
+  if (request.n != 1 || request.constraint || request.beams || request.pooling != Pooling::kNone) {
+    return invalid("rows", "rows of the prompt come alone: without n, beams, constraint and pooling");
+  }
+  const auto width = static_cast<size_t>(request.rows == PromptRows::kLogits ? limits.n_vocab : limits.dim);
+  if (n_tokens > kMaxPromptRowFloats / width) {
+    return invalid("rows", "rows has " + std::to_string(n_tokens) + " x " + std::to_string(width) +
+                               " numbers, expected at most " + std::to_string(kMaxPromptRowFloats) +
+                               ": give at most " + std::to_string(kMaxPromptRowFloats / width) + " tokens at once");
+  }
+  rules.rows = request.rows;
+  rules.makes_text = false;
+  return {};
+}
+
 Result<void> add_pooling(const Request& request, ChoiceRules& rules) {
   const bool pools = request.pooling != Pooling::kNone;
   if (pools && (request.n != 1 || request.constraint)) {
     return invalid("pooling",
                    "pooling gives one vector: n is " + std::to_string(request.n) + ", expected 1, and no constraint");
   }
-  const bool is_shown = pools || rules.n_prompt_logprobs >= 0;
+  const bool is_shown = pools || request.rows != PromptRows::kNone || rules.n_prompt_logprobs >= 0;
   if (is_shown && request.on_context_full == OnContextFull::kCrop) {
     return invalid("on_context_full", "on_context_full is crop, expected stop: every token of the prompt is looked at");
   }
@@ -273,6 +289,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
   if (auto pooled = add_pooling(request, *rules); !pooled) return pooled.error();
+  if (auto rows = add_rows(request, tokens.size(), limits, *rules); !rows) return rows.error();
   const auto output = prepare_output(request, tokens, *limits.tokenizer);
   if (!output) return output.error();
   active->choices.reserve(static_cast<size_t>(request.n));
@@ -281,7 +298,8 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->rules = std::move(*rules);
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
   active->summary.usage.seed = active->rules.seed;
-  active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean;
+  active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
+                              active->rules.rows != PromptRows::kNone;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();

@@ -18,6 +18,8 @@ namespace candor::engine {
 struct RequestLimits {
   const text::Tokenizer* tokenizer = nullptr;
   int32_t n_ctx = 0;
+  int32_t n_vocab = 0;
+  int32_t dim = 0;
   int32_t max_choices = kMaxChoices;
   int32_t max_running = 1;  // sequences at once
   kv::PrefixKey key{};

@@ -33,6 +33,7 @@ class Outbox {
     event.explanation.reset();
     event.prompt_logprobs.clear();
     event.embedding.clear();
+    event.prompt_rows = {};
     event.finish.reset();
     event.stop_index.reset();
     event.score.reset();

@@ -27,6 +27,15 @@ std::vector<float> unit(std::span<const double> sum) {
   return result;
 }
 
+void add_row(ActiveRequest& request, const StepResult& result, int32_t row) {
+  if (request.rules.rows == PromptRows::kNone) return;
+  const std::span<const float> floats =
+      request.rules.rows == PromptRows::kLogits ? result.logits.row(row) : result.hidden.row(row);
+  std::vector<float>& rows = request.prompt_rows;
+  if (rows.empty()) rows.reserve(floats.size() * request.spec.prompt.size());
+  rows.insert(rows.end(), floats.begin(), floats.end());
+}
+
 }  // namespace
 
 void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, TokenId token) {
@@ -45,14 +54,17 @@ void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice
     const int32_t row = slice.shown_row + i;
     const size_t next = static_cast<size_t>(sequence.shown_begin + i) + 1;
     if (request.rules.pooling == Pooling::kMean) add_to(request.hidden_sum, result.hidden.row(row));
+    add_row(request, result, row);
     if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits.row(row), sequence.tokens[next]);
   }
 }
 
-void PromptViewer::finish(ActiveRequest& request, std::span<const float> hidden, TokenEvent& event) const {
+void PromptViewer::finish(ActiveRequest& request, const StepResult& result, int32_t row, TokenEvent& event) const {
   event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
+  add_row(request, result, row);
+  event.prompt_rows = std::exchange(request.prompt_rows, {});
   if (request.rules.pooling == Pooling::kNone) return;
-  add_to(request.hidden_sum, hidden);
+  add_to(request.hidden_sum, result.hidden.row(row));
   event.embedding = unit(request.hidden_sum);
   const auto is_finite = [](float x) { return std::isfinite(x); };
   if (!std::ranges::all_of(event.embedding, is_finite)) {

@@ -1,6 +1,6 @@
 #pragma once
-// Collects what a request asks to know about its own prompt: the logprobs of the prompt's tokens (prompt logprobs), or
-// one embedding vector for all of it. Rows come in the order of the text, each once, in whatever chunks the prompt is
+// Collects what a request asks to know about its own prompt: the logprobs of the prompt's tokens (prompt logprobs), its
+// logits or hidden states, or one embedding vector for all of it. Rows come in the order of the text, each once, in whatever chunks the prompt is
 // read; sums are taken in that order, in double. Engine thread only; scratch memory is reused.
 
 #include <span>
@@ -20,8 +20,8 @@ class PromptViewer {
 
   // The shown rows of the slice. What goes wrong becomes request.fault.
   void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
-  // The prompt was read, and its last row is `hidden`: what was gathered goes into the event.
-  void finish(ActiveRequest& request, std::span<const float> hidden, TokenEvent& event) const;
+  // The prompt was read, and its last row is `row` of the result: what was gathered goes into the event.
+  void finish(ActiveRequest& request, const StepResult& result, int32_t row, TokenEvent& event) const;
 
  private:
   void score(ActiveRequest& request, std::span<const float> logits, TokenId token);

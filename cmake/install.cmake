@@ -1,0 +1,53 @@
+# `cmake --install build --prefix P`: the program, the shared library with the C interface, and the C++ interface
+# (include/candor) over static libraries. A C++ project finds both by find_package(candor): candor::candor is C's,
+# candor::engine C++'s (packaging/candorConfig.cmake).
+set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Where libraries are installed, below the prefix")
+include(GNUInstallDirs)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/candor)
+set(archive_folder ${CMAKE_INSTALL_LIBDIR}/candor)
+
+# The project's own libraries that `target` links, itself included.
+function(candor_linked_by target out)
+  set(found ${target})
+  set(pending ${target})
+  while(pending)
+    list(POP_FRONT pending next)
+    get_target_property(links ${next} INTERFACE_LINK_LIBRARIES)
+    foreach(link IN LISTS links)
+      string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" link "${link}")
+      if(NOT TARGET ${link} OR link IN_LIST found)
+        continue()
+      endif()
+      get_target_property(is_imported ${link} IMPORTED)
+      if(NOT is_imported)
+        list(APPEND found ${link})
+        list(APPEND pending ${link})
+      endif()
+    endforeach()
+  endwhile()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+candor_linked_by(candor_engine libraries)
+set_target_properties(candor_engine PROPERTIES EXPORT_NAME engine)
+set_target_properties(candor_shared PROPERTIES EXPORT_NAME candor)
+target_include_directories(candor_shared INTERFACE $<INSTALL_INTERFACE:include>)
+install(TARGETS candor RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS candor_shared EXPORT candorTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${libraries} EXPORT candorTargets ARCHIVE DESTINATION ${archive_folder})
+get_target_property(bridge candor_bridge IMPORTED_LOCATION)
+install(FILES ${bridge} DESTINATION ${archive_folder})
+install(EXPORT candorTargets NAMESPACE candor:: DESTINATION ${package_folder})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/candor DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The files that packages have as well (scripts/make_packages.py).
+set(VERSION ${PROJECT_VERSION})
+set(LIBDIR ${CMAKE_INSTALL_LIBDIR})
+foreach(file IN ITEMS candorConfig.cmake candorConfigVersion.cmake candor.pc)
+  configure_file(${CMAKE_SOURCE_DIR}/packaging/${file} ${CMAKE_BINARY_DIR}/packaging/${file} @ONLY)
+endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/packaging/candorConfig.cmake ${CMAKE_BINARY_DIR}/packaging/candorConfigVersion.cmake
+        DESTINATION ${package_folder})
+install(FILES ${CMAKE_BINARY_DIR}/packaging/candor.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+file(GLOB shipped_models ${CMAKE_SOURCE_DIR}/models/pocket/*.gguf)
+install(FILES ${shipped_models} DESTINATION ${CMAKE_INSTALL_DATADIR}/candor/models/pocket)
