@@ -1,5 +1,5 @@
-# Debian's cross compiler for 64-bit Arm; programs run under qemu-user. For the presets neon and arm; what the latter needs
-# beyond the compiler lies in build/arm-root (scripts/setup_arm.sh).
+# Debian's cross compiler for 64-bit Arm; programs run under qemu-user. For the preset arm; the
+# libraries it links lie in build/arm-root (scripts/setup_arm.sh).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -25,19 +25,7 @@ set(CANDOR_EXTERNAL_serve fmt)
 set(CANDOR_EXTERNAL_capi fmt)
 
 # The name stands for the library of this project, not for the system's.
-if(NOT CANDOR_CORE_ONLY)
-  add_library(fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
-endif()
-
-# What CANDOR_CORE_ONLY builds: loads a model and computes logits, with headers of other projects alone.
-set(CANDOR_CORE_MODULES include base obs platform tensor kernels backend backend/reference backend/cpu backend/wrap
-                        backend/all formats model)
-if(CANDOR_CORE_ONLY)
-  foreach(module IN ITEMS base obs formats)
-    set(CANDOR_EXTERNAL_${module} "")
-  endforeach()
-  add_compile_definitions(FMT_HEADER_ONLY)
-endif()
+add_library(fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
 
 # Debian has GoogleTest's library for its own architecture, and the sources for all.
 if(CANDOR_TESTS AND CMAKE_CROSSCOMPILING)
@@ -219,7 +207,7 @@ function(candor_add_modules deps_file)
     string(REGEX MATCH "^([^:]+): *(.*)$" _ "${line}")
     set(module ${CMAKE_MATCH_1})
     string(REPLACE " " ";" deps "${CMAKE_MATCH_2}")
-    if(module MATCHES "^apps/" OR (CANDOR_CORE_ONLY AND NOT module IN_LIST CANDOR_CORE_MODULES))
+    if(module MATCHES "^apps/")
       continue()
     endif()
     set(nested ${modules})

@@ -17,6 +17,7 @@ if [ ! -f "$folder/build.ninja" ] || lacks_isas; then
   cmake --preset "$preset" -DCANDOR_ISAS="$isas" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 fi
 if [ -t 2 ]; then
+  export NINJA_STATUS='[%p, %f of %t, %e s] '
   cmake --build "$folder" ${1+--target "$@"} >&2
 else
   cmake --build "$folder" ${1+--target "$@"} >"$log" 2>&1 || { tail -n 60 "$log" >&2; exit 1; }

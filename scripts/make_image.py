@@ -15,10 +15,12 @@ import tarfile
 from datetime import datetime, timezone
 from pathlib import Path
 
+import architectures
+
 ROOT = Path(__file__).resolve().parent.parent
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
 VERSION = re.search(r'kVersion = "([^"]+)"', (ROOT / "include/candor/version.h").read_text()).group(1)
-GLIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.so.2",
+GLIBC = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.so.2",
          "libnss_dns.so.2", "libnss_files.so.2"]
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 USER = 65532
@@ -26,14 +28,13 @@ CREATED = datetime.fromtimestamp(EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%
 PREFIXES = ("usr/bin/", "usr/share/candor/", "usr/share/doc/candor/copyright")
 
 
-def glibc_files():
-    for name in GLIBC:
-        path = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
-        if not Path(path).is_file():
+def glibc_files(target):
+    for name in [Path(target.loader).name, *GLIBC]:
+        path = target.library(name)
+        if path is None:
             sys.exit(f"make_image: there is no {name} on this machine")
         # Where the loader looks that the program names, and where it looks for the others.
-        folder = "lib64/" if name.startswith("ld-") else "usr/lib/"
-        yield folder + name, Path(path).read_bytes(), 0o755
+        yield target.loader if target.loader.endswith(name) else "usr/lib/" + name, Path(path).read_bytes(), 0o755
     yield "etc/passwd", f"candor:x:{USER}:{USER}::/:/bin/false\n".encode(), 0o644
     yield "etc/nsswitch.conf", b"hosts: files dns\n", 0o644
     if AUTHORITIES.exists():
@@ -81,9 +82,9 @@ class Image:
                 add_file(tar, name, content, 0o644)
 
 
-def config(diff_ids):
+def config(target, diff_ids):
     return {
-        "architecture": "amd64", "os": "linux", "created": CREATED,
+        "architecture": target.oci, "os": "linux", "created": CREATED,
         "config": {
             "User": f"{USER}:{USER}", "ExposedPorts": {"8080/tcp": {}}, "WorkingDir": "/",
             "Env": ["PATH=/usr/bin", "HOME=/tmp"],
@@ -100,14 +101,14 @@ def config(diff_ids):
     }
 
 
-def write_image(files, path):
+def write_image(target, files, path):
     """files: (path below /, content, mode) of all that is installed."""
     own = [file for file in files if file[0].startswith(PREFIXES)]
     image = Image()
-    layers = [layer(list(glibc_files())), layer(own)]
+    layers = [layer(list(glibc_files(target))), layer(own)]
     manifest = image.add_json(
         {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-         "config": image.add_json(config([diff for _, diff in layers]), "config.v1+json"),
+         "config": image.add_json(config(target, [diff for _, diff in layers]), "config.v1+json"),
          "layers": [image.add(packed, "layer.v1.tar+gzip") for packed, _ in layers]}, "manifest.v1+json")
     manifest["annotations"] = {"org.opencontainers.image.ref.name": f"candor:{VERSION}"}
     image.write(path, {"schemaVersion": 2, "manifests": [manifest]})

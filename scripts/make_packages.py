@@ -19,6 +19,7 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
+import architectures
 import make_image
 import make_notice
 
@@ -30,7 +31,7 @@ LINKED = {"libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev", "
 
 
 def shown_by(program, *words):
-    return subprocess.run([program, *words], check=True, capture_output=True).stdout
+    return subprocess.run([*architectures.of_program(program).run, program, *words], check=True, capture_output=True).stdout
 
 
 def library_files(linked, folder):
@@ -89,18 +90,19 @@ def write_tarball(path, files, top):
     path.write_bytes(gzip.compress(raw.getvalue(), 9, mtime=0))
 
 
-def make_tarball(out, files):
+def make_tarball(target, out, files):
     """bin/, share/ and the rest under one folder, and install.sh, which copies them below a prefix."""
     inside = [(name.removeprefix("usr/"), content, mode) for name, content, mode in files]
     inside.append(("install.sh", (ROOT / "packaging/install.sh").read_bytes(), 0o755))
-    write_tarball(out / f"candor-{VERSION}-linux-x86_64.tar.gz", inside, f"candor-{VERSION}-linux-x86_64")
+    top = f"candor-{VERSION}-linux-{target.name}"
+    write_tarball(out / f"{top}.tar.gz", inside, top)
 
 
-def make_deb(out, files):
+def make_deb(target, out, files):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         n_kib = sum(-(-len(content) // 1024) for _, content, _ in files)
-        control = (ROOT / "packaging/deb/control").read_text().format(version=VERSION, size=n_kib)
+        control = (ROOT / "packaging/deb/control").read_text().format(version=VERSION, size=n_kib, architecture=target.debian)
         hooks = [(f"DEBIAN/{hook}", (ROOT / f"packaging/deb/{hook}").read_bytes(), 0o755)
                  for hook in ("postinst", "prerm", "postrm")]
         sums = "".join(f"{hashlib.md5(content).hexdigest()}  {path}\n" for path, content, _ in files
@@ -109,10 +111,10 @@ def make_deb(out, files):
                             ("DEBIAN/conffiles", b"/etc/candor/serve.toml\n", 0o644),
                             ("DEBIAN/md5sums", sums.encode(), 0o644)])
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", name,
-                        str(out / f"candor_{VERSION}_amd64.deb")], check=True, stdout=subprocess.DEVNULL)
+                        str(out / f"candor_{VERSION}_{target.debian}.deb")], check=True, stdout=subprocess.DEVNULL)
 
 
-def make_rpm(out, files):
+def make_rpm(target, out, files):
     if shutil.which("rpmbuild") is None:
         sys.exit("make_packages: rpmbuild is not installed; run sh scripts/setup_package.sh")
     with tempfile.TemporaryDirectory() as name:
@@ -122,10 +124,10 @@ def make_rpm(out, files):
         for word, value in (("@VERSION@", VERSION), ("@TREE@", str(folder / "tree")), ("@FILES@", "\n".join(rpm_lines(files)))):
             spec = spec.replace(word, value)
         (folder / "candor.spec").write_text(spec)
-        subprocess.run(["rpmbuild", "-bb", "--quiet", "--define", f"_topdir {folder}/rpm",
+        subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", target.name, "--define", f"_topdir {folder}/rpm",
                         "--define", f"_dbpath {folder}/db", str(folder / "candor.spec")], check=True)
         built, = (folder / "rpm/RPMS").rglob("*.rpm")
-        shutil.copyfile(built, out / f"candor-{VERSION}-1.x86_64.rpm")
+        shutil.copyfile(built, out / f"candor-{VERSION}-1.{target.name}.rpm")
 
 
 # Folders that every system has; what else a package makes is its own too.
@@ -146,7 +148,7 @@ def spdx_package(name, version, licence, source, kind):
             "downloadLocation": source or "NOASSERTION"}
 
 
-def make_sbom(out, program):
+def make_sbom(target, out, program):
     parts = [spdx_package(name, version, licence, "", "debian")
              for name, version, licence, _ in make_notice.debian_rows() if name in LINKED]
     parts += [spdx_package(name, version, licence, source, "crate")
@@ -165,7 +167,25 @@ def make_sbom(out, program):
                                "relatedSpdxElement": whole["SPDXID"]}]
             + [{"spdxElementId": whole["SPDXID"], "relationshipType": "STATIC_LINK",
                 "relatedSpdxElement": part["SPDXID"]} for part in parts]}
-    (out / f"candor-{VERSION}.spdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
+    (out / f"candor-{VERSION}-{target.name}.spdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
+
+
+# Where the tarball of a release lies that others install from.
+RELEASES = os.environ.get("CANDOR_RELEASES_URL", "https://candor.invalid/releases")
+
+
+def make_recipes(target, out):
+    """The formula of Homebrew and the expression of Nix, which install the tarball."""
+    name = f"candor-{VERSION}-linux-{target.name}.tar.gz"
+    digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
+    words = {"@VERSION@": VERSION, "@URL@": f"{RELEASES}/{name}", "@SHA256@": digest, "@SYSTEM@": f"{target.name}-linux",
+             "@BREW_CPU@": "arm64" if target.name == "aarch64" else target.name}
+    for source in ("candor.rb", "candor.nix"):
+        text = (ROOT / "packaging" / source).read_text()
+        for word, value in words.items():
+            text = text.replace(word, value)
+        kind = Path(source).suffix
+        (out / f"candor-{target.name}{kind}").write_text(text)
 
 
 def write_sums(out):
@@ -181,14 +201,17 @@ def main():
     program = linked / "candor"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    target = architectures.of_program(program)
     files = installed_files(program)
-    shutil.copyfile(program, out / f"candor-{VERSION}-linux-x86_64")
-    (out / f"candor-{VERSION}-linux-x86_64").chmod(0o755)
-    make_tarball(out, files + library_files(linked, "lib"))
-    make_deb(out, files + library_files(linked, "lib"))
-    make_rpm(out, files + library_files(linked, "lib64"))
-    make_sbom(out, program)
-    make_image.write_image(files, out / f"candor-{VERSION}.oci.tar")
+    bare = out / f"candor-{VERSION}-linux-{target.name}"
+    shutil.copyfile(program, bare)
+    bare.chmod(0o755)
+    make_tarball(target, out, files + library_files(linked, "lib"))
+    make_deb(target, out, files + library_files(linked, "lib"))
+    make_rpm(target, out, files + library_files(linked, "lib64"))
+    make_sbom(target, out, program)
+    make_image.write_image(target, files, out / f"candor-{VERSION}-{target.oci}.oci.tar")
+    make_recipes(target, out)
     write_sums(out)
     for path in sorted(out.iterdir()):
         print(f"{path.stat().st_size:>10}  {path.name}")

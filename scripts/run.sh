@@ -1,6 +1,7 @@
 #!/bin/sh
 # Sets up, builds and runs Candor: `sh scripts/run.sh` for a first taste, `sh scripts/run.sh COMMAND ...` for the rest.
-# Later runs start at once: set-up and build happen only when the sources are newer than the program.
+# Later runs start at once: set-up and build happen only when the sources are newer than the program. Nothing is built where
+# CANDOR_PREBUILT names a program, or the folder of an unpacked release.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 program=$root/build/candor
@@ -13,7 +14,11 @@ is_current() {
   [ -z "$newer" ]
 }
 
-if ! is_current; then
+if [ -n "${CANDOR_PREBUILT:-}" ]; then
+  program=$CANDOR_PREBUILT
+  [ ! -d "$program" ] || program=$program/bin/candor
+  [ -x "$program" ] || { echo "run.sh: CANDOR_PREBUILT: there is no program $program" >&2; exit 2; }
+elif ! is_current; then
   sh "$root/scripts/setup.sh"
   printf 'building Candor for this processor (a few minutes the first time)\n' >&2
   touch "$root/.build-started.$$"

@@ -31,4 +31,5 @@ arm_apt update
 for package in "$state"/archives/*.deb; do
   dpkg -x "$package" "$root"
 done
+find "$root" -name '*.so' -delete  # their libraries are not here: static ones are linked
 touch "$root/.complete"

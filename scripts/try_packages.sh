@@ -1,12 +1,20 @@
 #!/bin/sh
 # sh scripts/try_packages.sh [OUT [RELEASE MIRROR]]: tries what scripts/package.sh made, as root: the bare program in a root
-# that holds nothing but glibc, and the .deb and the .rpm in one that debootstrap makes (Ubuntu 18.04: the oldest glibc,
-# 2.27). Every line that it prints is something that was seen to work; the first that does not ends it.
+# that holds nothing but glibc, the .deb and the .rpm in one that debootstrap makes (Ubuntu 18.04: the oldest glibc, 2.27), and
+# the image with podman. Packages for 64-bit Arm are tried under qemu. Every line that it prints is something that was seen to work; the first that does not ends it.
 set -eu
 cd "$(dirname "$0")/.."
 out=$(cd "${1:-build-package/out}" && pwd)
+program=$(ls "$out"/candor-*-linux-x86_64 "$out"/candor-*-linux-aarch64 2>/dev/null || true)
 release=${2:-bionic}
-mirror=${3:-http://archive.ubuntu.com/ubuntu}
+case "$program" in
+  *x86_64) cpu=x86_64 debian=amd64 mirror=http://archive.ubuntu.com/ubuntu compiler=g++ loader=/lib64/ld-linux-x86-64.so.2 ;;
+  *) cpu=aarch64 debian=arm64 mirror=http://ports.ubuntu.com/ubuntu-ports compiler=aarch64-linux-gnu-g++
+     loader=/lib/ld-linux-aarch64.so.1 ;;
+esac
+mirror=${3:-$mirror}
+is_native=""
+if [ $cpu = "$(uname -m)" ]; then is_native=yes; else sh scripts/register_arm.sh; fi
 [ "$(id -u)" = 0 ] || { echo "try_packages: roots are made by root" >&2; exit 2; }
 work=$(mktemp -d)
 server=""
@@ -16,6 +24,7 @@ clean_up() {
     umount "$work/$root/proc" 2>/dev/null || true
     umount "$work/$root/dev/null" 2>/dev/null || true
   done
+  mount | sed -n "s|.* on \($work/podman[^ ]*\) .*|\1|p" | sort -r | while read -r place; do umount "$place"; done
   rm -rf "$work"
 }
 trap clean_up EXIT
@@ -64,16 +73,15 @@ files_of() {
   find "$1" -xdev \( -path "$1/var" -o -path "$1/proc" -o -path "$1/root/.cache" \) -prune -o -print | sort
 }
 
-program=$(ls "$out"/candor-*-linux-x86_64)
 sed 's/^/  /' <<E2
 $(readelf -d "$program" | sed -n 's/.*NEEDED.*\[\(.*\)\]/needs \1/p')
 $(objdump -T "$program" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1 | sed 's/^/newest symbol: /')
 E2
 
-mkdir -p "$work/bare/lib64" "$work/bare/lib" "$work/bare/bin" "$work/bare/share/candor/models/pocket"
-cp /lib64/ld-linux-x86-64.so.2 "$work/bare/lib64/"
+mkdir -p "$work/bare$(dirname $loader)" "$work/bare/lib" "$work/bare/bin" "$work/bare/share/candor/models/pocket"
+cp "$($compiler -print-file-name="$(basename $loader)")" "$work/bare$loader"
 for library in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2; do
-  cp "$(g++ -print-file-name=$library)" "$work/bare/lib/"
+  cp "$($compiler -print-file-name=$library)" "$work/bare/lib/"
 done
 cp "$program" "$work/bare/bin/candor"
 cp models/pocket/pocket-q8_0.gguf "$work/bare/share/candor/models/pocket/"
@@ -81,11 +89,11 @@ give "$work/bare"
 answers_in "$work/bare" /bin/candor
 good "a story, doctor and serve in a root of $(find "$work/bare" -xdev -type f | wc -l) files"
 
-debootstrap --variant=minbase --no-check-gpg "$release" "$work/old" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 2 "$work/log")"
+debootstrap --arch=$debian --variant=minbase --no-check-gpg "$release" "$work/old" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 2 "$work/log")"
 give "$work/old"
 mkdir -p "$work/old/usr/lib64"  # every system with rpm has it
 files_of "$work/old" >"$work/before"
-cp "$out"/candor_*_amd64.deb "$work/old/candor.deb"
+cp "$out"/candor_*_$debian.deb "$work/old/candor.deb"
 chroot "$work/old" dpkg -i /candor.deb >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
 answers_in "$work/old" /usr/bin/candor
 [ "$(stat -c %a "$work/old/etc/candor/keys")" = 600 ] || fail "the key file can be read by others"
@@ -97,13 +105,50 @@ files_of "$work/old" | diff "$work/before" - ||
 good "dpkg --purge leaves nothing"
 
 mkdir -p "$work/old/rpmdb"
-rpm --root "$work/old" --dbpath /rpmdb --nodeps -i "$out"/candor-*.x86_64.rpm 2>"$work/log" || fail "rpm -i: $(cat "$work/log")"
+rpm --root "$work/old" --dbpath /rpmdb --nodeps --ignorearch -i "$out"/candor-*.$cpu.rpm 2>"$work/log" || fail "rpm -i: $(cat "$work/log")"
 answers_in "$work/old" /usr/bin/candor
 rpm --root "$work/old" --dbpath /rpmdb --nodeps -e candor 2>"$work/log" || fail "rpm -e: $(cat "$work/log")"
 rm -r "$work/old/rpmdb"
 files_of "$work/old" | diff "$work/before" - ||
   fail "rpm -e left something behind"
 good "the .rpm, and rpm -e leaves nothing"
+
+for recipe in "$out"/candor-$cpu.rb "$out"/candor-$cpu.nix; do
+  case "$recipe" in
+    *.rb) ruby -c "$recipe" >"$work/log" 2>&1 ;;
+    *.nix) nix-instantiate --parse "$recipe" >"$work/log" 2>&1 ;;
+  esac || fail "$recipe: $(cat "$work/log")"
+done
+good "the syntax of Homebrew's formula and of Nix's expression"
+(cd "$out" && sha256sum --quiet -c SHA256SUMS) && good "SHA256SUMS"
+[ -n "$is_native" ] || exit 0
+
+# No network and no rights: a read-only root, a user without a name.
+podman_with() {
+  podman --root "$work/podman" --runroot "$work/podman-run" --storage-driver vfs --cgroup-manager cgroupfs "$@"
+}
+podman_with load -q -i "$out"/candor-*-$debian.oci.tar >"$work/log" 2>&1 || fail "podman load: $(cat "$work/log")"
+image=$(sed -n 's/^Loaded image: *//p' "$work/log")
+good "podman load: $image"
+if podman_with run --rm --network none --read-only --cgroups disabled "$image" run "Once upon a time" -n 20 --temperature 0 \
+    >"$work/story" 2>"$work/log"; then
+  how="run by podman"
+else
+  # Where no container may run: its files and its user all the same.
+  how="its root entered as its user, for podman: $(tail -n 1 "$work/log")"
+  inside=$(podman_with image mount "$image")
+  mkdir -p "$inside/proc"
+  mount --bind "$inside" "$inside"
+  mount -o remount,bind,ro "$inside"
+  mount -t proc proc "$inside/proc"
+  env -i PATH="$PATH" HOME=/tmp chroot --userspec=65532:65532 "$inside" /usr/bin/candor run "Once upon a time" -n 20 --temperature 0 \
+    >"$work/story" 2>"$work/log" || true
+  umount "$inside/proc"
+  umount "$inside"
+  podman_with image umount "$image" >/dev/null
+fi
+cmp -s "$work/story" "$work/first_story" || fail "another story from the image: $(cat "$work/story" "$work/log")"
+good "the image tells the same story, read-only ($how)"
 
 mkdir "$work/tar"
 tar -xzf "$out"/candor-*.tar.gz -C "$work/tar"
@@ -129,4 +174,3 @@ good "a C program by pkg-config, and one by find_package(candor)"
 sh "$work"/tar/candor-*/install.sh --remove "$work/prefix" >"$work/log"
 [ -z "$(find "$work/prefix" -type f 2>/dev/null)" ] || fail "install.sh --remove left something behind"
 good "the tarball's install.sh and its --remove"
-(cd "$out" && sha256sum --quiet -c SHA256SUMS) && good "SHA256SUMS"

@@ -1,7 +1,9 @@
 #include "apps/bench/cache_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -19,19 +21,47 @@ fs::path cache_file_of(std::string_view name) {
   return fs::path(home) / ".cache" / "candor" / name;
 }
 
-nlohmann::ordered_json read_cache(const fs::path& path) {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kVersionKey = "version";
+
+Json read_object(const fs::path& path) {
   std::ifstream file(path);
-  auto json = nlohmann::ordered_json::parse(file, nullptr, false);
-  return json.is_object() ? json : nlohmann::ordered_json::object();
+  Json json = Json::parse(file, nullptr, false);
+  return json.is_object() ? json : Json::object();
 }
 
-bool write_cache(const fs::path& path, const nlohmann::ordered_json& json) {
+// Also where the version is no number: only a later program writes that.
+bool is_later(const Json& json) {
+  const auto version = json.find(kVersionKey);
+  if (version == json.end()) return false;
+  return !version->is_number_integer() || version->get<std::int64_t>() > kCacheVersion;
+}
+
+}  // namespace
+
+Json read_cache(const fs::path& path) {
+  Json json = read_object(path);
+  if (is_later(json)) return Json::object();
+  json.erase(kVersionKey);
+  return json;
+}
+
+bool write_cache(const fs::path& path, const Json& json) {
   if (path.empty()) return false;
+  if (is_later(read_object(path))) {
+    fmt::print(stderr, "{}: written by a later candor, so it is left alone, and nothing is remembered\n", path.string());
+    return false;
+  }
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   const fs::path temporary = path.string() + "." + std::to_string(::getpid());
   std::ofstream file(temporary);
-  file << json.dump(1) << '\n';
+  Json versioned = {{kVersionKey, kCacheVersion}};
+  versioned.update(json);
+  file << versioned.dump(1) << '\n';
   file.close();
   if (file) fs::rename(temporary, path, error);
   return file && !error;

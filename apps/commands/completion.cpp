@@ -19,6 +19,7 @@ int write_completion(const CLI::App& app, const std::string& what) {
   if (what == "zsh") write_out(zsh_completion(app));
   if (what == "fish") write_out(fish_completion(app));
   if (what == "man") write_out(manual_page(app));
+  if (what == "markdown") write_out(options_page(app));
   return kDone;
 }
 
@@ -27,9 +28,9 @@ int write_completion(const CLI::App& app, const std::string& what) {
 void add_completion(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("completion", "completions for a shell, or the manual page");
   const auto what = std::make_shared<std::string>();
-  command->add_option("what", *what, "bash|zsh|fish|man")
+  command->add_option("what", *what, "bash|zsh|fish|man|markdown")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "man", "markdown"}));
   command->callback([what, &app, &action] { action = [what, &app] { return write_completion(app, *what); }; });
 }
 

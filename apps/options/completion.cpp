@@ -7,21 +7,10 @@
 #include <vector>
 
 #include "apps/options/command_table.h"
-#include "candor/version.h"
+#include "apps/options/replaced.h"
 
 namespace candor::apps {
 namespace {
-
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  while (true) {
-    const size_t at = text.find(from);
-    out += text.substr(0, at);
-    if (at == std::string_view::npos) return out;
-    out += to;
-    text.remove_prefix(at + from.size());
-  }
-}
 
 // In single quotes, for every shell here.
 std::string shell_quoted(std::string_view text) {
@@ -70,20 +59,6 @@ std::string fish_option(const OptionRow& option, const std::string& condition) {
 // Whether the commands that were typed are these.
 std::string fish_condition(const std::string& words) {
   return fmt::format("test (__candor_command) = {}", words.empty() ? "''" : fmt::format("'{}'", words));
-}
-
-std::string roff(std::string_view text) {
-  std::string out = replaced(replaced(text, "\\", "\\e"), "-", "\\-");
-  out = replaced(out, "\n.", "\n\\&.");
-  return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
-}
-
-std::string roff_option(const OptionRow& option) {
-  std::string names;
-  for (const std::string& word : option.words())
-    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(word));
-  if (!option.value.empty()) names += fmt::format(" \\fI{}\\fR", roff(option.value));
-  return fmt::format(".TP\n{}\n{}\n", names, roff(option.help));
 }
 
 }  // namespace
@@ -197,30 +172,6 @@ function __candor_command
 end
 {})",
                      known, lines);
-}
-
-std::string manual_page(const CLI::App& app) {
-  const std::vector<CommandRow> rows = command_table(app);
-  std::string out = fmt::format(
-      ".TH CANDOR 1 \"\" \"candor {}\" \"User Commands\"\n.SH NAME\ncandor \\- {}\n.SH SYNOPSIS\n.B candor\n"
-      "COMMAND [\\fIoptions\\fR]\n.SH DESCRIPTION\n{}\n",
-      kVersion, "an LLM inference engine that gives one answer and hides nothing", roff(app.get_footer()));
-  out = replaced(out, "\n\n  ", "\n.PP\n.nf\n  ");
-  out += ".fi\n.SH COMMANDS\n";
-  for (const CommandRow& row : rows) {
-    if (row.words.empty()) continue;
-    out += fmt::format(".SS \"candor {}{}{} [options]\"\n{}\n", roff(row.words), row.positionals.empty() ? "" : " ",
-                       roff(row.positionals), roff(row.help));
-    for (const OptionRow& option : row.options) {
-      if (option.long_names != std::vector<std::string>{"help"} &&
-          option.long_names != std::vector<std::string>{"help-all"})
-        out += roff_option(option);
-    }
-  }
-  out +=
-      ".SH ENVIRONMENT\nEvery long option can be set by a variable: \\-\\-top\\-k is CANDOR_TOP_K.\n"
-      ".SH EXIT STATUS\n0: done. 1: a fault of the program. 2: what was asked for cannot be done.\n";
-  return out;
 }
 
 }  // namespace candor::apps

@@ -1,5 +1,5 @@
 #pragma once
-// What the command line holds, read off it: completions of the shells, and the manual page. Any thread.
+// What the command line holds, read off it: completions of the shells, the manual page and docs/options.md. Any thread.
 
 #include <string>
 
@@ -16,5 +16,7 @@ std::string fish_completion(const CLI::App& app);
 
 // candor(1) in roff: what `man -l` shows.
 std::string manual_page(const CLI::App& app);
+// docs/options.md in Markdown.
+std::string options_page(const CLI::App& app);
 
 }  // namespace candor::apps

@@ -11,6 +11,19 @@ inline constexpr int kUserInput = 2;
 inline constexpr int kRankLost = 3;
 inline constexpr int kInterrupted = 130;
 
+struct ExitCodeRow {
+  int code;
+  const char* meaning;
+};
+
+inline constexpr ExitCodeRow kExitCodes[] = {
+    {kDone, "done"},
+    {kOurFault, "a fault of the program: please report it"},
+    {kUserInput, "the input's fault: a file, an option, a prompt; one line says what, where and how to mend it"},
+    {kRankLost, "a rank that computed a part of the model was lost"},
+    {kInterrupted, "interrupted; the text so far was kept"},
+};
+
 inline int exit_code(const Error& error) {
   if (error.kind == ErrorKind::kBusy && error.field == "ranks") return kRankLost;
   return error.kind == ErrorKind::kInternal ? kOurFault : kUserInput;

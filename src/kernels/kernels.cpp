@@ -33,7 +33,7 @@ size_t attend_scratch_bytes(int32_t head_dim) {
 std::vector<const KernelTable*> runnable_tables() {
   std::vector<const KernelTable*> tables;
   for (const KernelTable* table : {portable_table(), avx2_table(), avxvnni_table(), avx512vnni_table(),
-                                   avx512bf16_table(), amx_table(), neon_table(), neondot_table()}) {
+                                   avx512bf16_table(), amx_table(), neon_table(), neondot_table(), neoni8mm_table()}) {
     if (table != nullptr) tables.push_back(table);
   }
   return tables;

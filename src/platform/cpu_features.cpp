@@ -95,7 +95,9 @@ CpuFeatures detect_cpu_features() {
   features.arch = "aarch64";
 #if defined(__linux__)
   constexpr int kAsimdDotProduct = 20;  // HWCAP_ASIMDDP
+  constexpr int kInt8MatrixProduct = 13;  // HWCAP2_I8MM
   features.neon_dot = has_bit(getauxval(AT_HWCAP), kAsimdDotProduct);
+  features.neon_i8mm = has_bit(getauxval(AT_HWCAP2), kInt8MatrixProduct);
 #endif
   return features;
 #else
@@ -119,6 +121,7 @@ std::string to_string(const CpuFeatures& features) {
       {features.amx_int8, "AMX-INT8"},
       {features.amx_bf16, "AMX-BF16"},
       {features.neon_dot, "NEON-DOT"},
+      {features.neon_i8mm, "NEON-I8MM"},
   };
   std::string text;
   for (const Named& row : table) {

@@ -18,6 +18,7 @@ struct CpuFeatures {
   bool avx512_bf16 = false;
   bool amx_int8 = false;  // with AMX-TILE; usable after request_amx_tiles()
   bool amx_bf16 = false;
+  bool neon_i8mm = false;  // Arm: the products of int8 matrices of Armv8.6-A
   bool neon_dot = false;  // Arm: the dot products of Armv8.2-A; NEON itself every aarch64 has
   bool operator==(const CpuFeatures&) const = default;
 };

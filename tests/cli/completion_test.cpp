@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
+#include "support/shared_data.h"
 #include "support/temp_folder.h"
 
 namespace candor::testing {
@@ -48,6 +49,13 @@ TEST(completion, every_shell_and_the_manual_know_commands_and_options) {
     EXPECT_NE(text.find(option), std::string::npos) << what;
     EXPECT_EQ(text.find("descriptor"), std::string::npos) << what << " shows what is not for people";
   }
+}
+
+// After a change of the command line: candor completion markdown >docs/options.md
+TEST(completion, the_page_of_options_is_the_command_lines) {
+  std::ifstream file(project_file("docs/options.md"));
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(script("markdown"), page);
 }
 
 TEST(completion, of_something_else_is_refused) {

@@ -78,6 +78,43 @@ TEST_F(remembered_costs, that_are_damaged_are_none) {
   }
 }
 
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// As the program wrote the file before versions: entries alone.
+TEST_F(remembered_costs, of_an_earlier_program_are_read) {
+  const RememberedCosts costs(options_);
+  costs.keep(some());
+  std::string text = content_of(cache());
+  const std::string version = "\"version\": 1,";
+  ASSERT_NE(text.find(version), std::string::npos);
+  text.erase(text.find(version), version.size());
+  write(cache(), text);
+  EXPECT_TRUE(costs.recall());
+  costs.keep(some());
+  EXPECT_NE(content_of(cache()).find(version), std::string::npos);
+}
+
+TEST_F(remembered_costs, of_a_later_program_are_left_alone) {
+  const RememberedCosts costs(options_);
+  costs.keep(some());
+  for (const char* version : {"2", "\"2b\"", "9223372036854775807", "1e99", "{}"}) {
+    std::string text = content_of(cache());
+    const size_t at = text.find("\"version\": ") + 11;
+    text.replace(at, text.find_first_of(",\n", at) - at, version);
+    write(cache(), text);
+    EXPECT_FALSE(costs.recall()) << version;
+    ::testing::internal::CaptureStderr();
+    costs.keep(some());
+    EXPECT_NE(::testing::internal::GetCapturedStderr().find("costs.json: written by a later candor"), std::string::npos);
+    EXPECT_EQ(content_of(cache()), text) << version;
+    write(cache(), text.replace(text.find(version), std::string(version).size(), "1"));
+    EXPECT_TRUE(costs.recall());
+  }
+}
+
 TEST_F(remembered_costs, that_the_steps_do_not_bear_out_are_forgotten) {
   for (const double ratio : {0.6, 1.0, 1.8}) {
     RememberedCosts costs(options_);

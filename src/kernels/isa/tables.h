@@ -14,5 +14,6 @@ const KernelTable* avx512bf16_table();
 const KernelTable* amx_table();
 const KernelTable* neon_table();
 const KernelTable* neondot_table();
+const KernelTable* neoni8mm_table();
 
 }  // namespace candor::kernels

@@ -22,8 +22,11 @@ export async function loadLibrary() {
       for (const node of Object.values(one.nodes)) if (node.state === "streaming") node.state = "stopped";
     }
     store.conversations.value = [...store.conversations.value, ...all.sort((a, b) => b.at - a.at)];
-  } catch {
-    store.notice.value = "This browser keeps nothing: export what you want to keep.";
+  } catch (failure) {
+    const isLater = failure instanceof DOMException && failure.name === "VersionError";
+    store.notice.value = isLater
+      ? "This browser's conversations are of a later Candor: they are left alone. Export what you want to keep."
+      : "This browser keeps nothing: export what you want to keep.";
   }
 }
 

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Builds the whole product for 64-bit Arm with Debian's cross compiler and runs picked tests of it under qemu-user, as root
+# (its helper processes are started in a root of that architecture): of the kernels and the pinned bits, on a processor with
+# the dot product and matrix instructions and on one without; of formats, text, constraints, the sandbox, sampling,
+# scheduling, the engine and the C interface; and a story, the doctor and a server. Some 40 minutes, 15 of them building.
+# CANDOR_TEST_STAGES="setup build test" chooses.
+set -eu
+cd "$(dirname "$0")/.."
+stages=${CANDOR_TEST_STAGES:-setup build test}
+has() {
+  case " $stages " in *" $1 "*) ;; *) return 1 ;; esac
+}
+both="candor_platform_test candor_kernels_test candor_bits_test"
+once="candor_formats_test candor_text_test candor_constrain_test candor_sandbox_test candor_sample_test candor_sched_test
+      candor_kv_test candor_capi_test"
+
+if has setup; then
+  sh scripts/setup.sh
+  sh scripts/setup_arm.sh
+  sh scripts/register_arm.sh
+fi
+if has build; then
+  # shellcheck disable=SC2086
+  sh scripts/build.sh arm candor candor_shared $both $once
+fi
+has test || exit 0
+
+# A root with glibc and the compiler's libraries for Arm, this machine's devices and the project at its own place.
+root=$(mktemp -d)
+data=$(cd .. && pwd)/shared
+clean_up() {
+  for place in "$PWD" "$data" /proc /dev; do umount "$root$place" 2>/dev/null || true; done
+  rm -rf "$root"
+}
+trap clean_up EXIT
+mkdir -p "$root/lib" "$root/tmp" "$root/root"
+cp -a /usr/aarch64-linux-gnu/lib/*.so* "$root/lib/"
+for name in libstdc++.so.6 libgcc_s.so.1; do
+  cp "$(aarch64-linux-gnu-g++ -print-file-name=$name)" "$root/lib/"
+done
+for place in "$PWD" "$data" /proc /dev; do
+  [ -d "$place" ] || continue
+  mkdir -p "$root$place"
+  mount --bind "$place" "$root$place"
+done
+
+status=0
+# run_test PROGRAM [CPU]. Death tests start their own program again in ways that qemu does not follow.
+run_test() {
+  printf '\n== %s on %s\n' "$1" "${2:-max}"
+  env HOME=/root QEMU_CPU="${2:-max}" chroot "$root" "$PWD/build-arm/tests/$1" --gtest_brief=1 \
+    --gtest_filter='-*death_test*:*DeathTest*' || status=1
+}
+for test in $both; do
+  run_test "$test"
+  run_test "$test" cortex-a53
+done
+for test in $once; do
+  run_test "$test"
+done
+printf '\n== a story here and there\n'
+story="run Once_upon_a_time -m $PWD/models/pocket/pocket-q8_0.gguf -n 40 --temperature 0"
+# shellcheck disable=SC2086
+for cpu in max cortex-a53; do
+  env HOME=/root QEMU_CPU=$cpu chroot "$root" "$PWD/build-arm/candor" $story 2>/dev/null >"$root/tmp/there" || status=1
+  build/candor $story 2>/dev/null | cmp - "$root/tmp/there" && echo "the same on $cpu" || status=1
+done
+exit $status
