@@ -45,11 +45,12 @@ for place in "$PWD" "$data" /proc /dev; do
 done
 
 status=0
-# run_test PROGRAM [CPU]. Death tests start their own program again in ways that qemu does not follow.
+# run_test PROGRAM [CPU]. Not what starts a program that does not exist, or a shell: qemu's vfork is a fork, which does not
+# hand on the error, and this root has no shell. Not what counts seconds a megabyte of text.
 run_test() {
   printf '\n== %s on %s\n' "$1" "${2:-max}"
   env HOME=/root QEMU_CPU="${2:-max}" chroot "$root" "$PWD/build-arm/tests/$1" --gtest_brief=1 \
-    --gtest_filter='-*death_test*:*DeathTest*' || status=1
+    --gtest_filter='-*death_test*:*DeathTest*:spawn_plan.*:long_texts.*' || status=1
 }
 for test in $both; do
   run_test "$test"

@@ -1,17 +1,18 @@
 #!/bin/sh
 # sh scripts/try_packages.sh [OUT [RELEASE MIRROR]]: tries what scripts/package.sh made, as root: the bare program in a root
-# that holds nothing but glibc, the .deb and the .rpm in one that debootstrap makes (Ubuntu 18.04: the oldest glibc, 2.27), and
-# the image with podman. Packages for 64-bit Arm are tried under qemu. Every line that it prints is something that was seen to work; the first that does not ends it.
+# that holds nothing but glibc; the .deb and the .rpm in one that debootstrap makes (Ubuntu 18.04, which has the oldest glibc,
+# 2.27; for Arm Debian 11); the image with podman. Packages for 64-bit Arm are tried under qemu. Every line that it prints is
+# something that was seen to work; the first that does not ends it.
 set -eu
 cd "$(dirname "$0")/.."
 out=$(cd "${1:-build-package/out}" && pwd)
 program=$(ls "$out"/candor-*-linux-x86_64 "$out"/candor-*-linux-aarch64 2>/dev/null || true)
-release=${2:-bionic}
 case "$program" in
-  *x86_64) cpu=x86_64 debian=amd64 mirror=http://archive.ubuntu.com/ubuntu compiler=g++ loader=/lib64/ld-linux-x86-64.so.2 ;;
-  *) cpu=aarch64 debian=arm64 mirror=http://ports.ubuntu.com/ubuntu-ports compiler=aarch64-linux-gnu-g++
+  *x86_64) cpu=x86_64 debian=amd64 release=bionic mirror=http://archive.ubuntu.com/ubuntu compiler=g++ loader=/lib64/ld-linux-x86-64.so.2 ;;
+  *) cpu=aarch64 debian=arm64 release=bullseye mirror=http://deb.debian.org/debian compiler=aarch64-linux-gnu-g++
      loader=/lib/ld-linux-aarch64.so.1 ;;
 esac
+release=${2:-$release}
 mirror=${3:-$mirror}
 is_native=""
 if [ $cpu = "$(uname -m)" ]; then is_native=yes; else sh scripts/register_arm.sh; fi
