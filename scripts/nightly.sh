@@ -9,13 +9,16 @@
 # alone  every source compiled by itself (normally several are one), so that none lives by another's includes, and the
 #        benchmarks: 30 minutes
 # lint   clang-tidy, include-what-you-use and more (scripts/lint.sh): some 30 minutes
-# packages a release, tried in clean roots (scripts/try_packages.sh) and made twice (check_reproducible.sh): 30 minutes
+# packages a release, tried in clean roots (scripts/try_packages.sh) and made twice (check_reproducible.sh), and one for
+#        64-bit Arm: 45 minutes
+# arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages adding
+[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm adding
 packages() {
-  sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh
+  sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh &&
+    sh scripts/package.sh --for aarch64 && sh scripts/try_packages.sh build-package-aarch64/out
 }
 
 summary=""
@@ -28,8 +31,9 @@ for part in "$@"; do
     alone) command="env CANDOR_CARGO_TARGET_DIR=${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo} sh scripts/build.sh alone all candor_benches" ;;
     lint) command="sh scripts/lint.sh" ;;
     packages) command="packages" ;;
+    arm) command="sh scripts/test_arm.sh" ;;
     adding) command="python3 scripts/check_adding.py" ;;
-    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, adding" >&2; exit 2 ;;
+    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, adding" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$part"
   began=$(date +%s)
