@@ -34,6 +34,27 @@ checks() {
   python3 scripts/make_notice.py --check
 }
 
+# Runs a command with a folder of its own for temporary files: whatever it leaves there, and whatever process it leaves,
+# is an error.
+leaving_nothing() {
+  left=$(mktemp -d /tmp/ct.XXXX)
+  mark="CANDOR_TEST_RUN=$left"
+  code=0
+  env TMPDIR="$left" "$mark" "$@" || code=$?
+  if [ -n "$(ls -A "$left")" ]; then
+    printf 'test.sh: the tests left files behind:\n' >&2
+    find "$left" -mindepth 1 -maxdepth 2 >&2
+    status=1
+  fi
+  processes=$(grep -lzsxF "$mark" /proc/[0-9]*/environ || true)
+  for process in $processes; do
+    printf 'test.sh: the tests left a process behind: %s\n' "$(tr '\0' ' ' <"${process%environ}cmdline")" >&2
+    status=1
+  done
+  rm -rf "$left"
+  return $code
+}
+
 # The few that fail beside others run once more, alone: those that pass then are named as unsteady, with what they said.
 run_tests() {
   results="$results $1/test-results.xml"
@@ -41,14 +62,14 @@ run_tests() {
   rm -f "$failed"
   folder=$1
   shift
-  ctest --test-dir "$folder" "$@" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml &&
+  leaving_nothing ctest --test-dir "$folder" "$@" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit test-results.xml &&
     return 0
   if [ ! -f "$failed" ] || [ "$(wc -l <"$failed")" -gt 5 ]; then
     status=1
     return 0
   fi
   results="$results $folder/test-results-again.xml"
-  ctest --test-dir "$folder" "$@" --rerun-failed --output-on-failure --output-junit test-results-again.xml || status=1
+  leaving_nothing ctest --test-dir "$folder" "$@" --rerun-failed --output-on-failure --output-junit test-results-again.xml || status=1
 }
 
 stage setup sh scripts/setup.sh

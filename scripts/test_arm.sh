@@ -28,11 +28,13 @@ has test || exit 0
 # A root with glibc and the compiler's libraries for Arm, this machine's devices and the project at its own place.
 root=$(mktemp -d)
 data=$(cd .. && pwd)/shared
+# What is still mounted is never removed.
 clean_up() {
   for place in "$PWD" "$data" /proc /dev; do umount "$root$place" 2>/dev/null || true; done
-  rm -rf "$root"
+  mount | grep -qF " $root/" || rm -rf "$root"
 }
 trap clean_up EXIT
+trap "exit 143" INT TERM
 chmod 755 "$root"
 mkdir -p "$root/lib" "$root/tmp" "$root/root"
 cp -a /usr/aarch64-linux-gnu/lib/*.so* "$root/lib/"
@@ -43,6 +45,7 @@ for place in "$PWD" "$data" /proc /dev; do
   [ -d "$place" ] || continue
   mkdir -p "$root$place"
   mount --bind "$place" "$root$place"
+  case "$place" in /proc | /dev) ;; *) mount -o remount,bind,ro "$root$place" ;; esac
 done
 
 # Not what starts a program that does not exist, or a shell: qemu's vfork is a fork, which does not hand on the error, and

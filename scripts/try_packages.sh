@@ -26,7 +26,7 @@ clean_up() {
     umount "$work/$root/dev/null" 2>/dev/null || true
   done
   mount | sed -n "s|.* on \($work/podman[^ ]*\) .*|\1|p" | sort -r | while read -r place; do umount "$place"; done
-  rm -rf "$work"
+  mount | grep -qF " $work/" || rm -rf "$work"
 }
 trap clean_up EXIT
 fail() {

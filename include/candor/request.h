@@ -25,7 +25,7 @@ inline constexpr std::int32_t kMaxBeams = 64;
 inline constexpr std::int64_t kMaxExplainedRows = 4096;  // of a beam search
 inline constexpr std::int32_t kMaxPriority = 1000;
 inline constexpr std::size_t kMaxKeyBytes = 256;
-
+inline constexpr std::size_t kMaxPromptRowFloats = std::size_t{1} << 28;  // of Request::rows: 1 GiB
 inline constexpr std::size_t kMaxTokenRules = 1024;  // logit biases, bans, allowed ids, bad words
 inline constexpr std::size_t kMaxBadWordBytes = 256;
 
@@ -176,13 +176,11 @@ enum class Pooling : std::uint8_t {
   kLast,  // the last token's
 };
 
-// What the model makes of every token of the prompt: rows of floats, in the order of the text.
 enum class PromptRows : std::uint8_t {
-  kNone,    // the answer is text
+  kNone,    // the answer is text; otherwise rows of floats, one for each token, in the order of the text
   kLogits,  // [prompt tokens, ModelInfo::n_vocab]: row i for the token behind token i
   kHidden,  // [prompt tokens, ModelInfo::dim]: the last hidden states, behind the final norm
 };
-inline constexpr std::size_t kMaxPromptRowFloats = std::size_t{1} << 28;  // 1 GiB; a longer prompt is refused
 
 struct Request {
   Prompt prompt{};

@@ -18,6 +18,7 @@
 #include "model/rank_splits.h"
 #include "processes.h"
 #include "server_client.h"
+#include "support/temp_folder.h"
 
 namespace candor {
 namespace {
@@ -33,8 +34,11 @@ constexpr const char* kByMpiAlone = "CANDOR_RANKS_LINK=mpi";
 const std::vector<std::string> kManyRanks = {"--allow-run-as-root", "--oversubscribe"};
 const std::vector<std::string> kEachItsCore = {"--allow-run-as-root"};
 
-RunResult run_under_mpi(int n_ranks, std::vector<std::string> program, const std::vector<std::string>& environment = {},
+// mpirun that is ended by a signal leaves its session's files: they are in a folder of this run.
+RunResult run_under_mpi(int n_ranks, std::vector<std::string> program, std::vector<std::string> environment = {},
                         std::vector<std::string> arguments = kManyRanks) {
+  const testing::TempFolder session;
+  environment.push_back("TMPDIR=" + session.path().string());
   arguments.insert(arguments.end(), {"-n", std::to_string(n_ranks)});
   arguments.insert(arguments.end(), program.begin(), program.end());
   RunInput input{.program = CANDOR_MPIRUN, .environment = environment};
