@@ -179,7 +179,6 @@ def add_endpoint(copy):
                  ("void InfoRoutes::ready(", "void InfoRoutes::toy(http::Exchange& exchange) const {\n"
                   '  exchange.respond({.body = "{}"});\n}\n\nvoid InfoRoutes::ready('))
     thing.change("docs/server.md", "`docs/server.md`", ("| `GET /ready` |", "| `GET /toy` | nothing |\n| `GET /ready` |"))
-    thing.change("docs/architecture.md", "`docs/architecture.md`", ("`/health`, `/ready`,", "`/health`, `/toy`, `/ready`,"))
     thing.change("tests/serve/protocol_test.cpp", "`tests/serve`",
                  ("TEST(keys, every_route_but_health_and_the_pages_files_wants_one) {",
                   'TEST(keys, a_route_of_its_own) {\n  Running running(Running::defaults());\n'
