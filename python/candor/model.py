@@ -1,0 +1,326 @@
+"""A model that is open: text in, text, ids, logprobs, vectors and rows out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Iterable, List, Mapping, Sequence, Union
+
+from ._library import Handle, ids_of, library
+from .constraints import Constraint, constraint_of, parse_into
+from .errors import InvalidInput, NotFound, Overloaded
+from .rows import Rows
+from .sampling import Sampling, text_of
+from .stream import Completion, Stream
+
+Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
+Prompt = Union[str, Sequence[int], Sequence[Message]]  # a text, token ids, or a chat
+
+# Threads that wait for events of streams in asyncio loops, at most.
+_MOST_WAITING = 256
+
+
+def shipped_model() -> str:
+    """The small model that ships with Candor."""
+    name = Path("models/pocket/pocket-q8_0.gguf")
+    here = Path(__file__).resolve().parent
+    for folder in (here / "share", here.parents[1], Path("/usr/share/candor"), Path("/usr/local/share/candor")):
+        if (folder / name).exists():
+            return str(folder / name)
+    raise NotFound("there is no shipped model beside this package: name a GGUF file or a folder of safetensors", "model")
+
+
+def _file_of(model: Union[str, "os.PathLike[str]", None]) -> str:
+    if model is None:
+        return os.environ.get("CANDOR_MODEL") or shipped_model()
+    path = os.fspath(model)
+    if os.path.exists(path) or path.count("/") != 1 or path.startswith((".", "/")):
+        return path
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise NotFound(f"{path}: there is no such file; for a repository of the hub, `pip install huggingface_hub`, or "
+                       f"`candor pull {path}` and name the file", "model") from None
+    return str(snapshot_download(path))
+
+
+class Model:
+    """Opens a model: a GGUF file, a folder of safetensors, a repository of the hub (with huggingface_hub installed), or the
+    model that ships with Candor. Options are those of include/candor/options.h: kv_type, quantize, max_running, ...
+
+    Any thread may use it, and several at once: their requests share steps, and no answer depends on that. It is closed by
+    `with`, by close(), with the object, or at the interpreter's end; what is in work is cancelled then. It does not survive
+    a fork and cannot be pickled: give other processes the path."""
+
+    def __init__(self, model: Union[str, "os.PathLike[str]", None] = None, *, threads: int | None = None,
+                 ctx: int | None = None, **options: Any) -> None:
+        self.path = _file_of(model)
+        named = {"n_threads": threads, "n_ctx": ctx, **options}
+        made = Handle(library.make("options_new"), "options")
+        for name, value in named.items():
+            if value is not None:
+                library.call("set", made.value, name.encode(), text_of(value).encode())
+        self._engine = Handle(library.make("open", os.fsencode(self.path), made.value), "model")
+        made.close()
+        self.info: dict[str, Any] = json.loads(library.text("info", self._engine.value).decode("utf-8", "replace"))
+        self._pool: ThreadPoolExecutor | None = None
+
+    # What waits in asyncio loops.
+    def _waiting_pool(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="candor")
+        return self._pool
+
+    def close(self) -> None:
+        """Any number of times."""
+        self._engine.close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a candor.Model cannot be pickled: give the other process its path, and open it there")
+
+    def __repr__(self) -> str:
+        return f"<candor.Model {self.path}: {self.info['family']}, {self.info['n_parameters']:,} parameters>"
+
+    def stream(self, prompt: Prompt, sampling: Sampling | None = None, *, constraint: Constraint | None = None,
+               into: Any = None, **options: Any) -> Stream:
+        """Starts a request; `for event in stream` or `async for`. Options are fields of Sampling. into: a type that the
+        reply must be of, which Completion.parsed then is."""
+        request = self._request(prompt, sampling, constraint, into, options)
+        return self._started(lambda: library.make("start", self._engine.value, request.value), into)
+
+    def generate(self, prompt: Union[Prompt, Sequence[Prompt]], sampling: Sampling | None = None, *,
+                 constraint: Constraint | None = None, into: Any = None, progress: bool = False,
+                 **options: Any) -> Any:
+        """The whole answer, a Completion; for a list of prompts a list of them, in its order, computed together. progress: a
+        bar, with tqdm where it is installed. An error of one prompt of a list ends all of them."""
+        if not _is_list(prompt):
+            return self.stream(prompt, sampling, constraint=constraint, into=into, **options).finished()  # type: ignore[arg-type]
+        return self._batch(list(prompt), sampling, constraint, into, progress, options)
+
+    async def agenerate(self, prompt: Prompt, sampling: Sampling | None = None, **options: Any) -> Completion:
+        """generate() of one prompt in an asyncio loop. Cancelling the task cancels the request."""
+        stream = self.stream(prompt, sampling, **options)
+        async for _ in stream:
+            pass
+        return stream.completion
+
+    def _batch(self, prompts: List[Any], sampling: Sampling | None, constraint: Constraint | None, into: Any,
+               progress: bool, options: Mapping[str, Any]) -> List[Completion]:
+        made: List[Completion] = []
+        running: deque[Stream] = deque()
+        bar = _Bar(len(prompts)) if progress else None
+        try:
+            for prompt in prompts:
+                while True:
+                    try:
+                        running.append(self.stream(prompt, sampling, constraint=constraint, into=into, **options))
+                        break
+                    except Overloaded:
+                        if not running:
+                            raise
+                        _take(running, made, bar)
+            while running:
+                _take(running, made, bar)
+        finally:
+            for stream in running:
+                stream.close()
+            if bar is not None:
+                bar.close()
+        return made
+
+    def _request(self, prompt: Any, sampling: Sampling | None, constraint: Constraint | None, into: Any,
+                 options: Mapping[str, Any]) -> Handle:
+        chosen = sampling or Sampling()
+        try:
+            chosen = replace(chosen, **options)
+        except TypeError:
+            unknown = [name for name in options if name not in Sampling.__dataclass_fields__]
+            raise InvalidInput(f"{unknown[0]}: there is no such option; candor.Sampling lists them", unknown[0]) from None
+        if into is not None and constraint is not None:
+            raise InvalidInput("into comes with a constraint of its own: give one of both", "into")
+        request = Handle(library.make("request_new"), "request")
+        _set_prompt(request, prompt)
+        for name, value in chosen.options():
+            library.call("set", request.value, name.encode(), value.encode())
+        rule = constraint_of(into) if into is not None else constraint
+        if rule is not None:
+            library.call("constrain", request.value, rule.kind.encode(), rule.source.encode())
+        return request
+
+    def _started(self, start: Callable[[], int], into: Any) -> Stream:
+        parse = None if into is None else (lambda text: parse_into(into, text))
+        return Stream(Handle(start(), "stream"), self._waiting_pool, parse)
+
+    def session(self, system: str | None = None) -> "Session":
+        """A conversation, whose branches share what they begin with."""
+        session = Session(self, Handle(library.make("session_new", self._engine.value), "session"))
+        if system is not None:
+            session.say("system", system)
+        return session
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> List[int]:
+        """Ids of the text. add_special: with the beginning token, where the model wants one. parse_special: control tokens
+        that are written in the text become their ids."""
+        raw = text.encode()
+        return library.tokens("tokenize", self._engine.value, raw, len(raw), int(add_special), int(parse_special))
+
+    def detokenize(self, tokens: Iterable[int]) -> str:
+        """The text of ids."""
+        return library.text("detokenize", self._engine.value, *ids_of(tokens)).decode("utf-8", "replace")
+
+    def token_bytes(self, token: int) -> bytes:
+        """What a token stands for; part of a character, often."""
+        return library.text("token_bytes", self._engine.value, token)
+
+    def apply_template(self, messages: Sequence[Message]) -> str:
+        """The prompt that the model's chat template makes."""
+        return library.text("apply_template", self._engine.value, json.dumps(list(messages)).encode()).decode("utf-8", "replace")
+
+    def score(self, tokens: Union[str, Sequence[int]]) -> List[float]:
+        """The natural logprob of each token behind the first, given those before it."""
+        rows = self._rows("score", tokens)
+        return rows.view().tolist()
+
+    def logits(self, tokens: Union[str, Sequence[int]]) -> Rows:
+        """[tokens, info["n_vocab"]]: row i for the token behind token i. At most 1 GiB."""
+        return self._rows("logits", tokens)
+
+    def hidden(self, tokens: Union[str, Sequence[int]]) -> Rows:
+        """[tokens, info["dim"]]: the last hidden states, behind the final norm."""
+        return self._rows("hidden", tokens)
+
+    def _rows(self, name: str, tokens: Union[str, Sequence[int]]) -> Rows:
+        ids, n = ids_of(self.tokenize(tokens) if isinstance(tokens, str) else tokens)
+        return Rows(Handle(library.make(name, self._engine.value, ids, n), "rows"), n)
+
+    def embed(self, text: str, *, pooling: str = "mean") -> List[float]:
+        """A vector of length 1, of info["dim"] numbers. pooling: mean, or last."""
+        raw = text.encode()
+        made = Handle(library.make("embed", self._engine.value, raw, len(raw), pooling.encode()), "vector")
+        return Rows(made, 1)[0]
+
+    def metrics(self) -> dict[str, Any]:
+        """Steps, tokens, cache hits, and distributions of times, of the engine."""
+        return dict(json.loads(library.text("metrics", self._engine.value)))
+
+
+class Session:
+    """A conversation: what is said, and answers to it. branch() goes on by itself from here; what both share is computed
+    once."""
+
+    def __init__(self, model: Model, handle: Handle) -> None:
+        self._model = model
+        self._handle = handle
+
+    def say(self, role: str, text: str) -> "Session":
+        """Adds a message: system, user, assistant or tool."""
+        raw = text.encode()
+        library.call("session_say", self._handle.value, role.encode(), raw, len(raw))
+        return self
+
+    def stream(self, text: str | None = None, sampling: Sampling | None = None, *, constraint: Constraint | None = None,
+               into: Any = None, **options: Any) -> Stream:
+        """Says `text` as the user and starts the answer, which becomes a message when the stream has ended."""
+        if text is not None:
+            self.say("user", text)
+        request = self._model._request("", sampling, constraint, into, options)
+        return self._model._started(lambda: library.make("session_start", self._handle.value, request.value), into)
+
+    def ask(self, text: str | None = None, sampling: Sampling | None = None, **options: Any) -> Completion:
+        """The whole answer."""
+        return self.stream(text, sampling, **options).finished()
+
+    def branch(self) -> "Session":
+        """Another session with what was said so far."""
+        return Session(self._model, Handle(library.make("session_branch", self._handle.value), "session"))
+
+    @property
+    def messages(self) -> List[dict[str, Any]]:
+        return list(json.loads(library.text("session_messages", self._handle.value).decode("utf-8", "replace")))
+
+    def close(self) -> None:
+        """Any number of times."""
+        self._handle.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _is_ids(prompt: Any) -> bool:
+    return not isinstance(prompt, str) and len(prompt) > 0 and all(isinstance(one, int) for one in prompt)
+
+
+def _is_chat(prompt: Any) -> bool:
+    return not isinstance(prompt, str) and len(prompt) > 0 and all(isinstance(one, Mapping) for one in prompt)
+
+
+def _is_list(prompt: Any) -> bool:
+    if isinstance(prompt, (str, bytes)) or not isinstance(prompt, Sequence):
+        return False
+    return not _is_ids(prompt) and not _is_chat(prompt)
+
+
+def _set_prompt(request: Handle, prompt: Any) -> None:
+    if isinstance(prompt, str):
+        raw = prompt.encode()
+        library.call("prompt_text", request.value, raw, len(raw))
+    elif isinstance(prompt, Sequence) and _is_chat(prompt):
+        library.call("prompt_messages", request.value, json.dumps(list(prompt)).encode())
+    elif isinstance(prompt, bytes) or not hasattr(prompt, "__iter__"):
+        raise InvalidInput(f"prompt: expected a text, token ids or messages, got {type(prompt).__name__}", "prompt")
+    else:
+        ids, n = ids_of(prompt)
+        library.call("prompt_tokens", request.value, ids, n)
+
+
+def _take(running: "deque[Stream]", made: List[Completion], bar: "_Bar | None") -> None:
+    made.append(running[0].finished())
+    running.popleft().close()
+    if bar is not None:
+        bar.step()
+
+
+class _Bar:
+    """tqdm's, or a line on standard error."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._done, self._bar = n, 0, None
+        try:
+            from tqdm import tqdm
+            self._bar = tqdm(total=n, unit="prompt")
+        except ImportError:
+            pass
+
+    def step(self) -> None:
+        import sys
+
+        self._done += 1
+        if self._bar is not None:
+            self._bar.update(1)
+        elif sys.stderr.isatty():
+            print(f"\r{self._done} of {self._n} prompts", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        import sys
+
+        if self._bar is not None:
+            self._bar.close()
+        elif sys.stderr.isatty():
+            print(file=sys.stderr)
+

@@ -1,0 +1,160 @@
+"""A request in work: its events as they come, for `for` and for `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, AsyncIterator, Callable, Iterator
+
+from ._library import END, TIMEOUT, Event as CEvent, Handle, library
+from .errors import Cancelled
+
+# Between two looks at what else Python has to do: Ctrl-C, a task that was cancelled.
+_PATIENCE_MS = 100
+
+FINISH = {1: "eos", 2: "stop_id", 3: "stop", 4: "length", 5: "context_full", 6: "cancelled", 7: "deadline", 8: "failed"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One token of one choice. `text` is what may be shown now: often the token's, sometimes "", sometimes more."""
+
+    text: str
+    token: int  # -1 in a last event that no token caused
+    choice: int = 0
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()  # (token, logprob) of the likeliest, best first
+    finish: str | None = None  # in the choice's last event: eos, stop_id, stop, length, context_full, ...
+    stop_index: int | None = None  # which stop or stop_id
+
+
+@dataclass
+class Completion:
+    """A whole answer. `parsed`: with `into`, the reply as a value of that type. `usage`: tokens, seed, times in
+    milliseconds, warnings. `choices`: all answers where n was more than 1, this one first."""
+
+    text: str = ""
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)  # natural, one a token, with Sampling.logprobs
+    top_logprobs: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
+    finish: str = ""
+    parsed: Any = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    choices: list["Completion"] = field(default_factory=list)
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.usage.get("warnings", []))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def add(self, event: Event) -> None:
+        self.text += event.text
+        if event.token >= 0:
+            self.ids.append(event.token)
+        if event.logprob is not None:
+            self.logprobs.append(event.logprob)
+            self.top_logprobs.append(event.top)
+        self.finish = event.finish or self.finish
+
+
+class Stream:
+    """Iterates over events. Leaving it early (break, close(), a task that is cancelled) cancels the request; what came so
+    far is in `completion`. One thread at a time."""
+
+    def __init__(self, run: Handle, pool: Callable[[], ThreadPoolExecutor], into: Callable[[str], Any] | None = None) -> None:
+        self._run = run
+        self._pool = pool
+        self._into = into
+        self._event = CEvent(size=ctypes.sizeof(CEvent))
+        self._choices: list[Completion] = []
+        self._has_ended = False
+
+    # One event; None: not yet, or no more (_has_ended).
+    def _pull(self, timeout_ms: int) -> Event | None:
+        status = library.call("next", self._run.value, ctypes.byref(self._event), timeout_ms)
+        if status == TIMEOUT:
+            return None
+        if status == END:
+            self._has_ended = True
+            return None
+        event = self._shown()
+        while len(self._choices) <= event.choice:
+            self._choices.append(Completion())
+        self._choices[event.choice].add(event)
+        return event
+
+    def _shown(self) -> Event:
+        c = self._event
+        return Event(
+            text=ctypes.string_at(c.text, c.text_size).decode("utf-8", "replace") if c.text_size else "",
+            token=c.token, choice=c.choice, logprob=c.logprob if c.has_logprob else None,
+            top=tuple((c.top[i].token, c.top[i].logprob) for i in range(c.n_top)),
+            finish=FINISH.get(c.finish), stop_index=c.stop_index if c.stop_index >= 0 else None)
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            while not self._has_ended:
+                event = self._pull(_PATIENCE_MS)
+                if event is not None:
+                    yield event
+        finally:
+            self._leave()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        loop = asyncio.get_running_loop()
+        try:
+            while not self._has_ended:
+                event = self._pull(0)  # what is there already needs no thread
+                if event is None and not self._has_ended:
+                    event = await loop.run_in_executor(self._pool(), self._pull, _PATIENCE_MS)
+                if event is not None:
+                    yield event
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if not self._has_ended:
+            self.close()
+
+    def cancel(self) -> None:
+        """From any thread: the events that are there already still come, then the stream ends."""
+        library.call("cancel", self._run.value)
+
+    def close(self) -> None:
+        self._run.close()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def explanation(self) -> dict[str, Any]:
+        """How the token of the last event came about, with Sampling.explain."""
+        return dict(json.loads(library.text("explanation", self._run.value)))
+
+    @property
+    def completion(self) -> Completion:
+        """What came so far; with `usage` and `parsed` where the stream has ended."""
+        whole = self._choices[0] if self._choices else Completion()
+        whole.choices = list(self._choices) or [whole]
+        if self._has_ended and self._run.is_open and not whole.usage:
+            whole.usage = dict(json.loads(library.text("summary", self._run.value).decode("utf-8", "replace")))
+            for choice in whole.choices:
+                choice.usage = whole.usage
+                if self._into is not None:
+                    choice.parsed = self._into(choice.text)
+        return whole
+
+    def finished(self) -> Completion:
+        """Waits for the end. Ctrl-C cancels the request."""
+        for _ in self:
+            pass
+        if not self._has_ended:
+            raise Cancelled("the stream was closed before its end")
+        return self.completion

@@ -1,0 +1,297 @@
+"""The package as its users call it, and as those who make every mistake. `python -m unittest`, with CANDOR_LIBRARY and
+CANDOR_PROGRAM naming what was built."""
+
+import asyncio
+import copy
+import dataclasses
+import enum
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import typing
+import unittest
+
+import candor
+import candor.constraints
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Animal:
+    name: str
+    legs: int
+    colour: Colour
+
+
+class Shared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = candor.Model(ctx=512)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+
+
+class Answers(Shared):
+    def test_the_same_alone_in_a_list_streamed_and_in_an_asyncio_loop(self):
+        prompts = ["Once upon a time", "A dog and a cat", [1, 50, 60], [{"role": "user", "content": "A story"}]]
+        options = candor.Sampling(temperature=0.8, seed=3, max_tokens=30, logprobs=2)
+        alone = [self.model.generate(prompt, options) for prompt in prompts]
+        together = self.model.generate(prompts, options)
+
+        async def gathered():
+            return await asyncio.gather(*(self.model.agenerate(prompt, options) for prompt in prompts))
+
+        for others in (together, asyncio.run(gathered())):
+            self.assertEqual([one.ids for one in others], [one.ids for one in alone])
+            self.assertEqual([one.logprobs for one in others], [one.logprobs for one in alone])
+        events = list(self.model.stream(prompts[0], options))
+        self.assertEqual("".join(event.text for event in events), alone[0].text)
+        self.assertEqual(events[-1].finish, "length")
+        self.assertEqual(len(events[0].top), 2)
+        self.assertEqual(alone[0].usage["seed"], 3)
+
+    def test_more_prompts_than_the_queue_takes(self):
+        with candor.Model(max_running=2, max_queued=2, ctx=256) as small:
+            made = small.generate([f"Number {i}" for i in range(20)], seed=1, max_tokens=4)
+        self.assertEqual(len(made), 20)
+        self.assertEqual(made[7].text, self.model.generate("Number 7", seed=1, max_tokens=4).text)
+
+    def test_several_choices_and_stops(self):
+        made = self.model.generate("Once upon a time", n=3, seed=1, max_tokens=8)
+        self.assertEqual(len(made.choices), 3)
+        self.assertIs(made.choices[0], made)
+        stopped = self.model.generate("Once upon a time", temperature=0, stop=["girl"])
+        self.assertEqual(stopped.finish, "stop")
+        self.assertNotIn("girl", stopped.text)
+
+    def test_options_as_text_reach_the_engine(self):
+        made = self.model.generate("Once", candor.Sampling(logit_bias={44: 100.0}, temperature=0), max_tokens=3)
+        self.assertEqual(made.ids, [44, 44, 44])
+        self.assertEqual(self.model.generate("Once", allowed_token_ids=[44], max_tokens=2, samplers=["top_k"]).ids, [44, 44])
+
+
+class Constraints(Shared):
+    def test_each_kind_is_obeyed(self):
+        ask = lambda rule: self.model.generate("The animal is ", constraint=rule, max_tokens=60, seed=2).text
+        self.assertIn(ask(candor.Choice(["cat", "dog"])), ["cat", "dog"])
+        self.assertRegex(ask(candor.Regex("[0-9]{3}")), "^[0-9]{3}$")
+        self.assertIn(ask(candor.Gbnf('root ::= "x" | "y"')), ["x", "y"])
+        self.assertEqual(ask(candor.JsonSchema({"const": 5})), "5")
+
+    def test_replies_become_values(self):
+        ask = lambda kind: self.model.generate("A red cat: ", into=kind, max_tokens=200, seed=2).parsed
+        self.assertIn(ask(typing.Literal["yes", "no"]), ["yes", "no"])
+        self.assertIsInstance(ask(Colour), Colour)
+        self.assertIsInstance(ask(bool), bool)
+        schema = candor.schema_of(typing.List[Animal])
+        self.assertEqual(schema["items"]["required"], ["name", "legs", "colour"])
+        animal = candor.constraints.parse_into(Animal, '{"name": "Tom", "legs": 4, "colour": "red"}')
+        self.assertEqual(animal, Animal("Tom", 4, Colour.RED))
+
+    def test_what_is_cut_off_is_no_value(self):
+        with self.assertRaises(candor.ParseError) as caught:
+            self.model.generate("A cat: ", into=Animal, max_tokens=2)
+        self.assertIsInstance(caught.exception.text, str)
+        with self.assertRaises(candor.InvalidInput):
+            candor.schema_of(object())
+
+
+class Numbers(Shared):
+    def test_tokens_scores_and_vectors(self):
+        ids = self.model.tokenize("Once upon a time")
+        self.assertEqual(self.model.detokenize(ids).strip(), "Once upon a time")
+        self.assertIsInstance(self.model.token_bytes(ids[-1]), bytes)
+        self.assertEqual(len(self.model.score(ids)), len(ids) - 1)
+        self.assertEqual(self.model.score(ids[:1]), [])
+        self.assertEqual(self.model.score("Once upon a time"), self.model.score(ids))
+        self.assertAlmostEqual(sum(x * x for x in self.model.embed("a cat")), 1.0, places=4)
+        self.assertIn("A story", self.model.apply_template([{"role": "user", "content": "A story"}]))
+
+    def test_sampled_logprobs_are_those_of_score(self):
+        made = self.model.generate("Once upon a time", seed=5, max_tokens=20, logprobs=0, temperature=1)
+        ids = self.model.tokenize("Once upon a time")
+        self.assertEqual(self.model.score(ids + made.ids)[len(ids) - 1 :], made.logprobs)
+
+    def test_rows_live_as_long_as_what_shows_them(self):
+        rows = self.model.logits([1, 50, 60])
+        self.assertEqual(rows.shape, (3, self.model.info["n_vocab"]))
+        view, first = rows.view(), rows[0]
+        del rows
+        gc.collect()
+        self.assertEqual(view[: len(first)].tolist(), first)
+        self.assertTrue(view.readonly)
+        self.assertEqual(self.model.hidden([1, 50]).shape, (2, self.model.info["dim"]))
+        with self.assertRaises(IndexError):
+            self.model.logits([1])[1]
+
+    def test_numpy_sees_them_without_a_copy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        rows = self.model.logits([1, 50])
+        array = numpy.asarray(rows)
+        self.assertEqual(array.__array_interface__["data"][0], rows.__array_interface__["data"][0])
+        self.assertFalse(array.flags.writeable)
+        first = rows[0]
+        del rows
+        gc.collect()
+        self.assertEqual(array[0].tolist(), first)
+
+
+class Conversations(Shared):
+    def test_answers_become_messages_and_branches_go_on_by_themselves(self):
+        with self.model.session("You tell stories.") as session:
+            answer = session.ask("Tell me one", max_tokens=10, seed=1)
+            self.assertEqual(session.messages[-1], {"role": "assistant", "content": answer.text})
+            branch = session.branch()
+            branch.ask("And then?", max_tokens=5, seed=1)
+            self.assertEqual(len(session.messages), 3)
+            self.assertEqual(len(branch.messages), 5)
+
+
+class Mistakes(Shared):
+    def test_options_are_named(self):
+        for options, field in (({"temperature": 1000}, "temperature"), ({"top_q": 1}, "top_q"), ({"seed": "x"}, "seed"),
+                               ({"stop": [""]}, "stop")):
+            with self.assertRaises(candor.InvalidInput, msg=field) as caught:
+                self.model.generate("x", **options)
+            self.assertEqual(caught.exception.field, field)
+            self.assertIn(field, str(caught.exception))
+
+    def test_prompts(self):
+        for prompt in (5, None, b"bytes", [1, "x"], [10**12], [1.5]):
+            with self.assertRaises((candor.CandorError, TypeError), msg=repr(prompt)):
+                self.model.generate(prompt, max_tokens=1)
+        with self.assertRaises(candor.ContextLength):
+            self.model.generate([5] * 5000, max_tokens=1)
+        self.assertEqual(self.model.generate([]), [])
+
+    def test_models_that_are_none(self):
+        for path in ("/nonexistent.gguf", __file__, os.path.dirname(__file__)):
+            with self.assertRaises(candor.CandorError) as caught:
+                candor.Model(path)
+            self.assertIn(os.path.basename(path), str(caught.exception))
+        with self.assertRaises(candor.InvalidInput):
+            candor.Model(ctx=-1)
+        with self.assertRaises(candor.InvalidInput):
+            candor.Model(colour="red")
+
+    def test_a_closed_model_says_so(self):
+        model = candor.Model(ctx=256)
+        stream = model.stream("Once upon a time", max_tokens=10000, ignore_eos=True, on_context_full="crop")
+        next(iter(stream))
+        model.close()
+        model.close()
+        with self.assertRaises(candor.Closed):
+            model.generate("x")
+        with self.assertRaises(candor.Closed):
+            model.tokenize("x")
+
+    def test_pickling_is_refused(self):
+        for act in (pickle.dumps, copy.deepcopy):
+            with self.assertRaisesRegex(TypeError, "path"):
+                act(self.model)
+
+    def test_behind_a_fork_the_model_is_refused(self):
+        child = os.fork()
+        if child == 0:
+            try:
+                self.model.tokenize("x")
+            except candor.CandorError as error:
+                os._exit(0 if "fork" in str(error) else 1)
+            os._exit(2)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertTrue(self.model.tokenize("x"))
+
+
+class Ends(Shared):
+    ENDLESS = dict(max_tokens=10**9, ignore_eos=True, on_context_full="crop", seed=1)
+
+    def running(self):
+        return self.model.metrics()["n_running"]
+
+    def wait_until_idle(self):
+        for _ in range(200):
+            if self.running() == 0:
+                return
+            time.sleep(0.02)
+        self.fail("a request goes on")
+
+    def test_leaving_a_stream_cancels_it(self):
+        for event in self.model.stream("Once upon a time", **self.ENDLESS):
+            break
+        gc.collect()
+        self.wait_until_idle()
+        stream = self.model.stream("Once upon a time", **self.ENDLESS)
+        next(iter(stream))
+        del stream
+        gc.collect()
+        self.wait_until_idle()
+
+    def test_cancelling_gives_what_came(self):
+        stream = self.model.stream("Once upon a time", **self.ENDLESS)
+        threading.Timer(0.2, stream.cancel).start()
+        made = stream.finished()
+        self.assertEqual(made.finish, "cancelled")
+        self.assertTrue(made.text)
+
+    def test_a_cancelled_task_cancels_its_request(self):
+        async def run():
+            tasks = [asyncio.ensure_future(self.model.agenerate("Once", **self.ENDLESS)) for _ in range(4)]
+            await asyncio.sleep(0.2)
+            for task in tasks:
+                task.cancel()
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+        for result in asyncio.run(run()):
+            self.assertIsInstance(result, asyncio.CancelledError)
+        self.wait_until_idle()
+
+    def test_ctrl_c_ends_a_long_answer(self):
+        code = ("import candor, sys\nm = candor.Model()\nprint('ready', flush=True)\n"
+                "try: m.generate('Once', max_tokens=10**9, ignore_eos=True, on_context_full='crop')\n"
+                "except KeyboardInterrupt: sys.exit(7)")
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+            self.assertEqual(child.stdout.readline(), "ready\n")
+            time.sleep(0.3)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(timeout=20), 7)
+
+    def test_an_interpreter_ends_with_a_model_open(self):
+        code = ("import candor\nm = candor.Model()\n"
+                "s = m.stream('Once', max_tokens=10**9, ignore_eos=True, on_context_full='crop')\nnext(iter(s))")
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], timeout=60).returncode, 0)
+
+
+class Servers(unittest.TestCase):
+    def test_a_server_answers_and_ends(self):
+        with candor.serve(candor.shipped_model(), no_ui=True) as server:
+            made = server.post("/v1/completions", {"prompt": "Once upon a time", "max_tokens": 5, "temperature": 0})
+            self.assertTrue(made["choices"][0]["text"])
+            with candor.Model() as model:
+                self.assertEqual(model.generate("Once upon a time", temperature=0, max_tokens=5).text, made["choices"][0]["text"])
+        self.assertEqual(server.close(), 0)
+
+    def test_one_that_does_not_start_says_why(self):
+        with self.assertRaisesRegex(candor.CandorError, "nonexistent.gguf"):
+            candor.serve("/nonexistent.gguf")
+
+    def test_the_module_is_the_program(self):
+        shown = subprocess.run([sys.executable, "-m", "candor", "--version"], capture_output=True, text=True)
+        self.assertEqual(shown.stdout.strip(), f"candor {candor.__version__}")
+
+
+if __name__ == "__main__":
+    unittest.main()
