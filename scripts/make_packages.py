@@ -22,6 +22,7 @@ from pathlib import Path
 import architectures
 import make_image
 import make_notice
+import make_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
 EPOCH, VERSION = make_image.EPOCH, make_image.VERSION
@@ -212,6 +213,7 @@ def main():
     make_sbom(target, out, program)
     make_image.write_image(target, files, out / f"candor-{VERSION}-{target.oci}.oci.tar")
     make_recipes(target, out)
+    make_wheel.make_wheel(linked, out)
     write_sums(out)
     for path in sorted(out.iterdir()):
         print(f"{path.stat().st_size:>10}  {path.name}")

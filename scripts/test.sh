@@ -38,6 +38,7 @@ checks() {
 # is an error.
 leaving_nothing() {
   left=$(mktemp -d /tmp/ct.XXXX)
+  chmod 755 "$left"  # tests that become another user have their files there
   mark="CANDOR_TEST_RUN=$left"
   code=0
   env TMPDIR="$left" "$mark" "$@" || code=$?

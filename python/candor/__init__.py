@@ -7,8 +7,22 @@ from __future__ import annotations
 
 from ._library import library as _library
 from .constraints import Choice, Constraint, Gbnf, JsonObject, JsonSchema, Lark, Regex, schema_of
-from .errors import (Busy, CandorError, Cancelled, Closed, ContextLength, InternalError, InvalidInput, IoError, NotFound,
-                     OutOfMemory, Overloaded, ParseError, RateLimited, Unsupported)
+from .errors import (
+                     Busy,
+                     Cancelled,
+                     CandorError,
+                     Closed,
+                     ContextLength,
+                     InternalError,
+                     InvalidInput,
+                     IoError,
+                     NotFound,
+                     OutOfMemory,
+                     Overloaded,
+                     ParseError,
+                     RateLimited,
+                     Unsupported,
+)
 from .model import Message, Model, Prompt, Session, shipped_model
 from .rows import Rows
 from .sampling import Sampling

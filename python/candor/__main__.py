@@ -1,9 +1,15 @@
-"""`python -m candor` is the candor program."""
+"""`python -m candor`, and `candor` on PATH: the candor program."""
 
 import os
 import sys
 
 from .server import find_program
 
-program = find_program()
-os.execv(program, [program, *sys.argv[1:]])
+
+def main() -> None:
+    program = find_program()
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

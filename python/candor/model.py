@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, Mapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Sequence, Union
 
 from ._library import Handle, ids_of, library
 from .constraints import Constraint, constraint_of, parse_into
@@ -16,6 +15,9 @@ from .errors import InvalidInput, NotFound, Overloaded
 from .rows import Rows
 from .sampling import Sampling, text_of
 from .stream import Completion, Stream
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
 Prompt = Union[str, Sequence[int], Sequence[Message]]  # a text, token ids, or a chat
@@ -28,7 +30,7 @@ def shipped_model() -> str:
     """The small model that ships with Candor."""
     name = Path("models/pocket/pocket-q8_0.gguf")
     here = Path(__file__).resolve().parent
-    for folder in (here / "share", here.parents[1], Path("/usr/share/candor"), Path("/usr/local/share/candor")):
+    for folder in (here / "share/candor", here.parents[1], Path("/usr/share/candor"), Path("/usr/local/share/candor")):
         if (folder / name).exists():
             return str(folder / name)
     raise NotFound("there is no shipped model beside this package: name a GGUF file or a folder of safetensors", "model")
@@ -71,6 +73,8 @@ class Model:
 
     # What waits in asyncio loops.
     def _waiting_pool(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor
+
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="candor")
         return self._pool
@@ -187,12 +191,13 @@ class Model:
 
     def apply_template(self, messages: Sequence[Message]) -> str:
         """The prompt that the model's chat template makes."""
-        return library.text("apply_template", self._engine.value, json.dumps(list(messages)).encode()).decode("utf-8", "replace")
+        raw = json.dumps(list(messages)).encode()
+        return library.text("apply_template", self._engine.value, raw).decode("utf-8", "replace")
 
     def score(self, tokens: Union[str, Sequence[int]]) -> List[float]:
         """The natural logprob of each token behind the first, given those before it."""
         rows = self._rows("score", tokens)
-        return rows.view().tolist()
+        return list(rows.view())
 
     def logits(self, tokens: Union[str, Sequence[int]]) -> Rows:
         """[tokens, info["n_vocab"]]: row i for the token behind token i. At most 1 GiB."""

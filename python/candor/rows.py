@@ -21,7 +21,7 @@ class Rows:
     def __array_interface__(self) -> dict[str, Any]:
         return {"shape": self.shape, "typestr": "<f4", "data": (self._address, True), "version": 3}
 
-    def view(self) -> memoryview:
+    def view(self) -> "memoryview[float]":
         """Of all floats, one after the other, read-only. It keeps the rows alive."""
         array = (ctypes.c_float * self._n).from_address(self._address)
         array._rows = self  # type: ignore[attr-defined]
@@ -35,7 +35,7 @@ class Rows:
         if not -n_rows <= row < n_rows:
             raise IndexError(f"row {row}: there are {n_rows}")
         begin = (row % n_rows) * n_columns
-        return self.view()[begin : begin + n_columns].tolist()
+        return list(self.view()[begin : begin + n_columns])
 
     def __iter__(self) -> Iterator[list[float]]:
         return (self[row] for row in range(len(self)))

@@ -6,9 +6,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import threading
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +36,8 @@ class Server:
         for name, value in options.items():
             word = "--" + name.replace("_", "-")
             command += [word] if value is True else [] if value in (None, False) else [word, str(value)]
+        import subprocess  # here and below: what takes longer to import than the rest of the package
+
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         self.log: list[str] = []
         self.url = ""
@@ -64,17 +64,23 @@ class Server:
 
     def get(self, path: str) -> Any:
         """JSON of a route."""
+        import urllib.request
+
         with urllib.request.urlopen(self.url + path, timeout=60) as reply:
             return json.load(reply)
 
     def post(self, path: str, body: Any) -> Any:
         """JSON of a route that is given JSON."""
+        import urllib.request
+
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=600) as reply:
             return json.load(reply)
 
     def close(self) -> int:
         """Ends it in order; its exit code."""
+        import subprocess
+
         if self._process.poll() is None:
             self._process.terminate()
         try:

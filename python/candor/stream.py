@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
 
-from ._library import END, TIMEOUT, Event as CEvent, Handle, library
+from ._library import END, TIMEOUT, Handle, library
+from ._library import Event as CEvent
 from .errors import Cancelled
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # Between two looks at what else Python has to do: Ctrl-C, a task that was cancelled.
 _PATIENCE_MS = 100
@@ -106,6 +108,8 @@ class Stream:
             self._leave()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
+        import asyncio  # here, as it takes longer to import than all of this package
+
         loop = asyncio.get_running_loop()
         try:
             while not self._has_ended:

@@ -217,7 +217,7 @@ class Mistakes(Shared):
 
 
 class Ends(Shared):
-    ENDLESS = dict(max_tokens=10**9, ignore_eos=True, on_context_full="crop", seed=1)
+    ENDLESS: typing.ClassVar = {"max_tokens": 10**9, "ignore_eos": True, "on_context_full": "crop", "seed": 1}
 
     def running(self):
         return self.model.metrics()["n_running"]
@@ -230,7 +230,7 @@ class Ends(Shared):
         self.fail("a request goes on")
 
     def test_leaving_a_stream_cancels_it(self):
-        for event in self.model.stream("Once upon a time", **self.ENDLESS):
+        for _ in self.model.stream("Once upon a time", **self.ENDLESS):
             break
         gc.collect()
         self.wait_until_idle()
@@ -281,7 +281,8 @@ class Servers(unittest.TestCase):
             made = server.post("/v1/completions", {"prompt": "Once upon a time", "max_tokens": 5, "temperature": 0})
             self.assertTrue(made["choices"][0]["text"])
             with candor.Model() as model:
-                self.assertEqual(model.generate("Once upon a time", temperature=0, max_tokens=5).text, made["choices"][0]["text"])
+                told = model.generate("Once upon a time", temperature=0, max_tokens=5).text
+            self.assertEqual(told, made["choices"][0]["text"])
         self.assertEqual(server.close(), 0)
 
     def test_one_that_does_not_start_says_why(self):

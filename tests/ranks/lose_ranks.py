@@ -103,7 +103,8 @@ class Server:
             command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-q", "-n", str(n_ranks)] + command
         else:
             command += ["--ranks", str(n_ranks)] + (["--restart"] if way.startswith("restart") else [])
-        environment = dict(os.environ, CANDOR_RANKS_LINK="mpi" if way.startswith("far") else "")
+        self.folder = tempfile.TemporaryDirectory()  # mpirun leaves its session's files where its ranks are killed
+        environment = dict(os.environ, CANDOR_RANKS_LINK="mpi" if way.startswith("far") else "", TMPDIR=self.folder.name)
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, env=environment, stderr=self.errors, stdout=subprocess.DEVNULL)
         self.wait_until_ready()
