@@ -8,7 +8,7 @@ import os
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from .errors import BY_STATUS, CandorError, Closed, InternalError
 
@@ -97,8 +97,20 @@ class Library:
         """The status: 0, TIMEOUT or END; anything else is raised."""
         error = c_uint64()
         status = self._calls[name](*arguments, byref(error))
-        if status in (0, TIMEOUT, END):
-            return status
+        return status if status in (0, TIMEOUT, END) else self._fail(name, status, error)
+
+    def puller(self, event: Event) -> Callable[[int, int], int]:
+        """candor_next() of a run into this event, for who calls it for every token: (run, timeout in ms) to the status."""
+        error = c_uint64()
+        function, where, told = self._calls["next"], byref(event), byref(error)
+
+        def pull(run: int, timeout_ms: int) -> int:
+            status = function(run, where, timeout_ms, told)
+            return status if status in (0, TIMEOUT, END) else self._fail("next", status, error)
+
+        return pull
+
+    def _fail(self, name: str, status: int, error: c_uint64) -> NoReturn:
         message = (self._dll.candor_error_message(error) or b"").decode("utf-8", "replace")
         field = (self._dll.candor_error_field(error) or b"").decode("utf-8", "replace")
         self._close(error)

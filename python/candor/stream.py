@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator, NamedTuple
 
 from ._library import END, TIMEOUT, Handle, library
 from ._library import Event as CEvent
@@ -20,8 +20,7 @@ _PATIENCE_MS = 100
 FINISH = {1: "eos", 2: "stop_id", 3: "stop", 4: "length", 5: "context_full", 6: "cancelled", 7: "deadline", 8: "failed"}
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One token of one choice. `text` is what may be shown now: often the token's, sometimes "", sometimes more."""
 
     text: str
@@ -73,12 +72,13 @@ class Stream:
         self._pool = pool
         self._into = into
         self._event = CEvent(size=ctypes.sizeof(CEvent))
+        self._next = library.puller(self._event)
         self._choices: list[Completion] = []
         self._has_ended = False
 
     # One event; None: not yet, or no more (_has_ended).
     def _pull(self, timeout_ms: int) -> Event | None:
-        status = library.call("next", self._run.value, ctypes.byref(self._event), timeout_ms)
+        status = self._next(self._run.value, timeout_ms)
         if status == TIMEOUT:
             return None
         if status == END:
@@ -92,11 +92,12 @@ class Stream:
 
     def _shown(self) -> Event:
         c = self._event
+        size, n_top, stop = c.text_size, c.n_top, c.stop_index
         return Event(
-            text=ctypes.string_at(c.text, c.text_size).decode("utf-8", "replace") if c.text_size else "",
-            token=c.token, choice=c.choice, logprob=c.logprob if c.has_logprob else None,
-            top=tuple((c.top[i].token, c.top[i].logprob) for i in range(c.n_top)),
-            finish=FINISH.get(c.finish), stop_index=c.stop_index if c.stop_index >= 0 else None)
+            str(ctypes.string_at(c.text, size), "utf-8", "replace") if size else "", c.token, c.choice,
+            c.logprob if c.has_logprob else None,
+            tuple((c.top[i].token, c.top[i].logprob) for i in range(n_top)) if n_top else (),
+            FINISH.get(c.finish), stop if stop >= 0 else None)
 
     def __iter__(self) -> Iterator[Event]:
         try:
