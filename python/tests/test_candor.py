@@ -99,6 +99,18 @@ class Constraints(Shared):
         animal = candor.constraints.parse_into(Animal, '{"name": "Tom", "legs": 4, "colour": "red"}')
         self.assertEqual(animal, Animal("Tom", 4, Colour.RED))
 
+    def test_pydantic_models_are_types_too(self):
+        try:
+            import pydantic
+        except ImportError:
+            self.skipTest("pydantic is not installed")
+        cat = pydantic.create_model("Cat", legs=(int, pydantic.Field(ge=0, le=9)), colour=(Colour, ...))
+        made = self.model.generate("A cat: ", into=cat, max_tokens=200, seed=2)
+        self.assertIsInstance(made.parsed, cat)
+        self.assertIn(made.parsed.legs, range(10))
+        with self.assertRaises(candor.ParseError):
+            candor.constraints.parse_into(cat, '{"legs": 10, "colour": "red"}')
+
     def test_what_is_cut_off_is_no_value(self):
         with self.assertRaises(candor.ParseError) as caught:
             self.model.generate("A cat: ", into=Animal, max_tokens=2)
