@@ -197,11 +197,12 @@ TEST_F(Mpirun, a_rank_of_another_version_is_named) {
 // By another MPI's mpirun each process would be a job of its own.
 TEST_F(Mpirun, another_mpis_ranks_are_refused) {
   const std::vector<std::string> run = {"run", "-m", small_model(), "--raw", "-n", "3", "hello"};
-  const RunResult first = testing::run_candor(run, {.environment = {"PMI_RANK=0", "PMI_SIZE=2"}});
+  const std::string session = "TMPDIR=" + folder_.path().string();  // which nobody's mpirun clears
+  const RunResult first = testing::run_candor(run, {.environment = {"PMI_RANK=0", "PMI_SIZE=2", session}});
   EXPECT_EQ(first.exit_code, 2);
   EXPECT_EQ(testing::count_lines(first.err), 1) << first.err;
   EXPECT_NE(first.err.find("started as rank 0 of 2, and MPI calls it rank 0 of 1"), std::string::npos) << first.err;
-  const RunResult second = testing::run_candor(run, {.environment = {"PMI_RANK=1", "PMI_SIZE=2"}});
+  const RunResult second = testing::run_candor(run, {.environment = {"PMI_RANK=1", "PMI_SIZE=2", session}});
   EXPECT_EQ(second.exit_code, 2);
   EXPECT_EQ(second.out + second.err, "");
 }
