@@ -24,6 +24,7 @@ GLIBC = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.s
          "libnss_dns.so.2", "libnss_files.so.2"]
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 USER = 65532
+MODEL = "models/pocket/pocket-q8_0.gguf"  # that ships
 CREATED = datetime.fromtimestamp(EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 PREFIXES = ("usr/bin/", "usr/share/candor/", "usr/share/doc/candor/copyright")
 

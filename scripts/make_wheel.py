@@ -17,7 +17,7 @@ import make_image
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = make_image.VERSION
-MODEL = "models/pocket/pocket-q8_0.gguf"
+MODEL = make_image.MODEL
 # No earlier than what a zip file can say.
 TIME = time.gmtime(max(make_image.EPOCH, 315532800))[:6]
 

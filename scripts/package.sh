@@ -1,6 +1,7 @@
 #!/bin/sh
 # sh scripts/package.sh [--for aarch64] [OUT]: makes a release in OUT (build-package/out): a program that needs nothing but
-# glibc 2.27 and its packages, for x86-64 or for 64-bit Arm, which is built in build-package-aarch64. Two runs of one commit give the same bytes, in whatever folder (scripts/check_reproducible.sh).
+# glibc 2.27 and its packages, for x86-64 or for 64-bit Arm, which is built in build-package-aarch64. Two
+# runs of one commit give the same bytes, in whatever folder (scripts/check_reproducible.sh).
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"

@@ -2,7 +2,7 @@
 # Builds the whole product for 64-bit Arm with Debian's cross compiler and runs picked tests of it under qemu-user, as root
 # (its helper processes are started in a root of that architecture): of the kernels and the pinned bits, on a processor with
 # the dot product and matrix instructions and on one without; of formats, text, constraints, the sandbox, sampling,
-# scheduling, the engine and the C interface; and a story, the doctor and a server. Some 40 minutes, 15 of them building.
+# scheduling, the engine and the C interface; and a story, compared. Some 40 minutes, 15 of them building.
 # CANDOR_TEST_STAGES="setup build test" chooses.
 set -eu
 cd "$(dirname "$0")/.."

@@ -10,7 +10,7 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int32, c_int64, c
 from pathlib import Path
 from typing import Any, Callable, NoReturn
 
-from .errors import BY_STATUS, CandorError, Closed, InternalError
+from .errors import BY_STATUS, CandorError, Closed, InternalError, InvalidInput
 
 ABI = 0
 TIMEOUT = 100
@@ -186,8 +186,6 @@ def _close_in(value: int, process: int) -> None:
 
 def ids_of(tokens: Any) -> tuple[Any, int]:
     """An array for C, and its length."""
-    from .errors import InvalidInput
-
     try:
         listed = [int(token) for token in tokens]
         return (c_int32 * max(1, len(listed)))(*listed), len(listed)

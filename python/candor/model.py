@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -313,8 +314,6 @@ class _Bar:
             pass
 
     def step(self) -> None:
-        import sys
-
         self._done += 1
         if self._bar is not None:
             self._bar.update(1)
@@ -322,8 +321,6 @@ class _Bar:
             print(f"\r{self._done} of {self._n} prompts", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        import sys
-
         if self._bar is not None:
             self._bar.close()
         elif sys.stderr.isatty():

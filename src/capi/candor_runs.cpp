@@ -3,6 +3,7 @@
 #include <candor/candor.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -17,18 +18,26 @@ using namespace candor::capi;
 
 namespace {
 
-candor_status give_rows(candor_engine handle, const int32_t* tokens, size_t size, PromptRows rows, candor_data* floats,
-                        candor_error* error) {
+// take: the floats of what the engine made of these tokens, for a request that is set but for its prompt.
+template <class Take>
+candor_status give_read(candor_engine handle, const int32_t* tokens, size_t size, Request request, candor_data* floats,
+                        candor_error* error, const Take& take) {
   return guarded(error, [&]() -> Result<void> {
     CANDOR_NEEDS(tokens);
     CANDOR_NEEDS(floats);
     CANDOR_ASSIGN(const auto engine, find_engine(handle));
-    Request request;
     request.prompt = TokenPrompt(tokens, tokens + size);
-    request.rows = rows;
     CANDOR_ASSIGN(Completion made, engine->generate(request));
-    return give(std::move(made.prompt_rows), floats);
+    return give(take(made), floats);
   });
+}
+
+candor_status give_rows(candor_engine handle, const int32_t* tokens, size_t size, PromptRows rows, candor_data* floats,
+                        candor_error* error) {
+  Request request;
+  request.rows = rows;
+  return give_read(handle, tokens, size, std::move(request), floats, error,
+                   [](Completion& made) { return std::move(made.prompt_rows); });
 }
 
 }  // namespace
@@ -167,18 +176,13 @@ candor_status candor_embed(candor_engine handle, const char* text, size_t size, 
 
 candor_status candor_score(candor_engine handle, const int32_t* tokens, size_t size, candor_data* floats,
                            candor_error* error) {
-  return guarded(error, [&]() -> Result<void> {
-    CANDOR_NEEDS(tokens);
-    CANDOR_NEEDS(floats);
-    CANDOR_ASSIGN(const auto engine, find_engine(handle));
-    Request request;
-    request.prompt = TokenPrompt(tokens, tokens + size);
-    request.sampling.prompt_logprobs = 0;
-    request.sampling.max_tokens = 0;
-    CANDOR_ASSIGN(const Completion made, engine->generate(request));
+  Request request;
+  request.sampling.prompt_logprobs = 0;
+  request.sampling.max_tokens = 0;
+  return give_read(handle, tokens, size, std::move(request), floats, error, [](const Completion& made) {
     std::vector<float> logprobs;
     for (const PromptLogprob& one : made.prompt_logprobs) logprobs.push_back(one.logprob.logprob);
-    return give(std::move(logprobs), floats);
+    return logprobs;
   });
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // Collects what a request asks to know about its own prompt: the logprobs of the prompt's tokens (prompt logprobs), its
-// logits or hidden states, or one embedding vector for all of it. Rows come in the order of the text, each once, in whatever chunks the prompt is
-// read; sums are taken in that order, in double. Engine thread only; scratch memory is reused.
+// logits or hidden states, or one embedding vector for all of it. Rows come in the order of the text, each once, in
+// whatever chunks the prompt is read; sums are taken in that order, in double. Engine thread only; scratch memory is
+// reused.
 
 #include <span>
 
