@@ -34,6 +34,7 @@ struct ExplainOptions {
   PromptSource source;
   std::string level = "full";
   InsideWish inside;
+  bool operations = false;
   bool json = false;
 };
 
@@ -66,6 +67,7 @@ int run(const ExplainOptions& options, const CLI::App& command) {
   opened.max_running = options.beams.width();
   const auto tracer = Tracer::open(opened);
   if (!tracer) return say_error(tracer.error().message), exit_code(tracer.error());
+  if (options.operations) (*tracer)->record_operations();
   const Engine& engine = (*tracer)->engine();
   const auto request = read_request(options, engine.info(), std::move(asked->text));
   if (!request) return say_error(request.error().message), kUserInput;
@@ -94,6 +96,8 @@ void add_explain(CLI::App& app, Action& action) {
   command->add_flag("--attention", options->inside.attention,
                     "the positions that each head looks at most, by the reference");
   command->add_flag("--layers", options->inside.layers, "the likeliest token behind each layer, by the reference");
+  command->add_flag("--operations", options->operations,
+                    "every operation of the last step: what it reads, writes and weighs");
   command->add_flag("--json", options->json, "the same as one JSON object");
   add_beam_options(*command, options->beams);
   add_generation_options(*command, options->generation);

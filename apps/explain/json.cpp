@@ -110,6 +110,7 @@ std::string explain_json(const Engine& engine, const Trace& trace, const PageWis
     json["embedding"] = {{"token", trace.embedding->token},
                          {"first", trace.embedding->first},
                          {"length", trace.embedding->norm}};
+  if (!trace.operations.empty()) json["operations"] = trace.operations;
   if (wish.inside) json["layers"] = inside_json(*wish.inside, piece);
   const auto limits = info.backend == "cpu" ? known_limits(info.n_threads) : std::nullopt;
   if (limits) json["limits"] = limits_json(*limits, info.n_threads);

@@ -131,6 +131,14 @@ class Page {
       show_limit(bytes / (trace_.decode.compute_ms * 1e-3) / 1e9, limits->dram_read_bytes / 1e9, "GB/s",
                  "memory's (caches give more)");
     }
+    show_operations();
+  }
+
+  void show_operations() {
+    if (trace_.operations.empty()) return;
+    out_ += fmt::format("  {}: {}; x is a slot of activations, [rows, columns]\n",
+                        style_.cyan("operations of the last step"), trace_.operations.size());
+    for (const std::string& operation : trace_.operations) out_ += "    " + operation + "\n";
   }
 
   void show_limit(double value, double limit, std::string_view unit, std::string_view of) {

@@ -30,7 +30,9 @@ Result<std::unique_ptr<Tracer>> Tracer::open(const EngineOptions& options) {
     CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
     auto timed = std::make_unique<backend::TimedBackend>(std::move(inner), tracer->clock_);
     tracer->timed_ = timed.get();
-    return timed;
+    auto recording = std::make_unique<backend::RecordingBackend>(std::move(timed));
+    tracer->recording_ = recording.get();
+    return recording;
   };
   auto engine = engine::open_with_backend(options, make);
   if (!engine) return engine.error();
@@ -69,6 +71,8 @@ Result<Trace> Tracer::run(const Request& request) {
   const auto keep = [&trace](const TokenEvent& event) { trace.events.push_back(event); };
   auto completion = engine_->generate(request, keep);
   engine_->on_step({});
+  for (const backend::Op& operation : recording_->step().operations())
+    trace.operations.push_back(backend::to_text(operation));
   if (!completion) return completion.error();
   trace.summary = std::move(completion->summary);
   trace.was_drawn = std::ranges::any_of(

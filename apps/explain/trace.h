@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/explain/positions.h"
+#include "backend/wrap/recording_backend.h"
 #include "backend/wrap/timed_backend.h"
 #include "candor/engine.h"
 #include "formats/model_file.h"
@@ -36,6 +38,7 @@ struct Trace {
   RequestSummary summary{};
   Phase prefill{};
   Phase decode{};
+  std::vector<std::string> operations{};  // of the last step, a line each, where they were asked for
 };
 
 class Tracer {
@@ -44,12 +47,16 @@ class Tracer {
   // REQUIRES: one at a time.
   Result<Trace> run(const Request& request);
   Engine& engine() { return *engine_; }
+  // The operations of each later trace's last step are kept.
+  void record_operations() { recording_->record(true); }
 
  private:
   void add_step(const StepReport& report, Trace& trace);
 
   obs::SteadyClock clock_;
-  backend::TimedBackend* timed_ = nullptr;  // of engine_; read between its steps
+  // Of engine_; read between its steps.
+  backend::RecordingBackend* recording_ = nullptr;
+  backend::TimedBackend* timed_ = nullptr;
   std::unique_ptr<formats::ModelFile> file_;  // nullptr where it could not be opened again
   model::ArchSpec spec_;
   std::unique_ptr<Engine> engine_;

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/op_list.h"
 #include "backend/op_specs.h"
-#include "backend/op_terms.h"
 #include "backend/split.h"
 #include "backend/state_specs.h"
 #include "backend/step_batch.h"
@@ -51,60 +51,6 @@ struct ArenaLayout {
   int32_t max_out_rows = 0;
   int32_t max_input_cols = 0;  // widest source of a linear()
   int32_t max_positions = 0;   // for tables that positions index
-};
-
-class Ops {
- public:
-  virtual ~Ops() = default;
-
-  // dst: [T, D]; row t = table[tokens[t]] * scale. tokens come from the batch of this step.
-  virtual void embed(Activation dst, const Weight& table, float scale) = 0;
-  // dst: [T, D]; row t += table[positions[t]].
-  virtual void add_positions(Activation dst, const Weight& table) = 0;
-  // dst, src: [T, D] (may be the same slot). [T, H * Dh] may be passed as [T * H, Dh] to normalise each head.
-  virtual void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) = 0;
-  // src: [T, in]. One input, several weights (Q, K and V; gate and up), so that the input is encoded once.
-  virtual void linear(std::span<const LinearTerm> terms, Activation src) = 0;
-  // x: [T, n_heads * head_dim], rotated in place by the positions of this step's rows.
-  virtual void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) = 0;
-  // x: [T, n], each row times temper_factor() of its position.
-  virtual void temper(Activation x, const TemperSpec& spec) = 0;
-  // Appends k and v to their layer of the K/V store, then dst: [T, H * Dh] = attention of q over its own sequence's
-  // positions up to and including its own. With a latent: [T, H * latent_dim], and term.v is not read.
-  virtual void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) = 0;
-  // dst = act(gate) * up, element by element; all [T, F]; dst may be either source.
-  virtual void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) = 0;
-  // x = act(x), element by element; [T, F].
-  virtual void activate(Activation x, GateKind kind) = 0;
-  // dst: [T, D] = the outputs of each row's experts for src: [T, D], weighted, added in ascending order of the expert.
-  virtual void moe(Activation dst, Activation src, const MoeTerm& term) = 0;
-  // x = the sum of each channel's last n_taps inputs, weighted, the sequence's own, perhaps under silu; inputs before
-  // its first are 0.
-  virtual void causal_conv(const ConvTerm& term, const ConvSpec& spec) = 0;
-  // dst: [T, Hv * v_dim] = what each row reads of its sequence's state, brought up to it.
-  virtual void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) = 0;
-  // dst: [T, Hs * head_dim], the same of a state space.
-  virtual void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) = 0;
-  // src: [T, n + m]: a piece of `width` columns goes to first, [T, n], the next one to second, [T, m], and so on: n /
-  // width pieces each.
-  virtual void unzip(Activation first, Activation second, Activation src, int32_t width) = 0;
-  // The way back: dst: [T, n + m].
-  virtual void zip(Activation dst, Activation first, Activation second, int32_t width) = 0;
-  // Each head by rows of its own: src [T, H * in], weight [H * out, in], dst [T, H * out]. REQUIRES: out is a multiple
-  // of 16.
-  virtual void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) = 0;
-  // dst += src * sigmoid(gate); [T, D], [T, D] and [T, 1].
-  virtual void add_gated(Activation dst, Activation src, Activation gate) = 0;
-  // x *= factor, and times weight[0] where there is a weight.
-  virtual void scale(Activation x, float factor, const Weight* weight) = 0;
-  // dst: [T, n] = columns [first, first + n) of src.
-  virtual void columns(Activation dst, Activation src, int32_t first) = 0;
-  // dst += src * scale; both [T, D].
-  virtual void add(Activation dst, Activation src, float scale) = 0;
-  // dst: [n_out, D] = rows out_rows of src: [T, D].
-  virtual void gather(Activation dst, Activation src) = 0;
-  // logits: [n_out, V], scaled and capped, become the result of the step.
-  virtual void collect(Activation logits, const LogitSpec& spec) = 0;
 };
 
 struct BackendInfo {

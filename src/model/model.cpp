@@ -22,6 +22,7 @@
 namespace candor::model {
 namespace {
 
+namespace op = backend::op;
 using backend::Activation;
 
 // Places in the arena. Those of the head hold one row for each row of logits.
@@ -314,7 +315,7 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
     const BlockSpec& block = spec_.blocks[place];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     if (block.layer_dim > 0) {
-      backend_.ops().columns(act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim);
+      backend_.ops().run(op::Columns{act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim});
     }
     run_block(backend_.ops(), block, weights_->blocks[place], act, memory_place(spec_, place));
   }
@@ -330,8 +331,8 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
     if (!block.has_attention) continue;
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
-    backend_.ops().attend(attended(block, act), {act.q, act.k, act.v, memory_place(spec_, layer).kv, sinks},
-                          block.attn);
+    backend_.ops().run(
+        op::Attend{attended(block, act), {act.q, act.k, act.v, memory_place(spec_, layer).kv, sinks}, &block.attn});
   }
   return backend_.end_step();
 }
@@ -360,9 +361,9 @@ std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStor
 
 void Model::run_embedding(Activation x) {
   backend::Ops& ops = backend_.ops();
-  ops.embed(x, *weights_->embedding, spec_.embed.scale);
-  if (spec_.embed.has_positions) ops.add_positions(x, *weights_->positions);
-  if (spec_.embed.has_norm) ops.norm(x, x, weights_->embed_norm.weights(), spec_.final_norm);
+  ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale});
+  if (spec_.embed.has_positions) ops.run(op::AddPositions{x, weights_->positions.get()});
+  if (spec_.embed.has_norm) ops.run(op::Norm{x, x, weights_->embed_norm.weights(), spec_.final_norm});
   if (spec_.embed.layer_dim > 0) run_layer_inputs(x);
 }
 
@@ -380,10 +381,10 @@ void Model::run_layer_inputs(Activation x) {
   const Activation pieces{projected.slot, inputs.n_rows * (inputs.n_cols / width), width};
   backend::NormSpec norm = spec_.final_norm;
   norm.epsilon *= static_cast<float>(spec_.dim);
-  ops.linear(std::array{backend::LinearTerm{weights_->layer_projection.weight.get(), nullptr, projected}}, x);
-  ops.norm(pieces, pieces, weights_->layer_norm.weights(), norm);
-  ops.embed(inputs, *weights_->layer_table, std::sqrt(static_cast<float>(width) / 2.0f));
-  ops.add(inputs, projected, std::sqrt(0.5f));
+  ops.run(op::Linear{std::array{backend::LinearTerm{weights_->layer_projection.weight.get(), nullptr, projected}}, x});
+  ops.run(op::Norm{pieces, pieces, weights_->layer_norm.weights(), norm});
+  ops.run(op::Embed{inputs, weights_->layer_table.get(), std::sqrt(static_cast<float>(width) / 2.0f)});
+  ops.run(op::Add{inputs, projected, std::sqrt(0.5f)});
 }
 
 void Model::run_head(Activation x, int32_t n_out) {
@@ -392,10 +393,10 @@ void Model::run_head(Activation x, int32_t n_out) {
   const Activation last{Slot::kLast, n_out, spec_.dim};
   const Activation logits{Slot::kLogits, n_out, spec_.vocab};
   const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.weight.get();
-  ops.gather(last, x);
-  ops.norm(last, last, weights_->final_norm.weights(), spec_.final_norm);
-  ops.linear(std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, last);
-  ops.collect(logits, spec_.head.logits);
+  ops.run(op::Gather{last, x});
+  ops.run(op::Norm{last, last, weights_->final_norm.weights(), spec_.final_norm});
+  ops.run(op::Linear{std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, last});
+  ops.run(op::Collect{logits, spec_.head.logits});
 }
 
 }  // namespace candor::model

@@ -174,6 +174,15 @@ TEST(command, explain_shows_the_eight_steps) {
   EXPECT_FALSE(json.at("prompt").empty());
 }
 
+TEST(command, explain_lists_the_operations_of_a_step) {
+  const std::vector<std::string> base = {"explain", "--raw", "Once upon a time", "-n", "2", "--operations"};
+  const RunResult page = run_candor(base);
+  ASSERT_EQ(page.exit_code, 0) << page.err;
+  for (const char* word :
+       {"operations of the last step: ", "    embed         -> x0 [1, ", "    attend        x", "    collect       x"})
+    EXPECT_NE(page.out.find(word), std::string::npos) << word << " not in:\n" << page.out;
+}
+
 TEST(command, explain_shows_what_beams_kept_and_dropped) {
   const std::vector<std::string> base = {"explain", "Once upon a time", "-n", "3", "--beams", "3", "--n-best", "2"};
   const RunResult page = run_candor(base);

@@ -117,11 +117,11 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
     const backend::StepBatch batch = builder.view();
     const int32_t t = batch.n_rows();
     const std::vector<float> seen = rig.run(batch, [&] {
-      rig.ops().embed({0, t, w.q_cols()}, q, 1.0f);
-      rig.ops().embed({1, t, w.kv_cols()}, k, 1.0f);
-      rig.ops().embed({2, t, w.kv_cols()}, v, 1.0f);
-      rig.ops().attend({3, t, w.out_cols()}, {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.v_cols()}, 1, sinks},
-                       w.spec);
+      rig.ops().run(op::Embed{{0, t, w.q_cols()}, &q, 1.0f});
+      rig.ops().run(op::Embed{{1, t, w.kv_cols()}, &k, 1.0f});
+      rig.ops().run(op::Embed{{2, t, w.kv_cols()}, &v, 1.0f});
+      rig.ops().run(op::Attend{
+          {3, t, w.out_cols()}, {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.v_cols()}, 1, sinks}, &w.spec});
       return Activation{3, t, w.out_cols()};
     });
     for (size_t i = 0; i < batch.tokens.size(); ++i)
@@ -258,15 +258,15 @@ TEST(attend, layers_of_different_heads_keep_their_own_rows_and_serve_others) {
     BatchBuilder builder;
     builder.add(tokens, 0, std::vector<BlockId>{1, 0});
     return rig.run(builder.view(), [&] {
-      rig.ops().embed({0, kTokens, 64}, rows, 1.0f);
+      rig.ops().run(op::Embed{{0, kTokens, 64}, &rows, 1.0f});
       const Activation q{1, kTokens, 32}, none{2, kTokens, 0}, out{3, kTokens, read_layer == 0 ? 32 : 64};
-      rig.ops().columns(q, {0, kTokens, 64}, 0);
-      rig.ops().columns({2, kTokens, 32}, {0, kTokens, 64}, 32);
-      rig.ops().attend(out, {q, {2, kTokens, 32}, {2, kTokens, 32}, 0}, narrow);
+      rig.ops().run(op::Columns{q, {0, kTokens, 64}, 0});
+      rig.ops().run(op::Columns{{2, kTokens, 32}, {0, kTokens, 64}, 32});
+      rig.ops().run(op::Attend{out, {q, {2, kTokens, 32}, {2, kTokens, 32}, 0}, &narrow});
       if (stores_wide) {
-        rig.ops().attend({3, kTokens, 64}, {{0, kTokens, 64}, {2, kTokens, 32}, {2, kTokens, 32}, 1}, wide);
+        rig.ops().run(op::Attend{{3, kTokens, 64}, {{0, kTokens, 64}, {2, kTokens, 32}, {2, kTokens, 32}, 1}, &wide});
       }
-      if (read_layer == 0) rig.ops().attend(out, {q, none, none, 0}, narrow);
+      if (read_layer == 0) rig.ops().run(op::Attend{out, {q, none, none, 0}, &narrow});
       return out;
     });
   };
@@ -295,10 +295,10 @@ TEST(attend, a_copied_block_serves_as_the_original_did) {
     BatchBuilder builder;
     builder.add(tokens, first, blocks);
     return rig.run(builder.view(), [&] {
-      rig.ops().embed({0, n, 32}, rows, 1.0f);
-      rig.ops().embed({1, n, 16}, k, 1.0f);
-      rig.ops().embed({2, n, 16}, v, 1.0f);
-      rig.ops().attend({3, n, 32}, {{0, n, 32}, {1, n, 16}, {2, n, 16}, 1}, spec);
+      rig.ops().run(op::Embed{{0, n, 32}, &rows, 1.0f});
+      rig.ops().run(op::Embed{{1, n, 16}, &k, 1.0f});
+      rig.ops().run(op::Embed{{2, n, 16}, &v, 1.0f});
+      rig.ops().run(op::Attend{{3, n, 32}, {{0, n, 32}, {1, n, 16}, {2, n, 16}, 1}, &spec});
       return Activation{3, n, 32};
     });
   };

@@ -49,9 +49,9 @@ std::vector<float> mix(Rig rig, const backend::MoeSpec& spec, const std::vector<
                               .choice_bias = nullptr,
                               .expert_scales = &rig.upload(scales.view(), WeightRole::kVector)};
   return rig.run(kRows, [&] {
-    rig.ops().embed({2, kRows, kCols}, inputs, 1.0f);
-    rig.ops().embed(term.scores, scores, 1.0f);
-    rig.ops().moe({0, kRows, kCols}, {2, kRows, kCols}, term);
+    rig.ops().run(op::Embed{{2, kRows, kCols}, &inputs, 1.0f});
+    rig.ops().run(op::Embed{term.scores, &scores, 1.0f});
+    rig.ops().run(op::Moe{{0, kRows, kCols}, {2, kRows, kCols}, term});
     return Activation{0, kRows, kCols};
   });
 }

@@ -87,33 +87,33 @@ void MiniModel::block(const Layer& layer, int32_t index, int32_t n_rows) {
   attn.scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim));
   attn.rope.n_dims = shape_.head_dim;
 
-  ops.norm(h, x, *layer.attn_norm, {});
+  ops.run(op::Norm{h, x, *layer.attn_norm, {}});
   const LinearTerm qkv[] = {{layer.q, layer.q_bias, q}, {layer.k, nullptr, k}, {layer.v, nullptr, v}};
-  ops.linear(qkv, h);
-  ops.rope(q, attn.n_heads, attn.head_dim, attn.rope);
-  ops.rope(k, attn.n_kv_heads, attn.head_dim, attn.rope);
-  ops.attend(heads, {q, k, v, index}, attn);
+  ops.run(op::Linear{qkv, h});
+  ops.run(op::Rope{q, attn.n_heads, attn.head_dim, &attn.rope});
+  ops.run(op::Rope{k, attn.n_kv_heads, attn.head_dim, &attn.rope});
+  ops.run(op::Attend{heads, {q, k, v, index}, &attn});
   const LinearTerm out[] = {{layer.out, nullptr, h}};
-  ops.linear(out, heads);
-  ops.add(x, h, 1.0f);
-  ops.norm(h, x, *layer.ffn_norm, {});
+  ops.run(op::Linear{out, heads});
+  ops.run(op::Add{x, h, 1.0f});
+  ops.run(op::Norm{h, x, *layer.ffn_norm, {}});
   const LinearTerm gate_up[] = {{layer.gate, nullptr, gate}, {layer.up, nullptr, up}};
-  ops.linear(gate_up, h);
-  ops.gate(gate, gate, up, backend::GateKind::kSilu);
+  ops.run(op::Linear{gate_up, h});
+  ops.run(op::Gate{gate, gate, up, backend::GateKind::kSilu});
   const LinearTerm down[] = {{layer.down, nullptr, h}};
-  ops.linear(down, gate);
-  ops.add(x, h, 1.0f);
+  ops.run(op::Linear{down, gate});
+  ops.run(op::Add{x, h, 1.0f});
 }
 
 Activation MiniModel::forward(int32_t n_rows) {
   const Activation x{kX, n_rows, shape_.dim};
   const Activation h{kH, n_rows, shape_.dim};
   const Activation logits{kLogits, n_rows, shape_.vocab};
-  rig_.ops().embed(x, *table_, 1.0f);
+  rig_.ops().run(op::Embed{x, table_, 1.0f});
   for (size_t i = 0; i < layers_.size(); ++i) block(layers_[i], static_cast<int32_t>(i), n_rows);
-  rig_.ops().norm(h, x, *final_norm_, {});
+  rig_.ops().run(op::Norm{h, x, *final_norm_, {}});
   const LinearTerm head[] = {{table_, nullptr, logits}};
-  rig_.ops().linear(head, h);
+  rig_.ops().run(op::Linear{head, h});
   return logits;
 }
 

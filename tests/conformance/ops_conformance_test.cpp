@@ -34,8 +34,8 @@ std::vector<float> run_program(Rig rig, const Program& program) {
   const Activation x{0, kRows, kCols};
   const Activation y{1, kRows, kCols};
   return rig.run(kRows, [&] {
-    rig.ops().embed(x, first, 1.0f);
-    rig.ops().embed(y, second, 1.0f);
+    rig.ops().run(op::Embed{x, &first, 1.0f});
+    rig.ops().run(op::Embed{y, &second, 1.0f});
     return program(rig, x, y);
   });
 }
@@ -61,7 +61,7 @@ TEST(ops, embedding_rows_are_the_files_values_in_every_type_and_role) {
       const auto& weight = rig.upload(table.view(), role);
       rig.reserve(1, 512, 37);
       const std::vector<float> seen = rig.run(37, [&] {
-        rig.ops().embed({0, 37, 512}, weight, 1.0f);
+        rig.ops().run(op::Embed{{0, 37, 512}, &weight, 1.0f});
         return Activation{0, 37, 512};
       });
       EXPECT_EQ(first_difference(seen, wanted), -1) << dtype_info(dtype).name << " role " << static_cast<int>(role);
@@ -76,7 +76,7 @@ TEST(ops, norms_agree) {
         [kind](Rig& rig, Activation x, Activation) {
           const OwnedTensor gain = tensor_of("gain", DType::kF32, {kCols}, random_values(kCols, 3));
           const auto& weight = rig.upload(gain.view(), WeightRole::kVector);
-          rig.ops().norm({2, kRows, kCols}, x, weight, {kind, 1e-5f});
+          rig.ops().run(op::Norm{{2, kRows, kCols}, x, weight, {kind, 1e-5f}});
           return Activation{2, kRows, kCols};
         },
         12 * 0x1p-23f, 1e-6f);
@@ -89,7 +89,7 @@ TEST(ops, a_norm_without_gains_is_one_whose_gains_are_ones) {
       return run_program(cpu_rig(2), [&](Rig& rig, Activation x, Activation) {
         const OwnedTensor ones = tensor_of("gain", DType::kF32, {kCols}, std::vector<float>(kCols, 1.0f));
         const auto& weight = rig.upload(ones.view(), WeightRole::kVector);
-        rig.ops().norm(x, x, {has_gains ? &weight : nullptr, nullptr}, {kind, 1e-5f});
+        rig.ops().run(op::Norm{x, x, {has_gains ? &weight : nullptr, nullptr}, {kind, 1e-5f}});
         return x;
       });
     };
@@ -101,7 +101,7 @@ TEST(ops, a_norm_may_overwrite_its_source) {
   expect_close(
       [](Rig& rig, Activation x, Activation) {
         const OwnedTensor gain = tensor_of("gain", DType::kBF16, {kCols}, random_values(kCols, 3));
-        rig.ops().norm(x, x, rig.upload(gain.view(), WeightRole::kVector), NormSpec{});
+        rig.ops().run(op::Norm{x, x, rig.upload(gain.view(), WeightRole::kVector), NormSpec{}});
         return x;
       },
       12 * 0x1p-23f, 1e-6f);
@@ -115,9 +115,9 @@ TEST(ops, gates_agree) {
     expect_close(
         [kind](Rig& rig, Activation x, Activation y) {
           // Past the limits of the clamped gate.
-          rig.ops().add(x, x, 4.0f);
-          rig.ops().add(y, y, 4.0f);
-          rig.ops().gate(x, x, y, kind);
+          rig.ops().run(op::Add{x, x, 4.0f});
+          rig.ops().run(op::Add{y, y, 4.0f});
+          rig.ops().run(op::Gate{x, x, y, kind});
           return x;
         },
         16 * 0x1p-23f, 2e-6f);
@@ -130,7 +130,7 @@ TEST(ops, activations_agree) {
        {GateKind::kSilu, GateKind::kGelu, GateKind::kGeluErf, GateKind::kRelu, GateKind::kReluSquared}) {
     expect_close(
         [kind](Rig& rig, Activation x, Activation) {
-          rig.ops().activate(x, kind);
+          rig.ops().run(op::Activate{x, kind});
           return x;
         },
         2.5e-5f, 2e-6f);
@@ -140,7 +140,7 @@ TEST(ops, activations_agree) {
 TEST(ops, adding_under_a_gate_agrees) {
   expect_close(
       [](Rig& rig, Activation x, Activation y) {
-        rig.ops().add_gated(x, y, {1, kRows, 1});
+        rig.ops().run(op::AddGated{x, y, {1, kRows, 1}});
         return x;
       },
       8 * 0x1p-23f, 2e-6f);
@@ -153,7 +153,7 @@ TEST(ops, scaling_agrees_with_and_without_a_weight) {
         [has_weight](Rig& rig, Activation x, Activation) {
           const OwnedTensor number = tensor_of("scale", DType::kF32, {1}, {0.83f});
           const auto& weight = rig.upload(number.view(), WeightRole::kVector);
-          rig.ops().scale(x, 1.7f, has_weight ? &weight : nullptr);
+          rig.ops().run(op::Scale{x, 1.7f, has_weight ? &weight : nullptr});
           return x;
         },
         0x1p-22f, 0.0f);
@@ -165,7 +165,7 @@ TEST(ops, columns_are_copied_from_where_they_begin) {
   for (const char* backend : {"reference", "cpu"}) {
     Rig rig = std::string_view(backend) == "cpu" ? cpu_rig(2) : reference_rig();
     const std::vector<float> seen = run_program(std::move(rig), [](Rig& made, Activation x, Activation) {
-      made.ops().columns({2, kRows, 24}, x, 40);
+      made.ops().run(op::Columns{{2, kRows, 24}, x, 40});
       return Activation{2, kRows, 24};
     });
     EXPECT_EQ(seen[24 * 3 + 5], values[kCols * 3 + 45]) << backend;
@@ -180,14 +180,14 @@ TEST(ops, pieces_go_to_two_places_in_turn) {
         [&](Rig& rig, Activation x, Activation) {
           const Activation first{1, kRows, kCols / 2};
           const Activation second{2, kRows, kCols / 2};
-          rig.ops().unzip(first, second, x, kWidth);
+          rig.ops().run(op::Unzip{first, second, x, kWidth});
           return takes_first ? first : second;
         },
         0.0f, 0.0f);
     const std::vector<float> seen = run_program(cpu_rig(2), [&](Rig& rig, Activation x, Activation) {
       const Activation first{1, kRows, kCols / 2};
       const Activation second{2, kRows, kCols / 2};
-      rig.ops().unzip(first, second, x, kWidth);
+      rig.ops().run(op::Unzip{first, second, x, kWidth});
       return takes_first ? first : second;
     });
     // Column 17 of the result is the second of the second piece.
@@ -201,16 +201,16 @@ TEST(ops, pieces_of_two_widths_are_parted_and_joined_again) {
     const auto program = [&](Rig& rig, Activation x, Activation y) {
       const Activation first{1, kRows, kCols / 5 * 4};
       const Activation second{2, kRows, kCols / 5};
-      rig.ops().unzip(first, second, x, 32);
+      rig.ops().run(op::Unzip{first, second, x, 32});
       EXPECT_EQ(y.slot, first.slot);
-      rig.ops().zip(x, first, second, 32);
+      rig.ops().run(op::Zip{x, first, second, 32});
       return x;
     };
     Rig rig = std::string_view(backend) == "cpu" ? cpu_rig(2) : reference_rig();
     EXPECT_EQ(run_program(std::move(rig), program), values) << backend;
   }
   const std::vector<float> second = run_program(cpu_rig(2), [&](Rig& rig, Activation x, Activation) {
-    rig.ops().unzip({1, kRows, kCols / 5 * 4}, {2, kRows, kCols / 5}, x, 32);
+    rig.ops().run(op::Unzip{{1, kRows, kCols / 5 * 4}, {2, kRows, kCols / 5}, x, 32});
     return Activation{2, kRows, kCols / 5};
   });
   EXPECT_EQ(second[8], values[72]);  // the first of the second piece, behind 32, 8 and 32
@@ -219,7 +219,8 @@ TEST(ops, pieces_of_two_widths_are_parted_and_joined_again) {
 TEST(ops, positions_are_added_from_a_table) {
   expect_close(
       [](Rig& rig, Activation x, Activation) {
-        rig.ops().add_positions(x, rig.upload_rows(random_values(static_cast<size_t>(kRows) * kCols, 5), kCols));
+        rig.ops().run(
+            op::AddPositions{x, &rig.upload_rows(random_values(static_cast<size_t>(kRows) * kCols, 5), kCols)});
         return x;
       },
       0x1p-23f, 0.0f);
@@ -228,7 +229,7 @@ TEST(ops, positions_are_added_from_a_table) {
 TEST(ops, adding_agrees_to_one_rounding) {
   expect_close(
       [](Rig& rig, Activation x, Activation y) {
-        rig.ops().add(x, y, 0.37f);
+        rig.ops().run(op::Add{x, y, 0.37f});
         return x;
       },
       0x1p-23f, 0.0f);
@@ -237,7 +238,7 @@ TEST(ops, adding_agrees_to_one_rounding) {
 TEST(ops, gathering_picks_the_wanted_rows) {
   expect_close(
       [](Rig& rig, Activation x, Activation) {
-        rig.ops().gather({2, kRows, kCols}, x);
+        rig.ops().run(op::Gather{{2, kRows, kCols}, x});
         return Activation{2, kRows, kCols};
       },
       0.0f, 0.0f);
@@ -269,7 +270,7 @@ TEST(ops, rotary_embeddings_of_every_scaling_agree) {
   for (const RopeSpec& spec : rope_specs()) {
     expect_close(
         [&spec](Rig& rig, Activation x, Activation) {
-          rig.ops().rope(x, kCols / 32, 32, spec);
+          rig.ops().run(op::Rope{x, kCols / 32, 32, &spec});
           return x;
         },
         0x1p-22f, 1.5e-6f);
@@ -280,10 +281,10 @@ TEST(ops, two_rotary_specs_in_one_step_do_not_mix) {
   const std::vector<RopeSpec> specs = rope_specs();
   expect_close(
       [&specs](Rig& rig, Activation x, Activation y) {
-        rig.ops().rope(x, kCols / 32, 32, specs[0]);
-        rig.ops().rope(y, kCols / 32, 32, specs[5]);
-        rig.ops().rope(x, kCols / 32, 32, specs[0]);
-        rig.ops().add(x, y, 1.0f);
+        rig.ops().run(op::Rope{x, kCols / 32, 32, &specs[0]});
+        rig.ops().run(op::Rope{y, kCols / 32, 32, &specs[5]});
+        rig.ops().run(op::Rope{x, kCols / 32, 32, &specs[0]});
+        rig.ops().run(op::Add{x, y, 1.0f});
         return x;
       },
       0x1p-20f, 5e-6f);
@@ -293,7 +294,7 @@ TEST(ops, two_rotary_specs_in_one_step_do_not_mix) {
 TEST(ops, rows_grow_with_their_positions) {
   const backend::TemperSpec spec{0.5f, 2};
   const auto program = [&spec](Rig& rig, Activation x, Activation) {
-    rig.ops().temper(x, spec);
+    rig.ops().run(op::Temper{x, spec});
     return x;
   };
   expect_close(program, 0x1p-23f, 1e-6f);
@@ -358,10 +359,10 @@ std::vector<float> run_linear(Rig rig, const LinearCase& c, int32_t n_rows, int 
   rig.reserve(4, kIn, n_rows);
   const Activation dst[3] = {{1, n_rows, kOut}, {2, n_rows, kOut}, {3, n_rows, kOut}};
   return rig.run(n_rows, [&] {
-    rig.ops().embed({0, n_rows, kIn}, input, 1.0f);
+    rig.ops().run(op::Embed{{0, n_rows, kIn}, &input, 1.0f});
     const backend::LinearTerm terms[] = {
         {&weight, nullptr, dst[0]}, {&other, nullptr, dst[1]}, {&weight, &bias, dst[2]}};
-    rig.ops().linear(terms, {0, n_rows, kIn});
+    rig.ops().run(op::Linear{terms, {0, n_rows, kIn}});
     return dst[result];
   });
 }
@@ -431,10 +432,10 @@ TEST(linear, heads_by_themselves_have_the_bits_of_products_with_their_rows_alone
       rig.reserve(4, 4 * kHeads * kHeadIn, n_rows);
       return rig.run(n_rows, [&] {
         const Activation x{0, n_rows, kHeads * kHeadIn};
-        rig.ops().embed(x, table, 1.0f);
+        rig.ops().run(op::Embed{x, &table, 1.0f});
         if (head < 0) {
           const Activation dst{1, n_rows, kHeads * kHeadOut};
-          rig.ops().linear_heads(dst, x, weight, kHeads);
+          rig.ops().run(op::LinearHeads{dst, x, &weight, kHeads});
           return dst;
         }
         TensorView rows = all.view();
@@ -444,13 +445,13 @@ TEST(linear, heads_by_themselves_have_the_bits_of_products_with_their_rows_alone
         const Activation own{2, n_rows, kHeadIn};
         const Activation rest{3, n_rows, (kHeads - 1) * kHeadIn};
         if (head == 0) {
-          rig.ops().unzip(own, rest, x, kHeadIn);
+          rig.ops().run(op::Unzip{own, rest, x, kHeadIn});
         } else {
-          rig.ops().unzip(rest, own, x, rest.n_cols);
+          rig.ops().run(op::Unzip{rest, own, x, rest.n_cols});
         }
         const Activation dst{1, n_rows, kHeadOut};
         const backend::LinearTerm terms[] = {{&rig.upload(rows, WeightRole::kLinear), nullptr, dst}};
-        rig.ops().linear(terms, own);
+        rig.ops().run(op::Linear{terms, own});
         return dst;
       });
     };

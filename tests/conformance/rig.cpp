@@ -92,7 +92,7 @@ KvStore& Rig::states(const backend::StateLayout& layout, int32_t n_states) {
 std::vector<float> Rig::run(const StepBatch& batch, const std::function<Activation()>& body) {
   if (!kv_) kv(1, 1, 16, 1);
   backend_->begin_step(batch, *kv_);
-  ops().collect(body(), {});
+  ops().run(op::Collect{body(), {}});
   const backend::LogitsView view = backend_->wait(backend_->end_step());
   return {view.data, view.data + static_cast<size_t>(view.n_rows) * static_cast<size_t>(view.n_vocab)};
 }

@@ -13,6 +13,8 @@
 
 namespace candor::testing {
 
+namespace op = backend::op;
+
 // A step's arrays. Rows are added sequence by sequence.
 class BatchBuilder {
  public:

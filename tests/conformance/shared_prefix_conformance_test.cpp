@@ -69,11 +69,11 @@ std::vector<float> run_branches(Rig rig, const Branches& b, bool together) {
     const backend::StepBatch batch = builder.view();
     const int32_t t = batch.n_rows();
     return rig.run(batch, [&] {
-      rig.ops().embed({0, t, b.q_cols()}, q, 1.0f);
-      rig.ops().embed({1, t, b.kv_cols()}, k, 1.0f);
-      rig.ops().embed({2, t, b.kv_cols()}, v, 1.0f);
+      rig.ops().run(op::Embed{{0, t, b.q_cols()}, &q, 1.0f});
+      rig.ops().run(op::Embed{{1, t, b.kv_cols()}, &k, 1.0f});
+      rig.ops().run(op::Embed{{2, t, b.kv_cols()}, &v, 1.0f});
       const Activation values{2, t, has_values ? b.kv_cols() : 0};
-      rig.ops().attend({3, t, b.out_cols()}, {{0, t, b.q_cols()}, {1, t, b.kv_cols()}, values, 1}, b.spec);
+      rig.ops().run(op::Attend{{3, t, b.out_cols()}, {{0, t, b.q_cols()}, {1, t, b.kv_cols()}, values, 1}, &b.spec});
       return Activation{3, t, b.out_cols()};
     });
   };

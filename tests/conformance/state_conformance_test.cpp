@@ -62,9 +62,9 @@ struct Ssm final : Kind {
     const Activation channels{0, n, spec.n_channels()};
     const Activation step{2, n, spec.n_heads};
     const Activation result{1, n, spec.width()};
-    rig.ops().embed(step, *steps, 1.0f);
-    rig.ops().causal_conv({channels, taps, 1, taps_bias}, spec.conv());
-    rig.ops().ssm_scan(result, {channels, step, rate, bias, skip, 1}, spec);
+    rig.ops().run(op::Embed{step, steps, 1.0f});
+    rig.ops().run(op::CausalConv{{channels, taps, 1, taps_bias}, spec.conv()});
+    rig.ops().run(op::SsmScan{result, {channels, step, rate, bias, skip, 1}, spec});
     return result;
   }
   SsmSpec spec;
@@ -83,10 +83,10 @@ struct Conv final : Kind {
   Activation run(Rig& rig, int32_t n) override {
     const Activation channels{0, n, spec.n_channels};
     const Activation gate{1, n, spec.n_channels};
-    rig.ops().embed(gate, *gates, 1.0f);
-    rig.ops().gate(channels, gate, channels, GateKind::kProduct);
-    rig.ops().causal_conv({channels, taps, 1}, spec);
-    rig.ops().gate(gate, channels, gate, GateKind::kProduct);
+    rig.ops().run(op::Embed{gate, gates, 1.0f});
+    rig.ops().run(op::Gate{channels, gate, channels, GateKind::kProduct});
+    rig.ops().run(op::CausalConv{{channels, taps, 1}, spec});
+    rig.ops().run(op::Gate{gate, channels, gate, GateKind::kProduct});
     return gate;
   }
   ConvSpec spec;
@@ -113,10 +113,10 @@ struct Delta final : Kind {
     const Activation alpha{2, n, spec.n_gates()};
     const Activation beta{3, n, spec.n_v_heads};
     const Activation result{1, n, spec.v_width()};
-    rig.ops().embed(alpha, *alphas, 1.0f);
-    rig.ops().embed(beta, *betas, 1.0f);
-    rig.ops().causal_conv({qkv, taps, 1}, spec.conv());
-    rig.ops().delta_rule(result, {qkv, alpha, beta, rate, bias, 1}, spec);
+    rig.ops().run(op::Embed{alpha, alphas, 1.0f});
+    rig.ops().run(op::Embed{beta, betas, 1.0f});
+    rig.ops().run(op::CausalConv{{qkv, taps, 1}, spec.conv()});
+    rig.ops().run(op::DeltaRule{result, {qkv, alpha, beta, rate, bias, 1}, spec});
     return result;
   }
   DeltaSpec spec;
@@ -164,7 +164,7 @@ class Layer {
                                    .saves = saves};
     const auto n = static_cast<int32_t>(tokens.size());
     return rig_.run(batch, [&] {
-      rig_.ops().embed({0, n, kind_->n_channels()}, *inputs_, 1.0f);
+      rig_.ops().run(op::Embed{{0, n, kind_->n_channels()}, inputs_, 1.0f});
       const Activation result = kind_->run(rig_, n);
       width_ = result.n_cols;
       return result;
@@ -311,8 +311,8 @@ TEST(states, gains_of_groups_are_taken_in_turn) {
     return rig.run(kStateRows, [&] {
       const Activation x{0, kStateRows, kGroups * kWidth};
       const Activation pieces{0, kStateRows * kGroups, kWidth};
-      rig.ops().embed(x, table, 1.0f);
-      rig.ops().norm(pieces, pieces, weight, {});
+      rig.ops().run(op::Embed{x, &table, 1.0f});
+      rig.ops().run(op::Norm{pieces, pieces, weight, {}});
       return x;
     });
   };

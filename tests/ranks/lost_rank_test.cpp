@@ -13,7 +13,6 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/ranks/rank_backend.h"
 #include "backend/wrap/forwarding_backend.h"
-#include "backend/wrap/forwarding_ops.h"
 #include "comm/communicator.h"
 #include "engine/engine_impl.h"
 #include "engine_fixture.h"
@@ -58,36 +57,22 @@ class LosingCommunicator final : public comm::Communicator {
   Loss& loss_;
 };
 
-class CountingOps final : public backend::ForwardingOps {
+class CountingOps final : public backend::Ops {
  public:
-  CountingOps(backend::Ops& inner, Loss& loss) : ForwardingOps(inner), loss_(loss) {}
-  void linear(std::span<const backend::LinearTerm> terms, Activation src) override {
-    count();
-    ForwardingOps::linear(terms, src);
-  }
-  void linear_heads(Activation dst, Activation src, const backend::Weight& weight, int32_t n_heads) override {
-    count();
-    ForwardingOps::linear_heads(dst, src, weight, n_heads);
-  }
-  void attend(Activation dst, const backend::AttnTerm& term, const backend::AttnSpec& spec) override {
-    count();
-    ForwardingOps::attend(dst, term, spec);
-  }
-  void causal_conv(const backend::ConvTerm& term, const backend::ConvSpec& spec) override {
-    count();
-    ForwardingOps::causal_conv(term, spec);
-  }
-  void delta_rule(Activation dst, const backend::DeltaTerm& term, const backend::DeltaSpec& spec) override {
-    count();
-    ForwardingOps::delta_rule(dst, term, spec);
-  }
-  void ssm_scan(Activation dst, const backend::SsmTerm& term, const backend::SsmSpec& spec) override {
-    count();
-    ForwardingOps::ssm_scan(dst, term, spec);
+  CountingOps(backend::Ops& inner, Loss& loss) : inner_(inner), loss_(loss) {}
+  void run(const backend::Op& operation) override {
+    backend::Operands operands;
+    backend::describe(operation, operands);
+    if (is_work(operands.kind)) loss_.n_late += loss_.is_there ? 1 : 0;
+    inner_.run(operation);
   }
 
  private:
-  void count() { loss_.n_late += loss_.is_there ? 1 : 0; }
+  static bool is_work(backend::OpKind kind) {
+    using enum backend::OpKind;
+    return kind == kLinear || kind == kAttend || kind == kConv || kind == kDelta || kind == kSsm;
+  }
+  backend::Ops& inner_;
   Loss& loss_;
 };
 

@@ -11,7 +11,6 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/ranks/rank_backend.h"
 #include "backend/wrap/forwarding_backend.h"
-#include "backend/wrap/forwarding_ops.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
 #include "engine/open/rank_crew.h"
@@ -50,19 +49,24 @@ Result<backend::Crew> start(const EngineOptions& options, int32_t n_ranks, const
 }
 
 // Passes everything on but products.
-class SummingOps final : public backend::ForwardingOps {
+class SummingOps final : public backend::Ops {
  public:
-  SummingOps(backend::Backend& inner, int32_t n_parts)
-      : ForwardingOps(inner.ops()), inner_(inner), ops_(inner.ops()), n_parts_(n_parts) {}
+  SummingOps(backend::Backend& inner, int32_t n_parts) : inner_(inner), ops_(inner.ops()), n_parts_(n_parts) {}
 
-  void linear(std::span<const backend::LinearTerm> terms, Activation src) override {
+  void run(const backend::Op& operation) override {
+    const auto* linear = std::get_if<backend::op::Linear>(&operation);
+    linear == nullptr ? ops_.run(operation) : sum(linear->terms, linear->src);
+  }
+
+ private:
+  void sum(std::span<const backend::LinearTerm> terms, Activation src) {
     float* rows = inner_.host_rows(src);
     const std::vector<float> whole(rows, rows + floats_of(src));
     std::vector<std::vector<float>> sums;
     for (const auto& term : terms) sums.emplace_back(floats_of(term.dst), 0.0f);
     for (int32_t part = 0; part < n_parts_; ++part) {
       for (size_t i = 0; i < whole.size(); ++i) rows[i] = part_of(src, i) == part ? whole[i] : 0.0f;
-      ops_.linear(terms, src);
+      ops_.run(backend::op::Linear{terms, src});
       for (size_t t = 0; t < terms.size(); ++t) {
         const float* result = inner_.host_rows(terms[t].dst);
         for (size_t i = 0; i < sums[t].size(); ++i) sums[t][i] += result[i];
@@ -71,8 +75,6 @@ class SummingOps final : public backend::ForwardingOps {
     std::copy(whole.begin(), whole.end(), rows);
     for (size_t t = 0; t < terms.size(); ++t) std::copy(sums[t].begin(), sums[t].end(), inner_.host_rows(terms[t].dst));
   }
-
- private:
   static size_t floats_of(Activation x) { return static_cast<size_t>(x.n_rows) * static_cast<size_t>(x.n_cols); }
   int32_t part_of(Activation x, size_t i) const {
     return static_cast<int32_t>(static_cast<int64_t>(i) % x.n_cols * n_parts_ / x.n_cols);

@@ -6,7 +6,21 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/op_specs.h"
+#include "backend/op_terms.h"
+
 namespace candor::backend::cpu {
+
+// The operands of an attend().
+struct Attention {
+  Activation dst, q, k, v;
+  int32_t layer = 0;
+  const AttnSpec* spec = nullptr;
+  const float* slopes = nullptr;  // [H] of ALiBi, or nullptr
+  const float* sinks = nullptr;   // [H], or nullptr
+  int32_t unit_heads = 1;         // of a unit of work; divides the heads that share a kv head
+  int32_t n_head_units() const { return spec->n_heads / unit_heads; }
+};
 
 // Consecutive rows of one sequence that are attended together.
 struct RowGroup {

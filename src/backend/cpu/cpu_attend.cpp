@@ -184,11 +184,12 @@ void CpuOps::attend_in_splits(const Attention& a) {
   });
 }
 
-void CpuOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
+void CpuOps::compute(const op::Attend& call) {
   if (batch_.n_rows() == 0) return;
-  const float* sinks = spec.has_sinks ? own(*term.sinks).values() : nullptr;
-  const Attention a{dst, term.q, term.k, term.v, term.layer, &spec, slopes_of(spec), sinks, unit_heads(spec)};
-  bool stores = term.k.n_cols > 0;
+  const float* sinks = call.spec->has_sinks ? own(*call.term.sinks).values() : nullptr;
+  const Attention a{call.dst,  call.term.q,           call.term.k, call.term.v,           call.term.layer,
+                    call.spec, slopes_of(*call.spec), sinks,       unit_heads(*call.spec)};
+  bool stores = call.term.k.n_cols > 0;
   const bool are_members_done = attend_prefixes(a, stores);
   make_row_groups(a.unit_heads, are_members_done);
   if (groups_.empty()) return;
@@ -197,7 +198,7 @@ void CpuOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) 
     if (stores) store_all(a);
     return attend_in_splits(a);
   }
-  const bool store_first = stores && every_sequence_is_one_group() && a.n_head_units() == spec.n_kv_heads;
+  const bool store_first = stores && every_sequence_is_one_group() && a.n_head_units() == call.spec->n_kv_heads;
   if (stores && !store_first) store_all(a);
   attend_groups(a, store_first);
 }

@@ -24,15 +24,15 @@ constexpr int64_t kStateSpeed = 8;  // elements of the state a nanosecond
 }  // namespace
 
 // Threads share the channels.
-void CpuOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
-  const int64_t first = term.first_channel;
-  const int64_t n_channels = term.taps->n_rows() * term.taps->n_cols() / spec.n_taps;
-  const int64_t cost = std::max<int64_t>(1, kUnitChannels * term.x.n_rows / kConvSpeed);
+void CpuOps::compute(const op::CausalConv& call) {
+  const int64_t first = call.term.first_channel;
+  const int64_t n_channels = call.term.taps->n_rows() * call.term.taps->n_cols() / call.spec.n_taps;
+  const int64_t cost = std::max<int64_t>(1, kUnitChannels * call.term.x.n_rows / kConvSpeed);
   const int64_t n_units = (n_channels + kUnitChannels - 1) / kUnitChannels;
   pool_.parallel_for({.n_units = n_units, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
                      [&](UnitRange range) {
                        const int64_t end = std::min(n_channels, range.end * kUnitChannels);
-                       convolve(term, spec, first + range.begin * kUnitChannels, first + end);
+                       convolve(call.term, call.spec, first + range.begin * kUnitChannels, first + end);
                      });
 }
 
@@ -85,14 +85,14 @@ void CpuOps::for_heads(int64_t n_heads, int32_t n_rows, int64_t row_ns, Fn&& fn)
                      });
 }
 
-void CpuOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
-  for_heads(spec.n_v_heads, dst.n_rows, spec.head_floats() / kStateSpeed,
-            [&](const SeqSlice& seq, int32_t head) { run_head(dst, term, spec, seq, head); });
+void CpuOps::compute(const op::DeltaRule& call) {
+  for_heads(call.spec.n_v_heads, call.dst.n_rows, call.spec.head_floats() / kStateSpeed,
+            [&](const SeqSlice& seq, int32_t head) { run_head(call.dst, call.term, call.spec, seq, head); });
 }
 
-void CpuOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
-  for_heads(spec.n_heads, dst.n_rows, spec.head_floats() / kStateSpeed,
-            [&](const SeqSlice& seq, int32_t head) { scan_head(dst, term, spec, seq, head); });
+void CpuOps::compute(const op::SsmScan& call) {
+  for_heads(call.spec.n_heads, call.dst.n_rows, call.spec.head_floats() / kStateSpeed,
+            [&](const SeqSlice& seq, int32_t head) { scan_head(call.dst, call.term, call.spec, seq, head); });
 }
 
 // Row by row. The state grows in the slot that the next save goes to.

@@ -35,18 +35,18 @@ int64_t panel_ns(const kernels::WeightShape& shape, int32_t n_rows) {
 
 }  // namespace
 
-void CpuOps::linear(std::span<const LinearTerm> terms, Activation src) {
-  if (src.n_rows == 0) return;
+void CpuOps::compute(const op::Linear& call) {
+  if (call.src.n_rows == 0) return;
   for (const Encoding encoding : kEncodings) {
     begin_runs();
-    for (const LinearTerm& term : terms) {
+    for (const LinearTerm& term : call.terms) {
       const CpuWeight& weight = own(*term.weight);
       if (kernels::encoding_of(weight.shape().dtype) != encoding) continue;
-      CANDOR_DCHECK(weight.n_cols() == src.n_cols && weight.n_rows() == term.dst.n_cols);
-      add_term(term, src.n_rows, encoded_.data());
+      CANDOR_DCHECK(weight.n_cols() == call.src.n_cols && weight.n_rows() == term.dst.n_cols);
+      add_term(term, call.src.n_rows, encoded_.data());
     }
     if (runs_.empty()) continue;
-    encode_rows(encoding, src);
+    encode_rows(encoding, call.src);
     run_panels();
   }
 }
@@ -94,24 +94,24 @@ void CpuOps::encode_heads(Encoding encoding, Activation src, int32_t n_heads) {
                      });
 }
 
-void CpuOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
-  if (src.n_rows == 0) return;
-  const CpuWeight& heads = own(weight);
+void CpuOps::compute(const op::LinearHeads& call) {
+  if (call.src.n_rows == 0) return;
+  const CpuWeight& heads = own(*call.weight);
   const Encoding encoding = kernels::encoding_of(heads.shape().dtype);
   const size_t head_bytes =
-      kernels::encoded_row_bytes(encoding, src.n_cols / n_heads) * static_cast<size_t>(src.n_rows);
-  const int64_t n_panels = dst.n_cols / n_heads / kernels::kPanelRows;
-  CANDOR_DCHECK(n_panels * kernels::kPanelRows * n_heads == dst.n_cols && heads.n_rows() == dst.n_cols);
-  encode_heads(encoding, src, n_heads);
-  pool_.parallel_for({.n_units = n_heads, .unit_cost = n_panels * panel_ns(heads.shape(), src.n_rows)},
+      kernels::encoded_row_bytes(encoding, call.src.n_cols / call.n_heads) * static_cast<size_t>(call.src.n_rows);
+  const int64_t n_panels = call.dst.n_cols / call.n_heads / kernels::kPanelRows;
+  CANDOR_DCHECK(n_panels * kernels::kPanelRows * call.n_heads == call.dst.n_cols && heads.n_rows() == call.dst.n_cols);
+  encode_heads(encoding, call.src, call.n_heads);
+  pool_.parallel_for({.n_units = call.n_heads, .unit_cost = n_panels * panel_ns(heads.shape(), call.src.n_rows)},
                      [&](UnitRange range) {
                        for (int64_t head = range.begin; head < range.end; ++head) {
                          table_.matmul({.shape = heads.shape(),
                                         .weights = heads.panels(),
                                         .activations = encoded_.data() + static_cast<size_t>(head) * head_bytes,
-                                        .n_rows = src.n_rows,
-                                        .dst = arena_.data(dst),
-                                        .dst_stride = dst.n_cols,
+                                        .n_rows = call.src.n_rows,
+                                        .dst = arena_.data(call.dst),
+                                        .dst_stride = call.dst.n_cols,
                                         .panel_begin = head * n_panels,
                                         .panel_end = (head + 1) * n_panels,
                                         .scratch = scratch_.of(range.thread)});

@@ -17,35 +17,35 @@ namespace candor::backend::cpu {
 
 using kernels::Encoding;
 
-void CpuOps::moe(Activation dst, Activation src, const MoeTerm& term) {
-  if (src.n_rows == 0) return;
-  route(term, src.n_rows);
+void CpuOps::compute(const op::Moe& call) {
+  if (call.src.n_rows == 0) return;
+  route(call.term, call.src.n_rows);
   const auto visited = [&](Activation x) { return Activation{x.slot, first_visits_.back(), x.n_cols}; };
-  const Activation gates = visited(term.gate);
-  const Activation ups = visited(term.up);
-  const Activation outputs = visited(term.outputs);
-  const bool is_gated = term.experts.front().gate != nullptr;
+  const Activation gates = visited(call.term.gate);
+  const Activation ups = visited(call.term.up);
+  const Activation outputs = visited(call.term.outputs);
+  const bool is_gated = call.term.experts.front().gate != nullptr;
   for (const Encoding encoding : kEncodings) {
     begin_runs();
-    if (is_gated) add_runs(encoding, term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
-    add_runs(encoding, term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
+    if (is_gated) add_runs(encoding, call.term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
+    add_runs(encoding, call.term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
     if (runs_.empty()) continue;
-    encode_visits(encoding, src, term);
+    encode_visits(encoding, call.src, call.term);
     run_panels();
   }
   if (is_gated) {
-    gate(gates, gates, ups, term.kind);
+    compute(op::Gate{gates, gates, ups, call.term.kind});
   } else {
-    activate(gates, term.kind);
+    compute(op::Activate{gates, call.term.kind});
   }
   for (const Encoding encoding : kEncodings) {
     begin_runs();
-    add_runs(encoding, term.experts, {&Expert::down, &Expert::down_bias}, outputs);
+    add_runs(encoding, call.term.experts, {&Expert::down, &Expert::down_bias}, outputs);
     if (runs_.empty()) continue;
     encode_rows(encoding, gates);
     run_panels();
   }
-  add_outputs(dst, outputs, term);
+  add_outputs(call.dst, outputs, call.term);
 }
 
 void CpuOps::route(const MoeTerm& term, int32_t n_rows) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <variant>
 
 #include "base/error.h"
 
@@ -59,146 +60,153 @@ void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {
   shared_.find(batch);
 }
 
-void CpuOps::embed(Activation dst, const Weight& table, float scale) {
-  const CpuWeight& weight = own(table);
-  for_rows(dst.n_rows, dst.n_cols * kDecodeNs, [&](int32_t i) {
-    float* row = arena_.row(dst, i);
+void CpuOps::run(const Op& operation) {
+  std::visit([this](const auto& each) { compute(each); }, operation);
+}
+
+void CpuOps::compute(const op::Embed& call) {
+  const CpuWeight& weight = own(*call.table);
+  for_rows(call.dst.n_rows, call.dst.n_cols * kDecodeNs, [&](int32_t i) {
+    float* row = arena_.row(call.dst, i);
     weight.decode_row(batch_.tokens[static_cast<size_t>(i)], row);
-    if (scale != 1.0f) table_.scale(row, scale, dst.n_cols, row);
+    if (call.scale != 1.0f) table_.scale(row, call.scale, call.dst.n_cols, row);
   });
 }
 
-void CpuOps::add_positions(Activation dst, const Weight& table) {
-  const CpuWeight& weight = own(table);
-  const int64_t cost = dst.n_cols * kDecodeNs;
-  pool_.parallel_for({.n_units = dst.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
+void CpuOps::compute(const op::AddPositions& call) {
+  const CpuWeight& weight = own(*call.table);
+  const int64_t cost = call.dst.n_cols * kDecodeNs;
+  pool_.parallel_for({.n_units = call.dst.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
                      [&](UnitRange range) {
                        float* row = reinterpret_cast<float*>(scratch_.of(range.thread));
                        for (int64_t i = range.begin; i < range.end; ++i) {
                          weight.decode_row(batch_.positions[static_cast<size_t>(i)], row);
-                         table_.add(row, dst.n_cols, arena_.row(dst, static_cast<int32_t>(i)));
+                         table_.add(row, call.dst.n_cols, arena_.row(call.dst, static_cast<int32_t>(i)));
                        }
                      });
 }
 
-void CpuOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
-  const float* gains = weights.gain == nullptr ? nullptr : own(*weights.gain).values();
-  const float* biases = weights.bias == nullptr ? nullptr : own(*weights.bias).values();
-  const int64_t n_turns = gains == nullptr ? 1 : weights.gain->n_rows() * weights.gain->n_cols() / src.n_cols;
-  for_rows(src.n_rows, src.n_cols / kNormSpeed, [&](int32_t i) {
-    const float* x = arena_.row(src, i);
-    float* y = arena_.row(dst, i);
-    const float* gain = gains == nullptr ? nullptr : gains + i % n_turns * src.n_cols;
-    if (spec.kind == NormKind::kRms) {
-      table_.rms_norm(x, gain, spec.epsilon, src.n_cols, y);
+void CpuOps::compute(const op::Norm& call) {
+  const float* gains = call.weights.gain == nullptr ? nullptr : own(*call.weights.gain).values();
+  const float* biases = call.weights.bias == nullptr ? nullptr : own(*call.weights.bias).values();
+  const int64_t n_turns =
+      gains == nullptr ? 1 : call.weights.gain->n_rows() * call.weights.gain->n_cols() / call.src.n_cols;
+  for_rows(call.src.n_rows, call.src.n_cols / kNormSpeed, [&](int32_t i) {
+    const float* x = arena_.row(call.src, i);
+    float* y = arena_.row(call.dst, i);
+    const float* gain = gains == nullptr ? nullptr : gains + i % n_turns * call.src.n_cols;
+    if (call.spec.kind == NormKind::kRms) {
+      table_.rms_norm(x, gain, call.spec.epsilon, call.src.n_cols, y);
     } else {
-      table_.layer_norm(x, gain, biases, spec.epsilon, src.n_cols, y);
+      table_.layer_norm(x, gain, biases, call.spec.epsilon, call.src.n_cols, y);
     }
   });
 }
 
-void CpuOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) {
-  if (spec.n_dims == 0) return;
-  const RopeRows rows = rope_tables_.rows(spec, batch_.positions, pool_);
-  const auto rotate = spec.pairs == RopePairs::kInterleaved ? table_.rope_interleaved : table_.rope_halves;
-  const size_t half = static_cast<size_t>(spec.n_dims / 2);
-  for_rows(x.n_rows, x.n_cols / kNormSpeed, [&](int32_t i) {
+void CpuOps::compute(const op::Rope& call) {
+  if (call.spec->n_dims == 0) return;
+  const RopeRows rows = rope_tables_.rows(*call.spec, batch_.positions, pool_);
+  const auto rotate = call.spec->pairs == RopePairs::kInterleaved ? table_.rope_interleaved : table_.rope_halves;
+  const size_t half = static_cast<size_t>(call.spec->n_dims / 2);
+  for_rows(call.x.n_rows, call.x.n_cols / kNormSpeed, [&](int32_t i) {
     const size_t at = static_cast<size_t>(i) * half;
-    rotate({.x = arena_.row(x, i),
-            .n_heads = n_heads,
-            .head_dim = head_dim,
-            .n_dims = spec.n_dims,
+    rotate({.x = arena_.row(call.x, i),
+            .n_heads = call.n_heads,
+            .head_dim = call.head_dim,
+            .n_dims = call.spec->n_dims,
             .cos = rows.cos + at,
             .sin = rows.sin + at});
   });
 }
 
-void CpuOps::temper(Activation x, const TemperSpec& spec) {
-  for_rows(x.n_rows, x.n_cols / kNormSpeed, [&](int32_t i) {
-    const auto factor = static_cast<float>(temper_factor(spec, batch_.positions[static_cast<size_t>(i)]));
-    if (factor != 1.0f) table_.scale(arena_.row(x, i), factor, x.n_cols, arena_.row(x, i));
+void CpuOps::compute(const op::Temper& call) {
+  for_rows(call.x.n_rows, call.x.n_cols / kNormSpeed, [&](int32_t i) {
+    const auto factor = static_cast<float>(temper_factor(call.spec, batch_.positions[static_cast<size_t>(i)]));
+    if (factor != 1.0f) table_.scale(arena_.row(call.x, i), factor, call.x.n_cols, arena_.row(call.x, i));
   });
 }
 
-void CpuOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
-  const auto function = gate_function(table_, kind);
-  for_rows(dst.n_rows, dst.n_cols / kGateSpeed,
-           [&](int32_t i) { function(arena_.row(gate_src, i), arena_.row(up, i), dst.n_cols, arena_.row(dst, i)); });
-}
-
-void CpuOps::activate(Activation x, GateKind kind) {
-  const auto function = gate_function(table_, kind);
-  for_rows(x.n_rows, x.n_cols / kGateSpeed,
-           [&](int32_t i) { function(arena_.row(x, i), nullptr, x.n_cols, arena_.row(x, i)); });
-}
-
-void CpuOps::add(Activation dst, Activation src, float scale) {
-  for_rows(dst.n_rows, dst.n_cols / kCopySpeed,
-           [&](int32_t i) { table_.add_scaled(arena_.row(src, i), scale, dst.n_cols, arena_.row(dst, i)); });
-}
-
-void CpuOps::scale(Activation x, float factor, const Weight* weight) {
-  const float scale = weight == nullptr ? factor : factor * own(*weight).values()[0];
-  for_rows(x.n_rows, x.n_cols / kCopySpeed,
-           [&](int32_t i) { table_.scale(arena_.row(x, i), scale, x.n_cols, arena_.row(x, i)); });
-}
-
-void CpuOps::columns(Activation dst, Activation src, int32_t first) {
-  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
-    std::memcpy(arena_.row(dst, i), arena_.row(src, i) + first, n_floats(dst.n_cols));
+void CpuOps::compute(const op::Gate& call) {
+  const auto function = gate_function(table_, call.kind);
+  for_rows(call.dst.n_rows, call.dst.n_cols / kGateSpeed, [&](int32_t i) {
+    function(arena_.row(call.gate, i), arena_.row(call.up, i), call.dst.n_cols, arena_.row(call.dst, i));
   });
 }
 
-void CpuOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
-  const int32_t n_pieces = first.n_cols / width;
-  const int32_t other = second.n_cols / n_pieces;
-  for_rows(src.n_rows, src.n_cols / kCopySpeed, [&](int32_t i) {
-    const float* x = arena_.row(src, i);
-    for (int32_t piece = 0; piece < n_pieces; ++piece, x += width + other) {
-      std::memcpy(arena_.row(first, i) + piece * width, x, n_floats(width));
-      std::memcpy(arena_.row(second, i) + piece * other, x + width, n_floats(other));
+void CpuOps::compute(const op::Activate& call) {
+  const auto function = gate_function(table_, call.kind);
+  for_rows(call.x.n_rows, call.x.n_cols / kGateSpeed,
+           [&](int32_t i) { function(arena_.row(call.x, i), nullptr, call.x.n_cols, arena_.row(call.x, i)); });
+}
+
+void CpuOps::compute(const op::Add& call) {
+  for_rows(call.dst.n_rows, call.dst.n_cols / kCopySpeed, [&](int32_t i) {
+    table_.add_scaled(arena_.row(call.src, i), call.scale, call.dst.n_cols, arena_.row(call.dst, i));
+  });
+}
+
+void CpuOps::compute(const op::Scale& call) {
+  const float scale = call.weight == nullptr ? call.factor : call.factor * own(*call.weight).values()[0];
+  for_rows(call.x.n_rows, call.x.n_cols / kCopySpeed,
+           [&](int32_t i) { table_.scale(arena_.row(call.x, i), scale, call.x.n_cols, arena_.row(call.x, i)); });
+}
+
+void CpuOps::compute(const op::Columns& call) {
+  for_rows(call.dst.n_rows, call.dst.n_cols / kCopySpeed, [&](int32_t i) {
+    std::memcpy(arena_.row(call.dst, i), arena_.row(call.src, i) + call.first, n_floats(call.dst.n_cols));
+  });
+}
+
+void CpuOps::compute(const op::Unzip& call) {
+  const int32_t n_pieces = call.first.n_cols / call.width;
+  const int32_t other = call.second.n_cols / n_pieces;
+  for_rows(call.src.n_rows, call.src.n_cols / kCopySpeed, [&](int32_t i) {
+    const float* x = arena_.row(call.src, i);
+    for (int32_t piece = 0; piece < n_pieces; ++piece, x += call.width + other) {
+      std::memcpy(arena_.row(call.first, i) + piece * call.width, x, n_floats(call.width));
+      std::memcpy(arena_.row(call.second, i) + piece * other, x + call.width, n_floats(other));
     }
   });
 }
 
-void CpuOps::zip(Activation dst, Activation first, Activation second, int32_t width) {
-  const int32_t n_pieces = first.n_cols / width;
-  const int32_t other = second.n_cols / n_pieces;
-  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
-    float* y = arena_.row(dst, i);
-    for (int32_t piece = 0; piece < n_pieces; ++piece, y += width + other) {
-      std::memcpy(y, arena_.row(first, i) + piece * width, n_floats(width));
-      std::memcpy(y + width, arena_.row(second, i) + piece * other, n_floats(other));
+void CpuOps::compute(const op::Zip& call) {
+  const int32_t n_pieces = call.first.n_cols / call.width;
+  const int32_t other = call.second.n_cols / n_pieces;
+  for_rows(call.dst.n_rows, call.dst.n_cols / kCopySpeed, [&](int32_t i) {
+    float* y = arena_.row(call.dst, i);
+    for (int32_t piece = 0; piece < n_pieces; ++piece, y += call.width + other) {
+      std::memcpy(y, arena_.row(call.first, i) + piece * call.width, n_floats(call.width));
+      std::memcpy(y + call.width, arena_.row(call.second, i) + piece * other, n_floats(other));
     }
   });
 }
 
-void CpuOps::add_gated(Activation dst, Activation src, Activation gate) {
-  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
+void CpuOps::compute(const op::AddGated& call) {
+  for_rows(call.dst.n_rows, call.dst.n_cols / kCopySpeed, [&](int32_t i) {
     float share = 0.0f;
-    table_.sigmoid_gate(arena_.row(gate, i), nullptr, 1, &share);
-    table_.add_scaled(arena_.row(src, i), share, dst.n_cols, arena_.row(dst, i));
+    table_.sigmoid_gate(arena_.row(call.gate, i), nullptr, 1, &share);
+    table_.add_scaled(arena_.row(call.src, i), share, call.dst.n_cols, arena_.row(call.dst, i));
   });
 }
 
-void CpuOps::gather(Activation dst, Activation src) {
-  for_rows(dst.n_rows, dst.n_cols / kCopySpeed, [&](int32_t i) {
-    std::memcpy(arena_.row(dst, i), arena_.row(src, batch_.out_rows[static_cast<size_t>(i)]),
-                static_cast<size_t>(dst.n_cols) * sizeof(float));
+void CpuOps::compute(const op::Gather& call) {
+  for_rows(call.dst.n_rows, call.dst.n_cols / kCopySpeed, [&](int32_t i) {
+    std::memcpy(arena_.row(call.dst, i), arena_.row(call.src, batch_.out_rows[static_cast<size_t>(i)]),
+                static_cast<size_t>(call.dst.n_cols) * sizeof(float));
   });
 }
 
 // The result stays where it is: nothing writes to the slot before the next step.
-void CpuOps::collect(Activation logits, const LogitSpec& spec) {
-  if (logits.n_rows == 0) return;
-  if (spec.scale != 1.0f || spec.softcap != 0.0f) {
-    for_rows(logits.n_rows, logits.n_cols / kGateSpeed, [&](int32_t i) {
-      float* row = arena_.row(logits, i);
-      if (spec.scale != 1.0f) table_.scale(row, spec.scale, logits.n_cols, row);
-      if (spec.softcap != 0.0f) table_.soft_cap(row, spec.softcap, logits.n_cols, row);
+void CpuOps::compute(const op::Collect& call) {
+  if (call.logits.n_rows == 0) return;
+  if (call.spec.scale != 1.0f || call.spec.softcap != 0.0f) {
+    for_rows(call.logits.n_rows, call.logits.n_cols / kGateSpeed, [&](int32_t i) {
+      float* row = arena_.row(call.logits, i);
+      if (call.spec.scale != 1.0f) table_.scale(row, call.spec.scale, call.logits.n_cols, row);
+      if (call.spec.softcap != 0.0f) table_.soft_cap(row, call.spec.softcap, call.logits.n_cols, row);
     });
   }
-  logits_ = {arena_.data(logits), logits.n_rows, logits.n_cols};
+  logits_ = {arena_.data(call.logits), call.logits.n_rows, call.logits.n_cols};
 }
 
 }  // namespace candor::backend::cpu

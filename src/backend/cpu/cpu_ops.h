@@ -17,8 +17,10 @@
 #include "backend/cpu/rope_tables.h"
 #include "backend/cpu/shared_prefixes.h"
 #include "backend/encoded_linear.h"
+#include "backend/op_list.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
+#include "backend/operations.h"
 #include "backend/routing.h"
 #include "backend/state_specs.h"
 #include "backend/step_batch.h"
@@ -54,31 +56,33 @@ class CpuOps final : public Ops, public EncodedLinear {
   LogitsView logits() const { return logits_; }
   float* host_rows(Activation x) { return arena_.data(x); }
 
-  void embed(Activation dst, const Weight& table, float scale) override;
-  void add_positions(Activation dst, const Weight& table) override;
-  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
-  void linear(std::span<const LinearTerm> terms, Activation src) override;
-  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
-  void temper(Activation x, const TemperSpec& spec) override;
-  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
-  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
-  void activate(Activation x, GateKind kind) override;
-  void moe(Activation dst, Activation src, const MoeTerm& term) override;
-  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
-  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
-  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
-  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
-  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
-  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
-  void add_gated(Activation dst, Activation src, Activation gate) override;
-  void scale(Activation x, float factor, const Weight* weight) override;
-  void columns(Activation dst, Activation src, int32_t first) override;
-  void add(Activation dst, Activation src, float scale) override;
-  void gather(Activation dst, Activation src) override;
-  void collect(Activation logits, const LogitSpec& spec) override;
   void linear_encoded(std::span<const LinearTerm> terms, int32_t n_rows, const std::byte* rows) override;
+  void run(const Op& operation) override;
 
  private:
+  void compute(const op::Embed& call);
+  void compute(const op::AddPositions& call);
+  void compute(const op::Norm& call);
+  void compute(const op::Linear& call);
+  void compute(const op::Rope& call);
+  void compute(const op::Temper& call);
+  void compute(const op::Attend& call);
+  void compute(const op::Gate& call);
+  void compute(const op::Activate& call);
+  void compute(const op::Moe& call);
+  void compute(const op::CausalConv& call);
+  void compute(const op::DeltaRule& call);
+  void compute(const op::SsmScan& call);
+  void compute(const op::Unzip& call);
+  void compute(const op::Zip& call);
+  void compute(const op::LinearHeads& call);
+  void compute(const op::AddGated& call);
+  void compute(const op::Scale& call);
+  void compute(const op::Columns& call);
+  void compute(const op::Add& call);
+  void compute(const op::Gather& call);
+  void compute(const op::Collect& call);
+
   // The panels of one matrix, among those of others that are multiplied in the same go.
   struct PanelRun {
     const CpuWeight* weight = nullptr;
@@ -87,16 +91,6 @@ class CpuOps final : public Ops, public EncodedLinear {
     int32_t n_rows = 0;
     float* dst = nullptr;  // [n_rows, out]
     int64_t first_unit = 0, end_unit = 0;
-  };
-  // The operands of an attend().
-  struct Attention {
-    Activation dst, q, k, v;
-    int32_t layer = 0;
-    const AttnSpec* spec = nullptr;
-    const float* slopes = nullptr;  // [H] of ALiBi, or nullptr
-    const float* sinks = nullptr;   // [H], or nullptr
-    int32_t unit_heads = 1;         // of a unit of work; divides the heads that share a kv head
-    int32_t n_head_units() const { return spec->n_heads / unit_heads; }
   };
   struct RowVisit {  // one row among an expert's
     int32_t place = 0;

@@ -66,11 +66,12 @@ void RankOps::run_gates(Activation src, const MoeTerm& term, int32_t width) {
     const Expert& weights = term.experts[static_cast<size_t>(expert)];
     const LinearTerm up{part_of(weights.up), part_of(weights.up_bias), weights.gate == nullptr ? gates : ups};
     if (weights.gate == nullptr) {
-      inner_.ops().linear(std::array{up}, rows);
-      inner_.ops().activate(gates, term.kind);
+      inner_.ops().run(op::Linear{std::array{up}, rows});
+      inner_.ops().run(op::Activate{gates, term.kind});
     } else {
-      inner_.ops().linear(std::array{LinearTerm{part_of(weights.gate), part_of(weights.gate_bias), gates}, up}, rows);
-      inner_.ops().gate(gates, gates, ups, term.kind);
+      inner_.ops().run(
+          op::Linear{std::array{LinearTerm{part_of(weights.gate), part_of(weights.gate_bias), gates}, up}, rows});
+      inner_.ops().run(op::Gate{gates, gates, ups, term.kind});
     }
     std::memcpy(gated, inner_.host_rows(gates), n_floats(n, width) * sizeof(float));
     gated += n_floats(n, width);
@@ -92,7 +93,8 @@ void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare
     std::memcpy(inner_.host_rows(gates), gated, n_floats(n, gates.n_cols) * sizeof(float));
     gated += n_floats(n, gates.n_cols);
     const Expert& weights = term.experts[static_cast<size_t>(expert)];
-    inner_.ops().linear(std::array{LinearTerm{part_of(weights.down), part_of(weights.down_bias), outputs}}, gates);
+    inner_.ops().run(
+        op::Linear{std::array{LinearTerm{part_of(weights.down), part_of(weights.down_bias), outputs}}, gates});
     const float* output = inner_.host_rows(outputs);
     for (size_t i = 0; i < visits.size(); ++i) {
       const float weight = term.spec.weighs_inputs ? 1.0f : visits[i].weight;
@@ -102,23 +104,23 @@ void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare
   }
 }
 
-void RankOps::moe(Activation dst, Activation src, const MoeTerm& term) {
-  const Expert& first = term.experts.front();
+void RankOps::compute(const op::Moe& call) {
+  const Expert& first = call.term.experts.front();
   const OutputShare& inner_share = *rank_weight(*first.up).share();
   const OutputShare& outer_share = *rank_weight(*first.down).share();
-  make_whole(src);
-  make_whole(term.scores);
-  for (const Activation x : {term.gate, term.up, term.outputs}) set_whole(x);
-  if (src.n_rows == 0 || is_lost_) return set_product(dst, rank_weight(*first.down));
-  route(term);
+  make_whole(call.src);
+  make_whole(call.term.scores);
+  for (const Activation x : {call.term.gate, call.term.up, call.term.outputs}) set_whole(x);
+  if (call.src.n_rows == 0 || is_lost_) return set_product(call.dst, rank_weight(*first.down));
+  route(call.term);
   int32_t n_visits = 0;
   for (int32_t expert = 0; expert < routing_.n_experts(); ++expert)
     n_visits += static_cast<int32_t>(routing_.visits(expert).size());
-  gated_.resize(std::max(gated_.size(), n_floats(n_visits, term.gate.n_cols)));
-  run_gates(src, term, inner_share.width());
+  gated_.resize(std::max(gated_.size(), n_floats(n_visits, call.term.gate.n_cols)));
+  run_gates(call.src, call.term, inner_share.width());
   exchange_together({gated_.data(), n_visits, inner_share.bounds}, kGatedTag);
-  set_product(dst, rank_weight(*first.down));
-  if (!is_lost_) run_outputs(local(dst), term, outer_share);
+  set_product(call.dst, rank_weight(*first.down));
+  if (!is_lost_) run_outputs(local(call.dst), call.term, outer_share);
 }
 
 }  // namespace candor::backend

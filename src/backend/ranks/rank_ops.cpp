@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <variant>
 
 #include "base/error.h"
 
@@ -75,32 +76,36 @@ void RankOps::make_split(Activation x, const OutputShare& share) {
   set_split(x, share);
 }
 
-// Rank 0 has all columns, and sends them when they are read.
-void RankOps::embed(Activation dst, const Weight& table, float scale) {
-  share_.bounds.assign(static_cast<size_t>(size_) + 1, dst.n_cols);
-  share_.bounds.front() = 0;
-  share_.begin = rank_ == 0 ? 0 : dst.n_cols;
-  share_.end = dst.n_cols;
-  set_split(dst, share_);
-  if (rank_ == 0) inner_.ops().embed(dst, *rank_weight(table).rows(), scale);
+void RankOps::run(const Op& operation) {
+  std::visit([this](const auto& each) { compute(each); }, operation);
 }
 
-void RankOps::add_positions(Activation dst, const Weight& table) {
-  CANDOR_CHECK(slot(dst).is_split && slot(dst).share.bounds[1] == dst.n_cols);
-  if (rank_ == 0) inner_.ops().add_positions(dst, *rank_weight(table).rows());
+// Rank 0 has all columns, and sends them when they are read.
+void RankOps::compute(const op::Embed& call) {
+  share_.bounds.assign(static_cast<size_t>(size_) + 1, call.dst.n_cols);
+  share_.bounds.front() = 0;
+  share_.begin = rank_ == 0 ? 0 : call.dst.n_cols;
+  share_.end = call.dst.n_cols;
+  set_split(call.dst, share_);
+  if (rank_ == 0) inner_.ops().run(op::Embed{call.dst, rank_weight(*call.table).rows(), call.scale});
+}
+
+void RankOps::compute(const op::AddPositions& call) {
+  CANDOR_CHECK(slot(call.dst).is_split && slot(call.dst).share.bounds[1] == call.dst.n_cols);
+  if (rank_ == 0) inner_.ops().run(op::AddPositions{call.dst, rank_weight(*call.table).rows()});
 }
 
 // Of rows that are heads: each by itself.
-void RankOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
-  const Slot& state = slot(src);
-  if (state.is_split && src.n_rows != n_rows_) {
-    CANDOR_CHECK(dst.slot == src.slot && state.share.width() % src.n_cols == 0);
-    const Activation own{src.slot, n_rows_ * (state.share.width() / src.n_cols), src.n_cols};
-    return inner_.ops().norm(own, own, parts_of(weights), spec);
+void RankOps::compute(const op::Norm& call) {
+  const Slot& state = slot(call.src);
+  if (state.is_split && call.src.n_rows != n_rows_) {
+    CANDOR_CHECK(call.dst.slot == call.src.slot && state.share.width() % call.src.n_cols == 0);
+    const Activation own{call.src.slot, n_rows_ * (state.share.width() / call.src.n_cols), call.src.n_cols};
+    return inner_.ops().run(op::Norm{own, own, parts_of(call.weights), call.spec});
   }
-  make_whole(src);
-  set_whole(dst);
-  inner_.ops().norm(dst, src, parts_of(weights), spec);
+  make_whole(call.src);
+  set_whole(call.dst);
+  inner_.ops().run(op::Norm{call.dst, call.src, parts_of(call.weights), call.spec});
 }
 
 // Every rank comes to the same: bounds, types and backends are the same everywhere.
@@ -125,28 +130,29 @@ const std::byte* RankOps::exchange_encoded(kernels::Encoding encoding, Activatio
   return encoded_.put_together();
 }
 
-void RankOps::linear(std::span<const LinearTerm> terms, Activation src) {
-  const auto encoding = encoding_between(terms, src);
-  const std::byte* encoded = encoding ? exchange_encoded(*encoding, src) : nullptr;
-  if (!encoding) make_whole(src);
+void RankOps::compute(const op::Linear& call) {
+  const auto encoding = encoding_between(call.terms, call.src);
+  const std::byte* encoded = encoding ? exchange_encoded(*encoding, call.src) : nullptr;
+  if (!encoding) make_whole(call.src);
   terms_.clear();
-  for (const LinearTerm& term : terms) {
+  for (const LinearTerm& term : call.terms) {
     const RankWeight& weight = rank_weight(*term.weight);
     set_product(term.dst, weight);
     if (weight.part() != nullptr) terms_.push_back({weight.part(), part_of(term.bias), local(term.dst)});
   }
   if (terms_.empty() || is_lost_) return;
-  encoding ? encoded_linear_->linear_encoded(terms_, src.n_rows, encoded) : inner_.ops().linear(terms_, src);
+  encoding ? encoded_linear_->linear_encoded(terms_, call.src.n_rows, encoded)
+           : inner_.ops().run(op::Linear{terms_, call.src});
 }
 
-void RankOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) {
-  if (has_none(x)) return;
-  const int32_t n_own = slot(x).is_split ? slot(x).share.width() / head_dim : n_heads;
-  inner_.ops().rope(local(x), n_own, head_dim, spec);
+void RankOps::compute(const op::Rope& call) {
+  if (has_none(call.x)) return;
+  const int32_t n_own = slot(call.x).is_split ? slot(call.x).share.width() / call.head_dim : call.n_heads;
+  inner_.ops().run(op::Rope{local(call.x), n_own, call.head_dim, call.spec});
 }
 
-void RankOps::temper(Activation x, const TemperSpec& spec) {
-  if (!has_none(x)) inner_.ops().temper(local(x), spec);
+void RankOps::compute(const op::Temper& call) {
+  if (!has_none(call.x)) inner_.ops().run(op::Temper{local(call.x), call.spec});
 }
 
 const std::vector<HeadShare>& RankOps::shares_of(const AttnSpec& spec) {
@@ -172,89 +178,91 @@ const OutputShare& RankOps::kv_share(const HeadShare& share, int32_t width) {
   return share_;
 }
 
-void RankOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
+void RankOps::compute(const op::Attend& call) {
   // What is read is left over then: its numbers do not matter.
   if (is_attention_) slots_.assign(slots_.size(), {});
-  AttnTerm own = term;
-  own.sinks = part_of(term.sinks);
-  if (spec.latent_dim > 0) {
-    for (const Activation x : {term.q, term.k}) make_whole(x);
-    set_whole(dst);
-    if (!is_lost_) inner_.ops().attend(dst, own, spec);
+  AttnTerm own = call.term;
+  own.sinks = part_of(call.term.sinks);
+  if (call.spec->latent_dim > 0) {
+    for (const Activation x : {call.term.q, call.term.k}) make_whole(x);
+    set_whole(call.dst);
+    if (!is_lost_) inner_.ops().run(op::Attend{call.dst, own, call.spec});
     return;
   }
-  const std::vector<HeadShare>& shares = shares_of(spec);
+  const std::vector<HeadShare>& shares = shares_of(*call.spec);
   const HeadShare& share = shares[static_cast<size_t>(rank_)];
-  make_split(term.q, query_share(shares, spec.head_dim));
+  make_split(call.term.q, query_share(shares, call.spec->head_dim));
   for (Activation* x : {&own.k, &own.v}) {
     if (x->n_cols == 0) continue;  // another block's
-    make_split(*x, kv_share(share, spec.head_dim));
+    make_split(*x, kv_share(share, call.spec->head_dim));
     *x = local(*x);
   }
-  set_split(dst, query_share(shares, spec.value_dim()));
-  own_spec_ = spec;
+  set_split(call.dst, query_share(shares, call.spec->value_dim()));
+  own_spec_ = *call.spec;
   own_spec_.n_heads = share.n_heads;
   own_spec_.n_kv_heads = share.n_kv_heads;
-  own_spec_.n_all_heads = spec.n_heads;
+  own_spec_.n_all_heads = call.spec->n_heads;
   own_spec_.first_head = share.first_head;
-  own.q = local(term.q);
-  if (!is_lost_) inner_.ops().attend(local(dst), own, own_spec_);
+  own.q = local(call.term.q);
+  if (!is_lost_) inner_.ops().run(op::Attend{local(call.dst), own, &own_spec_});
 }
 
-void RankOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
-  if (!is_split_alike(gate_src, up)) {
-    make_whole(gate_src);
-    make_whole(up);
+void RankOps::compute(const op::Gate& call) {
+  if (!is_split_alike(call.gate, call.up)) {
+    make_whole(call.gate);
+    make_whole(call.up);
   }
-  if (dst.slot != up.slot) slot(dst) = slot(up);
-  if (!has_none(dst)) inner_.ops().gate(local(dst), local(gate_src), local(up), kind);
+  if (call.dst.slot != call.up.slot) slot(call.dst) = slot(call.up);
+  if (!has_none(call.dst)) inner_.ops().run(op::Gate{local(call.dst), local(call.gate), local(call.up), call.kind});
 }
 
-void RankOps::activate(Activation x, GateKind kind) {
-  if (!has_none(x)) inner_.ops().activate(local(x), kind);
+void RankOps::compute(const op::Activate& call) {
+  if (!has_none(call.x)) inner_.ops().run(op::Activate{local(call.x), call.kind});
 }
 
-void RankOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
-  make_whole(term.x);
+void RankOps::compute(const op::CausalConv& call) {
+  make_whole(call.term.x);
   if (is_lost_) return;
-  ConvTerm own = term;
-  own.taps = part_of(term.taps);
-  own.bias = part_of(term.bias);
-  inner_.ops().causal_conv(own, spec);
+  ConvTerm own = call.term;
+  own.taps = part_of(call.term.taps);
+  own.bias = part_of(call.term.bias);
+  inner_.ops().run(op::CausalConv{own, call.spec});
 }
 
-void RankOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
-  for (const Activation x : {term.qkv, term.alpha, term.beta}) make_whole(x);
-  set_whole(dst);
+void RankOps::compute(const op::DeltaRule& call) {
+  for (const Activation x : {call.term.qkv, call.term.alpha, call.term.beta}) make_whole(x);
+  set_whole(call.dst);
   if (is_lost_) return;
-  inner_.ops().delta_rule(dst, {term.qkv, term.alpha, term.beta, part_of(term.rate), part_of(term.bias), term.layer},
-                          spec);
+  inner_.ops().run(op::DeltaRule{call.dst,
+                                 {call.term.qkv, call.term.alpha, call.term.beta, part_of(call.term.rate),
+                                  part_of(call.term.bias), call.term.layer},
+                                 call.spec});
 }
 
-void RankOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
-  for (const Activation x : {term.xbc, term.dt}) make_whole(x);
-  set_whole(dst);
+void RankOps::compute(const op::SsmScan& call) {
+  for (const Activation x : {call.term.xbc, call.term.dt}) make_whole(x);
+  set_whole(call.dst);
   if (is_lost_) return;
-  SsmTerm own = term;
-  own.rate = part_of(term.rate);
-  own.bias = part_of(term.bias);
-  own.skip = part_of(term.skip);
-  inner_.ops().ssm_scan(dst, own, spec);
+  SsmTerm own = call.term;
+  own.rate = part_of(call.term.rate);
+  own.bias = part_of(call.term.bias);
+  own.skip = part_of(call.term.skip);
+  inner_.ops().run(op::SsmScan{call.dst, own, call.spec});
 }
 
 // Pieces of heads stay with their heads.
-void RankOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
-  const int32_t other = second.n_cols / (first.n_cols / width);
-  const int32_t piece = width + other;
-  const Slot& state = slot(src);
+void RankOps::compute(const op::Unzip& call) {
+  const int32_t other = call.second.n_cols / (call.first.n_cols / call.width);
+  const int32_t piece = call.width + other;
+  const Slot& state = slot(call.src);
   const auto is_whole_pieces = [&] {
     return std::ranges::all_of(state.share.bounds, [&](int32_t bound) { return bound % piece == 0; });
   };
   if (!state.is_split || state.goes_along || state.share.bounds.empty() || !is_whole_pieces()) {
-    make_whole(src);
-    set_whole(first);
-    set_whole(second);
-    return inner_.ops().unzip(first, second, src, width);
+    make_whole(call.src);
+    set_whole(call.first);
+    set_whole(call.second);
+    return inner_.ops().run(op::Unzip{call.first, call.second, call.src, call.width});
   }
   const auto scaled = [&](int32_t to) {
     share_ = state.share;
@@ -263,72 +271,73 @@ void RankOps::unzip(Activation first, Activation second, Activation src, int32_t
     share_.end = share_.end / piece * to;
     return share_;
   };
-  set_split(first, scaled(width));
-  set_split(second, scaled(other));
-  if (!has_none(src)) inner_.ops().unzip(local(first), local(second), local(src), width);
+  set_split(call.first, scaled(call.width));
+  set_split(call.second, scaled(other));
+  if (!has_none(call.src))
+    inner_.ops().run(op::Unzip{local(call.first), local(call.second), local(call.src), call.width});
 }
 
-void RankOps::zip(Activation dst, Activation first, Activation second, int32_t width) {
-  make_whole(first);
-  make_whole(second);
-  set_whole(dst);
-  inner_.ops().zip(dst, first, second, width);
+void RankOps::compute(const op::Zip& call) {
+  make_whole(call.first);
+  make_whole(call.second);
+  set_whole(call.dst);
+  inner_.ops().run(op::Zip{call.dst, call.first, call.second, call.width});
 }
 
-void RankOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
-  make_whole(src);
-  set_whole(dst);
-  if (!is_lost_) inner_.ops().linear_heads(dst, src, *part_of(&weight), n_heads);
+void RankOps::compute(const op::LinearHeads& call) {
+  make_whole(call.src);
+  set_whole(call.dst);
+  if (!is_lost_) inner_.ops().run(op::LinearHeads{call.dst, call.src, part_of(call.weight), call.n_heads});
 }
 
-void RankOps::add_gated(Activation dst, Activation src, Activation gate) {
-  make_whole(gate);
-  if (!is_split_alike(dst, src)) {
-    make_whole(dst);
-    make_whole(src);
+void RankOps::compute(const op::AddGated& call) {
+  make_whole(call.gate);
+  if (!is_split_alike(call.dst, call.src)) {
+    make_whole(call.dst);
+    make_whole(call.src);
   }
-  if (!has_none(dst)) inner_.ops().add_gated(local(dst), local(src), gate);
+  if (!has_none(call.dst)) inner_.ops().run(op::AddGated{local(call.dst), local(call.src), call.gate});
 }
 
-void RankOps::scale(Activation x, float factor, const Weight* weight) {
-  if (!has_none(x)) inner_.ops().scale(local(x), factor, part_of(weight));
+void RankOps::compute(const op::Scale& call) {
+  if (!has_none(call.x)) inner_.ops().run(op::Scale{local(call.x), call.factor, part_of(call.weight)});
 }
 
 // All columns of heads are as split as they were.
-void RankOps::columns(Activation dst, Activation src, int32_t first) {
-  if (slot(src).is_split && dst.n_cols == src.n_cols) {
-    set_split(dst, slot(src).share);
-    if (!has_none(src)) inner_.ops().columns(local(dst), local(src), 0);
+void RankOps::compute(const op::Columns& call) {
+  if (slot(call.src).is_split && call.dst.n_cols == call.src.n_cols) {
+    set_split(call.dst, slot(call.src).share);
+    if (!has_none(call.src)) inner_.ops().run(op::Columns{local(call.dst), local(call.src), 0});
     return;
   }
-  make_whole(src);
-  set_whole(dst);
-  inner_.ops().columns(dst, src, first);
+  make_whole(call.src);
+  set_whole(call.dst);
+  inner_.ops().run(op::Columns{call.dst, call.src, call.first});
 }
 
-void RankOps::add(Activation dst, Activation src, float scale) {
-  if (!is_split_alike(dst, src)) {
-    make_whole(dst);
-    make_whole(src);
+void RankOps::compute(const op::Add& call) {
+  if (!is_split_alike(call.dst, call.src)) {
+    make_whole(call.dst);
+    make_whole(call.src);
   }
-  if (!has_none(dst)) inner_.ops().add(local(dst), local(src), scale);
+  if (!has_none(call.dst)) inner_.ops().run(op::Add{local(call.dst), local(call.src), call.scale});
 }
 
-void RankOps::gather(Activation dst, Activation src) {
-  make_whole(src);
-  set_whole(dst);
-  inner_.ops().gather(dst, src);
+void RankOps::compute(const op::Gather& call) {
+  make_whole(call.src);
+  set_whole(call.dst);
+  inner_.ops().run(op::Gather{call.dst, call.src});
 }
 
 // Tokens are chosen on rank 0: only there are logits wanted.
-void RankOps::collect(Activation logits, const LogitSpec& spec) {
-  const Slot& state = slot(logits);
-  if (state.is_split && logits.n_rows > 0) {
-    exchange(inner_.host_rows(logits), logits.n_rows, state.share.bounds, comm::Receivers::kFirst,
-             static_cast<uint64_t>(logits.slot));
+void RankOps::compute(const op::Collect& call) {
+  const Slot& state = slot(call.logits);
+  if (state.is_split && call.logits.n_rows > 0) {
+    exchange(inner_.host_rows(call.logits), call.logits.n_rows, state.share.bounds, comm::Receivers::kFirst,
+             static_cast<uint64_t>(call.logits.slot));
   }
-  set_whole(logits);
-  if (rank_ == 0) inner_.ops().collect(logits, spec);
+  set_whole(call.logits);
+  if (rank_ == 0) inner_.ops().run(op::Collect{call.logits, call.spec});
 }
 
 }  // namespace candor::backend

@@ -22,8 +22,10 @@
 
 #include "backend/backend.h"
 #include "backend/encoded_linear.h"
+#include "backend/op_list.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
+#include "backend/operations.h"
 #include "backend/ranks/encoded_rows.h"
 #include "backend/ranks/rank_weight.h"
 #include "backend/routing.h"
@@ -47,30 +49,33 @@ class RankOps final : public Ops {
   void begin(const StepBatch& batch, const Pass& pass);
   int64_t n_exchanges() const { return n_exchanges_; }  // since it began
 
-  void embed(Activation dst, const Weight& table, float scale) override;
-  void add_positions(Activation dst, const Weight& table) override;
-  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
-  void linear(std::span<const LinearTerm> terms, Activation src) override;
-  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
-  void temper(Activation x, const TemperSpec& spec) override;
-  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
-  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
-  void activate(Activation x, GateKind kind) override;
-  void moe(Activation dst, Activation src, const MoeTerm& term) override;
-  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
-  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
-  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
-  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
-  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
-  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
-  void add_gated(Activation dst, Activation src, Activation gate) override;
-  void scale(Activation x, float factor, const Weight* weight) override;
-  void columns(Activation dst, Activation src, int32_t first) override;
-  void add(Activation dst, Activation src, float scale) override;
-  void gather(Activation dst, Activation src) override;
-  void collect(Activation logits, const LogitSpec& spec) override;
+  void run(const Op& operation) override;
 
  private:
+  // Each declared with its operands in backend/operations.h.
+  void compute(const op::Embed& call);
+  void compute(const op::AddPositions& call);
+  void compute(const op::Norm& call);
+  void compute(const op::Linear& call);
+  void compute(const op::Rope& call);
+  void compute(const op::Temper& call);
+  void compute(const op::Attend& call);
+  void compute(const op::Gate& call);
+  void compute(const op::Activate& call);
+  void compute(const op::Moe& call);
+  void compute(const op::CausalConv& call);
+  void compute(const op::DeltaRule& call);
+  void compute(const op::SsmScan& call);
+  void compute(const op::Unzip& call);
+  void compute(const op::Zip& call);
+  void compute(const op::LinearHeads& call);
+  void compute(const op::AddGated& call);
+  void compute(const op::Scale& call);
+  void compute(const op::Columns& call);
+  void compute(const op::Add& call);
+  void compute(const op::Gather& call);
+  void compute(const op::Collect& call);
+
   struct Slot {
     bool is_split = false;
     OutputShare share{};  // columns, while it is split

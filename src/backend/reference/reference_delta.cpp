@@ -32,8 +32,8 @@ std::vector<double> normalised(const float* x, int32_t n, double scale) {
 
 }  // namespace
 
-void ReferenceOps::causal_conv(const ConvTerm& term, const ConvSpec& spec) {
-  for (const SeqSlice& seq : batch_.seqs) convolve(term, spec, seq);
+void ReferenceOps::compute(const op::CausalConv& call) {
+  for (const SeqSlice& seq : batch_.seqs) convolve(call.term, call.spec, seq);
 }
 
 void ReferenceOps::convolve(const ConvTerm& term, const ConvSpec& spec, const SeqSlice& seq) {
@@ -84,9 +84,10 @@ void ReferenceOps::walk_states(const StateMatrices& matrices, const RunRow& run)
   }
 }
 
-void ReferenceOps::delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) {
-  walk_states({term.layer, spec.n_v_heads, spec.conv_floats(), spec.head_floats()},
-              [&](int32_t at, int32_t head, float* state) { run_delta(dst, term, spec, at, head, state); });
+void ReferenceOps::compute(const op::DeltaRule& call) {
+  walk_states(
+      {call.term.layer, call.spec.n_v_heads, call.spec.conv_floats(), call.spec.head_floats()},
+      [&](int32_t at, int32_t head, float* state) { run_delta(call.dst, call.term, call.spec, at, head, state); });
 }
 
 void ReferenceOps::run_delta(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, int32_t at, int32_t head,
@@ -123,9 +124,10 @@ void ReferenceOps::run_delta(Activation dst, const DeltaTerm& term, const DeltaS
   }
 }
 
-void ReferenceOps::ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) {
-  walk_states({term.layer, spec.n_heads, spec.conv_floats(), spec.head_floats()},
-              [&](int32_t at, int32_t head, float* state) { run_ssm(dst, term, spec, at, head, state); });
+void ReferenceOps::compute(const op::SsmScan& call) {
+  walk_states(
+      {call.term.layer, call.spec.n_heads, call.spec.conv_floats(), call.spec.head_floats()},
+      [&](int32_t at, int32_t head, float* state) { run_ssm(call.dst, call.term, call.spec, at, head, state); });
 }
 
 void ReferenceOps::run_ssm(Activation dst, const SsmTerm& term, const SsmSpec& spec, int32_t at, int32_t head,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <numbers>
+#include <variant>
 
 #include "backend/reference/reference_math.h"
 #include "base/error.h"
@@ -155,33 +156,37 @@ float* ReferenceOps::row(Activation x, int32_t i) {
   return slot.data() + begin;
 }
 
-void ReferenceOps::embed(Activation dst, const Weight& table, float scale) {
-  for (int32_t t = 0; t < dst.n_rows; ++t) {
-    const float* src = decoded(table).row(batch_.tokens[static_cast<size_t>(t)]);
-    std::transform(src, src + dst.n_cols, row(dst, t), [scale](float x) { return x * scale; });
+void ReferenceOps::run(const Op& operation) {
+  std::visit([this](const auto& each) { compute(each); }, operation);
+}
+
+void ReferenceOps::compute(const op::Embed& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const float* src = decoded(*call.table).row(batch_.tokens[static_cast<size_t>(t)]);
+    std::transform(src, src + call.dst.n_cols, row(call.dst, t), [&call](float x) { return x * call.scale; });
   }
 }
 
-void ReferenceOps::add_positions(Activation dst, const Weight& table) {
-  for (int32_t t = 0; t < dst.n_rows; ++t) {
-    const float* src = decoded(table).row(batch_.positions[static_cast<size_t>(t)]);
-    float* y = row(dst, t);
-    for (int32_t i = 0; i < dst.n_cols; ++i) y[i] += src[i];
+void ReferenceOps::compute(const op::AddPositions& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const float* src = decoded(*call.table).row(batch_.positions[static_cast<size_t>(t)]);
+    float* y = row(call.dst, t);
+    for (int32_t i = 0; i < call.dst.n_cols; ++i) y[i] += src[i];
   }
 }
 
-void ReferenceOps::norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) {
-  const size_t n = static_cast<size_t>(src.n_cols);
-  const float* gains = weights.gain == nullptr ? nullptr : decoded(*weights.gain).row(0);
-  const float* biases = weights.bias == nullptr ? nullptr : decoded(*weights.bias).row(0);
+void ReferenceOps::compute(const op::Norm& call) {
+  const size_t n = static_cast<size_t>(call.src.n_cols);
+  const float* gains = call.weights.gain == nullptr ? nullptr : decoded(*call.weights.gain).row(0);
+  const float* biases = call.weights.bias == nullptr ? nullptr : decoded(*call.weights.bias).row(0);
   const size_t n_turns =
-      gains == nullptr ? 1 : static_cast<size_t>(weights.gain->n_rows() * weights.gain->n_cols()) / n;
-  for (int32_t t = 0; t < src.n_rows; ++t) {
-    const float* x = row(src, t);
-    float* y = row(dst, t);
+      gains == nullptr ? 1 : static_cast<size_t>(call.weights.gain->n_rows() * call.weights.gain->n_cols()) / n;
+  for (int32_t t = 0; t < call.src.n_rows; ++t) {
+    const float* x = row(call.src, t);
+    float* y = row(call.dst, t);
     const size_t turn = static_cast<size_t>(t) % n_turns * n;
-    const double centre = spec.kind == NormKind::kLayer ? mean(x, n) : 0.0;
-    const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(spec.epsilon));
+    const double centre = call.spec.kind == NormKind::kLayer ? mean(x, n) : 0.0;
+    const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(call.spec.epsilon));
     for (size_t i = 0; i < n; ++i) {
       const double bias = biases == nullptr ? 0.0 : static_cast<double>(biases[i]);
       const double gain = gains == nullptr ? 1.0 : static_cast<double>(gains[turn + i]);
@@ -190,18 +195,18 @@ void ReferenceOps::norm(Activation dst, Activation src, NormWeights weights, con
   }
 }
 
-void ReferenceOps::linear(std::span<const LinearTerm> terms, Activation src) {
-  const size_t n = static_cast<size_t>(src.n_cols);
-  const size_t n_rows = static_cast<size_t>(src.n_rows);
+void ReferenceOps::compute(const op::Linear& call) {
+  const size_t n = static_cast<size_t>(call.src.n_cols);
+  const size_t n_rows = static_cast<size_t>(call.src.n_rows);
   if (n_rows == 0) return;
   inputs_.resize(n_rows * n);
   weight_row_.resize(n);
-  widen(row(src, 0), n_rows * n, inputs_.data());
-  for (const LinearTerm& term : terms) {
+  widen(row(call.src, 0), n_rows * n, inputs_.data());
+  for (const LinearTerm& term : call.terms) {
     for (int32_t out = 0; out < term.dst.n_cols; ++out) {
       widen(decoded(*term.weight).row(out), n, weight_row_.data());
       const double bias = term.bias == nullptr ? 0.0 : static_cast<double>(decoded(*term.bias).row(0)[out]);
-      for (int32_t t = 0; t < src.n_rows; ++t) {
+      for (int32_t t = 0; t < call.src.n_rows; ++t) {
         const double sum = dot(weight_row_.data(), inputs_.data() + static_cast<size_t>(t) * n, n);
         row(term.dst, t)[out] = static_cast<float>(sum + bias);
       }
@@ -209,19 +214,20 @@ void ReferenceOps::linear(std::span<const LinearTerm> terms, Activation src) {
   }
 }
 
-void ReferenceOps::rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) {
-  const std::vector<double> frequencies = rope_frequencies(spec);
-  for (int32_t t = 0; t < x.n_rows; ++t) {
-    const Turn turn = turn_at(batch_.positions[static_cast<size_t>(t)], frequencies, spec.attention_factor);
-    for (int32_t head = 0; head < n_heads; ++head) rotate(row(x, t) + head * head_dim, turn, spec.pairs);
+void ReferenceOps::compute(const op::Rope& call) {
+  const std::vector<double> frequencies = rope_frequencies(*call.spec);
+  for (int32_t t = 0; t < call.x.n_rows; ++t) {
+    const Turn turn = turn_at(batch_.positions[static_cast<size_t>(t)], frequencies, call.spec->attention_factor);
+    for (int32_t head = 0; head < call.n_heads; ++head)
+      rotate(row(call.x, t) + head * call.head_dim, turn, call.spec->pairs);
   }
 }
 
-void ReferenceOps::temper(Activation x, const TemperSpec& spec) {
-  for (int32_t t = 0; t < x.n_rows; ++t) {
-    const double factor = temper_factor(spec, batch_.positions[static_cast<size_t>(t)]);
-    float* y = row(x, t);
-    std::transform(y, y + x.n_cols, y,
+void ReferenceOps::compute(const op::Temper& call) {
+  for (int32_t t = 0; t < call.x.n_rows; ++t) {
+    const double factor = temper_factor(call.spec, batch_.positions[static_cast<size_t>(t)]);
+    float* y = row(call.x, t);
+    std::transform(y, y + call.x.n_cols, y,
                    [factor](float value) { return static_cast<float>(static_cast<double>(value) * factor); });
   }
 }
@@ -238,20 +244,21 @@ void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
   }
 }
 
-void ReferenceOps::attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) {
-  if (term.k.n_cols > 0) append(term.k, term.v, term.layer);
-  const float* sinks = spec.has_sinks ? decoded(*term.sinks).row(0) : nullptr;
-  const int32_t group = spec.n_heads / spec.n_kv_heads;
-  const std::vector<float> slopes = alibi_slopes(std::max(spec.n_heads, spec.n_all_heads), spec.max_alibi_bias);
+void ReferenceOps::compute(const op::Attend& call) {
+  if (call.term.k.n_cols > 0) append(call.term.k, call.term.v, call.term.layer);
+  const float* sinks = call.spec->has_sinks ? decoded(*call.term.sinks).row(0) : nullptr;
+  const int32_t group = call.spec->n_heads / call.spec->n_kv_heads;
+  const std::vector<float> slopes =
+      alibi_slopes(std::max(call.spec->n_heads, call.spec->n_all_heads), call.spec->max_alibi_bias);
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
-      for (int32_t head = 0; head < spec.n_heads; ++head) {
-        const size_t head_of_all = static_cast<size_t>(spec.first_head) + static_cast<size_t>(head);
-        const double slope = spec.max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[head_of_all]);
-        attend_head(row(dst, seq.first_row + i) + head * spec.value_dim(),
-                    row(term.q, seq.first_row + i) + head * spec.head_dim, {s, seq.n_past + i},
-                    {term.layer, head / group, slope, sinks == nullptr ? nullptr : sinks + head}, spec);
+      for (int32_t head = 0; head < call.spec->n_heads; ++head) {
+        const size_t head_of_all = static_cast<size_t>(call.spec->first_head) + static_cast<size_t>(head);
+        const double slope = call.spec->max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[head_of_all]);
+        attend_head(row(call.dst, seq.first_row + i) + head * call.spec->value_dim(),
+                    row(call.term.q, seq.first_row + i) + head * call.spec->head_dim, {s, seq.n_past + i},
+                    {call.term.layer, head / group, slope, sinks == nullptr ? nullptr : sinks + head}, *call.spec);
       }
     }
   }
@@ -284,148 +291,155 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
   std::transform(sums_.begin(), sums_.end(), dst, [](double sum) { return static_cast<float>(sum); });
 }
 
-void ReferenceOps::gate(Activation dst, Activation gate_src, Activation up, GateKind kind) {
-  for (int32_t t = 0; t < dst.n_rows; ++t) {
-    const float* gates = row(gate_src, t);
-    const float* ups = row(up, t);
-    float* y = row(dst, t);
-    for (int32_t i = 0; i < dst.n_cols; ++i) {
-      y[i] = static_cast<float>(activation(static_cast<double>(gates[i]), kind) *
-                                gated(static_cast<double>(ups[i]), kind));
+void ReferenceOps::compute(const op::Gate& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const float* gates = row(call.gate, t);
+    const float* ups = row(call.up, t);
+    float* y = row(call.dst, t);
+    for (int32_t i = 0; i < call.dst.n_cols; ++i) {
+      y[i] = static_cast<float>(activation(static_cast<double>(gates[i]), call.kind) *
+                                gated(static_cast<double>(ups[i]), call.kind));
     }
   }
 }
 
-void ReferenceOps::activate(Activation x, GateKind kind) {
-  for (int32_t t = 0; t < x.n_rows; ++t) {
-    float* y = row(x, t);
-    std::transform(y, y + x.n_cols, y,
-                   [kind](float value) { return static_cast<float>(activation(static_cast<double>(value), kind)); });
+void ReferenceOps::compute(const op::Activate& call) {
+  for (int32_t t = 0; t < call.x.n_rows; ++t) {
+    float* y = row(call.x, t);
+    std::transform(y, y + call.x.n_cols, y, [&call](float value) {
+      return static_cast<float>(activation(static_cast<double>(value), call.kind));
+    });
   }
 }
 
-void ReferenceOps::moe(Activation dst, Activation src, const MoeTerm& term) {
-  routing_.begin(term.spec);
-  const float* bias = term.spec.has_choice_bias ? decoded(*term.choice_bias).row(0) : nullptr;
-  const float* scales = term.spec.has_expert_scales ? decoded(*term.expert_scales).row(0) : nullptr;
-  for (int32_t t = 0; t < src.n_rows; ++t) {
-    routing_.add_row(t, {row(term.scores, t), static_cast<size_t>(term.scores.n_cols)}, {bias, scales});
-    std::fill_n(row(dst, t), dst.n_cols, 0.0f);
+void ReferenceOps::compute(const op::Moe& call) {
+  routing_.begin(call.term.spec);
+  const float* bias = call.term.spec.has_choice_bias ? decoded(*call.term.choice_bias).row(0) : nullptr;
+  const float* scales = call.term.spec.has_expert_scales ? decoded(*call.term.expert_scales).row(0) : nullptr;
+  for (int32_t t = 0; t < call.src.n_rows; ++t) {
+    routing_.add_row(t, {row(call.term.scores, t), static_cast<size_t>(call.term.scores.n_cols)}, {bias, scales});
+    std::fill_n(row(call.dst, t), call.dst.n_cols, 0.0f);
   }
   const auto first_rows = [](Activation x, size_t n) { return Activation{x.slot, static_cast<int32_t>(n), x.n_cols}; };
   for (int32_t e = 0; e < routing_.n_experts(); ++e) {
     const std::span<const Routing::Visit> visits = routing_.visits(e);
-    const Activation gates = first_rows(term.gate, visits.size());
-    const Activation ups = first_rows(term.up, visits.size());
-    const Activation outputs = first_rows(term.outputs, visits.size());  // the rows themselves, until they are read
-    const Expert& expert = term.experts[static_cast<size_t>(e)];
+    const Activation gates = first_rows(call.term.gate, visits.size());
+    const Activation ups = first_rows(call.term.up, visits.size());
+    const Activation outputs =
+        first_rows(call.term.outputs, visits.size());  // the rows themselves, until they are read
+    const Expert& expert = call.term.experts[static_cast<size_t>(e)];
     for (int32_t i = 0; i < outputs.n_rows; ++i) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];
-      const float factor = term.spec.weighs_inputs ? visit.weight : 1.0f;
-      const float* x = row(src, visit.row);
-      std::transform(x, x + src.n_cols, row(outputs, i), [factor](float value) { return value * factor; });
+      const float factor = call.term.spec.weighs_inputs ? visit.weight : 1.0f;
+      const float* x = row(call.src, visit.row);
+      std::transform(x, x + call.src.n_cols, row(outputs, i), [factor](float value) { return value * factor; });
     }
     if (expert.gate == nullptr) {
-      linear(std::array{LinearTerm{expert.up, expert.up_bias, gates}}, outputs);
-      activate(gates, term.kind);
+      compute(op::Linear{std::array{LinearTerm{expert.up, expert.up_bias, gates}}, outputs});
+      compute(op::Activate{gates, call.term.kind});
     } else {
-      linear(std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
-             outputs);
-      gate(gates, gates, ups, term.kind);
+      compute(op::Linear{
+          std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
+          outputs});
+      compute(op::Gate{gates, gates, ups, call.term.kind});
     }
-    linear(std::array{LinearTerm{expert.down, expert.down_bias, outputs}}, gates);
+    compute(op::Linear{std::array{LinearTerm{expert.down, expert.down_bias, outputs}}, gates});
     for (int32_t i = 0; i < outputs.n_rows; ++i) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];
       const float* x = row(outputs, i);
-      float* y = row(dst, visit.row);
-      const float weight = term.spec.weighs_inputs ? 1.0f : visit.weight;
-      for (int32_t c = 0; c < dst.n_cols; ++c) y[c] += x[c] * weight;
+      float* y = row(call.dst, visit.row);
+      const float weight = call.term.spec.weighs_inputs ? 1.0f : visit.weight;
+      for (int32_t c = 0; c < call.dst.n_cols; ++c) y[c] += x[c] * weight;
     }
   }
 }
 
-void ReferenceOps::scale(Activation x, float factor, const Weight* weight) {
-  const double scale = static_cast<double>(factor) *
-                       (weight == nullptr ? 1.0 : static_cast<double>(decoded(*weight).row(0)[0]));
-  for (int32_t t = 0; t < x.n_rows; ++t) {
-    float* y = row(x, t);
-    std::transform(y, y + x.n_cols, y,
+void ReferenceOps::compute(const op::Scale& call) {
+  const double scale = static_cast<double>(call.factor) *
+                       (call.weight == nullptr ? 1.0 : static_cast<double>(decoded(*call.weight).row(0)[0]));
+  for (int32_t t = 0; t < call.x.n_rows; ++t) {
+    float* y = row(call.x, t);
+    std::transform(y, y + call.x.n_cols, y,
                    [scale](float value) { return static_cast<float>(static_cast<double>(value) * scale); });
   }
 }
 
-void ReferenceOps::columns(Activation dst, Activation src, int32_t first) {
-  for (int32_t t = 0; t < dst.n_rows; ++t) std::copy_n(row(src, t) + first, dst.n_cols, row(dst, t));
+void ReferenceOps::compute(const op::Columns& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t)
+    std::copy_n(row(call.src, t) + call.first, call.dst.n_cols, row(call.dst, t));
 }
 
-void ReferenceOps::add(Activation dst, Activation src, float scale) {
-  for (int32_t t = 0; t < dst.n_rows; ++t) {
-    const float* x = row(src, t);
-    float* y = row(dst, t);
-    for (int32_t i = 0; i < dst.n_cols; ++i) {
-      y[i] = static_cast<float>(static_cast<double>(y[i]) + static_cast<double>(x[i]) * static_cast<double>(scale));
+void ReferenceOps::compute(const op::Add& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const float* x = row(call.src, t);
+    float* y = row(call.dst, t);
+    for (int32_t i = 0; i < call.dst.n_cols; ++i) {
+      y[i] =
+          static_cast<float>(static_cast<double>(y[i]) + static_cast<double>(x[i]) * static_cast<double>(call.scale));
     }
   }
 }
 
-void ReferenceOps::unzip(Activation first, Activation second, Activation src, int32_t width) {
-  const int32_t other = second.n_cols / (first.n_cols / width);
-  for (int32_t t = 0; t < src.n_rows; ++t) {
-    for (int32_t i = 0; i < first.n_cols; ++i) row(first, t)[i] = row(src, t)[i / width * (width + other) + i % width];
-    for (int32_t i = 0; i < second.n_cols; ++i) {
-      row(second, t)[i] = row(src, t)[i / other * (width + other) + width + i % other];
+void ReferenceOps::compute(const op::Unzip& call) {
+  const int32_t other = call.second.n_cols / (call.first.n_cols / call.width);
+  for (int32_t t = 0; t < call.src.n_rows; ++t) {
+    for (int32_t i = 0; i < call.first.n_cols; ++i)
+      row(call.first, t)[i] = row(call.src, t)[i / call.width * (call.width + other) + i % call.width];
+    for (int32_t i = 0; i < call.second.n_cols; ++i) {
+      row(call.second, t)[i] = row(call.src, t)[i / other * (call.width + other) + call.width + i % other];
     }
   }
 }
 
-void ReferenceOps::zip(Activation dst, Activation first, Activation second, int32_t width) {
-  const int32_t other = second.n_cols / (first.n_cols / width);
-  for (int32_t t = 0; t < dst.n_rows; ++t) {
-    for (int32_t i = 0; i < first.n_cols; ++i) row(dst, t)[i / width * (width + other) + i % width] = row(first, t)[i];
-    for (int32_t i = 0; i < second.n_cols; ++i) {
-      row(dst, t)[i / other * (width + other) + width + i % other] = row(second, t)[i];
+void ReferenceOps::compute(const op::Zip& call) {
+  const int32_t other = call.second.n_cols / (call.first.n_cols / call.width);
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    for (int32_t i = 0; i < call.first.n_cols; ++i)
+      row(call.dst, t)[i / call.width * (call.width + other) + i % call.width] = row(call.first, t)[i];
+    for (int32_t i = 0; i < call.second.n_cols; ++i) {
+      row(call.dst, t)[i / other * (call.width + other) + call.width + i % other] = row(call.second, t)[i];
     }
   }
 }
 
-void ReferenceOps::linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) {
-  const auto n_in = static_cast<size_t>(src.n_cols / n_heads);
-  const int32_t n_out = dst.n_cols / n_heads;
+void ReferenceOps::compute(const op::LinearHeads& call) {
+  const auto n_in = static_cast<size_t>(call.src.n_cols / call.n_heads);
+  const int32_t n_out = call.dst.n_cols / call.n_heads;
   inputs_.resize(n_in);
   weight_row_.resize(n_in);
-  for (int32_t t = 0; t < src.n_rows; ++t) {
-    for (int32_t i = 0; i < dst.n_cols; ++i) {
-      widen(row(src, t) + static_cast<size_t>(i / n_out) * n_in, n_in, inputs_.data());
-      widen(decoded(weight).row(i), n_in, weight_row_.data());
-      row(dst, t)[i] = static_cast<float>(dot(weight_row_.data(), inputs_.data(), n_in));
+  for (int32_t t = 0; t < call.src.n_rows; ++t) {
+    for (int32_t i = 0; i < call.dst.n_cols; ++i) {
+      widen(row(call.src, t) + static_cast<size_t>(i / n_out) * n_in, n_in, inputs_.data());
+      widen(decoded(*call.weight).row(i), n_in, weight_row_.data());
+      row(call.dst, t)[i] = static_cast<float>(dot(weight_row_.data(), inputs_.data(), n_in));
     }
   }
 }
 
-void ReferenceOps::add_gated(Activation dst, Activation src, Activation gate) {
-  for (int32_t t = 0; t < dst.n_rows; ++t) {
-    const double share = sigmoid(static_cast<double>(*row(gate, t)));
-    for (int32_t i = 0; i < dst.n_cols; ++i) {
-      float& y = row(dst, t)[i];
-      y = static_cast<float>(static_cast<double>(y) + static_cast<double>(row(src, t)[i]) * share);
+void ReferenceOps::compute(const op::AddGated& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const double share = sigmoid(static_cast<double>(*row(call.gate, t)));
+    for (int32_t i = 0; i < call.dst.n_cols; ++i) {
+      float& y = row(call.dst, t)[i];
+      y = static_cast<float>(static_cast<double>(y) + static_cast<double>(row(call.src, t)[i]) * share);
     }
   }
 }
 
-void ReferenceOps::gather(Activation dst, Activation src) {
-  for (int32_t i = 0; i < dst.n_rows; ++i) {
-    std::copy_n(row(src, batch_.out_rows[static_cast<size_t>(i)]), src.n_cols, row(dst, i));
+void ReferenceOps::compute(const op::Gather& call) {
+  for (int32_t i = 0; i < call.dst.n_rows; ++i) {
+    std::copy_n(row(call.src, batch_.out_rows[static_cast<size_t>(i)]), call.src.n_cols, row(call.dst, i));
   }
 }
 
-void ReferenceOps::collect(Activation logits, const LogitSpec& spec) {
-  n_logit_rows_ = logits.n_rows;
-  n_vocab_ = logits.n_cols;
+void ReferenceOps::compute(const op::Collect& call) {
+  n_logit_rows_ = call.logits.n_rows;
+  n_vocab_ = call.logits.n_cols;
   logits_.clear();
-  for (int32_t i = 0; i < logits.n_rows; ++i) {
-    const float* x = row(logits, i);
-    std::transform(x, x + logits.n_cols, std::back_inserter(logits_), [&spec](float value) {
-      return static_cast<float>(soft_cap(static_cast<double>(value * spec.scale), spec.softcap));
+  for (int32_t i = 0; i < call.logits.n_rows; ++i) {
+    const float* x = row(call.logits, i);
+    std::transform(x, x + call.logits.n_cols, std::back_inserter(logits_), [&call](float value) {
+      return static_cast<float>(soft_cap(static_cast<double>(value * call.spec.scale), call.spec.softcap));
     });
   }
 }

@@ -58,12 +58,12 @@ class ReferenceOpsTest : public ::testing::Test {
     backend_->begin_step({rows_, rows_, std::span(&slice_, 1), blocks_, 2, rows_}, *kv_);
     const auto weight = upload(table, {2, {n_rows, kCols}}, WeightRole::kEmbedding);
     const Activation x{0, n_rows, kCols};
-    backend_->ops().embed(x, *weight, 1.0f);
+    backend_->ops().run(op::Embed{x, weight.get(), 1.0f});
     return x;
   }
 
   std::vector<float> end(Activation x) {
-    backend_->ops().collect(x, {});
+    backend_->ops().run(op::Collect{x, {}});
     const LogitsView view = backend_->wait(backend_->end_step());
     return {view.data, view.data + view.n_rows * view.n_vocab};
   }
@@ -83,14 +83,14 @@ class ReferenceOpsTest : public ::testing::Test {
 TEST_F(ReferenceOpsTest, rms_norm_divides_by_the_root_of_the_mean_square) {
   const Activation x = begin({1, 1, 1, 5});
   const auto gain = upload({1, 2, 1, 1}, {1, {4}}, WeightRole::kVector);
-  backend_->ops().norm(x, x, *gain, {NormKind::kRms, 2.0f});
+  backend_->ops().run(op::Norm{x, x, *gain, {NormKind::kRms, 2.0f}});
   expect_near(end(x), {1 / 3.0, 2 / 3.0, 1 / 3.0, 5 / 3.0});
 }
 
 TEST_F(ReferenceOpsTest, layer_norm_takes_the_mean_off_first) {
   const Activation x = begin({1, 1, 3, 3});
   const auto gain = upload({1, 1, 1, 2}, {1, {4}}, WeightRole::kVector);
-  backend_->ops().norm(x, x, *gain, {NormKind::kLayer, 3.0f});
+  backend_->ops().run(op::Norm{x, x, *gain, {NormKind::kLayer, 3.0f}});
   expect_near(end(x), {-0.5, -0.5, 0.5, 1.0});
 }
 
@@ -100,7 +100,7 @@ TEST_F(ReferenceOpsTest, linear_multiplies_by_rows_and_adds_the_bias) {
   const auto bias = upload({10, 20}, {1, {2}}, WeightRole::kVector);
   const Activation y{1, 1, 2};
   const LinearTerm term{weight.get(), bias.get(), y};
-  backend_->ops().linear(std::span(&term, 1), x);
+  backend_->ops().run(op::Linear{std::span(&term, 1), x});
   expect_near(end(y), {11, 26});
 }
 
@@ -112,11 +112,11 @@ TEST_F(ReferenceOpsTest, rope_turns_neighbours_or_halves) {
   RopeSpec spec;
   spec.n_dims = 4;
   Activation x = begin({9, 9, 9, 9, 1, 0, 1, 0});
-  backend_->ops().rope(x, 1, 4, spec);
+  backend_->ops().run(op::Rope{x, 1, 4, &spec});
   expect_near(end(x), {9, 9, 9, 9, c, s, small, smaller});
   spec.pairs = RopePairs::kHalves;
   x = begin({9, 9, 9, 9, 1, 1, 0, 0});
-  backend_->ops().rope(x, 1, 4, spec);
+  backend_->ops().run(op::Rope{x, 1, 4, &spec});
   expect_near(end(x), {9, 9, 9, 9, c, small, s, smaller});
 }
 
@@ -124,13 +124,14 @@ TEST_F(ReferenceOpsTest, rope_leaves_dimensions_past_n_dims_alone) {
   const Activation x = begin({9, 9, 9, 9, 1, 0, 7, 8});
   RopeSpec spec;
   spec.n_dims = 2;
-  backend_->ops().rope(x, 1, 4, spec);
+  backend_->ops().run(op::Rope{x, 1, 4, &spec});
   expect_near(end(x), {9, 9, 9, 9, std::cos(1.0), std::sin(1.0), 7, 8});
 }
 
 TEST_F(ReferenceOpsTest, attention_weighs_values_by_the_softmax_of_scaled_scores) {
   const Activation x = begin({1, 0, 0, 0, 1, 2, 0, 0});
-  backend_->ops().attend({1, 2, 4}, {x, x, x}, {1, 1, 4, 0.5f, 0, 0.0f, 0.0f, {}});
+  const AttnSpec spec{1, 1, 4, 0.5f, 0, 0.0f, 0.0f, {}};
+  backend_->ops().run(op::Attend{{1, 2, 4}, {x, x, x}, &spec});
   const double p = 1.0 / (1.0 + std::exp(0.5 * (5.0 - 1.0)));  // of the first position, seen from the second
   expect_near(end({1, 2, 4}), {1, 0, 0, 0, 1, 2 * (1 - p), 0, 0});
 }
@@ -140,8 +141,8 @@ TEST_F(ReferenceOpsTest, gates_are_silu_and_the_tanh_form_of_gelu) {
     const Activation x = begin({-2, -0.5, 0, 3});
     const auto ones = upload({2, 2, 2, 2}, {2, {1, 4}}, WeightRole::kEmbedding);
     const Activation up{1, 1, 4};
-    backend_->ops().embed(up, *ones, 1.0f);
-    backend_->ops().gate(x, x, up, kind);
+    backend_->ops().run(op::Embed{up, ones.get(), 1.0f});
+    backend_->ops().run(op::Gate{x, x, up, kind});
     return end(x);
   };
   std::vector<double> silu;
@@ -156,8 +157,8 @@ TEST_F(ReferenceOpsTest, gates_are_silu_and_the_tanh_form_of_gelu) {
 
 TEST_F(ReferenceOpsTest, add_and_gather_and_collect_scale) {
   const Activation x = begin({1, 2, 3, 4, 5, 6, 7, 8});
-  backend_->ops().add(x, x, 0.5f);
-  backend_->ops().gather({1, 2, 4}, x);
+  backend_->ops().run(op::Add{x, x, 0.5f});
+  backend_->ops().run(op::Gather{{1, 2, 4}, x});
   expect_near(end({1, 2, 4}), {1.5, 3, 4.5, 6, 7.5, 9, 10.5, 12});
 }
 

@@ -8,36 +8,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "backend/backend.h"
-#include "backend/op_specs.h"
-#include "backend/op_terms.h"
-#include "backend/state_specs.h"
+#include "backend/op_list.h"
 #include "backend/wrap/forwarding_backend.h"
 #include "obs/clock.h"
 
 namespace candor::backend {
-
-enum class OpKind : uint8_t {
-  kEmbed,
-  kNorm,
-  kLinear,
-  kRope,
-  kAttend,
-  kGate,
-  kMoe,
-  kConv,
-  kDelta,
-  kSsm,
-  kAdd,
-  kGather,
-  kCollect
-};
-inline constexpr size_t kOpKinds = 13;
-std::string_view op_name(OpKind kind);
 
 struct OpTime {
   int64_t n_calls = 0;
@@ -61,36 +39,13 @@ class TimedOps final : public Ops {
   TimedOps(Ops& inner, const obs::Clock& clock) : inner_(inner), clock_(clock) {}
   OpTimes& times() { return times_; }
 
-  void embed(Activation dst, const Weight& table, float scale) override;
-  void add_positions(Activation dst, const Weight& table) override;
-  void norm(Activation dst, Activation src, NormWeights weights, const NormSpec& spec) override;
-  void linear(std::span<const LinearTerm> terms, Activation src) override;
-  void rope(Activation x, int32_t n_heads, int32_t head_dim, const RopeSpec& spec) override;
-  void temper(Activation x, const TemperSpec& spec) override;
-  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
-  void gate(Activation dst, Activation gate_src, Activation up, GateKind kind) override;
-  void activate(Activation x, GateKind kind) override;
-  void moe(Activation dst, Activation src, const MoeTerm& term) override;
-  void causal_conv(const ConvTerm& term, const ConvSpec& spec) override;
-  void delta_rule(Activation dst, const DeltaTerm& term, const DeltaSpec& spec) override;
-  void ssm_scan(Activation dst, const SsmTerm& term, const SsmSpec& spec) override;
-  void unzip(Activation first, Activation second, Activation src, int32_t width) override;
-  void zip(Activation dst, Activation first, Activation second, int32_t width) override;
-  void linear_heads(Activation dst, Activation src, const Weight& weight, int32_t n_heads) override;
-  void add_gated(Activation dst, Activation src, Activation gate) override;
-  void scale(Activation x, float factor, const Weight* weight) override;
-  void columns(Activation dst, Activation src, int32_t first) override;
-  void add(Activation dst, Activation src, float scale) override;
-  void gather(Activation dst, Activation src) override;
-  void collect(Activation logits, const LogitSpec& spec) override;
+  void run(const Op& operation) override;
 
  private:
-  template <class Call>
-  void measure(OpKind kind, uint64_t weight_bytes, Call&& call);
-
   Ops& inner_;
   const obs::Clock& clock_;
   OpTimes times_;
+  Operands operands_;  // kept to spare allocations
 };
 
 class TimedBackend final : public ForwardingBackend {

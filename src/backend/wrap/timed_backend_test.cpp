@@ -31,35 +31,15 @@ class FakeKv final : public KvStore {
 class FakeOps final : public Ops {
  public:
   explicit FakeOps(obs::ManualClock& clock) : clock_(clock) {}
-  void embed(Activation, const Weight&, float) override { note("embed"); }
-  void add_positions(Activation, const Weight&) override { note("add_positions"); }
-  void norm(Activation, Activation, NormWeights, const NormSpec&) override { note("norm"); }
-  void linear(std::span<const LinearTerm>, Activation) override { note("linear"); }
-  void rope(Activation, int32_t, int32_t, const RopeSpec&) override { note("rope"); }
-  void temper(Activation, const TemperSpec&) override { note("temper"); }
-  void attend(Activation, const AttnTerm&, const AttnSpec&) override { note("attend"); }
-  void gate(Activation, Activation, Activation, GateKind) override { note("gate"); }
-  void activate(Activation, GateKind) override { note("activate"); }
-  void moe(Activation, Activation, const MoeTerm&) override { note("moe"); }
-  void causal_conv(const ConvTerm&, const ConvSpec&) override { note("causal_conv"); }
-  void ssm_scan(Activation, const SsmTerm&, const SsmSpec&) override { note("ssm_scan"); }
-  void delta_rule(Activation, const DeltaTerm&, const DeltaSpec&) override { note("delta_rule"); }
-  void zip(Activation, Activation, Activation, int32_t) override { note("zip"); }
-  void linear_heads(Activation, Activation, const Weight&, int32_t) override { note("linear_heads"); }
-  void unzip(Activation, Activation, Activation, int32_t) override { note("unzip"); }
-  void add_gated(Activation, Activation, Activation) override { note("add_gated"); }
-  void scale(Activation, float, const Weight*) override {}
-  void columns(Activation, Activation, int32_t) override {}
-  void add(Activation, Activation, float) override { note("add"); }
-  void gather(Activation, Activation) override { note("gather"); }
-  void collect(Activation, const LogitSpec&) override { note("collect"); }
+  void run(const Op& operation) override {
+    Operands operands;
+    describe(operation, operands);
+    calls.emplace_back(operands.name);
+    clock_.advance_ns(7);
+  }
   std::vector<std::string> calls;
 
  private:
-  void note(const char* name) {
-    calls.emplace_back(name);
-    clock_.advance_ns(7);
-  }
   obs::ManualClock& clock_;
 };
 
@@ -96,23 +76,25 @@ TEST(timed_backend, operations_pass_through_and_are_counted_by_kind) {
   const Activation x{0, 2, 4};
   const LinearTerm terms[] = {{&weight, nullptr, x}, {&weight, &weight, x}};
 
-  ops.embed(x, weight, 1.0f);
-  ops.add_positions(x, weight);
-  ops.norm(x, x, weight, {});
-  ops.linear(terms, x);
-  ops.linear(terms, x);
-  ops.rope(x, 1, 4, {});
-  ops.attend(x, {x, x, x}, {});
-  ops.gate(x, x, x, GateKind::kSilu);
-  ops.activate(x, GateKind::kGelu);
+  ops.run(op::Embed{x, &weight});
+  ops.run(op::AddPositions{x, &weight});
+  ops.run(op::Norm{x, x, weight});
+  ops.run(op::Linear{terms, x});
+  ops.run(op::Linear{terms, x});
+  const RopeSpec rope;
+  ops.run(op::Rope{x, 1, 4, &rope});
+  const AttnSpec attn;
+  ops.run(op::Attend{x, {x, x, x}, &attn});
+  ops.run(op::Gate{x, x, x});
+  ops.run(op::Activate{x, GateKind::kGelu});
   const Expert experts[] = {{&weight, &weight, &weight}};
   MoeTerm mixture;
   mixture.experts = experts;
   mixture.spec.n_used = 1;
-  ops.moe(x, x, mixture);
-  ops.add(x, x, 1.0f);
-  ops.gather(x, x);
-  ops.collect(x, {});
+  ops.run(op::Moe{x, x, mixture});
+  ops.run(op::Add{x, x});
+  ops.run(op::Gather{x, x});
+  ops.run(op::Collect{x});
 
   EXPECT_EQ(fake.calls, (std::vector<std::string>{"embed", "add_positions", "norm", "linear", "linear", "rope",
                                                   "attend", "gate", "activate", "moe", "add", "gather", "collect"}));

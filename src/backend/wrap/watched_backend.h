@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/op_specs.h"
-#include "backend/op_terms.h"
+#include "backend/op_list.h"
 #include "backend/wrap/forwarding_backend.h"
-#include "backend/wrap/forwarding_ops.h"
 
 namespace candor::backend {
 
@@ -23,17 +21,20 @@ struct AttentionShares {
   std::vector<double> sinks{};               // [H], the share of no token; empty: the layer has none
 };
 
-class WatchedOps final : public ForwardingOps {
+class WatchedOps final : public Ops {
  public:
-  explicit WatchedOps(Backend& backend) : ForwardingOps(backend.ops()), backend_(backend) {}
+  explicit WatchedOps(Backend& backend) : inner_(backend.ops()), backend_(backend) {}
   // The row of later steps whose attention is wanted; nothing: none.
   void watch(std::optional<int32_t> row) { row_ = row; }
   // What the last attention looked at, once.
   std::optional<AttentionShares> take() { return std::exchange(shares_, std::nullopt); }
 
-  void attend(Activation dst, const AttnTerm& term, const AttnSpec& spec) override;
+  void run(const Op& operation) override;
 
  private:
+  void look(const op::Attend& call, int32_t row);
+
+  Ops& inner_;
   Backend& backend_;
   std::optional<int32_t> row_;
   std::optional<AttentionShares> shares_;

@@ -67,7 +67,7 @@ class Watching : public ::testing::Test {
     const RowsView values = backend_->rows_of(v);
     const std::vector<float> kept(values.data, values.data + kRows * kDim);
     backend_->watched().watch(kRows - 1);
-    backend_->ops().attend(out, {q, k, v, 0, nullptr}, spec);
+    backend_->ops().run(op::Attend{out, {q, k, v, 0, nullptr}, &spec});
     backend_->wait(backend_->end_step());
     const auto shares = backend_->watched().take();
     ASSERT_TRUE(shares);
