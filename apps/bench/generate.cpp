@@ -95,7 +95,7 @@ void GenerateBench::step(std::vector<Sequence*>& sequences, const std::vector<in
     }
   }
   const backend::StepBatch batch{tokens, positions, slices, table, max_blocks_, out_rows, saves};
-  const backend::LogitsView logits = loaded_.backend->wait(loaded_.model->launch(batch, *kv_));
+  const backend::LogitsView logits = loaded_.backend->read_logits(loaded_.model->launch(batch, *kv_));
   for (size_t i = 0; i < ending.size(); ++i) {
     ending[i]->tokens.push_back(likeliest(*kernels_, logits.row(static_cast<int32_t>(i))));
   }

@@ -110,12 +110,12 @@ class Pass {
     for (int32_t layer = 0; layer < n_blocks; ++layer) {
       const bool is_last = layer + 1 == n_blocks;  // the head comes along
       const auto ticket = loaded_.model->launch_blocks(layer, layer + 1, batch(), *loaded_.kv);
-      backend::LogitsView logits = loaded_.backend->wait(ticket);
+      backend::LogitsView logits = loaded_.backend->read_logits(ticket);
       LayerLook& look = inside_.layers.emplace_back();
       take_attention(look);
       if (!inside_.has_next) continue;
       if (!is_last)
-        logits = loaded_.backend->wait(loaded_.model->launch_blocks(n_blocks, n_blocks, batch(), *loaded_.kv));
+        logits = loaded_.backend->read_logits(loaded_.model->launch_blocks(n_blocks, n_blocks, batch(), *loaded_.kv));
       for (int32_t i = 0; i < logits.n_rows; ++i) look.next.push_back(likeliest(logits.row(i)));
     }
   }

@@ -3,7 +3,8 @@
 // into its memory. One engine thread owns a Backend and its Ops: no method is thread-safe unless it says so.
 //
 // A step, a pass through the model for some tokens of some sequences: begin_step(batch, kv); any number of ops() in
-// order; end_step(); wait(ticket). Operations cannot fail: what can is done by upload, make_kv and reserve_arena.
+// order; end_step(). What it computed stays where the backend has it until somebody reads it: read_logits(),
+// read_rows(). Operations cannot fail: what can is done by upload, make_kv and reserve_arena.
 
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,7 @@ struct BackendInfo {
   KvType default_kv = KvType::kBf16;
   int32_t n_ranks = 1;       // that share each model
   int32_t n_ranks_here = 1;  // of those, on this computer
+  RowKinds rows{};           // that its operations know
 };
 
 struct StepTicket {
@@ -104,12 +106,13 @@ class Backend {
 
   virtual Ops& ops() = 0;
   // REQUIRES: batch.n_rows() <= max_rows; every position < max_positions; the blocks that the rows touch are in the
-  // table.
+  // table; info().rows knows batch.kinds().
   virtual void begin_step(const StepBatch& batch, KvStore& kv) = 0;
   virtual StepTicket end_step() = 0;
-  virtual LogitsView wait(StepTicket ticket) = 0;
-  // What the step that was waited for left in a slot.
-  virtual RowsView rows_of(Activation x) = 0;
+  // The ticket is the handle of a step's logits: waits until they are computed, and brings them to the host.
+  virtual LogitsView read_logits(StepTicket ticket) = 0;
+  // An activation is the handle of its rows: what the last step left in its slot, brought to the host.
+  virtual RowsView read_rows(Activation x) = 0;
 
   // What follows is for ranks that share a model; a backend that computes alone has no use for it.
 

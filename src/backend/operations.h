@@ -17,11 +17,12 @@ namespace candor::backend {
 
 namespace op {
 
-// dst: [T, D]; row t = table[tokens[t]] * scale. tokens come from the batch of this step.
+// dst: [T, D]; row t = table[tokens[t]] * scale, or its vector as it is, where the batch has one and it is wanted.
 struct Embed {
   Activation dst{};
   const Weight* table = nullptr;
   float scale = 1.0f;
+  bool takes_vectors = false;
 };
 
 // dst: [T, D]; row t += table[positions[t]].
@@ -66,7 +67,8 @@ struct Temper {
 };
 
 // Appends k and v to their layer of the K/V store, then dst: [T, H * Dh] = attention of q over its own sequence's
-// positions up to and including its own. With a latent: [T, H * latent_dim], and term.v is not read.
+// positions up to and including its own, or all of its group (StepBatch). With a latent: [T, H * latent_dim], and
+// term.v is not read.
 struct Attend {
   Activation dst{};
   AttnTerm term{};

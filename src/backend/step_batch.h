@@ -2,10 +2,16 @@
 // What one step of the engine computes: some tokens of each of some sequences, as plain arrays, borrowed for the
 // duration of the step. There is no prefill and no decode: a slice is consecutive rows (tokens) of one sequence. n_rows
 // == 1 is decode, n_rows == 256 a chunk of prefill, n_rows == 1 + k the verification of k draft tokens.
+//
+// A row is a token, seen by those behind it, unless the batch says otherwise: it may begin with a vector (vectors), see
+// rows that come later (groups), stand at several positions (axes), and use an adapter (SeqSlice). Which of these a
+// backend knows: BackendInfo::rows.
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
+#include <string_view>
 
 #include "base/ids.h"
 
@@ -17,6 +23,7 @@ struct SeqSlice {
   int32_t n_rows = 0;
   int32_t n_past = 0;  // tokens of this sequence already in the K/V store
   StateId state = kNoState;  // where the recurrent state behind them stands; kNoState: all zeros
+  AdapterId adapter = kNoAdapter;
 };
 
 // The recurrent state behind a row goes to a slot that no slice of the step begins from and no other save takes: a step
@@ -25,6 +32,29 @@ struct StateSave {
   int32_t row = 0;
   StateId slot = kNoState;
 };
+
+// Rows of one slice that all see one another (an image, a text that an encoder reads), and what every row sees.
+struct VisibleGroup {
+  int32_t first_row = 0;
+  int32_t n_rows = 0;
+};
+
+// What rows can be besides tokens that see what came before them.
+struct RowKinds {
+  bool vectors = false;
+  bool groups = false;
+  bool axes = false;
+  bool adapters = false;
+  bool operator==(const RowKinds&) const = default;
+};
+// The first kind that is wanted and not known, as a reader names it; empty: all are known.
+constexpr std::string_view missing_kind(const RowKinds& wanted, const RowKinds& known) {
+  if (wanted.vectors && !known.vectors) return "rows that begin with a vector";
+  if (wanted.groups && !known.groups) return "rows that see what comes later";
+  if (wanted.axes && !known.axes) return "rows at several positions";
+  if (wanted.adapters && !known.adapters) return "adapters";
+  return {};
+}
 
 // T rows, S sequences, B tokens in a K/V block.
 struct StepBatch {
@@ -36,8 +66,34 @@ struct StepBatch {
   std::span<const int32_t> out_rows{};   // rows whose logits are wanted, ascending
   // For models with recurrent layers: ascending by row, at least one for the last row of each slice.
   std::span<const StateSave> saves{};
+  // Ascending; disjoint.
+  std::span<const VisibleGroup> groups{};
+  // Rows that begin with a vector in place of their token's, ascending, and the vectors [vector_rows, D].
+  std::span<const int32_t> vector_rows{};
+  std::span<const float> vectors{};
+  // [T, n_axes]: positions in time, height, width and so on, in place of `positions` where rotation wants them.
+  std::span<const int32_t> axes{};
+  int32_t n_axes = 0;
 
   int32_t n_rows() const { return static_cast<int32_t>(tokens.size()); }
+  RowKinds kinds() const {
+    const auto has_adapter = [](const SeqSlice& seq) { return seq.adapter != kNoAdapter; };
+    return {!vector_rows.empty(), !groups.empty(), n_axes > 0, std::ranges::any_of(seqs, has_adapter)};
+  }
+  // The group of a row, or nullptr.
+  const VisibleGroup* group_of(int32_t row) const {
+    const auto begins_behind = [](int32_t of, const VisibleGroup& group) { return of < group.first_row; };
+    const auto next = std::upper_bound(groups.begin(), groups.end(), row, begins_behind);
+    if (next == groups.begin()) return nullptr;
+    const VisibleGroup& group = *std::prev(next);
+    return row < group.first_row + group.n_rows ? &group : nullptr;
+  }
+  // [D] that the row begins with, or nullptr.
+  const float* vector_of(int32_t row, int32_t n_cols) const {
+    const auto at = std::lower_bound(vector_rows.begin(), vector_rows.end(), row);
+    if (at == vector_rows.end() || *at != row) return nullptr;
+    return vectors.data() + (at - vector_rows.begin()) * n_cols;
+  }
   std::span<const BlockId> blocks_of(size_t seq) const {
     return block_table.subspan(seq * static_cast<size_t>(max_blocks), static_cast<size_t>(max_blocks));
   }

@@ -45,7 +45,7 @@ void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWork
   }
   while (build_step()) {
     const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_, saves_};
-    const backend::LogitsView logits = backend_.wait(model_.launch(batch, kv_));
+    const backend::LogitsView logits = backend_.read_logits(model_.launch(batch, kv_));
     settle_states();
     for (Work& work : std::span(work_).first(n_work_)) {
       if (!work.is_done) draft(work, logits.row(work.out_row).first(n_vocab_), masks);

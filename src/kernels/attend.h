@@ -63,14 +63,15 @@ struct AttendArgs {
   int32_t n_rows = 0;         // consecutive positions from first_position
   int32_t n_group_heads = 1;  // query heads that share this kv head
   int32_t head_dim = 0;
-  int32_t first_position = 0;  // row i sees positions oldest_seen(p) .. p = first_position + i
+  int32_t first_position = 0;  // row i, at p = first_position + i, sees positions [oldest_seen(p), seen_end(p))
   int32_t window_tokens = 0;
   float scale = 1.0f;
   float softcap = 0.0f;           // score = softcap * tanh(score / softcap); 0 = none
-  const float* slopes = nullptr;  // [n_group_heads]: score of position t seen from p -= slope * (p - t); nullptr = none
+  const float* slopes = nullptr;  // [n_group_heads]: score of position t seen from p -= slope * |p - t|; nullptr = none
   const float* sinks = nullptr;   // [n_group_heads]: one more score in each softmax, of no token; nullptr = none
   int32_t latent_dim = 0;         // values are the first latent_dim dims of keys; 0: they have pages of their own
   int32_t chunk_tokens = 0;       // > 0, and no window: from the last multiple of this on
+  int32_t group_end = 0;          // all rows see the tokens before this, even those behind them
   // Of attend_split alone, where rows of several sequences see the same pages first and then each its own:
   const int32_t* q_rows = nullptr;  // row i's queries stand at q + q_rows[i] * q_stride; nullptr: q_rows[i] = i
   int32_t resume_token = 0;         // the partial holds what comes before; a multiple of kKeyTile
@@ -85,13 +86,18 @@ constexpr int32_t oldest_seen(const AttendArgs& a, int32_t position) {
   return oldest < 0 ? 0 : oldest;
 }
 
+constexpr int32_t seen_end(const AttendArgs& a, int32_t position) {
+  return position < a.group_end ? a.group_end : position + 1;
+}
+
 // Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.
 struct SplitRange {
   int32_t first = 0;
   int32_t end = 0;
 };
 constexpr SplitRange splits_of_rows(const AttendArgs& a) {
-  return {oldest_seen(a, a.first_position) / kSplitTokens, (a.first_position + a.n_rows - 1) / kSplitTokens + 1};
+  return {oldest_seen(a, a.first_position) / kSplitTokens,
+          (seen_end(a, a.first_position + a.n_rows - 1) - 1) / kSplitTokens + 1};
 }
 
 // Working memory of attend: does not grow with the context. Aligned to 64 bytes.

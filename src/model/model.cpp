@@ -338,13 +338,13 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
 }
 
 backend::RowsView Model::hidden(int32_t n_out) const {
-  return backend_.rows_of({Slot::kLast, n_out, spec_.dim});
+  return backend_.read_rows({Slot::kLast, n_out, spec_.dim});
 }
 
 std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStore& kv) {
   const auto is_broken = [&](backend::StepTicket ticket) {
-    backend_.wait(ticket);
-    const backend::RowsView stream = backend_.rows_of({Slot::kX, batch.n_rows(), spec_.dim});
+    backend_.read_logits(ticket);
+    const backend::RowsView stream = backend_.read_rows({Slot::kX, batch.n_rows(), spec_.dim});
     for (int32_t i = 0; i < batch.n_rows(); ++i) {
       if (!std::ranges::all_of(stream.row(i), [](float x) { return std::isfinite(x); })) return true;
     }
@@ -361,7 +361,7 @@ std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStor
 
 void Model::run_embedding(Activation x) {
   backend::Ops& ops = backend_.ops();
-  ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale});
+  ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale, true});
   if (spec_.embed.has_positions) ops.run(op::AddPositions{x, weights_->positions.get()});
   if (spec_.embed.has_norm) ops.run(op::Norm{x, x, weights_->embed_norm.weights(), spec_.final_norm});
   if (spec_.embed.layer_dim > 0) run_layer_inputs(x);

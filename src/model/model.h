@@ -76,9 +76,8 @@ class Model {
   // max_positions (0: the model's own limit, which may be millions).
   Result<void> reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions = 0);
 
-  // Embeds, runs every block and the head. The logits of batch.out_rows come from backend.wait(ticket); where no row
-  // wants logits the head does not run and there is nothing to read.
-  // REQUIRES: reserve() covered the batch.
+  // Embeds, runs every block and the head. The logits of batch.out_rows come from backend.read_logits(ticket); where no
+  // row wants logits the head does not run and there is nothing to read. REQUIRES: reserve() covered the batch.
   backend::StepTicket launch(const backend::StepBatch& batch, backend::KvStore& kv);
   // Parts of a step alone, with what was launched before them as their input, for their times. Blocks [first, end),
   // with the embedding where first is 0 and the head where end is the number of blocks; the attention of every block.

@@ -146,13 +146,13 @@ TEST(model, a_step_launched_block_by_block_is_the_step) {
   const std::vector<BlockId> table = {0};
   const backend::StepBatch batch{tokens, positions, slices, table, 1, out_rows};
   const auto logits_of = [&](backend::StepTicket ticket) {
-    const std::span<const float> row = loaded.backend->wait(ticket).row(0);
+    const std::span<const float> row = loaded.backend->read_logits(ticket).row(0);
     return std::vector<float>(row.begin(), row.end());
   };
   const std::vector<float> whole = logits_of(model.launch(batch, **kv));
-  for (const int32_t layer : {0, 1}) loaded.backend->wait(model.launch_blocks(layer, layer + 1, batch, **kv));
+  for (const int32_t layer : {0, 1}) loaded.backend->read_logits(model.launch_blocks(layer, layer + 1, batch, **kv));
   EXPECT_EQ(logits_of(model.launch_blocks(2, 2, batch, **kv)), whole);
-  EXPECT_EQ(loaded.backend->wait(model.launch_attention(batch, **kv)).n_rows, 0);
+  EXPECT_EQ(loaded.backend->read_logits(model.launch_attention(batch, **kv)).n_rows, 0);
 }
 
 TEST(model, the_reference_refuses_other_kv_types_by_name) {

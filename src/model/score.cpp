@@ -77,7 +77,7 @@ Result<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& 
                                    .max_blocks = static_cast<int32_t>(blocks_.size()),
                                    .out_rows = std::span(positions).first(n),
                                    .saves = std::span(&save, 1)};
-    const backend::LogitsView logits = backend_.wait(model_.launch(batch, *kv_));
+    const backend::LogitsView logits = backend_.read_logits(model_.launch(batch, *kv_));
     CANDOR_TRY(backend_.health());
     for (int32_t row = 0; row < n_rows; ++row) visit(begin + static_cast<size_t>(row), logits.row(row));
   }

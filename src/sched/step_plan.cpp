@@ -57,7 +57,7 @@ void StepPlan::append(const Sequence& sequence, RowShare share) {
   for (const kv::StateAt& coming : state.coming) {
     saves.push_back({slice.first_row + coming.n_tokens - n_past - 1, coming.slot});
   }
-  seqs.push_back({slice.first_row, slice.n_rows, n_past, n_past == 0 ? kNoState : state.now});
+  seqs.push_back({slice.first_row, slice.n_rows, n_past, n_past == 0 ? kNoState : state.now, kNoAdapter});
 }
 
 void StepPlan::append_blocks() {

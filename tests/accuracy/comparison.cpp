@@ -132,7 +132,7 @@ Text sample_text(Subject& subject, TokenId first, int32_t n_tokens, uint64_t see
     const backend::StateSave save{0, (position + 1) % 2};
     const backend::StepBatch batch{std::span(&text.back(), 1),   std::span(&position, 1), std::span(&slice, 1), table,
                                    static_cast<int32_t>(blocks), std::span(&out_row, 1), std::span(&save, 1)};
-    const backend::LogitsView logits = subject.backend->wait(subject.model->launch(batch, **kv));
+    const backend::LogitsView logits = subject.backend->read_logits(subject.model->launch(batch, **kv));
     const uint32_t word = random_words(seed, 0, static_cast<uint64_t>(position))[0];
     text.push_back(draw(logits.row(0), static_cast<double>(unit_float(word))));
   }

@@ -40,7 +40,11 @@ StepBatch BatchBuilder::view() {
           .seqs = seqs_,
           .block_table = table_,
           .max_blocks = static_cast<int32_t>(max_blocks),
-          .out_rows = out_rows_};
+          .out_rows = out_rows_,
+          .saves = {},
+          .groups = groups_,
+          .vector_rows = vector_rows_,
+          .vectors = vectors_};
 }
 
 const Weight& Rig::upload(const TensorView& tensor, backend::WeightRole role) {
@@ -93,7 +97,7 @@ std::vector<float> Rig::run(const StepBatch& batch, const std::function<Activati
   if (!kv_) kv(1, 1, 16, 1);
   backend_->begin_step(batch, *kv_);
   ops().run(op::Collect{body(), {}});
-  const backend::LogitsView view = backend_->wait(backend_->end_step());
+  const backend::LogitsView view = backend_->read_logits(backend_->end_step());
   return {view.data, view.data + static_cast<size_t>(view.n_rows) * static_cast<size_t>(view.n_vocab)};
 }
 

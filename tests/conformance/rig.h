@@ -20,6 +20,13 @@ class BatchBuilder {
  public:
   // tokens: one for each new row. blocks: the sequence's whole table. Every row's result is wanted.
   void add(std::span<const TokenId> tokens, int32_t n_past, std::span<const BlockId> blocks);
+  // Rows that see one another; ascending.
+  void group(int32_t first_row, int32_t n_rows) { groups_.push_back({first_row, n_rows}); }
+  // What a row begins with; ascending.
+  void vector(int32_t row, std::span<const float> values) {
+    vector_rows_.push_back(row);
+    vectors_.insert(vectors_.end(), values.begin(), values.end());
+  }
   // Valid while this object lives and is not added to.
   backend::StepBatch view();
   int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
@@ -31,6 +38,9 @@ class BatchBuilder {
   std::vector<std::vector<BlockId>> blocks_;
   std::vector<BlockId> table_;
   std::vector<int32_t> out_rows_;
+  std::vector<backend::VisibleGroup> groups_;
+  std::vector<int32_t> vector_rows_;
+  std::vector<float> vectors_;
 };
 
 class Rig {

@@ -74,7 +74,7 @@ class ModelRunner {
     Arrays arrays = arrange(feeds);
     const backend::StepBatch batch{arrays.tokens, arrays.positions,  arrays.slices,
                                    arrays.table,  arrays.max_blocks, arrays.out_rows, arrays.saves};
-    const backend::LogitsView view = backend_->wait(model_->launch(batch, *kv_));
+    const backend::LogitsView view = backend_->read_logits(model_->launch(batch, *kv_));
     std::vector<Logits> logits;
     for (int32_t row = 0; row < view.n_rows; ++row) logits.emplace_back(view.row(row).begin(), view.row(row).end());
     return logits;

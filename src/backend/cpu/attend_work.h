@@ -27,6 +27,7 @@ struct RowGroup {
   size_t seq = 0;
   int32_t first = 0;  // row within the sequence's slice
   int32_t n_rows = 0;
+  int32_t seen_end = 0;  // position up to which all of them see, whatever their own; 0: each up to itself
 };
 
 // One split of one (row group, head), when a long context is shared between threads.

@@ -31,7 +31,7 @@ constexpr int64_t kAttendSpeed = 16;     // products per nanosecond
 constexpr int64_t kStoreSpeed = 2;       // elements per nanosecond
 
 int64_t attend_ns(const AttendArgs& a) {
-  const int64_t keys = a.first_position + a.n_rows;
+  const int64_t keys = kernels::seen_end(a, a.first_position + a.n_rows - 1);
   const int32_t most = a.window_tokens + a.chunk_tokens;
   const int64_t seen = most == 0 ? keys : std::min<int64_t>(keys, most + a.n_rows);
   return std::max<int64_t>(1, seen * 2 * a.head_dim * a.n_rows * a.n_group_heads / kAttendSpeed);
@@ -64,10 +64,25 @@ void CpuOps::make_row_groups(int32_t heads, bool without_members) {
   groups_.clear();
   for (size_t seq = 0; seq < batch_.seqs.size(); ++seq) {
     if (without_members && shared_.is_member(seq)) continue;
-    const int32_t n_rows = batch_.seqs[seq].n_rows;
-    for (int32_t first = 0; first < n_rows; first += rows)
-      groups_.push_back({seq, first, std::min(rows, n_rows - first)});
+    const SeqSlice& slice = batch_.seqs[seq];
+    for (int32_t first = 0; first < slice.n_rows; first += groups_.back().n_rows) {
+      const AlikeRows alike = alike_rows(slice, first);
+      groups_.push_back({seq, first, std::min(rows, alike.end - first), alike.seen_end});
+    }
   }
+}
+
+// Rows of a slice from `first` on that see up to the same position, or each up to itself.
+CpuOps::AlikeRows CpuOps::alike_rows(const SeqSlice& slice, int32_t first) const {
+  const int32_t row = slice.first_row + first;
+  if (const VisibleGroup* group = batch_.group_of(row)) {
+    const int32_t end = group->first_row + group->n_rows - slice.first_row;
+    return {end, slice.n_past + end};
+  }
+  const auto is_behind = [](int32_t of, const VisibleGroup& group) { return of < group.first_row; };
+  const auto next = std::upper_bound(batch_.groups.begin(), batch_.groups.end(), row, is_behind);
+  const int32_t end = next == batch_.groups.end() ? slice.n_rows : next->first_row - slice.first_row;
+  return {std::min(end, slice.n_rows), 0};
 }
 
 AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_t head_unit) {
@@ -90,7 +105,8 @@ AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_
           .slopes = a.slopes == nullptr ? nullptr : a.slopes + head,
           .sinks = a.sinks == nullptr ? nullptr : a.sinks + head,
           .latent_dim = a.spec->latent_dim,
-          .chunk_tokens = a.spec->chunk_tokens};
+          .chunk_tokens = a.spec->chunk_tokens,
+          .group_end = group.seen_end};
 }
 
 // Units run over the groups, and within a group over the heads.

@@ -30,7 +30,8 @@ class CpuBackend final : public Backend {
              .description = std::string(table.description) + ", " + std::to_string(n_threads) +
                             (n_threads == 1 ? " thread" : " threads"),
              .n_threads = n_threads,
-             .default_kv = KvType::kBf16};
+             .default_kv = KvType::kBf16,
+             .rows = kKnownRows};
   }
 
   const BackendInfo& info() const override { return info_; }
@@ -63,11 +64,11 @@ class CpuBackend final : public Backend {
     pool_->end_burst();
     return {++last_ticket_};
   }
-  LogitsView wait(StepTicket ticket) override {
+  LogitsView read_logits(StepTicket ticket) override {
     CANDOR_CHECK(ticket.id == last_ticket_);
     return ops_.logits();
   }
-  RowsView rows_of(Activation x) override { return {ops_.host_rows(x), x.n_rows, x.n_cols}; }
+  RowsView read_rows(Activation x) override { return {ops_.host_rows(x), x.n_rows, x.n_cols}; }
   float* host_rows(Activation x) override { return ops_.host_rows(x); }
 
  private:

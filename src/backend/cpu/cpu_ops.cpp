@@ -53,6 +53,7 @@ uint64_t CpuOps::reserve_bytes(const ArenaLayout& layout) {
 
 void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {
   CANDOR_CHECK(batch.n_rows() <= arena_.max_rows() && batch.positions.size() == batch.tokens.size());
+  CANDOR_CHECK(missing_kind(batch.kinds(), kKnownRows).empty());
   batch_ = batch;
   kv_ = &kv;
   logits_ = {};
@@ -68,6 +69,10 @@ void CpuOps::compute(const op::Embed& call) {
   const CpuWeight& weight = own(*call.table);
   for_rows(call.dst.n_rows, call.dst.n_cols * kDecodeNs, [&](int32_t i) {
     float* row = arena_.row(call.dst, i);
+    if (const float* vector = batch_.vector_of(i, call.dst.n_cols); call.takes_vectors && vector != nullptr) {
+      std::memcpy(row, vector, n_floats(call.dst.n_cols));
+      return;
+    }
     weight.decode_row(batch_.tokens[static_cast<size_t>(i)], row);
     if (call.scale != 1.0f) table_.scale(row, call.scale, call.dst.n_cols, row);
   });

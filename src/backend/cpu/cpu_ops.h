@@ -39,6 +39,7 @@ inline constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
 inline constexpr int64_t kEncodeSpeed = 2;
 
 using kernels::kEncodings;
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true};  // what rows can be
 
 class CpuOps final : public Ops, public EncodedLinear {
  public:
@@ -131,7 +132,12 @@ class CpuOps final : public Ops, public EncodedLinear {
   // range: panels of this run.
   void run_some(const PanelRun& run, platform::UnitRange range);
 
+  struct AlikeRows {
+    int32_t end = 0;
+    int32_t seen_end = 0;  // as RowGroup
+  };
   int32_t unit_heads(const AttnSpec& spec) const;
+  AlikeRows alike_rows(const SeqSlice& slice, int32_t first) const;
   void make_row_groups(int32_t unit_heads, bool without_members);
   bool every_sequence_is_one_group() const { return groups_.size() == batch_.seqs.size(); }
   kernels::AttendArgs attend_args(const Attention& a, const RowGroup& group, int32_t head_unit);

@@ -3,7 +3,7 @@
 namespace candor::backend {
 
 // A member that is added to a batch has to travel as well.
-static_assert(sizeof(StepBatch) == 6 * sizeof(std::span<const int32_t>) + sizeof(int64_t));
+static_assert(sizeof(StepBatch) == 10 * sizeof(std::span<const int32_t>) + 2 * sizeof(int64_t));
 static_assert(sizeof(ArenaLayout) == sizeof(std::vector<int32_t>) + sizeof(std::vector<bool>) + 4 * sizeof(int32_t));
 static_assert(sizeof(KvLayout) == 4 * sizeof(int32_t) + sizeof(StateLayout) + 8 + sizeof(std::vector<KvHeads>));
 
@@ -18,6 +18,11 @@ void write_step(Bytes& bytes, const Pass& pass, int32_t kv, const StepBatch& bat
   writer.put_list(batch.block_table);
   writer.put_list(batch.out_rows);
   writer.put_list(batch.saves);
+  writer.put_list(batch.groups);
+  writer.put_list(batch.vector_rows);
+  writer.put_list(batch.vectors);
+  writer.put_list(batch.axes);
+  writer.put(batch.n_axes);
 }
 
 void read_step(OrderReader& reader, StepOrder& step) {
@@ -30,6 +35,11 @@ void read_step(OrderReader& reader, StepOrder& step) {
   reader.take_list(step.block_table);
   reader.take_list(step.out_rows);
   reader.take_list(step.saves);
+  reader.take_list(step.groups);
+  reader.take_list(step.vector_rows);
+  reader.take_list(step.vectors);
+  reader.take_list(step.axes);
+  step.n_axes = reader.take<int32_t>();
 }
 
 void write_make_kv(Bytes& bytes, const KvLayout& layout, KvSize size) {

@@ -90,8 +90,16 @@ struct StepOrder {
   int32_t max_blocks = 0;
   std::vector<int32_t> out_rows;
   std::vector<StateSave> saves;
+  std::vector<VisibleGroup> groups;
+  std::vector<int32_t> vector_rows;
+  std::vector<float> vectors;
+  std::vector<int32_t> axes;
+  int32_t n_axes = 0;
 
-  StepBatch batch() const { return {tokens, positions, seqs, block_table, max_blocks, out_rows, saves}; }
+  StepBatch batch() const {
+    return {tokens, positions, seqs,        block_table, max_blocks, out_rows,
+            saves,  groups,    vector_rows, vectors,     axes,       n_axes};
+  }
 };
 
 void write_step(Bytes& bytes, const Pass& pass, int32_t kv, const StepBatch& batch);

@@ -12,7 +12,10 @@ TEST(orders, a_step_arrives_as_it_was) {
   const std::vector<BlockId> table = {3, 1, 0, 2};
   const std::vector<int32_t> out_rows = {1, 2};
   const std::vector<StateSave> saves = {{1, 7}, {2, 8}};
-  const StepBatch batch{tokens, positions, seqs, table, 2, out_rows, saves};
+  const std::vector<VisibleGroup> groups = {{0, 2}};
+  const std::vector<int32_t> vector_rows = {1};
+  const std::vector<float> vectors = {0.5f, 1.5f};
+  const StepBatch batch{tokens, positions, seqs, table, 2, out_rows, saves, groups, vector_rows, vectors};
   Bytes bytes;
   write_step(bytes, {.model = 1, .first = 2, .end = 5, .is_attention = true}, 3, batch);
 
@@ -37,6 +40,12 @@ TEST(orders, a_step_arrives_as_it_was) {
   EXPECT_EQ(found.seqs[1].state, 4);
   ASSERT_EQ(found.saves.size(), 2u);
   EXPECT_EQ(found.saves[1].slot, 8);
+  EXPECT_EQ(found.kinds(), batch.kinds());
+  ASSERT_NE(found.group_of(1), nullptr);
+  EXPECT_EQ(found.group_of(2), nullptr);
+  ASSERT_NE(found.vector_of(1, 2), nullptr);
+  EXPECT_EQ(found.vector_of(1, 2)[1], 1.5f);
+  EXPECT_EQ(found.vector_of(0, 2), nullptr);
 }
 
 TEST(orders, an_arena_arrives_as_it_was) {

@@ -66,8 +66,8 @@ class RankBackend final : public Backend {
   void begin_pass(const Pass& pass) override { pass_ = pass; }
   void begin_step(const StepBatch& batch, KvStore& kv) override;
   StepTicket end_step() override;
-  LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
-  RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
+  LogitsView read_logits(StepTicket ticket) override { return inner_->read_logits(ticket); }
+  RowsView read_rows(Activation x) override { return inner_->read_rows(x); }
   Result<void> health() const override;
   RankTraffic rank_traffic() const override;
 

@@ -52,7 +52,10 @@ Result<void> check_dtype(const TensorView& tensor, WeightRole role) {
 
 class ReferenceBackend final : public Backend {
  public:
-  ReferenceBackend() { info_ = {"reference", "f32 scalar, 1 thread", 1, KvType::kF32}; }
+  ReferenceBackend() {
+    info_ = {"reference", "f32 scalar, 1 thread", 1, KvType::kF32};
+    info_.rows = reference::kKnownRows;
+  }
 
   const BackendInfo& info() const override { return info_; }
   Result<std::unique_ptr<Weight>> upload(const TensorView& tensor, WeightRole role) override;
@@ -64,11 +67,11 @@ class ReferenceBackend final : public Backend {
   Ops& ops() override { return ops_; }
   void begin_step(const StepBatch& batch, KvStore& kv) override { ops_.begin(batch, static_cast<ReferenceKv&>(kv)); }
   StepTicket end_step() override { return {++last_ticket_}; }
-  LogitsView wait(StepTicket ticket) override {
+  LogitsView read_logits(StepTicket ticket) override {
     CANDOR_CHECK(ticket.id == last_ticket_);
     return ops_.logits();
   }
-  RowsView rows_of(Activation x) override { return ops_.rows_of(x); }
+  RowsView read_rows(Activation x) override { return ops_.read_rows(x); }
   float* host_rows(Activation x) override { return ops_.host_rows(x); }
 
  private:

@@ -144,6 +144,7 @@ void ReferenceKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
 }
 
 void ReferenceOps::begin(const StepBatch& batch, ReferenceKv& kv) {
+  CANDOR_CHECK(missing_kind(batch.kinds(), kKnownRows).empty());
   batch_ = batch;
   kv_ = &kv;
   n_logit_rows_ = 0;
@@ -162,6 +163,10 @@ void ReferenceOps::run(const Op& operation) {
 
 void ReferenceOps::compute(const op::Embed& call) {
   for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    if (const float* vector = batch_.vector_of(t, call.dst.n_cols); call.takes_vectors && vector != nullptr) {
+      std::copy_n(vector, call.dst.n_cols, row(call.dst, t));
+      continue;
+    }
     const float* src = decoded(*call.table).row(batch_.tokens[static_cast<size_t>(t)]);
     std::transform(src, src + call.dst.n_cols, row(call.dst, t), [&call](float x) { return x * call.scale; });
   }
@@ -253,11 +258,14 @@ void ReferenceOps::compute(const op::Attend& call) {
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
+      const VisibleGroup* seen = batch_.group_of(seq.first_row + i);
+      const int32_t last = seen == nullptr ? i : seen->first_row + seen->n_rows - seq.first_row - 1;
       for (int32_t head = 0; head < call.spec->n_heads; ++head) {
         const size_t head_of_all = static_cast<size_t>(call.spec->first_head) + static_cast<size_t>(head);
         const double slope = call.spec->max_alibi_bias == 0.0f ? 0.0 : static_cast<double>(slopes[head_of_all]);
         attend_head(row(call.dst, seq.first_row + i) + head * call.spec->value_dim(),
-                    row(call.term.q, seq.first_row + i) + head * call.spec->head_dim, {s, seq.n_past + i},
+                    row(call.term.q, seq.first_row + i) + head * call.spec->head_dim,
+                    {s, seq.n_past + i, seq.n_past + last},
                     {call.term.layer, head / group, slope, sinks == nullptr ? nullptr : sinks + head}, *call.spec);
       }
     }
@@ -275,15 +283,15 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
   double* key = query + n;
   widen(q, n, query);
   scores_.clear();
-  for (int32_t p = first; p <= place.position; ++p) {
+  for (int32_t p = first; p <= place.last; ++p) {
     widen(kv_->key(blocks, plane.layer, p) + offset, n, key);
     const double score = soft_cap(dot(query, key, n) * static_cast<double>(spec.scale), spec.softcap);
-    scores_.push_back(score - plane.slope * (place.position - p));
+    scores_.push_back(score - plane.slope * std::abs(place.position - p));
   }
   softmax(scores_, plane.sink);
   const size_t n_values = static_cast<size_t>(spec.value_dim());
   sums_.assign(n_values, 0.0);
-  for (int32_t p = first; p <= place.position; ++p) {
+  for (int32_t p = first; p <= place.last; ++p) {
     const float* value = kv_->value(blocks, plane.layer, p) + offset;
     const double probability = scores_[static_cast<size_t>(p - first)];
     for (size_t i = 0; i < n_values; ++i) sums_[i] += probability * static_cast<double>(value[i]);

@@ -74,12 +74,15 @@ class ReferenceKv final : public KvStore {
   std::vector<float> states_;
 };
 
+// What rows can be.
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true};
+
 class ReferenceOps final : public Ops {
  public:
   void reserve(std::vector<std::vector<float>> slots) { slots_ = std::move(slots); }
   void begin(const StepBatch& batch, ReferenceKv& kv);
   LogitsView logits() const { return {logits_.data(), n_logit_rows_, n_vocab_}; }
-  RowsView rows_of(Activation x) { return {row(x, 0), x.n_rows, x.n_cols}; }
+  RowsView read_rows(Activation x) { return {row(x, 0), x.n_rows, x.n_cols}; }
   float* host_rows(Activation x) { return row(x, 0); }
 
   void run(const Op& operation) override;
@@ -112,6 +115,7 @@ class ReferenceOps final : public Ops {
   struct Place {
     size_t seq;
     int32_t position;
+    int32_t last;  // that it sees
   };
   struct Plane {
     int32_t layer;

@@ -64,7 +64,7 @@ class ReferenceOpsTest : public ::testing::Test {
 
   std::vector<float> end(Activation x) {
     backend_->ops().run(op::Collect{x, {}});
-    const LogitsView view = backend_->wait(backend_->end_step());
+    const LogitsView view = backend_->read_logits(backend_->end_step());
     return {view.data, view.data + view.n_rows * view.n_vocab};
   }
 

@@ -33,8 +33,8 @@ class ForwardingBackend : public Backend {
   Ops& ops() override { return inner_->ops(); }
   void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
   StepTicket end_step() override { return inner_->end_step(); }
-  LogitsView wait(StepTicket ticket) override { return inner_->wait(ticket); }
-  RowsView rows_of(Activation x) override { return inner_->rows_of(x); }
+  LogitsView read_logits(StepTicket ticket) override { return inner_->read_logits(ticket); }
+  RowsView read_rows(Activation x) override { return inner_->read_rows(x); }
 
   Result<std::unique_ptr<Weight>> upload_split(const TensorView& tensor, WeightRole role,
                                                const WeightSplit& split) override {

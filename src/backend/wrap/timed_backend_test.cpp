@@ -57,8 +57,8 @@ class FakeBackend final : public Backend {
   Ops& ops() override { return ops_; }
   void begin_step(const StepBatch&, KvStore&) override {}
   StepTicket end_step() override { return {3}; }
-  LogitsView wait(StepTicket ticket) override { return {nullptr, static_cast<int32_t>(ticket.id), 0}; }
-  RowsView rows_of(Activation x) override { return {nullptr, x.n_rows, x.n_cols}; }
+  LogitsView read_logits(StepTicket ticket) override { return {nullptr, static_cast<int32_t>(ticket.id), 0}; }
+  RowsView read_rows(Activation x) override { return {nullptr, x.n_rows, x.n_cols}; }
   FakeOps& fake() { return ops_; }
 
  private:
@@ -130,7 +130,7 @@ TEST(timed_backend, everything_else_is_the_inner_backends) {
   EXPECT_TRUE(timed.make_kv({}, 1));
   EXPECT_TRUE(timed.reserve_arena({}));
   EXPECT_EQ(timed.end_step().id, 3);
-  EXPECT_EQ(timed.wait({3}).n_rows, 3);
+  EXPECT_EQ(timed.read_logits({3}).n_rows, 3);
 }
 
 }  // namespace

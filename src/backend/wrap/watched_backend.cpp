@@ -38,7 +38,7 @@ void WatchedOps::run(const Op& operation) {
 
 void WatchedOps::look(const op::Attend& call, int32_t position) {
   const AttnSpec& spec = *call.spec;
-  const RowsView queries = backend_.rows_of(call.term.q), keys = backend_.rows_of(call.term.k);
+  const RowsView queries = backend_.read_rows(call.term.q), keys = backend_.read_rows(call.term.k);
   const int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, position - spec.window_tokens + 1);
   const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
   const float* sinks =

@@ -46,7 +46,7 @@ class Watching : public ::testing::Test {
 
   // The reference's rows are the arena itself.
   void fill(Activation x, float step) {
-    const RowsView rows = backend_->rows_of(x);
+    const RowsView rows = backend_->read_rows(x);
     float* data = const_cast<float*>(rows.data);
     for (int32_t i = 0; i < x.n_rows * x.n_cols; ++i) data[i] = static_cast<float>((i * 7) % 11) * step - 0.4f;
   }
@@ -64,11 +64,11 @@ class Watching : public ::testing::Test {
     fill(q, 0.3f);
     fill(k, 0.2f);
     fill(v, 0.1f);
-    const RowsView values = backend_->rows_of(v);
+    const RowsView values = backend_->read_rows(v);
     const std::vector<float> kept(values.data, values.data + kRows * kDim);
     backend_->watched().watch(kRows - 1);
     backend_->ops().run(op::Attend{out, {q, k, v, 0, nullptr}, &spec});
-    backend_->wait(backend_->end_step());
+    backend_->read_logits(backend_->end_step());
     const auto shares = backend_->watched().take();
     ASSERT_TRUE(shares);
     EXPECT_FALSE(backend_->watched().take()) << "told once";
@@ -80,7 +80,7 @@ class Watching : public ::testing::Test {
         double mean = 0;
         for (int32_t p = 0; p < kRows; ++p)
           mean += of_head[static_cast<size_t>(p)] * static_cast<double>(kept[static_cast<size_t>(p * kDim + i)]);
-        const auto row = backend_->rows_of(out).row(kRows - 1);
+        const auto row = backend_->read_rows(out).row(kRows - 1);
         EXPECT_NEAR(row[static_cast<size_t>(head * kDim + i)], mean, 1e-6);  // f32 of a mean below 1
       }
     }

@@ -22,7 +22,7 @@ StepResult ModelRunner::run(const sched::StepPlan& plan) {
   throw_if_lost(*loaded_.backend);
   for (const kv::BlockCopy& copy : plan.copies) loaded_.kv->copy_block(copy.src, copy.dst, copy.n_tokens);
   StepResult result{.plan = &plan, .runner = this};
-  result.logits = loaded_.backend->wait(loaded_.model->launch(plan.batch(), *loaded_.kv));
+  result.logits = loaded_.backend->read_logits(loaded_.model->launch(plan.batch(), *loaded_.kv));
   throw_if_lost(*loaded_.backend);
   if (!plan.out_rows.empty()) result.hidden = loaded_.model->hidden(static_cast<int32_t>(plan.out_rows.size()));
   ready_ns_ = result.ready_ns = clock_.now_ns();

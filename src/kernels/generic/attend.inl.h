@@ -83,7 +83,7 @@ inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float*
     if (a.softcap != 0.0f) score = soft_cap16(score, a.softcap);
     if (a.slopes != nullptr) {
       float distance[16];
-      for (int i = 0; i < 16; ++i) distance[i] = static_cast<float>(t0 + t + i - position);
+      for (int i = 0; i < 16; ++i) distance[i] = static_cast<float>(-std::abs(t0 + t + i - position));
       score = fma(load(distance), splat(slope), score);
     }
     store(scores + t, score);
@@ -166,7 +166,7 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t position = position_of(a, chunk.first + i);
     const int32_t begin = oldest_seen(a, position) - pages.t0;
-    const int32_t end = position + 1 - pages.t0;
+    const int32_t end = seen_end(a, position) - pages.t0;
     products.begin_weights();
     if (a.softcap != 0.0f || a.slopes != nullptr) {
       adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
@@ -193,7 +193,7 @@ inline void run_split(const AttendArgs& a, QueryChunk chunk, int32_t split, cons
   const int32_t dp = padded_dim(a.head_dim);
   const bool resumes = resumes_split(a, split);
   if (!resumes) reset_records(s.split, dp, chunk.n);
-  const int32_t n_seen = position_of(a, chunk.first + chunk.n - 1) + 1;
+  const int32_t n_seen = seen_end(a, position_of(a, chunk.first + chunk.n - 1));
   const int32_t n_tokens = a.end_token > 0 && a.end_token < n_seen ? a.end_token : n_seen;
   const int32_t oldest = oldest_seen(a, position_of(a, chunk.first));
   const int32_t split_begin = split * kSplitTokens;
@@ -277,7 +277,7 @@ inline void attend_pages(const AttendArgs& a, std::byte* scratch) {
     products.load(s, dp, chunk.n);
     reset_records(s.total, dp, chunk.n);
     const int32_t begin = oldest_seen(a, position_of(a, first)) / kSplitTokens;
-    const int32_t end = position_of(a, first + chunk.n - 1) / kSplitTokens + 1;
+    const int32_t end = (seen_end(a, position_of(a, first + chunk.n - 1)) - 1) / kSplitTokens + 1;
     for (int32_t split = begin; split < end; ++split) {
       run_split(a, chunk, split, s, products);
       combine_records(s.total, s.split, dp, chunk.n);
