@@ -7,7 +7,7 @@
 #include "apps/commands/commands.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 #include "platform/allocator.h"
 
 namespace candor::apps {

@@ -19,11 +19,11 @@
 #include "apps/bench/machine_limits.h"
 #include "apps/bench/remembered_costs.h"
 #include "apps/commands/commands.h"
+#include "apps/commands/measured_steps.h"
 #include "apps/commands/page_opener.h"
 #include "apps/commands/serve_door.h"
 #include "apps/commands/serve_options.h"
 #include "apps/commands/served_models.h"
-#include "apps/commands/watched_steps.h"
 #include "apps/options/arguments.h"
 #include "apps/options/config_file.h"
 #include "apps/options/generation_options.h"
@@ -191,7 +191,7 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   int code = kDone;
   EngineOptions engine_options = engine_options_of(options, path);
   RememberedCosts costs(engine_options);
-  WatchedSteps steps;
+  MeasuredSteps steps;
   engine_options.costs = costs.recall();
   const auto open = [&steps](const EngineOptions& o, const LoadProgress& progress) { return steps.open(o, progress); };
   const auto engine = open_engine(engine_options, code, open);

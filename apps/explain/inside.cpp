@@ -14,7 +14,7 @@
 #include "backend/backend.h"
 #include "backend/op_specs.h"
 #include "backend/step_batch.h"
-#include "backend/wrap/watched_backend.h"
+#include "backend/wrap/attention_probe.h"
 #include "base/checked.h"
 #include "base/ids.h"
 #include "candor/info.h"
@@ -32,14 +32,14 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kPositionsShown = 3;
 
 // In the order of their lifetimes.
-struct Watched {
+struct ProbedModel {
   std::unique_ptr<formats::ModelFile> file;
-  std::unique_ptr<backend::WatchedBackend> backend;
+  std::unique_ptr<backend::AttentionProbe> backend;
   std::unique_ptr<model::Model> model;
   std::unique_ptr<backend::KvStore> kv;
 };
 
-Result<Watched> load(EngineOptions options, size_t n_tokens, size_t n_out) {
+Result<ProbedModel> load(EngineOptions options, size_t n_tokens, size_t n_out) {
   const EndsOnInterrupt at_once;
   options.backend = "reference";
   options.kv_type = KvType::kF32;
@@ -50,10 +50,10 @@ Result<Watched> load(EngineOptions options, size_t n_tokens, size_t n_out) {
   options.max_running = 1;
   options.max_rows = checked_cast<int32_t>(n_tokens);
   options.n_ctx = checked_cast<int64_t>(n_tokens);
-  Watched loaded;
+  ProbedModel loaded;
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
   CANDOR_ASSIGN(auto reference, backend::make_backend("reference", {}));
-  loaded.backend = std::make_unique<backend::WatchedBackend>(std::move(reference));
+  loaded.backend = std::make_unique<backend::AttentionProbe>(std::move(reference));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));
   ProgressBar bar("loading in f32");
@@ -93,7 +93,7 @@ std::pair<TokenId, double> likeliest(std::span<const float> logits) {
 // One step of all tokens, block by block.
 class Pass {
  public:
-  Pass(Watched& loaded, Inside& inside, size_t n_out) : loaded_(loaded), inside_(inside) {
+  Pass(ProbedModel& loaded, Inside& inside, size_t n_out) : loaded_(loaded), inside_(inside) {
     const int32_t n = checked_cast<int32_t>(inside.tokens.size()) - 1;  // the last token of the answer is not read
     positions_.resize(static_cast<size_t>(n));
     std::iota(positions_.begin(), positions_.end(), 0);
@@ -102,7 +102,7 @@ class Pass {
     slice_ = {0, n, 0, kNoState};
     save_ = {n - 1, 0};
     out_rows_ = std::span<const int32_t>(positions_).last(n_out);
-    if (inside.has_attention) loaded.backend->watched().watch(out_rows_.front());
+    if (inside.has_attention) loaded.backend->probe().look_at(out_rows_.front());
   }
 
   void run() {
@@ -132,7 +132,7 @@ class Pass {
   }
 
   void take_attention(LayerLook& look) {
-    const auto shares = loaded_.backend->watched().take();
+    const auto shares = loaded_.backend->probe().take();
     if (!shares) return;
     for (size_t head = 0; head < shares->heads.size(); ++head) {
       look.heads.push_back(look_of(shares->heads[head]));
@@ -140,7 +140,7 @@ class Pass {
     }
   }
 
-  Watched& loaded_;
+  ProbedModel& loaded_;
   Inside& inside_;
   std::vector<int32_t> positions_;
   std::vector<BlockId> blocks_;
@@ -203,7 +203,7 @@ Result<Inside> look_inside(const EngineOptions& options, std::span<const TokenId
                 fmt::format("--attention and --layers compute all {} tokens by the slow reference, at most {}: a "
                             "shorter prompt, or fewer tokens (-n)",
                             inside.tokens.size(), kMostInsideTokens));
-  CANDOR_ASSIGN(Watched loaded, load(options, inside.tokens.size(), answer.size()));
+  CANDOR_ASSIGN(ProbedModel loaded, load(options, inside.tokens.size(), answer.size()));
   Pass(loaded, inside, answer.size()).run();
   return inside;
 }

@@ -49,7 +49,7 @@ class Builder final : public nlohmann::json_sax<json> {
     if (!spend(kMemberBytes + text_bytes(name))) return false;
     const auto [at, is_new] = open_.back()->get_ref<json::object_t&>().try_emplace(name);
     member_ = &at->second;
-    if (!is_new) reason = fmt::format("the key {} stands twice in one object", in_quotes(name));
+    if (!is_new) reason = fmt::format("the key {} appears twice in one object", in_quotes(name));
     return is_new;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {

@@ -75,7 +75,7 @@ struct BlockSpec {
   int32_t kv_block = -1;         // the block before it whose keys and values it reads; -1: it has its own
   bool values_are_keys = false;  // v is what k is projected to, before its norm
   bool has_value_norm = false;   // over each head, without gains
-  bool norms_turned = false;     // qk_norm behind the rotation
+  bool norms_after_rope = false;  // qk_norm behind the rotation
   int32_t layer_dim = 0;         // of what the token has for this block (EmbedSpec), gated and added behind the rest
   bool has_out_scale = false;    // the output is multiplied by one number
   bool joins_gate() const { return has_head_gate && !is_gate_apart; }

@@ -132,7 +132,7 @@ std::string attention_text(const BlockSpec& block) {
   if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
   if (block.qk_norm == QkNorm::kOwnHeads) text += ", q and k normalised by head, each with gains of its own";
   if (block.qk_norm == QkNorm::kWhole) text += ", q and k normalised whole";
-  if (block.norms_turned) text += " behind their rotation";
+  if (block.norms_after_rope) text += " behind their rotation";
   if (block.values_are_keys) text += ", values projected as keys";
   if (block.has_value_norm) text += ", v normalised by head";
   text += '\n';

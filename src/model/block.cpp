@@ -21,7 +21,7 @@ LinearTerm term(const Projection& projection, Activation dst) {
 }
 
 // Where attention reads and writes.
-struct Place {
+struct MixerLayer {
   Activation src;
   Activation dst;
   int32_t layer;
@@ -31,7 +31,7 @@ struct Place {
 struct Mixing {
   Activation src;
   Activation dst;
-  MemoryPlace memory;
+  MemoryLayers memory;
 };
 
 // What a sub-layer reads: x normalised into h, or x itself.
@@ -54,11 +54,11 @@ void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Nor
 }
 
 // Of q or k.
-void norm_and_turn(Ops& ops, const BlockSpec& spec, const Norm& norm, Activation x, int32_t n_heads) {
+void norm_and_rotate(Ops& ops, const BlockSpec& spec, const Norm& norm, Activation x, int32_t n_heads) {
   const backend::AttnSpec& attn = spec.attn;
-  if (!spec.norms_turned) norm_heads(ops, spec.qk_norm, x, attn.head_dim, norm, spec.norm);
+  if (!spec.norms_after_rope) norm_heads(ops, spec.qk_norm, x, attn.head_dim, norm, spec.norm);
   if (attn.rope.n_dims > 0) ops.run(op::Rope{x, n_heads, attn.head_dim, &attn.rope});
-  if (spec.norms_turned) norm_heads(ops, spec.qk_norm, x, attn.head_dim, norm, spec.norm);
+  if (spec.norms_after_rope) norm_heads(ops, spec.qk_norm, x, attn.head_dim, norm, spec.norm);
 }
 
 // q, k and v out of src; of a block that reads another one's keys and values q alone.
@@ -73,20 +73,21 @@ void project_heads(Ops& ops, const BlockSpec& spec, const BlockWeights& weights,
 }
 
 // The output of attention, in dst; src may be dst.
-void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
-  const auto [src, dst, layer] = place;
+void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+               MixerLayer mixer) {
+  const auto [src, dst, layer] = mixer;
   const backend::AttnSpec& attn = spec.attn;
   project_heads(ops, spec, weights, act, src);
   if (spec.has_value_norm && !spec.shares_kv()) norm_heads(ops, QkNorm::kHeads, act.v, attn.head_dim, {}, spec.norm);
-  norm_and_turn(ops, spec, weights.q_norm, act.q, attn.n_heads);
-  if (!spec.shares_kv()) norm_and_turn(ops, spec, weights.k_norm, act.k, attn.n_kv_heads);
+  norm_and_rotate(ops, spec, weights.q_norm, act.q, attn.n_heads);
+  if (!spec.shares_kv()) norm_and_rotate(ops, spec, weights.k_norm, act.k, attn.n_kv_heads);
   if (attn.temper.gain != 0.0f) ops.run(op::Temper{act.q, attn.temper});
   ops.run(op::Attend{act.heads, {act.q, act.k, act.v, layer, weights.sinks.get()}, &attn});
   if (spec.has_head_gate) ops.run(op::Gate{act.heads, act.head_gate, act.heads, backend::GateKind::kSigmoid});
   ops.run(op::Linear{std::array{term(weights.attn_out, dst)}, act.heads});
 }
 
-// q, turned and as wide as the keys.
+// q, rotated and as wide as the keys.
 void query_latent(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                   Activation src) {
   const LatentActivations& latent = act.latent;
@@ -97,17 +98,17 @@ void query_latent(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
     src = latent.low;
   }
   ops.run(op::Linear{std::array{term(weights.q, latent.queries)}, src});
-  ops.run(op::Unzip{latent.plain, latent.turned, latent.queries, spec.latent.head_dim});
+  ops.run(op::Unzip{latent.plain, latent.rotated, latent.queries, spec.latent.head_dim});
   ops.run(op::LinearHeads{latent.wide, latent.plain, weights.latent_key.weight.get(), attn.n_heads});
-  ops.run(op::Rope{latent.turned, attn.n_heads, spec.rotated_dim(), &attn.rope});
-  ops.run(op::Zip{act.q, latent.wide, latent.turned, attn.latent_dim});
+  ops.run(op::Rope{latent.rotated, attn.n_heads, spec.rotated_dim(), &attn.rope});
+  ops.run(op::Zip{act.q, latent.wide, latent.rotated, attn.latent_dim});
 }
 
 // The output of latent attention, in dst; src may be dst. Queries and outputs are brought to the latent's width and
 // back, so that keys and values are never projected from it.
 void attend_latent_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                      Place place) {
-  const auto [src, dst, layer] = place;
+                      MixerLayer mixer) {
+  const auto [src, dst, layer] = mixer;
   const LatentActivations& latent = act.latent;
   const backend::AttnSpec& attn = spec.attn;
   ops.run(op::Linear{std::array{term(weights.latent, latent.joined)}, src});
@@ -168,8 +169,9 @@ void convolve_delta(Ops& ops, const BlockSpec& spec, const BlockWeights& weights
 }
 
 // The output of a delta rule, in dst; src may be dst.
-void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
-  const auto [src, dst, layer] = place;
+void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+              MixerLayer mixer) {
+  const auto [src, dst, layer] = mixer;
   if (spec.has_delta_parts) {
     project_parts(ops, spec, weights, act, src);
   } else {
@@ -187,8 +189,8 @@ void recur_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, cons
 
 // The output of a gated convolution, in dst; src may be dst.
 void convolve_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                 Place place) {
-  const auto [src, dst, layer] = place;
+                 MixerLayer mixer) {
+  const auto [src, dst, layer] = mixer;
   const StateActivations& state = act.state;
   ops.run(op::Linear{std::array{term(weights.conv_b, state.before), term(weights.conv_c, state.gate),
                                 term(weights.conv_x, state.channels)},
@@ -200,8 +202,9 @@ void convolve_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, c
 }
 
 // The output of a state space, in dst; src may be dst.
-void scan_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act, Place place) {
-  const auto [src, dst, layer] = place;
+void scan_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
+             MixerLayer mixer) {
+  const auto [src, dst, layer] = mixer;
   const StateActivations& state = act.state;
   ops.run(op::Linear{std::array{term(weights.ssm_gate, state.gate), term(weights.ssm_channels, state.channels),
                                 term(weights.ssm_step, state.step)},
@@ -221,10 +224,10 @@ void scan_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const
 
 // The output of the layer that keeps a state.
 void keep_state_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                   Place place) {
-  if (spec.has_delta()) return recur_to(ops, spec, weights, act, place);
-  if (spec.has_ssm()) return scan_to(ops, spec, weights, act, place);
-  convolve_to(ops, spec, weights, act, place);
+                   MixerLayer mixer) {
+  if (spec.has_delta()) return recur_to(ops, spec, weights, act, mixer);
+  if (spec.has_ssm()) return scan_to(ops, spec, weights, act, mixer);
+  convolve_to(ops, spec, weights, act, mixer);
 }
 
 // Of a block that has one of them. REQUIRES: spec.has_mixer().
@@ -343,7 +346,7 @@ void add_layer_input(Ops& ops, const BlockSpec& spec, const BlockWeights& weight
 }
 
 void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                  MemoryPlace memory) {
+                  MemoryLayers memory) {
   ops.run(op::Norm{act.h, act.x, weights.attn_norm.weights(), spec.norm});
   mix_tokens(ops, spec, weights, act, {act.h, act.branch, memory});
   if (spec.wiring == Wiring::kParallelTwoNorms) ops.run(op::Norm{act.h, act.x, weights.ffn_norm.weights(), spec.norm});
@@ -353,7 +356,7 @@ void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
 }
 
 void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-                MemoryPlace memory) {
+                MemoryLayers memory) {
   if (spec.has_mixer()) {
     const Activation input = read_stream(ops, spec, weights.attn_norm, act);
     const bool has_both = spec.has_attention && spec.is_recurrent();
@@ -376,7 +379,7 @@ Activation attended(const BlockSpec& spec, const BlockActivations& act) {
 }
 
 void run_block(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-               MemoryPlace memory) {
+               MemoryLayers memory) {
   if (is_parallel(spec.wiring)) return run_parallel(ops, spec, weights, act, memory);
   run_serial(ops, spec, weights, act, memory);
 }

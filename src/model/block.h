@@ -15,7 +15,7 @@ struct LatentActivations {
   backend::Activation low;      // [T, Rq]
   backend::Activation queries;  // [T, H * (P + R)]
   backend::Activation plain;    // [T, H * P]
-  backend::Activation turned;   // [T, H * R]
+  backend::Activation rotated;  // [T, H * R]
   backend::Activation wide;     // [T, H * L]: queries, then what they read
   backend::Activation joined;   // [T, L + R]
   backend::Activation latent;   // [T, L]
@@ -32,7 +32,7 @@ struct StateActivations {
 };
 
 // Places of a block's layers in the memory of sequences: of K/V, and of recurrent states.
-struct MemoryPlace {
+struct MemoryLayers {
   int32_t kv = 0;
   int32_t state = 0;
 };
@@ -70,6 +70,6 @@ backend::Activation attended(const BlockSpec& spec, const BlockActivations& act)
 
 // x becomes the block's output.
 void run_block(backend::Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
-               MemoryPlace memory);
+               MemoryLayers memory);
 
 }  // namespace candor::model

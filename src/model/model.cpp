@@ -27,7 +27,7 @@ using backend::Activation;
 
 // Places in the arena. Those of the head hold one row for each row of logits.
 struct Slot {
-  enum Place : int32_t {
+  enum Index : int32_t {
     kX,
     kH,
     kQ,
@@ -51,11 +51,11 @@ struct Slot {
     kQueryLow,
     kQueries,
     kPlainQueries,
-    kTurnedQueries,
+    kRotatedQueries,
     kWide,
     kLatentAndKey,
     kLatent,
-    kTurnedKey,
+    kRotatedKey,
     kStateChannels,
     kStateBefore,
     kStateGate,
@@ -79,11 +79,11 @@ void add_latent_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& 
   cols[Slot::kQueryLow] = block.latent.query_rank;
   cols[Slot::kQueries] = attn.n_heads * (block.latent.head_dim + rotated);
   cols[Slot::kPlainQueries] = attn.n_heads * block.latent.head_dim;
-  cols[Slot::kTurnedQueries] = attn.n_heads * rotated;
+  cols[Slot::kRotatedQueries] = attn.n_heads * rotated;
   cols[Slot::kWide] = attn.n_heads * attn.latent_dim;
   cols[Slot::kLatentAndKey] = attn.head_dim;
   cols[Slot::kLatent] = attn.latent_dim;
-  cols[Slot::kTurnedKey] = rotated;
+  cols[Slot::kRotatedKey] = rotated;
 }
 
 void add_state_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
@@ -166,21 +166,37 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
 
 BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
   const std::array<int32_t, Slot::kSlots> cols = slot_cols(spec, block);
-  const auto at = [&](Slot::Place slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
-  return {at(Slot::kX),         at(Slot::kH),     at(Slot::kQ),     at(Slot::kK),      at(Slot::kV),
-          at(Slot::kHeads),     at(Slot::kGate),  at(Slot::kUp),    at(Slot::kScores),
-          at(Slot::kExpertOut), at(Slot::kMixed), at(Slot::kBranch),
-          at(Slot::kJoined), at(Slot::kHeadGate), at(Slot::kAlpha), at(Slot::kBeta), at(Slot::kBetaAlpha),
-          at(Slot::kSharedGate), at(Slot::kSharedUp), at(Slot::kSharedScore),
-          {at(Slot::kQueryLow), at(Slot::kQueries), at(Slot::kPlainQueries), at(Slot::kTurnedQueries),
-           at(Slot::kWide), at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kTurnedKey)},
+  const auto at = [&](Slot::Index slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
+  return {at(Slot::kX),
+          at(Slot::kH),
+          at(Slot::kQ),
+          at(Slot::kK),
+          at(Slot::kV),
+          at(Slot::kHeads),
+          at(Slot::kGate),
+          at(Slot::kUp),
+          at(Slot::kScores),
+          at(Slot::kExpertOut),
+          at(Slot::kMixed),
+          at(Slot::kBranch),
+          at(Slot::kJoined),
+          at(Slot::kHeadGate),
+          at(Slot::kAlpha),
+          at(Slot::kBeta),
+          at(Slot::kBetaAlpha),
+          at(Slot::kSharedGate),
+          at(Slot::kSharedUp),
+          at(Slot::kSharedScore),
+          {at(Slot::kQueryLow), at(Slot::kQueries), at(Slot::kPlainQueries), at(Slot::kRotatedQueries), at(Slot::kWide),
+           at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kRotatedKey)},
           {at(Slot::kStateChannels), at(Slot::kStateBefore), at(Slot::kStateGate), at(Slot::kStateStep),
            at(Slot::kStateOut)},
-          at(Slot::kLayerInput), at(Slot::kLayerGate)};
+          at(Slot::kLayerInput),
+          at(Slot::kLayerGate)};
 }
 
 // How many blocks before it keep keys and values of their own (before the one whose it reads), and how many a state.
-MemoryPlace memory_place(const ArchSpec& spec, size_t layer) {
+MemoryLayers memory_layers(const ArchSpec& spec, size_t layer) {
   const size_t kv_block = spec.blocks[layer].shares_kv() ? static_cast<size_t>(spec.blocks[layer].kv_block) : layer;
   const auto begin = spec.blocks.begin();
   const auto count = [begin](size_t n, auto keeps) {
@@ -317,7 +333,7 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
     if (block.layer_dim > 0) {
       backend_.ops().run(op::Columns{act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim});
     }
-    run_block(backend_.ops(), block, weights_->blocks[place], act, memory_place(spec_, place));
+    run_block(backend_.ops(), block, weights_->blocks[place], act, memory_layers(spec_, place));
   }
   if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(x, checked_cast<int32_t>(batch.out_rows.size()));
   return backend_.end_step();
@@ -332,7 +348,7 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
     backend_.ops().run(
-        op::Attend{attended(block, act), {act.q, act.k, act.v, memory_place(spec_, layer).kv, sinks}, &block.attn});
+        op::Attend{attended(block, act), {act.q, act.k, act.v, memory_layers(spec_, layer).kv, sinks}, &block.attn});
   }
   return backend_.end_step();
 }
@@ -341,7 +357,7 @@ backend::RowsView Model::hidden(int32_t n_out) const {
   return backend_.read_rows({Slot::kLast, n_out, spec_.dim});
 }
 
-std::string Model::broken_place(const backend::StepBatch& batch, backend::KvStore& kv) {
+std::string Model::broken_part(const backend::StepBatch& batch, backend::KvStore& kv) {
   const auto is_broken = [&](backend::StepTicket ticket) {
     backend_.read_logits(ticket);
     const backend::RowsView stream = backend_.read_rows({Slot::kX, batch.n_rows(), spec_.dim});

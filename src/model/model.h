@@ -86,7 +86,7 @@ class Model {
   // Where the numbers of the step that was launched last, of this batch, first were not finite: "block 3 (tensors
   // blk.3.*)". For the message of an error: computes the step again up to there, to the same bits, and leaves logits
   // and hidden states as they are.
-  std::string broken_place(const backend::StepBatch& batch, backend::KvStore& kv);
+  std::string broken_part(const backend::StepBatch& batch, backend::KvStore& kv);
   // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
   // logit rows, at least one.
   backend::RowsView hidden(int32_t n_out) const;

@@ -22,7 +22,7 @@ struct BanParams {
   std::vector<TokenId> banned{};                  // never chosen
   std::optional<constrain::TokenMask> allowed{};  // only these are chosen
   std::vector<std::vector<TokenId>> bad_words{};  // token sequences that are never completed
-  int64_t no_repeat_ngram = 0;                    // no sequence of so many tokens stands twice in the text; 0 = off
+  int64_t no_repeat_ngram = 0;                    // no sequence of so many tokens appears twice in the text; 0 = off
   int64_t min_tokens = 0;                         // before so many of output, no token of `ends`
   std::vector<TokenId> ends{};
 

@@ -18,7 +18,7 @@
 
 #include "candor/engine.h"
 #include "obs/log.h"
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 #include "serve/core/api.h"
 #include "serve/core/api_request.h"
 #include "serve/core/job_list.h"
@@ -104,7 +104,7 @@ class Service final : public http::Handler {
 
   // With locks of their own.
   MetricsPage metrics_;
-  AnswerPlaces places_;
+  AnswerSlots places_;
   http::FairBudget bytes_;
   std::atomic<uint64_t> n_replies_{0};
   JobList jobs_;

@@ -64,7 +64,7 @@ std::string attention_of(const model::ArchSpec& spec) {
   if (block.attn.has_sinks) text += ", sinks";
   if (block.has_head_gate) text += ", gated";
   if (block.qk_norm == model::QkNorm::kHeads)
-    text += block.norms_turned ? ", norms by head behind rotation" : ", norms by head";
+    text += block.norms_after_rope ? ", norms by head behind rotation" : ", norms by head";
   if (std::ranges::any_of(spec.blocks, &model::BlockSpec::shares_kv)) text += ", K/V of other blocks";
   if (block.qk_norm == model::QkNorm::kWhole) text += ", norms over q and k";
   const auto in_blocks = [&](auto has, const char* name) {

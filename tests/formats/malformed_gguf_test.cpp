@@ -137,7 +137,7 @@ std::vector<Malformed> metadata_kinds() {
          any_entry(f, r) = gguf_entry("twice", 8, gguf_text("again"));
          f.entries.push_back(gguf_entry("twice", 7, "\1"));
        },
-       "key 'twice' stands twice"},
+       "key 'twice' appears twice"},
       {"unknown value type",
        [](RawGguf& f, SplitMix& r) {
          any_entry(f, r) = gguf_entry("t", 13 + static_cast<uint32_t>(r.below(1u << 31)), le_bytes<uint64_t>(1));
@@ -186,7 +186,7 @@ std::vector<Malformed> tensor_kinds() {
        [](RawGguf& f, SplitMix& r) { any_tensor(f, r).name = std::string(64 + r.below(100), 'n'); }, "at most 63"},
       {"empty name", [](RawGguf& f, SplitMix& r) { any_tensor(f, r).name = ""; }, "name is empty"},
       {"name that is not UTF-8", [](RawGguf& f, SplitMix& r) { any_tensor(f, r).name = "w\x80"; }, "is not UTF-8"},
-      {"duplicate name", [](RawGguf& f, SplitMix&) { f.tensors[1].name = f.tensors[0].name; }, "stands twice"},
+      {"duplicate name", [](RawGguf& f, SplitMix&) { f.tensors[1].name = f.tensors[0].name; }, "appears twice"},
       {"five dimensions",
        [](RawGguf& f, SplitMix& r) {
          any_tensor(f, r).dims = {32, 1, 1, 1, 1 + r.below(3)};

@@ -170,7 +170,7 @@ TEST(OtherFolder, of_an_adapter_names_its_base) {
 TEST_F(BadFolder, files_that_are_no_json_are_named) {
   const std::pair<std::string, const char*> kTexts[] = {
       {"", "config.json"},           {"{\"a\":", "no valid JSON at byte"},
-      {"[1]", "model_type"},         {"{\"a\":1,\"a\":2}", "stands twice"},
+      {"[1]", "model_type"},         {"{\"a\":1,\"a\":2}", "appears twice"},
       {"<html></html>", "no valid"}, {std::string(1000, '['), "deeper than 64"},
       {"{\"a\":\"\xff\"}", "JSON"},  {std::string((size_t{16} << 20) + 1, ' '), "at most 16777216"}};
   for (const auto& [text, reason] : kTexts) {

@@ -28,7 +28,7 @@ import json, sys
 import jsonschema
 def pairs(items):
     keys = [k for k, _ in items]
-    assert len(keys) == len(set(keys)), "a key stands twice"
+    assert len(keys) == len(set(keys)), "a key appears twice"
     return dict(items)
 bad = 0
 for line in open(sys.argv[1], encoding="utf-8"):

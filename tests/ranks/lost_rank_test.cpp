@@ -89,12 +89,12 @@ class CountingBackend final : public backend::ForwardingBackend {
 Result<std::unique_ptr<backend::Backend>> losing_backend(Loss& loss) {
   CANDOR_ASSIGN(auto cpu, backend::make_cpu_backend({.n_threads = 1}));
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
-  const auto gather_crew = [&loss]() -> Result<backend::Crew> {
-    return backend::Crew{nullptr, std::make_unique<LosingCommunicator>(loss)};
+  const auto gather_group = [&loss]() -> Result<backend::RankGroup> {
+    return backend::RankGroup{nullptr, std::make_unique<LosingCommunicator>(loss)};
   };
   return std::make_unique<backend::RankBackend>(
       std::make_unique<CountingBackend>(std::move(cpu), loss),
-      backend::RankOptions{.rank = 0, .size = 2, .table = table, .gather_crew = gather_crew});
+      backend::RankOptions{.rank = 0, .size = 2, .table = table, .gather_group = gather_group});
 }
 
 class LostRank : public testing::TinyModelTest {

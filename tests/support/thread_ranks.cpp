@@ -13,7 +13,7 @@
 #include "backend/wrap/forwarding_backend.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 #include "kernels/kernels.h"
 
 namespace candor::testing {
@@ -33,7 +33,7 @@ struct Followers {
   }
 };
 
-Result<backend::Crew> start(const EngineOptions& options, int32_t n_ranks, const InnerBackend& inner) {
+Result<backend::RankGroup> start(const EngineOptions& options, int32_t n_ranks, const InnerBackend& inner) {
   CANDOR_ASSIGN(const std::shared_ptr<comm::Segment> segment, comm::Segment::make(n_ranks));
   auto followers = std::make_shared<Followers>();
   auto first = seat(segment, 0);
@@ -45,7 +45,7 @@ Result<backend::Crew> start(const EngineOptions& options, int32_t n_ranks, const
     });
   }
   CANDOR_TRY(first->wait_for_all(std::chrono::seconds(30)));
-  return backend::Crew{followers, std::move(first)};
+  return backend::RankGroup{followers, std::move(first)};
 }
 
 // Passes everything on but products.
@@ -120,7 +120,7 @@ engine::BackendFactory thread_ranks(int32_t n_ranks, const InnerBackend& inner) 
     CANDOR_ASSIGN(auto first, inner(0));
     CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
     return std::make_unique<backend::RankBackend>(
-        std::move(first), backend::RankOptions{.rank = 0, .size = n_ranks, .table = table, .gather_crew = [=] {
+        std::move(first), backend::RankOptions{.rank = 0, .size = n_ranks, .table = table, .gather_group = [=] {
                                                  return start(options, n_ranks, inner);
                                                }});
   };

@@ -94,12 +94,12 @@ void CpuOps::compute(const op::AddPositions& call) {
 void CpuOps::compute(const op::Norm& call) {
   const float* gains = call.weights.gain == nullptr ? nullptr : own(*call.weights.gain).values();
   const float* biases = call.weights.bias == nullptr ? nullptr : own(*call.weights.bias).values();
-  const int64_t n_turns =
+  const int64_t n_gain_rows =
       gains == nullptr ? 1 : call.weights.gain->n_rows() * call.weights.gain->n_cols() / call.src.n_cols;
   for_rows(call.src.n_rows, call.src.n_cols / kNormSpeed, [&](int32_t i) {
     const float* x = arena_.row(call.src, i);
     float* y = arena_.row(call.dst, i);
-    const float* gain = gains == nullptr ? nullptr : gains + i % n_turns * call.src.n_cols;
+    const float* gain = gains == nullptr ? nullptr : gains + i % n_gain_rows * call.src.n_cols;
     if (call.spec.kind == NormKind::kRms) {
       table_.rms_norm(x, gain, call.spec.epsilon, call.src.n_cols, y);
     } else {

@@ -60,33 +60,33 @@ RankBackend::RankBackend(std::unique_ptr<Backend> inner, RankOptions options)
 
 RankBackend::~RankBackend() {
   stores_.clear();
-  if (!is_first() || crew_.comm == nullptr || !health()) return;
+  if (!is_first() || group_.comm == nullptr || !health()) return;
   OrderWriter(order_, Order::kEnd);
-  static_cast<void>(crew_.comm->broadcast(order_));
+  static_cast<void>(group_.comm->broadcast(order_));
 }
 
 Result<void> RankBackend::meet() {
-  if (crew_.comm != nullptr) return {};
-  CANDOR_ASSIGN(crew_, options_.gather_crew());
-  ops_.use(*crew_.comm);
+  if (group_.comm != nullptr) return {};
+  CANDOR_ASSIGN(group_, options_.gather_group());
+  ops_.use(*group_.comm);
   return {};
 }
 
 Result<void> RankBackend::tell() {
   CANDOR_TRY(meet());
-  return crew_.comm->broadcast(order_);
+  return group_.comm->broadcast(order_);
 }
 
 Result<void> RankBackend::health() const {
-  return crew_.comm == nullptr ? Result<void>{} : crew_.comm->health();
+  return group_.comm == nullptr ? Result<void>{} : group_.comm->health();
 }
 
 void RankBackend::say_failed(std::string_view why) {
-  if (crew_.comm != nullptr && health()) crew_.comm->say_failed(why);
+  if (group_.comm != nullptr && health()) group_.comm->say_failed(why);
 }
 
 RankTraffic RankBackend::rank_traffic() const {
-  return {ops_.n_exchanges(), crew_.comm == nullptr ? 0 : crew_.comm->traffic().bytes};
+  return {ops_.n_exchanges(), group_.comm == nullptr ? 0 : group_.comm->traffic().bytes};
 }
 
 Result<std::unique_ptr<Weight>> RankBackend::upload(const TensorView& tensor, WeightRole role) {
@@ -125,7 +125,7 @@ Result<int32_t> RankBackend::add_model(uint64_t content_hash) {
   CANDOR_TRY(meet());
   Bytes first(sizeof(content_hash));
   std::memcpy(first.data(), &content_hash, sizeof(content_hash));
-  CANDOR_TRY(crew_.comm->broadcast(first));
+  CANDOR_TRY(group_.comm->broadcast(first));
   const auto expected = OrderReader(first).take<uint64_t>();
   if (expected == content_hash) return n_models_++;
   return fail(ErrorKind::kInvalidInput,
@@ -149,7 +149,7 @@ Result<std::unique_ptr<KvStore>> RankBackend::make_kv(const KvLayout& layout, Kv
   write_make_kv(order_, layout, size);
   CANDOR_TRY(tell());
   CANDOR_ASSIGN(auto inner, inner_->make_kv(own_layout(layout, 0), size));
-  CANDOR_TRY(crew_.comm->barrier());
+  CANDOR_TRY(group_.comm->barrier());
   return std::make_unique<Store>(*this, std::move(inner), layout, n_stores_++);
 }
 
@@ -170,7 +170,7 @@ Result<void> RankBackend::reserve_arena(const ArenaLayout& layout) {
   CANDOR_TRY(tell());
   CANDOR_TRY(inner_->reserve_arena(layout));
   ops_.reserve(layout.slot_cols.size());
-  return crew_.comm->barrier();
+  return group_.comm->barrier();
 }
 
 void RankBackend::begin_step(const StepBatch& batch, KvStore& kv) {
@@ -192,7 +192,7 @@ StepTicket RankBackend::end_step() {
 Result<void> RankBackend::follow(const RunPass& run) {
   CANDOR_TRY(meet());
   while (true) {
-    CANDOR_TRY(crew_.comm->broadcast(order_));
+    CANDOR_TRY(group_.comm->broadcast(order_));
     if (order_.empty()) return comm::lost_rank("rank 0 has left in the middle of a model");
     CANDOR_ASSIGN(const bool goes_on, obey(OrderReader(order_), run));
     if (!goes_on) return {};
@@ -205,7 +205,7 @@ Result<void> RankBackend::make_own_kv(OrderReader& reader) {
   const auto n_states = reader.take<int32_t>();
   CANDOR_ASSIGN(auto store, inner_->make_kv(own_layout(layout, options_.rank), {n_blocks, n_states}));
   stores_.push_back(std::move(store));
-  return crew_.comm->barrier();
+  return group_.comm->barrier();
 }
 
 Result<bool> RankBackend::obey(OrderReader reader, const RunPass& run) {
@@ -232,7 +232,7 @@ Result<bool> RankBackend::obey(OrderReader reader, const RunPass& run) {
       const ArenaLayout layout = read_arena(reader);
       CANDOR_TRY(inner_->reserve_arena(layout));
       ops_.reserve(layout.slot_cols.size());
-      CANDOR_TRY(crew_.comm->barrier());
+      CANDOR_TRY(group_.comm->barrier());
       return true;
     }
     case Order::kEnd:

@@ -28,7 +28,7 @@
 namespace candor::backend {
 
 // The ranks of a model as one of them sees them.
-struct Crew {
+struct RankGroup {
   std::shared_ptr<void> keeper{};  // of what must outlive the communicator: processes
   std::unique_ptr<comm::Communicator> comm{};
 };
@@ -40,7 +40,7 @@ struct RankOptions {
   int32_t n_threads = 0;  // of all ranks; 0: as many each as this one has
   const kernels::KernelTable* table = nullptr;
   // Called once, before the first weight is uploaded: what only plans starts no process.
-  std::function<Result<Crew>()> gather_crew{};
+  std::function<Result<RankGroup>()> gather_group{};
 };
 
 class RankBackend final : public Backend {
@@ -92,7 +92,7 @@ class RankBackend final : public Backend {
 
   RankOptions options_;
   std::unique_ptr<Backend> inner_;
-  Crew crew_;
+  RankGroup group_;
   RankUpload upload_;
   RankOps ops_;
   BackendInfo info_;

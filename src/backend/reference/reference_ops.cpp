@@ -73,30 +73,30 @@ double gated(double up, GateKind kind) {
 }
 
 // cos and sin of one position: [n_dims / 2] each, computed in double and rounded to f32.
-struct Turn {
+struct Rotation {
   std::vector<float> cosines;
   std::vector<float> sines;
 };
 
-Turn turn_at(int32_t position, std::span<const double> frequencies, double attention_factor) {
-  Turn turn;
+Rotation rotation_at(int32_t position, std::span<const double> frequencies, double attention_factor) {
+  Rotation rotation;
   for (const double frequency : frequencies) {
-    turn.cosines.push_back(static_cast<float>(std::cos(position * frequency) * attention_factor));
-    turn.sines.push_back(static_cast<float>(std::sin(position * frequency) * attention_factor));
+    rotation.cosines.push_back(static_cast<float>(std::cos(position * frequency) * attention_factor));
+    rotation.sines.push_back(static_cast<float>(std::sin(position * frequency) * attention_factor));
   }
-  return turn;
+  return rotation;
 }
 
-void rotate(float* head, const Turn& turn, RopePairs pairs) {
-  const size_t half = turn.cosines.size();
+void rotate(float* head, const Rotation& rotation, RopePairs pairs) {
+  const size_t half = rotation.cosines.size();
   const bool interleaved = pairs == RopePairs::kInterleaved;
   for (size_t i = 0; i < half; ++i) {
     float& first = head[interleaved ? 2 * i : i];
     float& second = head[interleaved ? 2 * i + 1 : i + half];
     const double x = static_cast<double>(first);
     const double y = static_cast<double>(second);
-    const double cosine = static_cast<double>(turn.cosines[i]);
-    const double sine = static_cast<double>(turn.sines[i]);
+    const double cosine = static_cast<double>(rotation.cosines[i]);
+    const double sine = static_cast<double>(rotation.sines[i]);
     first = static_cast<float>(x * cosine - y * sine);
     second = static_cast<float>(x * sine + y * cosine);
   }
@@ -184,12 +184,12 @@ void ReferenceOps::compute(const op::Norm& call) {
   const size_t n = static_cast<size_t>(call.src.n_cols);
   const float* gains = call.weights.gain == nullptr ? nullptr : decoded(*call.weights.gain).row(0);
   const float* biases = call.weights.bias == nullptr ? nullptr : decoded(*call.weights.bias).row(0);
-  const size_t n_turns =
+  const size_t n_gain_rows =
       gains == nullptr ? 1 : static_cast<size_t>(call.weights.gain->n_rows() * call.weights.gain->n_cols()) / n;
   for (int32_t t = 0; t < call.src.n_rows; ++t) {
     const float* x = row(call.src, t);
     float* y = row(call.dst, t);
-    const size_t turn = static_cast<size_t>(t) % n_turns * n;
+    const size_t turn = static_cast<size_t>(t) % n_gain_rows * n;
     const double centre = call.spec.kind == NormKind::kLayer ? mean(x, n) : 0.0;
     const double scale = 1.0 / std::sqrt(mean_square(x, n, centre) + static_cast<double>(call.spec.epsilon));
     for (size_t i = 0; i < n; ++i) {
@@ -222,9 +222,10 @@ void ReferenceOps::compute(const op::Linear& call) {
 void ReferenceOps::compute(const op::Rope& call) {
   const std::vector<double> frequencies = rope_frequencies(*call.spec);
   for (int32_t t = 0; t < call.x.n_rows; ++t) {
-    const Turn turn = turn_at(batch_.positions[static_cast<size_t>(t)], frequencies, call.spec->attention_factor);
+    const Rotation rotation =
+        rotation_at(batch_.positions[static_cast<size_t>(t)], frequencies, call.spec->attention_factor);
     for (int32_t head = 0; head < call.n_heads; ++head)
-      rotate(row(call.x, t) + head * call.head_dim, turn, call.spec->pairs);
+      rotate(row(call.x, t) + head * call.head_dim, rotation, call.spec->pairs);
   }
 }
 

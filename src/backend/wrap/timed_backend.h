@@ -1,8 +1,8 @@
 #pragma once
 // A backend that measures another one's operations: calls, time and bytes of weights read, by kind. Operations of a
 // device that works in the background would be measured as calls only; the CPU's are done when they return. While
-// nobody watches, ops() are those of the wrapped backend, and measuring costs nothing.
-// Owns the backend that it wraps; borrows the clock. One thread, like every Backend, but for watch().
+// it does not measure, ops() are those of the wrapped backend, and it costs nothing.
+// Owns the backend that it wraps; borrows the clock. One thread, like every Backend, but for measure().
 
 #include <array>
 #include <atomic>
@@ -53,17 +53,17 @@ class TimedBackend final : public ForwardingBackend {
   TimedBackend(std::unique_ptr<Backend> inner, const obs::Clock& clock)
       : ForwardingBackend(std::move(inner)), ops_(ForwardingBackend::ops(), clock) {}
   OpTimes& times() { return ops_.times(); }
-  // From the next block on. At first somebody watches. Any thread.
-  void watch(bool is_watched) { is_watched_.store(is_watched, std::memory_order_relaxed); }
+  // From the next block on. At first it measures. Any thread.
+  void measure(bool is_measuring) { is_measuring_.store(is_measuring, std::memory_order_relaxed); }
 
   Ops& ops() override {
-    if (is_watched_.load(std::memory_order_relaxed)) return ops_;
+    if (is_measuring_.load(std::memory_order_relaxed)) return ops_;
     return ForwardingBackend::ops();
   }
 
  private:
   TimedOps ops_;
-  std::atomic<bool> is_watched_{true};
+  std::atomic<bool> is_measuring_{true};
 };
 
 }  // namespace candor::backend

@@ -110,15 +110,15 @@ TEST(timed_backend, operations_pass_through_and_are_counted_by_kind) {
   EXPECT_EQ(op_name(OpKind::kCollect), "collect");
 }
 
-TEST(timed_backend, unwatched_operations_are_the_inner_backends_own) {
+TEST(timed_backend, unmeasured_operations_are_the_inner_backends_own) {
   obs::ManualClock clock;
   auto inner = std::make_unique<FakeBackend>(clock);
   Ops* own = &inner->ops();
   TimedBackend timed(std::move(inner), clock);
   EXPECT_NE(&timed.ops(), own);
-  timed.watch(false);
+  timed.measure(false);
   EXPECT_EQ(&timed.ops(), own);
-  timed.watch(true);
+  timed.measure(true);
   EXPECT_NE(&timed.ops(), own);
 }
 

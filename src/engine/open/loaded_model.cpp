@@ -9,7 +9,7 @@
 #include "candor/kv_type.h"
 #include "engine/open/fim_tokens.h"
 #include "engine/open/memory_plan.h"
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 #include "engine/open/step_costs.h"
 #include "kernels/kernels.h"
 #include "model/arch_spec.h"

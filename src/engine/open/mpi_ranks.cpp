@@ -12,18 +12,18 @@
 
 #include "comm/communicator.h"
 #include "comm/mpi/mpi_job.h"
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 #include "platform/affinity.h"
 
 namespace candor::engine {
 namespace {
 
-Result<backend::Crew> take_crew(EngineOptions options, bool can_spin) {
+Result<backend::RankGroup> take_group(EngineOptions options, bool can_spin) {
   comm::MpiJob& job = *comm::MpiJob::current();
   CANDOR_ASSIGN(std::unique_ptr<comm::Communicator> comm, job.take());
   CANDOR_TRY(share_options(options, *comm));
   job.set_spin(can_spin);
-  return backend::Crew{nullptr, std::move(comm)};
+  return backend::RankGroup{nullptr, std::move(comm)};
 }
 
 Result<void> follow_one(const EngineOptions& options, comm::MpiJob& job) {
@@ -99,10 +99,9 @@ Result<void> check_joined(const EngineOptions& options) {
 
 backend::RankOptions joined_rank_options(const EngineOptions& options, bool can_spin) {
   const comm::MpiJob& job = *comm::MpiJob::current();
-  return {.rank = 0,
-          .size = job.size(),
-          .here = job.near(),
-          .gather_crew = [options, can_spin] { return take_crew(options, can_spin); }};
+  return {.rank = 0, .size = job.size(), .here = job.near(), .gather_group = [options, can_spin] {
+            return take_group(options, can_spin);
+          }};
 }
 
 // What carries bytes to other hosts wants a processor as well, and ranks that share no memory have threads too.

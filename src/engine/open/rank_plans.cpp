@@ -4,7 +4,7 @@
 
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 #include "model/arch_spec.h"
 #include "model/model.h"
 #include "model/rank_splits.h"

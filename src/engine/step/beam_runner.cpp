@@ -55,7 +55,7 @@ sched::Outcome BeamRunner::choose(ActiveRequest& request, const sched::PlannedSl
   if (!parts_.masks.has(beam.constraint, beam.text)) {
     parts_.masks.keep(beam.sequence, beam.kept, input);
   } else if (!rank(request, live, input) && beams.error->kind == sample::kBrokenNumbers) {
-    beams.error->message += result.broken_place();
+    beams.error->message += result.broken_part();
   }
   return {slice.sequence->id, {}, false};
 }

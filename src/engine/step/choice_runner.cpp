@@ -91,10 +91,10 @@ Picked ChoiceRunner::choose_row(ActiveRequest& request, const PickInput& input, 
   TokenEvent& event = parts_.outbox.add(request, input.choice);
   const bool is_first = input.choice == 0 && request.choice(0).n_made == 0;
   if (is_first) viewer_.finish(request, result, slice.out_row, event);
-  if (request.fault && request.fault->kind == ErrorKind::kIo) request.fault->message += result.broken_place();
+  if (request.fault && request.fault->kind == ErrorKind::kIo) request.fault->message += result.broken_part();
   if (request.fault || !request.rules.makes_text) return end_with_prompt(request, event);
   const Picked picked = pick(request, input, event);
-  if (event.error && event.error->kind == ErrorKind::kIo) event.error->message += result.broken_place();
+  if (event.error && event.error->kind == ErrorKind::kIo) event.error->message += result.broken_part();
   return picked;
 }
 

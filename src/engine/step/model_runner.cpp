@@ -12,9 +12,9 @@ void throw_if_lost(const backend::Backend& backend) {
 
 }  // namespace
 
-std::string StepResult::broken_place() const {
+std::string StepResult::broken_part() const {
   LoadedModel& loaded = runner->loaded_;
-  return "; the first such number came out of " + loaded.model->broken_place(plan->batch(), *loaded.kv);
+  return "; the first such number came out of " + loaded.model->broken_part(plan->batch(), *loaded.kv);
 }
 
 StepResult ModelRunner::run(const sched::StepPlan& plan) {

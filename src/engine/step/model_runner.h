@@ -23,7 +23,7 @@ struct StepResult {
   ModelRunner* runner = nullptr;
 
   // Where the numbers of the step broke, behind the message of an error that they caused.
-  std::string broken_place() const;
+  std::string broken_part() const;
 };
 
 class ModelRunner {

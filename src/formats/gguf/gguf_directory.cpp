@@ -153,7 +153,7 @@ Result<void> refuse_duplicates(const ByteSource& source, std::span<const Entry> 
   const auto twice = first_duplicate(entries, order_by_name(entries, name_of), name_of);
   if (!twice) return {};
   const Entry& entry = entries[*twice];
-  return source.invalid_at(entry.start, fmt::format("tensor {} stands twice", in_quotes(entry.view.name)));
+  return source.invalid_at(entry.start, fmt::format("tensor {} appears twice", in_quotes(entry.view.name)));
 }
 
 }  // namespace

@@ -249,7 +249,7 @@ Result<Metadata> parse_metadata(ByteSource& source, uint64_t n_entries) {
   const std::span<const MetaEntry> entries = metadata.entries;
   const auto key_of = [](const MetaEntry& entry) -> std::string_view { return entry.key; };
   if (const auto twice = first_duplicate(entries, order_by_name(entries, key_of), key_of)) {
-    return source.invalid_at(starts[*twice], fmt::format("key {} stands twice", in_quotes(entries[*twice].key)));
+    return source.invalid_at(starts[*twice], fmt::format("key {} appears twice", in_quotes(entries[*twice].key)));
   }
   metadata.alignment = parser.alignment();
   return metadata;

@@ -131,7 +131,7 @@ Result<void> GgufFile::index_names(std::string_view file) {
   const auto twice = first_duplicate<TensorView>(tensors_, tensor_order_, kNameOf);
   if (!twice) return {};
   return fail(ErrorKind::kInvalidInput,
-              fmt::format("{}: tensor {} stands in two parts", in_quotes(file), in_quotes(tensors_[*twice].name)));
+              fmt::format("{}: tensor {} appears in two parts", in_quotes(file), in_quotes(tensors_[*twice].name)));
 }
 
 const MetaValue* GgufFile::meta(std::string_view key) const {

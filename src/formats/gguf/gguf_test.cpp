@@ -237,7 +237,7 @@ TEST(split_model, parts_that_do_not_belong_together_are_refused) {
   const OwnedTensor other = random_tensor("v", DType::kF32, {2, 8}, 1);
   const auto first = write_part(folder, 1, 2, tensor, 2);
   const auto second = write_part(folder, 2, 2, tensor, 2);
-  EXPECT_NE(open_model_file(first).error().message.find("tensor 'w' stands in two parts"), std::string::npos);
+  EXPECT_NE(open_model_file(first).error().message.find("tensor 'w' appears in two parts"), std::string::npos);
   write_part(folder, 2, 2, other, 2);
   EXPECT_TRUE(open_model_file(first));
   write_part(folder, 1, 2, tensor, 5);

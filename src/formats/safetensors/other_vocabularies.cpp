@@ -69,7 +69,7 @@ class Ranks {
     if (rank < 0 || rank >= static_cast<int64_t>(kMaxTokens) || bytes.empty()) {
       return bad(fmt::format("rank {}, expected 0 to {} and a token of some bytes", rank, kMaxTokens - 1));
     }
-    if (!tokens_.emplace(rank, std::move(bytes)).second) return bad(fmt::format("rank {} stands twice", rank));
+    if (!tokens_.emplace(rank, std::move(bytes)).second) return bad(fmt::format("rank {} appears twice", rank));
     return {};
   }
 
@@ -79,7 +79,7 @@ class Ranks {
     std::unordered_map<std::string_view, int64_t> ranks;
     json vocab = json::object();
     for (const auto& [rank, bytes] : tokens_) {
-      if (!ranks.emplace(bytes, rank).second) return bad(fmt::format("the token of rank {} stands twice", rank));
+      if (!ranks.emplace(bytes, rank).second) return bad(fmt::format("the token of rank {} appears twice", rank));
       vocab[alphabet_piece(bytes)] = static_cast<uint64_t>(first_id + rank);
     }
     json merges = json::array();

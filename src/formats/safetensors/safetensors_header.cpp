@@ -164,7 +164,7 @@ bool HeaderReader::key(string_t& name) {
             : name == "data_offsets" ? Member::kRange
                                      : Member::kOther;
   const bool is_twice = (member_ == Member::kType && row_.dtype) || (is_list() && list());
-  return !is_twice || header_is(fmt::format("the key {} stands twice in one object", in_quotes(name)));
+  return !is_twice || header_is(fmt::format("the key {} appears twice in one object", in_quotes(name)));
 }
 
 bool HeaderReader::number(uint64_t value, bool is_count) {
@@ -235,7 +235,7 @@ Result<void> refuse_duplicates(std::span<const std::string> names, std::string_v
   const auto name_of = [](const std::string& name) -> std::string_view { return name; };
   const auto twice = first_duplicate(names, order_by_name(names, name_of), name_of);
   if (!twice) return {};
-  return fail(ErrorKind::kInvalidInput, fmt::format("{}: header: the key {} stands twice in one object; download it "
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: header: the key {} appears twice in one object; download it "
                                                     "again",
                                                     file_name, in_quotes(names[*twice])));
 }

@@ -72,9 +72,9 @@ TEST(safetensors, every_malformed_kind_is_refused_with_its_reason) {
       {file_bytes(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},)"
                   R"("a":{"dtype":"I8","shape":[4],"data_offsets":[4,8]}})",
                   8),
-       "stands twice"},
+       "appears twice"},
       {file_bytes("{\"__metadata__\":" + std::string(200, '['), 0), "deeper"},
-      {file_bytes(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0), "stands twice"},
+      {file_bytes(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0), "appears twice"},
       {entry(R"("dtype":"F32","shape":["3"],"data_offsets":[0,12])"), "dimension"},
       {entry(R"("dtype":"F32","shape":[{"x":3}],"data_offsets":[0,12])"), "dimension"},
       {entry(R"("dtype":"F32","shape":[3],"data_offsets":[0,12,13])"), "two numbers"},

@@ -30,7 +30,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path&
   for (const NewTensor& tensor : tensors) {
     if (header.contains(tensor.name)) {
       return fail(ErrorKind::kInvalidInput,
-                  fmt::format("{}: tensor {} would stand twice", in_quotes(path.string()), in_quotes(tensor.name)));
+                  fmt::format("{}: tensor {} would appear twice", in_quotes(path.string()), in_quotes(tensor.name)));
     }
     const size_t n_bytes =
         static_cast<size_t>(tensor.shape.n_elements()) * static_cast<size_t>(dtype_info(tensor.dtype).block_bytes);

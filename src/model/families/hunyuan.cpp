@@ -125,7 +125,7 @@ Result<ArchSpec> read_shared(const Hparams& hparams) {
   for (BlockSpec& block : spec.blocks) {
     block.attn.rope.pairs = backend::RopePairs::kHalves;
     block.qk_norm = QkNorm::kHeads;
-    block.norms_turned = true;
+    block.norms_after_rope = true;
   }
   return spec;
 }

@@ -58,7 +58,7 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
   for (BlockSpec& block : spec.blocks) {
     block.attn.rope.pairs = backend::RopePairs::kHalves;
     block.qk_norm = QkNorm::kHeads;
-    block.norms_turned = true;
+    block.norms_after_rope = true;
     block.ffn.gate = backend::GateKind::kReluSquared;
     block.ffn.is_gated = false;
   }

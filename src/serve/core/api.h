@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "candor/engine.h"
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 #include "serve/core/api_request.h"
 #include "serve/core/early_stream.h"
 #include "serve/core/generations.h"
@@ -33,7 +33,7 @@ struct Core {
   const RequestTerms& terms;
   Generations& generations;
   http::FairBudget& bytes;  // in flight: what replies hold meanwhile is counted there
-  const AnswerPlaces& places;
+  const AnswerSlots& places;
   Models& models;  // all of the server
   std::function<void(double)> keep_alive{};  // how long it stays once nobody uses it, in seconds; empty: it stays
 
@@ -46,7 +46,7 @@ struct ServerCore {
   http::FairBudget& bytes;
   const MetricsPage& metrics;
   const http::Faults& faults;
-  const AnswerPlaces& places;
+  const AnswerSlots& places;
   const StepHistory* steps = nullptr;  // of the one model; none: nobody keeps them
   int64_t created = 0;                 // when the server began, in seconds since 1970
 };

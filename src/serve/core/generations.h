@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "candor/engine.h"
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 #include "serve/core/api_request.h"
 #include "serve/core/job.h"
 #include "serve/core/job_list.h"
@@ -30,7 +30,7 @@ struct GenerationParts {
   http::WorkerPool& workers;
   const http::Access& access;
   const RequestTerms& terms;
-  AnswerPlaces& places;
+  AnswerSlots& places;
   JobList& jobs;
   std::atomic<uint64_t>& n_replies;  // ever, of all models
   std::function<void(double)> keep_alive{};  // as Core has it

@@ -20,7 +20,7 @@ inline constexpr size_t kMaxValues = 1'000'000;
 
 Result<Json> parse_body(std::string_view body);
 
-// What a model or a translation wrote, within the same depth; of a key that stands twice the last value counts. Time
+// What a model or a translation wrote, within the same depth; of a key that appears twice the last value counts. Time
 // linear in the text: Json::parse looks for each key among all those before it.
 std::optional<Json> read_written(std::string_view text);
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 #include "serve/core/generations.h"
 #include "serve/core/http_sink.h"
 #include "serve/core/json_body.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "candor/engine.h"
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 #include "serve/core/api.h"
 #include "serve/core/api_request.h"
 #include "serve/core/generations.h"
@@ -25,7 +25,7 @@ namespace candor::serve {
 struct ModelParts {
   http::WorkerPool& workers;
   const http::Access& access;
-  AnswerPlaces& places;
+  AnswerSlots& places;
   JobList& jobs;
   http::FairBudget& bytes;
   std::atomic<uint64_t>& n_replies;  // ever

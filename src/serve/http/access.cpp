@@ -115,7 +115,7 @@ Result<std::vector<ApiKey>> read_key_file(const std::filesystem::path& path) {
         make_key(is_named ? std::string(text.substr(0, space)) : fmt::format("key{}", keys.size() + 1), secret);
     if (std::ranges::find(keys, key.digest, &ApiKey::digest) != keys.end()) {
       return fail(ErrorKind::kInvalidInput,
-                  fmt::format("the key file {}, line {}: this key stands there already", path.string(), n_line));
+                  fmt::format("the key file {}, line {}: this key is there already", path.string(), n_line));
     }
     keys.push_back(std::move(key));
   }

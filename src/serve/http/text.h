@@ -24,7 +24,7 @@ inline std::string_view trimmed(std::string_view text) {
 // "%2F" and its like as the bytes that they stand for; what is no such code stays.
 std::string percent_decoded(std::string_view text);
 
-// What a query ("a=1&b=2") says of a name, decoded; of one that stands twice the first.
+// What a query ("a=1&b=2") says of a name, decoded; of one that appears twice the first.
 std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 }  // namespace candor::http

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 #include "serve/core/api_request.h"
 #include "serve/core/generations.h"
 #include "serve/core/json_body.h"
@@ -22,7 +22,7 @@ namespace candor::serve::openai {
 class SocketRoutes {
  public:
   // All are borrowed.
-  SocketRoutes(http::WorkerPool& workers, AnswerPlaces& places, Models& models)
+  SocketRoutes(http::WorkerPool& workers, AnswerSlots& places, Models& models)
       : workers_(workers), places_(places), models_(models) {}
 
   void open(const std::shared_ptr<http::WebSocket>& socket) const;
@@ -42,7 +42,7 @@ class SocketRoutes {
              std::string_view id_prefix, const ModelLease& lease);
 
   http::WorkerPool& workers_;
-  AnswerPlaces& places_;
+  AnswerSlots& places_;
   Models& models_;
 };
 

@@ -207,7 +207,7 @@ TEST(tokenizer, refuses_duplicate_tokens) {
   std::vector<std::string_view> tokens = tokens_of(file);
   tokens[7] = "hello";
   file.set("tokenizer.ggml.tokens", formats::MetaArray(tokens));
-  EXPECT_TRUE(contains(refusal(file), "token \"hello\" stands twice, with ids 7 and "));
+  EXPECT_TRUE(contains(refusal(file), "token \"hello\" appears twice, with ids 7 and "));
 }
 
 // Byte-level BPE whose tokens for these bytes are others.

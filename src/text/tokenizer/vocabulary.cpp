@@ -194,7 +194,7 @@ Result<void> Vocabulary::index_pieces() {
     if (!earlier) continue;
     if (kind(id) == TokenKind::kUnused || kind(*earlier) == TokenKind::kUnused) continue;
     return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: token {} stands twice, with ids {} and {}; convert the model again", kTokensKey,
+                fmt::format("{}: token {} appears twice, with ids {} and {}; convert the model again", kTokensKey,
                             quoted_piece(piece(id)), *earlier, id));
   }
   return {};

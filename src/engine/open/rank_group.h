@@ -27,7 +27,7 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm);
 
 // A rank that follows: loads what the options name, and computes until rank 0 ends. inner: what it computes with.
 Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backend::Backend> inner, int32_t rank,
-                            backend::Crew crew);
+                            backend::RankGroup group);
 // The same, bound to its place, with what the options and the place name.
 Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions& options, int32_t rank,
                        std::unique_ptr<comm::Communicator> comm);

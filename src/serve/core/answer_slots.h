@@ -49,10 +49,10 @@ class PlaceTicket final : public Ticket {
   std::atomic<int32_t>& n_tickets_;
 };
 
-class AnswerPlaces {
+class AnswerSlots {
  public:
   // max_per_key: 0: what is fair to the others.
-  AnswerPlaces(int64_t n_places, size_t n_keys, int64_t max_per_key) : places_(n_places, n_keys, max_per_key) {}
+  AnswerSlots(int64_t n_places, size_t n_keys, int64_t max_per_key) : places_(n_places, n_keys, max_per_key) {}
 
   bool has_room(int32_t key) const { return places_.has_room(key, 1); }
   // A ticket with one slot; nullptr when there is none for that key.

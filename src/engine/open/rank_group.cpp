@@ -1,4 +1,4 @@
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& option
   return backend::make_backend(options.backend, {.n_threads = n_threads});
 }
 
-Result<backend::Crew> start_crew(EngineOptions options, HostPlaces places) {
+Result<backend::RankGroup> start_group(EngineOptions options, HostPlaces places) {
   CANDOR_ASSIGN(const std::shared_ptr<comm::Segment> segment, comm::Segment::make(options.n_ranks));
   CANDOR_ASSIGN(std::unique_ptr<comm::RankProcesses> processes,
                 comm::RankProcesses::start(options.rank_program, *segment));
@@ -45,7 +45,7 @@ Result<backend::Crew> start_crew(EngineOptions options, HostPlaces places) {
   CANDOR_TRY(comm->wait_for_all(kArrival));
   CANDOR_TRY(share_options(options, *comm));
   CANDOR_TRY(share_places(places, *comm));
-  return backend::Crew{std::shared_ptr<comm::RankProcesses>(std::move(processes)), std::move(comm)};
+  return backend::RankGroup{std::shared_ptr<comm::RankProcesses>(std::move(processes)), std::move(comm)};
 }
 
 Result<void> check_ranks(const EngineOptions& options) {
@@ -71,10 +71,9 @@ int32_t count_threads(const HostPlaces& host) {
 // A rank of several, before anybody has met.
 backend::RankOptions rank_options(const EngineOptions& options, const HostPlaces& places) {
   if (options.uses_mpi) return joined_rank_options(options, places.can_spin);
-  return {.rank = 0,
-          .size = options.n_ranks,
-          .n_threads = count_threads(places),
-          .gather_crew = [options, places] { return start_crew(options, places); }};
+  return {.rank = 0, .size = options.n_ranks, .n_threads = count_threads(places), .gather_group = [options, places] {
+            return start_group(options, places);
+          }};
 }
 
 struct LoadedRank {
@@ -180,16 +179,15 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
 }
 
 Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backend::Backend> inner, int32_t rank,
-                            backend::Crew crew) {
+                            backend::RankGroup group) {
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
-  const int32_t size = crew.comm->size();
-  auto held = std::make_shared<backend::Crew>(std::move(crew));
+  const int32_t size = group.comm->size();
+  auto held = std::make_shared<backend::RankGroup>(std::move(group));
   backend::RankBackend backend(
       std::move(inner),
-      {.rank = rank,
-       .size = size,
-       .table = table,
-       .gather_crew = [held]() -> Result<backend::Crew> { return std::move(*held); }});
+      {.rank = rank, .size = size, .table = table, .gather_group = [held]() -> Result<backend::RankGroup> {
+         return std::move(*held);
+       }});
   auto done = load_and_follow(options, backend);
   if (done) return done;
   const bool has_met = held->comm == nullptr;

@@ -1,4 +1,4 @@
-#include "apps/commands/watched_steps.h"
+#include "apps/commands/measured_steps.h"
 
 #include <array>
 #include <cstddef>
@@ -36,27 +36,27 @@ serve::OperationTimes microseconds(const backend::OpTimes& times) {
 
 }  // namespace
 
-WatchedSteps::WatchedSteps() : history_(operation_names()) {}
+MeasuredSteps::MeasuredSteps() : history_(operation_names()) {}
 
-Result<std::unique_ptr<Engine>> WatchedSteps::open(const EngineOptions& options, const LoadProgress& progress) {
+Result<std::unique_ptr<Engine>> MeasuredSteps::open(const EngineOptions& options, const LoadProgress& progress) {
   const auto make = [this](const EngineOptions& o) -> Result<std::unique_ptr<backend::Backend>> {
     CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
     auto timed = std::make_unique<backend::TimedBackend>(std::move(inner), clock_);
-    timed->watch(false);
+    timed->measure(false);
     timed_ = timed.get();
     return timed;
   };
   return engine::open_with_backend(options, make, progress);
 }
 
-void WatchedSteps::take(const StepReport& report) {
-  history_.take(report, is_watched_ ? microseconds(timed_->times()) : serve::OperationTimes{});
-  if (is_watched_) timed_->times().clear();
+void MeasuredSteps::take(const StepReport& report) {
+  history_.take(report, is_measuring_ ? microseconds(timed_->times()) : serve::OperationTimes{});
+  if (is_measuring_) timed_->times().clear();
   const bool is_turn = ++n_steps_ % kMeasuredOf == 0;
-  const bool is_watched = is_turn && history_.is_looked_at(clock_.now_ns());
-  if (is_watched == is_watched_) return;
-  is_watched_ = is_watched;
-  timed_->watch(is_watched_);
+  const bool is_measuring = is_turn && history_.is_looked_at(clock_.now_ns());
+  if (is_measuring == is_measuring_) return;
+  is_measuring_ = is_measuring;
+  timed_->measure(is_measuring_);
 }
 
 }  // namespace candor::apps

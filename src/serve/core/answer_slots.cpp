@@ -1,4 +1,4 @@
-#include "serve/core/answer_places.h"
+#include "serve/core/answer_slots.h"
 
 #include <fmt/format.h>
 
@@ -10,13 +10,13 @@
 
 namespace candor::serve {
 
-std::shared_ptr<PlaceTicket> AnswerPlaces::take(int32_t key) {
+std::shared_ptr<PlaceTicket> AnswerSlots::take(int32_t key) {
   http::FairBudget::Share places = places_.share_of(key);
   if (!places.try_grow(1)) return nullptr;
   return std::make_shared<PlaceTicket>(std::move(places), n_tickets_);
 }
 
-Error AnswerPlaces::no_room(int32_t key) const {
+Error AnswerSlots::no_room(int32_t key) const {
   const bool is_full = places_.used() >= places_.limit();
   const std::string all = fmt::format("{} answers are in work or waiting, at most {}", places_.used(), places_.limit());
   const std::string own = fmt::format(

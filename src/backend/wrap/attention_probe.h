@@ -21,11 +21,11 @@ struct AttentionShares {
   std::vector<double> sinks{};               // [H], the share of no token; empty: the layer has none
 };
 
-class WatchedOps final : public Ops {
+class ProbedOps final : public Ops {
  public:
-  explicit WatchedOps(Backend& backend) : inner_(backend.ops()), backend_(backend) {}
+  explicit ProbedOps(Backend& backend) : inner_(backend.ops()), backend_(backend) {}
   // The row of later steps whose attention is wanted; nothing: none.
-  void watch(std::optional<int32_t> row) { row_ = row; }
+  void look_at(std::optional<int32_t> row) { row_ = row; }
   // What the last attention looked at, once.
   std::optional<AttentionShares> take() { return std::exchange(shares_, std::nullopt); }
 
@@ -40,17 +40,17 @@ class WatchedOps final : public Ops {
   std::optional<AttentionShares> shares_;
 };
 
-class WatchedBackend final : public ForwardingBackend {
+class AttentionProbe final : public ForwardingBackend {
  public:
   // REQUIRES: inner is the reference backend (its weights are read).
-  explicit WatchedBackend(std::unique_ptr<Backend> inner_backend)
+  explicit AttentionProbe(std::unique_ptr<Backend> inner_backend)
       : ForwardingBackend(std::move(inner_backend)), ops_(inner()) {}
-  WatchedOps& watched() { return ops_; }
+  ProbedOps& probe() { return ops_; }
 
   Ops& ops() override { return ops_; }
 
  private:
-  WatchedOps ops_;
+  ProbedOps ops_;
 };
 
 }  // namespace candor::backend

@@ -12,9 +12,9 @@
 
 namespace candor::apps {
 
-class WatchedSteps {
+class MeasuredSteps {
  public:
-  WatchedSteps();
+  MeasuredSteps();
 
   // As Engine::open; once.
   Result<std::unique_ptr<Engine>> open(const EngineOptions& options, const LoadProgress& progress);
@@ -26,7 +26,7 @@ class WatchedSteps {
  private:
   const obs::SteadyClock clock_;
   backend::TimedBackend* timed_ = nullptr;  // the engine's; touched on its thread, between its steps
-  bool is_watched_ = false;                 // as timed_ was told of the step that comes
+  bool is_measuring_ = false;               // as timed_ was told of the step that comes
   int64_t n_steps_ = 0;
   serve::StepHistory history_;
 };

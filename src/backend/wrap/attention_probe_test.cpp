@@ -1,4 +1,4 @@
-#include "backend/wrap/watched_backend.h"
+#include "backend/wrap/attention_probe.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ AttnSpec spec_of(int32_t window, float alibi) {
 class Watching : public ::testing::Test {
  protected:
   void SetUp() override {
-    backend_ = std::make_unique<WatchedBackend>(make_reference_backend());
+    backend_ = std::make_unique<AttentionProbe>(make_reference_backend());
     ArenaLayout layout;
     layout.slot_cols = {kHeads * kDim, kDim, kDim, kHeads * kDim};
     layout.slot_is_output.assign(4, false);
@@ -66,12 +66,12 @@ class Watching : public ::testing::Test {
     fill(v, 0.1f);
     const RowsView values = backend_->read_rows(v);
     const std::vector<float> kept(values.data, values.data + kRows * kDim);
-    backend_->watched().watch(kRows - 1);
+    backend_->probe().look_at(kRows - 1);
     backend_->ops().run(op::Attend{out, {q, k, v, 0, nullptr}, &spec});
     backend_->read_logits(backend_->end_step());
-    const auto shares = backend_->watched().take();
+    const auto shares = backend_->probe().take();
     ASSERT_TRUE(shares);
-    EXPECT_FALSE(backend_->watched().take()) << "told once";
+    EXPECT_FALSE(backend_->probe().take()) << "told once";
     for (int32_t head = 0; head < kHeads; ++head) {
       const std::vector<double>& of_head = shares->heads[static_cast<size_t>(head)];
       ASSERT_EQ(of_head.size(), static_cast<size_t>(kRows));
@@ -86,7 +86,7 @@ class Watching : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<WatchedBackend> backend_;
+  std::unique_ptr<AttentionProbe> backend_;
   std::unique_ptr<KvStore> kv_;
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;
@@ -102,8 +102,8 @@ TEST_F(Watching, the_shares_of_attention_are_those_that_the_output_was_made_of) 
 }
 
 TEST_F(Watching, nothing_is_told_where_nobody_watches) {
-  backend_->watched().watch(std::nullopt);
-  EXPECT_FALSE(backend_->watched().take());
+  backend_->probe().look_at(std::nullopt);
+  EXPECT_FALSE(backend_->probe().take());
 }
 
 }  // namespace

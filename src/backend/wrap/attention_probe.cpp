@@ -1,4 +1,4 @@
-#include "backend/wrap/watched_backend.h"
+#include "backend/wrap/attention_probe.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,13 +30,13 @@ double softmax(std::span<double> scores, double sink) {
 
 }  // namespace
 
-void WatchedOps::run(const Op& operation) {
+void ProbedOps::run(const Op& operation) {
   const auto* attend = std::get_if<op::Attend>(&operation);
   if (attend != nullptr && row_) look(*attend, *row_);
   inner_.run(operation);
 }
 
-void WatchedOps::look(const op::Attend& call, int32_t position) {
+void ProbedOps::look(const op::Attend& call, int32_t position) {
   const AttnSpec& spec = *call.spec;
   const RowsView queries = backend_.read_rows(call.term.q), keys = backend_.read_rows(call.term.k);
   const int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, position - spec.window_tokens + 1);
