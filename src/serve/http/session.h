@@ -5,14 +5,9 @@
 // held, or destroyed, anywhere else.
 
 #include <atomic>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -25,19 +20,16 @@
 #include <utility>
 #include <vector>
 
+#include "serve/http/client_link.h"
 #include "serve/http/exchange.h"
 #include "serve/http/faults.h"
-#include "serve/http/head_scanner.h"
 #include "serve/http/message.h"
+#include "serve/http/request_reader.h"
 #include "serve/http/server.h"
 #include "serve/http/tls_identity.h"
 #include "serve/http/web_socket.h"
-#include "serve/http/wire.h"
 
 namespace candor::http {
-
-// Completion token of every co_await: the error comes with the result, nothing is thrown.
-inline constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
 class Session;
 
@@ -98,19 +90,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   friend class WebSocketSession;
-  enum class Read { kWhole, kRefused, kClosed };
-  struct Parser;  // the request being read
+  using Read = RequestReader::Read;
 
   net::awaitable<bool> shake_hands();
   net::awaitable<void> answer_in_the_clear();
   net::awaitable<bool> serve_one();
-  net::awaitable<Read> read_head(Parser& parser);
-  net::awaitable<Read> read_body(Parser& parser, int32_t key);
-  bool begin_body(Parser& parser);
-  bool refuse_for_bytes();
-  void wait_for_body(Parser& parser);
-  static bool goes_on(const Parser& parser);
-  bool take_body(Parser& parser);
   std::optional<HttpResponse> handlers_refusal(HttpRequest& request);
   void hand_over(const std::shared_ptr<Exchange>& exchange);
   void report(const HttpRequest& request, const ReplyRecord& record) const;
@@ -118,16 +102,10 @@ class Session : public std::enable_shared_from_this<Session> {
   HttpResponse fault_response() const;
   net::awaitable<bool> reply(const std::shared_ptr<Exchange>& exchange, bool keep_alive, bool is_http_1_0);
   net::awaitable<bool> send_waiting(Exchange& exchange, const HttpRequest& request, ReplyRecord& record);
-  net::awaitable<bool> write(const std::string& bytes);
-  net::awaitable<bool> next_event(std::chrono::milliseconds at_most);
-  net::awaitable<void> linger();
-  net::awaitable<void> upgrade(HttpRequest& request, Parser& parser);
+  net::awaitable<void> upgrade(HttpRequest& request, RequestParser& parser);
 
   std::string head_of(const HttpResponse& response, bool is_stream, const HttpRequest& request) const;
   void begin_request(HttpRequest& request) const;
-  void watch_for_end();
-  void read_while_busy();
-  void stop_waiting();
   // False where it threw, which is noted.
   template <class Action>
   bool guarded(const Action& action) const noexcept {
@@ -139,30 +117,16 @@ class Session : public std::enable_shared_from_this<Session> {
       return false;
     }
   }
-  void set_deadline(std::chrono::milliseconds at_most);
-  void clear_deadline();
 
   Network& network_;
   const uint64_t id_;
-  Wire socket_;
-  net::steady_timer deadline_;
-  net::steady_timer event_;
-  boost::beast::flat_buffer buffer_;
-  HeadFault fault_;
+  ClientLink link_;
+  RequestReader reader_;
   std::shared_ptr<Exchange> exchange_{};     // being answered
   std::shared_ptr<WebSocket> web_socket_{};  // after an upgrade
   std::function<void()> close_web_socket_{};
   std::function<void()> on_signal_{};  // after an upgrade
-  std::shared_ptr<char> alive_ = std::make_shared<char>();  // for callbacks that may come too late
-  uint64_t n_deadlines_ = 0;
-  uint64_t n_watches_ = 0;
-  bool has_event_ = false;
-  bool has_expired_ = false;
-  bool is_idle_ = false;  // waits for the first byte of a request
-  bool is_client_gone_ = false;
-  bool is_secured_ = false;  // by a handshake of TLS
-  bool is_lingering_ = false;
-  bool is_chunked_ = false;  // the reply being sent
+  bool is_chunked_ = false;            // the reply being sent
   bool keep_alive_ = false;
 };
 

@@ -42,28 +42,28 @@ net::awaitable<bool> Session::shake_hands() {
     network_.handshakes.erase(network_.handshakes.begin());
   }
   network_.handshakes.insert(id_);
-  socket_.begin_tls(*network_.tls);
-  is_idle_ = true;
-  set_deadline(network_.options.head_timeout);
-  const auto [error] = co_await socket_.async_handshake(kTuple);
-  clear_deadline();
+  link_.wire().begin_tls(*network_.tls);
+  reader_.set_idle();
+  link_.set_deadline(network_.options.head_timeout);
+  const auto [error] = co_await link_.wire().async_handshake(kTuple);
+  link_.clear_deadline();
   network_.handshakes.erase(id_);
-  is_secured_ = !error;
+  if (!error) link_.mark_secured();
   if (error && !network_.is_draining) network_.handler.on_handshake_failed(failure_of(error));
-  if (error && is_plain_request(error) && socket_.is_open()) co_await answer_in_the_clear();
+  if (error && is_plain_request(error) && link_.wire().is_open()) co_await answer_in_the_clear();
   co_return !error;
 }
 
 net::awaitable<void> Session::answer_in_the_clear() {
   HttpRequest nothing;
   keep_alive_ = false;
-  is_lingering_ = true;
+  link_.begin_lingering();
   const HttpResponse response = error_response(
       {ErrorKind::kInvalidInput, "this port speaks TLS: ask it as https://, or by wss:// for a WebSocket"});
   const std::string bytes = head_of(response, false, nothing) + response.body;
-  set_deadline(network_.options.write_timeout);
-  co_await net::async_write(socket_.tcp(), net::buffer(bytes), kTuple);
-  clear_deadline();
+  link_.set_deadline(network_.options.write_timeout);
+  co_await net::async_write(link_.wire().tcp(), net::buffer(bytes), kTuple);
+  link_.clear_deadline();
 }
 
 }  // namespace candor::http

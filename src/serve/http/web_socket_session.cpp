@@ -48,7 +48,7 @@ struct WebSocketSession::Stream {
 net::awaitable<void> WebSocketSession::run(
     const boost::beast::http::request<boost::beast::http::string_body>& upgrade) {
   Network& network = session_.network_;
-  auto stream = std::make_shared<Stream>(std::move(session_.socket_), socket_);
+  auto stream = std::make_shared<Stream>(std::move(session_.link_.wire()), socket_);
   stream->ws.set_option(websocket::stream_base::timeout{kHandshakeTimeout, network.options.idle_timeout, true});
   stream->ws.read_message_max(network.options.body_bytes);
   stream->ws.auto_fragment(false);
@@ -110,7 +110,7 @@ net::awaitable<void> WebSocketSession::send_messages(std::shared_ptr<Session> se
   stream->ws.text(true);
   bool is_open = true;
   while (is_open && !stream->is_over) {
-    co_await session->next_event(session->network_.options.ping_interval);
+    co_await session->link_.next_event(session->network_.options.ping_interval);
     std::deque<std::string> messages = stream->socket->take();
     while (is_open && !stream->is_over && !messages.empty()) {
       const auto [error, n_written] = co_await stream->ws.async_write(net::buffer(messages.front()), kTuple);
