@@ -36,6 +36,7 @@ Description-Content-Type: text/markdown
 """
 ENTRY_POINTS = """[console_scripts]
 candor = candor.__main__:main
+candor-lm-eval = candor.evaluation:main
 
 [pytest11]
 candor = candor.pytest_plugin

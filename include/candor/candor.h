@@ -159,6 +159,10 @@ CANDOR_API candor_status candor_explanation(candor_run run, candor_data* json, c
 /* The vector of a text. pooling: mean or last. */
 CANDOR_API candor_status candor_embed(candor_engine engine, const char* text, size_t size, const char* pooling,
                                       candor_data* floats, candor_error* error);
+/* Of each token from `first` on (1 to size), given those before it: its logprob, and that of the likeliest token there.
+   [size - first, 2]. Tokens before `first` may come from the prefix cache. */
+CANDOR_API candor_status candor_score_from(candor_engine engine, const int32_t* tokens, size_t size, size_t first,
+                                           candor_data* floats, candor_error* error);
 /* The logprob of each token behind the first, given those before it. */
 CANDOR_API candor_status candor_score(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
                                       candor_error* error);

@@ -191,6 +191,7 @@ struct Request {
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
   Pooling pooling = Pooling::kNone;                 // else the answer is an embedding, and no text
+  std::int32_t first_scored = 1;  // with prompt_logprobs: the first token that has one; what stands before may be cached
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
   std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses its oldest tokens; counted in Usage
   OnContextFull on_context_full = OnContextFull::kStop;

@@ -43,6 +43,7 @@ _CALLS: dict[str, list[Any]] = {
     "start": [_HANDLE, _HANDLE, _OUT], "next": [_HANDLE, POINTER(Event), c_int64], "cancel": [_HANDLE],
     "summary": [_HANDLE, _OUT], "explanation": [_HANDLE, _OUT],
     "embed": [_HANDLE, c_char_p, c_size_t, c_char_p, _OUT], "score": [_HANDLE, _IDS, c_size_t, _OUT],
+    "score_from": [_HANDLE, _IDS, c_size_t, c_size_t, _OUT],
     "logits": [_HANDLE, _IDS, c_size_t, _OUT], "hidden": [_HANDLE, _IDS, c_size_t, _OUT],
     "session_new": [_HANDLE, _OUT], "session_say": [_HANDLE, c_char_p, c_char_p, c_size_t],
     "session_branch": [_HANDLE, _OUT], "session_start": [_HANDLE, _HANDLE, _OUT], "session_messages": [_HANDLE, _OUT],

@@ -200,6 +200,15 @@ class Model:
         rows = self._rows("score", tokens)
         return list(rows.view())
 
+    def score_from(self, tokens: Sequence[int], first: int) -> List[tuple[float, float]]:
+        """Of each token from `first` on (1 or more): its natural logprob, and that of the likeliest token there. What stands
+        before `first` comes from the prefix cache where it was computed before."""
+        ids, n = ids_of(tokens)
+        if not 1 <= first <= n:
+            raise InvalidInput(f"first is {first}, expected 1 to {n}", "first")
+        rows = Rows(Handle(library.make("score_from", self._engine.value, ids, n, first), "scores"), n - first)
+        return [(row[0], row[1]) for row in rows]
+
     def logits(self, tokens: Union[str, Sequence[int]]) -> Rows:
         """[tokens, info["n_vocab"]]: row i for the token behind token i. At most 1 GiB."""
         return self._rows("logits", tokens)

@@ -147,6 +147,41 @@ class Numbers(Shared):
         with self.assertRaises(IndexError):
             self.model.logits([1])[1]
 
+    def test_scores_behind_a_context_are_those_of_the_whole(self):
+        ids = self.model.tokenize("Once upon a time there was a dog")
+        scored = self.model.score_from(ids, 3)
+        self.assertEqual([logprob for logprob, _ in scored], self.model.score(ids)[2:])
+        self.assertTrue(all(best >= logprob for logprob, best in scored))
+        self.assertEqual(self.model.score_from(ids, len(ids)), [])
+        for bad in (0, -1, len(ids) + 1):
+            with self.assertRaises(candor.InvalidInput):
+                self.model.score_from(ids, bad)
+
+    def test_lm_eval_scores_and_generates(self):
+        try:
+            from candor.evaluation import CandorLM
+        except candor.CandorError as error:
+            self.skipTest(str(error))
+        from lm_eval.api.instance import Instance
+
+        def asked(kind, *arguments):
+            return Instance(request_type=kind, doc={}, arguments=arguments, idx=0)
+
+        lm = CandorLM(self.model.path)
+        pairs = [("Once upon a", " time"), ("Once upon a", " stone"), ("", "Once")]
+        scored = lm.loglikelihood([asked("loglikelihood", *pair) for pair in pairs], disable_tqdm=True)
+        whole = self.model.score(lm.tok_encode("Once upon a time"))
+        self.assertAlmostEqual(scored[0][0], sum(whole[len(lm.tok_encode("Once upon a")) - 1:]), places=6)
+        self.assertTrue(scored[0][1])
+        self.assertFalse(scored[1][1])
+        rolling = lm.loglikelihood_rolling([asked("loglikelihood_rolling", "Once upon a time")], disable_tqdm=True)
+        self.assertLess(rolling[0], 0)
+        told = lm.generate_until([asked("generate_until", "Once upon a time", {"until": ["."], "max_gen_toks": 8})],
+                                 disable_tqdm=True)
+        self.assertTrue(told[0] and "." not in told[0])
+        with self.assertRaises(candor.InvalidInput):
+            lm.generate_until([asked("generate_until", "Once", {"no_such": 1})], disable_tqdm=True)
+
     def test_numpy_sees_them_without_a_copy(self):
         try:
             import numpy

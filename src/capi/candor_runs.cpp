@@ -186,6 +186,23 @@ candor_status candor_score(candor_engine handle, const int32_t* tokens, size_t s
   });
 }
 
+candor_status candor_score_from(candor_engine handle, const int32_t* tokens, size_t size, size_t first,
+                                candor_data* floats, candor_error* error) {
+  Request request;
+  request.sampling.prompt_logprobs = 1;
+  request.sampling.max_tokens = 0;
+  // A number that no prompt reaches is refused with what was expected.
+  request.first_scored = static_cast<int32_t>(std::min<size_t>(first, std::numeric_limits<int32_t>::max()));
+  return give_read(handle, tokens, size, std::move(request), floats, error, [](const Completion& made) {
+    std::vector<float> logprobs;
+    for (const PromptLogprob& one : made.prompt_logprobs) {
+      logprobs.push_back(one.logprob.logprob);
+      logprobs.push_back(one.top.front().logprob);
+    }
+    return logprobs;
+  });
+}
+
 candor_status candor_logits(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
                             candor_error* error) {
   return give_rows(engine, tokens, size, PromptRows::kLogits, floats, error);

@@ -43,6 +43,7 @@ Result<void> Scheduler::add(const SequenceSpec& spec) {
   sequence->queued_at = admission_.n_plans();
   sequence->share_key = spec.share_key;
   sequence->turns = spec.turns;
+  sequence->shown_begin = spec.shows_prompt ? spec.first_shown : 0;
   sequence->shown_end = spec.shows_prompt ? sequence->n_tokens() - 1 : 0;
   sequence->n_spare_places = std::clamp(spec.n_places, 1, state_->options.max_running) - 1;
   state_->sequences.make_room();

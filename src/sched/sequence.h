@@ -28,6 +28,7 @@ struct SequenceSpec {
   uint64_t share_key = 0;     // whose share of the engine it counts to
   int32_t n_places = 1;       // running places taken at admission, so that its forks run beside it from the start
   bool shows_prompt = false;  // results of rows inside the prompt are wanted (prompt logprobs, mean hidden state)
+  int32_t first_shown = 0;    // of these rows; those before it may come from the cache
   std::array<int32_t, 2> turns{};  // tokens of the prompt up to which others are likely to begin alike; 0: none
 };
 

@@ -161,6 +161,20 @@ TEST_F(CInterface, rows_are_those_that_scores_come_from) {
   ASSERT_EQ(n_logits, ids.size() * n_vocab);
   EXPECT_EQ(n_hidden, ids.size() * info["dim"].get<size_t>());
   const float* expected = candor_floats(scores, nullptr);
+  candor_data from = 0;
+  ASSERT_EQ(candor_score_from(engine_, ids.data(), ids.size(), 2, &from, &error_), CANDOR_OK) << message();
+  size_t n_from = 0;
+  const float* pairs = candor_floats(from, &n_from);
+  ASSERT_EQ(n_from, 2 * (ids.size() - 2));
+  for (size_t i = 0; i < n_from / 2; ++i) {
+    EXPECT_EQ(pairs[2 * i], expected[i + 1]);
+    EXPECT_GE(pairs[2 * i + 1], pairs[2 * i]);
+  }
+  candor_close(from);
+  for (const size_t bad : {size_t{0}, ids.size() + 1, size_t{1} << 40}) {
+    EXPECT_EQ(candor_score_from(engine_, ids.data(), ids.size(), bad, &from, &error_), CANDOR_INVALID_INPUT) << bad;
+    EXPECT_NE(message().find("first_scored is "), std::string::npos) << message();
+  }
   for (size_t i = 0; i + 1 < ids.size(); ++i) {
     const float* row = rows + i * n_vocab;
     double sum = 0;

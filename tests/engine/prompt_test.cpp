@@ -57,6 +57,33 @@ TEST(prompt_logprobs, are_those_of_eval) {
   }
 }
 
+TEST(prompt_logprobs, from_a_token_on_take_what_stands_before_out_of_the_cache_and_have_the_same_bits) {
+  const auto engine = open_or_fail(options_for(pocket_path()));
+  const auto tokens = engine->tokenize(TextPrompt{.text = std::string(kText) + kText});
+  ASSERT_TRUE(tokens);
+  const Completion whole = complete(*engine, scored(*tokens));
+  const auto n = static_cast<int32_t>(tokens->size());
+  for (const int32_t first : {1, 2, 40, n - 1, n}) {
+    Request request = scored(*tokens);
+    request.first_scored = first;
+    const Completion part = complete(*engine, std::move(request));
+    ASSERT_EQ(part.prompt_logprobs.size(), static_cast<size_t>(n - first)) << first;
+    for (size_t i = 0; i < part.prompt_logprobs.size(); ++i)
+      EXPECT_EQ(part.prompt_logprobs[i], whole.prompt_logprobs[i + static_cast<size_t>(first) - 1]);
+    EXPECT_EQ(part.summary.usage.cached_tokens > 0, first > backend::kBlockTokens) << first;
+  }
+  for (const int32_t bad : {0, -1, n + 1}) {
+    Request request = scored(*tokens);
+    request.first_scored = bad;
+    const auto refused = engine->generate(request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().field, "first_scored");
+  }
+  Request without = greedy(*tokens, 1);
+  without.first_scored = 3;
+  EXPECT_FALSE(engine->generate(without));
+}
+
 TEST(prompt_logprobs, come_without_a_token_where_none_is_asked_for) {
   const auto engine = open_or_fail(options_for(pocket_path()));
   const Completion completion = complete(*engine, scored(TextPrompt{.text = kText}));

@@ -90,6 +90,18 @@ Result<void> add_rows(const Request& request, size_t n_tokens, const RequestLimi
   return {};
 }
 
+// Row i shows the token behind it.
+Result<void> add_first_scored(const Request& request, size_t n_tokens, ActiveRequest& active) {
+  if (request.first_scored == 1) return {};
+  if (request.sampling.prompt_logprobs < 0 || request.rows != PromptRows::kNone || request.pooling != Pooling::kNone) {
+    return invalid("first_scored", "first_scored goes with prompt_logprobs, and not with rows or pooling");
+  }
+  const auto first = sample::check_range("first_scored", request.first_scored, 1, static_cast<int64_t>(n_tokens));
+  if (!first) return first.error();
+  active.spec.first_shown = request.first_scored - 1;
+  return {};
+}
+
 Result<void> add_pooling(const Request& request, ChoiceRules& rules) {
   const bool pools = request.pooling != Pooling::kNone;
   if (pools && (request.n != 1 || request.constraint)) {
@@ -298,6 +310,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->rules = std::move(*rules);
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
   active->summary.usage.seed = active->rules.seed;
+  if (auto scored = add_first_scored(request, tokens.size(), *active); !scored) return scored.error();
   active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
                               active->rules.rows != PromptRows::kNone;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
