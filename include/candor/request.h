@@ -185,13 +185,12 @@ enum class PromptRows : std::uint8_t {
 struct Request {
   Prompt prompt{};
   SamplingParams sampling{};
-  // So many independent answers to one prompt, which is read once. Choice i draws with the random words of (seed, i).
-  std::int32_t n = 1;
+  std::int32_t n = 1;  // independent answers to one prompt, read once; choice i draws with the words of (seed, i)
   std::optional<BeamSearch> beams{};
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
   Pooling pooling = Pooling::kNone;                 // else the answer is an embedding, and no text
-  std::int32_t first_scored = 1;  // with prompt_logprobs: the first token that has one; what stands before may be cached
+  std::int32_t first_scored = 1;                    // token with a prompt logprob; those before may come from the cache
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
   std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses its oldest tokens; counted in Usage
   OnContextFull on_context_full = OnContextFull::kStop;
