@@ -15,7 +15,8 @@ from .model import Model
 from .sampling import Sampling
 
 try:
-    import lm_eval.models  # its own names first: it looks for them only while it knows none
+    # Its own models first: it looks for them only while it knows none.
+    import lm_eval.models  # noqa: F401
     from lm_eval.api.model import TemplateLM
     from lm_eval.api.registry import register_model
     from lm_eval.utils import get_rolling_token_windows, make_disjoint_window

@@ -182,6 +182,30 @@ class Numbers(Shared):
         with self.assertRaises(candor.InvalidInput):
             lm.generate_until([asked("generate_until", "Once", {"no_such": 1})], disable_tqdm=True)
 
+    def test_others_see_them_by_dlpack(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        rows = self.model.logits([1, 50, 60])
+        here = numpy.asarray(rows)
+        seen = numpy.from_dlpack(rows)
+        if tuple(int(part) for part in numpy.__version__.split(".")[:2]) >= (2, 1):
+            self.assertEqual(seen.ctypes.data, here.ctypes.data)
+            self.assertFalse(seen.flags.writeable)
+        copied = here.copy()
+        del rows, here
+        gc.collect()
+        self.assertTrue((seen == copied).all())
+        rows = self.model.logits([1, 50])
+        self.assertEqual(rows.__dlpack_device__(), (1, 0))
+        for _ in range(100):
+            rows.__dlpack__(max_version=(1, 0))  # dropped without being taken
+        with self.assertRaises(BufferError):
+            rows.__dlpack__(copy=False)
+        with self.assertRaises(BufferError):
+            rows.__dlpack__(dl_device=(2, 0))
+
     def test_numpy_sees_them_without_a_copy(self):
         try:
             import numpy
