@@ -71,8 +71,7 @@ Result<Trace> Tracer::run(const Request& request) {
   const auto keep = [&trace](const TokenEvent& event) { trace.events.push_back(event); };
   auto completion = engine_->generate(request, keep);
   engine_->on_step({});
-  for (const backend::Op& operation : recording_->step().operations())
-    trace.operations.push_back(backend::to_text(operation));
+  trace.operations = recording_->step().lines();
   if (!completion) return completion.error();
   trace.summary = std::move(completion->summary);
   trace.was_drawn = std::ranges::any_of(

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -21,7 +20,7 @@ namespace candor::backend {
 struct SeqSlice {
   int32_t first_row = 0;
   int32_t n_rows = 0;
-  int32_t n_past = 0;  // tokens of this sequence already in the K/V store
+  int32_t n_past = 0;        // tokens of this sequence already in the K/V store
   StateId state = kNoState;  // where the recurrent state behind them stands; kNoState: all zeros
   AdapterId adapter = kNoAdapter;
 };
@@ -63,7 +62,7 @@ struct StepBatch {
   std::span<const SeqSlice> seqs;        // [S], ascending by first_row, covering [0, T) without gaps
   std::span<const BlockId> block_table;  // [S, max_blocks]; entry j of a sequence holds positions [j*B, (j+1)*B)
   int32_t max_blocks = 0;
-  std::span<const int32_t> out_rows{};   // rows whose logits are wanted, ascending
+  std::span<const int32_t> out_rows{};  // rows whose logits are wanted, ascending
   // For models with recurrent layers: ascending by row, at least one for the last row of each slice.
   std::span<const StateSave> saves{};
   // Ascending; disjoint.
@@ -80,13 +79,16 @@ struct StepBatch {
     const auto has_adapter = [](const SeqSlice& seq) { return seq.adapter != kNoAdapter; };
     return {!vector_rows.empty(), !groups.empty(), n_axes > 0, std::ranges::any_of(seqs, has_adapter)};
   }
+  // The first group that ends behind a row: the row's own, or the next one; nullptr where there is none.
+  const VisibleGroup* group_from(int32_t row) const {
+    const auto ends_behind = [](int32_t of, const VisibleGroup& group) { return of < group.first_row + group.n_rows; };
+    const auto at = std::upper_bound(groups.begin(), groups.end(), row, ends_behind);
+    return at == groups.end() ? nullptr : &*at;
+  }
   // The group of a row, or nullptr.
   const VisibleGroup* group_of(int32_t row) const {
-    const auto begins_behind = [](int32_t of, const VisibleGroup& group) { return of < group.first_row; };
-    const auto next = std::upper_bound(groups.begin(), groups.end(), row, begins_behind);
-    if (next == groups.begin()) return nullptr;
-    const VisibleGroup& group = *std::prev(next);
-    return row < group.first_row + group.n_rows ? &group : nullptr;
+    const VisibleGroup* group = group_from(row);
+    return group != nullptr && group->first_row <= row ? group : nullptr;
   }
   // [D] that the row begins with, or nullptr.
   const float* vector_of(int32_t row, int32_t n_cols) const {

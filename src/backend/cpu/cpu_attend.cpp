@@ -74,15 +74,11 @@ void CpuOps::make_row_groups(int32_t heads, bool without_members) {
 
 // Rows of a slice from `first` on that see up to the same position, or each up to itself.
 CpuOps::AlikeRows CpuOps::alike_rows(const SeqSlice& slice, int32_t first) const {
-  const int32_t row = slice.first_row + first;
-  if (const VisibleGroup* group = batch_.group_of(row)) {
-    const int32_t end = group->first_row + group->n_rows - slice.first_row;
-    return {end, slice.n_past + end};
-  }
-  const auto is_behind = [](int32_t of, const VisibleGroup& group) { return of < group.first_row; };
-  const auto next = std::upper_bound(batch_.groups.begin(), batch_.groups.end(), row, is_behind);
-  const int32_t end = next == batch_.groups.end() ? slice.n_rows : next->first_row - slice.first_row;
-  return {std::min(end, slice.n_rows), 0};
+  const VisibleGroup* group = batch_.group_from(slice.first_row + first);
+  if (group == nullptr) return {slice.n_rows, 0};
+  const int32_t begin = group->first_row - slice.first_row;
+  if (begin > first) return {std::min(begin, slice.n_rows), 0};
+  return {begin + group->n_rows, slice.n_past + begin + group->n_rows};
 }
 
 AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_t head_unit) {

@@ -19,10 +19,10 @@ void RecordedStep::replay(Ops& ops) const {
   for (const Op& operation : operations_) ops.run(operation);
 }
 
-std::string RecordedStep::text() const {
-  std::string text;
-  for (const Op& operation : operations_) text += to_text(operation) + "\n";
-  return text;
+std::vector<std::string> RecordedStep::lines() const {
+  std::vector<std::string> lines;
+  for (const Op& operation : operations_) lines.push_back(to_text(operation));
+  return lines;
 }
 
 }  // namespace candor::backend

@@ -28,7 +28,7 @@ class RecordedStep {
   // REQUIRES: a step is begun whose batch has as many rows, and as many of them wanted, as the recorded one.
   void replay(Ops& ops) const;
   // A line for each (to_text()).
-  std::string text() const;
+  std::vector<std::string> lines() const;
 
  private:
   std::vector<Op> operations_;
