@@ -7,6 +7,7 @@ is computed once. Equal requests get equal numbers, whatever runs beside them.""
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Sequence, TypeVar
 
@@ -47,6 +48,7 @@ class CandorLM(TemplateLM):  # type: ignore[misc]
         options.setdefault("max_running", self._at_once)
         self._model = Model(model, **options)
         self._max_gen_toks = int(max_gen_toks)
+        self._cut: list[int] = []  # the lengths of inputs that were too long; appended to by many threads
         self._adds_bos = add_bos not in (False, "False", "false", "0")
 
     @property
@@ -79,8 +81,7 @@ class CandorLM(TemplateLM):  # type: ignore[misc]
                               disable_tqdm: bool = False, **_: Any) -> list[tuple[float, bool]]:
         def score(request: tuple[tuple[str, str], list[int], list[int]]) -> tuple[float, bool]:
             pair, context, continuation = request
-            # The context loses its oldest tokens where both are longer than the model reads.
-            tokens = (context + continuation)[-(self.max_length - 1):]
+            tokens = self._newest(context + continuation, self.max_length - 1)
             if len(continuation) >= len(tokens):
                 raise InvalidInput(f"a continuation of {len(continuation)} tokens leaves no token of its context within "
                                    f"the model's {self.max_length}", "tokens")
@@ -121,17 +122,28 @@ class CandorLM(TemplateLM):  # type: ignore[misc]
             prompt = self.tok_encode(text)
             sampling = _sampling_of(dict(asked), self._max_gen_toks)
             room = self.max_length - (sampling.max_tokens or 0) - 1
-            answer = self._model.generate(prompt[-max(1, room):], sampling)
+            answer = self._model.generate(self._newest(prompt, max(1, room)), sampling)
             self.cache_hook.add_partial("generate_until", request.args, answer.text)
             return str(answer.text)
 
         return self._each(generate, requests, "generate_until", disable_tqdm)
 
+    # A context that is longer than the model reads loses its oldest tokens, as with every model of lm_eval; it is counted.
+    def _newest(self, tokens: list[int], most: int) -> list[int]:
+        if len(tokens) > most:
+            self._cut.append(len(tokens))
+        return tokens[-most:]
+
     # In the order of the items.
     def _each(self, answer: Callable[[_Item], _Answer], items: Sequence[_Item], what: str, is_quiet: bool) -> list[_Answer]:
+        n_before = len(self._cut)
         with ThreadPoolExecutor(self._at_once) as pool:
             made: Iterable[_Answer] = pool.map(answer, items)
-            return list(tqdm(made, total=len(items), desc=what, disable=is_quiet))
+            answers = list(tqdm(made, total=len(items), desc=what, disable=is_quiet))
+        if len(self._cut) > n_before:
+            warnings.warn(f"candor: {what}: {len(self._cut) - n_before} inputs are longer than the model's {self.max_length} "
+                          "tokens; they lost their oldest", stacklevel=2)
+        return answers
 
 
 def _sampling_of(asked: dict[str, Any], most: int) -> Sampling:

@@ -10,7 +10,7 @@ namespace candor::text {
 
 MergeQueue::MergeQueue() : slots_(64, kFree) {}
 
-void MergeQueue::List::push(size_t position) {
+void MergeQueue::List::push(uint32_t position) {
   if (taken == rising.size()) {
     rising.clear();
     taken = 0;
@@ -23,15 +23,15 @@ void MergeQueue::List::push(size_t position) {
   }
 }
 
-size_t MergeQueue::List::pop() {
+uint32_t MergeQueue::List::pop() {
   if (late.empty() || (taken != rising.size() && rising[taken] <= late.front())) return rising[taken++];
   std::pop_heap(late.begin(), late.end(), std::greater<>());
-  const size_t position = late.back();
+  const uint32_t position = late.back();
   late.pop_back();
   return position;
 }
 
-void MergeQueue::push(uint32_t key, size_t position) {
+void MergeQueue::push(uint32_t key, uint32_t position) {
   if (last_list_ == kFree || lists_[last_list_].key != key) last_list_ = list_of(key);
   List& list = lists_[last_list_];
   if (list.empty()) {

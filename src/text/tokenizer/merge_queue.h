@@ -13,12 +13,12 @@ class MergeQueue {
  public:
   struct Entry {
     uint32_t key = 0;
-    size_t position = 0;
+    uint32_t position = 0;
   };
 
   MergeQueue();
   // An entry may be pushed again, also while its key is being taken.
-  void push(uint32_t key, size_t position);
+  void push(uint32_t key, uint32_t position);
   bool empty() const { return n_entries_ == 0; }
   // REQUIRES: !empty().
   Entry pop();
@@ -27,11 +27,11 @@ class MergeQueue {
   struct List {
     uint32_t key = 0;
     size_t taken = 0;  // of `rising`
-    std::vector<size_t> rising;
-    std::vector<size_t> late;  // a heap, the lowest on top
+    std::vector<uint32_t> rising;
+    std::vector<uint32_t> late;  // a heap, the lowest on top
     bool empty() const { return taken == rising.size() && late.empty(); }
-    void push(size_t position);
-    size_t pop();
+    void push(uint32_t position);
+    uint32_t pop();
   };
   static constexpr size_t kFree = SIZE_MAX;
 

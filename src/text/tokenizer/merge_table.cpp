@@ -18,12 +18,12 @@ uint64_t pair_key(TokenId left, TokenId right) {
   return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) | static_cast<uint32_t>(right);
 }
 
-constexpr size_t kNowhere = SIZE_MAX;
+constexpr uint32_t kNowhere = UINT32_MAX;
 
 // A token of a long word in a linked list; a merged one goes on as its left part.
 struct Node {
-  size_t previous = kNowhere;
-  size_t next = kNowhere;
+  uint32_t previous = kNowhere;
+  uint32_t next = kNowhere;
   uint32_t rank = MergeTable::kNoRank;  // of the pair that it makes with the next
   TokenId token = kNoToken;             // kNoToken: merged into its left neighbour
 };
@@ -78,17 +78,17 @@ void MergeTable::merge_short(std::vector<TokenId>& word) const {
 }
 
 void MergeTable::merge_long(std::vector<TokenId>& word) const {
-  const size_t n = word.size();
+  const uint32_t n = static_cast<uint32_t>(word.size());
   std::vector<Node> nodes(n);
   MergeQueue queue;
-  const auto look_right = [&](size_t at) {
+  const auto look_right = [&](uint32_t at) {
     Node& node = nodes[at];
     node.rank = node.next == kNowhere ? kNoRank : find(node.token, nodes[node.next].token).rank;
     if (node.rank != kNoRank) queue.push(node.rank, at);
   };
-  for (size_t i = 0; i < n; ++i)
+  for (uint32_t i = 0; i < n; ++i)
     nodes[i] = {i == 0 ? kNowhere : i - 1, i + 1 == n ? kNowhere : i + 1, kNoRank, word[i]};
-  for (size_t i = 0; i < n; ++i) look_right(i);
+  for (uint32_t i = 0; i < n; ++i) look_right(i);
   while (!queue.empty()) {
     const MergeQueue::Entry best = queue.pop();
     Node& node = nodes[best.position];
@@ -102,7 +102,7 @@ void MergeTable::merge_long(std::vector<TokenId>& word) const {
     look_right(best.position);
   }
   word.clear();
-  for (size_t i = 0; i != kNowhere; i = nodes[i].next) word.push_back(nodes[i].token);
+  for (uint32_t i = 0; i != kNowhere; i = nodes[i].next) word.push_back(nodes[i].token);
 }
 
 }  // namespace candor::text

@@ -13,14 +13,14 @@
 namespace candor::text {
 namespace {
 
-constexpr size_t kNoSymbol = SIZE_MAX;
+constexpr uint32_t kNoSymbol = UINT32_MAX;
 
 // A piece of the text in a linked list; a merged one goes on as its left part.
 struct Symbol {
-  size_t begin = 0;
-  size_t n_bytes = 0;  // 0: merged into its left neighbour
-  size_t previous = kNoSymbol;
-  size_t next = kNoSymbol;
+  uint32_t begin = 0;
+  uint32_t n_bytes = 0;  // 0: merged into its left neighbour
+  uint32_t previous = kNoSymbol;
+  uint32_t next = kNoSymbol;
   TokenId token = kNoToken;   // that the bytes are
   TokenId joined = kNoToken;  // that they become with the next node
 };
@@ -42,9 +42,9 @@ class Merger {
  public:
   Merger(std::string_view text, const Vocabulary& vocabulary) : text_(text), vocabulary_(vocabulary) {
     nodes_.reserve(count_characters(text));  // a growing list would hold those of a long text twice
-    for (size_t at = 0; at < text.size();) {
-      const size_t n_bytes = decode_utf8(text, at).length;
-      const size_t i = nodes_.size();
+    for (uint32_t at = 0; at < text.size();) {
+      const uint32_t n_bytes = static_cast<uint32_t>(decode_utf8(text, at).length);
+      const uint32_t i = static_cast<uint32_t>(nodes_.size());
       nodes_.push_back({at, n_bytes, i == 0 ? kNoSymbol : i - 1, i + 1, token_of(at, n_bytes), kNoToken});
       at += n_bytes;
     }
@@ -52,7 +52,7 @@ class Merger {
   }
 
   std::vector<Symbol> run() && {
-    for (size_t i = 0; i < nodes_.size(); ++i) look_right(i);
+    for (uint32_t i = 0; i < nodes_.size(); ++i) look_right(i);
     while (!queue_.empty()) {
       const MergeQueue::Entry best = queue_.pop();
       const Symbol& node = nodes_[best.position];
@@ -71,13 +71,13 @@ class Merger {
     return kind == TokenKind::kNormal || kind == TokenKind::kUserDefined ? *id : kNoToken;
   }
 
-  void look_right(size_t at) {
+  void look_right(uint32_t at) {
     Symbol& node = nodes_[at];
     node.joined = node.next == kNoSymbol ? kNoToken : token_of(node.begin, node.n_bytes + nodes_[node.next].n_bytes);
     if (node.joined != kNoToken) queue_.push(key_of(vocabulary_.score(node.joined)), at);
   }
 
-  void join(size_t at) {
+  void join(uint32_t at) {
     Symbol& node = nodes_[at];
     Symbol& right = nodes_[node.next];
     node.n_bytes += right.n_bytes;
@@ -113,7 +113,7 @@ Missing SentencePieceModel::encode(std::string_view text, FragmentPlace place, c
   return spaces_.for_each_word(text, place, [&](std::string_view word) -> Missing {
     const std::vector<Symbol> nodes = Merger(word, vocabulary).run();
     const size_t n_before = out.size();
-    for (size_t i = 0; i != kNoSymbol; i = nodes[i].next) {
+    for (uint32_t i = 0; i != kNoSymbol; i = nodes[i].next) {
       if (nodes[i].token != kNoToken) {
         out.push_back(nodes[i].token);
         continue;

@@ -165,6 +165,10 @@ class ModelTokenizer final : public Tokenizer {
   }
 
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
+    if (text.size() > kMaxTextBytes) {
+      return fail(ErrorKind::kInvalidInput, fmt::format("text: {} bytes; {} are read at once at most: split the text",
+                                                        text.size(), kMaxTextBytes));
+    }
     std::vector<TokenId> tokens;
     if (options.add_special && special_.tokens.add_bos) tokens.push_back(special_.tokens.bos);
     Context context{.vocabulary = vocabulary_, .split_steps = GeneralSplit::budget_of(text)};

@@ -39,6 +39,9 @@ struct SpecialTokens {
   bool add_eos = false;
 };
 
+// Of one encode(): what a word is merged from is counted in 32 bits, and a normaliser may make 11 bytes of one.
+inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -46,8 +49,8 @@ class Tokenizer {
   // Refuses, by name: an unknown tokenizer model or pre-tokenizer, and vocabularies that contradict themselves.
   static Result<std::unique_ptr<Tokenizer>> from_model_file(const formats::ModelFile& file);
 
-  // Refuses a text with a byte for which the vocabulary has no token (and no unknown token stands for it), and one that
-  // the vocabulary's normaliser makes many times as long; see Normalizer.
+  // Refuses a text with a byte for which the vocabulary has no token (and no unknown token stands for it), one that
+  // the vocabulary's normaliser makes many times as long (see Normalizer), and one above kMaxTextBytes.
   virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const = 0;
   // The bytes that a token stands for in generated text. Control tokens stand for nothing (use piece() to show them).
   // REQUIRES: 0 <= id < n_vocab().
