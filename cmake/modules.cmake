@@ -11,7 +11,8 @@ set(CANDOR_EXTERNAL_obs fmt)
 set(CANDOR_EXTERNAL_formats fmt)
 set(CANDOR_EXTERNAL_quantize fmt)
 set(CANDOR_EXTERNAL_net fmt Threads::Threads ssl crypto)
-set(CANDOR_EXTERNAL_hub fmt crypto)
+set(CANDOR_EXTERNAL_hub fmt)
+set(CANDOR_EXTERNAL_hub/pull fmt crypto)
 set(CANDOR_EXTERNAL_base fmt)
 set(CANDOR_EXTERNAL_serve/http fmt Threads::Threads ssl crypto)
 set(CANDOR_EXTERNAL_serve/core fmt)
@@ -66,7 +67,7 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache)
 
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.
-set(CANDOR_INPUT_TESTS capi net hub formats text constrain sandbox kv sched serve_http serve_anthropic serve_core serve
+set(CANDOR_INPUT_TESTS capi net hub_pull formats text constrain sandbox kv sched serve_http serve_anthropic serve_core serve
                        hub_folders hub_tokenizers json_schema loader server)
 # ... and both ways: their vectors are others at -O3.
 set(CANDOR_INPUT_TESTS_TWICE kernels)
@@ -158,7 +159,7 @@ function(candor_add_module module deps nested)
       candor_compile_together(${target})
     endif()
     # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
-    if(module MATCHES "^(serve|net|capi)")
+    if(module MATCHES "^(serve|net|capi|hub|model)")
       candor_compile_quickly(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames

@@ -13,6 +13,9 @@ namespace candor::apps {
 // The chosen sub-command; run after parsing succeeded.
 using Action = std::function<int()>;
 
+// Those of the program that is linked: all_commands.cpp or run_alone.cpp.
+void add_commands(CLI::App& app, Action& action);
+
 void add_run(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_fit(CLI::App& app, Action& action);

@@ -1,10 +1,7 @@
 // candor pull and candor list: models of a hub, in the cache that its own tools share.
 
-#include "hub/pull.h"
-
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -13,14 +10,11 @@
 #include "apps/options/hub_cache.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "hub/model_cache.h"
+#include "hub/pull/pull.h"
 
 namespace candor::apps {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 int run_pull(const std::string& model) {
   const auto name = hub::parse_repo_name(model);
@@ -63,13 +57,6 @@ int run_list() {
 }
 
 }  // namespace
-
-// The order of huggingface_hub's own tools.
-std::filesystem::path hub_cache_root() {
-  if (const std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (const std::string home = environment("HF_HOME"); !home.empty()) return std::filesystem::path(home) / "hub";
-  return std::filesystem::path(environment("HOME")) / ".cache" / "huggingface" / "hub";
-}
 
 void add_pull(CLI::App& app, Action& action) {
   CLI::App* command =

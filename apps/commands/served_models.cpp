@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "candor/engine.h"
-#include "hub/pull.h"
+#include "hub/model_cache.h"
 #include "serve/core/keep_alive.h"
 
 namespace candor::apps {

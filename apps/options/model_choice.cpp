@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "apps/options/hub_cache.h"
-#include "hub/pull.h"
+#include "hub/model_cache.h"
 
 namespace candor::apps {
 namespace {

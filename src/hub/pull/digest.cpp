@@ -1,4 +1,4 @@
-#include "hub/digest.h"
+#include "hub/pull/digest.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

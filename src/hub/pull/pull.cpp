@@ -1,4 +1,4 @@
-#include "hub/pull.h"
+#include "hub/pull/pull.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@
 #include "formats/json_text.h"
 #include "formats/new_file.h"
 #include "formats/quote.h"
-#include "hub/digest.h"
-#include "hub/http.h"
-#include "hub/partial_file.h"
+#include "hub/pull/digest.h"
+#include "hub/pull/http.h"
+#include "hub/pull/partial_file.h"
 
 namespace candor::hub {
 namespace {
@@ -38,45 +38,14 @@ struct Remote {
   std::vector<RemoteFile> files;
 };
 
-bool is_name(std::string_view text) {
-  return !text.empty() && text != "." && text != ".." && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.';
-  });
-}
-
-// A user's or a repository's name, by the hub's rules.
-bool is_repo_part(std::string_view text) {
-  constexpr size_t kMaxBytes = 96;
-  const auto is_end = [](char c) { return c != '-' && c != '.'; };
-  return is_name(text) && text.size() <= kMaxBytes && is_end(text.front()) && is_end(text.back()) &&
-         text.find("--") == std::string_view::npos && text.find("..") == std::string_view::npos;
-}
-
-bool is_hex(std::string_view text, size_t size) {
-  return text.size() == size &&
-         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
 // A relative path of plain names.
 bool is_safe_path(std::string_view path) {
   while (true) {
     const size_t slash = path.find('/');
-    if (!is_name(path.substr(0, slash))) return false;
+    if (!is_plain_name(path.substr(0, slash))) return false;
     if (slash == std::string_view::npos) return true;
     path.remove_prefix(slash + 1);
   }
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return result;
-}
-
-std::string full_name(const RepoName& name) {
-  return fmt::format("{}/{}", name.user, name.repo);
 }
 
 fs::path folder_of(const RepoName& name, const fs::path& root) {
@@ -128,19 +97,6 @@ bool is_wanted_beside_safetensors(const std::string& name) {
       "config.json",         "generation_config.json",       "tokenizer.json",
       "chat_template.jinja", "model.safetensors.index.json", "tokenizer_config.json"};
   return std::ranges::find(kFiles, name) != std::end(kFiles) || name.ends_with(".safetensors");
-}
-
-// "Q4_K_M" in "x-Q4_K_M.gguf" and "Q4_K_M/x-00001-of-00002.gguf", not "Q4_K" in it.
-bool names_quant(const std::string& file, const std::string& quant) {
-  const std::string text = lower(file);
-  const std::string wanted = lower(quant);
-  const auto is_part = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) {
-    const bool begins = at == 0 || !is_part(text[at - 1]);
-    const bool ends = at + wanted.size() == text.size() || !is_part(text[at + wanted.size()]);
-    if (begins && ends) return true;
-  }
-  return false;
 }
 
 std::string list_names(const std::vector<RemoteFile>& files) {
@@ -279,83 +235,11 @@ class Puller {
   std::vector<std::string> repaired_;
 };
 
-// Whole files only: a link whose blob is there.
-std::vector<fs::path> complete_files(const fs::path& snapshot) {
-  std::vector<fs::path> files;
-  std::error_code ignored;
-  for (fs::recursive_directory_iterator at(snapshot, ignored), end; at != end; at.increment(ignored)) {
-    if (at->is_regular_file(ignored)) files.push_back(at->path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-void add_snapshot(const std::string& name, const fs::path& snapshot, std::vector<CachedModel>& models) {
-  CachedModel folder{name, snapshot, 0};
-  bool has_config = false;
-  std::error_code ignored;
-  for (const fs::path& file : complete_files(snapshot)) {
-    const uint64_t n_bytes = fs::file_size(file, ignored);
-    if (file.extension() == ".gguf") models.push_back({name, file, n_bytes});
-    if (file.extension() == ".safetensors") folder.n_bytes += n_bytes;
-    has_config |= file == snapshot / "config.json";
-  }
-  if (has_config && folder.n_bytes > 0) models.push_back(folder);
-}
-
 }  // namespace
-
-Result<RepoName> parse_repo_name(std::string_view text) {
-  RepoName name;
-  const size_t slash = text.find('/');
-  const size_t colon = text.find(':');
-  if (slash != std::string_view::npos) {
-    name.user = text.substr(0, slash);
-    name.repo = text.substr(slash + 1, colon == std::string_view::npos ? colon : colon - slash - 1);
-    if (colon != std::string_view::npos) name.quant = text.substr(colon + 1);
-  }
-  const bool has_quant = colon != std::string_view::npos;
-  if (is_repo_part(name.user) && is_repo_part(name.repo) && (!has_quant || is_name(name.quant))) return name;
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("{} names no model of a hub; expected user/repo or user/repo:quant, without \"--\" "
-                          "or \"..\" in a name",
-                          formats::in_quotes(text)));
-}
 
 Result<PulledModel> pull(const RepoName& name, const HubOptions& options, const PullProgress& progress) {
   HttpClient http(options.token);
   return Puller(http, name, options, progress).run();
-}
-
-std::vector<CachedModel> list_models(const fs::path& cache_root) {
-  std::vector<CachedModel> models;
-  std::error_code ignored;
-  for (fs::directory_iterator at(cache_root, ignored), end; at != end; at.increment(ignored)) {
-    constexpr std::string_view kPrefix = "models--";
-    const std::string folder = at->path().filename().string();
-    const size_t split = folder.find("--", std::min(folder.size(), kPrefix.size()));
-    std::string commit;
-    std::ifstream(at->path() / "refs" / "main") >> commit;
-    if (!folder.starts_with(kPrefix) || split == std::string::npos || !is_hex(commit, 40)) continue;
-    if (!is_repo_part(folder.substr(kPrefix.size(), split - kPrefix.size())) || !is_repo_part(folder.substr(split + 2)))
-      continue;
-    const std::string name =
-        fmt::format("{}/{}", folder.substr(kPrefix.size(), split - kPrefix.size()), folder.substr(split + 2));
-    add_snapshot(name, at->path() / "snapshots" / commit, models);
-  }
-  std::ranges::sort(models, {}, [](const CachedModel& model) { return std::pair(model.name, model.path); });
-  return models;
-}
-
-Result<fs::path> find_cached(const RepoName& name, const fs::path& cache_root) {
-  for (const CachedModel& model : list_models(cache_root)) {
-    const bool is_gguf = model.path.extension() == ".gguf";
-    if (model.name != full_name(name)) continue;
-    if (name.quant.empty() || (is_gguf && names_quant(model.path.filename().string(), name.quant))) return model.path;
-  }
-  const std::string quant = name.quant.empty() ? "" : ":" + name.quant;
-  return fail(ErrorKind::kNotFound,
-              fmt::format("{0}{1} is not on this machine: candor pull {0}{1} fetches it", full_name(name), quant));
 }
 
 }  // namespace candor::hub

@@ -1,4 +1,4 @@
-#include "hub/partial_file.h"
+#include "hub/pull/partial_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "hub/partial_file.h"
+#include "hub/pull/partial_file.h"
 #include "net/http_client.h"
 
 namespace candor::hub {

@@ -1,4 +1,4 @@
-#include "hub/http.h"
+#include "hub/pull/http.h"
 
 #include <fmt/format.h>
 
