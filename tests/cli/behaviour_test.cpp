@@ -36,6 +36,18 @@ TEST(command, run_streams_text_and_ends_with_its_figures) {
   EXPECT_EQ((result.out + result.err).find('\x1b'), std::string::npos) << "colours without a terminal";
 }
 
+// What scripts/run.sh builds first.
+TEST(command, the_program_of_run_alone_says_the_same) {
+  const std::vector<std::string> arguments = {"run", "Once upon a time", "-n", "30", "--seed", "5"};
+  const RunResult whole = run_candor(arguments);
+  const RunResult alone = run_candor(arguments, {.program = CANDOR_RUN_PROGRAM});
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_EQ(alone.out, whole.out);
+  const RunResult other = run_candor({"serve"}, {.program = CANDOR_RUN_PROGRAM});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("unknown command \"serve\""), std::string::npos) << other.err;
+}
+
 TEST(command, the_same_seed_gives_the_same_text_whatever_the_threads) {
   const std::vector<std::string> base = {"run", "Tell me a story about a fox", "-n", "60", "--seed", "5", "--json"};
   std::string first;
