@@ -21,6 +21,7 @@ set(CANDOR_EXTERNAL_serve/llama_cpp fmt)
 set(CANDOR_EXTERNAL_serve/anthropic fmt)
 set(CANDOR_EXTERNAL_serve/responses fmt crypto)
 set(CANDOR_EXTERNAL_serve/ollama fmt)
+set(CANDOR_EXTERNAL_serve/batch fmt)
 set(CANDOR_EXTERNAL_serve/page fmt candor_page_files)
 set(CANDOR_EXTERNAL_serve fmt)
 set(CANDOR_EXTERNAL_capi fmt)
@@ -67,7 +68,7 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache)
 
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.
-set(CANDOR_INPUT_TESTS capi net hub_pull formats text constrain sandbox kv sched serve_http serve_anthropic serve_core serve
+set(CANDOR_INPUT_TESTS capi net hub_pull formats text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
                        hub_folders hub_tokenizers json_schema loader server)
 # ... and both ways: their vectors are others at -O3.
 set(CANDOR_INPUT_TESTS_TWICE kernels)

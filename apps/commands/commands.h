@@ -19,6 +19,7 @@ void add_commands(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_fit(CLI::App& app, Action& action);
+void add_batch(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
 void add_ui(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
