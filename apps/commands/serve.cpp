@@ -37,8 +37,10 @@
 #include "obs/log.h"
 #include "platform/allocator.h"
 #include "platform/topology.h"
+#include "serve/batch/batch_store.h"
 #include "serve/core/model_loader.h"
 #include "serve/core/models.h"
+#include "serve/core/reply.h"
 #include "serve/http/access.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/server.h"
@@ -120,6 +122,14 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   service.max_per_key = static_cast<int32_t>(options.max_per_key.value_or(0));
   service.inflight_bytes = inflight_bytes_of(options, info);
   return service;
+}
+
+// nullptr where none are taken. A batch leaves half of the engine to clients.
+Result<std::unique_ptr<serve::BatchStore>> open_batches(const ServeOptions& options, const std::string& model) {
+  if (!options.batch_dir) return std::unique_ptr<serve::BatchStore>();
+  const int64_t n_at_once = std::max<int64_t>(1, options.parallel.value_or(16) / 2);
+  return serve::BatchStore::open(
+      {.folder = *options.batch_dir, .n_at_once = static_cast<int32_t>(n_at_once), .model = model});
 }
 
 // mpirun lets its ranks live for a second once one of them is lost, or it is told to end.
@@ -206,6 +216,9 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   auto service_options = service_options_of(options, path, engine->info());
   service_options.access = door.access;
   service_options.steps = &steps.history();
+  const auto batches = open_batches(options, serve::fingerprint_of(engine->info()));
+  if (!batches) return say_error(batches.error().message), kUserInput;
+  service_options.batches = batches->get();
   serve::Service service(*engine, std::move(service_options), log);
   const Served what{path.filename().string(),
                     fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
@@ -281,6 +294,9 @@ int serve_several(const ServeOptions& options, Door& door) {
   if (options.keep_alive) models.keep_alive = *keep_alive_of(*options.keep_alive);
   models.max_loaded = static_cast<size_t>(options.max_loaded.value_or(0));
   models.memory_bytes = models_bytes_of(options, service_options.inflight_bytes);
+  const auto batches = open_batches(options, {});
+  if (!batches) return say_error(batches.error().message), kUserInput;
+  service_options.batches = batches->get();
   serve::Service service(loader, models, std::move(service_options), log);
   const std::string what = fmt::format("{} models (\"{}\" where none is named; {} for all)", there.size(),
                                        models.default_model, format_bytes(models.memory_bytes));

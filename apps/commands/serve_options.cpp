@@ -17,6 +17,8 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--allow-host", o.hosts, "a further name in Host")->type_name("NAME");
   command.add_option("--allow-origin", o.origins, "a web page that may ask: https://chat.example.com")
       ->type_name("ORIGIN");
+  command.add_option("--batch-dir", o.batch_dir, "keep files and batches of clients there (none are taken)")
+      ->type_name("FOLDER");
   add_int(command, "--max-connections", o.max_connections, 1, 100'000, "(4096)")->default_str("4096");
   add_int(command, "--max-per-key", o.max_per_key, 1, kMostCount,
           "answers in work for one key (--parallel and --max-queued together; of several keys three quarters)");

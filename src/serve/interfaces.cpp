@@ -2,8 +2,9 @@
 
 #include <string_view>
 
-#include "serve/llama_cpp/api.h"
 #include "serve/anthropic/api.h"
+#include "serve/batch/api.h"
+#include "serve/llama_cpp/api.h"
 #include "serve/ollama/api.h"
 #include "serve/openai/api.h"
 #include "serve/page/api.h"
@@ -14,11 +15,7 @@ namespace {
 
 const Api* const kInterfaces[] = {
     &page::kApi,  // first: browsers get it at "/"
-    &openai::kApi,
-    &llama_cpp::kApi,
-    &anthropic::kApi,
-    &responses::kApi,
-    &ollama::kApi,
+    &openai::kApi, &llama_cpp::kApi, &anthropic::kApi, &responses::kApi, &ollama::kApi, &batch::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

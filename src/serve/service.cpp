@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "serve/batch/batch_store.h"
 #include "serve/core/fields.h"
 #include "serve/core/generations.h"
 #include "serve/core/http_sink.h"
@@ -71,10 +72,13 @@ Service::Service(ServiceOptions options, const obs::Log& log, const ModelsMaker&
       jobs_(faults_),
       models_(make_models({workers_, access_, places_, jobs_, bytes_, n_replies_}, options_)),
       sockets_(workers_, places_, *models_),
-      core_{*models_, bytes_, metrics_, faults_, places_, options_.steps, unix_seconds()},
+      core_{*models_, bytes_, metrics_, faults_, places_, access_, options_.steps, options_.batches, unix_seconds()},
       workers_({.n_threads = options_.n_workers, .max_waiting = options_.max_waiting, .n_keys = access_.n_keys()},
                faults_),
-      ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
+      ticker_([this](const std::stop_token& stop) { tick(stop); }) {
+  if (options_.batches != nullptr)
+    options_.batches->start(*this, [this](const std::string& owner) { return access_.key_with_id(owner); });
+}
 
 Service::Service(Engine& engine, ServiceOptions options, const obs::Log& log)
     : Service(std::move(options), log, [&](const ModelParts& parts, const ServiceOptions& all) {
@@ -106,6 +110,7 @@ Service::~Service() {
 
 void Service::begin_drain() {
   is_draining_ = true;
+  if (options_.batches != nullptr) options_.batches->stop();
   models_->stop_loading();
 }
 

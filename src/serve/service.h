@@ -50,6 +50,7 @@ struct ServiceOptions {
   int64_t inflight_bytes = 256 << 20;  // of bodies, messages and replies
   double read_limit = 0;      // bytes a second that this machine's memory gives; 0: unknown
   const StepHistory* steps = nullptr;  // what the page shows of them; borrowed, nullptr: nothing
+  BatchStore* batches = nullptr;       // files and batches of clients; borrowed, nullptr: none are taken
   bool has_page = true;                // for browsers, at "/"
   std::chrono::milliseconds quiet{5'000};  // an open stream that says nothing for so long says that it goes on
 };

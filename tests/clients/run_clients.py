@@ -12,6 +12,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import time
 import urllib.request
 from pathlib import Path
 
@@ -224,6 +226,36 @@ def errors_and_abort(openai, client, asked):
     abandoned.close()
 
 
+def batches(client):
+    lines = [{"custom_id": f"c{i}", "method": "POST", "url": "/v1/completions",
+              "body": {"prompt": f"Once {i}", "max_tokens": 5, "seed": i}} for i in range(8)]
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    file = client.files.create(file=("in.jsonl", data), purpose="batch")
+    assert client.files.content(file.id).read() == data
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/completions", completion_window="24h")
+    while batch.status not in ("completed", "failed"):
+        time.sleep(0.05)
+        batch = client.batches.retrieve(batch.id)
+    assert batch.status == "completed" and batch.request_counts.completed == 8, batch
+    answers = {answer["custom_id"]: answer["response"]["body"]["choices"][0]["text"]
+               for answer in map(json.loads, client.files.content(batch.output_file_id).text.splitlines())}
+    for line in lines:
+        alone = client.completions.create(model="pocket", **line["body"])
+        assert answers[line["custom_id"]] == alone.choices[0].text, line
+    assert [one.id for one in client.batches.list()] == [batch.id]
+    assert client.files.delete(file.id).deleted
+    return 0
+
+
+def check_batches(program, _):
+    try:
+        import openai
+    except ImportError:
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as folder, Served(program, "--batch-dir", folder) as served:
+        return batches(openai.OpenAI(base_url=served.url + "/v1", api_key="none", max_retries=0))
+
+
 def check_langchain(program, _):
     try:
         from langchain_openai import ChatOpenAI
@@ -355,7 +387,7 @@ def main():
     python = clients / "python/bin/python"
     if python.exists() and Path(sys.prefix).resolve() != (clients / "python").resolve():
         os.execv(python, [str(python), *sys.argv])
-    parts = {"description": check_description, "python": check_python, "responses": served_to(responses_clients.check_responses),
+    parts = {"description": check_description, "python": check_python, "batches": check_batches, "responses": served_to(responses_clients.check_responses),
              "agents": served_to(responses_clients.check_agents), "node_6": check_node("openai"),
              "node_5": check_node("openai-5"), "node_4": check_node("openai-4"), "ai_6": check_node("ai", "ai_client.cjs"),
              "langchain": check_langchain, "lm_eval": check_lm_eval, "anthropic": check_anthropic,

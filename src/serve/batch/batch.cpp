@@ -112,12 +112,11 @@ class BatchWork {
     request.path = asked.line.url;
     request.headers = {{"content-type", "application/json"}, {"host", "localhost"}};
     request.id = fmt::format("batch_req_{:016x}", asked.line.digest);
+    request.key = options_.key;
     asked.reply.clear();
-    const auto refusal = handler_.refuse(request);
     request.body = asked.line.body;
     asked.exchange = std::make_shared<http::Exchange>(std::move(request), kMaxReplyBytes,
                                                       [bell = bell_, number] { bell->ring(number); });
-    if (refusal) return asked.exchange->respond(*refusal);
     handler_.handle(asked.exchange);
   }
 
@@ -243,6 +242,8 @@ Result<void> Batch::check_input() {
       faults.add(options_.input, line->number, parsed.error().message);
       continue;
     }
+    if (!options_.url.empty() && parsed->url != options_.url)
+      faults.add(options_.input, line->number, fmt::format("it asks {}, the batch {}", parsed->url, options_.url));
     const auto [at, is_new] = line_of.emplace(parsed->custom_id, line->number);
     if (!is_new)
       faults.add(options_.input, line->number,
@@ -258,6 +259,7 @@ Result<void> Batch::check_input() {
                       options_.output.string()));
   }
   counts_.n_lines = line_of.size();
+  counts_.n_failed_before = output_.n_errors();
   CANDOR_TRY(faults.result());
   for (const auto& [custom_id, digest] : output_.answered()) {
     if (!line_of.contains(custom_id))

@@ -22,12 +22,15 @@ struct BatchOptions {
   bool in_order = false;        // of the input; otherwise as requests end
   bool retries_errors = false;  // requests whose answer in the output is an error are asked again
   uint64_t seed = 0;            // BatchLine
+  std::string url{};            // that every request asks; empty: each its own
+  int32_t key = -1;             // in whose name the handler is asked
   std::string model{};          // which answers: a change of it is another batch
 };
 
 struct BatchCounts {
   size_t n_lines = 0;   // requests of the input
   size_t n_before = 0;  // that the output held when the batch was opened
+  size_t n_failed_before = 0;
   size_t n_done = 0;    // now, with an answer or an error
   size_t n_failed = 0;  // of them, those with an error
   uint64_t n_prompt_tokens = 0;

@@ -76,6 +76,10 @@ Result<const BatchUrl*> guess_url(Json& line) {
 
 }  // namespace
 
+bool is_batch_url(std::string_view url) {
+  return std::ranges::find(kUrls, url, &BatchUrl::url) != std::end(kUrls);
+}
+
 Result<BatchLine> parse_batch_line(std::string_view text, size_t number, uint64_t seed, std::string_view model) {
   const size_t first = text.find_first_not_of(" \t\r");
   std::string wrapped;

@@ -21,6 +21,8 @@ struct BatchLine {
   uint64_t digest = 0;  // of what the answer follows from: model, url and body
 };
 
+bool is_batch_url(std::string_view url);
+
 // seed: of the batch; a body without one gets a seed of its own that follows from it and the custom_id, so that an
 // answer does not depend on what else the batch has, or on where it was interrupted. model: what says which one it is.
 // Refuses what is no such line, other urls, and streams.

@@ -34,6 +34,7 @@ class BatchOutput {
 
   // What the file held when it was opened: custom_id -> digest of the request.
   const std::unordered_map<std::string, uint64_t>& answered() const { return answered_; }
+  size_t n_errors() const { return n_errors_; }  // of them
   // After an error the file holds the lines before this one.
   Result<void> append(const BatchAnswer& answer);
   // To the disk.

@@ -38,12 +38,9 @@ class Echo final : public http::Handler {
   }
   http::Faults& faults() override { return faults_; }
   http::FairBudget& bytes() override { return bytes_; }
-  std::optional<http::HttpResponse> refuse(http::HttpRequest& /*request*/) override {
-    if (n_refusals_ <= 0) return std::nullopt;
-    --n_refusals_;
-    return http::HttpResponse{.status = 429, .body = "{}"};
-  }
+  std::optional<http::HttpResponse> refuse(http::HttpRequest& /*request*/) override { return std::nullopt; }
   void handle(std::shared_ptr<http::Exchange> exchange) override {
+    if (n_refusals_-- > 0) return exchange->respond({.status = 429, .body = "{}"});
     const Json body = Json::parse(exchange->request().body);
     bodies.push_back(body);
     const int delay_ms = body.value("delay", 0);

@@ -18,6 +18,7 @@
 #include "serve/core/metrics_page.h"
 #include "serve/core/request_terms.h"
 #include "serve/core/step_history.h"
+#include "serve/http/access.h"
 #include "serve/http/exchange.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/faults.h"
@@ -26,6 +27,7 @@
 namespace candor::serve {
 
 class Models;
+class BatchStore;
 
 // What routes of a model answer from. Borrowed; any thread.
 struct Core {
@@ -47,7 +49,9 @@ struct ServerCore {
   const MetricsPage& metrics;
   const http::Faults& faults;
   const AnswerSlots& places;
+  const http::Access& access;
   const StepHistory* steps = nullptr;  // of the one model; none: nobody keeps them
+  BatchStore* batches = nullptr;       // none: neither files nor batches are taken
   int64_t created = 0;                 // when the server began, in seconds since 1970
 };
 

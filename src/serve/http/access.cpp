@@ -157,6 +157,21 @@ const std::string& Access::key_name(int32_t key) const {
   return key < 0 ? kNone : options_.keys[static_cast<size_t>(key)].name;
 }
 
+std::string Access::key_id(int32_t key) const {
+  std::string id;
+  if (key < 0) return id;
+  for (const uint8_t byte : options_.keys[static_cast<size_t>(key)].digest) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+int32_t Access::key_with_id(std::string_view id) const {
+  for (size_t i = 0; i < n_keys(); ++i) {
+    const auto key = static_cast<int32_t>(i);
+    if (key_id(key) == id) return key;
+  }
+  return -1;
+}
+
 bool Access::knows_host(std::string_view host) const {
   if (options_.hosts.empty()) return true;
   const auto name = host_name(host);

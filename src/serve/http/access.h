@@ -49,6 +49,10 @@ class Access {
   size_t n_keys() const { return options_.keys.size(); }
   // "-" for no key.
   const std::string& key_name(int32_t key) const;
+  // The key's digest as text, for what outlives the server; empty for no key.
+  std::string key_id(int32_t key) const;
+  // -1 where no key has it.
+  int32_t key_with_id(std::string_view id) const;
 
  private:
   bool knows_host(std::string_view host) const;
