@@ -12,13 +12,22 @@
 # packages a release, tried in clean roots (scripts/try_packages.sh) and made twice (check_reproducible.sh), and one for
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
+# spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm adding
+[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm spark adding
 packages() {
   sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh &&
     sh scripts/package.sh --for aarch64 && sh scripts/try_packages.sh build-package-aarch64/out
+}
+
+spark() {
+  sh scripts/setup.sh scripts/spark_packages.txt && sh scripts/build.sh release candor candor_shared || return 1
+  [ -x build/spark/bin/python ] || python3 -m venv build/spark || return 1
+  build/spark/bin/python -m pip install -q --disable-pip-version-check pyspark==4.1.1 pandas==3.1.1 pyarrow==26.0.1 || return 1
+  CANDOR_LIBRARY=$PWD/build/libcandor.so.0 CANDOR_PROGRAM=$PWD/build/candor PYTHONPATH=$PWD/python \
+    build/spark/bin/python python/tests/test_spark.py
 }
 
 summary=""
@@ -32,8 +41,9 @@ for part in "$@"; do
     lint) command="sh scripts/lint.sh" ;;
     packages) command="packages" ;;
     arm) command="sh scripts/test_arm.sh" ;;
+    spark) command="spark" ;;
     adding) command="python3 scripts/check_adding.py" ;;
-    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, adding" >&2; exit 2 ;;
+    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, spark, adding" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$part"
   began=$(date +%s)
