@@ -15,6 +15,7 @@
 
 #include "apps/options/sampling_options.h"
 #include "apps/options/typed_numbers.h"
+#include "candor/presets.h"
 #include "candor/request.h"
 #include "candor/sampling_table.h"
 

@@ -25,6 +25,7 @@
 #include "apps/terminal/terminal.h"
 #include "base/error.h"
 #include "candor/engine.h"
+#include "candor/presets.h"
 
 namespace candor::apps {
 namespace {

@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "candor/event.h"
+#include "candor/presets.h"
 #include "candor/request.h"
 
 namespace candor::apps {

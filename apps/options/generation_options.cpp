@@ -11,6 +11,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "candor/kv_type.h"
+#include "candor/presets.h"
 #include "engine/open/mpi_ranks.h"
 
 namespace candor::apps {

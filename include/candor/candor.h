@@ -5,7 +5,7 @@
  * cancels what it has in work.
  *
  * Functions return CANDOR_OK or the kind of an error. `error` may be NULL; otherwise it gets the handle of an error that
- * says more, or 0. A NULL where an address is needed is CANDOR_INVALID_INPUT. No function throws, exits or calls back.
+ * says more, or 0. NULL for an address is CANDOR_INVALID_INPUT. Nothing throws, exits, or (but candor_on_logits()) calls.
  *
  * Any function may be called from any thread. Calls of one request, run or session take turns.
  *
@@ -19,23 +19,18 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define CANDOR_API __attribute__((visibility("default")))
-
 enum { CANDOR_ABI = 0 };
-
 typedef uint64_t candor_handle;
-typedef candor_handle candor_error;
+typedef candor_handle candor_error, candor_engine;
 typedef candor_handle candor_data;    /* a text, tokens or numbers that a function gave */
 typedef candor_handle candor_options; /* how an engine is opened */
-typedef candor_handle candor_engine;
 typedef candor_handle candor_request; /* what is asked for; may be started any number of times */
-typedef candor_handle candor_run;     /* a request in work */
-typedef candor_handle candor_session; /* a conversation */
+typedef candor_handle candor_run, candor_session; /* a request in work; a conversation */
 
 typedef enum candor_status {
   CANDOR_OK = 0,
@@ -68,7 +63,7 @@ typedef enum candor_finish {
 
 typedef struct candor_logprob {
   int32_t token;
-  float logprob; /* natural logarithm */
+  float logprob; /* natural */
 } candor_logprob;
 
 /* One token of one choice. */
@@ -85,6 +80,16 @@ typedef struct candor_event {
   const candor_logprob* top; /* the likeliest tokens, best first */
   size_t n_top;
 } candor_event;
+
+/* Logits before a token is chosen; [n_logits] may be changed. See candor/logits_hook.h. */
+typedef struct candor_row {
+  size_t size;              /* sizeof(candor_row) of the library */
+  const int32_t* text;      /* prompt and output */
+  size_t n_text, n_output;  /* the second of the first */
+  float* logits;
+  size_t n_logits;
+  int32_t choice;
+} candor_row;
 
 /* The library. */
 CANDOR_API const char* candor_version(void); /* "0.1.0" */
@@ -144,6 +149,10 @@ CANDOR_API candor_status candor_prompt_messages(candor_request request, const ch
 /* kind: json_schema, json_object, regex, lark, gbnf, or choice (a JSON array of strings); "" for none. */
 CANDOR_API candor_status candor_constrain(candor_request request, const char* kind, const char* source,
                                           candor_error* error);
+/* hook: called by the engine's thread for each token; other than 0 ends the run with an error. release (may be NULL):
+ * called once, when neither the request nor a run of it will call hook any more. */
+CANDOR_API candor_status candor_on_logits(candor_request request, int (*hook)(void* user, const candor_row* row),
+                                          void* user, void (*release)(void* user), candor_error* error);
 
 /* Runs. candor_next() waits for at most so long (negative: for as long as it takes) and gives CANDOR_OK with an event,
  * CANDOR_TIMEOUT, CANDOR_END behind the last one, or the error that ended the run. Closing a run cancels it. */

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "candor/ids.h"
+#include "candor/logits_hook.h"
 #include "candor/result.h"
 
 namespace candor {
@@ -84,20 +85,6 @@ struct SamplingParams {
   bool explain = false;                      // each event tells how its token came about
   bool speculate = true;                     // where the engine does
 };
-
-struct SamplingPreset {
-  std::string_view name;
-  double temperature;
-  double top_p;
-};
-
-// By purpose; top-k is off in all of them.
-inline constexpr SamplingPreset kSamplingPresets[] = {
-    {"code", 0.1, 0.95}, {"factual", 0.2, 0.9}, {"chat", 0.7, 0.9}, {"creative", 0.95, 0.95}, {"brainstorm", 1.1, 0.98},
-};
-
-// Sets temperature, top_p and top_k; an unknown name is refused with the list.
-Result<void> apply_preset(std::string_view name, SamplingParams& params);
 
 // How a constraint is written; kChoice: a JSON array of strings.
 enum class GrammarKind : std::uint8_t { kJsonSchema, kJsonObject, kRegex, kLark, kChoice, kGbnf };
@@ -191,6 +178,7 @@ struct Request {
   std::optional<ConstraintSpec> constraint{};
   Pooling pooling = Pooling::kNone;                 // else the answer is an embedding, and no text
   std::int32_t first_scored = 1;                    // token with a prompt logprob; those before may come from the cache
+  LogitsHook on_logits{};                           // sees and changes each row that a token is chosen from
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
   std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses its oldest tokens; counted in Usage
   OnContextFull on_context_full = OnContextFull::kStop;

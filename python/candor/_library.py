@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Callable, NoReturn
 
@@ -40,6 +40,7 @@ _CALLS: dict[str, list[Any]] = {
     "token_bytes": [_HANDLE, c_int32, _OUT], "apply_template": [_HANDLE, c_char_p, _OUT],
     "prompt_text": [_HANDLE, c_char_p, c_size_t], "prompt_tokens": [_HANDLE, _IDS, c_size_t],
     "prompt_messages": [_HANDLE, c_char_p], "constrain": [_HANDLE, c_char_p, c_char_p],
+    "on_logits": [_HANDLE, c_void_p, c_void_p, c_void_p],
     "start": [_HANDLE, _HANDLE, _OUT], "next": [_HANDLE, POINTER(Event), c_int64], "cancel": [_HANDLE],
     "summary": [_HANDLE, _OUT], "explanation": [_HANDLE, _OUT],
     "embed": [_HANDLE, c_char_p, c_size_t, c_char_p, _OUT], "score": [_HANDLE, _IDS, c_size_t, _OUT],

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Sequen
 
 from ._library import Handle, ids_of, library
 from .constraints import Constraint, constraint_of, parse_into
-from .errors import InvalidInput, NotFound, Overloaded
+from .errors import CandorError, InvalidInput, NotFound, Overloaded
+from .processor import Hook, Processor, is_inside
 from .rows import Rows
 from .sampling import Sampling, text_of
 from .stream import Completion, Stream
@@ -100,11 +101,15 @@ class Model:
         return f"<candor.Model {self.path}: {self.info['family']}, {self.info['n_parameters']:,} parameters>"
 
     def stream(self, prompt: Prompt, sampling: Sampling | None = None, *, constraint: Constraint | None = None,
-               into: Any = None, **options: Any) -> Stream:
+               into: Any = None, logits_processor: Processor | None = None, **options: Any) -> Stream:
         """Starts a request; `for event in stream` or `async for`. Options are fields of Sampling. into: a type that the
-        reply must be of, which Completion.parsed then is."""
+        reply must be of, which Completion.parsed then is. logits_processor(ids, logits): called for each token, may change
+        the row in place or return another; it holds up every request of the model meanwhile."""
         request = self._request(prompt, sampling, constraint, into, options)
-        return self._started(lambda: library.make("start", self._engine.value, request.value), into)
+        hook = None if logits_processor is None else Hook(logits_processor)
+        if hook is not None:
+            hook.attach(request)
+        return self._started(lambda: library.make("start", self._engine.value, request.value), into, hook)
 
     def generate(self, prompt: Union[Prompt, Sequence[Prompt]], sampling: Sampling | None = None, *,
                  constraint: Constraint | None = None, into: Any = None, progress: bool = False,
@@ -148,6 +153,8 @@ class Model:
 
     def _request(self, prompt: Any, sampling: Sampling | None, constraint: Constraint | None, into: Any,
                  options: Mapping[str, Any]) -> Handle:
+        if is_inside():
+            raise CandorError("a logits processor cannot ask an engine: the engine's thread waits for the processor")
         chosen = sampling or Sampling()
         try:
             chosen = replace(chosen, **options)
@@ -165,9 +172,9 @@ class Model:
             library.call("constrain", request.value, rule.kind.encode(), rule.source.encode())
         return request
 
-    def _started(self, start: Callable[[], int], into: Any) -> Stream:
+    def _started(self, start: Callable[[], int], into: Any, hook: Hook | None = None) -> Stream:
         parse = None if into is None else (lambda text: parse_into(into, text))
-        return Stream(Handle(start(), "stream"), self._waiting_pool, parse)
+        return Stream(Handle(start(), "stream"), self._waiting_pool, parse, hook)
 
     def session(self, system: str | None = None) -> "Session":
         """A conversation, whose branches share what they begin with."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator, NamedT
 
 from ._library import END, TIMEOUT, Handle, library
 from ._library import Event as CEvent
-from .errors import Cancelled
+from .errors import Cancelled, CandorError
+from .processor import Hook
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +68,9 @@ class Stream:
     """Iterates over events. Leaving it early (break, close(), a task that is cancelled) cancels the request; what came so
     far is in `completion`. One thread at a time."""
 
-    def __init__(self, run: Handle, pool: Callable[[], ThreadPoolExecutor], into: Callable[[str], Any] | None = None) -> None:
+    def __init__(self, run: Handle, pool: Callable[[], ThreadPoolExecutor], into: Callable[[str], Any] | None = None,
+                 hook: Hook | None = None) -> None:
+        self._hook = hook
         self._run = run
         self._pool = pool
         self._into = into
@@ -78,7 +81,12 @@ class Stream:
 
     # One event; None: not yet, or no more (_has_ended).
     def _pull(self, timeout_ms: int) -> Event | None:
-        status = self._next(self._run.value, timeout_ms)
+        try:
+            status = self._next(self._run.value, timeout_ms)
+        except CandorError as error:
+            if self._hook is not None and self._hook.error is not None:
+                raise error from self._hook.error
+            raise
         if status == TIMEOUT:
             return None
         if status == END:

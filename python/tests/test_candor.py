@@ -365,5 +365,66 @@ class Servers(unittest.TestCase):
         self.assertEqual(shown.stdout.strip(), f"candor {candor.__version__}")
 
 
+class Processors(Shared):
+    def test_one_that_changes_nothing_changes_no_answer(self):
+        options = {"max_tokens": 20, "seed": 4, "logprobs": 2}
+        plain = self.model.generate("Once upon a time", **options)
+        made = self.model.generate("Once upon a time", logits_processor=lambda ids, logits: None, **options)
+        self.assertEqual((made.ids, made.logprobs, made.top_logprobs), (plain.ids, plain.logprobs, plain.top_logprobs))
+
+    def test_rows_are_changed_in_place_or_returned(self):
+        seen = []
+
+        def only(ids, logits):
+            seen.append(list(ids))
+            for token in range(len(logits)):
+                logits[token] = 1.0 if token == 9 else -float("inf")
+
+        made = self.model.generate([5, 6, 7], max_tokens=4, ignore_eos=True, logits_processor=only)
+        self.assertEqual(made.ids, [9] * 4)
+        self.assertEqual(seen, [[5, 6, 7] + [9] * i for i in range(4)])
+        returned = self.model.generate([5, 6, 7], max_tokens=3, ignore_eos=True,
+                                       logits_processor=lambda ids, logits: [float(i == 8) * 99 for i in range(len(logits))])
+        self.assertEqual(returned.ids, [8] * 3)
+
+    def test_what_it_raises_is_the_cause(self):
+        def broken(ids, logits):
+            raise KeyError("mine")
+
+        with self.assertRaises(candor.CandorError) as raised:
+            self.model.generate("Once", max_tokens=4, logits_processor=broken)
+        self.assertIsInstance(raised.exception.__cause__, KeyError)
+        with self.assertRaises(candor.CandorError) as raised:
+            self.model.generate("Once", max_tokens=4, logits_processor=lambda ids, logits: [1.0])
+        self.assertIn("expected", str(raised.exception.__cause__))
+        with self.assertRaises(candor.CandorError) as raised:
+            self.model.generate("Once", max_tokens=4, logits_processor=lambda ids, logits: self.model.generate("x"))
+        self.assertIn("cannot ask an engine", str(raised.exception.__cause__))
+        self.assertEqual(len(self.model.generate("Once", max_tokens=4, ignore_eos=True).ids), 4)
+
+    def test_none_is_kept_behind_its_request(self):
+        from candor import processor
+
+        def leave(ids, logits):
+            return None
+
+        for _ in range(5):
+            stream = self.model.stream("Once", max_tokens=50, logits_processor=leave)
+            next(iter(stream))
+            stream.close()
+        for _ in range(200):
+            gc.collect()
+            if not processor._hooks:
+                break
+            time.sleep(0.01)
+        self.assertEqual(processor._hooks, {})
+
+    def test_many_at_once_in_threads(self):
+        options = {"max_tokens": 12, "seed": 1}
+        plain = self.model.generate("A dog", **options).ids
+        made = self.model.generate(["A dog"] * 12, logits_processor=lambda ids, logits: None, **options)
+        self.assertEqual([one.ids for one in made], [plain] * 12)
+
+
 if __name__ == "__main__":
     unittest.main()

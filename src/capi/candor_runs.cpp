@@ -2,6 +2,7 @@
 
 #include <candor/candor.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -93,6 +94,29 @@ candor_status candor_constrain(candor_request handle, const char* kind, const ch
     request->request.constraint.reset();
     if (grammar)
       request->request.constraint = ConstraintSpec{.kind = *grammar, .source = source == nullptr ? "" : source};
+    return {};
+  });
+}
+
+candor_status candor_on_logits(candor_request handle, int (*hook)(void* user, const candor_row* row), void* user,
+                               void (*release)(void* user), candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(hook);
+    CANDOR_ASSIGN(const auto request, find<RequestObject>(handle, "request"));
+    const std::shared_ptr<void> owned(user, [release](void* given) {
+      if (release != nullptr) release(given);
+    });
+    const std::lock_guard lock(request->mutex);
+    request->request.on_logits = [hook, owned](const LogitsRow& row) {
+      const candor_row given{.size = sizeof(candor_row),
+                             .text = row.text.data(),
+                             .n_text = row.text.size(),
+                             .n_output = row.n_output,
+                             .logits = row.logits.data(),
+                             .n_logits = row.logits.size(),
+                             .choice = row.choice};
+      return hook(owned.get(), &given) == 0;
+    };
     return {};
   });
 }

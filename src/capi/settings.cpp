@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "candor/presets.h"
 #include "candor/sampling_table.h"
 #include "formats/json_text.h"
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "candor/event.h"
+#include "candor/presets.h"
 #include "candor/request.h"
 
 namespace candor {

@@ -193,6 +193,44 @@ TEST_F(CInterface, rows_are_those_that_scores_come_from) {
   for (const candor_data data : {logits, hidden, scores, shorter}) EXPECT_EQ(candor_close(data), CANDOR_OK);
 }
 
+struct HookUser {
+  int n_calls = 0;
+  int n_released = 0;
+};
+
+TEST_F(CInterface, a_hook_changes_logits_and_is_released_once) {
+  HookUser user;
+  const auto hook = [](void* given, const candor_row* row) {
+    auto& counts = *static_cast<HookUser*>(given);
+    EXPECT_EQ(row->size, sizeof(candor_row));
+    EXPECT_EQ(row->n_output, static_cast<size_t>(counts.n_calls % 6));
+    ++counts.n_calls;
+    row->logits[5] = 1000.0f;
+    return row->n_text > 0 ? 0 : 1;
+  };
+  const auto release = [](void* given) { ++static_cast<HookUser*>(given)->n_released; };
+  const candor_request wanted =
+      request("Once upon a time", {{"temperature", "0"}, {"max_tokens", "6"}, {"ignore_eos", "true"}});
+  ASSERT_EQ(candor_on_logits(wanted, hook, &user, release, &error_), CANDOR_OK) << message();
+  for (int i = 0; i < 2; ++i) {
+    candor_run run = 0;
+    ASSERT_EQ(candor_start(engine_, wanted, &run, &error_), CANDOR_OK) << message();
+    candor_event event = {};
+    event.size = sizeof event;
+    while (candor_next(run, &event, 20000, &error_) == CANDOR_OK) {
+      EXPECT_TRUE(event.token == 5 || event.token == -1) << event.token;
+    }
+    EXPECT_EQ(candor_close(run), CANDOR_OK);
+  }
+  EXPECT_EQ(user.n_calls, 12);
+  EXPECT_EQ(user.n_released, 0);
+  EXPECT_EQ(candor_close(wanted), CANDOR_OK);
+  for (int i = 0; i < 2000 && user.n_released == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(user.n_released, 1);
+  EXPECT_EQ(candor_on_logits(wanted, hook, &user, nullptr, nullptr), CANDOR_NOT_FOUND);
+  EXPECT_EQ(candor_on_logits(0, nullptr, &user, nullptr, nullptr), CANDOR_INVALID_INPUT);
+}
+
 TEST_F(CInterface, a_conversation_branches) {
   candor_session first = 0;
   ASSERT_EQ(candor_session_new(engine_, &first, &error_), CANDOR_OK);

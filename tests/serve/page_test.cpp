@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "candor/presets.h"
 #include "candor/sampling_table.h"
 #include "serve/client.h"
 #include "serve/core/step_history.h"

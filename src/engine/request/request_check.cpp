@@ -307,6 +307,10 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->choices.reserve(static_cast<size_t>(request.n));
   for (int32_t i = 0; i < request.n; ++i) active->choices.emplace_back(*output);
   active->n_open = request.n;
+  if (request.on_logits) {
+    rules->on_logits = request.on_logits;
+    rules->may_speculate = false;
+  }
   active->rules = std::move(*rules);
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
   active->summary.usage.seed = active->rules.seed;

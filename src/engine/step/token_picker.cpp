@@ -1,6 +1,8 @@
 #include "engine/step/token_picker.h"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -43,8 +45,25 @@ Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEv
   return {.token = pick_.token, .reason = *reason};
 }
 
-sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) const {
-  sample::PickRequest pick{.logits = input.logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
+// The row as the caller's hook leaves it.
+Result<std::span<const float>> TokenPicker::hooked_row(const ChoiceRules& rules, const PickInput& input) {
+  if (!rules.on_logits) return input.logits;
+  row_.assign(input.logits.begin(), input.logits.end());
+  if (!rules.on_logits({.text = input.text, .n_output = input.n_output, .choice = input.choice, .logits = row_}))
+    return fail(ErrorKind::kInvalidInput, "the logits hook failed", "on_logits");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto is_bad = [](float logit) { return !(logit < kInfinity); };
+  if (const auto bad = std::ranges::find_if(row_, is_bad); bad != row_.end())
+    return fail(ErrorKind::kInvalidInput,
+                "the logits hook left " + std::to_string(*bad) + " for token " + std::to_string(bad - row_.begin()) +
+                    ", expected a number or -infinity",
+                "on_logits");
+  return std::span<const float>(row_);
+}
+
+Result<sample::PickRequest> TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) {
+  CANDOR_ASSIGN(const std::span<const float> logits, hooked_row(rules, input));
+  sample::PickRequest pick{.logits = logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
   pick.logprobs_of = rules.logprobs_of;
   pick.history = {input.text, input.n_output};
   pick.key = {.seed = rules.seed, .choice = static_cast<uint32_t>(input.choice), .position = input.position};
@@ -69,7 +88,7 @@ Result<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
 Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const ChoiceRules& rules = request.rules;
   const Choice& choice = request.choice(input.choice);
-  sample::PickRequest pick = request_for(rules, input);
+  CANDOR_ASSIGN(sample::PickRequest pick, request_for(rules, input));
   if (rules.explains) {
     TokenExplanation& explanation = event.explanation.emplace();
     explanation.was_drawn = !rules.chain.is_greedy();
@@ -84,7 +103,9 @@ Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input,
 
 TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& input) {
   const Choice& choice = request.choice(input.choice);
-  sample::PickRequest pick = request_for(request.rules, input);
+  auto made = request_for(request.rules, input);
+  if (!made) return kNoToken;
+  sample::PickRequest pick = *made;
   pick.n_logprobs = -1;
   auto mask = mask_for({choice.constraint.get(), choice.output});
   if (!mask) return kNoToken;
@@ -97,7 +118,7 @@ TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& in
 
 Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
   RankedRow row;
-  sample::PickRequest pick = request_for(request.rules, input);
+  CANDOR_ASSIGN(sample::PickRequest pick, request_for(request.rules, input));
   if (request.rules.explains) {
     explainer_.begin(row.explanation, pick.history, request.rules.chain.bans);
     pick.observer = &explainer_;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "candor/event.h"
@@ -71,7 +72,8 @@ class TokenPicker {
 
  private:
   Result<const constrain::TokenMask*> mask_for(OutputView output);
-  sample::PickRequest request_for(const ChoiceRules& rules, const PickInput& input) const;
+  Result<sample::PickRequest> request_for(const ChoiceRules& rules, const PickInput& input);
+  Result<std::span<const float>> hooked_row(const ChoiceRules& rules, const PickInput& input);
   Result<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   Result<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
 
@@ -82,6 +84,7 @@ class TokenPicker {
   sample::Explainer explainer_;
   sample::Pick pick_;
   std::vector<TokenLogprob> ranked_;
+  std::vector<float> row_;  // that a hook may change
   constrain::TokenMask mask_;
 };
 

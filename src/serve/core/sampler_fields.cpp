@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "candor/presets.h"
 #include "candor/request.h"
 #include "candor/sampling_table.h"
 #include "serve/core/api_request.h"

@@ -13,6 +13,7 @@
 
 #include "candor/info.h"
 #include "candor/metrics.h"
+#include "candor/presets.h"
 #include "candor/request.h"
 #include "candor/sampling_table.h"
 #include "candor/version.h"
