@@ -90,7 +90,6 @@ typedef struct candor_row {
   size_t n_logits;
   int32_t choice;
 } candor_row;
-
 /* The library. */
 CANDOR_API const char* candor_version(void); /* "0.1.0" */
 CANDOR_API int candor_abi(void);             /* CANDOR_ABI of the library that is loaded */
@@ -153,12 +152,13 @@ CANDOR_API candor_status candor_constrain(candor_request request, const char* ki
  * called once, when neither the request nor a run of it will call hook any more. */
 CANDOR_API candor_status candor_on_logits(candor_request request, int (*hook)(void* user, const candor_row* row),
                                           void* user, void (*release)(void* user), candor_error* error);
-
 /* Runs. candor_next() waits for at most so long (negative: for as long as it takes) and gives CANDOR_OK with an event,
  * CANDOR_TIMEOUT, CANDOR_END behind the last one, or the error that ended the run. Closing a run cancels it. */
 CANDOR_API candor_status candor_start(candor_engine engine, candor_request request, candor_run* run,
                                       candor_error* error);
 CANDOR_API candor_status candor_next(candor_run run, candor_event* event, int64_t timeout_ms, candor_error* error);
+/* For poll() and event loops: readable while there are events to pull. Closed with the run. */
+CANDOR_API candor_status candor_run_fd(candor_run run, int* fd, candor_error* error);
 CANDOR_API candor_status candor_cancel(candor_run run, candor_error* error);
 /* Tokens, times and warnings. Behind the last event. */
 CANDOR_API candor_status candor_summary(candor_run run, candor_data* json, candor_error* error);

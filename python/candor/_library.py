@@ -41,7 +41,7 @@ _CALLS: dict[str, list[Any]] = {
     "prompt_text": [_HANDLE, c_char_p, c_size_t], "prompt_tokens": [_HANDLE, _IDS, c_size_t],
     "prompt_messages": [_HANDLE, c_char_p], "constrain": [_HANDLE, c_char_p, c_char_p],
     "on_logits": [_HANDLE, c_void_p, c_void_p, c_void_p],
-    "start": [_HANDLE, _HANDLE, _OUT], "next": [_HANDLE, POINTER(Event), c_int64], "cancel": [_HANDLE],
+    "start": [_HANDLE, _HANDLE, _OUT], "next": [_HANDLE, POINTER(Event), c_int64], "cancel": [_HANDLE], "run_fd": [_HANDLE, POINTER(c_int)],
     "summary": [_HANDLE, _OUT], "explanation": [_HANDLE, _OUT],
     "embed": [_HANDLE, c_char_p, c_size_t, c_char_p, _OUT], "score": [_HANDLE, _IDS, c_size_t, _OUT],
     "score_from": [_HANDLE, _IDS, c_size_t, c_size_t, _OUT],

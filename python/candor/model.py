@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, List, Mapping, Sequence, Union
 
 from ._library import Handle, ids_of, library
 from .constraints import Constraint, constraint_of, parse_into
@@ -18,14 +18,8 @@ from .rows import Rows
 from .sampling import Sampling, text_of
 from .stream import Completion, Stream
 
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
 Prompt = Union[str, Sequence[int], Sequence[Message]]  # a text, token ids, or a chat
-
-# Threads that wait for events of streams in asyncio loops, at most.
-_MOST_WAITING = 256
 
 
 def shipped_model() -> str:
@@ -71,22 +65,10 @@ class Model:
         self._engine = Handle(library.make("open", os.fsencode(self.path), made.value), "model")
         made.close()
         self.info: dict[str, Any] = json.loads(library.text("info", self._engine.value).decode("utf-8", "replace"))
-        self._pool: ThreadPoolExecutor | None = None
-
-    # What waits in asyncio loops.
-    def _waiting_pool(self) -> ThreadPoolExecutor:
-        from concurrent.futures import ThreadPoolExecutor
-
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="candor")
-        return self._pool
 
     def close(self) -> None:
         """Any number of times."""
         self._engine.close()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False)
-            self._pool = None
 
     def __enter__(self) -> "Model":
         return self
@@ -174,7 +156,7 @@ class Model:
 
     def _started(self, start: Callable[[], int], into: Any, hook: Hook | None = None) -> Stream:
         parse = None if into is None else (lambda text: parse_into(into, text))
-        return Stream(Handle(start(), "stream"), self._waiting_pool, parse, hook)
+        return Stream(Handle(start(), "stream"), parse, hook)
 
     def session(self, system: str | None = None) -> "Session":
         """A conversation, whose branches share what they begin with."""

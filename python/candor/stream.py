@@ -5,15 +5,12 @@ from __future__ import annotations
 import ctypes
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator, NamedTuple
+from typing import Any, AsyncIterator, Callable, Iterator, NamedTuple
 
 from ._library import END, TIMEOUT, Handle, library
 from ._library import Event as CEvent
 from .errors import Cancelled, CandorError
 from .processor import Hook
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 # Between two looks at what else Python has to do: Ctrl-C, a task that was cancelled.
 _PATIENCE_MS = 100
@@ -68,11 +65,9 @@ class Stream:
     """Iterates over events. Leaving it early (break, close(), a task that is cancelled) cancels the request; what came so
     far is in `completion`. One thread at a time."""
 
-    def __init__(self, run: Handle, pool: Callable[[], ThreadPoolExecutor], into: Callable[[str], Any] | None = None,
-                 hook: Hook | None = None) -> None:
+    def __init__(self, run: Handle, into: Callable[[str], Any] | None = None, hook: Hook | None = None) -> None:
         self._hook = hook
         self._run = run
-        self._pool = pool
         self._into = into
         self._event = CEvent(size=ctypes.sizeof(CEvent))
         self._next = library.puller(self._event)
@@ -120,14 +115,20 @@ class Stream:
         import asyncio  # here, as it takes longer to import than all of this package
 
         loop = asyncio.get_running_loop()
+        fd = ctypes.c_int(-1)
+        library.call("run_fd", self._run.value, ctypes.byref(fd))
+        arrived = asyncio.Event()
+        loop.add_reader(fd.value, arrived.set)
         try:
             while not self._has_ended:
-                event = self._pull(0)  # what is there already needs no thread
-                if event is None and not self._has_ended:
-                    event = await loop.run_in_executor(self._pool(), self._pull, _PATIENCE_MS)
+                arrived.clear()
+                event = self._pull(0)
                 if event is not None:
                     yield event
+                elif not self._has_ended:
+                    await arrived.wait()
         finally:
+            loop.remove_reader(fd.value)
             self._leave()
 
     def _leave(self) -> None:

@@ -152,6 +152,16 @@ candor_status candor_next(candor_run handle, candor_event* event, int64_t timeou
   return done == CANDOR_OK ? status : done;
 }
 
+candor_status candor_run_fd(candor_run handle, int* fd, candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(fd);
+    *fd = -1;
+    CANDOR_ASSIGN(const auto run, find<Run>(handle, "run"));
+    CANDOR_ASSIGN(*fd, run->fd());
+    return {};
+  });
+}
+
 candor_status candor_cancel(candor_run handle, candor_error* error) {
   return guarded(error, [&]() -> Result<void> {
     CANDOR_ASSIGN(const auto run, find<Run>(handle, "run"));

@@ -1,8 +1,13 @@
 #include "capi/run.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +22,10 @@ candor_finish finish_of(const std::optional<FinishReason>& reason) {
 
 }  // namespace
 
+Run::Queue::~Queue() {
+  if (fd >= 0) ::close(fd);
+}
+
 Result<std::shared_ptr<Run>> Run::start(const std::shared_ptr<Engine>& engine, const Request& request, OnText on_text) {
   auto run = std::make_shared<Run>();
   run->engine_ = engine;
@@ -25,6 +34,7 @@ Result<std::shared_ptr<Run>> Run::start(const std::shared_ptr<Engine>& engine, c
     const std::lock_guard lock(queue->mutex);
     queue->events.push_back(event);
     queue->arrived.notify_all();
+    if (queue->fd >= 0 && queue->events.size() == 1) eventfd_write(queue->fd, 1);
   };
   CANDOR_ASSIGN(run->id_, engine->submit(request, take));
   return run;
@@ -44,6 +54,8 @@ candor_status Run::next(candor_event& event, int64_t timeout_ms, std::optional<E
     }
     last_ = std::move(queue_->events.front());
     queue_->events.pop_front();
+    eventfd_t ignored = 0;
+    if (queue_->fd >= 0 && queue_->events.empty()) eventfd_read(queue_->fd, &ignored);
   }
   has_event_ = true;
   has_ended_ = last_.summary.has_value();
@@ -70,6 +82,13 @@ void Run::show(candor_event& event) {
   whole.top = top_.data();
   whole.n_top = top_.size();
   std::memcpy(&event, &whole, std::min(event.size, sizeof whole));
+}
+
+Result<int> Run::fd() {
+  const std::lock_guard lock(queue_->mutex);
+  if (queue_->fd < 0) queue_->fd = ::eventfd(queue_->events.empty() ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (queue_->fd < 0) return fail(ErrorKind::kIo, std::string("no eventfd: ") + std::strerror(errno));
+  return queue_->fd;
 }
 
 void Run::cancel() {

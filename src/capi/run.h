@@ -26,6 +26,8 @@ class Run final : public Object {
 
   // candor_next(); error: that of the event, where it has one.
   candor_status next(candor_event& event, int64_t timeout_ms, std::optional<Error>& error);
+  // candor_run_fd().
+  Result<int> fd();
   void cancel();
   void close() override { cancel(); }
   // Refused before the last event was pulled.
@@ -37,9 +39,11 @@ class Run final : public Object {
  private:
   // What the engine's callback keeps, whoever else is gone.
   struct Queue {
+    ~Queue();
     std::mutex mutex;
     std::condition_variable arrived;
     std::deque<TokenEvent> events;
+    int fd = -1;  // of an eventfd, whose count is above 0 while there are events; -1: nobody asked for one
   };
   void show(candor_event& event);
 

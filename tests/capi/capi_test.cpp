@@ -2,6 +2,7 @@
 
 #include <candor/candor.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <cmath>
@@ -191,6 +192,31 @@ TEST_F(CInterface, rows_are_those_that_scores_come_from) {
   EXPECT_NE(candor_logits(engine_, many.data(), many.size(), &none, &error_), CANDOR_OK);
   EXPECT_FALSE(message_of(error_).empty());
   for (const candor_data data : {logits, hidden, scores, shorter}) EXPECT_EQ(candor_close(data), CANDOR_OK);
+}
+
+TEST_F(CInterface, a_run_is_waited_for_by_poll) {
+  const candor_request wanted = request("Once upon a time", {{"max_tokens", "20"}, {"ignore_eos", "true"}});
+  candor_run run = 0;
+  ASSERT_EQ(candor_start(engine_, wanted, &run, &error_), CANDOR_OK) << message();
+  int fd = -1;
+  ASSERT_EQ(candor_run_fd(run, &fd, &error_), CANDOR_OK) << message();
+  candor_event event = {};
+  event.size = sizeof event;
+  int n_events = 0;
+  for (candor_status status = CANDOR_OK; status != CANDOR_END;) {
+    status = candor_next(run, &event, 0, &error_);
+    if (status == CANDOR_OK) ++n_events;
+    if (status != CANDOR_TIMEOUT) continue;
+    pollfd waits{.fd = fd, .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&waits, 1, 20000), 1);
+  }
+  EXPECT_GE(n_events, 20);
+  pollfd waits{.fd = fd, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&waits, 1, 0), 0) << "readable, and nothing is there";
+  candor_close(run);
+  EXPECT_EQ(candor_run_fd(run, &fd, nullptr), CANDOR_NOT_FOUND);
+  EXPECT_EQ(candor_run_fd(run, nullptr, nullptr), CANDOR_INVALID_INPUT);
+  candor_close(wanted);
 }
 
 struct HookUser {
