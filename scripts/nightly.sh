@@ -13,10 +13,11 @@
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
 # spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
+# frameworks LlamaIndex, Haystack, DSPy and instructor against the server: 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm spark adding
+[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm spark frameworks adding
 packages() {
   sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh &&
     sh scripts/package.sh --for aarch64 && sh scripts/try_packages.sh build-package-aarch64/out
@@ -28,6 +29,13 @@ spark() {
   build/spark/bin/python -m pip install -q --disable-pip-version-check pyspark==4.1.1 pandas==3.1.1 pyarrow==26.0.1 || return 1
   CANDOR_LIBRARY=$PWD/build/libcandor.so.0 CANDOR_PROGRAM=$PWD/build/candor PYTHONPATH=$PWD/python \
     build/spark/bin/python python/tests/test_spark.py
+}
+
+frameworks() {
+  sh scripts/setup.sh scripts/client_packages.txt && sh scripts/build.sh release candor || return 1
+  [ -x build/frameworks/bin/python ] || python3 -m venv build/frameworks || return 1
+  build/frameworks/bin/python -m pip install -q --disable-pip-version-check -r tests/clients/requirements-frameworks.txt &&
+    build/frameworks/bin/python tests/clients/framework_clients.py build/candor
 }
 
 summary=""
@@ -42,8 +50,9 @@ for part in "$@"; do
     packages) command="packages" ;;
     arm) command="sh scripts/test_arm.sh" ;;
     spark) command="spark" ;;
+    frameworks) command="frameworks" ;;
     adding) command="python3 scripts/check_adding.py" ;;
-    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, spark, adding" >&2; exit 2 ;;
+    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, spark, frameworks, adding" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$part"
   began=$(date +%s)
