@@ -28,13 +28,14 @@ from .rows import Rows
 from .sampling import Sampling
 from .server import Server, serve
 from .stream import Completion, Event, Stream
+from .tools import Call, Tool, Toolbox
 
 __version__ = _library.version
 numerics: int = _library.numerics  # answers of two versions with the same number are the same, bit for bit
 
 __all__ = [
-    "Busy", "CandorError", "Cancelled", "Choice", "Closed", "Completion", "Constraint", "ContextLength", "Event", "Gbnf",
-    "InternalError", "InvalidInput", "IoError", "JsonObject", "JsonSchema", "Lark", "Message", "Model", "NotFound",
+    "Busy", "Call", "CandorError", "Cancelled", "Choice", "Closed", "Completion", "Constraint", "ContextLength", "Event",
+    "Gbnf", "InternalError", "InvalidInput", "IoError", "JsonObject", "JsonSchema", "Lark", "Message", "Model", "NotFound",
     "OutOfMemory", "Overloaded", "ParseError", "Prompt", "RateLimited", "Regex", "Rows", "Sampling", "Server", "Session",
-    "Stream", "Unsupported", "numerics", "schema_of", "serve", "shipped_model",
+    "Stream", "Tool", "Toolbox", "Unsupported", "numerics", "schema_of", "serve", "shipped_model",
 ]

@@ -67,7 +67,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return {"enum": list(inner)}
-    if origin is typing.Union or getattr(origin, "__name__", "") == "UnionType" or type(kind).__name__ == "UnionType":
+    if _is_union(kind):
         return {"anyOf": [schema_of(each) for each in inner]}
     if origin is list:
         return {"type": "array", "items": schema_of(inner[0])}
@@ -97,22 +97,25 @@ def parse_into(kind: Any, text: str) -> Any:
     """The reply as a value of the type; ParseError where it is none, as a reply that max_tokens cut off."""
     try:
         if constraint_of(kind).kind == "choice":
-            return _value_of(kind, text)
+            return value_of(kind, text)
         if hasattr(kind, "model_validate_json"):
             return kind.model_validate_json(text)
-        return _value_of(kind, json.loads(text))
+        return value_of(kind, json.loads(text))
     except (ValueError, TypeError, KeyError) as error:
         raise ParseError(f"the reply is no {getattr(kind, '__name__', kind)}: {error}", text) from None
 
 
-def _value_of(kind: Any, value: Any) -> Any:
+def value_of(kind: Any, value: Any) -> Any:
+    """A value of JSON as one of the type; ValueError, TypeError or KeyError where it is none."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if _is_union(kind):
+        return _first_of(inner, value)
     if origin is list:
-        return [_value_of(inner[0], each) for each in value]
+        return [value_of(inner[0], each) for each in value]
     if origin is tuple:
-        return tuple(_value_of(each, one) for each, one in zip(inner, value))
+        return tuple(value_of(each, one) for each, one in zip(inner, value))
     if origin is dict:
-        return {name: _value_of(inner[1], each) for name, each in value.items()}
+        return {name: value_of(inner[1], each) for name, each in value.items()}
     if origin is typing.Literal:
         if value not in inner:
             raise ValueError(f"{value!r} is none of {inner}")
@@ -121,7 +124,25 @@ def _value_of(kind: Any, value: Any) -> Any:
         return kind(value)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         hints = typing.get_type_hints(kind)
-        return kind(**{name: _value_of(hints[name], each) for name, each in value.items()})
+        return kind(**{name: value_of(hints[name], each) for name, each in value.items()})
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind in _PLAIN and kind is not Any and type(value) is not kind:
+        raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")
     return value
+
+
+def _is_union(kind: Any) -> bool:
+    return typing.get_origin(kind) is typing.Union or type(kind).__name__ == "UnionType"
+
+
+# As the first of the types that takes it.
+def _first_of(kinds: Sequence[Any], value: Any) -> Any:
+    for kind in kinds:
+        try:
+            return value_of(kind, value)
+        except (ValueError, TypeError, KeyError):
+            continue
+    raise ValueError(f"{value!r} is none of {', '.join(getattr(kind, '__name__', str(kind)) for kind in kinds)}")

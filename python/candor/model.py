@@ -17,6 +17,7 @@ from .processor import Hook, Processor, is_inside
 from .rows import Rows
 from .sampling import Sampling, text_of
 from .stream import Completion, Stream
+from .tools import Tool, Toolbox
 
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
 Prompt = Union[str, Sequence[int], Sequence[Message]]  # a text, token ids, or a chat
@@ -83,10 +84,20 @@ class Model:
         return f"<candor.Model {self.path}: {self.info['family']}, {self.info['n_parameters']:,} parameters>"
 
     def stream(self, prompt: Prompt, sampling: Sampling | None = None, *, constraint: Constraint | None = None,
-               into: Any = None, logits_processor: Processor | None = None, **options: Any) -> Stream:
+               into: Any = None, tools: Sequence[Any] | None = None, logits_processor: Processor | None = None,
+               **options: Any) -> Stream:
         """Starts a request; `for event in stream` or `async for`. Options are fields of Sampling. into: a type that the
-        reply must be of, which Completion.parsed then is. logits_processor(ids, logits): called for each token, may change
-        the row in place or return another; it holds up every request of the model meanwhile."""
+        reply must be of, which Completion.parsed then is. tools: typed functions (candor.Tool), one of which the reply calls:
+        Completion.parsed is a candor.Call; or JSON schemas, which only the chat template is told. logits_processor(ids,
+        logits): called for each token, may change the row in place or return another; it holds up every request of the model
+        meanwhile."""
+        if tools is not None:
+            options["tools"] = tools
+            if any(callable(tool) or isinstance(tool, Tool) for tool in tools):
+                if into is not None or constraint is not None:
+                    raise InvalidInput("tools come with a constraint of their own: give neither into nor constraint", "tools")
+                into = Toolbox(tools)
+                options["tools"] = into.schemas
         request = self._request(prompt, sampling, constraint, into, options)
         hook = None if logits_processor is None else Hook(logits_processor)
         if hook is not None:
@@ -149,13 +160,13 @@ class Model:
         _set_prompt(request, prompt)
         for name, value in chosen.options():
             library.call("set", request.value, name.encode(), value.encode())
-        rule = constraint_of(into) if into is not None else constraint
+        rule = constraint if into is None else into.constraint if isinstance(into, Toolbox) else constraint_of(into)
         if rule is not None:
             library.call("constrain", request.value, rule.kind.encode(), rule.source.encode())
         return request
 
     def _started(self, start: Callable[[], int], into: Any, hook: Hook | None = None) -> Stream:
-        parse = None if into is None else (lambda text: parse_into(into, text))
+        parse = None if into is None else into.parse if isinstance(into, Toolbox) else (lambda text: parse_into(into, text))
         return Stream(Handle(start(), "stream"), parse, hook)
 
     def session(self, system: str | None = None) -> "Session":

@@ -365,6 +365,83 @@ class Servers(unittest.TestCase):
         self.assertEqual(shown.stdout.strip(), f"candor {candor.__version__}")
 
 
+def weather(city: str, days: int = 1, unit: typing.Literal["C", "F"] = "C") -> str:
+    """What the weather will be.
+
+    Second paragraph.
+
+    Args:
+        city: where, as people write it
+        days (int): how many
+
+    Returns: nothing of use
+    """
+    return f"{city} {days} {unit}"
+
+
+def paint(animal: Animal, coats: typing.Optional[int] = None) -> int:
+    """:param animal: what to paint"""
+    return (coats or 0) + animal.legs
+
+
+class Tools(Shared):
+    def test_a_function_is_described_by_itself(self):
+        schema = candor.Tool(weather).schema["function"]
+        self.assertEqual(schema["name"], "weather")
+        self.assertEqual(schema["description"], "What the weather will be.\n\nSecond paragraph.")
+        self.assertEqual(schema["parameters"]["required"], ["city"])
+        self.assertEqual(schema["parameters"]["properties"]["city"],
+                         {"type": "string", "description": "where, as people write it"})
+        self.assertEqual(schema["parameters"]["properties"]["days"], {"type": "integer", "description": "how many"})
+        self.assertEqual(schema["parameters"]["properties"]["unit"], {"enum": ["C", "F"]})
+        self.assertEqual(candor.Tool(paint).parameters["properties"]["animal"]["description"], "what to paint")
+
+    def test_the_reply_is_a_call_with_typed_values(self):
+        for seed in range(40):
+            try:
+                call = self.model.generate([{"role": "user", "content": "Call something"}], tools=[weather, paint],
+                                           max_tokens=120, seed=seed).parsed
+            except candor.ParseError:
+                continue  # cut off
+            self.assertIsInstance(call, candor.Call)
+            self.assertIn(call.name, ("weather", "paint"))
+            if call.name == "paint":
+                self.assertIsInstance(call.arguments["animal"], Animal)
+            call.run()
+            return
+        self.fail("40 seeds, and no call was whole")
+
+    def test_calls_of_a_server_are_read(self):
+        box = candor.Toolbox([weather, paint])
+        call = box.read("paint", '{"animal": {"name": "cat", "legs": 4, "colour": "red"}, "coats": 2}')
+        self.assertEqual(call.arguments["animal"], Animal("cat", 4, Colour.RED))
+        self.assertEqual(call.run(), 6)
+        self.assertEqual(box.read("weather", {"city": "Paris", "days": 3}).run(), "Paris 3 C")
+        for name, arguments, words in (("fly", "{}", "fly"), ("weather", "{", "no JSON"), ("weather", "[]", "no object"),
+                                       ("weather", "{}", "'city' is missing"), ("weather", '{"city": 5}', "5"),
+                                       ("weather", '{"city": "x", "when": 1}', "'when'"),
+                                       ("weather", '{"city": "x", "unit": "K"}', "'K'"),
+                                       ("paint", '{"animal": {"name": "cat"}}', "paint"), (None, "{}", "None")):
+            with self.assertRaises(candor.ParseError) as raised:
+                box.read(name, arguments)
+            self.assertIn(words, str(raised.exception))
+
+    def test_mistakes_are_named(self):
+        def bare(x):
+            return x
+
+        def many(*words: str) -> None:
+            pass
+
+        for functions, words in (([bare], "parameter x has no type"), ([many], "name each parameter"),
+                                 ([weather, weather], "two tools are called weather")):
+            with self.assertRaises(candor.InvalidInput) as raised:
+                candor.Toolbox(functions)
+            self.assertIn(words, str(raised.exception))
+        with self.assertRaises(candor.InvalidInput):
+            self.model.generate("x", tools=[weather], into=int)
+
+
 class Processors(Shared):
     def test_one_that_changes_nothing_changes_no_answer(self):
         options = {"max_tokens": 20, "seed": 4, "logprobs": 2}
