@@ -264,6 +264,7 @@ class Session:
 
     @property
     def messages(self) -> List[dict[str, Any]]:
+        """What was said so far, each with its role and content."""
         return list(json.loads(library.text("session_messages", self._handle.value).decode("utf-8", "replace")))
 
     def close(self) -> None:

@@ -46,12 +46,14 @@ class Completion:
 
     @property
     def warnings(self) -> list[str]:
+        """What of the request had no effect, one line each."""
         return list(self.usage.get("warnings", []))
 
     def __str__(self) -> str:
         return self.text
 
     def add(self, event: Event) -> None:
+        """Appends what the event brings."""
         self.text += event.text
         if event.token >= 0:
             self.ids.append(event.token)
@@ -140,6 +142,7 @@ class Stream:
         library.call("cancel", self._run.value)
 
     def close(self) -> None:
+        """Cancels what has not ended. Any number of times."""
         self._run.close()
 
     def __enter__(self) -> "Stream":

@@ -70,6 +70,7 @@ class Call:
 
     @property
     def name(self) -> str:
+        """Of the function."""
         return self.tool.name
 
     def run(self) -> Any:
