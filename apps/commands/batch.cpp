@@ -158,12 +158,11 @@ int run_batch(const BatchCommand& command) {
 }  // namespace
 
 void add_batch(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("batch", "answer every request of a file, and go on after an interruption");
+  CLI::App* command = app.add_subcommand("batch", "answer a file of requests; goes on where it stopped");
   const auto options = std::make_shared<BatchCommand>();
   GenerationOptions& generation = options->generation;
-  command->add_option("input", options->input, "IN.jsonl: OpenAI's batch format, or prompts")->required();
-  command->add_option("output", options->output, "OUT.jsonl: a line for each request; what it holds is not asked again")
-      ->required();
+  command->add_option("input", options->input, "IN.jsonl")->required();
+  command->add_option("output", options->output, "OUT.jsonl")->required();
   command->add_option("-m,--model", generation.model, "GGUF file; left out: the shipped model")->type_name("MODEL");
   command->add_option("--model-id", options->model_id, "the name that requests ask for (the file's)")
       ->type_name("NAME");

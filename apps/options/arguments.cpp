@@ -101,6 +101,7 @@ constexpr const char* kRareGroup = "More options";
 constexpr const char* kRareOptions[] = {
     "operations",
     "restart",
+    "batch-dir",
     "max-connections",
     "max-per-key",
     "max-inflight-mb",
