@@ -101,12 +101,31 @@ Result<void> BatchStore::keep(const BatchOrder& order) const {
   return formats::write_file(options_.folder / "batches" / (order.id + ".json"), to_text(stored(order)));
 }
 
+// The oldest one of that owner that has ended goes; its files stay.
+Result<void> BatchStore::make_room(const std::string& owner) {
+  const size_t n_most = owner.empty() ? kMaxOrders : kMaxOrders / FileStore::kShares;
+  size_t n_own = 0;
+  auto oldest = orders_.end();
+  for (auto at = orders_.begin(); at != orders_.end(); ++at) {
+    if (at->second.owner != owner) continue;
+    ++n_own;
+    if (has_ended(at->second) && (oldest == orders_.end() || at->second.created < oldest->second.created)) oldest = at;
+  }
+  if (orders_.size() < kMaxOrders && n_own < n_most) return {};
+  if (oldest == orders_.end())
+    return fail(ErrorKind::kOutOfMemory,
+                fmt::format("{} batches wait to be answered: cancel one, or try again later", n_own));
+  std::error_code ignored;
+  std::filesystem::remove(options_.folder / "batches" / (oldest->first + ".json"), ignored);
+  orders_.erase(oldest);
+  return {};
+}
+
 Result<BatchOrder> BatchStore::add(BatchOrder order) {
   order.id = new_id("batch_");
   order.created = unix_seconds();
   const std::lock_guard lock(mutex_);
-  if (orders_.size() >= kMaxOrders)
-    return fail(ErrorKind::kOutOfMemory, fmt::format("the server keeps {} batches at most", kMaxOrders));
+  CANDOR_TRY(make_room(order.owner));
   CANDOR_TRY(keep(order));
   orders_.emplace(order.id, order);
   changed_.notify_all();

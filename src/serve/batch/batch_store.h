@@ -81,6 +81,7 @@ class BatchStore {
   Result<BatchOptions> begin(const std::string& id);
   void end(const std::string& id, const Result<void>& result, bool is_complete, const std::stop_token& stop);
   // REQUIRES: mutex_ is held.
+  Result<void> make_room(const std::string& owner);
   Result<void> keep(const BatchOrder& order) const;
 
   const BatchStoreOptions options_;

@@ -43,19 +43,31 @@ void FileStore::read_folder() {
   });
 }
 
+FileStore::Held FileStore::held(const std::string* owner) const {
+  Held held;
+  for (const auto& [id, file] : files_) {
+    if (owner != nullptr && file.owner != *owner) continue;
+    std::error_code error;
+    const uint64_t n_bytes = fs::file_size(path_of(id), error);
+    ++held.n_files;
+    held.n_bytes += error ? 0 : n_bytes;
+  }
+  return held;
+}
+
 Result<StoredFile> FileStore::add(StoredFile file, std::string_view bytes) {
   file.id = new_id("file-");
   file.created = unix_seconds();
   const std::lock_guard lock(mutex_);
-  uint64_t held = bytes.size();
-  for (const auto& [id, other] : files_) {
-    std::error_code ignored;
-    const uint64_t n_bytes = fs::file_size(path_of(id), ignored);
-    if (!ignored) held += n_bytes;
-  }
-  if (files_.size() >= kMaxFiles || held > kMaxBytes)
+  const Held all = held(nullptr);
+  const Held own = held(&file.owner);
+  const size_t shares = file.owner.empty() ? 1 : kShares;
+  const bool fits_all = all.n_files < kMaxFiles && all.n_bytes + bytes.size() <= kMaxBytes;
+  const bool fits_own = own.n_files < kMaxFiles / shares && own.n_bytes + bytes.size() <= kMaxBytes / shares;
+  if (!fits_all || !fits_own)
     return fail(ErrorKind::kOutOfMemory,
-                fmt::format("the server keeps {} files and {} bytes at most: delete some", kMaxFiles, kMaxBytes));
+                fmt::format("the server keeps {} files and {} bytes at most{}: delete some", kMaxFiles, kMaxBytes,
+                            shares == 1 ? "" : fmt::format(", a key 1/{} of them", shares)));
   CANDOR_TRY(formats::write_file(path_of(file.id), bytes));
   const Json json = {{"id", file.id},
                      {"owner", file.owner},

@@ -33,6 +33,7 @@ class FileStore {
  public:
   static constexpr size_t kMaxFiles = 10'000;
   static constexpr uint64_t kMaxBytes = uint64_t{64} << 30;  // of all files
+  static constexpr size_t kShares = 4;                       // of both; one key has one of them at most
 
   // Makes the folder where it is not there. Files without a readable ID.json are left alone.
   static Result<std::unique_ptr<FileStore>> open(const std::filesystem::path& folder);
@@ -50,6 +51,12 @@ class FileStore {
 
  private:
   explicit FileStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  struct Held {
+    size_t n_files = 0;
+    uint64_t n_bytes = 0;
+  };
+  // Of one owner, or (nullptr) of all. REQUIRES: mutex_ is held.
+  Held held(const std::string* owner) const;
   void read_folder();
 
   const std::filesystem::path folder_;
