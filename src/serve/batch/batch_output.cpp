@@ -131,7 +131,7 @@ Result<void> BatchOutput::append(const BatchAnswer& answer) {
     if (n < 0) {
       const int error = errno;
       if (ftruncate(file_, static_cast<off_t>(size_)) == 0) lseek(file_, 0, SEEK_END);
-      return cannot(error);
+      return fail(cannot(error).kind, cannot(error).message + "; the answers before stay, and the same batch goes on");
     }
     at += static_cast<size_t>(n);
   }

@@ -3,8 +3,10 @@
 #include "serve/batch/batch.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -163,6 +165,30 @@ TEST_F(batch_of_requests, a_torn_last_line_is_asked_again) {
     EXPECT_EQ(again.bodies.size(), 1u) << size;
     EXPECT_EQ(output_text(), whole) << size;
   }
+}
+
+TEST_F(batch_of_requests, a_full_disk_keeps_the_lines_before) {
+  write_input(numbered(30));
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const auto on_too_large = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 2000, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Echo handler;
+  const auto result = [&]() -> Result<void> {
+    CANDOR_ASSIGN(Batch first, Batch::open(options()));
+    return first.run(handler, [](const BatchCounts&) { return true; });
+  }();
+  setrlimit(RLIMIT_FSIZE, &usual);
+  std::signal(SIGXFSZ, on_too_large);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("the same batch goes on"), std::string::npos) << result.error().message;
+  const size_t n_written = answers().size();  // whole lines: each is read
+  EXPECT_GT(n_written, 0u);
+  Echo again;
+  const BatchCounts counts = answer(options(), again);
+  EXPECT_EQ(counts.n_before, n_written);
+  EXPECT_EQ(answers().size(), 30u);
 }
 
 TEST_F(batch_of_requests, in_order_is_the_order_of_the_input) {

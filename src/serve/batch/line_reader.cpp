@@ -13,7 +13,8 @@ Result<LineReader> LineReader::open(const std::filesystem::path& path, size_t ma
   if (!std::filesystem::exists(path, ignored))
     return fail(ErrorKind::kNotFound, fmt::format("{}: there is no such file", path.string()));
   if (!std::filesystem::is_regular_file(path, ignored))
-    return fail(ErrorKind::kInvalidInput, fmt::format("{}: a file is needed, which is read twice", path.string()));
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: is no regular file; those of a batch are read more than once", path.string()));
   std::FILE* file = std::fopen(path.c_str(), "rbe");
   if (file == nullptr)
     return fail(ErrorKind::kIo, fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
