@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import socket
+from functools import partial
 from typing import Any, Mapping, Sequence
 
 from .errors import CandorError, InvalidInput, NotFound
 from .model import Model
 from .sampling import Sampling
+from .stream import together
 
 # Columns that answers add, with their types; `error` is empty where all went well, and the others are where it is not.
 ANSWER_COLUMNS: Mapping[str, type] = {"answer": str, "finish": str, "n_prompt_tokens": int, "n_tokens": int, "seed": int,
@@ -38,8 +40,12 @@ def answer_rows(model: Model, prompts: Sequence[Any], keys: Sequence[Any], sampl
     if len(prompts) != len(keys):
         raise InvalidInput(f"{len(prompts)} prompts and {len(keys)} keys", "keys")
     seeds = [seed_of(seed, str(key)) for key in keys]
+    starts = (partial(model.stream, _plain(prompt), sampling, seed=chosen, **options)
+              for prompt, chosen in zip(prompts, seeds))
+    answers: dict[int, Any] = dict(together(starts))
     columns: dict[str, list[Any]] = {name: [] for name in ANSWER_COLUMNS}
-    for chosen, made in zip(seeds, _answers(model, prompts, seeds, sampling, options)):
+    for place, chosen in enumerate(seeds):
+        made = answers[place]
         failed = isinstance(made, CandorError)
         usage = {} if failed else made.usage
         row = {"answer": "" if failed else made.text, "finish": "" if failed else made.finish,
@@ -48,42 +54,6 @@ def answer_rows(model: Model, prompts: Sequence[Any], keys: Sequence[Any], sampl
         for name, value in row.items():
             columns[name].append(value)
     return columns
-
-
-# A Completion or an error for each, in order; those that the engine takes at once run together.
-def _answers(model: Model, prompts: Sequence[Any], seeds: Sequence[int], sampling: Sampling | None,
-             options: Mapping[str, Any]) -> list[Any]:
-    from collections import deque
-
-    from .errors import Overloaded
-
-    made: list[Any] = [None] * len(prompts)
-    running: deque[tuple[int, Any]] = deque()
-
-    def take() -> None:
-        place, stream = running.popleft()
-        try:
-            made[place] = stream.finished()
-        except CandorError as error:
-            made[place] = error
-        finally:
-            stream.close()
-
-    for place, (prompt, chosen) in enumerate(zip(prompts, seeds)):
-        while made[place] is None:
-            try:
-                running.append((place, model.stream(_plain(prompt), sampling, seed=chosen, **options)))
-                break
-            except Overloaded as error:
-                if not running:
-                    made[place] = error
-                else:
-                    take()
-            except CandorError as error:
-                made[place] = error
-    while running:
-        take()
-    return made
 
 
 # As the package takes prompts: arrays of other libraries as lists.

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections import deque
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterable, List, Mapping, Sequence, Union
 
 from ._library import Handle, ids_of, library
 from .constraints import Constraint, constraint_of, parse_into
-from .errors import CandorError, InvalidInput, NotFound, Overloaded
+from .errors import CandorError, InvalidInput, NotFound
 from .processor import Hook, Processor, is_inside
 from .rows import Rows
 from .sampling import Sampling, text_of
-from .stream import Completion, Stream
+from .stream import Completion, Stream, together
 from .tools import Tool, Toolbox
 
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
@@ -122,24 +122,17 @@ class Model:
 
     def _batch(self, prompts: List[Any], sampling: Sampling | None, constraint: Constraint | None, into: Any,
                progress: bool, options: Mapping[str, Any]) -> List[Completion]:
-        made: List[Completion] = []
-        running: deque[Stream] = deque()
+        made: List[Any] = [None] * len(prompts)
         bar = _Bar(len(prompts)) if progress else None
+        starts = (partial(self.stream, prompt, sampling, constraint=constraint, into=into, **options) for prompt in prompts)
         try:
-            for prompt in prompts:
-                while True:
-                    try:
-                        running.append(self.stream(prompt, sampling, constraint=constraint, into=into, **options))
-                        break
-                    except Overloaded:
-                        if not running:
-                            raise
-                        _take(running, made, bar)
-            while running:
-                _take(running, made, bar)
+            for place, answer in together(starts):
+                if isinstance(answer, CandorError):
+                    raise answer
+                made[place] = answer
+                if bar is not None:
+                    bar.step()
         finally:
-            for stream in running:
-                stream.close()
             if bar is not None:
                 bar.close()
         return made
@@ -303,13 +296,6 @@ def _set_prompt(request: Handle, prompt: Any) -> None:
     else:
         ids, n = ids_of(prompt)
         library.call("prompt_tokens", request.value, ids, n)
-
-
-def _take(running: "deque[Stream]", made: List[Completion], bar: "_Bar | None") -> None:
-    made.append(running[0].finished())
-    running.popleft().close()
-    if bar is not None:
-        bar.step()
 
 
 class _Bar:

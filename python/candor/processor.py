@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import threading
 from ctypes import POINTER, c_float, c_int, c_int32, c_size_t, c_void_p
@@ -53,12 +54,21 @@ def is_inside() -> bool:
 
 
 def _view(row: Row) -> Any:
-    try:
-        import numpy
-    except ImportError:
+    numpy = _numpy()
+    if numpy is None:
         whole = ctypes.cast(row.logits, POINTER(c_float * row.n_logits)).contents
         return memoryview(whole).cast("B").cast("f")
     return numpy.ctypeslib.as_array(row.logits, shape=(row.n_logits,))
+
+
+@functools.lru_cache(maxsize=None)
+def _numpy() -> Any:
+    """None where it is not installed, which takes long to find out."""
+    try:
+        import numpy
+    except ImportError:
+        return None
+    return numpy
 
 
 def _floats(values: Sequence[float]) -> Any:

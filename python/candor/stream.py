@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, AsyncIterator, Callable, Iterator, NamedTuple
+from typing import Any, AsyncIterator, Callable, Iterable, Iterator, NamedTuple
 
 from ._library import END, TIMEOUT, Handle, library
 from ._library import Event as CEvent
-from .errors import Cancelled, CandorError
+from .errors import Cancelled, CandorError, Overloaded
 from .processor import Hook
 
 # Between two looks at what else Python has to do: Ctrl-C, a task that was cancelled.
@@ -175,3 +176,38 @@ class Stream:
         if not self._has_ended:
             raise Cancelled("the stream was closed before its end")
         return self.completion
+
+
+def together(starts: Iterable[Callable[[], Stream]]) -> Iterator[tuple[int, Completion | CandorError]]:
+    """Starts streams, as many as the engine takes at once, and gives the place and the Completion or error of each: an error
+    of a start at once, the others in their order. What is left when nobody asks on is cancelled."""
+    running: deque[tuple[int, Stream]] = deque()
+
+    def oldest() -> tuple[int, Completion | CandorError]:
+        place, stream = running[0]
+        try:
+            return place, stream.finished()
+        except CandorError as error:
+            return place, error
+        finally:
+            running.popleft()
+            stream.close()
+
+    try:
+        for place, start in enumerate(starts):
+            while True:
+                try:
+                    running.append((place, start()))
+                except Overloaded as error:
+                    if running:
+                        yield oldest()
+                        continue
+                    yield place, error
+                except CandorError as error:
+                    yield place, error
+                break
+        while running:
+            yield oldest()
+    finally:
+        for _, stream in running:
+            stream.close()
