@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/new_file.h"
+#include "serve/batch/owned.h"
 #include "serve/batch/stored_json.h"
 #include "serve/core/generations.h"
 
@@ -134,25 +135,20 @@ Result<BatchOrder> BatchStore::add(BatchOrder order) {
 
 std::vector<BatchOrder> BatchStore::list(const std::string& owner) const {
   const std::lock_guard lock(mutex_);
-  std::vector<BatchOrder> list;
-  for (const auto& [id, order] : orders_) {
-    if (order.owner == owner) list.push_back(order);
-  }
-  std::ranges::stable_sort(list, std::ranges::greater(), &BatchOrder::created);
-  return list;
+  return owned_by(owner, orders_);
 }
 
 std::optional<BatchOrder> BatchStore::find(const std::string& owner, const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto at = orders_.find(id);
-  return at == orders_.end() || at->second.owner != owner ? std::nullopt : std::optional(at->second);
+  const BatchOrder* order = find_owned(owner, id, orders_);
+  return order == nullptr ? std::nullopt : std::optional(*order);
 }
 
 std::optional<BatchOrder> BatchStore::cancel(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  const auto at = orders_.find(id);
-  if (at == orders_.end() || at->second.owner != owner) return std::nullopt;
-  BatchOrder& order = at->second;
+  BatchOrder* found = find_owned(owner, id, orders_);
+  if (found == nullptr) return std::nullopt;
+  BatchOrder& order = *found;
   if (has_ended(order)) return order;
   order.is_cancelling = true;
   if (order.status == BatchStatus::kValidating) {

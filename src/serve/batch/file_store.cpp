@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/new_file.h"
+#include "serve/batch/owned.h"
 #include "serve/batch/stored_json.h"
 #include "serve/core/generations.h"
 
@@ -43,14 +44,14 @@ void FileStore::read_folder() {
   });
 }
 
-FileStore::Held FileStore::held(const std::string* owner) const {
+// Of all owners, and of one.
+FileStore::Held FileStore::held(const std::string& owner) const {
   Held held;
   for (const auto& [id, file] : files_) {
-    if (owner != nullptr && file.owner != *owner) continue;
     std::error_code error;
     const uint64_t n_bytes = fs::file_size(path_of(id), error);
-    ++held.n_files;
-    held.n_bytes += error ? 0 : n_bytes;
+    held.all.add(error ? 0 : n_bytes);
+    if (file.owner == owner) held.own.add(error ? 0 : n_bytes);
   }
   return held;
 }
@@ -59,8 +60,7 @@ Result<StoredFile> FileStore::add(StoredFile file, std::string_view bytes) {
   file.id = new_id("file-");
   file.created = unix_seconds();
   const std::lock_guard lock(mutex_);
-  const Held all = held(nullptr);
-  const Held own = held(&file.owner);
+  const auto [all, own] = held(file.owner);
   const size_t shares = file.owner.empty() ? 1 : kShares;
   const bool fits_all = all.n_files < kMaxFiles && all.n_bytes + bytes.size() <= kMaxBytes;
   const bool fits_own = own.n_files < kMaxFiles / shares && own.n_bytes + bytes.size() <= kMaxBytes / shares;
@@ -81,28 +81,22 @@ Result<StoredFile> FileStore::add(StoredFile file, std::string_view bytes) {
 
 std::vector<StoredFile> FileStore::list(const std::string& owner) const {
   const std::lock_guard lock(mutex_);
-  std::vector<StoredFile> list;
-  for (const auto& [id, file] : files_) {
-    if (file.owner == owner) list.push_back(file);
-  }
-  std::ranges::stable_sort(list, std::ranges::greater(), &StoredFile::created);
-  return list;
+  return owned_by(owner, files_);
 }
 
 std::optional<StoredFile> FileStore::find(const std::string& owner, const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto at = files_.find(id);
-  return at == files_.end() || at->second.owner != owner ? std::nullopt : std::optional(at->second);
+  const StoredFile* file = find_owned(owner, id, files_);
+  return file == nullptr ? std::nullopt : std::optional(*file);
 }
 
 bool FileStore::remove(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  const auto at = files_.find(id);
-  if (at == files_.end() || at->second.owner != owner) return false;
+  if (find_owned(owner, id, files_) == nullptr) return false;
   std::error_code ignored;
   fs::remove(folder_ / (id + ".json"), ignored);
   fs::remove(path_of(id), ignored);
-  files_.erase(at);
+  files_.erase(id);
   return true;
 }
 

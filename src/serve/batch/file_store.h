@@ -51,12 +51,20 @@ class FileStore {
 
  private:
   explicit FileStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  struct Held {
+  struct Amount {
     size_t n_files = 0;
     uint64_t n_bytes = 0;
+    void add(uint64_t bytes) {
+      ++n_files;
+      n_bytes += bytes;
+    }
   };
-  // Of one owner, or (nullptr) of all. REQUIRES: mutex_ is held.
-  Held held(const std::string* owner) const;
+  struct Held {
+    Amount all;
+    Amount own;
+  };
+  // REQUIRES: mutex_ is held.
+  Held held(const std::string& owner) const;
   void read_folder();
 
   const std::filesystem::path folder_;
