@@ -10,6 +10,7 @@
 #include <string>
 
 #include "apps/commands/commands.h"
+#include "apps/commands/serve_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/model_choice.h"
@@ -28,7 +29,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMostAtOnce = 256;
-constexpr int64_t kMostTokens = 1'000'000'000;
 constexpr int64_t kMostSeed = int64_t{1} << 53;
 
 struct BatchCommand {
@@ -171,17 +171,8 @@ void add_batch(CLI::App& app, Action& action) {
   add_int(*command, "--concurrency", options->n_at_once, 1, kMostAtOnce,
           "requests computed at once (what the K/V cache holds, at most 64)");
   add_int(*command, "--seed", generation.seed, 0, kMostSeed, "what the seeds of requests without one follow from (0)");
-  add_int(*command, "-c,--ctx-size", generation.n_ctx, 0, kMostTokens, "context in tokens (the model's)");
-  add_int(*command, "-t,--threads", generation.n_threads, 0, 4096, "0 = what this machine advises");
-  add_ranks(*command, generation.n_ranks);
-  add_choice(*command, "--backend", generation.backend, {"cpu", "reference"}, "what computes (cpu)")
-      ->capture_default_str();
-  add_choice(*command, "--kv-type", generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
-             "how keys and values are kept (auto)")
-      ->capture_default_str();
-  add_kept_states(*command, generation.kept_states);
-  add_fast_weights(*command, generation.fast_weights);
-  add_speculation_options(*command, generation);
+  add_machine_options(*command, generation);
+  add_compute_options(*command, generation);
   command->callback([options, &action] { action = [options] { return run_batch(*options); }; });
 }
 

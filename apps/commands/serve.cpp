@@ -58,11 +58,7 @@ bool fails(const std::string& message) {
 
 EngineOptions engine_options_of(const ServeOptions& options, const std::filesystem::path& path) {
   GenerationOptions generation = options.generation;
-  generation.n_ctx = options.n_ctx;
-  generation.n_threads = options.n_threads;
-  generation.n_ranks = options.n_ranks.value_or(engine::advised_ranks());
-  generation.backend = options.backend;
-  generation.kv_type = options.kv_type;
+  generation.n_ranks = generation.n_ranks.value_or(engine::advised_ranks());
   EngineOptions engine = engine_options(generation, path);
   engine.max_running = static_cast<int32_t>(options.parallel.value_or(16));
   engine.max_rows = std::max(engine.max_rows, engine.max_running);
@@ -386,21 +382,12 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   add_several_options(*command, *options);
   command->add_option("--model-id", options->model_id, "the name that clients ask for (the file's)")->type_name("NAME");
   command->add_option("--alias", options->aliases, "a further name for it")->type_name("NAME");
-  add_int(*command, "-c,--ctx-size", options->n_ctx, 0, kMostCount, "context in tokens (the model's)");
-  add_int(*command, "-t,--threads", options->n_threads, 0, 4096, "0 = what this machine advises");
-  add_ranks(*command, options->n_ranks, "one for each NUMA domain");
+  add_machine_options(*command, options->generation, "one for each NUMA domain");
   command->add_flag("--restart", options->restarts, "start the ranks again where one is lost, instead of ending");
   add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
   add_int(*command, "--max-queued", options->max_queued, 0, kMostCount, "requests waiting; beyond: 429 (128)")
       ->default_str("128");
-  add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes (cpu)")
-      ->capture_default_str();
-  add_choice(*command, "--kv-type", options->kv_type, {"auto", "f32", "bf16", "q8_0"},
-             "how keys and values are kept (auto)")
-      ->capture_default_str();
-  add_kept_states(*command, options->generation.kept_states);
-  add_fast_weights(*command, options->generation.fast_weights);
-  add_speculation_options(*command, options->generation);
+  add_compute_options(*command, options->generation);
   add_network_options(*command, *options);
   const auto config = std::make_shared<ConfigFile>(*command);
   command->config_formatter(config);

@@ -4,6 +4,21 @@
 
 namespace candor::apps {
 
+void add_machine_options(CLI::App& command, GenerationOptions& o, const std::string& otherwise) {
+  add_int(command, "-c,--ctx-size", o.n_ctx, 0, kMostCount, "context in tokens (the model's)");
+  add_int(command, "-t,--threads", o.n_threads, 0, 4096, "0 = what this machine advises");
+  add_ranks(command, o.n_ranks, otherwise);
+}
+
+void add_compute_options(CLI::App& command, GenerationOptions& o) {
+  add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "what computes (cpu)")->capture_default_str();
+  add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "how keys and values are kept (auto)")
+      ->capture_default_str();
+  add_kept_states(command, o.kept_states);
+  add_fast_weights(command, o.fast_weights);
+  add_speculation_options(command, o);
+}
+
 void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--host", o.host, "address to listen on; other than loopback needs a key (127.0.0.1)")
       ->type_name("ADDRESS")
