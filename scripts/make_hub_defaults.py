@@ -24,12 +24,12 @@ TARGET = ROOT / "src/model/hub/hub_defaults.inl"
 WIDTH = 116
 
 MODEL_TYPES = """
-afmoe arcee bamba bloom codegen cohere cohere2 cwm deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
+afmoe arcee bamba bert bloom camembert codegen cohere cohere2 cwm deepseek_v2 deepseek_v3 distilbert dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
 falcon falcon_h1 flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe glm4_moe_lite gpt2 gpt_bigcode
-gpt_neo gpt_neox gpt_oss gptj granite granitemoe granitemoehybrid granitemoeshared helium hunyuan_v1_dense
-hunyuan_v1_moe internlm3 kimi_linear lfm2 lfm2_moe llama llama4_text minimax_m2 ministral ministral3 mistral mistral4
-mixtral mpt nanochat nemotron nemotron_h olmo olmo2 olmo3 olmo_hybrid olmoe opt persimmon phi phi3 qwen2 qwen2_moe
-qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm starcoder2 vaultgemma xglm youtu
+gpt_neo gpt_neox gpt_oss gptj granite gte granitemoe granitemoehybrid granitemoeshared helium hunyuan_v1_dense
+hunyuan_v1_moe internlm3 jina_embeddings_v3 kimi_linear lfm2 lfm2_moe llama llama4_text minimax_m2 ministral ministral3 mistral mistral4
+mixtral modernbert mpt nanochat nemotron nemotron_h nomic_bert olmo olmo2 olmo3 olmo_hybrid olmoe opt persimmon phi phi3 qwen2 qwen2_moe
+qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next roberta seed_oss smollm3 stablelm starcoder2 vaultgemma xglm xlm-roberta youtu
 """.split()
 
 # Classes that come with their checkpoints: the library's class that they follow, and what theirs has otherwise. A key
@@ -40,6 +40,10 @@ OWN = {
     "internlm2": ("llama", {"vocab_size": 103168, "bias": True}),
     "baichuan": ("llama", {"vocab_size": 64000, "max_position_embeddings": 4096, "model_max_length": None}),
     "minicpm": ("llama", {"tie_word_embeddings": True, "scale_emb": 1, "dim_model_base": 1, "scale_depth": 1}),
+    "new": ("gte", {"rope_theta": 10000.0, "rope_scaling": None, "position_embedding_type": "rope",
+                    "layer_norm_type": "layer_norm", "logn_attention_scale": False, "logn_attention_clip1": False,
+                    "pack_qkv": True, "unpad_inputs": False, "use_memory_efficient_attention": False,
+                    "type_vocab_size": 0}),
     "kimi_k2": ("deepseek_v3", {
         **{key: MISSING for key in ["n_group", "topk_group", "num_experts_per_tok", "first_k_dense_replace",
                                     "norm_topk_prob", "routed_scaling_factor", "n_shared_experts",
@@ -73,7 +77,11 @@ typical_p use_bfloat16 use_cache use_mamba_kernels vision_config z_loss_coeffici
 OLDER_NAMES = {
     "bloom": {"n_embed": "hidden_size"},
     "falcon": {"n_embed": "hidden_size"},
+    "modernbert": {"global_rope_theta": "rope_theta", "local_rope_theta": "rope_local_base_freq"},
     "lfm2": {"tie_embedding": "tie_word_embeddings", "block_ff_dim": "intermediate_size"},
+    "nomic_bert": {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+                   "n_inner": "intermediate_size", "n_positions": "max_position_embeddings",
+                   "layer_norm_epsilon": "layer_norm_eps"},
     "lfm2_moe": {"tie_embedding": "tie_word_embeddings"},
     "nemotron_h": {"mamba_n_groups": "n_groups", "mamba_d_conv": "conv_kernel", "mamba_expand": "expand",
                    "mamba_dt_min": "time_step_min", "mamba_dt_max": "time_step_max",
@@ -83,8 +91,11 @@ OLDER_NAMES = {
 # Classes that compute the rotated share of a head from its widths.
 IMPLIED_SHARES = ["mistral4"]
 
+# Classes that take rotary settings by kind of block alone.
+STRICT_KINDS = ["modernbert"]
+
 # Fields whose value the library computes from other keys, so that its class's own default never holds.
-COMPUTED = {"kimi_linear": ["linear_attn_config"]}
+COMPUTED = {"modernbert": ["rope_theta", "rope_local_base_freq", "rope_scaling"], "kimi_linear": ["linear_attn_config"]}
 
 
 def encode(value):
@@ -130,6 +141,9 @@ def rotary_of(cls):
     whole = getattr(cls(), "rope_parameters", None)
     if not isinstance(whole, dict) or not whole:
         return None
+    if cls.model_type in STRICT_KINDS:
+        return encode({"theta": cls.default_theta, "partial": None, "default": whole, "takes_theta": True,
+                       "takes_partial": False, "uses_partial": False})
     probe = 12345.0
     flat = flat_of(cls(rope_parameters={"rope_type": "default"}).rope_parameters)
     with_theta = cls(rope_theta=probe).rope_parameters

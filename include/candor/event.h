@@ -43,7 +43,7 @@ struct Usage {
   std::int64_t prompt_tokens = 0;      // counted once, whatever the number of choices
   std::int64_t completion_tokens = 0;  // every token drawn for any choice, an end token included
   std::int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
-  std::int64_t truncated_tokens = 0;   // dropped from the front by Request::max_prompt_tokens
+  std::int64_t truncated_tokens = 0;   // dropped by Request::max_prompt_tokens
   std::int64_t cropped_tokens = 0;     // dropped from the front because the context was full
   std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again
   std::int64_t drafted_tokens = 0;     // drafts that were verified
@@ -157,7 +157,7 @@ struct TokenEvent {
   std::vector<TokenLogprob> top_logprobs{};       // descending, then ascending id
   std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
   std::vector<PromptLogprob> prompt_logprobs{};   // in the request's first event only: of its second token and so on
-  std::vector<float> embedding{};                 // [ModelInfo::dim], with Request::pooling
+  std::vector<float> embedding{};                 // with Request::pooling
   std::vector<float> prompt_rows{};               // of Request::rows, in the request's only event
   std::optional<FinishReason> finish{};           // set in the choice's last event only
   std::optional<std::size_t> stop_index{};        // which of SamplingParams::stop or stop_ids ended it

@@ -11,6 +11,7 @@
 
 #include "candor/ids.h"
 #include "candor/options.h"
+#include "candor/reading.h"
 
 namespace candor {
 
@@ -84,6 +85,7 @@ struct ModelInfo {
   TokenId eos = -1;  // one of the end tokens: the vocabulary's own; -1 where it has none
   TokenId pad = -1;
   FimTokens fim{};
+  ReadingInfo reading{};
   bool has_chat_template = false;
   std::string chat_template{};        // as the file has it
   std::string chat_template_error{};  // why messages are refused although the file has a template

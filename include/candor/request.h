@@ -12,6 +12,7 @@
 
 #include "candor/ids.h"
 #include "candor/logits_hook.h"
+#include "candor/reading.h"
 #include "candor/result.h"
 
 namespace candor {
@@ -128,7 +129,7 @@ struct ChatPrompt {
 };
 
 using TokenPrompt = std::vector<TokenId>;
-using Prompt = std::variant<TextPrompt, ChatPrompt, TokenPrompt>;
+using Prompt = std::variant<TextPrompt, ChatPrompt, TokenPrompt, PairPrompt>;
 
 enum class OnContextFull : std::uint8_t {
   kStop,  // ends with FinishReason::kContextFull
@@ -156,19 +157,6 @@ struct BeamSearch {
   bool early_stopping = true;
 };
 
-// One vector for a text, of length 1: from the model's last hidden states, behind its final norm.
-enum class Pooling : std::uint8_t {
-  kNone,  // the answer is text
-  kMean,  // of all tokens
-  kLast,  // the last token's
-};
-
-enum class PromptRows : std::uint8_t {
-  kNone,    // the answer is text; otherwise rows of floats, one for each token, in the order of the text
-  kLogits,  // [prompt tokens, ModelInfo::n_vocab]: row i for the token behind token i
-  kHidden,  // [prompt tokens, ModelInfo::dim]: the last hidden states, behind the final norm
-};
-
 struct Request {
   Prompt prompt{};
   SamplingParams sampling{};
@@ -176,11 +164,12 @@ struct Request {
   std::optional<BeamSearch> beams{};
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
-  Pooling pooling = Pooling::kNone;                 // else the answer is an embedding, and no text
+  Pooling pooling = Pooling::kNone;                 // else the answer is one vector, and no text
   std::int32_t first_scored = 1;                    // token with a prompt logprob; those before may come from the cache
   LogitsHook on_logits{};                           // sees and changes each row that a token is chosen from
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
-  std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses its oldest tokens; counted in Usage
+  std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses tokens; counted in Usage
+  PromptCut prompt_cut = PromptCut::kStart;
   OnContextFull on_context_full = OnContextFull::kStop;
   Scheduling scheduling{};
 };

@@ -66,6 +66,7 @@ struct AttnSpec {
   bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token
   int32_t latent_dim = 0;  // a token's value is the beginning of its key, this wide; 0 = it has one of its own
   int32_t chunk_tokens = 0;  // > 0: p sees those of its own chunk, [p - p % chunk, p]; then there is no window
+  bool is_two_sided = false;  // the window reaches as far ahead, in rows of a group: (p - window, p + window)
   // Where these heads are a rank's own, [first_head, first_head + n_heads) of so many; 0 = they are all.
   int32_t n_all_heads = 0;
   int32_t first_head = 0;

@@ -31,6 +31,12 @@ struct AddPositions {
   const Weight* table = nullptr;
 };
 
+// dst: [T, D]; row t += table[its token's type] (StepBatch::type_of), the last row of the table where it has fewer.
+struct AddTypes {
+  Activation dst{};
+  const Weight* table = nullptr;
+};
+
 // dst, src: [T, D] (may be the same slot). [T, H * Dh] may be passed as [T * H, Dh] to normalise each head.
 struct Norm {
   Activation dst{}, src{};

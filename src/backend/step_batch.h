@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -23,6 +24,8 @@ struct SeqSlice {
   int32_t n_past = 0;        // tokens of this sequence already in the K/V store
   StateId state = kNoState;  // where the recurrent state behind them stands; kNoState: all zeros
   AdapterId adapter = kNoAdapter;
+  // Where the second of two texts begins, for models that tell them apart: tokens before it are of type 0, others of 1.
+  int32_t second_text = std::numeric_limits<int32_t>::max();
 };
 
 // The recurrent state behind a row goes to a slot that no slice of the step begins from and no other save takes: a step
@@ -95,6 +98,10 @@ struct StepBatch {
     const auto at = std::lower_bound(vector_rows.begin(), vector_rows.end(), row);
     if (at == vector_rows.end() || *at != row) return nullptr;
     return vectors.data() + (at - vector_rows.begin()) * n_cols;
+  }
+  // 0 or 1.
+  static int32_t type_of(const SeqSlice& seq, int32_t row) {
+    return seq.n_past + row - seq.first_row < seq.second_text ? 0 : 1;
   }
   std::span<const BlockId> blocks_of(size_t seq) const {
     return block_table.subspan(seq * static_cast<size_t>(max_blocks), static_cast<size_t>(max_blocks));

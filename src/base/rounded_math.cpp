@@ -173,4 +173,25 @@ double rounded_pow(double base, double exponent) {
   return std::fabs(rough) < kMostExponent ? exp_of(log * Double2{exponent, 0.0}) : exp_of_extreme(rough);
 }
 
+double rounded_tanh(double x) {
+  constexpr double kFar = 20.0;  // 1 - tanh is below 2^-57
+  if (x > kFar) return 1.0;
+  if (x < -kFar) return -1.0;
+  return 1.0 - 2.0 / (rounded_exp(2.0 * x) + 1.0);
+}
+
+// 2 / sqrt(pi) e^-z^2 times the sum of 2^n z^(2n+1) / (1 * 3 * ... * (2n + 1)), whose terms are all of one sign.
+double rounded_erf(double x) {
+  constexpr double kFar = 6.0;  // erfc is below 2^-55
+  constexpr double kTwoByRootPi = 1.1283791670955126;
+  if (!(x <= kFar)) return x > kFar ? 1.0 : x;
+  if (x < -kFar) return -1.0;
+  double term = x, sum = x;
+  for (double odd = 3.0; sum + term != sum; odd += 2.0) {
+    term *= 2.0 * x * x / odd;
+    sum += term;
+  }
+  return kTwoByRootPi * rounded_exp(-x * x) * sum;
+}
+
 }  // namespace candor

@@ -19,5 +19,8 @@ double rounded_log(double x);
 double rounded_exp(double x);
 // NaN unless base is positive and finite.
 double rounded_pow(double base, double exponent);
+// At most 1e-15 off.
+double rounded_tanh(double x);
+double rounded_erf(double x);
 
 }  // namespace candor

@@ -180,5 +180,14 @@ TEST(rounded_math, its_bits_are_pinned) {
   EXPECT_EQ(hash, 0x5c56de8b0dc4c6bu);
 }
 
+TEST(rounded_math, tanh_and_erf_are_within_their_bound) {
+  for (double x = -30.0; x <= 30.0; x += 0.0371) {
+    EXPECT_NEAR(rounded_tanh(x), std::tanh(x), 1e-15) << x;
+    EXPECT_NEAR(rounded_erf(x), std::erf(x), 1e-15) << x;
+  }
+  EXPECT_EQ(rounded_erf(0.0), 0.0);
+  EXPECT_TRUE(std::isnan(rounded_tanh(std::nan(""))) && std::isnan(rounded_erf(std::nan(""))));
+}
+
 }  // namespace
 }  // namespace candor

@@ -111,6 +111,8 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .dim = info.dim,
              .max_choices = std::min(kMaxChoices, loaded.options.max_running + loaded.options.max_queued),
              .max_running = loaded.options.max_running,
+             .reading = &info.reading,
+             .label_pooling = loaded.head.label_pooling,
              .key = prefix_key(loaded)},
       inbox(loaded.options.max_running + loaded.options.max_queued),
       loop(loaded, inbox, metrics, clock) {
@@ -157,12 +159,12 @@ Result<std::unique_ptr<engine::ActiveRequest>> Engine::Impl::read_request(const 
   const engine::Inbox::Reading reading(inbox);
   const int64_t now_ns = clock.now_ns();
   int64_t rendered_ns = now_ns;
-  auto tokens = reader.read(request.prompt, [&] { rendered_ns = clock.now_ns(); });
-  if (!tokens) return tokens.error();
+  auto prompt = reader.read(request.prompt, [&] { rendered_ns = clock.now_ns(); });
+  if (!prompt) return prompt.error();
   const int64_t read_ns = clock.now_ns();
-  const auto n_truncated = engine::truncate_prompt(request, *tokens);
+  const auto n_truncated = engine::truncate_prompt(request, *loaded.tokenizer, *prompt);
   if (!n_truncated) return n_truncated.error();
-  auto active = engine::prepare_request(request, std::move(*tokens), limits, now_ns);
+  auto active = engine::prepare_request(request, std::move(*prompt), limits, now_ns);
   if (!active) return active.error();
   (*active)->watch.on_read(rendered_ns, read_ns);
   (*active)->summary.usage.truncated_tokens = *n_truncated;
@@ -289,7 +291,11 @@ Result<std::string> Engine::apply_template(const ChatPrompt& chat) const {
 }
 
 Result<std::vector<TokenId>> Engine::tokenize(const Prompt& prompt) const {
-  return guarded([&] { return impl_->reader.read(prompt); });
+  return guarded([&]() -> Result<std::vector<TokenId>> {
+    auto read = impl_->reader.read(prompt);
+    if (!read) return read.error();
+    return std::move(read->tokens);
+  });
 }
 
 Result<std::string> Engine::detokenize(std::span<const TokenId> tokens) const {

@@ -71,7 +71,8 @@ struct AttendArgs {
   const float* sinks = nullptr;   // [n_group_heads]: one more score in each softmax, of no token; nullptr = none
   int32_t latent_dim = 0;         // values are the first latent_dim dims of keys; 0: they have pages of their own
   int32_t chunk_tokens = 0;       // > 0, and no window: from the last multiple of this on
-  int32_t group_end = 0;          // all rows see the tokens before this, even those behind them
+  int32_t group_end = 0;          // all rows see the tokens before this, even those behind them,
+  int32_t ahead_tokens = 0;       // but only as far as p + this, where it is > 0
   // Of attend_split alone, where rows of several sequences see the same pages first and then each its own:
   const int32_t* q_rows = nullptr;  // row i's queries stand at q + q_rows[i] * q_stride; nullptr: q_rows[i] = i
   int32_t resume_token = 0;         // the partial holds what comes before; a multiple of kKeyTile
@@ -87,7 +88,9 @@ constexpr int32_t oldest_seen(const AttendArgs& a, int32_t position) {
 }
 
 constexpr int32_t seen_end(const AttendArgs& a, int32_t position) {
-  return position < a.group_end ? a.group_end : position + 1;
+  if (position >= a.group_end) return position + 1;
+  const int32_t reached = position + a.ahead_tokens;
+  return a.ahead_tokens > 0 && reached < a.group_end ? reached : a.group_end;
 }
 
 // Splits that a row at `position` looks at: [first, end). Splits before `first` are outside its window.

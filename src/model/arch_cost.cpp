@@ -127,8 +127,10 @@ void add_matrix(WeightSums& sums, const ArchSpec& spec, TensorRole role, int32_t
 
 // To the sum that the tensor's role belongs to.
 double& sum_of(WeightSums& sums, const Binding& binding, const ArchSpec& spec) {
-  if (binding.role == TensorRole::kEmbedding) return spec.head.tied ? sums.head : sums.tables;
-  if (binding.role == TensorRole::kPositions) return sums.tables;
+  if (binding.role == TensorRole::kEmbedding) {
+    return spec.head.tied && !spec.head.is_absent ? sums.head : sums.tables;
+  }
+  if (binding.role == TensorRole::kPositions || binding.role == TensorRole::kTokenTypes) return sums.tables;
   if (binding.role == TensorRole::kHead || binding.role == TensorRole::kHeadBias) return sums.head;
   return is_expert(binding.role) ? sums.experts : sums.dense;
 }
@@ -172,8 +174,8 @@ ArchCost cost_of(const ArchSpec& spec, double bits_per_weight) {
     }
   }
   const double table = static_cast<double>(spec.vocab) * spec.dim;
-  cost.parameters.head = table;
-  if (!spec.head.tied) cost.parameters.tables = table;
+  if (!spec.head.is_absent) cost.parameters.head = table;
+  if (!spec.head.tied || spec.head.is_absent) cost.parameters.tables = table;
   if (spec.embed.has_positions) cost.parameters.tables += static_cast<double>(spec.max_positions) * spec.dim;
   const WeightSums& n = cost.parameters;
   const double bytes = bits_per_weight / 8;

@@ -12,11 +12,16 @@
 namespace candor::model {
 
 // Where the norms stand around attention and feed-forward: before each, after each (before it is added to the residual
-// stream), or both. kParallel, kParallelTwoNorms: both read the stream as the block found it, behind one norm or behind
+// stream), or both; kStreamNorm: over the stream itself, after each was added to it (Vaswani et al., 2017; BERT).
+// kParallel, kParallelTwoNorms: both read the stream as the block found it, behind one norm or behind
 // one each.
-enum class Wiring : uint8_t { kPreNorm, kPostNorm, kSandwich, kParallel, kParallelTwoNorms };
+enum class Wiring : uint8_t { kPreNorm, kPostNorm, kSandwich, kParallel, kParallelTwoNorms, kStreamNorm };
 constexpr bool is_parallel(Wiring wiring) {
   return wiring == Wiring::kParallel || wiring == Wiring::kParallelTwoNorms;
+}
+// Attention and feed-forward read the stream as it is.
+constexpr bool reads_bare_stream(Wiring wiring) {
+  return wiring == Wiring::kPostNorm || wiring == Wiring::kStreamNorm;
 }
 
 // Which norm q and k take before rotation: none, one over each head (with gains that all heads share, or with gains of
@@ -76,6 +81,7 @@ struct BlockSpec {
   bool values_are_keys = false;  // v is what k is projected to, before its norm
   bool has_value_norm = false;   // over each head, without gains
   bool norms_after_rope = false;  // qk_norm behind the rotation
+  bool is_attn_bare = false;      // attention reads the stream without the norm that other blocks have
   int32_t layer_dim = 0;         // of what the token has for this block (EmbedSpec), gated and added behind the rest
   bool has_out_scale = false;    // the output is multiplied by one number
   bool joins_gate() const { return has_head_gate && !is_gate_apart; }
@@ -100,6 +106,7 @@ struct BlockSpec {
 struct EmbedSpec {
   float scale = 1.0f;
   bool has_positions = false;  // a table of positions is added (learned, or sinusoids written out)
+  int32_t n_types = 0;         // > 0: a row of a table of types is added (op::AddTypes)
   bool has_norm = false;
   // > 0: every block gets a vector of this width, out of a table of its own for the token and out of the embedding.
   int32_t layer_dim = 0;
@@ -107,6 +114,7 @@ struct EmbedSpec {
 };
 
 struct HeadSpec {
+  bool is_absent = false;  // what comes out are hidden states: no row has logits
   bool tied = false;  // the embedding table is the output projection
   backend::LogitSpec logits;
   bool operator==(const HeadSpec&) const = default;
@@ -131,7 +139,9 @@ struct ArchSpec {
   std::vector<BlockSpec> blocks;
   int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction, which is not computed
   backend::NormSpec final_norm;
+  bool has_final_norm = true;
   HeadSpec head;
+  bool is_bidirectional = false;  // every row of a text sees all of its rows, which one step computes
   bool operator==(const ArchSpec&) const = default;
 };
 

@@ -49,6 +49,7 @@ std::string_view wiring_text(Wiring wiring) {
   if (wiring == Wiring::kPreNorm) return "before";
   if (wiring == Wiring::kParallel) return "before both in parallel";
   if (wiring == Wiring::kParallelTwoNorms) return "before each in parallel";
+  if (wiring == Wiring::kStreamNorm) return "over the stream";
   return wiring == Wiring::kPostNorm ? "after" : "before and after";
 }
 
@@ -121,7 +122,8 @@ std::string attention_text(const BlockSpec& block) {
   text += block.has_latent() ? latent_text(block)
                              : fmt::format("  attention: {} heads, {} K/V heads, width {}, scale {}", attn.n_heads,
                                            attn.n_kv_heads, attn.head_dim, attn.scale);
-  if (attn.window_tokens != 0) text += fmt::format(", window {} tokens", attn.window_tokens);
+  if (attn.window_tokens != 0)
+    text += fmt::format(", window {} tokens{}", attn.window_tokens, attn.is_two_sided ? " to both sides" : "");
   if (attn.chunk_tokens != 0) text += fmt::format(", chunks of {} tokens", attn.chunk_tokens);
   if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
   if (attn.temper.gain != 0.0f)
@@ -152,6 +154,7 @@ std::string block_text(const BlockSpec& block) {
     text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);
   if (block.has_ffn()) text += ffn_text(block.ffn);
   if (block.layer_dim != 0) text += fmt::format("  input of its own: {} wide\n", block.layer_dim);
+  if (block.is_attn_bare) text += "  attention reads the stream without a norm\n";
   if (block.has_out_scale) text += "  output: times a number\n";
   if (block.residual_scale != 1.0f) text += fmt::format("  residual scale: {}\n", block.residual_scale);
   return text;
@@ -170,6 +173,8 @@ std::string to_text(const ArchSpec& spec) {
                                         spec.short_context.positions);
   }
   if (spec.embed.has_positions) text += "positions: a table\n";
+  if (spec.embed.n_types != 0) text += fmt::format("types: a table of {}\n", spec.embed.n_types);
+  if (spec.is_bidirectional) text += "reads a text as a whole: every token sees all others\n";
   if (spec.embed.has_norm) text += "embedding norm\n";
   for (size_t first = 0; first < spec.blocks.size();) {
     size_t end = first + 1;
@@ -182,7 +187,8 @@ std::string to_text(const ArchSpec& spec) {
     text += fmt::format("multi-token prediction: {} blocks from block {} on are in the file and not computed\n",
                         spec.n_prediction_blocks, spec.blocks.size());
   }
-  text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));
+  if (spec.has_final_norm) text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));
+  if (spec.head.is_absent) return text + "head: none, hidden states are its output\n";
   text +=
       fmt::format("head: {}, scale {}", spec.head.tied ? "tied to the embedding" : "its own", spec.head.logits.scale);
   if (spec.head.logits.softcap != 0.0f) text += fmt::format(", capped at {}", spec.head.logits.softcap);

@@ -36,7 +36,7 @@ struct Mixing {
 
 // What a sub-layer reads: x normalised into h, or x itself.
 Activation read_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act) {
-  if (spec.wiring == Wiring::kPostNorm) return act.x;
+  if (reads_bare_stream(spec.wiring)) return act.x;
   ops.run(op::Norm{act.h, act.x, norm.weights(), spec.norm});
   return act.h;
 }
@@ -46,6 +46,7 @@ void write_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const Block
   const bool is_normed = spec.wiring == Wiring::kPostNorm || spec.wiring == Wiring::kSandwich;
   if (is_normed) ops.run(op::Norm{output, output, norm.weights(), spec.norm});
   ops.run(op::Add{act.x, output, spec.residual_scale});
+  if (spec.wiring == Wiring::kStreamNorm) ops.run(op::Norm{act.x, act.x, norm.weights(), spec.norm});
 }
 
 void norm_heads(Ops& ops, QkNorm kind, Activation x, int32_t head_dim, const Norm& norm, const NormSpec& spec) {
@@ -358,7 +359,7 @@ void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
 void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                 MemoryLayers memory) {
   if (spec.has_mixer()) {
-    const Activation input = read_stream(ops, spec, weights.attn_norm, act);
+    const Activation input = spec.is_attn_bare ? act.x : read_stream(ops, spec, weights.attn_norm, act);
     const bool has_both = spec.has_attention && spec.is_recurrent();
     mix_tokens(ops, spec, weights, act, {input, has_both ? act.branch : act.h, memory});
     if (has_both) {

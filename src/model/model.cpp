@@ -148,7 +148,7 @@ int32_t encoded_cols(const BlockSpec& block, int32_t dim) {
 std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
   std::array<int32_t, Slot::kSlots> cols{};
   cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
-  cols[Slot::kLogits] = spec.vocab;
+  cols[Slot::kLogits] = spec.head.is_absent ? 0 : spec.vocab;
   cols[Slot::kLayerInputs] = cols[Slot::kLayerProjected] =
       spec.embed.layer_dim * static_cast<int32_t>(spec.blocks.size());
   cols[Slot::kLayerInput] = cols[Slot::kLayerGate] = block.layer_dim;
@@ -379,6 +379,7 @@ void Model::run_embedding(Activation x) {
   backend::Ops& ops = backend_.ops();
   ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale, true});
   if (spec_.embed.has_positions) ops.run(op::AddPositions{x, weights_->positions.get()});
+  if (spec_.embed.n_types > 0) ops.run(op::AddTypes{x, weights_->types.get()});
   if (spec_.embed.has_norm) ops.run(op::Norm{x, x, weights_->embed_norm.weights(), spec_.final_norm});
   if (spec_.embed.layer_dim > 0) run_layer_inputs(x);
 }
@@ -410,7 +411,8 @@ void Model::run_head(Activation x, int32_t n_out) {
   const Activation logits{Slot::kLogits, n_out, spec_.vocab};
   const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.weight.get();
   ops.run(op::Gather{last, x});
-  ops.run(op::Norm{last, last, weights_->final_norm.weights(), spec_.final_norm});
+  if (spec_.has_final_norm) ops.run(op::Norm{last, last, weights_->final_norm.weights(), spec_.final_norm});
+  if (spec_.head.is_absent) return;
   ops.run(op::Linear{std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, last});
   ops.run(op::Collect{logits, spec_.head.logits});
 }

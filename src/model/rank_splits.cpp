@@ -46,6 +46,7 @@ SplitKind kind_of_outputs(TensorRole role) {
   switch (role) {
     case kEmbedding:
     case kPositions:
+    case kTokenTypes:
     case kLayerTable:
       return SplitKind::kFirst;
     case kHead:

@@ -122,6 +122,9 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kKNormBias, kVector, kNone, kKNormed, nullptr, &B::k_norm, kBias},
     {kAttnGate, kMatrix, kHeads, kDim, &B::attn_gate},
     {kExpertGateUp, kMatrix, kTwiceFfn, kDim, nullptr, nullptr, nullptr, &ExpertWeights::gate},
+    {kTokenTypes, WeightRole::kEmbedding, kTypeCount, kDim},
+    {kAttnPostNormBias, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kBias},
+    {kFfnPostNormBias, kVector, kNone, kDim, nullptr, &B::ffn_post_norm, kBias},
 }};
 
 constexpr bool in_order() {
@@ -141,6 +144,8 @@ int64_t rare_extent(Extent extent, const ArchSpec& spec, const BlockSpec& block)
   switch (extent) {
     case kLayerDim:
       return spec.embed.layer_dim;
+    case kTypeCount:
+      return spec.embed.n_types;
     case kAllLayerDims:
       return spec.embed.layer_dim * static_cast<int64_t>(spec.blocks.size());
     case kQueryRank:
@@ -319,10 +324,14 @@ bool is_absent(TensorRole role, const BlockSpec& block) {
 bool is_for(TensorRole role, const BlockSpec& block) {
   if (is_absent(role, block)) return false;
   const bool is_ffn_norm = role == kFfnNorm || role == kFfnNormBias;
-  const bool is_normed_before = block.wiring != Wiring::kPostNorm;
+  const bool is_normed_before = !reads_bare_stream(block.wiring);
   if (is_ffn_norm) return block.has_ffn() && is_normed_before && block.wiring != Wiring::kParallel;
-  if (role == kAttnNorm || role == kAttnNormBias) return block.has_mixer() && is_normed_before;
-  if (role == kAttnPostNorm || role == kFfnPostNorm) return !is_normed_before || block.wiring == Wiring::kSandwich;
+  if (role == kAttnNorm || role == kAttnNormBias) {
+    return block.has_mixer() && is_normed_before && !block.is_attn_bare;
+  }
+  const bool is_post_norm =
+      role == kAttnPostNorm || role == kFfnPostNorm || role == kAttnPostNormBias || role == kFfnPostNormBias;
+  if (is_post_norm) return !is_normed_before || block.wiring == Wiring::kSandwich;
   const bool is_qk_norm = role == kQNorm || role == kKNorm || role == kQNormBias || role == kKNormBias;
   if (is_qk_norm) return block.qk_norm != QkNorm::kNone && block.has_attention;
   if (role == kChoiceBias) return block.ffn.moe.has_choice_bias;

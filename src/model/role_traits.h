@@ -57,6 +57,7 @@ enum class Extent : uint8_t {
   kDeltaKeyDim,
   kLayerDim,
   kAllLayerDims,
+  kTypeCount,
 };
 
 // Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension, and so do

@@ -114,8 +114,11 @@ enum class TensorRole : uint8_t {
   kKNormBias,
   kAttnGate,
   kExpertGateUp,  // of each expert the rows of gate, then up
+  kTokenTypes,
+  kAttnPostNormBias,
+  kFfnPostNormBias,
 };
-inline constexpr int kTensorRoles = 107;
+inline constexpr int kTensorRoles = 110;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

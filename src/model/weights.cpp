@@ -271,6 +271,7 @@ Result<WeightPtr> upload_one(const Binding& binding, WeightRole packing, const U
 WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kEmbedding) return weights.embedding;
   if (binding.role == kPositions) return weights.positions;
+  if (binding.role == kTokenTypes) return weights.types;
   if (binding.role == kEmbedNorm) return weights.embed_norm.gain;
   if (binding.role == kEmbedNormBias) return weights.embed_norm.bias;
   if (binding.role == kFinalNorm) return weights.final_norm.gain;
@@ -400,9 +401,10 @@ size_t weight_bytes(const ModelWeights& weights) {
   const auto bytes_of = [](const WeightPtr& weight) { return weight ? weight->n_bytes() : size_t{0}; };
   const auto norm_bytes = [&](const Norm& norm) { return bytes_of(norm.gain) + bytes_of(norm.bias); };
   const auto projection_bytes = [&](const Projection& p) { return bytes_of(p.weight) + bytes_of(p.bias); };
-  size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + projection_bytes(weights.head) +
-                 norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) + bytes_of(weights.layer_table) +
-                 projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm);
+  size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + bytes_of(weights.types) +
+                 projection_bytes(weights.head) + norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) +
+                 bytes_of(weights.layer_table) + projection_bytes(weights.layer_projection) +
+                 norm_bytes(weights.layer_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
                              &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm,

@@ -117,6 +117,7 @@ struct BlockWeights {
 struct ModelWeights {
   WeightPtr embedding;  // [V, D]
   WeightPtr positions;  // [max_positions, D]
+  WeightPtr types;      // [n_types, D]
   Norm embed_norm;
   WeightPtr layer_table;        // [V, blocks * P]
   Projection layer_projection;  // [blocks * P, D]

@@ -31,6 +31,7 @@ void RowSharing::share(const StepBudget& budget) {
   row_shares_.assign(running().size(), {});
   work_ = {};
   n_shown_left_ = std::max(budget.max_shown_rows, 1);
+  if (state_->options.reads_whole) return share_whole(budget);
   share_decoding();
   share_drafts(budget);
   size_prompt_chunks(budget);
@@ -56,6 +57,19 @@ void RowSharing::share_drafts(const StepBudget& budget) {
     work_.n_out_rows += n;
     n_out_left -= n;
     row_shares_[i].n_draft = static_cast<int32_t>(n);
+  }
+}
+
+// In turn, as many sequences as there are rows for; one that is too long for what is left waits, and keeps none behind
+// it from being read.
+void RowSharing::share_whole(const StepBudget& budget) {
+  for (size_t i = 0; i < running().size(); ++i) {
+    const Sequence& sequence = *running()[i];
+    const int32_t n = sequence.n_pending();
+    const bool fits = work_.n_rows + n <= budget.max_rows && sequence.rows_to_show(n) <= n_shown_left_;
+    if (n == 0 || !(fits || work_.n_rows == 0)) continue;
+    give_rows(i, n);
+    ++work_.n_out_rows;
   }
 }
 

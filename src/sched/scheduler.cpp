@@ -17,6 +17,7 @@ Scheduler::Scheduler(const SchedulerOptions& options)
   CANDOR_CHECK(options.n_ctx >= 1 && options.max_running >= 1);
   CANDOR_CHECK(int64_t{options.n_blocks} * options.block_tokens >= options.n_ctx);
   CANDOR_CHECK(options.n_states == 0 || options.n_states >= 2 * options.max_running);
+  plan_.sees_ahead = options.reads_whole;
   plan_.reserve(static_cast<size_t>(options.max_running),
                 static_cast<size_t>(ceil_div(options.n_ctx, options.block_tokens)),
                 static_cast<size_t>(options.n_states));
@@ -44,7 +45,8 @@ Result<void> Scheduler::add(const SequenceSpec& spec) {
   sequence->share_key = spec.share_key;
   sequence->turns = spec.turns;
   sequence->shown_begin = spec.shows_prompt ? spec.first_shown : 0;
-  sequence->shown_end = spec.shows_prompt ? sequence->n_tokens() - 1 : 0;
+  sequence->shown_end = spec.shows_prompt ? std::min(sequence->n_tokens() - 1, spec.end_shown) : 0;
+  sequence->second_text = spec.second_text;
   sequence->n_spare_places = std::clamp(spec.n_places, 1, state_->options.max_running) - 1;
   state_->sequences.make_room();
   state_->shares.open(spec.share_key);
@@ -84,6 +86,7 @@ void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
   child->key = parent->key;
   child->on_full = parent->on_full;
   child->n_cropped = parent->n_cropped;
+  child->second_text = parent->second_text;
   child->rank = parent->rank;
   child->order = parent->order;
   child->queued_at = admission_.n_plans();

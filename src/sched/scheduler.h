@@ -15,6 +15,7 @@
 //   everyone waits for.
 // - A prompt that is shown (the request wants results inside it: prompt logprobs, a mean of hidden states) is read in
 //   chunks of at most max_shown_rows, and takes nothing from the prefix index that it has not shown.
+// - Where models see ahead (reads_whole) a step reads whole sequences alone, as many as there are rows for, in turn.
 // - A full context: kStop leaves the decision to the engine (is_full); kCrop drops the oldest token and computes the
 //   rest again.
 // One engine thread owns a scheduler. After as many sequences as ever run at once it allocates nothing.

@@ -23,6 +23,7 @@ struct SchedulerOptions {
   int32_t max_running = 16;
   int32_t max_queued = 128;
   int32_t window_tokens = 0;  // no layer looks further back; 0 = some layer sees everything
+  bool reads_whole = false;   // a sequence's tokens are read by one step, where each sees all others
   bool use_prefix_index = true;
   bool use_kv_cache = true;  // false: everything is computed again for every token
   CostModel costs{};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/ids.h"
@@ -29,6 +30,8 @@ struct SequenceSpec {
   int32_t n_places = 1;       // running places taken at admission, so that its forks run beside it from the start
   bool shows_prompt = false;  // results of rows inside the prompt are wanted (prompt logprobs, mean hidden state)
   int32_t first_shown = 0;    // of these rows; those before it may come from the cache
+  int32_t end_shown = std::numeric_limits<int32_t>::max();    // none from here on
+  int32_t second_text = std::numeric_limits<int32_t>::max();  // backend::SeqSlice
   std::array<int32_t, 2> turns{};  // tokens of the prompt up to which others are likely to begin alike; 0: none
 };
 
@@ -44,6 +47,7 @@ struct Sequence {
   std::array<int32_t, 2> turns{};
   int32_t shown_begin = 0;  // [shown_begin, shown_end): tokens of the prompt whose rows are still to be shown
   int32_t shown_end = 0;
+  int32_t second_text = std::numeric_limits<int32_t>::max();
   bool is_running = false;  // holds blocks
   // Its turn.
   int32_t rank = 0;       // the priority, raised by waiting

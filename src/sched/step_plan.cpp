@@ -14,6 +14,7 @@ constexpr size_t kMostTableEntries = size_t{1} << 20;  // reserved for the block
 void StepPlan::reserve(size_t n_sequences, size_t n_blocks, size_t n_states) {
   slices.reserve(n_sequences);
   seqs.reserve(n_sequences);
+  groups.reserve(n_sequences);
   saves.reserve(n_states);
   block_table.reserve(std::min(n_sequences * n_blocks, kMostTableEntries));
 }
@@ -25,6 +26,7 @@ void StepPlan::clear() {
   seqs.clear();
   out_rows.clear();
   saves.clear();
+  groups.clear();
   n_prefill_rows = 0;
   n_draft_rows = 0;
   n_shown_rows = 0;
@@ -57,7 +59,9 @@ void StepPlan::append(const Sequence& sequence, RowShare share) {
   for (const kv::StateAt& coming : state.coming) {
     saves.push_back({slice.first_row + coming.n_tokens - n_past - 1, coming.slot});
   }
-  seqs.push_back({slice.first_row, slice.n_rows, n_past, n_past == 0 ? kNoState : state.now, kNoAdapter});
+  seqs.push_back(
+      {slice.first_row, slice.n_rows, n_past, n_past == 0 ? kNoState : state.now, kNoAdapter, sequence.second_text});
+  if (sees_ahead) groups.push_back({slice.first_row, slice.n_rows});
 }
 
 void StepPlan::append_blocks() {

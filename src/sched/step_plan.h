@@ -68,7 +68,10 @@ class StepPlan {
   int64_t expected_ns = 0;  // by the cost model
 
   bool is_empty() const { return slices.empty(); }
-  backend::StepBatch batch() const { return {tokens, positions, seqs, block_table, max_blocks, out_rows, saves}; }
+  backend::StepBatch batch() const {
+    return {tokens, positions, seqs, block_table, max_blocks, out_rows, saves, groups};
+  }
+  bool sees_ahead = false;  // each slice is one group
 
   // The arrays of batch().
   std::vector<TokenId> tokens{};
@@ -77,6 +80,7 @@ class StepPlan {
   std::vector<BlockId> block_table{};
   std::vector<int32_t> out_rows{};
   std::vector<backend::StateSave> saves{};
+  std::vector<backend::VisibleGroup> groups{};
   int32_t max_blocks = 0;
 };
 

@@ -102,7 +102,8 @@ AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_
           .sinks = a.sinks == nullptr ? nullptr : a.sinks + head,
           .latent_dim = a.spec->latent_dim,
           .chunk_tokens = a.spec->chunk_tokens,
-          .group_end = group.seen_end};
+          .group_end = group.seen_end,
+          .ahead_tokens = a.spec->is_two_sided ? a.spec->window_tokens : 0};
 }
 
 // Units run over the groups, and within a group over the heads.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <variant>
 
 #include "base/error.h"
@@ -78,17 +79,32 @@ void CpuOps::compute(const op::Embed& call) {
   });
 }
 
-void CpuOps::compute(const op::AddPositions& call) {
-  const CpuWeight& weight = own(*call.table);
-  const int64_t cost = call.dst.n_cols * kDecodeNs;
-  pool_.parallel_for({.n_units = call.dst.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
+// row_of(t): of the table.
+template <class RowOf>
+void CpuOps::add_table_rows(Activation dst, const Weight& table, RowOf row_of) {
+  const CpuWeight& weight = own(table);
+  const int64_t cost = dst.n_cols * kDecodeNs;
+  pool_.parallel_for({.n_units = dst.n_rows, .grain = std::max<int64_t>(1, kGrainNs / cost), .unit_cost = cost},
                      [&](UnitRange range) {
                        float* row = reinterpret_cast<float*>(scratch_.of(range.thread));
                        for (int64_t i = range.begin; i < range.end; ++i) {
-                         weight.decode_row(batch_.positions[static_cast<size_t>(i)], row);
-                         table_.add(row, call.dst.n_cols, arena_.row(call.dst, static_cast<int32_t>(i)));
+                         weight.decode_row(row_of(static_cast<size_t>(i)), row);
+                         table_.add(row, dst.n_cols, arena_.row(dst, static_cast<int32_t>(i)));
                        }
                      });
+}
+
+void CpuOps::compute(const op::AddPositions& call) {
+  add_table_rows(call.dst, *call.table, [this](size_t row) { return batch_.positions[row]; });
+}
+
+void CpuOps::compute(const op::AddTypes& call) {
+  const auto last_type = static_cast<int32_t>(call.table->n_rows() - 1);
+  add_table_rows(call.dst, *call.table, [&](size_t row) {
+    const auto t = static_cast<int32_t>(row);
+    const auto behind = std::ranges::upper_bound(batch_.seqs, t, {}, &SeqSlice::first_row);
+    return std::min(StepBatch::type_of(*std::prev(behind), t), last_type);
+  });
 }
 
 void CpuOps::compute(const op::Norm& call) {

@@ -63,6 +63,7 @@ class CpuOps final : public Ops, public EncodedLinear {
  private:
   void compute(const op::Embed& call);
   void compute(const op::AddPositions& call);
+  void compute(const op::AddTypes& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
   void compute(const op::Rope& call);
@@ -101,6 +102,8 @@ class CpuOps final : public Ops, public EncodedLinear {
     const Weight* Expert::*weight;
     const Weight* Expert::*bias;
   };
+  template <class RowOf>
+  void add_table_rows(Activation dst, const Weight& table, RowOf row_of);
   template <class Fn>
   void for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn);
 

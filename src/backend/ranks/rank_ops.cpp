@@ -95,6 +95,11 @@ void RankOps::compute(const op::AddPositions& call) {
   if (rank_ == 0) inner_.ops().run(op::AddPositions{call.dst, rank_weight(*call.table).rows()});
 }
 
+void RankOps::compute(const op::AddTypes& call) {
+  CANDOR_CHECK(slot(call.dst).is_split && slot(call.dst).share.bounds[1] == call.dst.n_cols);
+  if (rank_ == 0) inner_.ops().run(op::AddTypes{call.dst, rank_weight(*call.table).rows()});
+}
+
 // Of rows that are heads: each by itself.
 void RankOps::compute(const op::Norm& call) {
   const Slot& state = slot(call.src);

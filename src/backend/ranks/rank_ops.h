@@ -55,6 +55,7 @@ class RankOps final : public Ops {
   // Each declared with its operands in backend/operations.h.
   void compute(const op::Embed& call);
   void compute(const op::AddPositions& call);
+  void compute(const op::AddTypes& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
   void compute(const op::Rope& call);

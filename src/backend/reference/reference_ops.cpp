@@ -180,6 +180,17 @@ void ReferenceOps::compute(const op::AddPositions& call) {
   }
 }
 
+void ReferenceOps::compute(const op::AddTypes& call) {
+  for (const SeqSlice& seq : batch_.seqs) {
+    for (int32_t t = seq.first_row; t < seq.first_row + seq.n_rows; ++t) {
+      const int64_t type = std::min<int64_t>(StepBatch::type_of(seq, t), call.table->n_rows() - 1);
+      const float* src = decoded(*call.table).row(static_cast<int32_t>(type));
+      float* y = row(call.dst, t);
+      for (int32_t i = 0; i < call.dst.n_cols; ++i) y[i] += src[i];
+    }
+  }
+}
+
 void ReferenceOps::compute(const op::Norm& call) {
   const size_t n = static_cast<size_t>(call.src.n_cols);
   const float* gains = call.weights.gain == nullptr ? nullptr : decoded(*call.weights.gain).row(0);
@@ -279,6 +290,7 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
   const std::span<const BlockId> blocks = batch_.blocks_of(place.seq);
   int32_t first = spec.window_tokens == 0 ? 0 : std::max(0, place.position - spec.window_tokens + 1);
   if (spec.chunk_tokens > 0) first = place.position - place.position % spec.chunk_tokens;
+  if (spec.is_two_sided) place.last = std::min(place.last, place.position + spec.window_tokens - 1);
   weight_row_.resize(2 * n);
   double* query = weight_row_.data();
   double* key = query + n;

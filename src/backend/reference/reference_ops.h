@@ -91,6 +91,7 @@ class ReferenceOps final : public Ops {
   // Each declared with its operands in backend/operations.h.
   void compute(const op::Embed& call);
   void compute(const op::AddPositions& call);
+  void compute(const op::AddTypes& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
   void compute(const op::Rope& call);

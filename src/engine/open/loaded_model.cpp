@@ -121,13 +121,16 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend,
                                                  {.progress = progress, .n_ctx = options.n_ctx}));
+  CANDOR_ASSIGN(loaded.head, model::read_text_head(*loaded.file, loaded.model->spec()));
+  loaded.options = fit_options(loaded.options, loaded.model->spec(), loaded.head.max_tokens);
   loaded.file->drop_copies();
   CANDOR_TRY(check_vocabulary(loaded));
   if (draft) {
     CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), options, *loaded.tokenizer, *loaded.backend));
   }
   CANDOR_TRY(reserve_memory(loaded, plan));
-  if (!options.costs && (options.max_running > 1 || max_drafts(options) > 0) && options.use_kv_cache) {
+  const bool wants_costs = options.max_running > 1 || max_drafts(options) > 0;
+  if (!options.costs && wants_costs && options.use_kv_cache && !loaded.model->spec().is_bidirectional) {
     const platform::ScopedFloatMode float_mode;
     loaded.options.costs = measure_costs(loaded);
   }
@@ -146,6 +149,21 @@ Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactor
   if (!done) return done.error();
   return loaded;
 }
+
+namespace {
+
+ReadingInfo reading_of(const model::TextHead& head, const model::ArchSpec& spec) {
+  return {.writes = !spec.head.is_absent,
+          .pooling = head.pooling,
+          .dim = head.dim(spec),
+          .normalises = head.normalises,
+          .labels = head.labels,
+          .labels_tokens = head.labels_tokens,
+          .prompts = head.prompts,
+          .default_prompt = head.default_prompt};
+}
+
+}  // namespace
 
 ModelInfo describe(const LoadedModel& loaded) {
   ModelInfo info;
@@ -179,6 +197,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.adds_bos = loaded.tokenizer->special().add_bos;
   info.eos = loaded.tokenizer->special().eos;
   info.pad = loaded.tokenizer->special().pad;
+  info.reading = reading_of(loaded.head, spec);
   info.fim = find_fim_tokens(*loaded.file, *loaded.tokenizer);
   const auto ends = loaded.tokenizer->end_tokens();
   info.end_tokens.assign(ends.begin(), ends.end());

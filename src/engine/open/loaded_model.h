@@ -16,6 +16,7 @@
 #include "formats/model_file.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "model/text_head.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
@@ -25,7 +26,7 @@ using BackendFactory = std::function<Result<std::unique_ptr<backend::Backend>>(c
 Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options);
 
 struct LoadedModel {
-  EngineOptions options{};  // as given, but n_ctx, kv_blocks and costs are what is in effect
+  EngineOptions options{};  // as the model wants them; n_ctx, kv_blocks and costs are what is in effect
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<text::Tokenizer> tokenizer{};
   std::unique_ptr<backend::Backend> backend{};
@@ -33,6 +34,7 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model{};
   std::unique_ptr<backend::KvStore> kv{};
   std::optional<DraftModel> draft{};
+  model::TextHead head{};  // what becomes of texts that are only read
 
   int32_t n_ctx() const { return static_cast<int32_t>(options.n_ctx); }
   // No layer looks further back; 0 = some layer sees everything.

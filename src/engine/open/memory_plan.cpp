@@ -12,6 +12,7 @@
 #include "draft/draft_length.h"
 #include "engine/open/kv_budget.h"
 #include "model/model.h"
+#include "model/text_head.h"
 #include "platform/topology.h"
 
 namespace candor::engine {
@@ -44,20 +45,21 @@ int32_t kept_states(const EngineOptions& options, const backend::StateLayout& la
   return static_cast<int32_t>(std::clamp(kKeptBytes / state_slot_bytes(layout), kLeastKept, kMostKept));
 }
 
-int32_t max_shown_rows(const EngineOptions& options) {
+int32_t max_shown_rows(const EngineOptions& options, const model::ArchSpec& spec) {
+  if (spec.head.is_absent) return options.max_rows;
   constexpr int32_t kEnough = 32;  // the weights of the head are read once for all of them
   return std::min(kEnough, options.max_rows);
 }
 
-int32_t max_out_rows(const EngineOptions& options) {
-  return options.max_running + max_drafts(options) + max_shown_rows(options);
+int32_t max_out_rows(const EngineOptions& options, const model::ArchSpec& spec) {
+  return options.max_running + max_drafts(options) + max_shown_rows(options, spec);
 }
 
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
                                 int32_t n_ctx) {
-  backend::ArenaLayout layout = model::arena_layout(spec, options.max_rows, max_out_rows(options), n_ctx);
+  backend::ArenaLayout layout = model::arena_layout(spec, options.max_rows, max_out_rows(options, spec), n_ctx);
   if (draft == nullptr) return layout;
-  const backend::ArenaLayout other = model::arena_layout(*draft, options.max_rows, max_out_rows(options), 0);
+  const backend::ArenaLayout other = model::arena_layout(*draft, options.max_rows, max_out_rows(options, *draft), 0);
   for (size_t slot = 0; slot < layout.slot_cols.size(); ++slot) {
     layout.slot_cols[slot] = std::max(layout.slot_cols[slot], other.slot_cols[slot]);
   }
@@ -66,9 +68,24 @@ backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchS
   return layout;
 }
 
-Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+EngineOptions fit_options(EngineOptions options, const model::ArchSpec& spec, std::optional<int32_t> text_tokens) {
+  if (!spec.is_bidirectional) return options;
+  if (options.n_ctx == 0) options.n_ctx = text_tokens.value_or(spec.max_positions);
+  const auto n_ctx = static_cast<int32_t>(std::min<int64_t>(options.n_ctx, spec.max_positions));
+  options.max_rows = std::max({options.max_rows, n_ctx, options.max_running});
+  options.prefix_cache = false;
+  options.speculation = Speculation::kOff;
+  if (options.kv_blocks == 0 && options.kv_bytes == 0) {
+    options.kv_blocks = options.max_rows / backend::kBlockTokens + 2 * options.max_running;
+  }
+  return options;
+}
+
+Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelFile& file,
                                const backend::Backend& backend, DraftPlan* draft) {
-  CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend, options.n_ctx));
+  CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend, asked.n_ctx));
+  CANDOR_ASSIGN(const model::TextHead head, model::read_text_head(file, model.spec));
+  const EngineOptions options = fit_options(asked, model.spec, head.max_tokens);
   const KvType kv_type = options.kv_type.value_or(model::usual_kv(model.spec, backend.info().default_kv));
   const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);
   const int64_t block_bytes = backend.kv_block_bytes(layout);

@@ -4,6 +4,7 @@
 // few megabytes that any process takes.
 
 #include <cstdint>
+#include <optional>
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
@@ -16,8 +17,12 @@
 
 namespace candor::engine {
 
+// As the model wants them: of one that reads texts as a whole, steps that hold the longest text, no cache of prefixes,
+// no drafts, and no longer texts than its files ask for (text_tokens) where no context was asked for.
+EngineOptions fit_options(EngineOptions options, const model::ArchSpec& spec, std::optional<int32_t> text_tokens);
+
 // The draft model, where there is one (else nullptr), gets its slots.
-Result<MemoryPlan> plan_memory(const EngineOptions& options, const formats::ModelFile& file,
+Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelFile& file,
                                const backend::Backend& backend, DraftPlan* draft);
 
 // kOutOfMemory with the numbers where the plan exceeds what is available.
@@ -30,9 +35,9 @@ int32_t max_drafts(const EngineOptions& options);
 int32_t needed_states(const EngineOptions& options, const backend::StateLayout& layout);
 int32_t kept_states(const EngineOptions& options, const backend::StateLayout& layout);
 // Rows inside prompts whose logits one step may give (prompt logprobs and the like).
-int32_t max_shown_rows(const EngineOptions& options);
+int32_t max_shown_rows(const EngineOptions& options, const model::ArchSpec& spec);
 // Rows of logits that one step may give, those included.
-int32_t max_out_rows(const EngineOptions& options);
+int32_t max_out_rows(const EngineOptions& options, const model::ArchSpec& spec);
 // The arena that fits every step of the model, and of the draft model where there is one (nullptr: none).
 backend::ArenaLayout step_arena(const EngineOptions& options, const model::ArchSpec& spec, const model::ArchSpec* draft,
                                 int32_t n_ctx);

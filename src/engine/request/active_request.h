@@ -41,7 +41,8 @@ struct ChoiceRules {
   bool may_speculate = true;
   bool explains = false;
   int32_t n_prompt_logprobs = -1;
-  Pooling pooling = Pooling::kNone;
+  Pooling pooling = Pooling::kNone;        // kMean, kLast or kFirst: which rows
+  Pooling asked_pooling = Pooling::kNone;  // as the request says it
   PromptRows rows = PromptRows::kNone;
   LogitsHook on_logits{};
   bool makes_text = true;  // false: the prompt is read, and that is all
@@ -74,6 +75,7 @@ struct ActiveRequest {
   RequestSummary summary{};
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
+  int64_t n_summed = 0;                          // rows in it
   std::vector<float> prompt_rows{};              // as well
   std::optional<Error> fault{};                  // met then: every choice ends with it
   std::optional<Error> breakdown{};              // an exception: choices that have not ended yet end with this error

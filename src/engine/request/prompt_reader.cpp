@@ -45,10 +45,23 @@ PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer
   }
 }
 
-Result<std::vector<TokenId>> PromptReader::read(const Prompt& prompt, const std::function<void()>& on_rendered) const {
-  if (const auto* text = std::get_if<TextPrompt>(&prompt)) return read_text(*text);
-  if (const auto* chat = std::get_if<ChatPrompt>(&prompt)) return read_chat(*chat, on_rendered);
-  return read_tokens(std::get<TokenPrompt>(prompt));
+Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<void()>& on_rendered) const {
+  if (const auto* pair = std::get_if<PairPrompt>(&prompt)) return read_pair(*pair);
+  const auto* text = std::get_if<TextPrompt>(&prompt);
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  auto tokens = text != nullptr   ? read_text(*text)
+                : chat != nullptr ? read_chat(*chat, on_rendered)
+                                  : read_tokens(std::get<TokenPrompt>(prompt));
+  if (!tokens) return tokens.error();
+  return ReadPrompt{.tokens = std::move(*tokens)};
+}
+
+Result<ReadPrompt> PromptReader::read_pair(const PairPrompt& prompt) const {
+  if (auto checked = check_text(prompt.first, "the first text"); !checked) return checked.error();
+  if (auto checked = check_text(prompt.second, "the second text"); !checked) return checked.error();
+  auto pair = tokenizer_.encode_pair(prompt.first, prompt.second);
+  if (!pair) return fail(std::move(pair).error(), "prompt");
+  return ReadPrompt{.tokens = std::move(pair->tokens), .second_text = pair->second_text};
 }
 
 Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "candor/request.h"
+#include "engine/request/request_check.h"
 #include "formats/model_file.h"
 #include "sandbox/helper_pool.h"
 #include "text/chat/chat_template.h"
@@ -21,7 +22,7 @@ class PromptReader {
   PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers);
 
   // on_rendered: called between the template and the tokenizer, where there is a template to render.
-  Result<std::vector<TokenId>> read(const Prompt& prompt, const std::function<void()>& on_rendered = {}) const;
+  Result<ReadPrompt> read(const Prompt& prompt, const std::function<void()>& on_rendered = {}) const;
   // The text of read_chat(), for people.
   Result<std::string> render(const ChatPrompt& chat) const;
 
@@ -32,6 +33,7 @@ class PromptReader {
   const std::string& template_error() const { return template_error_; }
 
  private:
+  Result<ReadPrompt> read_pair(const PairPrompt& prompt) const;
   Result<std::vector<TokenId>> read_text(const TextPrompt& prompt) const;
   Result<std::vector<TokenId>> read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const;
   Result<std::vector<TokenId>> read_tokens(const TokenPrompt& tokens) const;

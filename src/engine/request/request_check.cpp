@@ -74,12 +74,37 @@ Result<ChoiceRules> make_rules(const SamplingParams& sampling, const text::Token
   return rules;
 }
 
+Error unsupported(const char* param, std::string message) {
+  return {ErrorKind::kUnsupported, std::move(message), param};
+}
+
+constexpr const char* kOnlyReads =
+    "this model reads texts and writes none: ask for an embedding, or load a model that generates text";
+
+// What is asked of a model without words to choose from, or of its head.
+Result<void> check_reading(const Request& request, const ReadingInfo& reading) {
+  const bool reads = request.pooling != Pooling::kNone || request.rows != PromptRows::kNone;
+  if (!reading.writes && !reads) return unsupported("prompt", kOnlyReads);
+  if (!reading.writes && request.rows == PromptRows::kLogits) return unsupported("rows", kOnlyReads);
+  const bool wants_labels = request.pooling == Pooling::kLabels || request.rows == PromptRows::kLabels;
+  if (!wants_labels) return {};
+  const char* field = request.pooling == Pooling::kLabels ? "pooling" : "rows";
+  if (reading.labels.empty()) {
+    return unsupported(field, "this model has no head that scores or classifies: its files hold no cls.output");
+  }
+  if (reading.labels_tokens == (request.rows == PromptRows::kLabels)) return {};
+  return unsupported(field, reading.labels_tokens ? "this model's labels are those of tokens: ask for rows of labels"
+                                                  : "this model's labels are those of texts, not of tokens");
+}
+
 Result<void> add_rows(const Request& request, size_t n_tokens, const RequestLimits& limits, ChoiceRules& rules) {
   if (request.rows == PromptRows::kNone) return {};
   if (request.n != 1 || request.constraint || request.beams || request.pooling != Pooling::kNone) {
     return invalid("rows", "rows of the prompt come alone: without n, beams, constraint and pooling");
   }
-  const auto width = static_cast<size_t>(request.rows == PromptRows::kLogits ? limits.n_vocab : limits.dim);
+  const auto width = request.rows == PromptRows::kLabels   ? limits.reading->labels.size()
+                     : request.rows == PromptRows::kLogits ? static_cast<size_t>(limits.n_vocab)
+                                                           : static_cast<size_t>(limits.dim);
   if (n_tokens > kMaxPromptRowFloats / width) {
     return invalid("rows", "rows has " + std::to_string(n_tokens) + " x " + std::to_string(width) +
                                " numbers, expected at most " + std::to_string(kMaxPromptRowFloats) +
@@ -102,7 +127,14 @@ Result<void> add_first_scored(const Request& request, size_t n_tokens, ActiveReq
   return {};
 }
 
-Result<void> add_pooling(const Request& request, ChoiceRules& rules) {
+// Which rows become one.
+Pooling rows_of(Pooling asked, const RequestLimits& limits) {
+  if (asked == Pooling::kLabels) return limits.label_pooling;
+  if (asked != Pooling::kModel) return asked;
+  return limits.reading->pooling == Pooling::kNone ? Pooling::kMean : limits.reading->pooling;
+}
+
+Result<void> add_pooling(const Request& request, const RequestLimits& limits, ChoiceRules& rules) {
   const bool pools = request.pooling != Pooling::kNone;
   if (pools && (request.n != 1 || request.constraint)) {
     return invalid("pooling",
@@ -112,7 +144,8 @@ Result<void> add_pooling(const Request& request, ChoiceRules& rules) {
   if (is_shown && request.on_context_full == OnContextFull::kCrop) {
     return invalid("on_context_full", "on_context_full is crop, expected stop: every token of the prompt is looked at");
   }
-  rules.pooling = request.pooling;
+  rules.pooling = rows_of(request.pooling, limits);
+  rules.asked_pooling = request.pooling;
   rules.makes_text = rules.makes_text && !pools;
   return {};
 }
@@ -183,10 +216,6 @@ void warn_of_limit(const Request& request, int32_t n_ctx, ActiveRequest& active)
 
 bool opens_text(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
   return std::ranges::all_of(tokens, [&](TokenId id) { return tokenizer.kind(id) == text::TokenKind::kControl; });
-}
-
-Error unsupported(const char* param, std::string message) {
-  return {ErrorKind::kUnsupported, std::move(message), param};
 }
 
 // Of an explained search every row is kept until its end.
@@ -276,19 +305,35 @@ Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer
   return {};
 }
 
-Result<std::int64_t> truncate_prompt(const Request& request, std::vector<TokenId>& tokens) {
+Result<std::int64_t> truncate_prompt(const Request& request, const text::Tokenizer& tokenizer, ReadPrompt& prompt) {
   if (!request.max_prompt_tokens) return 0;
   const auto kept =
       sample::check_range("max_prompt_tokens", *request.max_prompt_tokens, 1, std::numeric_limits<int64_t>::max());
   if (!kept) return kept.error();
+  std::vector<TokenId>& tokens = prompt.tokens;
   const std::int64_t n_dropped = std::ssize(tokens) - *request.max_prompt_tokens;
   if (n_dropped <= 0) return 0;
-  tokens.erase(tokens.begin(), tokens.begin() + n_dropped);
+  if (request.prompt_cut == PromptCut::kStart) {
+    tokens.erase(tokens.begin(), tokens.begin() + n_dropped);
+    return n_dropped;
+  }
+  const text::SpecialTokens& special = tokenizer.special();
+  const std::int64_t n_marks = special.add_eos && tokens.back() == special.eos ? 1 : 0;
+  const bool is_pair = std::holds_alternative<PairPrompt>(request.prompt);
+  const std::int64_t first = is_pair ? prompt.second_text : special.add_bos ? 1 : 0;
+  if (std::ssize(tokens) - n_marks - n_dropped < first) {
+    return invalid("max_prompt_tokens", "max_prompt_tokens is " + std::to_string(*request.max_prompt_tokens) +
+                                            ", which leaves no room for the text: what stands before it has " +
+                                            std::to_string(first + n_marks) + " tokens");
+  }
+  tokens.erase(tokens.end() - n_marks - n_dropped, tokens.end() - n_marks);
   return n_dropped;
 }
 
-Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
+Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, ReadPrompt prompt,
                                                        const RequestLimits& limits, int64_t now_ns) {
+  if (auto reading = check_reading(request, *limits.reading); !reading) return reading.error();
+  std::vector<TokenId>& tokens = prompt.tokens;
   auto rules = make_rules(request.sampling, *limits.tokenizer);
   if (!rules) return rules.error();
   if (tokens.empty()) {
@@ -300,7 +345,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   if (!n) return n.error();
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
-  if (auto pooled = add_pooling(request, *rules); !pooled) return pooled.error();
+  if (auto pooled = add_pooling(request, limits, *rules); !pooled) return pooled.error();
   if (auto rows = add_rows(request, tokens.size(), limits, *rules); !rows) return rows.error();
   const auto output = prepare_output(request, tokens, *limits.tokenizer);
   if (!output) return output.error();
@@ -316,7 +361,9 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, s
   active->summary.usage.seed = active->rules.seed;
   if (auto scored = add_first_scored(request, tokens.size(), *active); !scored) return scored.error();
   active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
-                              active->rules.rows != PromptRows::kNone;
+                              active->rules.pooling == Pooling::kFirst || active->rules.rows != PromptRows::kNone;
+  if (active->rules.pooling == Pooling::kFirst) active->spec.end_shown = 1;
+  active->spec.second_text = prompt.second_text;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();

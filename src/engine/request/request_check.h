@@ -4,6 +4,7 @@
 // the caller's thread and touches nothing that the engine thread changes.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,6 +15,12 @@
 
 namespace candor::engine {
 
+// A prompt's tokens, and where the second of two texts begins (sched::SequenceSpec).
+struct ReadPrompt {
+  std::vector<TokenId> tokens{};
+  int32_t second_text = std::numeric_limits<int32_t>::max();
+};
+
 // What a check needs to know of the engine; borrowed, constant.
 struct RequestLimits {
   const text::Tokenizer* tokenizer = nullptr;
@@ -22,17 +29,19 @@ struct RequestLimits {
   int32_t dim = 0;
   int32_t max_choices = kMaxChoices;
   int32_t max_running = 1;  // sequences at once
+  const ReadingInfo* reading = nullptr;
+  Pooling label_pooling = Pooling::kFirst;
   kv::PrefixKey key{};
 };
 
 // Ids outside the vocabulary are refused.
 Result<void> check_tokens(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer);
 
-// Drops the oldest tokens that max_prompt_tokens leaves no room for; their number.
-Result<std::int64_t> truncate_prompt(const Request& request, std::vector<TokenId>& tokens);
+// Drops the tokens that max_prompt_tokens leaves no room for; their number.
+Result<std::int64_t> truncate_prompt(const Request& request, const text::Tokenizer& tokenizer, ReadPrompt& prompt);
 
-// `tokens`: the prompt, already checked. The result still lacks its callback and its constraints.
-Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, std::vector<TokenId> tokens,
+// `prompt`: already checked. The result still lacks its callback and its constraints.
+Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, ReadPrompt prompt,
                                                        const RequestLimits& limits, int64_t now_ns);
 
 }  // namespace candor::engine

@@ -6,6 +6,7 @@
 #include "engine/step/late_masks.h"
 #include "engine/step/outbox.h"
 #include "engine/step/token_picker.h"
+#include "model/text_head.h"
 #include "sched/scheduler.h"
 
 namespace candor::engine {
@@ -17,6 +18,7 @@ struct ChooserParts {
   Outbox& outbox;
   Endings& endings;
   const kernels::KernelTable& kernels;
+  const model::TextHead& head;
 };
 
 }  // namespace candor::engine

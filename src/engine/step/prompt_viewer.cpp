@@ -27,16 +27,37 @@ std::vector<float> unit(std::span<const double> sum) {
   return result;
 }
 
-void add_row(ActiveRequest& request, const StepResult& result, int32_t row) {
+}  // namespace
+
+void PromptViewer::add_row(ActiveRequest& request, const StepResult& result, int32_t row) const {
   if (request.rules.rows == PromptRows::kNone) return;
-  const std::span<const float> floats =
+  std::span<const float> floats =
       request.rules.rows == PromptRows::kLogits ? result.logits.row(row) : result.hidden.row(row);
+  std::vector<float> labels;
+  if (request.rules.rows == PromptRows::kLabels) floats = labels = model::run_layers(head_.label_layers, floats);
   std::vector<float>& rows = request.prompt_rows;
   if (rows.empty()) rows.reserve(floats.size() * request.spec.prompt.size());
   rows.insert(rows.end(), floats.begin(), floats.end());
 }
 
-}  // namespace
+void PromptViewer::add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const {
+  add_to(request.hidden_sum, result.hidden.row(row));
+  ++request.n_summed;
+}
+
+// Of the pooled rows.
+std::vector<float> PromptViewer::vector_of(const ActiveRequest& request) const {
+  const Pooling asked = request.rules.asked_pooling;
+  const bool is_plain = asked != Pooling::kLabels && (asked != Pooling::kModel || head_.dense.empty());
+  if (is_plain && (asked != Pooling::kModel || head_.normalises)) return unit(request.hidden_sum);
+  std::vector<float> pooled(request.hidden_sum.size());
+  std::ranges::transform(request.hidden_sum, pooled.begin(),
+                         [&](double sum) { return static_cast<float>(sum / static_cast<double>(request.n_summed)); });
+  if (asked == Pooling::kLabels) return model::run_layers(head_.label_layers, pooled);
+  std::vector<float> vector = model::run_layers(head_.dense, pooled);
+  if (head_.normalises) model::normalise(vector);
+  return vector;
+}
 
 void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, TokenId token) {
   if (auto scored = sampler_.score(logits, token, request.rules.n_prompt_logprobs, pick_); !scored) {
@@ -53,7 +74,7 @@ void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice
   for (int32_t i = 0; i < slice.n_shown && !request.fault; ++i) {
     const int32_t row = slice.shown_row + i;
     const size_t next = static_cast<size_t>(sequence.shown_begin + i) + 1;
-    if (request.rules.pooling == Pooling::kMean) add_to(request.hidden_sum, result.hidden.row(row));
+    if (request.rules.pooling != Pooling::kNone) add_hidden(request, result, row);
     add_row(request, result, row);
     if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits.row(row), sequence.tokens[next]);
   }
@@ -64,8 +85,8 @@ void PromptViewer::finish(ActiveRequest& request, const StepResult& result, int3
   add_row(request, result, row);
   event.prompt_rows = std::exchange(request.prompt_rows, {});
   if (request.rules.pooling == Pooling::kNone) return;
-  add_to(request.hidden_sum, result.hidden.row(row));
-  event.embedding = unit(request.hidden_sum);
+  if (request.rules.pooling != Pooling::kFirst || request.n_summed == 0) add_hidden(request, result, row);
+  event.embedding = vector_of(request);
   const auto is_finite = [](float x) { return std::isfinite(x); };
   if (!std::ranges::all_of(event.embedding, is_finite)) {
     request.fault = Error{ErrorKind::kIo,

@@ -4,11 +4,14 @@
 // whatever chunks the prompt is read; sums are taken in that order, in double. Engine thread only; scratch memory is
 // reused.
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "candor/event.h"
 #include "engine/request/active_request.h"
 #include "engine/step/model_runner.h"
+#include "model/text_head.h"
 #include "sample/sampler.h"
 #include "sched/step_plan.h"
 
@@ -16,8 +19,8 @@ namespace candor::engine {
 
 class PromptViewer {
  public:
-  // The kernels are borrowed.
-  explicit PromptViewer(const kernels::KernelTable& kernels) : sampler_(kernels) {}
+  // Both are borrowed.
+  PromptViewer(const kernels::KernelTable& kernels, const model::TextHead& head) : sampler_(kernels), head_(head) {}
 
   // The shown rows of the slice. What goes wrong becomes request.fault.
   void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
@@ -25,10 +28,14 @@ class PromptViewer {
   void finish(ActiveRequest& request, const StepResult& result, int32_t row, TokenEvent& event) const;
 
  private:
+  void add_row(ActiveRequest& request, const StepResult& result, int32_t row) const;
+  void add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const;
+  std::vector<float> vector_of(const ActiveRequest& request) const;
   void score(ActiveRequest& request, std::span<const float> logits, TokenId token);
 
   sample::Sampler sampler_;
   sample::Pick pick_;
+  const model::TextHead& head_;
 };
 
 }  // namespace candor::engine

@@ -22,17 +22,19 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded) {
   result.max_running = options.max_running;
   result.max_queued = options.max_running + options.max_queued;  // the inbox counts those that run as well
   result.window_tokens = loaded.window_tokens();
+  result.reads_whole = loaded.model->spec().is_bidirectional;
   result.use_prefix_index = options.prefix_cache;
   result.use_kv_cache = options.use_kv_cache;
   if (options.costs) result.costs = to_model(*options.costs);
   return result;
 }
 
-sched::StepBudget step_budget(const EngineOptions& options) {
+sched::StepBudget step_budget(const LoadedModel& loaded) {
+  const EngineOptions& options = loaded.options;
   return {.max_rows = options.max_rows,
           .max_prefill_rows = options.prefill_rows > 0 ? options.prefill_rows : options.max_rows,
           .max_out_rows = options.max_running + max_drafts(options),
-          .max_shown_rows = max_shown_rows(options),
+          .max_shown_rows = max_shown_rows(options, loaded.model->spec()),
           .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }
 
@@ -40,7 +42,7 @@ sched::StepBudget step_budget(const EngineOptions& options) {
 
 StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, const obs::Clock& clock)
     : scheduler_options_(scheduler_options(loaded)),
-      budget_(step_budget(loaded.options)),
+      budget_(step_budget(loaded)),
       inbox_(inbox),
       clock_(clock),
       masks_(inbox, metrics, budget_.max_out_rows),
@@ -51,8 +53,8 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, cons
       speculator_(loaded, scheduler_options_.costs, masks_.worker()),
       runner_(loaded, clock),
       picker_(*loaded.kernels, *loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
-      chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels}, requests_, faults_, clock,
-               budget_.max_out_rows),
+      chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels, loaded.head}, requests_, faults_,
+               clock, budget_.max_out_rows),
       publisher_(outbox_, requests_, inbox, metrics, faults_) {}
 
 void StepLoop::run() {

@@ -79,14 +79,15 @@ class SpecialReader {
     for (const json& step : steps_of(tokenizer_, "post_processor", "processors")) {
       const std::string type = type_of(step);
       if (type == "ByteLevel") continue;
-      if (type == "BertProcessing") {
+      if (type == "BertProcessing" || type == "RobertaProcessing") {
+        metadata_.add("tokenizer.candor.pair_marks", uint64_t{type == "BertProcessing" ? 1U : 2U});
         CANDOR_TRY(read_pair(step, "cls", bos_));
         CANDOR_TRY(read_pair(step, "sep", eos_));
         adds_bos_ = adds_eos_ = true;
         continue;
       }
       if (type != "TemplateProcessing") {
-        return unsupported("post_processor", type, "ByteLevel, TemplateProcessing, BertProcessing");
+        return unsupported("post_processor", type, "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing");
       }
       CANDOR_TRY(read_template(step));
     }
@@ -144,7 +145,20 @@ class SpecialReader {
       (is_before ? adds_bos_ : adds_eos_) = true;
       (is_before ? bos_ : eos_) = id->second;
     }
+    read_pair_template(step);
     return {};
+  }
+
+  // How many special tokens stand between two texts.
+  void read_pair_template(const json& step) {
+    if (!step.contains("pair") || !step["pair"].is_array()) return;
+    uint64_t n_texts = 0, n_between = 0;
+    for (const json& item : step["pair"]) {
+      const bool is_text = item.is_object() && item.contains("Sequence");
+      if (is_text) ++n_texts;
+      if (!is_text && n_texts == 1) ++n_between;
+    }
+    if (n_texts == 2 && (n_between == 1 || n_between == 2)) metadata_.add("tokenizer.candor.pair_marks", n_between);
   }
 
   void add_id(const char* key, size_t id) { metadata_.add(key, static_cast<uint64_t>(id)); }

@@ -99,5 +99,12 @@ Family persimmon_family();
 Family gptneo_family();
 Family nanochat_family();
 Family afmoe_family();
+Family bert_family();
+Family nomic_bert_family();
+Family nomic_bert_moe_family();
+Family gte_family();
+Family jina_bert_v3_family();
+Family modern_bert_family();
+Family gemma_embedding_family();
 
 }  // namespace candor::model

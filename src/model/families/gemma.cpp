@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "formats/meta_list.h"
-#include "model/families/common.h"
+#include "model/families/encoder_parts.h"
 
 namespace candor::model {
 namespace gemma {
@@ -189,8 +189,7 @@ Result<ArchSpec> read_vault(const formats::ModelFile& file) {
   return spec;
 }
 
-Result<ArchSpec> read_gemma3(const formats::ModelFile& file) {
-  const Hparams hparams(file, "gemma3");
+Result<ArchSpec> read_gemma3_blocks(const Hparams& hparams) {
   CANDOR_TRY(hparams.refuse_unless_zero({"attn_logit_softcapping"}));
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams, 6));
   CANDOR_ASSIGN(const double window_base, hparams.positive_or("rope.freq_base_swa", 10000.0));
@@ -203,9 +202,45 @@ Result<ArchSpec> read_gemma3(const formats::ModelFile& file) {
     rope.base = window_base;
     block.attn.rope = rope;
   }
+  return spec;
+}
+
+Result<ArchSpec> read_gemma3(const formats::ModelFile& file) {
+  const Hparams hparams(file, "gemma3");
+  CANDOR_ASSIGN(ArchSpec spec, read_gemma3_blocks(hparams));
   set_scale(hparams, 62, spec);
   return spec;
 }
+
+// Gemma 3 as an encoder: every token sees all others, in windowed blocks those of a window to both sides, whose width
+// files state for both together. Vera et al., "EmbeddingGemma", 2025.
+Result<ArchSpec> read_embedding(const formats::ModelFile& file) {
+  const Hparams hparams(file, "gemma-embedding");
+  CANDOR_ASSIGN(ArchSpec spec, read_gemma3_blocks(hparams));
+  spec.is_bidirectional = true;
+  spec.head = {};
+  spec.head.is_absent = true;
+  for (BlockSpec& block : spec.blocks) {
+    if (block.attn.window_tokens == 0) continue;
+    block.attn.window_tokens = block.attn.window_tokens / 2 + 1;
+    block.attn.is_two_sided = true;
+  }
+  return spec;
+}
+
+bool reads_both_ways(const HubConfig& config) {
+  return config["use_bidirectional_attention"] == true;
+}
+constexpr HubForm kEmbeddingHub[] = {
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3TextModel",
+     .activation = "gelu_new",
+     .tensors = kHubGemma3,
+     .read = read_hub,
+     .reads = reads_both_ways,
+     .suits = suits_none,
+     .flags = kAttnBiasFlag},
+};
 
 }  // namespace
 }  // namespace gemma
@@ -228,6 +263,11 @@ Family vaultgemma_family() {
 Family gemma3_family() {
   using namespace gemma;
   return {"gemma3", read_gemma3, kGemma3Tensors, {}, kGemma3Hub};
+}
+
+Family gemma_embedding_family() {
+  using namespace gemma;
+  return {"gemma-embedding", read_embedding, kGemma3Tensors, kTextHeadTensors, kEmbeddingHub};
 }
 
 }  // namespace candor::model

@@ -79,6 +79,12 @@ json afmoe_kinds(const json& config) {
   const std::optional<uint64_t> interval = count_of(config, "global_attn_every_n_layers", kMaxLayers);
   return interval.value_or(0) == 0 ? json() : every(config, *interval, kFullAttention, kSliding);
 }
+json modernbert_kinds(const json& config) {
+  const std::optional<uint64_t> every = count_of(config, "global_attn_every_n_layers", kMaxLayers);
+  const uint64_t n = every.value_or(3);
+  return n == 0 ? json()
+                : for_blocks(config, [n](uint64_t block) { return block % n == 0 ? kFullAttention : kSliding; });
+}
 json cwm_kinds(const json& config) {
   return for_blocks(config, [](uint64_t block) { return block % 4 == 0 ? kFullAttention : kSliding; });
 }
@@ -225,6 +231,7 @@ constexpr Rule kRules[] = {
     {"", "mamba_d_head", width_of_states},
     {"", "no_rope_layers", rotated_blocks},
     {"afmoe", "layer_types", afmoe_kinds},
+    {"modernbert", "layer_types", modernbert_kinds},
     {"bamba", "layers_block_type", bamba_kinds},
     {"cohere2", "layer_types", cohere2_kinds},
     {"cwm", "layer_types", cwm_kinds},

@@ -33,6 +33,7 @@
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
 #include "model/hub/hub_outer.h"
+#include "model/hub/hub_reading.h"
 #include "model/hub/hub_rope.h"
 #include "model/hub/hub_rope_factors.h"
 #include "model/hub/hub_rows.h"
@@ -79,10 +80,13 @@ class HubReader {
       CANDOR_ASSIGN(config, text_config_of(config, path_name("config.json")));
     }
     CANDOR_ASSIGN(weights_, read_hub_weights(config, path_name("config.json")));
+    const json stated = config;
     CANDOR_TRY(read_config(std::move(config), chosen));
+    CANDOR_ASSIGN(const auto dense, read_reading(folder_, stated, chosen.family->name, file_->metadata_));
     CANDOR_TRY(open_shards());
     CANDOR_TRY(refuse_adapter(folder_));
     CANDOR_TRY(map_tensors(chosen));
+    CANDOR_TRY(map_dense(dense));
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
     CANDOR_TRY(refuse_duplicates());
@@ -228,6 +232,20 @@ class HubReader {
     return fail(ErrorKind::kUnsupported,
                 fmt::format("{}: tensor {} {} has no place in a {} model", in_quotes(folder_.string()),
                             in_quotes(tensor.name), to_string(tensor.shape), form.model_type));
+  }
+
+  // Layers behind a pooling: "linear.weight" of the second module is dense_2's.
+  Result<void> map_dense(const std::vector<DenseModule>& modules) {
+    for (size_t i = 0; i < modules.size(); ++i) {
+      CANDOR_TRY(open_shard(modules[i].weights.string()));
+      for (TensorView view : file_->shards_.back().tensors()) {
+        const bool is_known = view.name == "linear.weight" || view.name == "linear.bias";
+        if (!is_known) return bad(path_name(modules[i].weights.c_str()), "holds more than one linear layer");
+        view.name = file_->names_.emplace_back(fmt::format("dense_{}.{}", i + 2, view.name.substr(7)));
+        file_->tensors_.push_back(view);
+      }
+    }
+    return {};
   }
 
   const TensorView* find_on_hub(const std::string& name) const {

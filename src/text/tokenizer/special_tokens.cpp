@@ -127,6 +127,12 @@ Result<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Voc
   CANDOR_TRY(check_rule(tokens.add_eos, tokens.eos, kAddEosKey, kEosKey));
   CANDOR_ASSIGN(std::vector<TokenId> ends, read_ids(file, vocabulary, "tokenizer.candor.end_token_ids"));
   ends.insert(ends.end(), {tokens.eos, tokens.eot, eom});
+  // RoBERTa's kind has two marks; files of WordPiece, and of others that say so, have one.
+  CANDOR_ASSIGN(const auto marks, formats::meta_int(file, "tokenizer.candor.pair_marks"));
+  CANDOR_ASSIGN(const auto has_sep, formats::meta_bool(file, "tokenizer.ggml.add_sep_token"));
+  CANDOR_ASSIGN(const auto model, formats::meta_string(file, "tokenizer.ggml.model"));
+  const bool has_one = model == "bert" || has_sep.value_or(false);
+  set.pair.n_between = marks ? (*marks == 1 ? 1 : 2) : has_one ? 1 : 2;
   set.end_tokens = collect_end_tokens(vocabulary, std::move(ends));
   CANDOR_ASSIGN(set.strips_left, read_ids(file, vocabulary, "tokenizer.candor.lstrip_ids"));
   CANDOR_ASSIGN(set.strips_right, read_ids(file, vocabulary, "tokenizer.candor.rstrip_ids"));

@@ -13,6 +13,7 @@ namespace candor::text {
 
 struct SpecialSet {
   SpecialTokens tokens;
+  PairMarks pair = {};
   // Ascending.
   std::vector<TokenId> end_tokens = {};
   std::vector<TokenId> strips_left = {};  // take the white space before them with them

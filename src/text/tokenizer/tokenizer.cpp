@@ -201,6 +201,26 @@ class ModelTokenizer final : public Tokenizer {
     return tokens;
   }
 
+  Result<EncodedPair> encode_pair(std::string_view first, std::string_view second) const override {
+    const SpecialTokens& special = special_.tokens;
+    if (!special.add_eos || special.eos == kNoToken) {
+      return fail(ErrorKind::kUnsupported,
+                  "this model's vocabulary has no mark between two texts: a pair is read by "
+                  "models that were made for it");
+    }
+    const EncodeOptions plain{.add_special = false};
+    CANDOR_ASSIGN(const std::vector<TokenId> a, encode(first, plain));
+    CANDOR_ASSIGN(const std::vector<TokenId> b, encode(second, plain));
+    EncodedPair pair;
+    if (special.add_bos) pair.tokens.push_back(special.bos);
+    pair.tokens.insert(pair.tokens.end(), a.begin(), a.end());
+    pair.tokens.insert(pair.tokens.end(), static_cast<size_t>(special_.pair.n_between), special.eos);
+    pair.second_text = static_cast<int32_t>(pair.tokens.size());
+    pair.tokens.insert(pair.tokens.end(), b.begin(), b.end());
+    pair.tokens.push_back(special.eos);
+    return pair;
+  }
+
   std::string_view bytes_of(TokenId id) const override {
     return std::visit([&](const auto& m) { return m.bytes()[static_cast<size_t>(id)]; }, model_);
   }

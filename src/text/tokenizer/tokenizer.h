@@ -39,6 +39,16 @@ struct SpecialTokens {
   bool add_eos = false;
 };
 
+// Of two texts read together: "[CLS] first [SEP] second [SEP]" has one mark between them, "<s> first </s></s> second
+// </s>" two; marks are eos.
+struct PairMarks {
+  int32_t n_between = 1;
+};
+struct EncodedPair {
+  std::vector<TokenId> tokens{};
+  int32_t second_text = 0;  // where the second text begins, behind all marks before it
+};
+
 // Of one encode(): what a word is merged from is counted in 32 bits, and a normaliser may make 11 bytes of one.
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
@@ -60,6 +70,8 @@ class Tokenizer {
   virtual TokenKind kind(TokenId id) const = 0;
   virtual int32_t n_vocab() const = 0;
   virtual const SpecialTokens& special() const = 0;
+  // Refused where the vocabulary has no marks for it.
+  virtual Result<EncodedPair> encode_pair(std::string_view first, std::string_view second) const = 0;
   // Every token that ends generation (eos, eot, and what the vocabulary marks as such), ascending.
   virtual std::span<const TokenId> end_tokens() const = 0;
   // The id whose vocabulary entry is exactly `piece`.

@@ -1,0 +1,61 @@
+#pragma once
+// What is made of a text that is read and not continued: one vector, a number for each label, or rows of numbers. Plain
+// data; any thread.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace candor {
+
+// One vector for a text, from the last hidden states, behind the model's final norm where it has one.
+enum class Pooling : std::uint8_t {
+  kNone,   // the answer is text
+  kMean,   // of all tokens; brought to length 1
+  kLast,   // the last token's; brought to length 1
+  kFirst,  // the first token's ([CLS]); brought to length 1
+  // As the model's files say it: rows, further layers (sentence-transformers' Dense), and whether its length becomes 1;
+  // where they say nothing, kMean.
+  kModel,
+  kLabels,  // of ReadingInfo::labels, by the model's own head: one number for each, before any softmax or sigmoid
+};
+
+enum class PromptRows : std::uint8_t {
+  kNone,    // the answer is text; otherwise rows of floats, one for each token, in the order of the text
+  kLogits,  // [prompt tokens, ModelInfo::n_vocab]: row i for the token behind token i
+  kHidden,  // [prompt tokens, ModelInfo::dim]: the last hidden states, behind the final norm
+  kLabels,  // [prompt tokens, labels], where ReadingInfo::labels are those of tokens
+};
+
+// Which tokens a prompt loses where it is too long.
+enum class PromptCut : std::uint8_t {
+  kStart,  // the oldest
+  kEnd,    // the newest; tokens that the model puts behind every text stay
+};
+
+// Two texts that are read together, as cross-encoders do: joined by the model's own marks, the second one's tokens
+// marked as such where the model tells them apart.
+struct PairPrompt {
+  std::string first{};
+  std::string second{};
+};
+
+// A text that stands before what is read, for one use: "query" -> "search_query: ".
+struct NamedPrompt {
+  std::string name{};
+  std::string text{};
+};
+
+// How a model's files say that texts are read.
+struct ReadingInfo {
+  bool writes = true;                 // false: it has no words to choose from, and can only be asked for vectors
+  Pooling pooling = Pooling::kNone;   // kMean, kLast or kFirst where the files say it
+  std::int32_t dim = 0;               // of Pooling::kModel's vector
+  bool normalises = true;             // that vector's length is 1
+  std::vector<std::string> labels{};  // of its head; empty: it has none
+  bool labels_tokens = false;         // each token gets labels, not the text
+  std::vector<NamedPrompt> prompts{};
+  std::string default_prompt{};  // the name of the one that is meant where none is named
+};
+
+}  // namespace candor

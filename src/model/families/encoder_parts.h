@@ -1,0 +1,46 @@
+#pragma once
+// What encoders after BERT's pattern share (Devlin et al., 2019): every token sees all others, the stream is normed
+// after each addition, and what comes out are hidden states.
+
+#include "model/families/common.h"
+
+namespace candor::model {
+
+inline constexpr std::array kEncoderStem = {
+    TensorName{TensorRole::kEmbedding, "token_embd.weight"},
+    TensorName{TensorRole::kTokenTypes, "token_types.weight", kOptional},
+    TensorName{TensorRole::kEmbedNorm, "token_embd_norm.weight"},
+    TensorName{TensorRole::kEmbedNormBias, "token_embd_norm.bias", kOptional},
+};
+inline constexpr std::array kStreamNormTensors = {
+    TensorName{TensorRole::kAttnPostNorm, "blk.*.attn_output_norm.weight"},
+    TensorName{TensorRole::kAttnPostNormBias, "blk.*.attn_output_norm.bias", kOptional},
+    TensorName{TensorRole::kFfnPostNorm, "blk.*.layer_output_norm.weight"},
+    TensorName{TensorRole::kFfnPostNormBias, "blk.*.layer_output_norm.bias", kOptional},
+};
+// One or the other.
+inline constexpr std::array kEitherQkvTensors = {
+    TensorName{TensorRole::kQkv, "blk.*.attn_qkv.weight", kOptional},
+    TensorName{TensorRole::kQkvBias, "blk.*.attn_qkv.bias", kOptional},
+};
+inline constexpr auto kEncoderTensors =
+    join(kEncoderStem, kStreamNormTensors, kEitherQkvTensors, kAttnTensors, kAttnBiases);
+inline constexpr std::array kUngatedEncoderTensors = {
+    TensorName{TensorRole::kUp, "blk.*.ffn_up.weight"},
+    TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
+};
+
+// Read by text_head.h.
+inline constexpr std::string_view kTextHeadTensors[] = {"cls.weight",        "cls.bias",        "cls.norm.weight",
+                                                        "cls.output.weight", "cls.output.bias", "dense_2.weight",
+                                                        "dense_2.bias",      "dense_3.weight",  "dense_3.bias"};
+
+// LayerNorms over the stream, a table of types where the file has one, no positions, an ungated exact GELU.
+Result<ArchSpec> read_encoder(const Hparams& hparams);
+
+inline constexpr std::array kHubClassifier = {
+    HubTensor{"cls.output.weight", "classifier.weight"},
+    HubTensor{"cls.output.bias", "classifier.bias"},
+};
+
+}  // namespace candor::model

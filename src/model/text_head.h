@@ -1,0 +1,57 @@
+#pragma once
+// What becomes of a text's hidden states: which rows make one vector, and the layers behind it. From GGUF's keys
+// (<family>.pooling_type, <family>.classifier.output_labels) and tensors (cls.*, dense_2, dense_3), and from what
+// hub_reading.h takes out of a folder. Small, and computed by the host: products in double, in the order that
+// docs/numerics.md states. Immutable; any thread.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "candor/reading.h"
+#include "formats/model_file.h"
+#include "model/arch_spec.h"
+
+namespace candor::model {
+
+enum class LayerAct : uint8_t { kNone, kTanh, kGelu, kRelu, kSilu };
+
+// y = norm(act(W x + b)).
+struct VectorLayer {
+  int32_t n_in = 0;
+  int32_t n_out = 0;
+  std::vector<float> weight{};  // [n_out, n_in]
+  std::vector<float> bias{};    // [n_out] or empty
+  LayerAct act = LayerAct::kNone;
+  std::vector<float> gain{};  // [n_out] of a LayerNorm without bias, or empty
+  float epsilon = 0.0f;
+};
+
+struct TextHead {
+  Pooling pooling = Pooling::kNone;  // kMean, kLast or kFirst; kNone: the file does not say
+  std::vector<VectorLayer> dense;    // of embeddings
+  bool normalises = true;
+  Pooling label_pooling = Pooling::kFirst;
+  std::vector<VectorLayer> label_layers;  // of labels; empty: there are none
+  std::vector<std::string> labels;        // [outputs of label_layers]
+  bool labels_tokens = false;
+  std::vector<NamedPrompt> prompts;
+  std::string default_prompt;
+  std::optional<int32_t> max_tokens;  // of a text, where the files ask for less than the model could read
+
+  int32_t dim(const ArchSpec& spec) const { return dense.empty() ? spec.dim : dense.back().n_out; }
+};
+
+// Shapes that do not fit each other, and numbers that are not finite, are refused by name.
+Result<TextHead> read_text_head(const formats::ModelFile& file, const ArchSpec& spec);
+
+// REQUIRES: vector.size() is the first layer's n_in.
+std::vector<float> run_layers(std::span<const VectorLayer> layers, std::span<const float> vector);
+
+// Brings the length to 1; zeros stay zeros. Squares are added in order, in double.
+void normalise(std::span<float> vector);
+
+}  // namespace candor::model
