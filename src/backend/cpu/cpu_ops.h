@@ -106,7 +106,6 @@ class CpuOps final : public Ops, public EncodedLinear {
   void add_table_rows(Activation dst, const Weight& table, RowOf row_of);
   template <class Fn>
   void for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn);
-
   // Slopes of ALiBi for the spec, or nullptr.
   const float* slopes_of(const AttnSpec& spec);
   // Sorts the rows of a mixture by the experts that they go to.
@@ -116,7 +115,6 @@ class CpuOps final : public Ops, public EncodedLinear {
   // Adds the runs of one matrix of each expert that is visited.
   void add_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
   void add_outputs(Activation dst, Activation outputs, const MoeTerm& term);
-
   // Channels [begin, end) of every sequence; one head of one.
   void convolve(const ConvTerm& term, const ConvSpec& spec, int64_t begin, int64_t end);
   void run_head(Activation dst, const DeltaTerm& term, const DeltaSpec& spec, const SeqSlice& seq, int32_t head);
@@ -124,7 +122,6 @@ class CpuOps final : public Ops, public EncodedLinear {
   // fn(slice, head) for every head of every slice. row_ns: rough cost of a row of one.
   template <class Fn>
   void for_heads(int64_t n_heads, int32_t n_rows, int64_t row_ns, Fn&& fn);
-
   void encode_rows(kernels::Encoding encoding, Activation src);
   void encode_heads(kernels::Encoding encoding, Activation src, int32_t n_heads);
   // Forgets the runs; add_run() adds to them; run_panels() shares all their panels out over the threads.

@@ -61,7 +61,7 @@ Result<ReadPrompt> PromptReader::read_pair(const PairPrompt& prompt) const {
   if (auto checked = check_text(prompt.second, "the second text"); !checked) return checked.error();
   auto pair = tokenizer_.encode_pair(prompt.first, prompt.second);
   if (!pair) return fail(std::move(pair).error(), "prompt");
-  return ReadPrompt{.tokens = std::move(pair->tokens), .second_text = pair->second_text};
+  return ReadPrompt{.tokens = std::move(pair->tokens), .second_begin = pair->second_begin, .has_types = pair->has_types};
 }
 
 Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) const {

@@ -320,7 +320,7 @@ Result<std::int64_t> truncate_prompt(const Request& request, const text::Tokeniz
   const text::SpecialTokens& special = tokenizer.special();
   const std::int64_t n_marks = special.add_eos && tokens.back() == special.eos ? 1 : 0;
   const bool is_pair = std::holds_alternative<PairPrompt>(request.prompt);
-  const std::int64_t first = is_pair ? prompt.second_text : special.add_bos ? 1 : 0;
+  const std::int64_t first = is_pair ? prompt.second_begin : special.add_bos ? 1 : 0;
   if (std::ssize(tokens) - n_marks - n_dropped < first) {
     return invalid("max_prompt_tokens", "max_prompt_tokens is " + std::to_string(*request.max_prompt_tokens) +
                                             ", which leaves no room for the text: what stands before it has " +
@@ -363,7 +363,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
                               active->rules.pooling == Pooling::kFirst || active->rules.rows != PromptRows::kNone;
   if (active->rules.pooling == Pooling::kFirst) active->spec.end_shown = 1;
-  active->spec.second_text = prompt.second_text;
+  if (prompt.has_types) active->spec.second_text = prompt.second_begin;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();

@@ -4,7 +4,6 @@
 // the caller's thread and touches nothing that the engine thread changes.
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,10 +14,11 @@
 
 namespace candor::engine {
 
-// A prompt's tokens, and where the second of two texts begins (sched::SequenceSpec).
+// A prompt's tokens; of two texts where the second one begins, and whether its tokens are of another type.
 struct ReadPrompt {
   std::vector<TokenId> tokens{};
-  int32_t second_text = std::numeric_limits<int32_t>::max();
+  int32_t second_begin = 0;
+  bool has_types = false;
 };
 
 // What a check needs to know of the engine; borrowed, constant.

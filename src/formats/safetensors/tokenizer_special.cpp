@@ -81,6 +81,7 @@ class SpecialReader {
       if (type == "ByteLevel") continue;
       if (type == "BertProcessing" || type == "RobertaProcessing") {
         metadata_.add("tokenizer.candor.pair_marks", uint64_t{type == "BertProcessing" ? 1U : 2U});
+        metadata_.add("tokenizer.candor.pair_types", type == "BertProcessing");
         CANDOR_TRY(read_pair(step, "cls", bos_));
         CANDOR_TRY(read_pair(step, "sep", eos_));
         adds_bos_ = adds_eos_ = true;
@@ -156,6 +157,7 @@ class SpecialReader {
     for (const json& item : step["pair"]) {
       const bool is_text = item.is_object() && item.contains("Sequence");
       if (is_text) ++n_texts;
+      if (is_text && n_texts == 2) metadata_.add("tokenizer.candor.pair_types", item["Sequence"].value("type_id", 0) == 1);
       if (!is_text && n_texts == 1) ++n_between;
     }
     if (n_texts == 2 && (n_between == 1 || n_between == 2)) metadata_.add("tokenizer.candor.pair_marks", n_between);

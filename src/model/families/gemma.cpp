@@ -228,6 +228,10 @@ Result<ArchSpec> read_embedding(const formats::ModelFile& file) {
   return spec;
 }
 
+Result<void> read_embedding_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(hub_flag(config, "use_bidirectional_attention"));
+  return read_hub(config, prefix, metadata);
+}
 bool reads_both_ways(const HubConfig& config) {
   return config["use_bidirectional_attention"] == true;
 }
@@ -236,7 +240,7 @@ constexpr HubForm kEmbeddingHub[] = {
      .architecture = "Gemma3TextModel",
      .activation = "gelu_new",
      .tensors = kHubGemma3,
-     .read = read_hub,
+     .read = read_embedding_hub,
      .reads = reads_both_ways,
      .suits = suits_none,
      .flags = kAttnBiasFlag},

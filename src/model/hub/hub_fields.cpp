@@ -24,11 +24,11 @@ struct KeyNames {
   std::initializer_list<std::string_view> names;  // of config.json, the first that is there
 };
 const KeyNames kIntegers[] = {
-    {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
+    {"embedding_length", {"hidden_size", "n_embd", "d_model", "dim"}},
     {"block_count", {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}},
     {"attention.head_count", {"num_attention_heads", "n_head", "attention_heads", "n_heads"}},
     {"attention.head_count_kv", {"num_key_value_heads"}},
-    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}},
+    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "hidden_dim"}},
     {"context_length", {"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}},
     {"attention.key_length", {"head_dim"}},
     {"attention.value_length", {"head_dim"}},
@@ -58,7 +58,7 @@ class FieldReader {
       add("expert_weights_norm", norm->get<bool>());
     }
     CANDOR_TRY(check_activation());
-    if (config_.find({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}) == nullptr) add_default_ffn();
+    if (config_.find({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "hidden_dim"}) == nullptr) add_default_ffn();
     return read_windows();
   }
 
@@ -98,7 +98,7 @@ class FieldReader {
   }
 
   void add_default_ffn() {
-    const json* dim = config_.find({"hidden_size", "n_embd", "d_model"});
+    const json* dim = config_.find({"hidden_size", "n_embd", "d_model", "dim"});
     if (dim == nullptr || !dim->is_number_unsigned() || dim->get<uint64_t>() > UINT32_MAX) return;
     add("feed_forward_length", 4 * dim->get<uint64_t>());
   }

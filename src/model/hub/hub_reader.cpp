@@ -234,16 +234,10 @@ class HubReader {
                             in_quotes(tensor.name), to_string(tensor.shape), form.model_type));
   }
 
-  // Layers behind a pooling: "linear.weight" of the second module is dense_2's.
   Result<void> map_dense(const std::vector<DenseModule>& modules) {
     for (size_t i = 0; i < modules.size(); ++i) {
       CANDOR_TRY(open_shard(modules[i].weights.string()));
-      for (TensorView view : file_->shards_.back().tensors()) {
-        const bool is_known = view.name == "linear.weight" || view.name == "linear.bias";
-        if (!is_known) return bad(path_name(modules[i].weights.c_str()), "holds more than one linear layer");
-        view.name = file_->names_.emplace_back(fmt::format("dense_{}.{}", i + 2, view.name.substr(7)));
-        file_->tensors_.push_back(view);
-      }
+      CANDOR_TRY(add_dense(file_->shards_.back().tensors(), i, file_->names_, file_->tensors_));
     }
     return {};
   }
@@ -311,9 +305,7 @@ class HubReader {
     return {};
   }
 
-  bool is_tied() const {
-    return (*config_)["tie_word_embeddings"] == true;
-  }
+  bool is_tied() const { return (*config_)["tie_word_embeddings"] == true; }
 
   Result<void> scale(TensorView& view) {
     CANDOR_ASSIGN(const std::vector<RowFactors> factors, form_->factors(*config_, view.name));
@@ -323,7 +315,6 @@ class HubReader {
   }
 
   Result<std::byte*> new_copy(const TensorView& view) { return file_->copies_.add(view.n_bytes, view.name); }
-
   Result<void> change(HubChange kind, TensorView& view) {
     const std::string what = fmt::format("tensor {}", in_quotes(view.name));
     const bool is_matrix = view.shape.n_dims == 2;
@@ -410,9 +401,7 @@ class HubReader {
     view.data = copy;
     return {};
   }
-  int64_t n_heads(const std::string& suffix) const {
-    return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count");
-  }
+  int64_t n_heads(const std::string& suffix) const { return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count"); }
 
   // 0 where it is absent; of a list, which has 0 for some blocks, its largest.
   int64_t size_of(const std::string& suffix) const {

@@ -212,4 +212,19 @@ Result<std::vector<DenseModule>> read_reading(const fs::path& folder, const json
   return ReadingReader(folder, prefix, metadata).read(config);
 }
 
+Result<void> add_dense(std::span<const TensorView> module, size_t number, std::deque<std::string>& names,
+                       std::vector<TensorView>& tensors) {
+  constexpr std::string_view kStem = "linear.";
+  for (TensorView view : module) {
+    if (view.name != "linear.weight" && view.name != "linear.bias") {
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("tensor {} of a Dense module, expected linear.weight and linear.bias",
+                              in_quotes(view.name)));
+    }
+    view.name = names.emplace_back(fmt::format("dense_{}.{}", number + 2, view.name.substr(kStem.size())));
+    tensors.push_back(view);
+  }
+  return {};
+}
+
 }  // namespace candor::model

@@ -132,6 +132,8 @@ Result<SpecialSet> read_special_tokens(const formats::ModelFile& file, const Voc
   CANDOR_ASSIGN(const auto has_sep, formats::meta_bool(file, "tokenizer.ggml.add_sep_token"));
   CANDOR_ASSIGN(const auto model, formats::meta_string(file, "tokenizer.ggml.model"));
   const bool has_one = model == "bert" || has_sep.value_or(false);
+  CANDOR_ASSIGN(const auto has_types, formats::meta_bool(file, "tokenizer.candor.pair_types"));
+  set.pair.has_types = has_types.value_or(model == "bert");
   set.pair.n_between = marks ? (*marks == 1 ? 1 : 2) : has_one ? 1 : 2;
   set.end_tokens = collect_end_tokens(vocabulary, std::move(ends));
   CANDOR_ASSIGN(set.strips_left, read_ids(file, vocabulary, "tokenizer.candor.lstrip_ids"));

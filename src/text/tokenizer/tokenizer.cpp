@@ -215,7 +215,8 @@ class ModelTokenizer final : public Tokenizer {
     if (special.add_bos) pair.tokens.push_back(special.bos);
     pair.tokens.insert(pair.tokens.end(), a.begin(), a.end());
     pair.tokens.insert(pair.tokens.end(), static_cast<size_t>(special_.pair.n_between), special.eos);
-    pair.second_text = static_cast<int32_t>(pair.tokens.size());
+    pair.second_begin = static_cast<int32_t>(pair.tokens.size());
+    pair.has_types = special_.pair.has_types;
     pair.tokens.insert(pair.tokens.end(), b.begin(), b.end());
     pair.tokens.push_back(special.eos);
     return pair;

@@ -40,13 +40,15 @@ struct SpecialTokens {
 };
 
 // Of two texts read together: "[CLS] first [SEP] second [SEP]" has one mark between them, "<s> first </s></s> second
-// </s>" two; marks are eos.
+// </s>" two; marks are eos. has_types: the second text's tokens, and the mark behind them, are of another type.
 struct PairMarks {
   int32_t n_between = 1;
+  bool has_types = true;
 };
 struct EncodedPair {
   std::vector<TokenId> tokens{};
-  int32_t second_text = 0;  // where the second text begins, behind all marks before it
+  int32_t second_begin = 0;  // behind all marks between them
+  bool has_types = true;
 };
 
 // Of one encode(): what a word is merged from is counted in 32 bits, and a normaliser may make 11 bytes of one.

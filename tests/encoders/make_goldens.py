@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Makes the goldens of encoders: a tiny random model of each family, what the reference makes of two texts, and a GGUF.
+
+    python3 make_goldens.py [--converter FOLDER] [--only NAME ...]
+
+Needs torch, transformers, tokenizers and sentence-transformers; FOLDER is a checkout of llama.cpp. Each model gets
+goldens/NAME/: the folder as the libraries save it (bf16), and expected.json: the tokens of both texts and of them as a
+pair, hidden states of the first, in f32; vectors as sentence-transformers pools them; what the head makes of the pair,
+or of each token; model.gguf where llama.cpp's converter knows the family.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import tokenizers
+import torch
+import transformers as tf
+from safetensors.torch import load_file, save_file
+
+HERE = pathlib.Path(__file__).resolve().parent
+TEXTS = ["the small engine reads every word of a text at once, and then it says what it has read of the text",
+         "naïve cafés ask: why?"]
+CORPUS = (HERE.parent.parent / "docs/architecture.md").read_text().splitlines()[:120]
+SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
+             max_position_embeddings=96)
+
+
+def word_piece():
+    tokenizer = tokenizers.BertWordPieceTokenizer(lowercase=True)
+    tokenizer.train_from_iterator(CORPUS, vocab_size=160, min_frequency=1, limit_alphabet=60, show_progress=False)
+    vocab = tokenizer.get_vocab()
+    tokenizer = tokenizer._tokenizer
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocab["[CLS]"]), ("[SEP]", vocab["[SEP]"])])
+    return tokenizer, dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+                           mask_token="[MASK]")
+
+
+def byte_bpe(marks):
+    tokenizer = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
+    tokenizer.train_from_iterator(CORPUS, vocab_size=300, special_tokens=marks, show_progress=False)
+    return tokenizer._tokenizer
+
+
+def roberta_bpe():
+    tokenizer = byte_bpe(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    tokenizer.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    return tokenizer, dict(bos_token="<s>", eos_token="</s>", pad_token="<pad>", unk_token="<unk>", cls_token="<s>",
+                           sep_token="</s>", mask_token="<mask>")
+
+
+def modern_bpe():
+    tokenizer = byte_bpe(["[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"])
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 0), ("[SEP]", 1)])
+    return tokenizer, dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+                           mask_token="[MASK]")
+
+
+def ending_bpe():
+    """As Qwen3-Embedding's: an end token behind each text."""
+    tokenizer = byte_bpe(["<|endoftext|>"])
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A <|endoftext|>", pair="$A <|endoftext|> $B <|endoftext|>", special_tokens=[("<|endoftext|>", 0)])
+    return tokenizer, dict(eos_token="<|endoftext|>", pad_token="<|endoftext|>")
+
+
+def unigram():
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    tokenizer.decoder = tokenizers.decoders.Metaspace()
+    tokenizer.train_from_iterator(CORPUS, tokenizers.trainers.UnigramTrainer(
+        vocab_size=160, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], unk_token="<unk>",
+        show_progress=False))
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    return tokenizer, dict(bos_token="<s>", eos_token="</s>", pad_token="<pad>", unk_token="<unk>", cls_token="<s>",
+                           sep_token="</s>", mask_token="<mask>")
+
+
+def rope(theta):
+    return {"rope_type": "default", "rope_theta": theta}
+
+
+DISTIL = dict(dim=32, n_layers=2, n_heads=2, hidden_dim=48, max_position_embeddings=96)
+MODERN_ROPE = {"full_attention": rope(160000.0), "sliding_attention": rope(10000.0)}
+GEMMA = dict(SIZES, num_hidden_layers=6, num_key_value_heads=1, head_dim=16, sliding_window=8, query_pre_attn_scalar=16,
+             layer_types=["sliding_attention"] * 5 + ["full_attention"], use_bidirectional_attention=True,
+             rope_parameters={"sliding_attention": rope(1e4), "full_attention": rope(1e6)})
+SEQUENCES, TOKENS, PLAIN = "ForSequenceClassification", "ForTokenClassification", "Model"
+# name: class's stem, settings, class's end, tokenizer, labels, pooling ("" for no sentence-transformers), dense sizes
+MODELS = {
+    "bert": ("Bert", SIZES, PLAIN, word_piece, 0, "mean normalised", []),
+    "bert_pairs": ("Bert", SIZES, SEQUENCES, word_piece, 1, "", []),
+    "bert_tokens": ("Bert", SIZES, TOKENS, word_piece, 3, "", []),
+    "roberta_pairs": ("Roberta", dict(SIZES, max_position_embeddings=98), SEQUENCES, roberta_bpe, 3, "", []),
+    "xlm_roberta": ("XLMRoberta", dict(SIZES, max_position_embeddings=98), PLAIN, unigram, 0, "cls", []),
+    "xlm_roberta_pairs": ("XLMRoberta", dict(SIZES, max_position_embeddings=98), SEQUENCES, unigram, 1, "", []),
+    "distilbert": ("DistilBert", DISTIL, SEQUENCES, word_piece, 2, "mean", []),
+    "modernbert": ("ModernBert", dict(SIZES, num_hidden_layers=4, local_attention=8, classifier_pooling="mean",
+                                      rope_parameters=MODERN_ROPE, global_attn_every_n_layers=3), SEQUENCES, modern_bpe,
+                   1, "cls normalised", []),
+    "nomic_bert": ("NomicBert", dict(SIZES, rope_parameters=rope(1000.0)), PLAIN, word_piece, 0, "mean", []),
+    "gte": ("Gte", dict(SIZES, rope_parameters=rope(20000.0)), SEQUENCES, unigram, 1, "cls normalised", []),
+    "jina_v3": ("JinaEmbeddingsV3", dict(SIZES, rope_parameters=rope(20000.0)), PLAIN, unigram, 0, "mean normalised",
+                []),
+    "gemma_embedding": ("Gemma3Text", GEMMA, PLAIN, ending_bpe, 0, "mean normalised", [(32, 64), (64, 24)]),
+    "qwen3_embedding": ("Qwen3", dict(SIZES, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True,
+                                      rope_parameters=rope(1e6)), PLAIN, ending_bpe, 0, "last normalised", []),
+}
+
+
+def randomise(model, seed):
+    """Weights large enough that every part shows in the result."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        is_gain = parameter.dim() == 1 and name.endswith("weight")
+        scale = 0.1 if parameter.dim() == 1 else 1.5 * parameter.shape[-1] ** -0.5
+        values = torch.randn(parameter.shape, generator=generator) * scale + (1.0 if is_gain else 0.0)
+        if "Gemma3" in type(model).__name__ and is_gain:
+            values -= 1.0
+        parameter.data = values.to(torch.bfloat16).to(torch.float32)
+
+
+def save_modules(folder, pooling, dense, hidden):
+    words = pooling.split()
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    (folder / "1_Pooling").mkdir()
+    flags = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "last": "pooling_mode_lasttoken"}
+    json.dump({"word_embedding_dimension": hidden, **{flag: name == words[0] for name, flag in flags.items()}},
+              open(folder / "1_Pooling/config.json", "w"))
+    for i, (n_in, n_out) in enumerate(dense):
+        path = folder / f"{i + 2}_Dense"
+        path.mkdir()
+        act = "torch.nn.modules.activation.Tanh" if i == 0 else "torch.nn.modules.linear.Identity"
+        json.dump({"in_features": n_in, "out_features": n_out, "bias": i == 0, "activation_function": act},
+                  open(path / "config.json", "w"))
+        generator = torch.Generator().manual_seed(i)
+        tensors = {"linear.weight": torch.randn(n_out, n_in, generator=generator) * n_in**-0.5}
+        if i == 0:
+            tensors["linear.bias"] = torch.randn(n_out, generator=generator) * 0.1
+        save_file(tensors, path / "model.safetensors")
+        modules.append((path.name, "Dense"))
+    if "normalised" in words:
+        modules.append((f"{len(modules)}_Normalize", "Normalize"))
+    json.dump([{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+               for i, (path, kind) in enumerate(modules)], open(folder / "modules.json", "w"))
+    json.dump({"max_seq_length": 64 if folder.name == "bert" else 92, "do_lower_case": False}, open(folder / "sentence_bert_config.json", "w"))
+    json.dump({"prompts": {"query": "the query: ", "document": "a text: "}, "default_prompt_name": None,
+               "similarity_fn_name": "cosine"}, open(folder / "config_sentence_transformers.json", "w"))
+
+
+def rounded(values):
+    return [round(float(x), 7) for x in np.asarray(values).ravel()]
+
+
+def vectors_of(model, tokenizer, name):
+    """As sentence-transformers computes them; of a head's folder by its base."""
+    _, _, _, _, _, pooling, dense = MODELS[name]
+    words = pooling.split()
+    rows = []
+    for text in TEXTS:
+        encoded = tokenizer(text, return_tensors="pt")
+        encoded.pop("token_type_ids", None)
+        hidden = model(**encoded).last_hidden_state[0]
+        vector = {"mean": hidden.mean(0), "cls": hidden[0], "last": hidden[-1]}[words[0]]
+        for i, (n_in, n_out) in enumerate(dense):
+            tensors = load_file(HERE / "goldens" / name / f"{i + 2}_Dense/model.safetensors")
+            vector = tensors["linear.weight"] @ vector + (tensors["linear.bias"] if i == 0 else 0.0)
+            vector = torch.tanh(vector) if i == 0 else vector
+        rows.append(vector / vector.norm() if "normalised" in words else vector)
+    return [rounded(row) for row in rows]
+
+
+@torch.no_grad()
+def make(name, has_converter):
+    stem, settings, ending, make_tokenizer, n_labels, pooling, dense = MODELS[name]
+    folder = HERE / "goldens" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    raw, marks = make_tokenizer()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, **marks)
+    ids = {key: tokenizer.convert_tokens_to_ids(text) for key, text in marks.items()}
+    settings = dict(settings, vocab_size=len(tokenizer), pad_token_id=ids["pad_token"],
+                    bos_token_id=ids.get("bos_token", ids.get("cls_token")),
+                    eos_token_id=ids.get("eos_token", ids.get("sep_token")))
+    if stem == "ModernBert":
+        settings.update(cls_token_id=ids["cls_token"], sep_token_id=ids["sep_token"])
+    if n_labels:
+        settings["id2label"] = {i: f"label {i}" for i in range(n_labels)}
+    config = getattr(tf, f"{stem}Config")(**settings)
+    config._attn_implementation = "eager"
+    model = getattr(tf, f"{stem}{ending}")(config).eval().float()
+    randomise(model, seed=len(name))
+    copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for extra in ("special_tokens_map.json", "generation_config.json"):
+        (folder / extra).unlink(missing_ok=True)
+    if pooling:
+        save_modules(folder, pooling, dense, 32)
+    base = model.base_model if n_labels else model
+    encoded = tokenizer(TEXTS[0], return_tensors="pt")
+    encoded.pop("token_type_ids", None)
+    pair = tokenizer(*TEXTS, return_tensors="pt", return_token_type_ids=True)
+    has_types = getattr(config, "type_vocab_size", 0) > 1 and make_tokenizer is word_piece
+    if not has_types:
+        pair["token_type_ids"] = torch.zeros_like(pair["input_ids"])
+    expected = {"texts": TEXTS, "tokens": encoded["input_ids"][0].tolist(), "pair": pair["input_ids"][0].tolist(),
+                "types": pair["token_type_ids"][0].tolist(),
+                "hidden": rounded(base(**encoded).last_hidden_state), "dim": 32}
+    takes_types = has_types or stem in ("Roberta", "XLMRoberta", "NomicBert", "Gte", "JinaEmbeddingsV3")
+    if not takes_types:
+        pair.pop("token_type_ids")
+    if ending == SEQUENCES:
+        expected["pair_labels"] = rounded(model(**pair).logits)
+    if ending == TOKENS:
+        expected["token_labels"] = rounded(model(**encoded).logits)
+    if pooling:
+        expected["vectors"] = vectors_of(base, tokenizer, name)
+    json.dump(expected, open(folder / "expected.json", "w"))
+    if has_converter and name in CONVERTED:
+        convert(folder)
+    print(name, sum(p.numel() for p in model.parameters()), expected.get("pair_labels"))
+
+
+# What llama.cpp's converter knows, with the tokens that this library's vocabulary has.
+CONVERTED = {"bert": "BertModel", "bert_pairs": "BertForSequenceClassification",
+             "distilbert": "DistilBertForSequenceClassification", "modernbert": "ModernBertForSequenceClassification",
+             "gemma_embedding": "Gemma3TextModel"}
+
+
+def convert(folder):
+    import conversion.base as base
+    import gguf
+    from conversion import get_model_class
+    base.TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
+    settings = base.ModelBase.load_hparams(folder, False)
+    kind = get_model_class(CONVERTED[folder.name])
+    settings.setdefault("layer_norm_eps", settings.get("norm_eps"))  # published files have both names
+    more = {"sentence_transformers_dense_modules": True} if folder.name == "gemma_embedding" else {}
+    if folder.name == "gemma_embedding":  # its vocabulary is taken for SentencePiece's
+        kind = type(kind.__name__, (kind,), {"model_arch": kind.model_arch, "set_vocab": base.TextModel._set_vocab_gpt2})
+    kind(folder, gguf.LlamaFileType.MOSTLY_BF16, folder / "model.gguf", use_temp_file=False, model_name="tiny",
+         hparams=settings, **more).write()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--converter", type=pathlib.Path)
+    parser.add_argument("--only", nargs="*", default=list(MODELS))
+    args = parser.parse_args()
+    if args.converter:
+        sys.path[:0] = [str(args.converter / "gguf-py"), str(args.converter)]
+    for name in args.only:
+        make(name, args.converter is not None)
+
+
+if __name__ == "__main__":
+    main()
