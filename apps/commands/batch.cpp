@@ -108,8 +108,7 @@ class BatchProgress {
 serve::ServiceOptions service_options(const Engine& engine, const std::string& model, int32_t n_at_once) {
   serve::ServiceOptions options;
   options.limits.model = model;
-  options.limits.n_ctx = engine.info().n_ctx;
-  options.limits.dim = engine.info().dim;
+  options.limits.take_from(engine.info());
   options.n_places = static_cast<int32_t>(n_at_once * options.limits.max_choices);
   options.has_page = false;
   return options;

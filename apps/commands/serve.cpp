@@ -108,8 +108,8 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   serve::ServiceOptions service;
   service.limits.model = options.model_id.value_or(path.stem().string());
   service.limits.aliases = options.aliases;
-  service.limits.n_ctx = info.n_ctx;
-  service.limits.dim = info.dim;
+  service.limits.take_from(info);
+  service.limits.ranks_by_likeness = options.ranks_by_likeness;
   if (const auto limits = known_limits(info.n_threads)) service.read_limit = limits->dram_read_bytes;
   service.limits.max_choices = options.max_n.value_or(service.limits.max_choices);
   service.limits.is_strict = options.strict;

@@ -49,6 +49,8 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
       ->capture_default_str();
   command.add_flag("--no-ui", o.no_ui, "no page for browsers at /");
   command.add_flag("--strict", o.strict, "unknown fields of a request are errors");
+  command.add_flag("--rerank-by-similarity", o.ranks_by_likeness,
+                   "/rerank of a model without a head for it: by the likeness of embeddings");
 }
 
 void add_several_options(CLI::App& command, ServeOptions& o) {

@@ -27,6 +27,7 @@ struct ServeOptions {
   std::optional<int64_t> port, parallel, max_queued, n_workers, max_n, max_connections, max_per_key, body_mb,
       inflight_mb, drain_seconds;
   bool strict = false;
+  bool ranks_by_likeness = false;
   bool restarts = false;
   bool print_config = false;
   bool no_ui = false;

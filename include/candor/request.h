@@ -170,6 +170,7 @@ struct Request {
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
   std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses tokens; counted in Usage
   PromptCut prompt_cut = PromptCut::kStart;
+  std::optional<bool> normalise{};  // whether a vector's length becomes 1; absent: as its Pooling says
   OnContextFull on_context_full = OnContextFull::kStop;
   Scheduling scheduling{};
 };

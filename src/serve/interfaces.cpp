@@ -8,6 +8,7 @@
 #include "serve/ollama/api.h"
 #include "serve/openai/api.h"
 #include "serve/page/api.h"
+#include "serve/reading/api.h"
 #include "serve/responses/api.h"
 
 namespace candor::serve {
@@ -15,7 +16,7 @@ namespace {
 
 const Api* const kInterfaces[] = {
     &page::kApi,  // first: browsers get it at "/"
-    &openai::kApi, &llama_cpp::kApi, &anthropic::kApi, &responses::kApi, &ollama::kApi, &batch::kApi,
+    &openai::kApi, &llama_cpp::kApi, &anthropic::kApi, &responses::kApi, &ollama::kApi, &reading::kApi, &batch::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

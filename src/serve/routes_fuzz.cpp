@@ -90,8 +90,7 @@ std::unique_ptr<candor::Engine> open_engine() {
 candor::serve::ServiceOptions service_options(const candor::Engine& engine) {
   candor::serve::ServiceOptions options;
   options.limits.model = "tiny";
-  options.limits.n_ctx = engine.info().n_ctx;
-  options.limits.dim = engine.info().dim;
+  options.limits.take_from(engine.info());
   options.limits.max_choices = 2;
   return options;
 }

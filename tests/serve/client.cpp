@@ -158,6 +158,7 @@ RunningOptions Running::defaults() {
   options.engine.n_threads = 1;
   options.server.port = 0;
   options.service.limits.model = "pocket";
+  options.service.limits.ranks_by_likeness = true;  // it has no head for it
   options.service.access.hosts = {"localhost", "127.0.0.1"};
   return options;
 }
@@ -166,8 +167,7 @@ Running::Running(RunningOptions options) : sink_(std::make_unique<QuietSink>()),
   auto engine = engine::open_with_helpers(options.engine, patient_helpers());
   if (!engine) throw std::runtime_error(engine.error().message);
   engine_ = std::move(*engine);
-  options.service.limits.n_ctx = engine_->info().n_ctx;
-  options.service.limits.dim = engine_->info().dim;
+  options.service.limits.take_from(engine_->info());
   options.service.n_places = options.engine.max_running + options.engine.max_queued;
   service_ = std::make_unique<serve::Service>(*engine_, options.service, log_);
   auto server = http::Server::start(options.server, *service_);

@@ -43,6 +43,7 @@ struct ChoiceRules {
   int32_t n_prompt_logprobs = -1;
   Pooling pooling = Pooling::kNone;        // kMean, kLast or kFirst: which rows
   Pooling asked_pooling = Pooling::kNone;  // as the request says it
+  std::optional<bool> normalise{};
   PromptRows rows = PromptRows::kNone;
   LogitsHook on_logits{};
   bool makes_text = true;  // false: the prompt is read, and that is all

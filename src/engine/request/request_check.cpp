@@ -146,6 +146,7 @@ Result<void> add_pooling(const Request& request, const RequestLimits& limits, Ch
   }
   rules.pooling = rows_of(request.pooling, limits);
   rules.asked_pooling = request.pooling;
+  rules.normalise = request.normalise;
   rules.makes_text = rules.makes_text && !pools;
   return {};
 }

@@ -48,14 +48,16 @@ void PromptViewer::add_hidden(ActiveRequest& request, const StepResult& result, 
 // Of the pooled rows.
 std::vector<float> PromptViewer::vector_of(const ActiveRequest& request) const {
   const Pooling asked = request.rules.asked_pooling;
-  const bool is_plain = asked != Pooling::kLabels && (asked != Pooling::kModel || head_.dense.empty());
-  if (is_plain && (asked != Pooling::kModel || head_.normalises)) return unit(request.hidden_sum);
+  const bool is_models = asked == Pooling::kModel;
+  const bool has_layers = asked == Pooling::kLabels || (is_models && !head_.dense.empty());
+  const bool normalises = request.rules.normalise.value_or(!is_models || head_.normalises);
+  if (!has_layers && normalises) return unit(request.hidden_sum);
   std::vector<float> pooled(request.hidden_sum.size());
   std::ranges::transform(request.hidden_sum, pooled.begin(),
                          [&](double sum) { return static_cast<float>(sum / static_cast<double>(request.n_summed)); });
   if (asked == Pooling::kLabels) return model::run_layers(head_.label_layers, pooled);
-  std::vector<float> vector = model::run_layers(head_.dense, pooled);
-  if (head_.normalises) model::normalise(vector);
+  std::vector<float> vector = is_models ? model::run_layers(head_.dense, pooled) : std::move(pooled);
+  if (normalises) model::normalise(vector);
   return vector;
 }
 

@@ -39,10 +39,18 @@ struct ApiLimits {
   int64_t n_ctx = 0;
   int64_t max_choices = 128;
   int32_t dim = 0;         // of an embedding
+  ReadingInfo reading{};   // of the model
+  bool ranks_by_likeness = false;  // documents, where the model has no head for it
   bool is_strict = false;  // an unknown field is an error
   bool is_let_go = false;  // the model, when nobody used it for a while
   std::function<bool(const std::string&)> is_also{};  // a name that it was given since; empty: none
 
+  // What the engine says of its model.
+  void take_from(const ModelInfo& info) {
+    n_ctx = info.n_ctx;
+    reading = info.reading;
+    dim = info.reading.dim;
+  }
   // Whether the model has that name.
   bool knows(const std::string& name) const;
 };
@@ -77,12 +85,19 @@ struct ApiRequest {
   std::shared_ptr<const EarlyStream> early{};  // what its stream has said already; nullptr: nothing
 };
 
-// The vectors of a request's inputs, in order, as the body of a reply. n_tokens: of all inputs.
-using VectorsWriter = std::function<std::string(const std::vector<std::vector<float>>& vectors, int64_t n_tokens)>;
+// What came of a request's inputs, in order: a vector each, or a token's rows one behind the other.
+struct ReadTexts {
+  std::vector<std::vector<float>> vectors{};
+  std::vector<int64_t> n_tokens{};
+  int64_t all_tokens() const;
+};
+// As the body of a reply.
+using VectorsWriter = std::function<std::string(const ReadTexts& texts)>;
 
 struct EmbeddingRequest {
   std::string model;
   std::vector<Request> requests{};  // one per input
+  std::vector<std::string> warnings{};  // beside the reply
   size_t n_dimensions = 0;          // 0: all
   FieldNames names{.prompt = "input"};
   VectorsWriter write{};

@@ -1,26 +1,19 @@
 #include "serve/core/embedding_job.h"
 
-#include <cmath>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "serve/core/reading_fields.h"
 #include "serve/http/faults.h"
 
 namespace candor::serve {
-namespace {
 
-// Cut, and brought to length 1 again.
-void shorten(std::vector<float>& vector, size_t n_dimensions) {
-  if (n_dimensions == 0 || n_dimensions >= vector.size()) return;
-  vector.resize(n_dimensions);
-  double square = 0;
-  for (const float x : vector) square += static_cast<double>(x) * static_cast<double>(x);
-  const double scale = square > 0 ? 1.0 / std::sqrt(square) : 0.0;
-  for (float& x : vector) x = static_cast<float>(static_cast<double>(x) * scale);
+int64_t ReadTexts::all_tokens() const {
+  int64_t sum = 0;
+  for (const int64_t n : n_tokens) sum += n;
+  return sum;
 }
-
-}  // namespace
 
 EmbeddingJob::EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request,
                            std::unique_ptr<Sink> sink, std::shared_ptr<Ticket> ticket)
@@ -29,7 +22,8 @@ EmbeddingJob::EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingR
       workers_(workers),
       request_(std::move(request)),
       sink_(std::move(sink)),
-      vectors_(request_.requests.size()) {}
+      read_{.vectors = std::vector<std::vector<float>>(request_.requests.size()),
+            .n_tokens = std::vector<int64_t>(request_.requests.size())} {}
 
 void EmbeddingJob::go_on() noexcept {
   for (bool again = true; again;) {
@@ -60,7 +54,7 @@ void EmbeddingJob::advance() {
 
 bool EmbeddingJob::take_next(size_t& index) {
   const std::lock_guard lock(mutex_);
-  const bool is_done = state_.is_over || state_.error || state_.n_sent == vectors_.size();
+  const bool is_done = state_.is_over || state_.error || state_.n_sent == read_.vectors.size();
   if (is_done || state_.n_in_work == kAtOnce) return false;
   index = state_.n_sent++;
   ++state_.n_in_work;
@@ -87,9 +81,10 @@ void EmbeddingJob::on_event(size_t index, const TokenEvent& event) noexcept {
     --state_.n_in_work;
     try {
       if (event.error && !state_.error) state_.error = with_api_field(*event.error, request_.names);
-      vectors_[index] = event.embedding;
-      shorten(vectors_[index], request_.n_dimensions);
-      n_tokens_ += event.summary->usage.prompt_tokens;
+      read_.vectors[index] = event.embedding.empty() ? event.prompt_rows : event.embedding;
+      shorten(read_.vectors[index], request_.n_dimensions);
+      read_.n_tokens[index] = event.summary->usage.prompt_tokens;
+      if (event.summary->usage.truncated_tokens > 0) ++n_cut_;
       ++state_.n_done;
     } catch (const std::bad_alloc&) {
       state_.has_lost_events = true;
@@ -105,17 +100,30 @@ void EmbeddingJob::settle() {
     const std::lock_guard lock(mutex_);
     if (state_.is_over) return;
     if (std::exchange(state_.has_lost_events, false)) throw std::bad_alloc();
-    const bool is_whole = state_.n_done == vectors_.size();
+    const bool is_whole = state_.n_done == read_.vectors.size();
     if (!state_.error && !is_whole) return;
     error = state_.error;
   }
   if (!error) {
     ticket_->free_places();
-    sink_->whole(request_.write(vectors_, n_tokens_));
+    send_reply();
   } else {
     sink_->fail(*error);
   }
   stop(std::nullopt);
+}
+
+// Texts that were cut are named beside it.
+void EmbeddingJob::send_reply() {
+  std::vector<std::string> warnings = request_.warnings;
+  if (n_cut_ > 0) {
+    warnings.push_back(std::to_string(n_cut_) + " of " + std::to_string(read_.vectors.size()) +
+                       " texts were longer than the model reads, and cut");
+  }
+  http::Headers headers;
+  add_warnings_header(warnings, headers);
+  sink_->add_headers(headers);
+  sink_->whole(request_.write(read_));
 }
 
 void EmbeddingJob::end_by(const std::exception_ptr& fault) noexcept {

@@ -21,7 +21,7 @@ class EmbeddingJob final : public Work,
                            public http::Continuation,
                            public std::enable_shared_from_this<EmbeddingJob> {
  public:
-  static constexpr size_t kAtOnce = 16;  // inputs in the engine
+  static constexpr size_t kAtOnce = 64;  // inputs in the engine
 
   // All borrowed but the request, the sink and the ticket, which is released when the job is over.
   EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingRequest request, std::unique_ptr<Sink> sink,
@@ -53,6 +53,7 @@ class EmbeddingJob final : public Work,
   void stop(const std::optional<Error>& error);
   void end_by(const std::exception_ptr& fault) noexcept;
   void settle();
+  void send_reply();
 
   // Constant after construction.
   const std::shared_ptr<Ticket> ticket_;
@@ -64,8 +65,8 @@ class EmbeddingJob final : public Work,
   // Guarded by mutex_.
   std::mutex mutex_;
   State state_;
-  std::vector<std::vector<float>> vectors_;  // [inputs]
-  int64_t n_tokens_ = 0;
+  ReadTexts read_;  // [inputs]
+  size_t n_cut_ = 0;
 };
 
 }  // namespace candor::serve

@@ -23,6 +23,7 @@ class HttpSink final : public Sink {
   void chunk(const Json& json) override;
   void end_stream() override;
   void whole(const std::string& json) override { exchange_->respond({.body = json, .headers = headers_}); }
+  void add_headers(const http::Headers& more) override { headers_.insert(headers_.end(), more.begin(), more.end()); }
   void fail(const Error& error) override;
   void cut() noexcept override { exchange_->cut(); }
 

@@ -31,6 +31,8 @@ class Sink {
   virtual void chunk(const Json& json) = 0;
   virtual void end_stream() = 0;
   virtual void whole(const std::string& json) = 0;
+  // Of a reply that has headers, before it begins.
+  virtual void add_headers(const http::Headers&) {}
   // Before or inside the reply; ends it.
   virtual void fail(const Error& error) = 0;
   // Ends it without a word, where there is no memory for one.

@@ -114,8 +114,7 @@ Result<void> Models::open(const Shared& entry, Lock& lock) {
   ApiLimits limits = limits_;
   limits.model = source.name;
   limits.aliases = source.aliases;
-  limits.n_ctx = engine.info().n_ctx;
-  limits.dim = engine.info().dim;
+  limits.take_from(engine.info());
   limits.is_let_go = true;
   limits.is_also = [this, own = source.name](const std::string& name) {
     const std::lock_guard guard(mutex_);

@@ -27,22 +27,12 @@ void fill_in(const Core& core, const Shared& exchange) {
   core.generations.generate(exchange, kInfill);
 }
 
-void rerank(const Core& core, const Shared& exchange) {
-  const auto body = parse_body(exchange->request().body);
-  if (!body) return core.generations.embed(exchange, body.error());
-  core.generations.embed(exchange, parse_rerank(*body, core.terms));
-}
-
 constexpr LoadingForm kLoading{.format = StreamFormat::kBareData, .words = loading_comment};
 
 constexpr Route kRoutes[] = {
     {.method = "POST", .path = "/completion", .generates = true, .handle = complete, .loading = kLoading},
     {.method = "POST", .path = "/completions", .generates = true, .handle = complete, .loading = kLoading},
     {.method = "POST", .path = "/infill", .generates = true, .handle = fill_in, .loading = kLoading},
-    {.method = "POST", .path = "/rerank", .generates = true, .handle = rerank},
-    {.method = "POST", .path = "/reranking", .generates = true, .handle = rerank},
-    {.method = "POST", .path = "/v1/rerank", .generates = true, .handle = rerank},
-    {.method = "POST", .path = "/v1/reranking", .generates = true, .handle = rerank},
     {.method = "GET",
      .path = "/props",
      .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).props(*exchange); }},

@@ -35,7 +35,6 @@ struct ReplyOptions {
 
 Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms);
 Result<ApiRequest> parse_infill(const Json& body, const RequestTerms& terms);
-Result<EmbeddingRequest> parse_rerank(const Json& body, const RequestTerms& terms);
 
 // The body without an empty grammar, which clients send for none; nullopt where there is none.
 std::optional<Json> without_empty_grammar(const Json& body);

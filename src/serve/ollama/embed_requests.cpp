@@ -12,6 +12,7 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/reading_fields.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {
@@ -30,8 +31,8 @@ EmbeddingRequest read_embedding(Fields& fields, const char* name, const ApiLimit
   result.model = read_model(fields, limits);
   result.n_dimensions = static_cast<size_t>(fields.integer("dimensions", 0, limits.dim).value_or(0));
   Request base;
-  base.pooling = Pooling::kMean;
-  if (fields.boolean("truncate").value_or(false)) base.max_prompt_tokens = limits.n_ctx;
+  base.pooling = Pooling::kModel;
+  read_cut(fields, limits, base);
   for (Prompt& prompt : read_prompts(fields, name, kMaxInputs)) {
     base.prompt = std::move(prompt);
     result.requests.push_back(base);
@@ -80,8 +81,8 @@ Result<EmbeddingRequest> parse_embed(const Json& body, const ApiLimits& limits) 
   std::vector<std::string> warnings;
   EmbeddingRequest result = read_embedding(fields, "input", limits, warnings);
   if (fields.fault()) return *fields.fault();
-  result.write = [model = result.model, warnings, began = now_ns()](const auto& vectors, int64_t n_tokens) {
-    Json json = embed_json(model, vectors, n_tokens, now_ns() - began);
+  result.write = [model = result.model, warnings, began = now_ns()](const ReadTexts& read) {
+    Json json = embed_json(model, read.vectors, read.all_tokens(), now_ns() - began);
     if (!warnings.empty()) json["warnings"] = warnings;
     return to_text(json);
   };
@@ -95,7 +96,7 @@ Result<EmbeddingRequest> parse_embeddings(const Json& body, const ApiLimits& lim
   if (result.requests.size() > 1)
     fields.refuse("prompt", "prompt is a list, expected one string; /api/embed takes more");
   if (fields.fault()) return *fields.fault();
-  result.write = [](const auto& vectors, int64_t) { return to_text(Json{{"embedding", vectors.front()}}); };
+  result.write = [](const ReadTexts& read) { return to_text(Json{{"embedding", read.vectors.front()}}); };
   return result;
 }
 
