@@ -8,6 +8,9 @@ void add_commands(CLI::App& app, Action& action) {
   add_run(app, action);
   add_chat(app, action);
   add_batch(app, action);
+  add_embed(app, action);
+  add_rerank(app, action);
+  add_classify(app, action);
   add_serve(app, action);
   add_ui(app, action);
   add_show(app, action);

@@ -102,6 +102,7 @@ MODELS = {
     "roberta_pairs": ("Roberta", dict(SIZES, max_position_embeddings=98), SEQUENCES, roberta_bpe, 3, "", []),
     "xlm_roberta": ("XLMRoberta", dict(SIZES, max_position_embeddings=98), PLAIN, unigram, 0, "cls", []),
     "xlm_roberta_pairs": ("XLMRoberta", dict(SIZES, max_position_embeddings=98), SEQUENCES, unigram, 1, "", []),
+    "camembert": ("Camembert", dict(SIZES, max_position_embeddings=98), TOKENS, unigram, 2, "", []),
     "distilbert": ("DistilBert", DISTIL, SEQUENCES, word_piece, 2, "mean", []),
     "modernbert": ("ModernBert", dict(SIZES, num_hidden_layers=4, local_attention=8, classifier_pooling="mean",
                                       rope_parameters=MODERN_ROPE, global_attn_every_n_layers=3), SEQUENCES, modern_bpe,
@@ -114,6 +115,37 @@ MODELS = {
     "qwen3_embedding": ("Qwen3", dict(SIZES, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True,
                                       rope_parameters=rope(1e6)), PLAIN, ending_bpe, 0, "last normalised", []),
 }
+
+
+# As their makers published them: the golden that it is made of, other beginnings of tensors' names, keys of config.json.
+PUBLISHED = {
+    "new": ("gte", ("gte.", "new."), {"model_type": "new", "architectures": ["NewForSequenceClassification"],
+                                      "rope_theta": 20000.0, "rope_parameters": None, "layer_norm_type": "layer_norm",
+                                      "position_embedding_type": "rope", "logn_attention_scale": False,
+                                      "pack_qkv": True, "unpad_inputs": False}),
+    "nomic_published": ("nomic_bert", ("nomic_bert.", ""), {
+        "hidden_size": None, "num_hidden_layers": None, "num_attention_heads": None, "intermediate_size": None,
+        "max_position_embeddings": None, "layer_norm_eps": None, "hidden_act": None, "rope_parameters": None,
+        "head_dim": None, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_inner": 48, "n_positions": 96,
+        "layer_norm_epsilon": 1e-12, "activation_function": "swiglu", "rotary_emb_base": 1000,
+        "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+        "rotary_scaling_factor": None, "causal": False, "prenorm": False, "qkv_proj_bias": False,
+        "mlp_fc1_bias": False, "mlp_fc2_bias": False, "use_rms_norm": False, "parallel_block": False,
+        "scale_attn_by_inverse_layer_idx": False, "max_trained_positions": 2048}),
+}
+
+
+def publish(name):
+    source, (old, new), keys = PUBLISHED[name]
+    folder = HERE / "goldens" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(HERE / "goldens" / source, folder, ignore=shutil.ignore_patterns("model.gguf"))
+    tensors = load_file(folder / "model.safetensors")
+    save_file({new + key[len(old):] if key.startswith(old) else key: value for key, value in tensors.items()},
+              folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text()) | keys
+    json.dump({key: value for key, value in config.items() if value is not None or key in ("rotary_emb_scale_base",)},
+              open(folder / "config.json", "w"), indent=1)
 
 
 def randomise(model, seed):
@@ -259,6 +291,9 @@ def main():
         sys.path[:0] = [str(args.converter / "gguf-py"), str(args.converter)]
     for name in args.only:
         make(name, args.converter is not None)
+    for name, (source, _, _) in PUBLISHED.items():
+        if source in args.only:
+            publish(name)
 
 
 if __name__ == "__main__":

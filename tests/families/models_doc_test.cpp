@@ -55,6 +55,10 @@ std::string attention_of(const model::ArchSpec& spec) {
   if (n_windowed > 0) {
     const bool is_all = n_windowed == static_cast<int64_t>(spec.blocks.size());
     text += is_all ? ", window" : ", window in some blocks";
+    if (std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.is_two_sided; })) text += " to both sides";
+  }
+  if (spec.is_bidirectional) {
+    text += ", sees ahead";
   }
   if (std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.chunk_tokens > 0; }))
     text += ", chunks in some blocks";
@@ -80,7 +84,7 @@ std::string attention_of(const model::ArchSpec& spec) {
 std::string norms_of(const model::ArchSpec& spec) {
   const model::BlockSpec& block = spec.blocks.front();
   constexpr const char* kWiring[] = {"before", "after", "before and after", "before both in parallel",
-                                     "before each in parallel"};
+                                     "before each in parallel", "over the stream"};
   return fmt::format("{} {}", block.norm.kind == backend::NormKind::kRms ? "RMS" : "LayerNorm",
                      kWiring[static_cast<size_t>(block.wiring)]);
 }
@@ -114,6 +118,22 @@ std::string missing_of(const model::HubForm& form) {
   return fmt::format("{}{}{}", text, text.empty() ? "" : ", ", form.not_computed);
 }
 
+// Of encoders: tests/encoders.
+fs::path golden_of(const model::Family& family, const model::HubForm& form) {
+  constexpr std::pair<std::string_view, const char*> kEncoders[] = {
+      {"bert", "bert"},           {"roberta", "roberta_pairs"}, {"xlm-roberta", "xlm_roberta"}, {"camembert", "camembert"},
+      {"distilbert", "distilbert"}, {"modernbert", "modernbert"}, {"nomic_bert", "nomic_bert"},   {"gte", "gte"},
+      {"new", "new"},             {"jina_embeddings_v3", "jina_v3"}};
+  const auto* encoder = std::ranges::find(kEncoders, form.model_type, [](const auto& row) { return row.first; });
+  if (encoder != std::end(kEncoders)) return project_file(std::string("tests/encoders/goldens/") + encoder->second);
+  if (family.name == "gemma-embedding") return project_file("tests/encoders/goldens/gemma_embedding");
+  std::string golden(form.model_type);
+  if (golden == "qwen3_moe") golden = "qwen3moe";
+  if (golden == "gemma3_text") golden = "gemma3";
+  if (family.name == "nemotron_h_moe") golden = "nemotron_h_moe";
+  return project_file("tests/families/goldens/" + golden);
+}
+
 // One row for each golden, which is what a form of a family is proved with.
 std::string families_table() {
   std::string table =
@@ -123,16 +143,12 @@ std::string families_table() {
     std::string_view last;
     for (const model::HubForm& form : family.hub) {
       if (std::exchange(last, form.model_type) == form.model_type) continue;
-      std::string golden(form.model_type);
-      if (golden == "qwen3_moe") golden = "qwen3moe";
-      if (golden == "gemma3_text") golden = "gemma3";
-      if (family.name == "nemotron_h_moe") golden = "nemotron_h_moe";
-      const fs::path folder = project_file("tests/families/goldens/" + golden);
+      const fs::path folder = golden_of(family, form);
       const auto file = model::open_model(folder);
       EXPECT_TRUE(file) << "no golden for " << form.model_type;
       if (!file) continue;
       const auto spec = model::read_arch(**file);
-      EXPECT_TRUE(spec) << golden;
+      EXPECT_TRUE(spec) << folder;
       if (!spec) continue;
       std::string proof = fs::exists(folder / "model.gguf") ? ", GGUF" : "";
       if (fs::exists(folder / "llama_cpp.json")) proof += ", llama.cpp";

@@ -73,7 +73,9 @@ class Tokenizer {
   virtual int32_t n_vocab() const = 0;
   virtual const SpecialTokens& special() const = 0;
   // Refused where the vocabulary has no marks for it.
-  virtual Result<EncodedPair> encode_pair(std::string_view first, std::string_view second) const = 0;
+  virtual Result<EncodedPair> encode_pair(std::string_view, std::string_view) const {
+    return fail(ErrorKind::kUnsupported, "this model's vocabulary has no mark between two texts");
+  }
   // Every token that ends generation (eos, eot, and what the vocabulary marks as such), ascending.
   virtual std::span<const TokenId> end_tokens() const = 0;
   // The id whose vocabulary entry is exactly `piece`.

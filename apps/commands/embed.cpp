@@ -1,0 +1,136 @@
+// candor embed: texts to vectors.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/commands/commands.h"
+#include "apps/commands/reading_texts.h"
+#include "apps/options/arguments.h"
+#include "apps/terminal/exit_codes.h"
+#include "apps/terminal/terminal.h"
+#include "candor/info.h"
+#include "serve/core/reading_fields.h"
+
+namespace candor::apps {
+namespace {
+
+struct EmbedOptions {
+  ReadingOptions reading;
+  std::string pooling = "model";
+  std::optional<std::string> prompt_name, npy;
+  std::optional<int64_t> dimensions;
+  bool keeps_length = false;
+};
+
+// NumPy's format 1.0: [n, width] of little-endian f32.
+class NpyFile {
+ public:
+  NpyFile(const std::string& path, size_t n, size_t width) : out_(path, std::ios::binary) {
+    std::string header =
+        fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", n, width);
+    constexpr size_t kAligned = 64, kBefore = 10;
+    header.append((kAligned - (kBefore + header.size() + 1) % kAligned) % kAligned, ' ').push_back('\n');
+    const auto size = static_cast<uint16_t>(header.size());
+    const char begin[] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(size & 0xff),
+                          static_cast<char>(size >> 8)};
+    out_.write(begin, sizeof begin).write(header.data(), static_cast<std::streamsize>(header.size()));
+  }
+  void add(const std::vector<float>& row) {
+    out_.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * sizeof(float)));
+  }
+  bool close() {
+    out_.close();
+    return !out_.fail();
+  }
+
+ private:
+  std::ofstream out_;
+};
+
+Result<std::string> prefix_of(const EmbedOptions& options, const ReadingInfo& info) {
+  const std::string name = options.prompt_name.value_or(info.default_prompt);
+  if (name.empty()) return std::string();
+  const auto found = std::ranges::find(info.prompts, name, &NamedPrompt::name);
+  if (found != info.prompts.end()) return found->text;
+  std::string names;
+  for (const NamedPrompt& prompt : info.prompts) names += (names.empty() ? "" : ", ") + prompt.name;
+  return fail(ErrorKind::kInvalidInput, fmt::format("the model has no prompt \"{}\"{}", name,
+                                                    names.empty() ? "; its files name none" : ": it has " + names));
+}
+
+Pooling pooling_of(const std::string& name) {
+  if (name == "mean") return Pooling::kMean;
+  if (name == "last") return Pooling::kLast;
+  return name == "cls" ? Pooling::kFirst : Pooling::kModel;
+}
+
+std::string line_of(const EmbedOptions& options, size_t index, const ReadText& read) {
+  const std::string numbers = fmt::format("[{}]", fmt::join(read.numbers, ","));  // as few digits as tell floats apart
+  if (!options.reading.json) return numbers + "\n";
+  const std::string cut = read.n_cut > 0 ? fmt::format(",\"cut_tokens\":{}", read.n_cut) : "";
+  return fmt::format("{{\"index\":{},\"embedding\":{},\"tokens\":{}{}}}\n", index, numbers, read.n_tokens, cut);
+}
+
+int run(const EmbedOptions& options) {
+  int code = kDone;
+  auto reader = open_reader(options.reading, code);
+  if (!reader) return code;
+  const ReadingInfo& info = reader->engine->info().reading;
+  auto texts = texts_of(options.reading, std::move(reader->texts));
+  if (!texts) return say_error(texts.error().message), kUserInput;
+  const auto prefix = prefix_of(options, info);
+  if (!prefix) return say_error(prefix.error().message), kUserInput;
+  if (info.writes && info.pooling == Pooling::kNone && options.pooling == "model") {
+    say_warning("this model was made to write: its files do not say how its states become a vector, and their mean is "
+                "taken");
+  }
+  std::vector<Request> requests(texts->size());
+  for (size_t i = 0; i < texts->size(); ++i) {
+    requests[i].prompt = TextPrompt{.text = *prefix + (*texts)[i]};
+    requests[i].pooling = pooling_of(options.pooling);
+    if (options.keeps_length) requests[i].normalise = false;
+  }
+  const auto width = static_cast<size_t>(options.dimensions.value_or(info.dim));
+  if (width > static_cast<size_t>(info.dim)) {
+    return say_error(fmt::format("--dimensions is {}, but the model's vectors have {}", width, info.dim)), kUserInput;
+  }
+  std::optional<NpyFile> npy;
+  if (options.npy) npy.emplace(*options.npy, texts->size(), width);
+  code = read_all(*reader->engine, options.reading, requests, [&](size_t index, ReadText read) {
+    if (options.keeps_length) read.numbers.resize(width);
+    else serve::shorten(read.numbers, width);
+    if (npy) npy->add(read.numbers);
+    else write_out(line_of(options, index, read));
+  });
+  if (npy && !npy->close() && code == kDone) {
+    return say_error(fmt::format("cannot write {}", *options.npy)), kUserInput;
+  }
+  if (npy && code == kDone) write_err(fmt::format("candor: {} vectors of {} in {}\n", texts->size(), width, *options.npy));
+  return code;
+}
+
+}  // namespace
+
+void add_embed(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("embed", "texts to vectors, one a line or as a NumPy file");
+  const auto options = std::make_shared<EmbedOptions>();
+  add_reading_options(*command, options->reading, "[MODEL] TEXT...");
+  add_choice(*command, "--pooling", options->pooling, {"model", "mean", "cls", "last"},
+             "which rows become the vector (model: what its files say)");
+  command->add_option("--prompt-name", options->prompt_name, "the model's own prompt that stands before each text")
+      ->type_name("NAME");
+  add_int(*command, "--dimensions", options->dimensions, 1, 1 << 20, "the first so many numbers, at length 1 again");
+  command->add_flag("--no-normalize", options->keeps_length, "vectors keep their length");
+  command->add_option("--npy", options->npy, "write them as one NumPy array instead")->type_name("FILE");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace candor::apps
