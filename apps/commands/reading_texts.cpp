@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -23,8 +20,6 @@ namespace candor::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr size_t kAtOnce = 256;
 
 Result<std::string> whole_file(const std::string& path) {
   return path == "-" ? read_stdin(false) : read_text_file(path, "the file " + path);
@@ -58,108 +53,36 @@ Result<std::vector<std::string>> texts_of_objects(const std::string& text, const
   return texts;
 }
 
-// Requests in work, and what they gave until those before it have come.
-class Reading {
+// On a terminal whose output goes elsewhere: how many, how fast, how long yet.
+class Progress {
  public:
-  Reading(Engine& engine, std::span<const Request> requests, const OnRead& on_read)
-      : engine_(engine), requests_(requests), on_read_(on_read) {}
-
-  // False where one failed: error() says why.
-  bool run() {
-    while (n_told_ < requests_.size() && !error_ && !interrupted()) {
-      send();
-      std::map<size_t, ReadText> come;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return !done_.empty() || failed_; });
-        come.swap(done_);
-        if (failed_ && !error_) error_ = failed_;
-      }
-      for (auto& [index, text] : come) waiting_.emplace(index, std::move(text));
-      n_in_work_ -= come.size();
-      tell();
-      show_progress();
-    }
-    settle();
+  explicit Progress(size_t n_texts) : n_texts_(n_texts) {}
+  ~Progress() {
     if (is_shown_) write_err("\r\x1b[K");
-    return !error_;
   }
-  const std::optional<Error>& error() const { return error_; }
-  size_t n_cut() const { return n_cut_; }
-
- private:
-  void send() {
-    while (n_sent_ < requests_.size() && n_in_work_ < kAtOnce && !error_) {
-      const size_t index = n_sent_;
-      const auto id = engine_.submit(requests_[index], [this, index](const TokenEvent& event) { on_event(index, event); });
-      if (!id && id.error().kind == ErrorKind::kOverloaded) return;
-      if (!id) {
-        error_ = id.error();
-        error_->message = fmt::format("text {}: {}", index + 1, error_->message);
-        return;
-      }
-      ids_.push_back(*id);
-      ++n_sent_;
-      ++n_in_work_;
-    }
+  void add(int64_t n_tokens) {
+    ++n_done_;
+    n_tokens_ += n_tokens;
   }
-
-  void on_event(size_t index, const TokenEvent& event) {
-    if (!event.summary) return;
-    const std::lock_guard lock(mutex_);
-    if (event.error) failed_ = event.error;
-    ReadText& text = done_[index];
-    text.numbers = event.embedding.empty() ? event.prompt_rows : event.embedding;
-    text.n_tokens = event.summary->usage.prompt_tokens;
-    text.n_cut = event.summary->usage.truncated_tokens;
-    changed_.notify_one();
-  }
-
-  void tell() {
-    while (!error_ && waiting_.contains(n_told_)) {
-      auto text = waiting_.extract(n_told_);
-      n_tokens_ += text.mapped().n_tokens;
-      if (text.mapped().n_cut > 0) ++n_cut_;
-      on_read_(n_told_++, std::move(text.mapped()));
-    }
-  }
-
-  // Nothing is in work any more when it returns.
-  void settle() {
-    for (const RequestId id : ids_) {
-      if (const auto cancelled = engine_.cancel(id); !cancelled) continue;  // it has ended
-    }
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_.size() >= n_in_work_; });
-  }
-
-  void show_progress() {
+  void show() {
     const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-    if (!is_terminal(STDERR_FILENO) || is_terminal(STDOUT_FILENO) || seconds < last_shown_ + 0.2 || seconds < 1.0) return;
+    const bool is_seen = is_terminal(STDERR_FILENO) && !is_terminal(STDOUT_FILENO);
+    if (!is_seen || seconds < 1.0 || seconds < last_shown_ + 0.2) return;
     last_shown_ = seconds;
-    const double left = seconds / static_cast<double>(std::max<size_t>(1, n_told_)) *
-                        static_cast<double>(requests_.size() - n_told_);
-    write_err("\r\x1b[K" + fmt::format("{} of {} texts, {:.0f} tok/s, {} left", n_told_, requests_.size(),
+    const double left =
+        seconds / static_cast<double>(std::max<size_t>(1, n_done_)) * static_cast<double>(n_texts_ - n_done_);
+    write_err("\r\x1b[K" + fmt::format("{} of {} texts, {:.0f} tok/s, {} left", n_done_, n_texts_,
                                        static_cast<double>(n_tokens_) / seconds, time_left(left)));
     is_shown_ = true;
   }
 
-  Engine& engine_;
-  const std::span<const Request> requests_;
-  const OnRead& on_read_;
+ private:
+  const size_t n_texts_;
   const Clock::time_point began_ = Clock::now();
-  std::vector<RequestId> ids_;
-  std::map<size_t, ReadText> waiting_;
-  std::optional<Error> error_;
-  size_t n_sent_ = 0, n_told_ = 0, n_in_work_ = 0, n_cut_ = 0;
+  size_t n_done_ = 0;
   int64_t n_tokens_ = 0;
   double last_shown_ = 0;
   bool is_shown_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<size_t, ReadText> done_;  // guarded by mutex_
-  std::optional<Error> failed_;      // guarded by mutex_
 };
 
 }  // namespace
@@ -214,17 +137,27 @@ int read_all(Engine& engine, const ReadingOptions& options, std::span<const Requ
       request.prompt_cut = PromptCut::kEnd;
     }
   }
-  Reading reading(engine, options.cuts ? std::span<const Request>(cut) : requests, on_read);
-  if (!reading.run()) {
-    const bool is_long = reading.error()->kind == ErrorKind::kContextLength;
-    say_error(reading.error()->message + (is_long ? ", or cut such texts (--truncate)" : ""));
-    return exit_code(*reading.error());
+  size_t n_cut = 0;
+  std::optional<Progress> progress(std::in_place, requests.size());
+  const auto tell = [&](size_t index, serve::ReadText text) {
+    progress->add(text.n_tokens);
+    if (text.n_cut > 0) ++n_cut;
+    on_read(index, std::move(text));
+  };
+  const auto goes_on = [&] { return progress->show(), !interrupted(); };
+  const auto all = options.cuts ? std::span<const Request>(cut) : requests;
+  const auto read = serve::read_many(engine, {.requests = all, .on_read = tell, .goes_on = goes_on});
+  progress.reset();
+  if (!read) {
+    const bool is_long = read.error().kind == ErrorKind::kContextLength;
+    say_error(read.error().message + (is_long ? ", or cut such texts (--truncate)" : ""));
+    return exit_code(read.error());
   }
-  if (reading.n_cut() > 0) {
-    say_warning(fmt::format("{} of {} texts were longer than the {} tokens that the model reads, and cut",
-                            reading.n_cut(), requests.size(), engine.info().n_ctx));
+  if (n_cut > 0) {
+    say_warning(fmt::format("{} of {} texts were longer than the {} tokens that the model reads, and cut", n_cut,
+                            requests.size(), engine.info().n_ctx));
   }
-  return interrupted() ? kInterrupted : kDone;
+  return *read ? kDone : kInterrupted;
 }
 
 }  // namespace candor::apps

@@ -2,7 +2,7 @@
 // What `embed`, `rerank` and `classify` share: which model, where their texts come from, and reading many of them at
 // once, with progress.
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,8 +13,8 @@
 #include "apps/options/generation_options.h"
 #include "base/error.h"
 #include "candor/engine.h"
-#include "candor/event.h"
 #include "candor/request.h"
+#include "serve/core/read_many.h"
 
 namespace CLI {
 class App;
@@ -46,13 +46,7 @@ std::optional<OpenReader> open_reader(const ReadingOptions& options, int& code);
 // The positional ones, those of the file, or those of standard input; none is refused.
 Result<std::vector<std::string>> texts_of(const ReadingOptions& options, std::vector<std::string> positional);
 
-// What came of one text.
-struct ReadText {
-  std::vector<float> numbers;  // a vector, or rows
-  int64_t n_tokens = 0;
-  int64_t n_cut = 0;  // tokens
-};
-// In the order of the requests, as soon as those before have come.
+using serve::ReadText;
 using OnRead = std::function<void(size_t index, ReadText text)>;
 
 // Reads all, many at once; says what was cut. The exit code.

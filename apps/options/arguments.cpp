@@ -102,6 +102,7 @@ constexpr const char* kRareOptions[] = {
     "operations",
     "restart",
     "batch-dir",
+    "rerank-by-similarity",
     "max-connections",
     "max-per-key",
     "max-inflight-mb",
@@ -166,7 +167,9 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override {
     constexpr size_t kNameWidth = 16;
     std::stringstream line;
-    CLI::detail::format_help(line, command->get_name(), beside(kNameWidth, command->get_description()), kNameWidth);
+    const std::string words = command->get_description();  // behind a semicolon: for its own help alone
+    CLI::detail::format_help(line, command->get_name(), beside(kNameWidth, words.substr(0, words.find(';'))),
+                             kNameWidth);
     return line.str();
   }
   std::string make_positionals(const CLI::App*) const override { return ""; }

@@ -164,10 +164,12 @@ CANDOR_API candor_status candor_cancel(candor_run run, candor_error* error);
 CANDOR_API candor_status candor_summary(candor_run run, candor_data* json, candor_error* error);
 /* How the token of the last event came about. With the request's explain. */
 CANDOR_API candor_status candor_explanation(candor_run run, candor_data* json, candor_error* error);
-
-/* The vector of a text. pooling: mean or last. */
+/* The vector of a text. pooling: model (what its files say), mean, last or cls. */
 CANDOR_API candor_status candor_embed(candor_engine engine, const char* text, size_t size, const char* pooling,
                                       candor_data* floats, candor_error* error);
+/* {"texts": [..]} or {"pairs": [[.., ..], ..]}, with "pooling" (as above, or labels: what the model's head gives),
+ * "normalize", "truncate": many at once. [texts, numbers of each]. */
+CANDOR_API candor_status candor_read(candor_engine engine, const char* json, candor_data* floats, candor_error* error);
 /* Of each token from `first` on (1 to size), given those before it: its logprob, and that of the likeliest token there.
    [size - first, 2]. Tokens before `first` may come from the prefix cache. */
 CANDOR_API candor_status candor_score_from(candor_engine engine, const int32_t* tokens, size_t size, size_t first,
@@ -181,7 +183,6 @@ CANDOR_API candor_status candor_logits(candor_engine engine, const int32_t* toke
                                        candor_error* error);
 CANDOR_API candor_status candor_hidden(candor_engine engine, const int32_t* tokens, size_t size, candor_data* floats,
                                        candor_error* error);
-
 /* Conversations: what is said, and branches, which go on by themselves from there. What they share is computed once, by
  * the engine's prefix cache. candor_session_start() asks for the next turn, as the request says it otherwise; the answer
  * of its first choice becomes a turn when its last event was pulled. */
@@ -192,9 +193,7 @@ CANDOR_API candor_status candor_session_branch(candor_session session, candor_se
 CANDOR_API candor_status candor_session_start(candor_session session, candor_request request, candor_run* run,
                                               candor_error* error);
 CANDOR_API candor_status candor_session_messages(candor_session session, candor_data* json, candor_error* error);
-
 #ifdef __cplusplus
 }
 #endif
-
 #endif

@@ -45,6 +45,7 @@ _CALLS: dict[str, list[Any]] = {
     "run_fd": [_HANDLE, POINTER(c_int)],
     "summary": [_HANDLE, _OUT], "explanation": [_HANDLE, _OUT],
     "embed": [_HANDLE, c_char_p, c_size_t, c_char_p, _OUT], "score": [_HANDLE, _IDS, c_size_t, _OUT],
+    "read": [_HANDLE, c_char_p, _OUT],
     "score_from": [_HANDLE, _IDS, c_size_t, c_size_t, _OUT],
     "logits": [_HANDLE, _IDS, c_size_t, _OUT], "hidden": [_HANDLE, _IDS, c_size_t, _OUT],
     "session_new": [_HANDLE, _OUT], "session_say": [_HANDLE, c_char_p, c_char_p, c_size_t],

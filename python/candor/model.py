@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any, Callable, Iterable, List, Mapping, Sequence, Union
 
 from ._library import Handle, ids_of, library
 from .constraints import Constraint, constraint_of, parse_into
-from .errors import CandorError, InvalidInput, NotFound
+from .errors import CandorError, InvalidInput, NotFound, Unsupported
 from .processor import Hook, Processor, is_inside
 from .rows import Rows
 from .sampling import Sampling, text_of
@@ -214,15 +215,49 @@ class Model:
         ids, n = ids_of(self.tokenize(tokens) if isinstance(tokens, str) else tokens)
         return Rows(Handle(library.make(name, self._engine.value, ids, n), "rows"), n)
 
-    def embed(self, text: str, *, pooling: str = "mean") -> List[float]:
-        """A vector of length 1, of info["dim"] numbers. pooling: mean, or last."""
+    def embed(self, text: str, *, pooling: str = "model") -> List[float]:
+        """A vector of info["embedding_dim"] numbers. pooling: model (what its files say), mean, last or cls."""
         raw = text.encode()
         made = Handle(library.make("embed", self._engine.value, raw, len(raw), pooling.encode()), "vector")
         return Rows(made, 1)[0]
 
+    def embed_all(self, texts: Sequence[str], *, pooling: str = "model", truncate: bool = False) -> Rows:
+        """[texts, info["embedding_dim"]], computed many at once. truncate: texts that are longer than the model reads lose
+        their ends, instead of an error."""
+        return self._read({"texts": list(texts), "pooling": pooling, "truncate": truncate}, len(texts))
+
+    def rerank(self, query: str, documents: Sequence[str], *, top: int | None = None, raw_scores: bool = False,
+               truncate: bool = False) -> List[tuple[int, float]]:
+        """Documents by how well they answer the query, best first: their numbers in the list and their scores. By the
+        model's own head for it; a score is the sigmoid of what that gives, or that itself (raw_scores)."""
+        if len(self.info["labels"]) != 1:
+            raise Unsupported("this model has no head that scores pairs of texts: load a reranker", "model")
+        pairs = [[query, document] for document in documents]
+        rows = self._read({"pairs": pairs, "pooling": "labels", "truncate": truncate}, len(pairs))
+        scores = [row[0] if raw_scores else 1.0 / (1.0 + math.exp(-row[0])) for row in rows]
+        return sorted(enumerate(scores), key=lambda one: -one[1])[:top]
+
+    def classify(self, texts: Sequence[str], *, truncate: bool = False) -> List[dict[str, float]]:
+        """Of each text the share of each of the model's labels, likeliest first."""
+        rows = self._read({"texts": list(texts), "pooling": "labels", "truncate": truncate}, len(texts))
+        return [_shares(self.info["labels"], row) for row in rows]
+
+    def _read(self, asked: dict[str, Any], n_texts: int) -> Rows:
+        return Rows(Handle(library.make("read", self._engine.value, json.dumps(asked).encode()), "vectors"), n_texts)
+
     def metrics(self) -> dict[str, Any]:
         """Steps, tokens, cache hits, and distributions of times, of the engine."""
         return dict(json.loads(library.text("metrics", self._engine.value)))
+
+
+def _shares(labels: Sequence[str], logits: Sequence[float]) -> dict[str, float]:
+    """A softmax; of one label its sigmoid."""
+    if len(labels) == 1:
+        return {labels[0]: 1.0 / (1.0 + math.exp(-logits[0]))}
+    most = max(logits)
+    weights = [math.exp(logit - most) for logit in logits]
+    shares = {label: weight / sum(weights) for label, weight in zip(labels, weights)}
+    return dict(sorted(shares.items(), key=lambda one: -one[1]))
 
 
 class Session:

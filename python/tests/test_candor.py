@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import enum
 import gc
+import json
 import os
 import pickle
 import signal
@@ -15,6 +16,7 @@ import threading
 import time
 import typing
 import unittest
+from pathlib import Path
 
 import candor
 import candor.constraints
@@ -40,6 +42,31 @@ class Shared(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.model.close()
+
+
+GOLDENS = Path(__file__).resolve().parents[2] / "tests/encoders/goldens"
+
+
+@unittest.skipUnless(GOLDENS.exists(), "the encoders of the tests are not beside this file")
+class Reading(unittest.TestCase):
+    def test_documents_are_ranked_as_the_library_scores_them(self):
+        expected = json.loads((GOLDENS / "bert_pairs/expected.json").read_text())
+        query, document = expected["texts"]
+        with candor.Model(GOLDENS / "bert_pairs") as model:
+            ranked = model.rerank(query, [document, "a text", document], raw_scores=True)
+            self.assertEqual({index for index, _ in ranked}, {0, 1, 2})
+            self.assertEqual(dict(ranked)[0], dict(ranked)[2])
+            self.assertAlmostEqual(dict(ranked)[0], expected["pair_labels"][0], delta=0.06)
+            self.assertEqual(len(model.rerank(query, [document, "a text"], top=1)), 1)
+            self.assertRaises(candor.Unsupported, model.generate, "a")
+
+    def test_texts_are_labelled_and_cut_where_they_may_be(self):
+        with candor.Model(GOLDENS / "distilbert") as model:
+            shares = model.classify(["the engine"])[0]
+            self.assertAlmostEqual(sum(shares.values()), 1.0)
+            self.assertEqual(set(shares), set(model.info["labels"]))
+            self.assertRaises(candor.ContextLength, model.embed_all, ["engine " * 200])
+            self.assertEqual(len(model.embed_all(["engine " * 200], truncate=True)), 1)
 
 
 class Answers(Shared):
@@ -128,6 +155,11 @@ class Numbers(Shared):
         self.assertEqual(self.model.score(ids[:1]), [])
         self.assertEqual(self.model.score("Once upon a time"), self.model.score(ids))
         self.assertAlmostEqual(sum(x * x for x in self.model.embed("a cat")), 1.0, places=4)
+        rows = self.model.embed_all(["a cat", "a dog"])
+        self.assertEqual(rows[0], self.model.embed("a cat"))
+        self.assertEqual(len(rows), 2)
+        for wrong in (lambda: self.model.rerank("a", ["b"]), lambda: self.model.classify(["a"])):
+            self.assertRaises(candor.Unsupported, wrong)
         self.assertIn("A story", self.model.apply_template([{"role": "user", "content": "A story"}]))
 
     def test_sampled_logprobs_are_those_of_score(self):

@@ -200,9 +200,12 @@ candor_status candor_embed(candor_engine handle, const char* text, size_t size, 
     Request request;
     request.prompt = TextPrompt{std::string(text, size)};
     const std::string_view how = pooling;
-    if (how != "mean" && how != "last")
-      return fail(ErrorKind::kInvalidInput, "pooling: expected mean or last", "pooling");
-    request.pooling = how == "mean" ? Pooling::kMean : Pooling::kLast;
+    if (how != "mean" && how != "last" && how != "cls" && how != "model")
+      return fail(ErrorKind::kInvalidInput, "pooling: expected model, mean, last or cls", "pooling");
+    request.pooling = how == "mean"   ? Pooling::kMean
+                      : how == "last" ? Pooling::kLast
+                      : how == "cls"  ? Pooling::kFirst
+                                      : Pooling::kModel;
     CANDOR_ASSIGN(Completion made, engine->generate(request));
     return give(std::move(made.embedding), floats);
   });

@@ -46,6 +46,9 @@ std::string info_json(const ModelInfo& info) {
                  {"eos", info.eos},
                  {"end_tokens", info.end_tokens},
                  {"has_chat_template", info.has_chat_template},
+                 {"writes", info.reading.writes},
+                 {"embedding_dim", info.reading.dim},
+                 {"labels", info.reading.labels},
                  {"hash", fmt::format("{:016x}", info.hash)}});
 }
 

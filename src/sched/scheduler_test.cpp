@@ -22,6 +22,26 @@ TEST(scheduler, a_prompt_is_read_in_chunks_and_only_its_last_row_is_chosen_from)
   expect_nothing_is_held(driver.scheduler);
 }
 
+TEST(scheduler, whole_sequences_are_read_by_one_step_as_many_as_there_are_rows_for) {
+  SchedulerOptions options = small_options();
+  options.reads_whole = true;
+  options.use_prefix_index = false;
+  Driver driver(options);
+  int n = 0;
+  for (const size_t length : {20, 30, 9, 1, 40}) {
+    ASSERT_TRUE(driver.add(++n, {.prompt = std::vector<TokenId>(length, 3), .n_new = 1}).has_value());
+  }
+  const StepBudget budget{.max_rows = 40, .max_prefill_rows = 40, .max_shown_rows = 40};
+  for (const int32_t expected : {30, 30, 40}) {  // 20 + 9 + 1, then 30, then 40
+    const StepPlan& plan = driver.scheduler.plan(budget);
+    EXPECT_EQ(plan.batch().n_rows(), expected);
+    EXPECT_EQ(plan.batch().groups.size(), plan.slices.size());
+    for (const PlannedSlice& slice : plan.slices) EXPECT_EQ(slice.n_rows, slice.sequence->n_tokens());
+    driver.step(budget);
+  }
+  expect_nothing_is_held(driver.scheduler);
+}
+
 TEST(scheduler, decoding_goes_on_while_a_long_prompt_is_read) {
   Driver driver(small_options());
   ASSERT_TRUE(driver.add(1, {.prompt = {1}, .n_new = 30}).has_value());

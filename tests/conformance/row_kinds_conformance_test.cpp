@@ -32,7 +32,11 @@ struct Text {
 
 class GroupRun {
  public:
-  GroupRun(Rig rig, const std::vector<Text>& texts, float max_alibi_bias = 0.0f) : rig_(std::move(rig)), texts_(texts) {
+  // window: to both sides; 0 = none.
+  GroupRun(Rig rig, const std::vector<Text>& texts, float max_alibi_bias = 0.0f, int32_t window = 0)
+      : rig_(std::move(rig)), texts_(texts) {
+    spec_.window_tokens = window;
+    spec_.is_two_sided = window > 0;
     spec_.n_heads = kGroupHeads;
     spec_.n_kv_heads = 2;
     spec_.head_dim = kHeadCols;
@@ -130,6 +134,54 @@ TEST(row_kinds, groups_give_the_same_bits_whatever_threads_instruction_sets_and_
     one_by_one.insert(one_by_one.end(), alone.begin(), alone.end());
   }
   EXPECT_EQ(first_difference(one_by_one, wanted), -1);
+}
+
+TEST(row_kinds, a_window_of_two_sides_is_as_the_reference_says_and_the_same_everywhere) {
+  const std::vector<Text> texts = {{0, 0, 300, 0}, {0, 0, 5, 0}, {0, 0, 129, 0}, {7, 3, 150, 6}};
+  for (const int32_t window : {1, 2, 33, 128, 400}) {
+    const std::vector<float> wanted = GroupRun(reference_rig(), texts, 0.0f, window).run();
+    const std::vector<float> seen = GroupRun(cpu_rig(2), texts, 0.0f, window).run();
+    ASSERT_EQ(seen.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(seen[i], wanted[i], 0.02) << window << " " << i;
+    for (const std::string& isa : runnable_isas()) {
+      EXPECT_EQ(first_difference(GroupRun(cpu_rig(1, isa), texts, 0.0f, window).run(), seen), -1) << isa << window;
+    }
+  }
+  const std::vector<float> wide = GroupRun(cpu_rig(2), texts, 0.0f, 400).run();
+  EXPECT_EQ(first_difference(GroupRun(cpu_rig(2), texts).run(), wide), -1);
+  const std::vector<Text> longer = {{0, 0, 2500, 0}};
+  EXPECT_EQ(
+      first_difference(GroupRun(cpu_rig(3), longer, 0.0f, 2100).run(), GroupRun(cpu_rig(1), longer, 0.0f, 2100).run()),
+      -1);
+}
+
+TEST(row_kinds, tokens_of_a_second_text_are_of_another_type) {
+  for (const bool is_cpu : {false, true}) {
+    for (const int32_t n_types : {1, 2}) {
+      Rig rig = is_cpu ? cpu_rig(2) : reference_rig();
+      const std::vector<float> values = random_values(3 * 32, 5);
+      const std::vector<float> types = random_values(static_cast<size_t>(n_types) * 32, 6);
+      const auto& table = rig.upload_rows(values, 32);
+      const auto& type_table = rig.upload_rows(types, 32);
+      rig.reserve(1, 32, 3);
+      rig.kv(1, 1, 16, 1);
+      BatchBuilder builder;
+      builder.add(std::vector<TokenId>{0, 1, 2}, 0, std::vector<BlockId>{0});
+      backend::StepBatch batch = builder.view();
+      std::vector<backend::SeqSlice> seqs(batch.seqs.begin(), batch.seqs.end());
+      seqs[0].second_text = 2;
+      batch.seqs = seqs;
+      const std::vector<float> seen = rig.run(batch, [&] {
+        rig.ops().run(op::Embed{{0, 3, 32}, &table});
+        rig.ops().run(op::AddTypes{{0, 3, 32}, &type_table});
+        return Activation{0, 3, 32};
+      });
+      for (size_t i = 0; i < values.size(); ++i) {
+        const size_t type = i / 32 < 2 || n_types == 1 ? 0 : 1;
+        EXPECT_EQ(seen[i], values[i] + types[type * 32 + i % 32]) << i;
+      }
+    }
+  }
 }
 
 TEST(row_kinds, a_group_longer_than_a_split_gives_the_same_bits) {

@@ -149,7 +149,6 @@ struct Refused {
 
 TEST(config_notes, what_would_count_and_is_not_read_is_refused_by_name) {
   const Refused rows[] = {
-      {"gemma3", "use_bidirectional_attention", true, "\"use_bidirectional_attention\" is 'true'"},
       {"mixtral", "per_layer_config", {{"0", {{"head_dim", 8}}}}, "\"per_layer_config\" is"},
       {"qwen2_moe", "qkv_bias", false, "\"qkv_bias\" is 'false', which is not supported (supported: true)"},
       {"llama", "attention_bias", true, "\"attention_bias\" is true, but tensor"},
