@@ -71,6 +71,9 @@ TEST(recipe, mixed_types_give_more_bits_where_the_output_is_sensitive) {
   EXPECT_EQ(type("token_embd.weight"), DType::kQ6_K);
   EXPECT_EQ(type("blk.3.ffn_gate_inp.weight"), DType::kF32);
   EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.0.attn_norm.weight", {1, {512}})), DType::kF32);
+  for (const char* small : {"position_embd.weight", "token_types.weight", "cls.output.weight", "dense_2.weight"}) {
+    EXPECT_EQ(type(small), DType::kF32) << small;
+  }
   EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.3.attn_q.weight", {2, {64, 96}})), DType::kQ5_0);
   EXPECT_EQ(type_for(recipe, {}, shape, view_of("blk.3.attn_q.weight", {2, {64, 20}})), DType::kF16);
 }

@@ -52,7 +52,8 @@ bool has(std::string_view name, std::string_view part) {
 
 bool stays_float(const TensorView& tensor) {
   return tensor.shape.n_dims < 2 || !tensor.name.ends_with("weight") || has(tensor.name, "_norm.") ||
-         has(tensor.name, "ffn_gate_inp") || tensor.name == "position_embd.weight";
+         has(tensor.name, "ffn_gate_inp") || tensor.name == "position_embd.weight" ||
+         tensor.name == "token_types.weight" || tensor.name.starts_with("cls.") || tensor.name.starts_with("dense_");
 }
 
 // -1 outside the blocks.
