@@ -91,6 +91,7 @@ candor::serve::ServiceOptions service_options(const candor::Engine& engine) {
   candor::serve::ServiceOptions options;
   options.limits.model = "tiny";
   options.limits.take_from(engine.info());
+  options.limits.ranks_by_likeness = true;
   options.limits.max_choices = 2;
   return options;
 }
@@ -194,7 +195,8 @@ constexpr std::string_view kRoutes[] = {"c/v1/chat/completions", "p/v1/completio
                                         "d/detokenize",          "a/apply-template",  "l/completion",     "i/infill",
                                         "r/rerank",              "m/v1/messages",     "n/v1/messages/count_tokens",
                                         "s/v1/responses",        "o/api/chat",        "g/api/generate",   "b/api/embed",
-                                        "h/api/show"};
+                                        "h/api/show",          "u/embed",           "v/v2/embed",       "q/score",
+                                        "k/predict",           "f/classify",        "x/similarity",     "j/embed_all"};
 
 }  // namespace
 

@@ -66,6 +66,7 @@ class ReadingReader {
  private:
   // {"0": "NEGATIVE", "1": "POSITIVE"}, for a class that has a head for them.
   Result<void> read_labels(const json& config) {
+    if (!config.is_object()) return {};
     const json classes = config.value("architectures", json::array());
     const std::string name = classes.is_array() && !classes.empty() && classes[0].is_string() ? classes[0] : json("");
     const bool of_tokens = name.ends_with("ForTokenClassification");
@@ -128,6 +129,7 @@ class ReadingReader {
   Result<void> read_pooling(const fs::path& place) {
     const fs::path file = folder_ / place / "config.json";
     CANDOR_ASSIGN(const json config, json_if_there(file));
+    if (!config.is_object()) return unsupported(file, "pooling", config, "an object that names a mode");
     constexpr std::pair<std::string_view, uint64_t> kModes[] = {{"mean", 1}, {"cls", 2}, {"lasttoken", 3}};
     if (const json mode = config.value("pooling_mode", json()); mode.is_string()) {
       for (const auto& [name, number] : kModes) {
