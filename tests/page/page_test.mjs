@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { badCases } from "./bad_cases.mjs";
+import { reading } from "./reading_case.mjs";
 import { askForLongAnswers, check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
 
@@ -338,7 +339,7 @@ async function types({ url }) {
   check(result.status === 0, `the types are the server's: ${result.stdout}`);
 }
 
-const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], ...badCases };
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
 const browser = await openBrowser();

@@ -8,6 +8,7 @@ import { Sidebar } from "./chat/sidebar";
 import { Thread } from "./chat/thread";
 import { Compare } from "./compare/compare";
 import { Machine } from "./machine/machine";
+import { Reading } from "./reading/reading";
 import { stop } from "./store/actions";
 import { connect, startNew } from "./store/library";
 import { active, show, store, type View } from "./store/store";
@@ -18,6 +19,7 @@ import { WhyPanel } from "./why/why_panel";
 const views: { name: View; title: string; icon: IconName }[] = [
   { name: "chat", title: "Chat", icon: "chat" },
   { name: "compare", title: "Side by side", icon: "compare" },
+  { name: "reading", title: "Read texts", icon: "tokens" },
   { name: "machine", title: "Machine", icon: "machine" },
 ];
 
@@ -38,10 +40,17 @@ function onKey(event: KeyboardEvent) {
   }
 }
 
+// A model that writes is talked to; one that reads, or has a head, is given texts.
+function isOffered(view: View) {
+  const model = store.parameters.value?.model;
+  if (!model || view === "machine") return view !== "reading";
+  return view === "reading" ? !model.writes || model.labels.length > 0 : model.writes;
+}
+
 export function Views({ class: name }: { class: string }) {
   return (
     <nav class={name} aria-label="Views">
-      {views.map((view) => (
+      {views.filter((view) => isOffered(view.name)).map((view) => (
         <button type="button" key={view.name} aria-current={store.view.value === view.name ? "page" : undefined} onClick={() => show(view.name)}>
           <Icon name={view.icon} />
           <span>{view.title}</span>
@@ -96,6 +105,7 @@ export function App() {
         {view === "chat" && <Thread />}
         {view === "chat" && <Composer />}
         {view === "compare" && <Compare />}
+        {view === "reading" && <Reading />}
         {view === "machine" && <Machine />}
       </main>
       {panel.kind === "settings" && <SettingsPanel />}

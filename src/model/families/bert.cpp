@@ -136,16 +136,15 @@ constexpr std::string_view kDistilBertIgnored[] = {"vocab_transform.weight",  "v
                                                    "vocab_layer_norm.weight", "vocab_layer_norm.bias",
                                                    "vocab_projector.weight",  "vocab_projector.bias"};
 
-// Types are counted by their table.
 Result<void> check_positions(const HubConfig& config) {
-  CANDOR_TRY(hub_count(config, "type_vocab_size"));
   const nlohmann::json* kind = config.stated("position_embedding_type");
   if (kind == nullptr || *kind == "absolute") return {};
   return config.unsupported("position_embedding_type", *kind, "absolute");
 }
 
-Result<void> read_bert(const HubConfig& config, std::string_view, formats::MetaList&) {
-  return check_positions(config);
+Result<void> read_bert(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(check_positions(config));
+  return read_hub_encoder(config, prefix, metadata);
 }
 
 // Positions begin behind padding's.
@@ -157,7 +156,7 @@ Result<void> read_roberta(const HubConfig& config, std::string_view prefix, form
   CANDOR_ASSIGN(const uint64_t rows, hub_count(config, "max_position_embeddings"));
   if (rows <= kRowsBefore) return config.bad("max_position_embeddings", rows, "3 or more");
   metadata.add(fmt::format("{}.context_length", prefix), rows - kRowsBefore);
-  return {};
+  return read_hub_encoder(config, prefix, metadata);
 }
 
 Result<void> read_distil(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
@@ -167,7 +166,7 @@ Result<void> read_distil(const HubConfig& config, std::string_view prefix, forma
   metadata.add(fmt::format("{}.attention.layer_norm_epsilon", prefix),
                static_cast<double>(static_cast<float>(kEpsilon)));
   metadata.add_string("candor.text.label_activation", "relu");
-  return {};
+  return read_hub_encoder(config, prefix, metadata);
 }
 
 constexpr HubForm kHub[] = {

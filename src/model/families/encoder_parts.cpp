@@ -25,4 +25,11 @@ Result<ArchSpec> read_encoder(const Hparams& hparams) {
   return spec;
 }
 
+Result<void> read_hub_encoder(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_ASSIGN(const uint64_t n_types, hub_count(config, "type_vocab_size"));
+  if (n_types > 0) metadata.add("tokenizer.ggml.token_type_count", n_types);
+  metadata.add(std::string(prefix) + ".attention.causal", false);
+  return {};
+}
+
 }  // namespace candor::model

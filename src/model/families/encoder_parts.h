@@ -38,6 +38,9 @@ inline constexpr std::string_view kTextHeadTensors[] = {"cls.weight",        "cl
 // LayerNorms over the stream, a table of types where the file has one, no positions, an ungated exact GELU.
 Result<ArchSpec> read_encoder(const Hparams& hparams);
 
+// What other readers of such files want to know: how many types of tokens, and that no token is hidden from others.
+Result<void> read_hub_encoder(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata);
+
 inline constexpr std::array kHubClassifier = {
     HubTensor{"cls.output.weight", "classifier.weight"},
     HubTensor{"cls.output.bias", "classifier.bias"},

@@ -230,6 +230,7 @@ Result<ArchSpec> read_embedding(const formats::ModelFile& file) {
 
 Result<void> read_embedding_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(hub_flag(config, "use_bidirectional_attention"));
+  metadata.add(std::string(prefix) + ".attention.causal", false);
   return read_hub(config, prefix, metadata);
 }
 bool reads_both_ways(const HubConfig& config) {

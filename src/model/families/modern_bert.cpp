@@ -82,6 +82,7 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
   if (pooling != "cls" && pooling != "mean") return config.unsupported("classifier_pooling", pooling, "cls, mean");
   metadata.add_string("candor.text.label_pooling", pooling.get<std::string>());
   CANDOR_TRY(read_kinds(config, prefix, metadata));
+  metadata.add(fmt::format("{}.attention.causal", prefix), false);
   for (const char* key : {"norm_bias", "classifier_bias", "attention_bias", "decoder_bias", "sparse_prediction"}) {
     CANDOR_TRY(hub_flag(config, key));  // what is there is seen by its tensors
   }

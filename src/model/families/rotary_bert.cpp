@@ -181,7 +181,7 @@ constexpr std::string_view kNomicIgnored[] = {"cls.predictions.decoder.weight",
 
 // What the first checkpoints say in the words of another library.
 Result<void> read_nomic(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
-  CANDOR_TRY(hub_count(config, "type_vocab_size"));
+  CANDOR_TRY(read_hub_encoder(config, prefix, metadata));
   CANDOR_ASSIGN(const std::optional<double> base, hub_number(config, "rotary_emb_base"));
   if (base) metadata.add(fmt::format("{}.rope.freq_base", prefix), *base);
   for (const char* key :
@@ -203,13 +203,8 @@ Result<void> read_nomic(const HubConfig& config, std::string_view prefix, format
   return {};
 }
 
-Result<void> read_types(const HubConfig& config, std::string_view, formats::MetaList&) {
-  CANDOR_TRY(hub_count(config, "type_vocab_size"));
-  return {};
-}
-
-Result<void> read_new(const HubConfig& config, std::string_view, formats::MetaList&) {
-  CANDOR_TRY(hub_count(config, "type_vocab_size"));
+Result<void> read_new(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_hub_encoder(config, prefix, metadata));
   const nlohmann::json* positions = config.stated("position_embedding_type");
   if (positions != nullptr && *positions != "rope") {
     return config.unsupported("position_embedding_type", *positions, "rope");
@@ -237,13 +232,13 @@ constexpr HubForm kJinaHub[] = {{.model_type = "jina_embeddings_v3",
                                  .activation = "gelu",
                                  .tensors = kHubJina,
                                  .ignored = kJinaIgnored,
-                                 .read = read_types,
+                                 .read = read_hub_encoder,
                                  .suits = suits_none}};
 constexpr HubForm kGteHub[] = {{.model_type = "gte",
                                 .architecture = "GteModel",
                                 .activation = "gelu",
                                 .tensors = kHubGte,
-                                .read = read_types,
+                                .read = read_hub_encoder,
                                 .suits = suits_none},
                                {.model_type = "new",
                                 .architecture = "NewModel",

@@ -56,7 +56,10 @@ Json model_json(const Core& core) {
           {"n_threads", info.n_threads},
           {"has_chat_template", info.has_chat_template},
           {"chat_template_error", info.chat_template_error},
-          {"draft", info.draft_path.string()}};
+          {"draft", info.draft_path.string()},
+          {"writes", info.reading.writes},
+          {"labels", info.reading.labels},
+          {"labels_tokens", info.reading.labels_tokens}};
 }
 
 Json distribution_json(const Distribution& seen) {

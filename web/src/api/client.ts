@@ -61,6 +61,10 @@ export class Client {
   models = () => this.get<{ data: { id: string }[] }>("/v1/models");
   live = (steps: number) => this.get<Live>(`/v1/ui/live?steps=${steps}`);
 
+  async read<T>(path: string, body: RequestBody): Promise<T> {
+    return (await this.post(path, body)).json();
+  }
+
   // The prompt's tokens that a chat with this body would read.
   async promptTokens(body: RequestBody): Promise<number[]> {
     return (await (await this.post("/tokenize", body)).json()).tokens;

@@ -34,6 +34,9 @@ export interface ModelFacts {
   has_chat_template: boolean;
   chat_template_error: string;
   draft: string;
+  writes: boolean; // false: it reads texts, and nothing else
+  labels: string[];
+  labels_tokens: boolean;
 }
 
 // GET /v1/ui/parameters

@@ -68,7 +68,7 @@ export function Sidebar() {
           <IconButton icon="close" label="Close the menu" class="only-narrow" onClick={() => (store.isMenuOpen.value = false)} />
         </div>
         <Views class="views" />
-        <button type="button" class="new-chat" onClick={begin}><Icon name="plus" /> New conversation <kbd>Ctrl K</kbd></button>
+        {store.parameters.value?.model.writes !== false && <button type="button" class="new-chat" onClick={begin}><Icon name="plus" /> New conversation <kbd>Ctrl K</kbd></button>}
         <ConversationList />
         <div class="side-foot">
           <IconButton icon="upload" label="Import" text="Import" onClick={() => input.current?.click()} />

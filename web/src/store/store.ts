@@ -6,11 +6,11 @@ import { plainSettings } from "./settings";
 import { shownPath } from "./tree";
 import type { Conversation, Explained, MessageNode, Settings } from "./types";
 
-export type View = "chat" | "compare" | "machine";
+export type View = "chat" | "compare" | "reading" | "machine";
 export type Theme = "auto" | "light" | "dark";
 export type Panel = { kind: "none" } | { kind: "settings" } | { kind: "why"; node: string; at: number };
 
-const views: View[] = ["chat", "compare", "machine"];
+const views: View[] = ["chat", "compare", "reading", "machine"];
 const viewInAddress = () => views.find((view) => `#${view}` === location.hash) ?? "chat";
 
 export const store = {
@@ -72,6 +72,11 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   const theme = store.theme.value;
   store.theme.value = "light";
   store.theme.value = theme;
+});
+// A model that writes nothing is not asked to.
+effect(() => {
+  const model = store.parameters.value?.model;
+  if (model && !model.writes && (store.view.value === "chat" || store.view.value === "compare")) store.view.value = "reading";
 });
 addEventListener("hashchange", () => (store.view.value = viewInAddress()));
 
