@@ -13,7 +13,7 @@
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
 # spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
-# frameworks LlamaIndex, Haystack, DSPy and instructor against the server: 3 minutes
+# frameworks LlamaIndex, Haystack, DSPy, instructor, Cohere's and Hugging Face's clients against the server: 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
@@ -35,7 +35,8 @@ frameworks() {
   sh scripts/setup.sh scripts/client_packages.txt && sh scripts/build.sh release candor || return 1
   [ -x build/frameworks/bin/python ] || python3 -m venv build/frameworks || return 1
   build/frameworks/bin/python -m pip install -q --disable-pip-version-check -r tests/clients/requirements-frameworks.txt &&
-    build/frameworks/bin/python tests/clients/framework_clients.py build/candor
+    build/frameworks/bin/python tests/clients/framework_clients.py build/candor &&
+    build/frameworks/bin/python tests/clients/reading_clients.py build/candor
 }
 
 summary=""

@@ -30,7 +30,8 @@ SAY = [{"role": "user", "content": "Tell me a story about a cat"}]
 
 class Served:
     def __init__(self, program, *options):
-        command = [program, "serve", "-m", str(MODEL), "--port", "0", "--model-id", "pocket", "--log-level", "off", *options]
+        model = [] if "-m" in options else ["-m", str(MODEL)]
+        command = [program, "serve", *model, "--port", "0", "--model-id", "pocket", "--log-level", "off", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         found = re.search(r"http://([\d.]+:\d+)", line)
