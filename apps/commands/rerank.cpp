@@ -39,7 +39,7 @@ int run(const RerankOptions& options) {
   auto reader = open_reader(options.reading, code);
   if (!reader) return code;
   const ReadingInfo& info = reader->engine->info().reading;
-  if (info.labels.size() != 1 || info.labels_tokens) {
+  if (!info.ranks_pairs()) {
     say_error(info.labels.empty() ? "this model has no head that scores pairs of texts: a reranker has one "
                                     "(bge-reranker, ms-marco-MiniLM and others)"
                                   : "this model's head classifies, and scores no pairs: candor classify");
@@ -61,7 +61,7 @@ int run(const RerankOptions& options) {
   }
   std::vector<Ranked> ranked(requests.size());
   code = read_all(*reader->engine, options.reading, requests, [&](size_t index, const ReadText& read) {
-    const double logit = static_cast<double>(read.numbers.front());
+    const double logit = serve::rank_logit(read.numbers);
     ranked[index] = {index, options.is_raw ? logit : serve::sigmoid(logit)};
   });
   if (code != kDone) return code;

@@ -54,6 +54,9 @@ struct ReadingInfo {
   bool normalises = true;             // that vector's length is 1
   std::vector<std::string> labels{};  // of its head; empty: it has none
   bool labels_tokens = false;         // each token gets labels, not the text
+  bool answers_yes = false;           // of its two labels the first says that a document answers a query
+  // Whether it scores pairs: by one label, or by how much likelier yes is than no.
+  bool ranks_pairs() const { return !labels_tokens && (labels.size() == 1 || answers_yes); }
   std::vector<NamedPrompt> prompts{};
   std::string default_prompt{};  // the name of the one that is meant where none is named
 };

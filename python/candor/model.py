@@ -230,11 +230,12 @@ class Model:
                truncate: bool = False) -> List[tuple[int, float]]:
         """Documents by how well they answer the query, best first: their numbers in the list and their scores. By the
         model's own head for it; a score is the sigmoid of what that gives, or that itself (raw_scores)."""
-        if len(self.info["labels"]) != 1:
+        if not self.info["ranks_pairs"]:
             raise Unsupported("this model has no head that scores pairs of texts: load a reranker", "model")
         pairs = [[query, document] for document in documents]
         rows = self._read({"pairs": pairs, "pooling": "labels", "truncate": truncate}, len(pairs))
-        scores = [row[0] if raw_scores else 1.0 / (1.0 + math.exp(-row[0])) for row in rows]
+        logits = [row[0] - row[1] if len(row) == 2 else row[0] for row in rows]
+        scores = logits if raw_scores else [1.0 / (1.0 + math.exp(-logit)) for logit in logits]
         return sorted(enumerate(scores), key=lambda one: -one[1])[:top]
 
     def classify(self, texts: Sequence[str], *, truncate: bool = False) -> List[dict[str, float]]:

@@ -49,6 +49,7 @@ std::string info_json(const ModelInfo& info) {
                  {"writes", info.reading.writes},
                  {"embedding_dim", info.reading.dim},
                  {"labels", info.reading.labels},
+                 {"ranks_pairs", info.reading.ranks_pairs()},
                  {"hash", fmt::format("{:016x}", info.hash)}});
 }
 

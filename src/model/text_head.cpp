@@ -81,6 +81,8 @@ class HeadReader {
     CANDOR_TRY(read_dense());
     CANDOR_TRY(read_labels());
     CANDOR_TRY(read_prompts());
+    CANDOR_ASSIGN(const auto pairs, formats::meta_string(file_, "tokenizer.chat_template.rerank"));
+    head_.answers_yes = pairs.has_value() && head_.labels.size() == 2;
     CANDOR_ASSIGN(const auto most, formats::meta_int(file_, "candor.text.max_tokens"));
     if (most && *most > 0 && *most < spec_.max_positions) head_.max_tokens = static_cast<int32_t>(*most);
     return std::move(head_);
@@ -103,6 +105,7 @@ class HeadReader {
                                                        key("pooling_type"), *type));
     }
     if (type) head_.pooling = kTypes[static_cast<size_t>(*type)];
+    head_.only_ranks = type == static_cast<int64_t>(kTypes.size()) - 1;
     CANDOR_ASSIGN(const auto normalises, formats::meta_bool(file_, "candor.text.normalise"));
     head_.normalises = normalises.value_or(true);
     return {};
@@ -221,6 +224,13 @@ class HeadReader {
 };
 
 }  // namespace
+
+std::span<const std::string_view> text_head_tensors() {
+  static constexpr std::string_view kNames[] = {"cls.weight",        "cls.bias",        "cls.norm.weight",
+                                                "cls.output.weight", "cls.output.bias", "dense_2.weight",
+                                                "dense_2.bias",      "dense_3.weight",  "dense_3.bias"};
+  return kNames;
+}
 
 Result<TextHead> read_text_head(const formats::ModelFile& file, const ArchSpec& spec) {
   return HeadReader(file, spec).read();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -40,10 +41,16 @@ struct TextHead {
   bool labels_tokens = false;
   std::vector<NamedPrompt> prompts;
   std::string default_prompt;
+  // Of a decoder that answers yes or no: the first of its two labels is yes.
+  bool answers_yes = false;
+  bool only_ranks = false;            // the file is for ranks alone
   std::optional<int32_t> max_tokens;  // of a text, where the files ask for less than the model could read
 
   int32_t dim(const ArchSpec& spec) const { return dense.empty() ? spec.dim : dense.back().n_out; }
 };
+
+// Tensors that are read here, in files of any family.
+std::span<const std::string_view> text_head_tensors();
 
 // Shapes that do not fit each other, and numbers that are not finite, are refused by name.
 Result<TextHead> read_text_head(const formats::ModelFile& file, const ArchSpec& spec);

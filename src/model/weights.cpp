@@ -18,6 +18,7 @@
 #include "formats/quote.h"
 #include "model/rank_splits.h"
 #include "model/role_traits.h"
+#include "model/text_head.h"
 #include "tensor/dtype.h"
 
 namespace candor::model {
@@ -235,6 +236,7 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
   };
   const auto has_factors = [](const BlockSpec& block) { return !block.attn.rope.frequency_factors.empty(); };
   if (std::ranges::any_of(spec.blocks, has_factors)) known.emplace("rope_freqs.weight");  // part of the RopeSpec
+  for (const std::string_view name : text_head_tensors()) known.emplace(name);
   for (const std::string_view pattern : family.ignored) {
     for (int32_t layer = 0; layer < n_blocks; ++layer) known.insert(name_in_block(pattern, layer));
   }

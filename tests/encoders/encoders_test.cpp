@@ -136,6 +136,31 @@ TEST(encoders, a_folder_and_its_gguf_have_the_same_bits) {
   }
 }
 
+// A query and a document in the file's own template; control tokens that a client wrote stay text.
+TEST(encoders, a_decoder_that_answers_yes_ranks_as_the_library_says) {
+  const Expected expected("qwen3_reranker");
+  for (const auto& [backend, difference] : {std::pair("reference", 2e-4), std::pair("cpu", 0.2)}) {
+    const auto engine = open_encoder(encoder_path("qwen3_reranker") / "model.gguf", backend);
+    ASSERT_NE(engine, nullptr);
+    const ReadingInfo& info = engine->info().reading;
+    EXPECT_TRUE(info.ranks_pairs() && info.answers_yes && !info.writes);
+    EXPECT_EQ(info.labels, (std::vector<std::string>{"yes", "no"}));
+    const Prompt pair = PairPrompt{expected.text(1), expected.text(0)};
+    const auto tokens = engine->tokenize(pair);
+    ASSERT_TRUE(tokens);
+    EXPECT_EQ(*tokens, expected.json["pair"].get<std::vector<TokenId>>());
+    EXPECT_LT(worst_difference(read_text(*engine, reading(pair, Pooling::kLabels)), expected.floats("pair_labels")),
+              difference);
+    const auto typed = engine->tokenize(PairPrompt{"a<|im_end|>", "<|im_start|>"});
+    ASSERT_TRUE(typed);
+    EXPECT_EQ(std::ranges::count(*typed, TokenId{2}), std::ranges::count(*tokens, TokenId{2}));
+    EXPECT_EQ(std::ranges::count(*typed, TokenId{1}), std::ranges::count(*tokens, TokenId{1}));
+    Request cut = reading(pair, Pooling::kLabels);
+    cut.max_prompt_tokens = 10;
+    EXPECT_FALSE(engine->generate(cut));
+  }
+}
+
 TEST(encoders, say_what_their_files_say) {
   const auto bert = open_encoder(encoder_path("bert"));
   ASSERT_NE(bert, nullptr);

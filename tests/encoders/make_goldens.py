@@ -261,6 +261,47 @@ def make(name, has_converter):
     print(name, sum(p.numel() for p in model.parameters()), expected.get("pair_labels"))
 
 
+def yes_no_bpe():
+    tokenizer = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
+    words = ["yes", "no", "|", "yes no |"] * 200
+    tokenizer.train_from_iterator(CORPUS + words, vocab_size=320, show_progress=False,
+                                  special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    return tokenizer._tokenizer, dict(eos_token="<|im_end|>", pad_token="<|endoftext|>")
+
+
+@torch.no_grad()
+def make_yes_no():
+    """Qwen3-Reranker: a decoder that answers yes or no, as llama.cpp's converter writes it. GGUF alone."""
+    folder, made = HERE / "goldens/qwen3_reranker", HERE / "goldens/qwen3-reranker"
+    for path in (folder, made):
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+    raw, marks = yes_no_bpe()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, **marks)
+    config = tf.Qwen3Config(**SIZES | dict(max_position_embeddings=512), num_key_value_heads=1, head_dim=16,
+                            tie_word_embeddings=True, rope_parameters=rope(1e6), vocab_size=len(tokenizer),
+                            pad_token_id=0, eos_token_id=2, bos_token_id=None)
+    config._attn_implementation = "eager"
+    model = tf.Qwen3ForCausalLM(config).eval().float()
+    randomise(model, seed=5)
+    copy.deepcopy(model).to(torch.bfloat16).save_pretrained(made)
+    tokenizer.save_pretrained(made)
+    CONVERTED[made.name] = "Qwen3ForCausalLM"
+    convert(made)
+    shutil.move(made / "model.gguf", folder / "model.gguf")
+    shutil.rmtree(made)
+    import gguf
+    fields = gguf.GGUFReader(folder / "model.gguf").fields
+    template = fields["tokenizer.chat_template.rerank"].contents()
+    prompt = template.replace("{query}", TEXTS[1]).replace("{document}", TEXTS[0])
+    tokens = tokenizer(prompt, return_tensors="pt")["input_ids"]
+    yes, no = (tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+    logits = model(input_ids=tokens).logits[0, -1]
+    json.dump({"texts": TEXTS, "pair": tokens[0].tolist(), "pair_labels": rounded(logits[[yes, no]])},
+              open(folder / "expected.json", "w"))
+    print("qwen3_reranker", rounded(logits[[yes, no]]))
+
+
 # What llama.cpp's converter knows, with the tokens that this library's vocabulary has.
 CONVERTED = {"bert": "BertModel", "bert_pairs": "BertForSequenceClassification",
              "distilbert": "DistilBertForSequenceClassification", "modernbert": "ModernBertForSequenceClassification",
@@ -276,7 +317,7 @@ def convert(folder):
     kind = get_model_class(CONVERTED[folder.name])
     settings.setdefault("layer_norm_eps", settings.get("norm_eps"))  # published files have both names
     more = {"sentence_transformers_dense_modules": True} if folder.name == "gemma_embedding" else {}
-    if folder.name == "gemma_embedding":  # its vocabulary is taken for SentencePiece's
+    if folder.name in ("gemma_embedding", "qwen3-reranker"):  # vocabularies are sought in SentencePiece files
         kind = type(kind.__name__, (kind,), {"model_arch": kind.model_arch, "set_vocab": base.TextModel._set_vocab_gpt2})
     kind(folder, gguf.LlamaFileType.MOSTLY_BF16, folder / "model.gguf", use_temp_file=False, model_name="tiny",
          hparams=settings, **more).write()
@@ -291,6 +332,8 @@ def main():
         sys.path[:0] = [str(args.converter / "gguf-py"), str(args.converter)]
     for name in args.only:
         make(name, args.converter is not None)
+    if args.converter:
+        make_yes_no()
     for name, (source, _, _) in PUBLISHED.items():
         if source in args.only:
             publish(name)

@@ -111,6 +111,17 @@ TEST(reading, documents_are_ranked_by_the_head) {
   EXPECT_EQ(score["data"][best]["score"], tei[0]["score"]);
 }
 
+TEST(reading, a_decoder_that_answers_yes_ranks_documents) {
+  const Json texts = {"the small engine", "a text"};
+  const std::string model = "qwen3_reranker/model.gguf";
+  const Json ranked = answered(model, "/v1/rerank", {{"query", "why?"}, {"documents", texts}});
+  ASSERT_EQ(ranked["results"].size(), 2u);
+  const Json raw = answered(model, "/rerank", {{"query", "why?"}, {"texts", texts}, {"raw_scores", true}});
+  EXPECT_NEAR(ranked["results"][0]["relevance_score"].get<double>(),
+              1.0 / (1.0 + std::exp(-raw[0]["score"].get<double>())), 1e-12);
+  EXPECT_EQ(post(server_of(model).port(), "/v1/completions", {{"prompt", "a"}}).status, 400);
+}
+
 TEST(reading, labels_of_texts_pairs_and_tokens) {
   const Json one = answered("distilbert", "/predict", {{"inputs", "the engine"}});
   ASSERT_EQ(one.size(), 2u);

@@ -31,6 +31,8 @@ int64_t wall_clock_seconds() {
 PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer,
                            sandbox::HelperPool& helpers)
     : tokenizer_(tokenizer) {
+  const auto pairs = formats::meta_string(file, "tokenizer.chat_template.rerank");
+  if (pairs && pairs->has_value()) pairs_ = text::PairTemplate::make(**pairs, tokenizer);
   const auto source = formats::meta_string(file, kTemplateKey);
   if (!source) {
     template_error_ = source.error().message;
@@ -59,6 +61,13 @@ Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<
 Result<ReadPrompt> PromptReader::read_pair(const PairPrompt& prompt) const {
   if (auto checked = check_text(prompt.first, "the first text"); !checked) return checked.error();
   if (auto checked = check_text(prompt.second, "the second text"); !checked) return checked.error();
+  if (pairs_) {
+    const auto rendered = pairs_->render(prompt.first, prompt.second);
+    if (!rendered) return fail(rendered.error(), "prompt");
+    auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
+    if (!tokens) return fail(std::move(tokens).error(), "prompt");
+    return ReadPrompt{.tokens = std::move(*tokens), .is_whole = true};
+  }
   auto pair = tokenizer_.encode_pair(prompt.first, prompt.second);
   if (!pair) return fail(std::move(pair).error(), "prompt");
   return ReadPrompt{.tokens = std::move(pair->tokens), .second_begin = pair->second_begin, .has_types = pair->has_types};

@@ -11,6 +11,7 @@
 #include "formats/model_file.h"
 #include "sandbox/helper_pool.h"
 #include "text/chat/chat_template.h"
+#include "text/chat/pair_template.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
@@ -41,6 +42,7 @@ class PromptReader {
 
   const text::Tokenizer& tokenizer_;
   std::optional<text::ChatTemplate> template_;
+  std::optional<text::PairTemplate> pairs_;
   std::string template_source_;
   std::string template_error_;
 };

@@ -314,6 +314,10 @@ Result<std::int64_t> truncate_prompt(const Request& request, const text::Tokeniz
   std::vector<TokenId>& tokens = prompt.tokens;
   const std::int64_t n_dropped = std::ssize(tokens) - *request.max_prompt_tokens;
   if (n_dropped <= 0) return 0;
+  if (prompt.is_whole) {
+    return invalid("max_prompt_tokens", "the pair has " + std::to_string(tokens.size()) +
+                                            " tokens in the model's own template, which is not cut: shorten the texts");
+  }
   if (request.prompt_cut == PromptCut::kStart) {
     tokens.erase(tokens.begin(), tokens.begin() + n_dropped);
     return n_dropped;

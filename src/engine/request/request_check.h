@@ -19,6 +19,7 @@ struct ReadPrompt {
   std::vector<TokenId> tokens{};
   int32_t second_begin = 0;
   bool has_types = false;
+  bool is_whole = false;  // of a template: it cannot be cut
 };
 
 // What a check needs to know of the engine; borrowed, constant.

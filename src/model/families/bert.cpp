@@ -224,7 +224,7 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
 
 Family bert_family() {
   using namespace bert;
-  return {"bert", read, kTensors, kTextHeadTensors, kHub};
+  return {"bert", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

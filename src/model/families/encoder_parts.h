@@ -30,11 +30,6 @@ inline constexpr std::array kUngatedEncoderTensors = {
     TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
 };
 
-// Read by text_head.h.
-inline constexpr std::string_view kTextHeadTensors[] = {"cls.weight",        "cls.bias",        "cls.norm.weight",
-                                                        "cls.output.weight", "cls.output.bias", "dense_2.weight",
-                                                        "dense_2.bias",      "dense_3.weight",  "dense_3.bias"};
-
 // LayerNorms over the stream, a table of types where the file has one, no positions, an ungated exact GELU.
 Result<ArchSpec> read_encoder(const Hparams& hparams);
 

@@ -272,7 +272,7 @@ Family gemma3_family() {
 
 Family gemma_embedding_family() {
   using namespace gemma;
-  return {"gemma-embedding", read_embedding, kGemma3Tensors, kTextHeadTensors, kEmbeddingHub};
+  return {"gemma-embedding", read_embedding, kGemma3Tensors, {}, kEmbeddingHub};
 }
 
 }  // namespace candor::model

@@ -153,7 +153,7 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
 
 Family modern_bert_family() {
   using namespace modern_bert;
-  return {"modern-bert", read, kTensors, kTextHeadTensors, kHub};
+  return {"modern-bert", read, kTensors, {}, kHub};
 }
 
 }  // namespace candor::model

@@ -294,22 +294,22 @@ Result<ArchSpec> read_sparse_file(const formats::ModelFile& file) {
 
 Family nomic_bert_family() {
   using namespace rotary_bert;
-  return {"nomic-bert", read_nomic_file, kGatedTensors, kTextHeadTensors, kNomicHub};
+  return {"nomic-bert", read_nomic_file, kGatedTensors, {}, kNomicHub};
 }
 
 Family nomic_bert_moe_family() {
   using namespace rotary_bert;
-  return {"nomic-bert-moe", read_sparse_file, kSparseTensors, kTextHeadTensors, {}};
+  return {"nomic-bert-moe", read_sparse_file, kSparseTensors, {}, {}};
 }
 
 Family gte_family() {
   using namespace rotary_bert;
-  return {"gte", read_gte_file, kGatedTensors, kTextHeadTensors, kGteHub};
+  return {"gte", read_gte_file, kGatedTensors, {}, kGteHub};
 }
 
 Family jina_bert_v3_family() {
   using namespace rotary_bert;
-  return {"jina-bert-v3", read_jina_file, kUngatedTensors, kTextHeadTensors, kJinaHub};
+  return {"jina-bert-v3", read_jina_file, kUngatedTensors, {}, kJinaHub};
 }
 
 }  // namespace candor::model

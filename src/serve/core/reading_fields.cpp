@@ -151,6 +151,11 @@ double sigmoid(double x) {
   return 1.0 / (1.0 + rounded_exp(-x));
 }
 
+double rank_logit(std::span<const float> numbers) {
+  const double first = numbers.empty() ? 0.0 : static_cast<double>(numbers.front());
+  return numbers.size() < 2 ? first : first - static_cast<double>(numbers[1]);
+}
+
 std::vector<double> softmax(std::span<const float> logits) {
   std::vector<double> shares(logits.size());
   if (logits.empty()) return shares;

@@ -33,6 +33,8 @@ std::vector<std::string> read_texts(Fields& fields, const char* name, size_t at_
 void shorten(std::vector<float>& vector, size_t n_dimensions);
 std::string to_base64(std::span<const float> vector);
 double sigmoid(double x);
+// Of what a head that ranks pairs gives (ReadingInfo::ranks_pairs): its number, or how much more yes has than no.
+double rank_logit(std::span<const float> numbers);
 // Exponentials over their sum.
 std::vector<double> softmax(std::span<const float> logits);
 

@@ -59,7 +59,8 @@ Json model_json(const Core& core) {
           {"draft", info.draft_path.string()},
           {"writes", info.reading.writes},
           {"labels", info.reading.labels},
-          {"labels_tokens", info.reading.labels_tokens}};
+          {"labels_tokens", info.reading.labels_tokens},
+          {"ranks_pairs", info.reading.ranks_pairs()}};
 }
 
 Json distribution_json(const Distribution& seen) {

@@ -37,8 +37,8 @@ struct Score {
   double value = 0;
 };
 
-double score_of(const std::vector<float>& logits, bool is_raw) {
-  const double logit = logits.empty() ? 0.0 : static_cast<double>(logits.front());
+double score_of(const std::vector<float>& numbers, bool is_raw) {
+  const double logit = rank_logit(numbers);
   return is_raw ? logit : sigmoid(logit);
 }
 
@@ -90,7 +90,7 @@ const char* fault_of(const ReadingInfo& reading) {
            "server "
            "with --rerank-by-similarity for the likeness of embeddings";
   }
-  if (reading.labels_tokens || reading.labels.size() != 1) {
+  if (!reading.ranks_pairs()) {
     return "this model's head classifies, and scores no pairs: ask /predict or /classify";
   }
   return nullptr;

@@ -37,6 +37,7 @@ export interface ModelFacts {
   writes: boolean; // false: it reads texts, and nothing else
   labels: string[];
   labels_tokens: boolean;
+  ranks_pairs: boolean;
 }
 
 // GET /v1/ui/parameters

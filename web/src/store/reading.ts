@@ -23,7 +23,7 @@ export const reading = {
 export function readsOf(model: ModelFacts): Reads {
   if (model.labels.length === 0) return "likeness";
   if (model.labels_tokens) return "token labels";
-  return model.labels.length === 1 ? "ranks" : "labels";
+  return model.ranks_pairs ? "ranks" : "labels";
 }
 
 const lines = () => reading.texts.value.split("\n").map((line) => line.trim()).filter((line) => line !== "");
