@@ -10,10 +10,11 @@ namespace candor {
 
 // One vector for a text, from the last hidden states, behind the model's final norm where it has one.
 enum class Pooling : std::uint8_t {
-  kNone,   // the answer is text
-  kMean,   // of all tokens; brought to length 1
-  kLast,   // the last token's; brought to length 1
-  kFirst,  // the first token's ([CLS]); brought to length 1
+  kNone,      // the answer is text
+  kMean,      // of all tokens; brought to length 1
+  kLast,      // the last token's; brought to length 1
+  kFirst,     // the first token's ([CLS]); brought to length 1
+  kWeighted,  // of all tokens, the first counted once, the second twice, and so on; brought to length 1
   // As the model's files say it: rows, further layers (sentence-transformers' Dense), and whether its length becomes 1;
   // where they say nothing, kMean.
   kModel,
@@ -21,10 +22,12 @@ enum class Pooling : std::uint8_t {
 };
 
 enum class PromptRows : std::uint8_t {
-  kNone,    // the answer is text; otherwise rows of floats, one for each token, in the order of the text
-  kLogits,  // [prompt tokens, ModelInfo::n_vocab]: row i for the token behind token i
-  kHidden,  // [prompt tokens, ModelInfo::dim]: the last hidden states, behind the final norm
-  kLabels,  // [prompt tokens, labels], where ReadingInfo::labels are those of tokens
+  kNone,     // the answer is text; otherwise rows of floats, one for each token, in the order of the text
+  kLogits,   // [prompt tokens, ModelInfo::n_vocab]: row i for the token behind token i
+  kHidden,   // [prompt tokens, ModelInfo::dim]: the last hidden states, behind the final norm
+  kVectors,  // kHidden behind the layers that the model's files have for tokens (ColBERT), at length 1 where they say
+             // so
+  kLabels,   // [prompt tokens, labels], where ReadingInfo::labels are those of tokens
 };
 
 // Which tokens a prompt loses where it is too long.
@@ -49,7 +52,7 @@ struct NamedPrompt {
 // How a model's files say that texts are read.
 struct ReadingInfo {
   bool writes = true;                 // false: it has no words to choose from, and can only be asked for vectors
-  Pooling pooling = Pooling::kNone;   // kMean, kLast or kFirst where the files say it
+  Pooling pooling = Pooling::kNone;   // kMean, kLast, kFirst or kWeighted where the files say it
   std::int32_t dim = 0;               // of Pooling::kModel's vector
   bool normalises = true;             // that vector's length is 1
   std::vector<std::string> labels{};  // of its head; empty: it has none

@@ -106,6 +106,8 @@ class HeadReader {
     }
     if (type) head_.pooling = kTypes[static_cast<size_t>(*type)];
     head_.only_ranks = type == static_cast<int64_t>(kTypes.size()) - 1;
+    CANDOR_ASSIGN(const auto weighted, formats::meta_bool(file_, "candor.text.weighted_mean"));
+    if (weighted.value_or(false)) head_.pooling = Pooling::kWeighted;
     CANDOR_ASSIGN(const auto normalises, formats::meta_bool(file_, "candor.text.normalise"));
     head_.normalises = normalises.value_or(true);
     return {};

@@ -32,7 +32,7 @@ struct VectorLayer {
 };
 
 struct TextHead {
-  Pooling pooling = Pooling::kNone;  // kMean, kLast or kFirst; kNone: the file does not say
+  Pooling pooling = Pooling::kNone;  // kMean, kLast, kFirst or kWeighted; kNone: the file does not say
   std::vector<VectorLayer> dense;    // of embeddings
   bool normalises = true;
   Pooling label_pooling = Pooling::kFirst;
@@ -46,6 +46,8 @@ struct TextHead {
   bool only_ranks = false;            // the file is for ranks alone
   std::optional<int32_t> max_tokens;  // of a text, where the files ask for less than the model could read
 
+  // Layers that no pooling stands before are those of tokens.
+  bool makes_token_vectors() const { return pooling == Pooling::kNone && !dense.empty(); }
   int32_t dim(const ArchSpec& spec) const { return dense.empty() ? spec.dim : dense.back().n_out; }
 };
 

@@ -85,6 +85,20 @@ TEST(encoders, are_as_the_library_computes_them) {
   }
 }
 
+TEST(encoders, tokens_have_vectors_where_no_pooling_stands_before_the_layers) {
+  const Expected expected("bert_late");
+  for (const auto& [backend, distance] : {std::pair("reference", 1e-6), std::pair("cpu", 1e-3)}) {
+    const auto engine = open_encoder(encoder_path("bert_late"), backend);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_EQ(engine->info().reading.dim, 12);
+    for (size_t i = 0; i < 2; ++i) {
+      const Request request = reading(TextPrompt{.text = expected.text(i)}, Pooling::kNone, PromptRows::kVectors);
+      EXPECT_LT(worst_distance(read_text(*engine, request), expected.json["vectors"][i].get<std::vector<float>>(), 12),
+                distance);
+    }
+  }
+}
+
 TEST(encoders, pairs_have_the_librarys_tokens) {
   for (const char* name : kEncoders) {
     SCOPED_TRACE(name);

@@ -15,10 +15,23 @@
 
 namespace candor::testing {
 
-inline constexpr const char* kEncoders[] = {
-    "bert",       "bert_pairs", "bert_tokens", "roberta_pairs", "xlm_roberta",     "xlm_roberta_pairs", "distilbert",
-    "modernbert", "nomic_bert", "gte",         "jina_v3",       "gemma_embedding", "qwen3_embedding",
-    "camembert",  "new",        "nomic_published"};
+inline constexpr const char* kEncoders[] = {"bert",
+                                            "bert_pairs",
+                                            "bert_tokens",
+                                            "roberta_pairs",
+                                            "xlm_roberta",
+                                            "xlm_roberta_pairs",
+                                            "distilbert",
+                                            "modernbert",
+                                            "nomic_bert",
+                                            "gte",
+                                            "jina_v3",
+                                            "gemma_embedding",
+                                            "qwen3_embedding",
+                                            "camembert",
+                                            "new",
+                                            "nomic_published",
+                                            "bert_weighted"};
 
 inline std::filesystem::path encoder_path(const std::string& name) {
   return project_file("tests/encoders/goldens/" + name);

@@ -112,6 +112,8 @@ MODELS = {
     "jina_v3": ("JinaEmbeddingsV3", dict(SIZES, rope_parameters=rope(20000.0)), PLAIN, unigram, 0, "mean normalised",
                 []),
     "gemma_embedding": ("Gemma3Text", GEMMA, PLAIN, ending_bpe, 0, "mean normalised", [(32, 64), (64, 24)]),
+    "bert_weighted": ("Bert", dict(SIZES, num_hidden_layers=1), PLAIN, word_piece, 0, "weighted normalised", []),
+    "bert_late": ("Bert", dict(SIZES, num_hidden_layers=1), PLAIN, word_piece, 0, "tokens normalised", [(32, 12)]),
     "qwen3_embedding": ("Qwen3", dict(SIZES, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True,
                                       rope_parameters=rope(1e6)), PLAIN, ending_bpe, 0, "last normalised", []),
 }
@@ -162,15 +164,18 @@ def randomise(model, seed):
 
 def save_modules(folder, pooling, dense, hidden):
     words = pooling.split()
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    (folder / "1_Pooling").mkdir()
-    flags = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "last": "pooling_mode_lasttoken"}
-    json.dump({"word_embedding_dimension": hidden, **{flag: name == words[0] for name, flag in flags.items()}},
-              open(folder / "1_Pooling/config.json", "w"))
+    modules = [("", "Transformer")]
+    flags = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "last": "pooling_mode_lasttoken",
+             "weighted": "pooling_mode_weightedmean_tokens"}
+    if words[0] in flags:  # ColBERT's kind has a vector for each token
+        modules.append(("1_Pooling", "Pooling"))
+        (folder / "1_Pooling").mkdir()
+        json.dump({"word_embedding_dimension": hidden, **{flag: name == words[0] for name, flag in flags.items()}},
+                  open(folder / "1_Pooling/config.json", "w"))
     for i, (n_in, n_out) in enumerate(dense):
         path = folder / f"{i + 2}_Dense"
         path.mkdir()
-        act = "torch.nn.modules.activation.Tanh" if i == 0 else "torch.nn.modules.linear.Identity"
+        act = "torch.nn.modules.activation.Tanh" if i == 0 and len(dense) > 1 else "torch.nn.modules.linear.Identity"
         json.dump({"in_features": n_in, "out_features": n_out, "bias": i == 0, "activation_function": act},
                   open(path / "config.json", "w"))
         generator = torch.Generator().manual_seed(i)
@@ -201,12 +206,17 @@ def vectors_of(model, tokenizer, name):
         encoded = tokenizer(text, return_tensors="pt")
         encoded.pop("token_type_ids", None)
         hidden = model(**encoded).last_hidden_state[0]
-        vector = {"mean": hidden.mean(0), "cls": hidden[0], "last": hidden[-1]}[words[0]]
+        weights = torch.arange(1, len(hidden) + 1, dtype=torch.float32)
+        vector = {"mean": hidden.mean(0), "cls": hidden[0], "last": hidden[-1], "tokens": hidden.T,
+                  "weighted": (hidden * weights[:, None]).sum(0) / weights.sum()}[words[0]]
         for i, (n_in, n_out) in enumerate(dense):
             tensors = load_file(HERE / "goldens" / name / f"{i + 2}_Dense/model.safetensors")
-            vector = tensors["linear.weight"] @ vector + (tensors["linear.bias"] if i == 0 else 0.0)
-            vector = torch.tanh(vector) if i == 0 else vector
-        rows.append(vector / vector.norm() if "normalised" in words else vector)
+            vector = tensors["linear.weight"] @ vector
+            if i == 0:
+                vector = (vector.T + tensors["linear.bias"]).T
+            vector = torch.tanh(vector) if i == 0 and len(dense) > 1 else vector
+        vector = vector.T
+        rows.append(vector / vector.norm(dim=-1, keepdim=True) if "normalised" in words else vector)
     return [rounded(row) for row in rows]
 
 

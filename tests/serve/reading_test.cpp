@@ -162,7 +162,7 @@ constexpr Wrong kWrong[] = {
     {"distilbert", "/predict", R"({"inputs":[["a","b","c"]]})", "expected a text"},
     {"bert", "/embed", R"({"inputs":5})", "inputs"},
     {"bert", "/embed", R"({})", "inputs is missing"},
-    {"bert", "/embed", R"({"inputs":"a","pooling":"max"})", "mean, last, cls or model"},
+    {"bert", "/embed", R"({"inputs":"a","pooling":"max"})", "mean, last, cls, weighted or model"},
     {"bert", "/embed", R"({"inputs":"a","truncate":"MIDDLE"})", "NONE, START or END"},
     {"bert", "/v2/embed", R"({"texts":["a"],"embedding_types":["int8"]})", "float or base64"},
     {"bert", "/similarity", R"({"inputs":"a"})", "inputs"},

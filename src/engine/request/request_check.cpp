@@ -102,9 +102,10 @@ Result<void> add_rows(const Request& request, size_t n_tokens, const RequestLimi
   if (request.n != 1 || request.constraint || request.beams || request.pooling != Pooling::kNone) {
     return invalid("rows", "rows of the prompt come alone: without n, beams, constraint and pooling");
   }
-  const auto width = request.rows == PromptRows::kLabels   ? limits.reading->labels.size()
-                     : request.rows == PromptRows::kLogits ? static_cast<size_t>(limits.n_vocab)
-                                                           : static_cast<size_t>(limits.dim);
+  const auto width = request.rows == PromptRows::kLabels    ? limits.reading->labels.size()
+                     : request.rows == PromptRows::kVectors ? static_cast<size_t>(limits.reading->dim)
+                     : request.rows == PromptRows::kLogits  ? static_cast<size_t>(limits.n_vocab)
+                                                            : static_cast<size_t>(limits.dim);
   if (n_tokens > kMaxPromptRowFloats / width) {
     return invalid("rows", "rows has " + std::to_string(n_tokens) + " x " + std::to_string(width) +
                                " numbers, expected at most " + std::to_string(kMaxPromptRowFloats) +
@@ -366,7 +367,8 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   active->summary.usage.seed = active->rules.seed;
   if (auto scored = add_first_scored(request, tokens.size(), *active); !scored) return scored.error();
   active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
-                              active->rules.pooling == Pooling::kFirst || active->rules.rows != PromptRows::kNone;
+                              active->rules.pooling == Pooling::kWeighted || active->rules.pooling == Pooling::kFirst ||
+                              active->rules.rows != PromptRows::kNone;
   if (active->rules.pooling == Pooling::kFirst) active->spec.end_shown = 1;
   if (prompt.has_types) active->spec.second_text = prompt.second_begin;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());

@@ -12,9 +12,9 @@
 namespace candor::engine {
 namespace {
 
-void add_to(std::vector<double>& sum, std::span<const float> row) {
+void add_to(std::vector<double>& sum, std::span<const float> row, double weight) {
   sum.resize(row.size(), 0.0);
-  for (size_t i = 0; i < row.size(); ++i) sum[i] += static_cast<double>(row[i]);
+  for (size_t i = 0; i < row.size(); ++i) sum[i] += static_cast<double>(row[i]) * weight;
 }
 
 // The vector of length 1 in this direction; zeros stay zeros.
@@ -29,20 +29,30 @@ std::vector<float> unit(std::span<const double> sum) {
 
 }  // namespace
 
+std::vector<float> PromptViewer::row_of(PromptRows kind, std::span<const float> hidden) const {
+  if (kind == PromptRows::kLabels) return model::run_layers(head_.label_layers, hidden);
+  std::vector<float> row = model::run_layers(head_.dense, hidden);
+  if (head_.normalises) model::normalise(row);
+  return row;
+}
+
 void PromptViewer::add_row(ActiveRequest& request, const StepResult& result, int32_t row) const {
-  if (request.rules.rows == PromptRows::kNone) return;
-  std::span<const float> floats =
-      request.rules.rows == PromptRows::kLogits ? result.logits.row(row) : result.hidden.row(row);
-  std::vector<float> labels;
-  if (request.rules.rows == PromptRows::kLabels) floats = labels = model::run_layers(head_.label_layers, floats);
+  const PromptRows kind = request.rules.rows;
+  if (kind == PromptRows::kNone) return;
+  std::span<const float> floats = kind == PromptRows::kLogits ? result.logits.row(row) : result.hidden.row(row);
+  std::vector<float> made;
+  if (kind == PromptRows::kLabels || (kind == PromptRows::kVectors && head_.makes_token_vectors())) {
+    floats = made = row_of(kind, floats);
+  }
   std::vector<float>& rows = request.prompt_rows;
   if (rows.empty()) rows.reserve(floats.size() * request.spec.prompt.size());
   rows.insert(rows.end(), floats.begin(), floats.end());
 }
 
 void PromptViewer::add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const {
-  add_to(request.hidden_sum, result.hidden.row(row));
   ++request.n_summed;
+  const bool is_weighted = request.rules.pooling == Pooling::kWeighted;
+  add_to(request.hidden_sum, result.hidden.row(row), is_weighted ? static_cast<double>(request.n_summed) : 1.0);
 }
 
 // Of the pooled rows.
@@ -52,9 +62,11 @@ std::vector<float> PromptViewer::vector_of(const ActiveRequest& request) const {
   const bool has_layers = asked == Pooling::kLabels || (is_models && !head_.dense.empty());
   const bool normalises = request.rules.normalise.value_or(!is_models || head_.normalises);
   if (!has_layers && normalises) return unit(request.hidden_sum);
+  const auto n = static_cast<double>(request.n_summed);
+  const double weights = request.rules.pooling == Pooling::kWeighted ? n * (n + 1.0) / 2.0 : n;
   std::vector<float> pooled(request.hidden_sum.size());
   std::ranges::transform(request.hidden_sum, pooled.begin(),
-                         [&](double sum) { return static_cast<float>(sum / static_cast<double>(request.n_summed)); });
+                         [weights](double sum) { return static_cast<float>(sum / weights); });
   if (asked == Pooling::kLabels) return model::run_layers(head_.label_layers, pooled);
   std::vector<float> vector = is_models ? model::run_layers(head_.dense, pooled) : std::move(pooled);
   if (normalises) model::normalise(vector);

@@ -28,6 +28,7 @@ class PromptViewer {
   void finish(ActiveRequest& request, const StepResult& result, int32_t row, TokenEvent& event) const;
 
  private:
+  std::vector<float> row_of(PromptRows kind, std::span<const float> hidden) const;
   void add_row(ActiveRequest& request, const StepResult& result, int32_t row) const;
   void add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const;
   std::vector<float> vector_of(const ActiveRequest& request) const;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +24,7 @@ using nlohmann::json;
 
 constexpr size_t kMostLabels = 1 << 20;
 constexpr size_t kMostModules = 64;
+constexpr uint64_t kWeighted = 0;  // which GGUF has no number for
 
 Error unsupported(const fs::path& file, std::string_view key, const json& seen, std::string_view expected) {
   return fail(
@@ -130,31 +132,38 @@ class ReadingReader {
     const fs::path file = folder_ / place / "config.json";
     CANDOR_ASSIGN(const json config, json_if_there(file));
     if (!config.is_object()) return unsupported(file, "pooling", config, "an object that names a mode");
-    constexpr std::pair<std::string_view, uint64_t> kModes[] = {{"mean", 1}, {"cls", 2}, {"lasttoken", 3}};
+    constexpr std::pair<std::string_view, uint64_t> kModes[] = {
+        {"mean", 1}, {"cls", 2}, {"lasttoken", 3}, {"weightedmean", kWeighted}};
     if (const json mode = config.value("pooling_mode", json()); mode.is_string()) {
       for (const auto& [name, number] : kModes) {
         if (mode == name) return keep_pooling(number);
       }
-      return unsupported(file, "pooling_mode", mode, "cls, mean or lasttoken");
+      return unsupported(file, "pooling_mode", mode, "cls, mean, weightedmean or lasttoken");
     }
-    constexpr std::pair<const char*, uint64_t> kFlags[] = {
-        {"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}};
-    uint64_t chosen = 0;
+    constexpr std::pair<const char*, uint64_t> kFlags[] = {{"pooling_mode_mean_tokens", 1},
+                                                           {"pooling_mode_cls_token", 2},
+                                                           {"pooling_mode_lasttoken", 3},
+                                                           {"pooling_mode_weightedmean_tokens", kWeighted}};
+    std::optional<uint64_t> chosen;
     for (const auto& [key, value] : config.items()) {
       if (!key.starts_with("pooling_mode_") || value != true) continue;
       const auto* known = std::ranges::find(kFlags, key, [](const auto& flag) { return std::string(flag.first); });
-      if (known == std::end(kFlags) || chosen != 0) {
-        return unsupported(file, key, value, "one of the modes cls, mean and lasttoken alone");
+      if (known == std::end(kFlags) || chosen) {
+        return unsupported(file, key, value, "one of the modes cls, mean, weightedmean and lasttoken alone");
       }
       chosen = known->second;
     }
     if (config.value("include_prompt", json()) == false) {
       return unsupported(file, "include_prompt", false, "true: prompts are pooled as the rest of the text is");
     }
-    return chosen == 0 ? Result<void>{} : keep_pooling(chosen);
+    return chosen ? keep_pooling(*chosen) : Result<void>{};
   }
 
   Result<void> keep_pooling(uint64_t number) {
+    if (number == kWeighted) {
+      metadata_.add("candor.text.weighted_mean", true);
+      return {};
+    }
     metadata_.add(fmt::format("{}.pooling_type", prefix_), number);
     return {};
   }

@@ -60,16 +60,15 @@ std::string read_prefix(Fields& fields, const ReadingInfo& reading, std::vector<
 }
 
 Pooling read_pooling(Fields& fields) {
-  constexpr std::pair<std::string_view, Pooling> kWays[] = {{"model", Pooling::kModel},
-                                                            {"mean", Pooling::kMean},
-                                                            {"last", Pooling::kLast},
-                                                            {"cls", Pooling::kFirst},
-                                                            {"first", Pooling::kFirst}};
+  constexpr std::pair<std::string_view, Pooling> kWays[] = {
+      {"model", Pooling::kModel}, {"mean", Pooling::kMean},   {"last", Pooling::kLast},
+      {"cls", Pooling::kFirst},   {"first", Pooling::kFirst}, {"weighted", Pooling::kWeighted}};
   const std::string pooling = fields.text("pooling").value_or("model");
   for (const auto& [name, way] : kWays) {
     if (pooling == name) return way;
   }
-  fields.refuse("pooling", fmt::format("pooling is {}, expected mean, last, cls or model", shown(Json(pooling))));
+  fields.refuse("pooling",
+                fmt::format("pooling is {}, expected mean, last, cls, weighted or model", shown(Json(pooling))));
   return Pooling::kModel;
 }
 

@@ -106,7 +106,7 @@ Result<EmbeddingRequest> parse_embed_all(const Json& body, const RequestTerms& t
   check_model(fields, terms.limits(), result.model);
   ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
   reading.base.pooling = Pooling::kNone;
-  reading.base.rows = PromptRows::kHidden;
+  reading.base.rows = PromptRows::kVectors;
   add_inputs(fields, "inputs", reading, result);
   settle_unknown(fields, terms.limits(), result.warnings);
   if (fields.fault()) return *fields.fault();
