@@ -175,6 +175,22 @@ TEST(encoders, a_decoder_that_answers_yes_ranks_as_the_library_says) {
   }
 }
 
+TEST(encoders, rows_that_are_shown_do_not_count_to_the_last_ones_vector) {
+  const auto engine = open_encoder(encoder_path("qwen3_embedding"));
+  ASSERT_NE(engine, nullptr);
+  const Prompt prompt = TextPrompt{.text = "the small engine reads"};
+  for (const Pooling pooling : {Pooling::kLast, Pooling::kFirst, Pooling::kMean}) {
+    Request request = reading(prompt, pooling);
+    const std::vector<float> alone = read_text(*engine, request);
+    request.sampling.prompt_logprobs = 0;
+    request.sampling.max_tokens = 0;
+    const auto beside = engine->generate(request);
+    ASSERT_TRUE(beside) << beside.error().message;
+    EXPECT_EQ(beside->embedding, alone);
+    EXPECT_EQ(static_cast<int64_t>(beside->prompt_logprobs.size()) + 1, beside->summary.usage.prompt_tokens);
+  }
+}
+
 TEST(encoders, say_what_their_files_say) {
   const auto bert = open_encoder(encoder_path("bert"));
   ASSERT_NE(bert, nullptr);

@@ -1,5 +1,7 @@
 // What is asked of the wrong model, or of too long a text: one typed error each.
 
+#include <utility>
+
 #include "encoders/golden.h"
 
 namespace candor::testing {
@@ -70,6 +72,21 @@ TEST(encoders_refuse, nothing_of_an_empty_text) {
   ASSERT_NE(engine, nullptr);
   EXPECT_EQ(read_text(*engine, reading(TextPrompt{}, Pooling::kModel)).size(), 32u);  // its marks alone
   EXPECT_EQ(refused(*engine, reading(TokenPrompt{}, Pooling::kModel)).kind, ErrorKind::kInvalidInput);
+}
+
+TEST(encoders_refuse, to_draft_and_to_be_drafted_for) {
+  EngineOptions options;
+  options.n_threads = 1;
+  options.speculation = Speculation::kDraft;
+  options.model_path = project_file("models/pocket/pocket-q8_0.gguf");
+  options.draft_path = encoder_path("bert");
+  auto engine = Engine::open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("writes none"), std::string::npos) << engine.error().message;
+  std::swap(options.model_path, options.draft_path);
+  engine = Engine::open(options);
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("writes nothing"), std::string::npos) << engine.error().message;
 }
 
 TEST(encoders_refuse, pairs_without_marks_between_them) {

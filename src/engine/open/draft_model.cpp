@@ -52,6 +52,10 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   DraftPlan plan;
   CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend, options.n_ctx));
+  if (plan.model.spec.head.is_absent) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: reads texts and writes none, so it cannot make drafts", name_of(*plan.file)));
+  }
   return plan;
 }
 

@@ -85,6 +85,11 @@ Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelF
                                const backend::Backend& backend, DraftPlan* draft) {
   CANDOR_ASSIGN(const model::ModelPlan model, model::plan_model(file, backend, asked.n_ctx));
   CANDOR_ASSIGN(const model::TextHead head, model::read_text_head(file, model.spec));
+  if (model.spec.is_bidirectional && draft != nullptr) {
+    return fail(ErrorKind::kInvalidInput,
+                "draft_path (--draft) names a draft model, but this model writes nothing that "
+                "could be drafted");
+  }
   const EngineOptions options = fit_options(asked, model.spec, head.max_tokens);
   const KvType kv_type = options.kv_type.value_or(model::usual_kv(model.spec, backend.info().default_kv));
   const backend::KvLayout layout = model::kv_layout(model.spec, kv_type);

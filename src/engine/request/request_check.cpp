@@ -369,7 +369,8 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
                               active->rules.pooling == Pooling::kWeighted || active->rules.pooling == Pooling::kFirst ||
                               active->rules.rows != PromptRows::kNone;
-  if (active->rules.pooling == Pooling::kFirst) active->spec.end_shown = 1;
+  const bool shows_first = active->rules.pooling == Pooling::kFirst && active->rules.n_prompt_logprobs < 0;
+  if (shows_first) active->spec.end_shown = 1;
   if (prompt.has_types) active->spec.second_text = prompt.second_begin;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   active->spec.prompt = std::move(tokens);

@@ -88,7 +88,9 @@ void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice
   for (int32_t i = 0; i < slice.n_shown && !request.fault; ++i) {
     const int32_t row = slice.shown_row + i;
     const size_t next = static_cast<size_t>(sequence.shown_begin + i) + 1;
-    if (request.rules.pooling != Pooling::kNone) add_hidden(request, result, row);
+    const Pooling pooling = request.rules.pooling;
+    const bool is_first = pooling == Pooling::kFirst && request.n_summed == 0;
+    if (is_first || pooling == Pooling::kMean || pooling == Pooling::kWeighted) add_hidden(request, result, row);
     add_row(request, result, row);
     if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits.row(row), sequence.tokens[next]);
   }

@@ -140,6 +140,11 @@ class HubWriter {
       }
     }
     if (form_ != nullptr) return {};
+    if (missing.empty()) {
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("models of family {} are not written as folders: give a RESULT that ends in .gguf",
+                              family_->name));
+    }
     return fail(ErrorKind::kUnsupported, fmt::format("tensor {} has no name in a folder of safetensors of family {}",
                                                      in_quotes(missing), spec_.family));
   }
