@@ -140,13 +140,12 @@ class HubWriter {
       }
     }
     if (form_ != nullptr) return {};
-    if (missing.empty()) {
-      return fail(ErrorKind::kUnsupported,
-                  fmt::format("models of family {} are not written as folders: give a RESULT that ends in .gguf",
-                              family_->name));
-    }
-    return fail(ErrorKind::kUnsupported, fmt::format("tensor {} has no name in a folder of safetensors of family {}",
-                                                     in_quotes(missing), spec_.family));
+    return fail(ErrorKind::kUnsupported, missing.empty()
+                                             ? "models of this family are written as GGUF alone: RESULT.gguf"
+                                             : "tensor " + in_quotes(missing) +
+                                                   " has no name in a folder of "
+                                                   "safetensors of family " +
+                                                   spec_.family);
   }
 
   // Tensors that config.json says in its own way.
