@@ -140,12 +140,9 @@ class HubWriter {
       }
     }
     if (form_ != nullptr) return {};
-    return fail(ErrorKind::kUnsupported, missing.empty()
-                                             ? "models of this family are written as GGUF alone: RESULT.gguf"
-                                             : "tensor " + in_quotes(missing) +
-                                                   " has no name in a folder of "
-                                                   "safetensors of family " +
-                                                   spec_.family);
+    const std::string why = missing.empty() ? "every tensor" : "tensor " + in_quotes(missing);
+    return fail(ErrorKind::kUnsupported,
+                why + " has no name in a folder of family " + spec_.family + ": write RESULT.gguf");
   }
 
   // Tensors that config.json says in its own way.
