@@ -63,6 +63,29 @@ void fill(const op::Linear& op, Operands& operands) {
   }
 }
 
+void add_adapter(Operands& operands, const AdapterTerm& term) {
+  for (const Weight* weight : {term.down, term.up, term.gains}) add_weight(operands, weight);
+}
+
+void fill(const op::Adapt& op, Operands& operands) {
+  begin(operands, "adapt", OpKind::kLinear);
+  operands.reads = {op.src};
+  for (const AdapterTerm& term : op.terms) {
+    operands.reads.push_back(term.dst);
+    operands.writes.push_back(term.dst);
+    add_adapter(operands, term);
+  }
+}
+
+void fill(const op::AdaptEmbedding& op, Operands& operands) {
+  begin(operands, "adapt_embedding", OpKind::kEmbed);
+  operands.reads = operands.writes = {op.dst};
+  for (const AdapterTable& table : op.tables) {
+    operands.weight_bytes += row_bytes(*table.down) * static_cast<uint64_t>(op.dst.n_rows);
+    add_weight(operands, table.up);
+  }
+}
+
 void fill(const op::LinearHeads& op, Operands& operands) {
   begin(operands, "linear_heads", OpKind::kLinear);
   operands.reads = {op.src};

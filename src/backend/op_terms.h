@@ -8,6 +8,7 @@
 #include <span>
 
 #include "backend/op_specs.h"
+#include "base/ids.h"
 
 namespace candor::backend {
 
@@ -42,6 +43,29 @@ struct NormWeights {
   const Weight* bias;  // [D] or nullptr
 };
 
+// What an adapter adds to the rows of a product y = W x + bias that use it, `scale` and the row's own scale s together:
+//   y += s * up (down x)                                                     (Hu et al., "LoRA", 2021)
+//   y += s_row * (gain - 1) * (y - bias), then y += s * gain * up (down x)   with gains (Liu et al., "DoRA", 2024)
+//   y += s_row * (up x - y), which is up x where s_row is 1                  without `down`: another W altogether
+struct AdapterTerm {
+  AdapterId adapter = kNoAdapter;
+  const Weight* down = nullptr;            // [rank, in] or nullptr
+  const Weight* up = nullptr;              // [out, rank]; [out, in] without `down`
+  float scale = 1.0f;                      // of `up (down x)`
+  const Weight* gains = nullptr;           // [out] or nullptr
+  const Weight* gains_less_one = nullptr;  // [out] where there are gains
+  const Weight* bias = nullptr;            // [out] or nullptr: the product's own
+  Activation dst{};                        // [T, out], what the product gave
+};
+
+// The same of an embedding's rows, by their tokens. Scales are multiplied by the embedding's own.
+struct AdapterTable {
+  AdapterId adapter = kNoAdapter;
+  const Weight* down = nullptr;  // [V, rank], or [V, D] without `up`: another embedding altogether
+  const Weight* up = nullptr;    // [D, rank] or nullptr
+  float scale = 1.0f;
+};
+
 struct Expert {
   const Weight* gate = nullptr;       // [F, D], or nullptr: outputs are down(act(up x))
   const Weight* up = nullptr;         // [F, D]
@@ -60,6 +84,14 @@ struct AttnTerm {
   const Weight* sinks = nullptr;  // [H] where the spec has sinks
 };
 
+// What an adapter adds to one matrix of one expert. The term's dst is not read.
+enum class ExpertPart : uint8_t { kGate, kUp, kDown };
+struct ExpertAdapter {
+  int32_t expert = 0;
+  ExpertPart part = ExpertPart::kUp;
+  AdapterTerm term{};
+};
+
 struct MoeTerm {
   std::span<const Expert> experts;  // [E]
   MoeSpec spec;
@@ -68,6 +100,7 @@ struct MoeTerm {
   Activation gate, up, outputs;  // room: [T * n_used, F] twice, [T * n_used, D]; overwritten
   const Weight* choice_bias = nullptr;  // [E] where the spec has one
   const Weight* expert_scales = nullptr;  // [E] where the spec has them
+  std::span<const ExpertAdapter> adapters{};  // by expert, then part, ascending
 };
 
 // The operands of a causal convolution.

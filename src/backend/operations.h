@@ -50,6 +50,21 @@ struct Linear {
   Activation src{};
 };
 
+// What the adapters of each row add to products of src, [T, in], one adapter of a row after another in the order of its
+// uses. A row with none stays as it is.
+struct Adapt {
+  std::span<const AdapterTerm> terms{};
+  Activation src{};
+  std::span<const int32_t> rows{};  // [T]: the step's rows that these are; empty: all of them
+};
+
+// The same of embeddings, dst: [T, D]. Rows that began with a vector stay as they are.
+struct AdaptEmbedding {
+  Activation dst{};
+  std::span<const AdapterTable> tables{};
+  float scale = 1.0f;  // the embedding's
+};
+
 // Each head by rows of its own: src [T, H * in], weight [H * out, in], dst [T, H * out]. REQUIRES: out is a multiple
 // of 16.
 struct LinearHeads {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -23,9 +24,17 @@ struct SeqSlice {
   int32_t n_rows = 0;
   int32_t n_past = 0;        // tokens of this sequence already in the K/V store
   StateId state = kNoState;  // where the recurrent state behind them stands; kNoState: all zeros
-  AdapterId adapter = kNoAdapter;
+  int32_t first_use = 0;     // of StepBatch::uses: the adapters of its rows, in the order in which they are added
+  int32_t n_uses = 0;
   // Where the second of two texts begins, for models that tell them apart: tokens before it are of type 0, others of 1.
   int32_t second_text = std::numeric_limits<int32_t>::max();
+};
+
+// An adapter of a row, and how much of what it adds counts.
+struct AdapterUse {
+  AdapterId adapter = kNoAdapter;
+  float scale = 1.0f;
+  bool operator==(const AdapterUse&) const = default;
 };
 
 // The recurrent state behind a row goes to a slot that no slice of the step begins from and no other save takes: a step
@@ -76,12 +85,10 @@ struct StepBatch {
   // [T, n_axes]: positions in time, height, width and so on, in place of `positions` where rotation wants them.
   std::span<const int32_t> axes{};
   int32_t n_axes = 0;
+  std::span<const AdapterUse> uses{};
 
   int32_t n_rows() const { return static_cast<int32_t>(tokens.size()); }
-  RowKinds kinds() const {
-    const auto has_adapter = [](const SeqSlice& seq) { return seq.adapter != kNoAdapter; };
-    return {!vector_rows.empty(), !groups.empty(), n_axes > 0, std::ranges::any_of(seqs, has_adapter)};
-  }
+  RowKinds kinds() const { return {!vector_rows.empty(), !groups.empty(), n_axes > 0, !uses.empty()}; }
   // The first group that ends behind a row: the row's own, or the next one; nullptr where there is none.
   const VisibleGroup* group_from(int32_t row) const {
     const auto ends_behind = [](int32_t of, const VisibleGroup& group) { return of < group.first_row + group.n_rows; };
@@ -102,6 +109,12 @@ struct StepBatch {
   // 0 or 1.
   static int32_t type_of(const SeqSlice& seq, int32_t row) {
     return seq.n_past + row - seq.first_row < seq.second_text ? 0 : 1;
+  }
+  std::span<const AdapterUse> uses_of(const SeqSlice& seq) const {
+    return uses.subspan(static_cast<size_t>(seq.first_use), static_cast<size_t>(seq.n_uses));
+  }
+  const SeqSlice& slice_of(int32_t row) const {
+    return *std::prev(std::ranges::upper_bound(seqs, row, {}, &SeqSlice::first_row));
   }
   std::span<const BlockId> blocks_of(size_t seq) const {
     return block_table.subspan(seq * static_cast<size_t>(max_blocks), static_cast<size_t>(max_blocks));

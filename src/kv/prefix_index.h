@@ -18,6 +18,7 @@ namespace candor::kv {
 // Everything besides the tokens that the content of a block depends on, and who may see it. All of it is compared.
 struct PrefixKey {
   uint64_t model_hash = 0;
+  uint64_t adapters_hash = 0;  // 0: none
   int32_t numerics_version = 0;
   int32_t kv_type = 0;
   std::string scope{};  // requests of different scopes share nothing

@@ -47,6 +47,7 @@ Result<void> Scheduler::add(const SequenceSpec& spec) {
   sequence->shown_begin = spec.shows_prompt ? spec.first_shown : 0;
   sequence->shown_end = spec.shows_prompt ? std::min(sequence->n_tokens() - 1, spec.end_shown) : 0;
   sequence->second_text = spec.second_text;
+  sequence->adapters.assign(spec.adapters.begin(), spec.adapters.end());
   sequence->n_spare_places = std::clamp(spec.n_places, 1, state_->options.max_running) - 1;
   state_->sequences.make_room();
   state_->shares.open(spec.share_key);
@@ -87,6 +88,7 @@ void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
   child->on_full = parent->on_full;
   child->n_cropped = parent->n_cropped;
   child->second_text = parent->second_text;
+  child->adapters.assign(parent->adapters.begin(), parent->adapters.end());
   child->rank = parent->rank;
   child->order = parent->order;
   child->queued_at = admission_.n_plans();

@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "backend/step_batch.h"
 #include "base/ids.h"
 #include "candor/request.h"
 #include "kv/block_manager.h"
@@ -32,6 +33,7 @@ struct SequenceSpec {
   int32_t first_shown = 0;    // of these rows; those before it may come from the cache
   int32_t end_shown = std::numeric_limits<int32_t>::max();    // none from here on
   int32_t second_text = std::numeric_limits<int32_t>::max();  // backend::SeqSlice
+  std::vector<backend::AdapterUse> adapters{};
   std::array<int32_t, 2> turns{};  // tokens of the prompt up to which others are likely to begin alike; 0: none
 };
 
@@ -48,6 +50,7 @@ struct Sequence {
   int32_t shown_begin = 0;  // [shown_begin, shown_end): tokens of the prompt whose rows are still to be shown
   int32_t shown_end = 0;
   int32_t second_text = std::numeric_limits<int32_t>::max();
+  std::vector<backend::AdapterUse> adapters{};
   bool is_running = false;  // holds blocks
   // Its turn.
   int32_t rank = 0;       // the priority, raised by waiting

@@ -15,6 +15,7 @@ void StepPlan::reserve(size_t n_sequences, size_t n_blocks, size_t n_states) {
   slices.reserve(n_sequences);
   seqs.reserve(n_sequences);
   groups.reserve(n_sequences);
+  uses.reserve(n_sequences);
   saves.reserve(n_states);
   block_table.reserve(std::min(n_sequences * n_blocks, kMostTableEntries));
 }
@@ -27,6 +28,7 @@ void StepPlan::clear() {
   out_rows.clear();
   saves.clear();
   groups.clear();
+  uses.clear();
   n_prefill_rows = 0;
   n_draft_rows = 0;
   n_shown_rows = 0;
@@ -59,8 +61,14 @@ void StepPlan::append(const Sequence& sequence, RowShare share) {
   for (const kv::StateAt& coming : state.coming) {
     saves.push_back({slice.first_row + coming.n_tokens - n_past - 1, coming.slot});
   }
-  seqs.push_back(
-      {slice.first_row, slice.n_rows, n_past, n_past == 0 ? kNoState : state.now, kNoAdapter, sequence.second_text});
+  seqs.push_back({.first_row = slice.first_row,
+                  .n_rows = slice.n_rows,
+                  .n_past = n_past,
+                  .state = n_past == 0 ? kNoState : state.now,
+                  .first_use = static_cast<int32_t>(uses.size()),
+                  .n_uses = static_cast<int32_t>(sequence.adapters.size()),
+                  .second_text = sequence.second_text});
+  uses.insert(uses.end(), sequence.adapters.begin(), sequence.adapters.end());
   if (sees_ahead) groups.push_back({slice.first_row, slice.n_rows});
 }
 

@@ -69,7 +69,15 @@ class StepPlan {
 
   bool is_empty() const { return slices.empty(); }
   backend::StepBatch batch() const {
-    return {tokens, positions, seqs, block_table, max_blocks, out_rows, saves, groups};
+    return {.tokens = tokens,
+            .positions = positions,
+            .seqs = seqs,
+            .block_table = block_table,
+            .max_blocks = max_blocks,
+            .out_rows = out_rows,
+            .saves = saves,
+            .groups = groups,
+            .uses = uses};
   }
   bool sees_ahead = false;  // each slice is one group
 
@@ -81,6 +89,7 @@ class StepPlan {
   std::vector<int32_t> out_rows{};
   std::vector<backend::StateSave> saves{};
   std::vector<backend::VisibleGroup> groups{};
+  std::vector<backend::AdapterUse> uses{};
   int32_t max_blocks = 0;
 };
 

@@ -27,6 +27,13 @@ void BatchBuilder::add(std::span<const TokenId> tokens, int32_t n_past, std::spa
   blocks_.emplace_back(blocks.begin(), blocks.end());
 }
 
+void BatchBuilder::add(std::span<const TokenId> tokens, const std::vector<backend::AdapterUse>& uses) {
+  add(tokens, 0, std::vector<BlockId>{0});
+  seqs_.back().first_use = static_cast<int32_t>(uses_.size());
+  seqs_.back().n_uses = static_cast<int32_t>(uses.size());
+  uses_.insert(uses_.end(), uses.begin(), uses.end());
+}
+
 StepBatch BatchBuilder::view() {
   size_t max_blocks = 0;
   for (const auto& blocks : blocks_) max_blocks = std::max(max_blocks, blocks.size());
@@ -44,7 +51,8 @@ StepBatch BatchBuilder::view() {
           .saves = {},
           .groups = groups_,
           .vector_rows = vector_rows_,
-          .vectors = vectors_};
+          .vectors = vectors_,
+          .uses = uses_};
 }
 
 const Weight& Rig::upload(const TensorView& tensor, backend::WeightRole role) {

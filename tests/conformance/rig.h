@@ -20,6 +20,8 @@ class BatchBuilder {
  public:
   // tokens: one for each new row. blocks: the sequence's whole table. Every row's result is wanted.
   void add(std::span<const TokenId> tokens, int32_t n_past, std::span<const BlockId> blocks);
+  // The same of one whose rows use adapters.
+  void add(std::span<const TokenId> tokens, const std::vector<backend::AdapterUse>& uses);
   // Rows that see one another; ascending.
   void group(int32_t first_row, int32_t n_rows) { groups_.push_back({first_row, n_rows}); }
   // What a row begins with; ascending.
@@ -41,6 +43,7 @@ class BatchBuilder {
   std::vector<backend::VisibleGroup> groups_;
   std::vector<int32_t> vector_rows_;
   std::vector<float> vectors_;
+  std::vector<backend::AdapterUse> uses_;
 };
 
 class Rig {

@@ -33,6 +33,11 @@ void CpuOps::compute(const op::Moe& call) {
     encode_visits(encoding, call.src, call.term);
     run_panels();
   }
+  const Activation inputs{call.term.outputs.slot, first_visits_.back(), call.src.n_cols};  // where they are weighed
+  const Activation src = call.term.spec.weighs_inputs ? inputs : call.src;
+  const ExpertVisits visits{first_visits_, row_visits_, static_cast<size_t>(call.term.spec.n_used)};
+  if (is_gated) adapter_ops_.adapt_experts(call.term, ExpertPart::kGate, visits, src, gates);
+  adapter_ops_.adapt_experts(call.term, ExpertPart::kUp, visits, src, is_gated ? ups : gates);
   if (is_gated) {
     compute(op::Gate{gates, gates, ups, call.term.kind});
   } else {
@@ -45,6 +50,7 @@ void CpuOps::compute(const op::Moe& call) {
     encode_rows(encoding, gates);
     run_panels();
   }
+  adapter_ops_.adapt_experts(call.term, ExpertPart::kDown, visits, gates, outputs);
   add_outputs(call.dst, outputs, call.term);
 }
 
@@ -69,7 +75,7 @@ void CpuOps::route(const MoeTerm& term, int32_t n_rows) {
   }
 }
 
-std::span<const CpuOps::RowVisit> CpuOps::visits_of(int32_t row) const {
+std::span<const RowVisit> CpuOps::visits_of(int32_t row) const {
   const size_t n_used = row_visits_.size() / n_row_visits_.size();
   return {row_visits_.data() + static_cast<size_t>(row) * n_used, n_used};
 }

@@ -39,7 +39,11 @@ auto gate_function(const kernels::KernelTable& table, GateKind kind) {
 }  // namespace
 
 CpuOps::CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool)
-    : table_(table), pool_(pool), scratch_(pool.n_threads()), last_runs_(static_cast<size_t>(pool.n_threads())) {}
+    : table_(table),
+      pool_(pool),
+      scratch_(pool.n_threads()),
+      last_runs_(static_cast<size_t>(pool.n_threads())),
+      adapter_ops_(table, pool, arena_) {}
 
 Result<void> CpuOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, Arena::make(layout));
@@ -60,6 +64,7 @@ void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {
   logits_ = {};
   rope_tables_.begin_step();
   shared_.find(batch);
+  adapter_ops_.begin(batch_);
 }
 
 void CpuOps::run(const Op& operation) {

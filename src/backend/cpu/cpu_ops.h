@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/adapter_ops.h"
 #include "backend/cpu/arena.h"
 #include "backend/cpu/attend_work.h"
 #include "backend/cpu/cpu_kv.h"
@@ -39,7 +40,7 @@ inline constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
 inline constexpr int64_t kEncodeSpeed = 2;
 
 using kernels::kEncodings;
-inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true};  // what rows can be
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .adapters = true};  // what rows can be
 
 class CpuOps final : public Ops, public EncodedLinear {
  public:
@@ -66,6 +67,8 @@ class CpuOps final : public Ops, public EncodedLinear {
   void compute(const op::AddTypes& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
+  void compute(const op::Adapt& call) { adapter_ops_.adapt(call); }
+  void compute(const op::AdaptEmbedding& call) { adapter_ops_.adapt(call); }
   void compute(const op::Rope& call);
   void compute(const op::Temper& call);
   void compute(const op::Attend& call);
@@ -93,10 +96,6 @@ class CpuOps final : public Ops, public EncodedLinear {
     int32_t n_rows = 0;
     float* dst = nullptr;  // [n_rows, out]
     int64_t first_unit = 0, end_unit = 0;
-  };
-  struct RowVisit {  // one row among an expert's
-    int32_t place = 0;
-    float weight = 0.0f;
   };
   struct ExpertMatrix {
     const Weight* Expert::*weight;
@@ -179,6 +178,7 @@ class CpuOps final : public Ops, public EncodedLinear {
   std::vector<PrefixUnit> prefix_units_;
   std::vector<MemberUnit> member_units_;
   platform::HugeBuffer partials_;
+  AdapterOps adapter_ops_;
   std::vector<float> slopes_;
   float slopes_bias_ = 0.0f;  // the max_alibi_bias that slopes_ are of
   Routing routing_;

@@ -3,7 +3,7 @@
 namespace candor::backend {
 
 // A member that is added to a batch has to travel as well.
-static_assert(sizeof(StepBatch) == 10 * sizeof(std::span<const int32_t>) + 2 * sizeof(int64_t));
+static_assert(sizeof(StepBatch) == 11 * sizeof(std::span<const int32_t>) + 2 * sizeof(int64_t));
 static_assert(sizeof(ArenaLayout) == sizeof(std::vector<int32_t>) + sizeof(std::vector<bool>) + 4 * sizeof(int32_t));
 static_assert(sizeof(KvLayout) == 4 * sizeof(int32_t) + sizeof(StateLayout) + 8 + sizeof(std::vector<KvHeads>));
 
@@ -23,6 +23,7 @@ void write_step(Bytes& bytes, const Pass& pass, int32_t kv, const StepBatch& bat
   writer.put_list(batch.vectors);
   writer.put_list(batch.axes);
   writer.put(batch.n_axes);
+  writer.put_list(batch.uses);
 }
 
 void read_step(OrderReader& reader, StepOrder& step) {
@@ -40,6 +41,7 @@ void read_step(OrderReader& reader, StepOrder& step) {
   reader.take_list(step.vectors);
   reader.take_list(step.axes);
   step.n_axes = reader.take<int32_t>();
+  reader.take_list(step.uses);
 }
 
 void write_make_kv(Bytes& bytes, const KvLayout& layout, KvSize size) {

@@ -95,10 +95,11 @@ struct StepOrder {
   std::vector<float> vectors;
   std::vector<int32_t> axes;
   int32_t n_axes = 0;
+  std::vector<AdapterUse> uses;
 
   StepBatch batch() const {
-    return {tokens, positions, seqs,        block_table, max_blocks, out_rows,
-            saves,  groups,    vector_rows, vectors,     axes,       n_axes};
+    return {tokens, positions,   seqs,    block_table, max_blocks, out_rows, saves,
+            groups, vector_rows, vectors, axes,        n_axes,     uses};
   }
 };
 

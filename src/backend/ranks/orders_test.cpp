@@ -15,7 +15,9 @@ TEST(orders, a_step_arrives_as_it_was) {
   const std::vector<VisibleGroup> groups = {{0, 2}};
   const std::vector<int32_t> vector_rows = {1};
   const std::vector<float> vectors = {0.5f, 1.5f};
-  const StepBatch batch{tokens, positions, seqs, table, 2, out_rows, saves, groups, vector_rows, vectors};
+  const std::vector<AdapterUse> uses = {{3, 0.5f}, {1, 1.0f}};
+  StepBatch batch{tokens, positions, seqs, table, 2, out_rows, saves, groups, vector_rows, vectors};
+  batch.uses = uses;
   Bytes bytes;
   write_step(bytes, {.model = 1, .first = 2, .end = 5, .is_attention = true}, 3, batch);
 
@@ -41,6 +43,7 @@ TEST(orders, a_step_arrives_as_it_was) {
   ASSERT_EQ(found.saves.size(), 2u);
   EXPECT_EQ(found.saves[1].slot, 8);
   EXPECT_EQ(found.kinds(), batch.kinds());
+  EXPECT_EQ(step.uses, uses);
   ASSERT_NE(found.group_of(1), nullptr);
   EXPECT_EQ(found.group_of(2), nullptr);
   ASSERT_NE(found.vector_of(1, 2), nullptr);

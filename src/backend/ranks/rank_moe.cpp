@@ -52,6 +52,19 @@ Activation RankOps::gather_visits(Activation src, const MoeTerm& term, std::span
   return rows;
 }
 
+void RankOps::adapt_expert(const MoeTerm& term, int32_t expert, ExpertPart part, Activation src, Activation dst) {
+  adapter_terms_.clear();
+  for (const ExpertAdapter& each : term.adapters) {
+    if (each.expert != expert || each.part != part) continue;
+    adapter_terms_.push_back(part_of_term(each.term));
+    adapter_terms_.back().dst = dst;
+  }
+  if (adapter_terms_.empty()) return;
+  visit_rows_.clear();
+  for (const Routing::Visit& visit : routing_.visits(expert)) visit_rows_.push_back(visit.row);
+  inner_.ops().run(op::Adapt{adapter_terms_, src, visit_rows_});
+}
+
 // Into gated_: [visits, width], in the order of experts and their rows.
 void RankOps::run_gates(Activation src, const MoeTerm& term, int32_t width) {
   if (width == 0) return;
@@ -67,10 +80,13 @@ void RankOps::run_gates(Activation src, const MoeTerm& term, int32_t width) {
     const LinearTerm up{part_of(weights.up), part_of(weights.up_bias), weights.gate == nullptr ? gates : ups};
     if (weights.gate == nullptr) {
       inner_.ops().run(op::Linear{std::array{up}, rows});
+      adapt_expert(term, expert, ExpertPart::kUp, rows, gates);
       inner_.ops().run(op::Activate{gates, term.kind});
     } else {
       inner_.ops().run(
           op::Linear{std::array{LinearTerm{part_of(weights.gate), part_of(weights.gate_bias), gates}, up}, rows});
+      adapt_expert(term, expert, ExpertPart::kGate, rows, gates);
+      adapt_expert(term, expert, ExpertPart::kUp, rows, ups);
       inner_.ops().run(op::Gate{gates, gates, ups, term.kind});
     }
     std::memcpy(gated, inner_.host_rows(gates), n_floats(n, width) * sizeof(float));
@@ -95,6 +111,7 @@ void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare
     const Expert& weights = term.experts[static_cast<size_t>(expert)];
     inner_.ops().run(
         op::Linear{std::array{LinearTerm{part_of(weights.down), part_of(weights.down_bias), outputs}}, gates});
+    adapt_expert(term, expert, ExpertPart::kDown, gates, outputs);
     const float* output = inner_.host_rows(outputs);
     for (size_t i = 0; i < visits.size(); ++i) {
       const float weight = term.spec.weighs_inputs ? 1.0f : visits[i].weight;

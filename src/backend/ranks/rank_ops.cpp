@@ -150,6 +150,41 @@ void RankOps::compute(const op::Linear& call) {
            : inner_.ops().run(op::Linear{terms_, call.src});
 }
 
+AdapterTerm RankOps::part_of_term(const AdapterTerm& term) {
+  AdapterTerm own = term;
+  own.down = part_of(term.down);
+  own.up = part_of(term.up);
+  own.gains = part_of(term.gains);
+  own.gains_less_one = part_of(term.gains_less_one);
+  own.bias = part_of(term.bias);
+  return own;
+}
+
+// `down` is whole on every rank, `up` has the outputs of the product's own weight.
+void RankOps::compute(const op::Adapt& call) {
+  slot(call.src).goes_along = false;  // by itself: the products are not done yet
+  make_whole(call.src);
+  adapter_terms_.clear();
+  for (const AdapterTerm& term : call.terms) {
+    if (has_none(term.dst)) continue;
+    adapter_terms_.push_back(part_of_term(term));
+    adapter_terms_.back().dst = local(term.dst);
+  }
+  if (!adapter_terms_.empty() && !is_lost_) inner_.ops().run(op::Adapt{adapter_terms_, call.src, call.rows});
+}
+
+void RankOps::compute(const op::AdaptEmbedding& call) {
+  CANDOR_CHECK(slot(call.dst).is_split && slot(call.dst).share.bounds[1] == call.dst.n_cols);
+  if (rank_ != 0) return;
+  adapter_tables_.clear();
+  for (const AdapterTable& table : call.tables) {
+    adapter_tables_.push_back(table);
+    adapter_tables_.back().down = rank_weight(*table.down).rows();
+    adapter_tables_.back().up = part_of(table.up);
+  }
+  inner_.ops().run(op::AdaptEmbedding{call.dst, adapter_tables_, call.scale});
+}
+
 void RankOps::compute(const op::Rope& call) {
   if (has_none(call.x)) return;
   const int32_t n_own = slot(call.x).is_split ? slot(call.x).share.width() / call.head_dim : call.n_heads;

@@ -58,6 +58,8 @@ class RankOps final : public Ops {
   void compute(const op::AddTypes& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
+  void compute(const op::Adapt& call);
+  void compute(const op::AdaptEmbedding& call);
   void compute(const op::Rope& call);
   void compute(const op::Temper& call);
   void compute(const op::Attend& call);
@@ -111,6 +113,9 @@ class RankOps final : public Ops {
   const OutputShare& query_share(const std::vector<HeadShare>& shares, int32_t width);
   const OutputShare& kv_share(const HeadShare& share, int32_t width);
 
+  static AdapterTerm part_of_term(const AdapterTerm& term);
+  // What adapters add to one part of an expert; dst: of its visits.
+  void adapt_expert(const MoeTerm& term, int32_t expert, ExpertPart part, Activation src, Activation dst);
   void route(const MoeTerm& term);
   Activation gather_visits(Activation src, const MoeTerm& term, std::span<const Routing::Visit> visits);
   void run_gates(Activation src, const MoeTerm& term, int32_t width);
@@ -136,6 +141,9 @@ class RankOps final : public Ops {
 
   // Of the running operation, kept to spare allocations.
   std::vector<LinearTerm> terms_;
+  std::vector<AdapterTerm> adapter_terms_;
+  std::vector<AdapterTable> adapter_tables_;
+  std::vector<int32_t> visit_rows_;
   OutputShare share_;
   AttnSpec own_spec_;
   EncodedRows encoded_;

@@ -13,10 +13,6 @@
 namespace candor::backend::reference {
 namespace {
 
-const ReferenceWeight& decoded(const Weight& weight) {
-  return static_cast<const ReferenceWeight&>(weight);
-}
-
 void widen(const float* src, size_t n, double* dst) {
   for (size_t i = 0; i < n; ++i) dst[i] = static_cast<double>(src[i]);
 }
@@ -357,14 +353,18 @@ void ReferenceOps::compute(const op::Moe& call) {
     }
     if (expert.gate == nullptr) {
       compute(op::Linear{std::array{LinearTerm{expert.up, expert.up_bias, gates}}, outputs});
+      adapt_expert(call.term, e, ExpertPart::kUp, outputs, gates);
       compute(op::Activate{gates, call.term.kind});
     } else {
       compute(op::Linear{
           std::array{LinearTerm{expert.gate, expert.gate_bias, gates}, LinearTerm{expert.up, expert.up_bias, ups}},
           outputs});
+      adapt_expert(call.term, e, ExpertPart::kGate, outputs, gates);
+      adapt_expert(call.term, e, ExpertPart::kUp, outputs, ups);
       compute(op::Gate{gates, gates, ups, call.term.kind});
     }
     compute(op::Linear{std::array{LinearTerm{expert.down, expert.down_bias, outputs}}, gates});
+    adapt_expert(call.term, e, ExpertPart::kDown, gates, outputs);
     for (int32_t i = 0; i < outputs.n_rows; ++i) {
       const Routing::Visit& visit = visits[static_cast<size_t>(i)];
       const float* x = row(outputs, i);

@@ -36,6 +36,11 @@ class ReferenceWeight final : public Weight {
   std::vector<float> values_;
 };
 
+// REQUIRES: a weight that this backend made.
+inline const ReferenceWeight& decoded(const Weight& weight) {
+  return static_cast<const ReferenceWeight&>(weight);
+}
+
 // Pages as [block][layer][K, V, or K alone][position in block][Hk * Dh of the layer] f32.
 class ReferenceKv final : public KvStore {
  public:
@@ -75,7 +80,7 @@ class ReferenceKv final : public KvStore {
 };
 
 // What rows can be.
-inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true};
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .adapters = true};
 
 class ReferenceOps final : public Ops {
  public:
@@ -94,6 +99,8 @@ class ReferenceOps final : public Ops {
   void compute(const op::AddTypes& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
+  void compute(const op::Adapt& call);
+  void compute(const op::AdaptEmbedding& call);
   void compute(const op::Rope& call);
   void compute(const op::Temper& call);
   void compute(const op::Attend& call);
@@ -126,6 +133,10 @@ class ReferenceOps final : public Ops {
   };
 
   float* row(Activation x, int32_t i);
+  // dst [out]: what the row's use of an adapter makes of it.
+  void adapt_row(const AdapterTerm& term, const float* src, float row_scale, float* dst);
+  void adapt_token(const op::AdaptEmbedding& call, const AdapterTable& table, int32_t row, float row_scale);
+  void adapt_expert(const MoeTerm& term, int32_t expert, ExpertPart part, Activation src, Activation dst);
   void append(Activation k, Activation v, int32_t layer);
   void convolve(const ConvTerm& term, const ConvSpec& spec, const SeqSlice& seq);
   // The matrices of a layer's state, one for each head, behind its convolution.

@@ -6,13 +6,24 @@ namespace candor::backend {
 
 void RecordedStep::add(const Op& operation) {
   operations_.push_back(operation);
-  if (auto* linear = std::get_if<op::Linear>(&operations_.back()))
-    linear->terms = terms_.emplace_back(linear->terms.begin(), linear->terms.end());
+  const auto keep = [](auto& kept, auto& list) { list = kept.emplace_back(list.begin(), list.end()); };
+  Op& last = operations_.back();
+  if (auto* linear = std::get_if<op::Linear>(&last)) keep(terms_, linear->terms);
+  if (auto* adapt = std::get_if<op::Adapt>(&last)) {
+    keep(adapter_terms_, adapt->terms);
+    keep(rows_, adapt->rows);
+  }
+  if (auto* adapt = std::get_if<op::AdaptEmbedding>(&last)) keep(adapter_tables_, adapt->tables);
+  if (auto* moe = std::get_if<op::Moe>(&last)) keep(expert_adapters_, moe->term.adapters);
 }
 
 void RecordedStep::clear() {
   operations_.clear();
   terms_.clear();
+  adapter_terms_.clear();
+  rows_.clear();
+  adapter_tables_.clear();
+  expert_adapters_.clear();
 }
 
 void RecordedStep::replay(Ops& ops) const {

@@ -16,7 +16,7 @@
 
 namespace candor::backend {
 
-// Operations of one step, in their order. Borrows what they borrow, but for the terms of products, which it owns.
+// Operations of one step, in their order. Borrows what they borrow, but for lists of a call, which it owns.
 class RecordedStep {
  public:
   RecordedStep() = default;
@@ -33,6 +33,10 @@ class RecordedStep {
  private:
   std::vector<Op> operations_;
   std::deque<std::vector<LinearTerm>> terms_;
+  std::deque<std::vector<AdapterTerm>> adapter_terms_;
+  std::deque<std::vector<int32_t>> rows_;
+  std::deque<std::vector<AdapterTable>> adapter_tables_;
+  std::deque<std::vector<ExpertAdapter>> expert_adapters_;
 };
 
 class RecordingOps final : public Ops {
