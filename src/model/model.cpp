@@ -12,6 +12,8 @@
 
 #include "backend/state_specs.h"
 #include "base/checked.h"
+#include "model/adapter/adapted_ops.h"
+#include "model/adapter/adapter.h"
 #include "model/block.h"
 #include "model/families/families.h"
 #include "model/fingerprint.h"
@@ -225,7 +227,8 @@ int64_t count_parameters(std::span<const Binding> bindings) {
 
 }  // namespace
 
-Model::Model(backend::Backend& backend, ArchSpec spec) : backend_(backend), spec_(std::move(spec)) {}
+Model::Model(backend::Backend& backend, ArchSpec spec)
+    : backend_(backend), spec_(std::move(spec)), adapted_ops_(std::make_unique<AdaptedOps>()) {}
 Model::~Model() = default;
 
 Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backend::Backend& backend,
@@ -324,18 +327,19 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
                                          backend::KvStore& kv) {
   backend_.begin_pass({number_, first, end});
   backend_.begin_step(batch, kv);
+  backend::Ops& ops = ops_for(batch);
   const Activation x{Slot::kX, batch.n_rows(), spec_.dim};
-  if (first == 0) run_embedding(x);
+  if (first == 0) run_embedding(ops, x);
   for (int32_t layer = first; layer < end; ++layer) {
     const auto place = static_cast<size_t>(layer);
     const BlockSpec& block = spec_.blocks[place];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
     if (block.layer_dim > 0) {
-      backend_.ops().run(op::Columns{act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim});
+      ops.run(op::Columns{act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim});
     }
-    run_block(backend_.ops(), block, weights_->blocks[place], act, memory_layers(spec_, place));
+    run_block(ops, block, weights_->blocks[place], act, memory_layers(spec_, place));
   }
-  if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(x, checked_cast<int32_t>(batch.out_rows.size()));
+  if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(ops, x, checked_cast<int32_t>(batch.out_rows.size()));
   return backend_.end_step();
 }
 
@@ -375,13 +379,36 @@ std::string Model::broken_part(const backend::StepBatch& batch, backend::KvStore
          std::string(spec_.head.tied ? "token_embd.weight" : "output.weight") + ")";
 }
 
-void Model::run_embedding(Activation x) {
-  backend::Ops& ops = backend_.ops();
+// Those of the backend alone where no row uses an adapter.
+backend::Ops& Model::ops_for(const backend::StepBatch& batch) {
+  if (batch.uses.empty()) return backend_.ops();
+  adapted_ops_->begin(backend_.ops(), batch, adapters_);
+  return *adapted_ops_;
+}
+
+Result<AdapterId> Model::add_adapter(const AdapterFile& file, std::span<const std::vector<float>> lengths,
+                                     const formats::ModelFile& base) {
+  CANDOR_ASSIGN(std::unique_ptr<Adapter> adapter, Adapter::upload(file, lengths, {spec_, *weights_, base}, backend_));
+  auto place = std::ranges::find(adapters_, nullptr);
+  if (place == adapters_.end()) place = adapters_.emplace(place);
+  *place = std::move(adapter);
+  return checked_cast<AdapterId>(place - adapters_.begin());
+}
+
+void Model::drop_adapter(AdapterId id) {
+  adapters_[static_cast<size_t>(id)] = nullptr;
+}
+
+size_t Model::adapter_bytes(AdapterId id) const {
+  return adapters_[static_cast<size_t>(id)]->n_bytes();
+}
+
+void Model::run_embedding(backend::Ops& ops, Activation x) {
   ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale, true});
   if (spec_.embed.has_positions) ops.run(op::AddPositions{x, weights_->positions.get()});
   if (spec_.embed.n_types > 0) ops.run(op::AddTypes{x, weights_->types.get()});
   if (spec_.embed.has_norm) ops.run(op::Norm{x, x, weights_->embed_norm.weights(), spec_.final_norm});
-  if (spec_.embed.layer_dim > 0) run_layer_inputs(x);
+  if (spec_.embed.layer_dim > 0) run_layer_inputs(ops, x);
 }
 
 Activation Model::layer_inputs(int32_t n_rows) const {
@@ -390,8 +417,7 @@ Activation Model::layer_inputs(int32_t n_rows) const {
 
 // The mean of a norm of x's projection, which is scaled by D^-0.5 before (here its epsilon by D), and of the tokens'
 // own vectors, scaled by their width, so that both have the same variance; times 2^0.5.
-void Model::run_layer_inputs(Activation x) {
-  backend::Ops& ops = backend_.ops();
+void Model::run_layer_inputs(backend::Ops& ops, Activation x) {
   const int32_t width = spec_.embed.layer_dim;
   const Activation inputs = layer_inputs(x.n_rows);
   const Activation projected{Slot::kLayerProjected, inputs.n_rows, inputs.n_cols};
@@ -404,9 +430,8 @@ void Model::run_layer_inputs(Activation x) {
   ops.run(op::Add{inputs, projected, std::sqrt(0.5f)});
 }
 
-void Model::run_head(Activation x, int32_t n_out) {
+void Model::run_head(backend::Ops& ops, Activation x, int32_t n_out) {
   if (n_out == 0) return;
-  backend::Ops& ops = backend_.ops();
   const Activation last{Slot::kLast, n_out, spec_.dim};
   const Activation logits{Slot::kLogits, n_out, spec_.vocab};
   const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.weight.get();

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "backend/step_batch.h"
 #include "base/error.h"
+#include "base/ids.h"
 #include "formats/model_file.h"
 #include "model/arch_cost.h"
 #include "model/arch_spec.h"
@@ -19,6 +22,9 @@
 namespace candor::model {
 
 struct ModelWeights;  // model/weights.h
+class Adapter;        // model/adapter/adapter.h
+class AdapterFile;
+class AdaptedOps;
 
 struct LoadOptions {
   // Called on the loading thread with the bytes packed so far and in all; may be empty.
@@ -87,16 +93,23 @@ class Model {
   // blk.3.*)". For the message of an error: computes the step again up to there, to the same bits, and leaves logits
   // and hidden states as they are.
   std::string broken_part(const backend::StepBatch& batch, backend::KvStore& kv);
+  // An adapter, for rows that use its number. lengths: row_lengths(). Engine thread.
+  Result<AdapterId> add_adapter(const AdapterFile& adapter, std::span<const std::vector<float>> lengths,
+                                const formats::ModelFile& file);
+  // Its number may become another one's. REQUIRES: no step uses it. Engine thread.
+  void drop_adapter(AdapterId id);
+  size_t adapter_bytes(AdapterId id) const;
   // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
   // logit rows, at least one.
   backend::RowsView hidden(int32_t n_out) const;
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);
-  void run_embedding(backend::Activation x);
+  backend::Ops& ops_for(const backend::StepBatch& batch);
+  void run_embedding(backend::Ops& ops, backend::Activation x);
   backend::Activation layer_inputs(int32_t n_rows) const;
-  void run_layer_inputs(backend::Activation x);
-  void run_head(backend::Activation x, int32_t n_out);
+  void run_layer_inputs(backend::Ops& ops, backend::Activation x);
+  void run_head(backend::Ops& ops, backend::Activation x, int32_t n_out);
 
   // Constant after load().
   backend::Backend& backend_;
@@ -107,6 +120,9 @@ class Model {
   ArchCost cost_;
   uint64_t hash_ = 0;
   int32_t number_ = 0;  // in the backend
+
+  std::vector<std::shared_ptr<const Adapter>> adapters_;  // by their numbers
+  std::unique_ptr<AdaptedOps> adapted_ops_;
 };
 
 }  // namespace candor::model
