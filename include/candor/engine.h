@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "candor/adapters.h"
 #include "candor/event.h"
 #include "candor/ids.h"
 #include "candor/info.h"
@@ -51,6 +52,14 @@ class Engine {
   // Submits and waits for the end; `callback` may be empty. Not from a callback: the engine thread can not wait for
   // itself. A request that ends in an error returns that error.
   Result<Completion> generate(const Request& request, const Callback& callback = {});
+
+  // Adapters, beside those of EngineOptions. A request that uses one keeps it until its end, so that dropping takes the
+  // name away at once and the memory later. An unknown name is kNotFound; one that is there, an adapter of another
+  // model or one that does not fit is refused, and nothing changes. Not from a callback. With several ranks only the
+  // options load adapters (kUnsupported).
+  Result<AdapterInfo> load_adapter(const AdapterSource& source);
+  Result<void> drop_adapter(std::string_view name);
+  std::vector<AdapterInfo> adapters() const;  // by name
 
   // Templates and constraints that other threads have in work end with kCancelled, and no new ones are taken: for a
   // program that is about to end. Requests that are inside go on.

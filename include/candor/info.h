@@ -22,6 +22,7 @@ struct MemoryPlan {
   std::uint64_t state_bytes = 0;         // recurrent states: two slots a sequence, one a draft, and those that are kept
   std::uint64_t scratch_bytes = 0;       // activations of the largest step
   std::uint64_t draft_bytes = 0;         // weights and K/V of the draft model
+  std::uint64_t adapter_bytes = 0;       // of EngineOptions::adapters
   std::uint64_t copy_bytes = 0;          // weights in another type or order than the file's, until they are packed
   std::uint64_t kv_bytes_per_token = 0;  // over all layers, with the padding
   std::uint64_t kv_padding_per_token = 0;  // of it, one head beyond the model's, so that blocks lie apart in caches
@@ -36,7 +37,7 @@ struct MemoryPlan {
 
   // At the worst moment: copies are gone before anything but weights takes memory.
   std::uint64_t total_bytes() const {
-    return weight_bytes + std::max(copy_bytes, kv_bytes + state_bytes + scratch_bytes + draft_bytes);
+    return weight_bytes + std::max(copy_bytes, kv_bytes + state_bytes + scratch_bytes + draft_bytes + adapter_bytes);
   }
   bool fits() const { return available_bytes == 0 || total_bytes() <= available_bytes; }
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "candor/adapters.h"
 #include "candor/kv_type.h"
 
 namespace candor {
@@ -63,6 +64,7 @@ struct EngineOptions {
   std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or drafts are made
   Speculation speculation = Speculation::kOff;
   std::filesystem::path draft_path{};  // with Speculation::kDraft, and only then
+  std::vector<AdapterSource> adapters{};  // loaded with the model; requests say which of them they use
   bool prefix_cache = true;            // share the K/V of equal beginnings
   bool use_kv_cache = true;            // false recomputes every token at every step: for measuring only
 };

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "candor/adapters.h"
 #include "candor/ids.h"
 #include "candor/logits_hook.h"
 #include "candor/reading.h"
@@ -167,6 +168,8 @@ struct Request {
   Pooling pooling = Pooling::kNone;                 // else the answer is one vector, and no text
   std::int32_t first_scored = 1;                    // token with a prompt logprob; those before may come from the cache
   LogitsHook on_logits{};                           // sees and changes each row that a token is chosen from
+  // Of those that the engine holds, added in the order of their names; [0, kMaxRequestAdapters].
+  std::vector<RequestAdapter> adapters{};
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text
   std::optional<std::int64_t> max_prompt_tokens{};  // a longer prompt loses tokens; counted in Usage
   PromptCut prompt_cut = PromptCut::kStart;

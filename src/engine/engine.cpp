@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "constrain/grammar_constraint.h"
 #include "constrain/masked_constraint.h"
 #include "engine/engine_impl.h"
+#include "engine/open/adapter_loading.h"
 #include "engine/open/draft_model.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
@@ -113,9 +115,10 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .max_running = loaded.options.max_running,
              .reading = &info.reading,
              .label_pooling = loaded.head.label_pooling,
-             .key = prefix_key(loaded)},
+             .key = prefix_key(loaded),
+             .adapters = &adapters},
       inbox(loaded.options.max_running + loaded.options.max_queued),
-      loop(loaded, inbox, metrics, clock) {
+      loop(loaded, inbox, adapters, metrics, clock) {
   info.has_chat_template = reader.has_template();
   info.chat_template = reader.template_source();
   info.chat_template_error = reader.template_error();
@@ -135,6 +138,9 @@ Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
     CANDOR_ASSIGN(auto loaded, engine::load_model(options, make_backend, progress));
     auto impl = std::make_unique<Impl>(std::move(loaded), helper_options);
     CANDOR_TRY(impl->loaded.file->check_intact());
+    for (const engine::PlacedAdapter& placed : impl->loaded.adapters) {
+      CANDOR_TRY(impl->adapters.add(placed.info, placed.id));
+    }
     impl->thread = std::thread([loop = &impl->loop] { loop->run(); });
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   });
@@ -220,6 +226,26 @@ Result<void> Engine::Impl::constrain_choices(const ConstraintSpec& spec, engine:
   }
   request.choice(0).constraint = first;
   return {};
+}
+
+// What can be done on the caller's thread is: the engine thread only takes the matrices in.
+Result<AdapterInfo> Engine::Impl::load_adapter(const AdapterSource& source) {
+  if (loaded.backend->info().n_ranks > 1) {
+    return Error{ErrorKind::kUnsupported,
+                 "with several ranks adapters are loaded when the engine is opened: name it there", "adapters"};
+  }
+  CANDOR_TRY(adapters.check_free(source.name));
+  CANDOR_ASSIGN(auto read, engine::read_adapter(source, loaded.options, loaded.model->spec(), *loaded.file));
+  CANDOR_TRY(engine::check_adapter_fits(read, loaded.model->spec(), *loaded.backend));
+  std::promise<Result<AdapterInfo>> done;
+  const auto place = [&]() -> Result<AdapterInfo> {
+    CANDOR_ASSIGN(engine::PlacedAdapter placed, engine::place_adapter(std::move(read), *loaded.model, *loaded.file));
+    CANDOR_TRY(adapters.add(placed.info, placed.id));
+    return placed.info;
+  };
+  const bool is_open = inbox.run_task([&] { done.set_value(guarded(place)); });
+  if (!is_open) return Error{ErrorKind::kCancelled, "the engine is shutting down", {}};
+  return done.get_future().get();
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -314,6 +340,25 @@ std::string_view Engine::piece(TokenId token) const {
 std::string_view Engine::token_bytes(TokenId token) const {
   const text::Tokenizer& tokenizer = *impl_->loaded.tokenizer;
   return token >= 0 && token < tokenizer.n_vocab() ? tokenizer.bytes_of(token) : std::string_view{};
+}
+
+Result<AdapterInfo> Engine::load_adapter(const AdapterSource& source) {
+  if (std::this_thread::get_id() == impl_->thread.get_id()) {
+    return Error{ErrorKind::kInvalidInput, "load_adapter() called from a callback", {}};
+  }
+  return guarded([&] { return impl_->load_adapter(source); });
+}
+
+Result<void> Engine::drop_adapter(std::string_view name) {
+  return guarded([&]() -> Result<void> {
+    if (auto dropped = impl_->adapters.drop(name); !dropped) return dropped.error();
+    impl_->inbox.wake();
+    return {};
+  });
+}
+
+std::vector<AdapterInfo> Engine::adapters() const {
+  return impl_->adapters.list();
 }
 
 const ModelInfo& Engine::info() const {

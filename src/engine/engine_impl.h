@@ -16,6 +16,7 @@
 #include "constrain/grammar_constraint.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/request/inbox.h"
 #include "engine/request/prompt_reader.h"
 #include "engine/request/request_check.h"
@@ -49,6 +50,7 @@ struct Engine::Impl {
   Result<std::unique_ptr<constrain::Constraint>> compile(const ConstraintSpec& spec);
   Result<void> constrain_choices(const ConstraintSpec& spec, engine::ActiveRequest& request);
   Result<const constrain::GrammarCompiler*> compiler();
+  Result<AdapterInfo> load_adapter(const AdapterSource& source);
 
   // Constant after construction, but for what the engine thread owns inside `loaded`.
   obs::SteadyClock clock;
@@ -63,6 +65,7 @@ struct Engine::Impl {
   std::mutex compiler_mutex;
   std::unique_ptr<constrain::GrammarCompiler> grammar_compiler;
 
+  engine::AdapterRegistry adapters;  // has locks of its own
   engine::Inbox inbox;
   engine::MetricStore metrics;
   engine::StepLoop loop;

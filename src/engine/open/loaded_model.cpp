@@ -7,6 +7,7 @@
 
 #include "backend/op_specs.h"
 #include "candor/kv_type.h"
+#include "engine/open/adapter_loading.h"
 #include "engine/open/fim_tokens.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/rank_group.h"
@@ -122,6 +123,7 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend,
                                                  {.progress = progress, .n_ctx = options.n_ctx}));
   CANDOR_ASSIGN(loaded.head, model::read_text_head(*loaded.file, loaded.model->spec()));
+  CANDOR_ASSIGN(loaded.adapters, load_adapters(options, *loaded.file, *loaded.model));
   loaded.options = fit_options(loaded.options, loaded.model->spec(), loaded.head.max_tokens);
   loaded.file->drop_copies();
   CANDOR_TRY(check_vocabulary(loaded));

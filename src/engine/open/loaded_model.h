@@ -7,9 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/ids.h"
+#include "candor/adapters.h"
 #include "candor/info.h"
 #include "candor/options.h"
 #include "engine/open/draft_model.h"
@@ -20,6 +23,12 @@
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
+
+// An adapter in the backend, under its number.
+struct PlacedAdapter {
+  AdapterInfo info{};
+  AdapterId id = kNoAdapter;
+};
 
 // Makes the backend that the options name; tests pass backends of their own.
 using BackendFactory = std::function<Result<std::unique_ptr<backend::Backend>>(const EngineOptions& options)>;
@@ -34,6 +43,7 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model{};
   std::unique_ptr<backend::KvStore> kv{};
   std::optional<DraftModel> draft{};
+  std::vector<PlacedAdapter> adapters{};  // that the options name
   model::TextHead head{};  // what becomes of texts that are only read
 
   int32_t n_ctx() const { return static_cast<int32_t>(options.n_ctx); }

@@ -10,6 +10,7 @@
 #include "candor/info.h"
 #include "candor/kv_type.h"
 #include "draft/draft_length.h"
+#include "engine/open/adapter_loading.h"
 #include "engine/open/kv_budget.h"
 #include "model/model.h"
 #include "model/text_head.h"
@@ -110,6 +111,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelF
     CANDOR_TRY(plan_slots(*draft, options, backend, budget.n_ctx));
     plan.draft_bytes = draft->model.weight_bytes + draft->kv_bytes;
   }
+  CANDOR_ASSIGN(plan.adapter_bytes, adapter_bytes(asked, model.spec, file, backend));
   const model::ArchSpec* draft_spec = draft != nullptr ? &draft->model.spec : nullptr;
   plan.scratch_bytes = backend.arena_bytes(step_arena(options, model.spec, draft_spec, budget.n_ctx));
   plan.kv_bytes_per_token = static_cast<uint64_t>(block_bytes) / backend::kBlockTokens;
@@ -128,12 +130,13 @@ Result<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
   return fail(
       ErrorKind::kOutOfMemory,
-      fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}{}), and {} are "
+      fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}{}{}), and {} are "
                   "available; choose a smaller model, or a shorter context with -c",
                   gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
                   gigabytes(plan.scratch_bytes),
                   plan.state_bytes > 0 ? ", " + gigabytes(plan.state_bytes) + " of recurrent states" : "",
                   plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
+                  plan.adapter_bytes > 0 ? ", " + gigabytes(plan.adapter_bytes) + " of adapters" : "",
                   plan.copy_bytes > 0 ? ", while loading " + gigabytes(plan.copy_bytes) + " of copies" : "",
                   gigabytes(plan.available_bytes)));
 }

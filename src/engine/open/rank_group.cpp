@@ -17,6 +17,7 @@
 #include "comm/shm/rank_processes.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
+#include "engine/open/adapter_loading.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/mpi_ranks.h"
 #include "engine/open/rank_places.h"
@@ -84,19 +85,21 @@ struct LoadedRank {
 Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, int64_t n_ctx, backend::Backend& backend) {
   LoadedRank loaded{.file = std::move(file)};
   CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, backend, {.n_ctx = n_ctx}));
-  loaded.file->drop_copies();
   return loaded;
 }
 
-// In the order in which rank 0 loads them: the model, then its draft model.
+// In the order in which rank 0 loads them: the model, its adapters, then its draft model.
 Result<std::vector<LoadedRank>> load_all(const EngineOptions& options, backend::Backend& backend) {
   std::vector<LoadedRank> models;
   CANDOR_ASSIGN(auto file, open_model_file(options));
   CANDOR_ASSIGN(auto main, load_part(std::move(file), options.n_ctx, backend));
+  CANDOR_TRY(load_adapters(options, *main.file, *main.model));
+  main.file->drop_copies();
   models.push_back(std::move(main));
   if (options.speculation != Speculation::kDraft) return models;
   CANDOR_ASSIGN(auto draft_file, model::open_model(options.draft_path));
   CANDOR_ASSIGN(auto draft, load_part(std::move(draft_file), options.n_ctx, backend));
+  draft.file->drop_copies();
   models.push_back(std::move(draft));
   return models;
 }
@@ -159,6 +162,12 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
     writer.put(options.n_ranks);
     writer.put(options.speculation);
     writer.put(options.uses_mpi);
+    writer.put(static_cast<uint64_t>(options.adapters.size()));
+    for (const AdapterSource& source : options.adapters) {
+      put_text(writer, source.name);
+      put_text(writer, source.path.string());
+      writer.put(source.scale);
+    }
   }
   CANDOR_TRY(comm.broadcast(bytes));
   if (comm.rank() == 0) return true;
@@ -175,6 +184,12 @@ Result<bool> share_options(EngineOptions& options, comm::Communicator& comm) {
   options.n_ranks = reader.take<int32_t>();
   options.speculation = reader.take<Speculation>();
   options.uses_mpi = reader.take<bool>();
+  options.adapters.resize(reader.take<uint64_t>());
+  for (AdapterSource& source : options.adapters) {
+    source.name = take_text(reader);
+    source.path = take_text(reader);
+    source.scale = reader.take<double>();
+  }
   return true;
 }
 

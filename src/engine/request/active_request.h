@@ -16,6 +16,7 @@
 #include "candor/request.h"
 #include "constrain/masked_constraint.h"
 #include "draft/draft_length.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/request/beams.h"
 #include "engine/request/kept_row.h"
 #include "engine/request/output_text.h"
@@ -68,6 +69,7 @@ struct ActiveRequest {
 
   RequestId id = 0;
   sched::SequenceSpec spec{};
+  std::vector<AdapterRegistry::Held> adapters{};
   ChoiceRules rules{};
   std::vector<Choice> choices{};  // one or more
   std::optional<Beams> beams{};

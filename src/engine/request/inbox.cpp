@@ -57,6 +57,16 @@ std::optional<PromptProgress> Inbox::prompt_progress(RequestId id) const {
   return found->second->progress();
 }
 
+bool Inbox::run_task(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_) return false;
+    arrived_.tasks.push_back(std::move(task));
+  }
+  changed_.notify_one();
+  return true;
+}
+
 void Inbox::close() {
   {
     const std::lock_guard lock(mutex_);
@@ -76,9 +86,11 @@ void Inbox::wake() {
 bool Inbox::wait(InboxBatch& batch, int64_t most_ns) {
   batch.submitted.clear();
   batch.cancelled.clear();
+  batch.tasks.clear();
   std::unique_lock lock(mutex_);
   const auto is_ready = [&] {
-    return is_woken_ || is_closed_ || !arrived_.submitted.empty() || !arrived_.cancelled.empty();
+    return is_woken_ || is_closed_ || !arrived_.submitted.empty() || !arrived_.cancelled.empty() ||
+           !arrived_.tasks.empty();
   };
   if (most_ns == kNever) changed_.wait(lock, is_ready);
   if (most_ns > 0) changed_.wait_for(lock, std::chrono::nanoseconds(most_ns), is_ready);

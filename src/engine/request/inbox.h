@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@ namespace candor::engine {
 struct InboxBatch {
   std::vector<std::unique_ptr<ActiveRequest>> submitted{};
   std::vector<RequestId> cancelled{};
+  std::vector<std::function<void()>> tasks{};
 };
 
 class Inbox {
@@ -49,6 +51,8 @@ class Inbox {
   bool cancel(RequestId id);
   // nullopt when the request is not in work.
   std::optional<PromptProgress> prompt_progress(RequestId id) const;
+  // Runs on the engine thread between two steps; it throws nothing. False: the inbox is closed.
+  bool run_task(std::function<void()> task);
   // Nothing may be submitted any more; wakes the engine thread.
   void close();
   // Something else came that the engine thread may be waiting for.

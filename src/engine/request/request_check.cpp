@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "candor/event.h"
+#include "engine/request/adapter_choice.h"
 #include "engine/request/beams.h"
 #include "engine/request/output_text.h"
 #include "engine/request/stopwatch.h"
@@ -351,6 +352,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   if (!n) return n.error();
   auto active = std::make_unique<ActiveRequest>(now_ns);
   if (auto turn = schedule(request.scheduling, limits, now_ns, *active); !turn) return turn.error();
+  if (auto chosen = choose_adapters(request, *limits.adapters, *active); !chosen) return chosen.error();
   if (auto pooled = add_pooling(request, limits, *rules); !pooled) return pooled.error();
   if (auto rows = add_rows(request, tokens.size(), limits, *rules); !rows) return rows.error();
   const auto output = prepare_output(request, tokens, *limits.tokenizer);

@@ -10,6 +10,7 @@
 
 #include "candor/request.h"
 #include "engine/request/active_request.h"
+#include "engine/request/adapter_registry.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
@@ -33,6 +34,7 @@ struct RequestLimits {
   const ReadingInfo* reading = nullptr;
   Pooling label_pooling = Pooling::kFirst;
   kv::PrefixKey key{};
+  const AdapterRegistry* adapters = nullptr;
 };
 
 // Ids outside the vocabulary are refused.

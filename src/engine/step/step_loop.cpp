@@ -40,10 +40,13 @@ sched::StepBudget step_budget(const LoadedModel& loaded) {
 
 }  // namespace
 
-StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, const obs::Clock& clock)
+StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics,
+                   const obs::Clock& clock)
     : scheduler_options_(scheduler_options(loaded)),
       budget_(step_budget(loaded)),
+      loaded_(loaded),
       inbox_(inbox),
+      adapters_(adapters),
       clock_(clock),
       masks_(inbox, metrics, budget_.max_out_rows),
       scheduler_(scheduler_options_),
@@ -65,13 +68,20 @@ void StepLoop::run() {
     try {
       is_open = inbox_.wait(batch, patience_ns());
       if (endings_.is_abandoned()) begin_anew();
+      for (const auto& task : batch.tasks) task();
       take_in(batch);
       if (is_open) turn();
+      free_adapters();
     } catch (...) {
       break_down(batch);
     }
   }
   end_all();
+}
+
+// Those that nothing uses any more.
+void StepLoop::free_adapters() {
+  for (const AdapterId id : adapters_.take_freed()) loaded_.model->drop_adapter(id);
 }
 
 // How long there is nothing to do unless something arrives: until the next deadline, where all wait for masks.

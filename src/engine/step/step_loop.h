@@ -16,6 +16,7 @@
 #include "candor/info.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/request/inbox.h"
 #include "engine/request/request_table.h"
 #include "engine/step/chooser.h"
@@ -39,7 +40,7 @@ namespace candor::engine {
 class StepLoop {
  public:
   // Borrows all; they outlive the loop.
-  StepLoop(LoadedModel& loaded, Inbox& inbox, MetricStore& metrics, const obs::Clock& clock);
+  StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics, const obs::Clock& clock);
 
   // Runs until the inbox is closed, then ends what is left with kCancelled.
   void run();
@@ -51,6 +52,7 @@ class StepLoop {
  private:
   // Requests come and go.
   int64_t patience_ns() const;
+  void free_adapters();
   void take_in(InboxBatch& batch);
   void start(std::unique_ptr<ActiveRequest>& request);
   void expire(int64_t now_ns);
@@ -74,7 +76,9 @@ class StepLoop {
   // Constant after construction.
   const sched::SchedulerOptions scheduler_options_;
   const sched::StepBudget budget_;
+  LoadedModel& loaded_;
   Inbox& inbox_;
+  AdapterRegistry& adapters_;
   const obs::Clock& clock_;
 
   // Engine thread only.
