@@ -25,6 +25,7 @@ class ModelRunner {
   struct Feed {
     size_t sequence;
     std::vector<TokenId> tokens;
+    std::vector<backend::AdapterUse> uses{};
   };
 
   // Fails the running test and gives nullptr where the model cannot be loaded.
@@ -72,8 +73,9 @@ class ModelRunner {
   // Runs one step; gives the logits of every row, in the order of the feeds.
   std::vector<Logits> step(const std::vector<Feed>& feeds) {
     Arrays arrays = arrange(feeds);
-    const backend::StepBatch batch{arrays.tokens, arrays.positions,  arrays.slices,
-                                   arrays.table,  arrays.max_blocks, arrays.out_rows, arrays.saves};
+    backend::StepBatch batch{arrays.tokens,     arrays.positions, arrays.slices, arrays.table,
+                             arrays.max_blocks, arrays.out_rows,  arrays.saves};
+    batch.uses = arrays.uses;
     const backend::LogitsView view = backend_->read_logits(model_->launch(batch, *kv_));
     std::vector<Logits> logits;
     for (int32_t row = 0; row < view.n_rows; ++row) logits.emplace_back(view.row(row).begin(), view.row(row).end());
@@ -81,14 +83,15 @@ class ModelRunner {
   }
 
   // A new sequence, fed in chunks of at most `chunk` tokens: the logits of every row.
-  std::vector<Logits> run(const std::vector<TokenId>& tokens, size_t chunk) {
+  std::vector<Logits> run(const std::vector<TokenId>& tokens, size_t chunk,
+                          const std::vector<backend::AdapterUse>& uses = {}) {
     const size_t sequence = new_sequence();
     std::vector<Logits> logits;
     for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
       const size_t end = std::min(begin + chunk, tokens.size());
       const auto first = tokens.begin();
       for (Logits& row :
-           step({{sequence, {first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)}}})) {
+           step({{sequence, {first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)}, uses}})) {
         logits.push_back(std::move(row));
       }
     }
@@ -134,6 +137,7 @@ class ModelRunner {
     int32_t max_blocks = 0;
     std::vector<int32_t> out_rows;
     std::vector<backend::StateSave> saves;
+    std::vector<backend::AdapterUse> uses;
   };
 
   explicit ModelRunner(std::unique_ptr<backend::Backend> backend) : backend_(std::move(backend)) {}
@@ -153,7 +157,9 @@ class ModelRunner {
       const int32_t n_rows = static_cast<int32_t>(feed.tokens.size());
       extend(sequence, sequence.n_past + n_rows);
       arrays.slices.push_back({static_cast<int32_t>(arrays.tokens.size()), n_rows, sequence.n_past,
-                               sequence.n_past == 0 ? kNoState : sequence.state});
+                               sequence.n_past == 0 ? kNoState : sequence.state,
+                               static_cast<int32_t>(arrays.uses.size()), static_cast<int32_t>(feed.uses.size())});
+      arrays.uses.insert(arrays.uses.end(), feed.uses.begin(), feed.uses.end());
       for (const TokenId token : feed.tokens) {
         arrays.out_rows.push_back(static_cast<int32_t>(arrays.tokens.size()));
         arrays.tokens.push_back(token);
