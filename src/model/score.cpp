@@ -67,7 +67,10 @@ Result<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& 
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const size_t n = std::min(chunk, tokens.size() - begin);
     const int32_t n_rows = static_cast<int32_t>(n);
-    const backend::SeqSlice slice{0, n_rows, static_cast<int32_t>(begin), state};
+    const backend::SeqSlice slice{.n_rows = n_rows,
+                                  .n_past = static_cast<int32_t>(begin),
+                                  .state = state,
+                                  .n_uses = static_cast<int32_t>(options_.uses.size())};
     state = (state + 1) % kStates;
     const backend::StateSave save{n_rows - 1, state};
     const backend::StepBatch batch{.tokens = tokens.subspan(begin, n),
@@ -76,7 +79,8 @@ Result<void> Scorer::visit_logits(std::span<const TokenId> tokens, const Visit& 
                                    .block_table = blocks_,
                                    .max_blocks = static_cast<int32_t>(blocks_.size()),
                                    .out_rows = std::span(positions).first(n),
-                                   .saves = std::span(&save, 1)};
+                                   .saves = std::span(&save, 1),
+                                   .uses = options_.uses};
     const backend::LogitsView logits = backend_.read_logits(model_.launch(batch, *kv_));
     CANDOR_TRY(backend_.health());
     for (int32_t row = 0; row < n_rows; ++row) visit(begin + static_cast<size_t>(row), logits.row(row));

@@ -20,6 +20,7 @@ struct ScorerOptions {
   int32_t max_tokens = 0;  // of one text; at most the model's context
   int32_t chunk_rows = 64;
   KvType kv_type = KvType::kBf16;
+  std::vector<backend::AdapterUse> uses{};  // of every row
 };
 
 class Scorer {

@@ -2,59 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/adapted_model.h"
 #include "adapters/golden.h"
-#include "backend/all/make_backend.h"
-#include "model/adapter/adapter.h"
-#include "model/adapter/adapter_file.h"
-#include "model/hub/hub_folder.h"
 
 namespace candor::testing {
 namespace {
-
-// A model, and adapters by the order of their names.
-class AdaptedModel {
- public:
-  AdaptedModel(const std::filesystem::path& path, const std::string& backend, int32_t n_threads = 1) {
-    auto file = model::open_model(path);
-    EXPECT_TRUE(file) << file.error().message;
-    if (!file) return;
-    file_ = std::move(*file);
-    auto made = backend::make_backend(backend, {.n_threads = n_threads});
-    EXPECT_TRUE(made);
-    runner_ = ModelRunner::make(*file_, std::move(*made), {.n_blocks = 16, .n_ctx = 32});
-  }
-
-  bool add(const std::filesystem::path& path) {
-    if (!runner_) return false;
-    model::Model& model = runner_->model();
-    auto adapter = model::AdapterFile::open(path, model.spec(), *file_);
-    EXPECT_TRUE(adapter) << adapter.error().message;
-    if (!adapter) return false;
-    const auto lengths = model::row_lengths(**adapter, model.spec(), *file_);
-    EXPECT_TRUE(lengths) << lengths.error().message;
-    if (!lengths) return false;
-    const auto id = model.add_adapter(**adapter, *lengths, *file_);
-    EXPECT_TRUE(id) << id.error().message;
-    EXPECT_EQ(*model::upload_bytes(**adapter, model.spec(), runner_->backend()), model.adapter_bytes(*id));
-    return id.has_value();
-  }
-
-  std::vector<Logits> logits(const std::vector<backend::AdapterUse>& uses, size_t chunk = 16) {
-    return runner_ ? runner_->run(golden_prompt(), chunk, uses) : std::vector<Logits>();
-  }
-
- private:
-  std::unique_ptr<formats::ModelFile> file_;
-  std::unique_ptr<ModelRunner> runner_;
-};
-
-// Of the largest logit.
-constexpr float kReference = 2e-5f;
-constexpr float kCpu = 0.05f;
-
-float size_of(const std::vector<Logits>& rows) {
-  return largest_difference(rows, std::vector<Logits>(rows.size(), Logits(rows.front().size())));
-}
 
 TEST(adapter_goldens, say_what_the_library_says) {
   for (const std::string name : kAdapters) {

@@ -41,15 +41,24 @@ Result<void> choose_adapters(const Request& request, const AdapterRegistry& regi
   std::vector<RequestAdapter> adapters = request.adapters;
   std::ranges::sort(adapters, {}, &RequestAdapter::name);
   if (auto checked = check_list(adapters); !checked) return checked.error();
-  uint64_t& hash = active.spec.key.adapters_hash;
+  struct Used {
+    AdapterRegistry::Held held;
+    float scale;
+  };
+  std::vector<Used> used;
   for (const RequestAdapter& adapter : adapters) {
     auto held = registry.find(adapter.name);
     if (!held) return held.error();
     const auto scale = static_cast<float>((*held)->info().scale * adapter.scale);
-    if (scale == 0.0f) continue;
-    active.spec.adapters.push_back({(*held)->id(), scale});
-    hash = hash_mix(hash_mix(hash, (*held)->info().hash), std::bit_cast<uint32_t>(scale)) | 1;
-    active.adapters.push_back(std::move(*held));
+    if (scale != 0.0f) used.push_back({std::move(*held), scale});
+  }
+  // What they add is summed up in an order that names do not change.
+  std::ranges::sort(used, {}, [](const Used& each) { return std::pair(each.held->info().hash, each.scale); });
+  uint64_t& hash = active.spec.key.adapters_hash;
+  for (Used& each : used) {
+    active.spec.adapters.push_back({each.held->id(), each.scale});
+    hash = hash_mix(hash_mix(hash, each.held->info().hash), std::bit_cast<uint32_t>(each.scale)) | 1;
+    active.adapters.push_back(std::move(each.held));
   }
   return {};
 }

@@ -25,6 +25,8 @@ struct AdapterBase {
   const formats::ModelFile& file;
 };
 
+// The base model's matrix that a part changes: of a head that is the embedding, this one.
+const Binding& binding_of(const AdapterPart& part, const ArchSpec& spec, const std::vector<Binding>& bindings);
 // Whether the adapter says something of the base model's matrices that these have to be read for.
 bool reads_base(const AdapterFile& adapter);
 // Lengths of the rows of W + scale * up down, for parts with magnitudes: what those are divided by. [parts], each [out]

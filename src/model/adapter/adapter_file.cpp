@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/hash.h"
 #include "formats/json_text.h"
@@ -30,6 +33,27 @@ Result<const HubForm*> form_of(const formats::ModelFile& base) {
   CANDOR_ASSIGN(const nlohmann::json config, formats::read_json_file(path, kMaxBaseConfigBytes));
   CANDOR_ASSIGN(const FamilyForm chosen, choose_form(config, formats::in_quotes(path.string())));
   return chosen.form;
+}
+
+bool is_finite(const TensorView& tensor) {
+  std::vector<float> row(static_cast<size_t>(tensor.shape.row_elements()));
+  for (int64_t i = 0; i < (tensor.shape.n_dims == 0 ? 0 : tensor.shape.n_rows()); ++i) {
+    decode_row(tensor, i, row.data());
+    if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); })) return false;
+  }
+  return true;
+}
+
+Result<void> check_values(const AdapterPart& part, const fs::path& path) {
+  const auto is_number = [](float x) { return std::isfinite(x); };
+  if (is_finite(part.down) && is_finite(part.up) && std::isfinite(part.scale) &&
+      std::ranges::all_of(part.magnitudes, is_number)) {
+    return {};
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("adapter {}: {} holds NaN or infinity; expected finite numbers",
+                          formats::in_quotes(path.string()), formats::in_quotes(part.name)),
+              "adapters");
 }
 
 uint64_t hash_of(const TensorView& tensor, uint64_t seed) {
@@ -65,7 +89,13 @@ Result<std::unique_ptr<AdapterFile>> AdapterFile::open(const fs::path& path, con
   };
   auto file = read();
   if (!file) return fail(std::move(file).error(), "adapters");
+  for (const AdapterPart& part : (*file)->parts()) CANDOR_TRY(check_values(part, path));
   CANDOR_TRY((*file)->check_intact());
+  if ((*file)->parts().empty()) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("adapter {}: changes nothing: no matrix is in it", formats::in_quotes(path.string())),
+                "adapters");
+  }
   return file;
 }
 

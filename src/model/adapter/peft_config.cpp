@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bitset>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@ using formats::in_quotes;
 using nlohmann::json;
 
 constexpr size_t kMaxPatterns = 4096;
+constexpr size_t kMaxExpressions = 64;  // patterns that are more than a name
 constexpr size_t kMaxAtoms = 256;
 
 json member(const json& object, const char* key) {
@@ -137,6 +139,20 @@ bool fits(const Pattern& pattern, std::string_view text) {
   return at[n];
 }
 
+// Letters, and dots, which fit any letter as in all patterns.
+bool is_name(std::string_view pattern) {
+  return std::ranges::all_of(pattern, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+}
+
+bool fits_name(std::string_view pattern, std::string_view module) {
+  if (pattern.size() > module.size()) return false;
+  const std::string_view end = module.substr(module.size() - pattern.size());
+  if (end.size() < module.size() && module[module.size() - end.size() - 1] != '.') return false;
+  return std::ranges::equal(pattern, end, [](char wanted, char c) { return wanted == '.' || wanted == c; });
+}
+
 Error refused(std::string_view name, std::string_view key, const json& seen, std::string_view expected) {
   return fail(ErrorKind::kUnsupported,
               fmt::format("{}: \"{}\" is {}; expected {}", name, key,
@@ -180,8 +196,12 @@ Result<void> read_alphas(const json& patterns, std::string_view name, PeftConfig
   if (!patterns.is_object() || patterns.size() > kMaxPatterns) {
     return refused(name, "alpha_pattern", patterns, "an object of modules and numbers");
   }
+  size_t n_expressions = 0;
   for (const auto& [key, alpha] : patterns.items()) {
     CANDOR_TRY(check_module_pattern(key, name));
+    if (!is_name(key) && ++n_expressions > kMaxExpressions) {
+      return refused(name, "alpha_pattern", patterns.size(), "at most 64 patterns that are more than a name");
+    }
     if (!alpha.is_number()) return refused(name, "alpha_pattern", alpha, "numbers");
     read.alphas.emplace_back(key, alpha.get<double>());
   }
@@ -235,6 +255,7 @@ Result<void> check_module_pattern(std::string_view pattern, std::string_view nam
 }
 
 bool fits_module(std::string_view text, std::string_view module) {
+  if (is_name(text)) return fits_name(text, module);
   const std::optional<Pattern> pattern = parse(text);
   if (!pattern) return false;
   if (fits(*pattern, module)) return true;

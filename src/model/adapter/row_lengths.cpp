@@ -21,10 +21,7 @@ namespace {
 
 std::vector<float> decode_all(const TensorView& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.shape.n_elements()));
-  const auto n_cols = static_cast<size_t>(tensor.shape.row_elements());
-  for (int64_t row = 0; row < tensor.shape.n_rows(); ++row) {
-    decode_row(tensor, row, values.data() + static_cast<size_t>(row) * n_cols);
-  }
+  decode_rows(tensor, values.data());
   return values;
 }
 
@@ -74,16 +71,6 @@ bool has_base(const AdapterPart& part) {
   return part.base.shape.n_dims > 0;
 }
 
-const Binding& binding_of(const AdapterPart& part, const ArchSpec& spec, const std::vector<Binding>& bindings) {
-  const bool is_tied = part.role == TensorRole::kHead && spec.head.tied;
-  const auto binding = std::ranges::find_if(bindings, [&](const Binding& each) {
-    return each.role == (is_tied ? TensorRole::kEmbedding : part.role) && each.layer == part.layer &&
-           each.expert == part.expert;
-  });
-  CANDOR_CHECK(binding != bindings.end());
-  return *binding;
-}
-
 Error refused(const AdapterPart& part, std::string_view reason) {
   return fail(ErrorKind::kInvalidInput, fmt::format("adapter: {} {}", formats::in_quotes(part.name), reason),
               "adapters");
@@ -123,6 +110,16 @@ Result<void> check_lengths(const AdapterPart& part, std::span<const float> lengt
 }
 
 }  // namespace
+
+const Binding& binding_of(const AdapterPart& part, const ArchSpec& spec, const std::vector<Binding>& bindings) {
+  const bool is_tied = part.role == TensorRole::kHead && spec.head.tied;
+  const auto binding = std::ranges::find_if(bindings, [&](const Binding& each) {
+    return each.role == (is_tied ? TensorRole::kEmbedding : part.role) && each.layer == part.layer &&
+           each.expert == part.expert;
+  });
+  CANDOR_CHECK(binding != bindings.end());
+  return *binding;
+}
 
 bool reads_base(const AdapterFile& adapter) {
   return std::ranges::any_of(adapter.parts(), [](const auto& part) { return has_gains(part) || has_base(part); });

@@ -42,6 +42,12 @@ const Family* find_family(std::string_view name) {
 }
 
 Result<const Family*> family_of(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const std::optional<std::string_view> type, formats::meta_string(file, "general.type"));
+  if (type == "adapter") {
+    return fail(ErrorKind::kUnsupported,
+                "this is an adapter and no model: name its base model as the model, and this file with --adapter; or "
+                "make one model of both (candor merge)");
+  }
   CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, "general.architecture"));
   if (!name) {
     return fail(ErrorKind::kInvalidInput,

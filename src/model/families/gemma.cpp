@@ -24,6 +24,7 @@ constexpr auto kGemma3Tensors = join(kGemma2Tensors, kQkNormTensors);
 
 constexpr std::array kHubNorms = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output.weight", "lm_head.weight"},
     HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight", HubChange::kAddOne},
@@ -36,6 +37,7 @@ constexpr std::array kHubHeadNorms = {
 };
 constexpr std::array kHubNorms1 = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output.weight", "lm_head.weight"},
     HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight", HubChange::kAddOne},
@@ -46,6 +48,7 @@ constexpr auto kHubGemma3 = join(kHubGemma2, kHubHeadNorms);
 
 constexpr std::array kHubVaultNorms = {
     HubTensor{"token_embd.weight", "model.embed_tokens.weight"},
+    HubTensor{"output.weight", "lm_head.weight"},
     HubTensor{"output_norm.weight", "model.norm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.pre_feedforward_layernorm.weight", HubChange::kAddOne},

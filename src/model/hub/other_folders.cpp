@@ -53,9 +53,10 @@ bool holds_adapter(const std::set<std::string>& names) {
 std::string reason_of(const fs::path& folder) {
   const std::set<std::string> names = names_in(folder);
   if (holds_adapter(names)) {
-    return fmt::format("is an adapter's folder (PEFT){} and no model: merge it into its base model (merge_and_unload) "
-                       "and name the merged folder, or name the base model",
-                       base_of(folder));
+    return fmt::format(
+        "is an adapter's folder (PEFT){} and no model: name its base model as the model, and this folder "
+        "with --adapter; or make one model of both (candor merge)",
+        base_of(folder));
   }
   if (names.contains("params.json") || names.contains("consolidated.safetensors") ||
       names.contains("consolidated.00.pth")) {
@@ -107,8 +108,9 @@ Error without_weights(const fs::path& folder) {
 Result<void> refuse_adapter(const fs::path& folder) {
   if (!holds_adapter(names_in(folder))) return {};
   return fail(ErrorKind::kUnsupported,
-              fmt::format("{}: holds an adapter (PEFT){} beside a whole model, and adapters are not supported: take "
-                          "adapter_config.json and adapter_model.safetensors out of it to run the model without",
+              fmt::format("{}: holds an adapter (PEFT){} beside a whole model: move adapter_config.json and "
+                          "adapter_model.safetensors into a folder of their own, which --adapter names; without it "
+                          "the model runs without the adapter",
                           in_quotes(folder.string()), base_of(folder)));
 }
 
