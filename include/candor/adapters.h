@@ -29,6 +29,7 @@ struct RequestAdapter {
 
 struct AdapterInfo {
   std::string name{};
+  std::int64_t number = 0;  // in the order of loading, from 0
   std::filesystem::path path{};
   std::string format{};  // "PEFT", "GGUF v3"
   double scale = 1.0;

@@ -240,8 +240,7 @@ Result<AdapterInfo> Engine::Impl::load_adapter(const AdapterSource& source) {
   std::promise<Result<AdapterInfo>> done;
   const auto place = [&]() -> Result<AdapterInfo> {
     CANDOR_ASSIGN(engine::PlacedAdapter placed, engine::place_adapter(std::move(read), *loaded.model, *loaded.file));
-    CANDOR_TRY(adapters.add(placed.info, placed.id));
-    return placed.info;
+    return adapters.add(std::move(placed.info), placed.id);
   };
   const bool is_open = inbox.run_task([&] { done.set_value(guarded(place)); });
   if (!is_open) return Error{ErrorKind::kCancelled, "the engine is shutting down", {}};

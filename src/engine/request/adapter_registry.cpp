@@ -55,15 +55,15 @@ Result<void> AdapterRegistry::check_free(std::string_view name) const {
                "adapters"};
 }
 
-Result<void> AdapterRegistry::add(AdapterInfo info, AdapterId id) {
+Result<AdapterInfo> AdapterRegistry::add(AdapterInfo info, AdapterId id) {
   const std::string name = info.name;
+  info.number = n_ever_++;
   auto entry = std::make_shared<const Entry>(std::move(info), id, *this);
   if (auto is_free = check_free(name); !is_free) return is_free.error();
   const std::lock_guard lock(mutex_);
-  if (!entries_.emplace(name, std::move(entry)).second) {
-    return Error{ErrorKind::kInvalidInput, "an adapter of this name is loaded already", "adapters"};
-  }
-  return {};
+  const auto [at, is_new] = entries_.emplace(name, std::move(entry));
+  if (is_new) return at->second->info();
+  return Error{ErrorKind::kInvalidInput, "an adapter of this name is loaded already", "adapters"};
 }
 
 Result<void> AdapterRegistry::drop(std::string_view name) {

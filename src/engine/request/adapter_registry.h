@@ -2,6 +2,7 @@
 // The adapters of an engine by their names. A request holds those that it uses: one whose name is dropped meanwhile
 // stays until the last of them ends. Any thread, but for take_freed().
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,7 +43,7 @@ class AdapterRegistry {
   // Whether the name is free, and one more is allowed.
   Result<void> check_free(std::string_view name) const;
   // The number is freed where it is refused.
-  Result<void> add(AdapterInfo info, AdapterId id);
+  Result<AdapterInfo> add(AdapterInfo info, AdapterId id);
   Result<void> drop(std::string_view name);
   // Numbers that nothing uses any more.
   std::vector<AdapterId> take_freed();
@@ -52,6 +53,7 @@ class AdapterRegistry {
 
   mutable std::mutex mutex_;
   std::map<std::string, Held, std::less<>> entries_;  // guarded by mutex_
+  std::atomic<std::int64_t> n_ever_{0};
   std::mutex freed_mutex_;
   std::vector<AdapterId> freed_;  // guarded by freed_mutex_
 };

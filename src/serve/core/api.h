@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "candor/engine.h"
+#include "serve/core/adapter_terms.h"
 #include "serve/core/answer_slots.h"
 #include "serve/core/api_request.h"
 #include "serve/core/early_stream.h"
@@ -37,6 +38,7 @@ struct Core {
   http::FairBudget& bytes;  // in flight: what replies hold meanwhile is counted there
   const AnswerSlots& places;
   Models& models;  // all of the server
+  AdapterTerms& adapters;
   std::function<void(double)> keep_alive{};  // how long it stays once nobody uses it, in seconds; empty: it stays
 
   const ApiLimits& limits() const { return terms.limits(); }

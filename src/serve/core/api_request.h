@@ -4,6 +4,7 @@
 // without effect is named in `warnings`.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "candor/engine.h"
 #include "candor/request.h"
+#include "serve/core/adapter_terms.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
 #include "serve/http/message.h"
@@ -42,7 +44,9 @@ struct ApiLimits {
   ReadingInfo reading{};   // of the model
   bool ranks_by_likeness = false;  // documents, where the model has no head for it
   bool is_strict = false;  // an unknown field is an error
+  std::filesystem::path adapter_dir{};  // from which clients may load adapters; empty: from nowhere
   bool is_let_go = false;  // the model, when nobody used it for a while
+  const AdapterTerms* adapters = nullptr;             // of the model, once it is served
   std::function<bool(const std::string&)> is_also{};  // a name that it was given since; empty: none
 
   // What the engine says of its model.
@@ -51,7 +55,8 @@ struct ApiLimits {
     reading = info.reading;
     dim = info.reading.dim;
   }
-  // Whether the model has that name.
+  // Whether the model has that name; or it with an adapter.
+  bool is_model(const std::string& name) const;
   bool knows(const std::string& name) const;
 };
 
@@ -128,6 +133,8 @@ void read_truncation(Fields& fields, const ApiLimits& limits, Request& request);
 void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request, std::vector<std::string>& warnings);
 // priority, as vLLM has it: a lower value is served sooner.
 Scheduling read_scheduling(Fields& fields);
+// "lora" and "adapters"; empty: the request names none, or the scales that hold are 0.
+std::vector<RequestAdapter> read_adapters(Fields& fields, const ApiLimits& limits);
 // response_format and its kin; name: which of them it was.
 std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name);
 // Unknown fields become warnings, or an error.

@@ -154,6 +154,17 @@ std::string_view untagged(std::string_view name) {
 }
 
 bool ApiLimits::knows(const std::string& name) const {
+  const auto is_base = [this](const std::string& base) { return is_model(base); };
+  return is_model(name) || (adapters != nullptr && adapters->named_by(untagged(name), is_base));
+}
+
+std::vector<RequestAdapter> read_adapters(Fields& fields, const ApiLimits& limits) {
+  if (limits.adapters == nullptr) return {};
+  auto named = limits.adapters->read(fields);
+  return named ? std::move(*named) : limits.adapters->defaults();
+}
+
+bool ApiLimits::is_model(const std::string& name) const {
   const auto is_it = [&name](const std::string& own) { return untagged(own) == untagged(name); };
   return is_it(model) || std::ranges::any_of(aliases, is_it) || (is_also && is_also(name));
 }

@@ -53,7 +53,7 @@ std::shared_ptr<Job> Generations::make_job(const ApiRequest& request, std::strin
                  .number = number,
                  .created = request.early ? request.early->created : unix_seconds(),
                  .model = request.model,
-                 .fingerprint = fingerprint_,
+                 .fingerprint = fingerprint_of(fingerprint_, parts_.engine, request.requests.front().adapters),
                  .is_stream = request.stream,
                  .n_early = request.early ? request.early->n_frames : 0,
                  .wants_logprobs = sampling.logprobs >= 0,
@@ -84,6 +84,7 @@ void Generations::answer(const std::shared_ptr<http::Exchange>& exchange, Result
   parts_.terms.settle(*request);
   if (!ticket->try_hold(places_of(*request))) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
+  parts_.terms.add_adapter(request->requests, request->model);
   request->early = ticket->early();
   if (!request->note.empty()) exchange->note(request->note);
   if (request->keep_alive && parts_.keep_alive) parts_.keep_alive(*request->keep_alive);
@@ -100,6 +101,7 @@ void Generations::embed(const std::shared_ptr<http::Exchange>& exchange, Result<
   const auto n_at_once = static_cast<int64_t>(std::min(request->requests.size(), EmbeddingJob::kAtOnce));
   if (!ticket->try_hold(n_at_once)) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
+  parts_.terms.add_adapter(request->requests, request->model);
   if (!request->note.empty()) exchange->note(request->note);
   if (request->keep_alive && parts_.keep_alive) parts_.keep_alive(*request->keep_alive);
   auto sink = std::make_unique<HttpSink>(exchange, headers_of(*exchange, request->headers), StreamFormat::kLines);

@@ -19,7 +19,7 @@ Error bad(std::string message) {
 
 }  // namespace
 
-Result<Json> parse_body(std::string_view body) {
+Result<Json> parse_any_body(std::string_view body) {
   if (body.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return bad("the body is empty, expected a JSON object");
   if (const size_t at = first_invalid_utf8(body); at != body.size()) {
@@ -27,8 +27,13 @@ Result<Json> parse_body(std::string_view body) {
   }
   auto json = text::read_ordered_json(body, {.depth = kMaxDepth, .n_values = kMaxValues});
   if (!json) return bad("the body " + json.error().message);
-  if (!json->is_object()) return bad("the body is not a JSON object");
   return std::move(*json);
+}
+
+Result<Json> parse_body(std::string_view body) {
+  auto json = parse_any_body(body);
+  if (json && !json->is_object()) return bad("the body is not a JSON object");
+  return json;
 }
 
 std::optional<Json> read_written(std::string_view text) {

@@ -19,6 +19,8 @@ inline constexpr size_t kMaxDepth = 128;
 inline constexpr size_t kMaxValues = 1'000'000;
 
 Result<Json> parse_body(std::string_view body);
+// The same of a body that may be a list.
+Result<Json> parse_any_body(std::string_view body);
 
 // What a model or a translation wrote, within the same depth; of a key that appears twice the last value counts. Time
 // linear in the text: Json::parse looks for each key among all those before it.

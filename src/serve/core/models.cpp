@@ -71,7 +71,7 @@ void Models::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-Models::Shared Models::find_entry(const std::string& name) const {
+Models::Shared Models::find_named(const std::string& name) const {
   if (name.empty()) {
     const auto it = entries_.find(default_);
     return it != entries_.end() && !it->second->is_gone ? it->second : nullptr;
@@ -93,6 +93,16 @@ Models::Shared Models::find_entry(const std::string& name) const {
   }
   const auto further = std::ranges::find_if(names_, [&](const auto& pair) { return folded(pair.first) == wanted; });
   return further != names_.end() ? exact(further->second) : nullptr;
+}
+
+Models::Shared Models::find_entry(const std::string& name) const {
+  if (Shared entry = find_named(name)) return entry;
+  for (const auto& [own, entry] : entries_) {
+    if (entry->is_gone || entry->served == nullptr) continue;
+    const auto is_base = [&](const std::string& base) { return find_named(base) == entry; };
+    if (entry->served->core().adapters.named_by(name, is_base)) return entry;
+  }
+  return nullptr;
 }
 
 Error Models::not_found(const std::string& name) const {

@@ -118,6 +118,8 @@ class Models {
   void set_keep_alive(const Shared& entry, double seconds);
   void refresh();
   // All that follow: REQUIRES: mutex_ is held; it is let go where another's code runs.
+  Shared find_named(const std::string& name) const;
+  // The same, or a loaded one that has an adapter of that name.
   Shared find_entry(const std::string& name) const;
   Error not_found(const std::string& name) const;
   ModelLease lease_of(const Shared& entry, bool is_use);

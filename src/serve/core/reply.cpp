@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "candor/version.h"
 
@@ -163,6 +165,21 @@ Json token_json(const Engine& engine, const TokenLogprob& token) {
   Json list = Json::array();
   for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
   return {{"token", to_valid_utf8(bytes)}, {"logprob", finite_logprob(token.logprob)}, {"bytes", std::move(list)}};
+}
+
+std::string fingerprint_of(const std::string& base, const Engine& engine, const std::vector<RequestAdapter>& adapters) {
+  if (adapters.empty()) return base;
+  std::vector<std::pair<uint64_t, uint32_t>> used;
+  for (const AdapterInfo& info : engine.adapters()) {
+    const auto named = std::ranges::find(adapters, info.name, &RequestAdapter::name);
+    if (named == adapters.end()) continue;
+    const auto scale = static_cast<float>(info.scale * named->scale);
+    if (scale != 0.0f) used.emplace_back(info.hash, std::bit_cast<uint32_t>(scale));
+  }
+  std::ranges::sort(used);
+  uint64_t hash = 0;
+  for (const auto& [content, scale] : used) hash = hash_mix(hash_mix(hash, content), scale);
+  return used.empty() ? base : fmt::format("{}+{:016x}", base, hash);
 }
 
 std::string fingerprint_of(const ModelInfo& info) {

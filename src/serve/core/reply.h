@@ -86,5 +86,7 @@ Json explanation_json(const Engine& engine, const TokenEvent& event);
 // A number that JSON can hold.
 float finite_logprob(float logprob);
 std::string fingerprint_of(const ModelInfo& info);
+// The same with adapters: "fp_..._5+1234567890abcdef", of their content and scales.
+std::string fingerprint_of(const std::string& base, const Engine& engine, const std::vector<RequestAdapter>& adapters);
 
 }  // namespace candor::serve

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -106,6 +107,14 @@ text::OutputForm RequestTerms::form_for(const ApiRequest& request) const {
   if (!request.has_tools) return form.without_calls();
   if (chat != nullptr) form.types = text::ToolTypes::of(chat->tools_json);
   return form;
+}
+
+void RequestTerms::add_adapter(std::vector<Request>& requests, const std::string& model) const {
+  if (limits_.adapters == nullptr) return;
+  const auto is_base = [this](const std::string& name) { return limits_.is_model(name); };
+  const std::optional<std::string> name = limits_.adapters->named_by(untagged(model), is_base);
+  if (!name) return;
+  for (Request& one : requests) one.adapters = {{*name, 1.0}};
 }
 
 // In a chat, a model whose template knows reasoning may reason before a constrained answer.

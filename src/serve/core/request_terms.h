@@ -28,6 +28,8 @@ class RequestTerms {
   // Sets the key by which turns are shared fairly, and a prefix-cache scope of the key's own: no key learns from the
   // cache what another has asked.
   void add_key(std::vector<Request>& requests, int32_t key) const;
+  // The adapter that the model's name names; where it names none and the requests say nothing, those that hold then.
+  void add_adapter(std::vector<Request>& requests, const std::string& model) const;
   // The format by which the answer is split into reasoning, content and tool calls.
   text::OutputForm form_for(const ApiRequest& request) const;
 

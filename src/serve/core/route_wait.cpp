@@ -25,8 +25,9 @@ Result<AskedModel> asked_model(const Route& route, const http::HttpRequest& requ
     asked.name = http::query_value(request.query, "model").value_or("");
     return asked;
   }
-  const auto body = parse_body(request.body);
+  const auto body = parse_any_body(request.body);
   if (!body) return body.error();
+  if (!body->is_object()) return asked;
   asked.name = text_of(*body, "model");
   if (asked.name.empty()) asked.name = text_of(*body, "name");
   const auto stream = body->find("stream");

@@ -36,18 +36,25 @@ class ServedModel {
   // keep_alive: of a model that may be let go; empty: it stays.
   ServedModel(Engine& engine, ApiLimits limits, const ModelParts& parts, Models& models, double read_limit,
               std::function<void(double)> keep_alive = {})
-      : limits_(std::move(limits)),
+      : adapters_(engine),
+        limits_(with_adapters(std::move(limits), adapters_)),
         terms_(engine, limits_),
         generations_(
             {engine, parts.workers, parts.access, terms_, parts.places, parts.jobs, parts.n_replies, keep_alive},
             read_limit),
-        core_{engine, terms_, generations_, parts.bytes, parts.places, models, std::move(keep_alive)} {}
+        core_{engine, terms_, generations_, parts.bytes, parts.places, models, adapters_, std::move(keep_alive)} {}
   ServedModel(const ServedModel&) = delete;
   ServedModel& operator=(const ServedModel&) = delete;
 
   const Core& core() const { return core_; }
 
  private:
+  static ApiLimits with_adapters(ApiLimits limits, const AdapterTerms& adapters) {
+    limits.adapters = &adapters;
+    return limits;
+  }
+
+  AdapterTerms adapters_;
   const ApiLimits limits_;
   const RequestTerms terms_;
   Generations generations_;

@@ -45,6 +45,9 @@ constexpr Route kRoutes[] = {
     {.method = "GET",
      .path = "/lora-adapters",
      .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).lora_adapters(*exchange); }},
+    {.method = "POST",
+     .path = "/lora-adapters",
+     .handle = [](const Core& core, const Shared& exchange) { InfoRoutes(core).set_lora_adapters(*exchange); }},
 };
 
 }  // namespace

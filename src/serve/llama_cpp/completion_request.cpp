@@ -66,8 +66,6 @@ void read_reply_fields(Fields& fields, ReplyOptions& reply) {
 void refuse_others(Fields& fields) {
   if (const auto mirostat = fields.integer("mirostat", 0, 2); mirostat && *mirostat != 0)
     fields.refuse("mirostat", "mirostat is not offered, expected 0");
-  if (const Json* lora = fields.array("lora"); lora != nullptr && !lora->empty())
-    fields.refuse("lora", "lora names adapters, and none are loaded; expected an empty list");
 }
 
 void warn_of_idle(Fields& fields, ApiRequest& result) {
@@ -109,6 +107,7 @@ Request read_generation(Fields& fields, const ApiLimits& limits, ApiRequest& res
   base.n = result.n_choices;
   base.sampling = read_chances(fields, result, reply);
   base.scheduling = read_scheduling(fields);
+  base.adapters = read_adapters(fields, limits);
   base.scheduling.prompt_deadline_ms = fields.number("t_max_prompt_ms", -1, kMostMs).value_or(0);
   if (base.scheduling.prompt_deadline_ms < 0) base.scheduling.prompt_deadline_ms = 0;
   reply.max_predict_ms = fields.number("t_max_predict_ms", -1, kMostMs).value_or(0);

@@ -1,5 +1,6 @@
 #include "serve/llama_cpp/info_routes.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -67,7 +68,26 @@ void InfoRoutes::slot_action(http::Exchange& exchange) const {
 }
 
 void InfoRoutes::lora_adapters(http::Exchange& exchange) const {
-  answer(exchange, Json::array());
+  const std::vector<RequestAdapter> defaults = core_.adapters.defaults();
+  Json list = Json::array();
+  std::vector<AdapterInfo> adapters = core_.adapters.list();
+  std::ranges::sort(adapters, {}, &AdapterInfo::number);
+  for (const AdapterInfo& adapter : adapters) {
+    const auto set = std::ranges::find(defaults, adapter.name, &RequestAdapter::name);
+    list.push_back({{"id", adapter.number},
+                    {"name", adapter.name},
+                    {"path", adapter.path.filename().string()},
+                    {"scale", set == defaults.end() ? 0.0 : set->scale},
+                    {"rank", adapter.rank}});
+  }
+  answer(exchange, list);
+}
+
+void InfoRoutes::set_lora_adapters(http::Exchange& exchange) const {
+  const auto list = parse_any_body(exchange.request().body);
+  if (!list) return answer(exchange, list.error());
+  if (auto set = core_.adapters.set_defaults(*list); !set) return answer(exchange, set.error());
+  answer(exchange, Json{{"success", true}});
 }
 
 }  // namespace candor::serve::llama_cpp

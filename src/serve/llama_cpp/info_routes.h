@@ -16,7 +16,9 @@ class InfoRoutes {
   void slots(http::Exchange& exchange) const;
   // save, restore, erase: refused.
   void slot_action(http::Exchange& exchange) const;
+  // Those that are loaded, and the scales that hold for requests that say nothing; and new ones.
   void lora_adapters(http::Exchange& exchange) const;
+  void set_lora_adapters(http::Exchange& exchange) const;
 
  private:
   const Core& core_;

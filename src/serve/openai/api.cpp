@@ -7,6 +7,7 @@
 #include "serve/core/json_body.h"
 #include "serve/core/stream_format.h"
 #include "serve/http/exchange.h"
+#include "serve/openai/adapter_routes.h"
 #include "serve/openai/info_routes.h"
 #include "serve/openai/requests.h"
 #include "serve/openai/text_routes.h"
@@ -67,6 +68,12 @@ constexpr Route kRoutes[] = {
     {.method = "GET",
      .path = "/tokenizer_info",
      .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).tokenizer_info(*exchange); }},
+    {.method = "POST",
+     .path = "/v1/load_lora_adapter",
+     .handle = [](const Core& core, const Shared& exchange) { AdapterRoutes(core).load(*exchange); }},
+    {.method = "POST",
+     .path = "/v1/unload_lora_adapter",
+     .handle = [](const Core& core, const Shared& exchange) { AdapterRoutes(core).unload(*exchange); }},
     {.method = "GET", .path = "/v1/stream", .is_socket = true},
 };
 

@@ -64,9 +64,27 @@ Json InfoRoutes::model_json(const ModelStatus& model) const {
   return json;
 }
 
+// Adapters of the models that are loaded: models by themselves, by their names, or as "base:NAME" of several models.
+void InfoRoutes::add_adapters(Json& data) const {
+  for (const auto& [name, lease] : core_.models.loaded()) {
+    for (const AdapterInfo& adapter : lease->adapters.list()) {
+      data.push_back({{"id", core_.models.is_one() ? adapter.name : name + ":" + adapter.name},
+                      {"object", "model"},
+                      {"created", core_.created},
+                      {"type", "model"},
+                      {"display_name", adapter.name},
+                      {"owned_by", "candor"},
+                      {"parent", name},
+                      {"root", adapter.path.filename().string()},
+                      {"meta", {{"rank", adapter.rank}, {"size", adapter.memory_bytes}}}});
+    }
+  }
+}
+
 void InfoRoutes::models(http::Exchange& exchange) const {
   Json data = Json::array();
   for (const ModelStatus& model : core_.models.list()) data.push_back(model_json(model));
+  add_adapters(data);
   const Json first = data.empty() ? Json() : data.front()["id"];
   const Json last = data.empty() ? Json() : data.back()["id"];
   answer(exchange, Json{{"object", "list"},
@@ -79,6 +97,11 @@ void InfoRoutes::models(http::Exchange& exchange) const {
 void InfoRoutes::model(http::Exchange& exchange) const {
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string name = http::percent_decoded(std::string_view(exchange.request().path).substr(kPrefix.size()));
+  Json adapters = Json::array();
+  add_adapters(adapters);
+  for (const Json& adapter : adapters) {
+    if (adapter["id"] == name) return answer(exchange, adapter);
+  }
   const auto model = core_.models.find(name);
   const bool is_it = model && (!core_.models.is_one() || model->name == name ||
                                std::ranges::find(model->names, name) != model->names.end());

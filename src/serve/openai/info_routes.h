@@ -22,6 +22,7 @@ class InfoRoutes {
 
  private:
   Json model_json(const ModelStatus& model) const;
+  void add_adapters(Json& data) const;
 
   const ServerCore& core_;
 };

@@ -190,6 +190,7 @@ void SocketRoutes::go_on(const std::shared_ptr<http::WebSocket>& socket, const s
   if (!request) return send_error(*socket, id, request.error());
   lease->terms.settle(*request);
   lease->terms.add_key(request->requests, socket->request().key);
+  lease->terms.add_adapter(request->requests, request->model);
   start(socket, id, *request, endpoint.id_prefix, lease);
 }
 
