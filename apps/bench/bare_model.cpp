@@ -1,5 +1,6 @@
 #include "apps/bench/bare_model.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "apps/terminal/terminal.h"
@@ -9,11 +10,15 @@
 
 namespace candor::apps {
 
-Result<BareModel> load_bare_model(const EngineOptions& options) {
+Result<BareModel> load_bare_model(EngineOptions options, int32_t usual_ctx) {
   const EndsOnInterrupt at_once;
   BareModel loaded;
   loaded.place = std::make_unique<platform::ScopedPlace>();
   CANDOR_ASSIGN(loaded.file, engine::open_model_file(options));
+  if (options.n_ctx == 0 && usual_ctx > 0) {
+    CANDOR_ASSIGN(const model::ArchSpec spec, model::read_arch(*loaded.file));
+    options.n_ctx = std::min(usual_ctx, spec.max_positions);
+  }
   CANDOR_ASSIGN(loaded.backend, engine::make_named_backend(options));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));

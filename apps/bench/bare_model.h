@@ -22,7 +22,7 @@ struct BareModel {
 
 // Loads with a progress bar on stderr. Of the options: model_path, quantize, fast_weights, backend, n_threads, n_ranks,
 // and n_ctx, max_running and max_rows for the memory that the caller will reserve; what does not fit is refused before
-// a weight is read.
-Result<BareModel> load_bare_model(const EngineOptions& options);
+// a weight is read. usual_ctx: the context where n_ctx is 0, unless the model has less.
+Result<BareModel> load_bare_model(EngineOptions options, int32_t usual_ctx = 0);
 
 }  // namespace candor::apps

@@ -24,6 +24,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_compare(app, action);
   add_quantize(app, action);
   add_convert(app, action);
+  add_merge(app, action);
   add_pull(app, action);
   add_list(app, action);
   add_doctor(app, action);

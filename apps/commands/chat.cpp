@@ -19,6 +19,7 @@
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
 #include "apps/explain/tokens.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
@@ -90,6 +91,7 @@ bool answer(Engine& engine, ChatState& state, int& code) {
   Request request;
   request.prompt = ChatPrompt{state.messages};
   request.sampling = state.sampling;
+  request.adapters = state.adapters;
   request.on_context_full = state.on_context_full;
   request.n = state.n_answers;
   clear_interrupt();
@@ -139,6 +141,7 @@ ChatState first_state(const GenerationOptions& options) {
   ChatState state;
   if (options.system) state.messages.push_back({"system", *options.system});
   state.sampling = sampling_params(options);
+  state.adapters = all_adapters(options.adapters);
   state.n_answers = static_cast<int32_t>(options.n_answers.value_or(1));
   state.on_context_full = context_full_action(options);
   return state;

@@ -24,6 +24,7 @@ struct LastAnswer {
 struct ChatState {
   std::vector<Message> messages{};
   SamplingParams sampling{};
+  std::vector<RequestAdapter> adapters{};
   int32_t n_answers = 1;
   OnContextFull on_context_full = OnContextFull::kStop;
   std::optional<LastAnswer> last{};

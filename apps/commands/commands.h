@@ -35,6 +35,7 @@ void add_sample(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
 void add_pull(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

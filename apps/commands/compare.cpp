@@ -16,6 +16,7 @@
 
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
@@ -227,6 +228,7 @@ int run(const CompareOptions& options) {
   request.prompt = make_prompt(options.generation, engine->info(), std::move(asked->text));
   request.sampling.seed = variants->front().sampling.seed;
   request.on_context_full = context_full_action(options.generation);
+  request.adapters = all_adapters(options.generation.adapters);
   const auto answers = answer_all(*engine, request, *variants);
   if (!answers) return say_error(answers.error().message), exit_code(answers.error());
   write_out(options.json ? compare_json(*answers) : SideBySide(*engine, *answers).text());

@@ -18,6 +18,7 @@
 
 #include "apps/bench/bare_model.h"
 #include "apps/commands/commands.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/prompt_source.h"
@@ -25,6 +26,7 @@
 #include "apps/terminal/terminal.h"
 #include "base/error.h"
 #include "candor/options.h"
+#include "engine/open/adapter_loading.h"
 #include "engine/open/mpi_ranks.h"
 #include "formats/model_file.h"
 #include "model/model.h"
@@ -40,6 +42,7 @@ struct EvalOptions {
   std::optional<int64_t> n_window, n_threads, n_ranks;
   std::string backend = "cpu", against_backend;
   std::optional<std::string> split_at;
+  std::vector<std::string> adapters;
   bool fast_weights = false, parse_special = false, json = false;
 };
 
@@ -49,19 +52,32 @@ struct Loaded : BareModel {
   std::unique_ptr<model::Scorer> scorer;
 };
 
+// The model, on what runs it; adapters are its own, not those of what it is compared with, unless that is another
+// backend alone.
+EngineOptions engine_of(const EvalOptions& options, const std::filesystem::path& path, const std::string& backend) {
+  EngineOptions engine;
+  engine.model_path = path;
+  engine.backend = backend;
+  engine.adapters = read_adapters(options.adapters);
+  return engine;
+}
+
 // engine: the model, the backend and how its weights are read.
 Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   apply_ranks(options.n_ranks, engine);
   engine.max_running = 1;
-  engine.n_ctx = options.n_window.value_or(kUsualWindow);
-  CANDOR_ASSIGN(BareModel bare, load_bare_model(engine));
+  engine.n_ctx = options.n_window.value_or(0);
+  CANDOR_ASSIGN(BareModel bare, load_bare_model(engine, kUsualWindow));
   Loaded loaded{std::move(bare), nullptr};
   const int32_t window =
       std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(kUsualWindow)));
   const KvType kv_type = model::usual_kv(loaded.model->spec(), loaded.backend->info().default_kv);
-  CANDOR_ASSIGN(loaded.scorer,
-                model::Scorer::make(*loaded.model, *loaded.backend, {.max_tokens = window, .kv_type = kv_type}));
+  model::ScorerOptions scoring{.max_tokens = window, .kv_type = kv_type};
+  CANDOR_ASSIGN(const auto adapters, engine::load_adapters(engine, *loaded.file, *loaded.model));
+  for (const engine::PlacedAdapter& each : adapters)
+    scoring.uses.push_back({each.id, static_cast<float>(each.info.scale)});
+  CANDOR_ASSIGN(loaded.scorer, model::Scorer::make(*loaded.model, *loaded.backend, scoring));
   return loaded;
 }
 
@@ -160,7 +176,7 @@ Result<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
 
 // With the weights that the file means, for what fast ones cost.
 Result<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path, const Windows& windows) {
-  CANDOR_ASSIGN(Loaded exact, load({.model_path = path, .backend = options.backend}, options));
+  CANDOR_ASSIGN(Loaded exact, load(engine_of(options, path, options.backend), options));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(exact, windows));
   return model::perplexity(logprobs);
 }
@@ -180,8 +196,9 @@ nlohmann::ordered_json documents_json(const Windows& windows, std::span<const do
 
 Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::filesystem::path& path,
                                         const std::string& text) {
-  CANDOR_ASSIGN(Loaded model,
-                load({.model_path = path, .fast_weights = options.fast_weights, .backend = options.backend}, options));
+  EngineOptions engine = engine_of(options, path, options.backend);
+  engine.fast_weights = options.fast_weights;
+  CANDOR_ASSIGN(Loaded model, load(engine, options));
   const size_t window =
       static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(kUsualWindow)));
   CANDOR_ASSIGN(const auto windows, windows_of(*model.file, options, text, window));
@@ -198,7 +215,9 @@ Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::f
   if (!options.against && options.against_backend.empty()) return json;
   const std::string against = options.against.value_or(path.string());
   const std::string backend = options.against_backend.empty() ? "reference" : options.against_backend;
-  CANDOR_ASSIGN(Loaded truth, load({.model_path = against, .backend = backend}, options));
+  EngineOptions other = engine_of(options, against, backend);
+  if (options.against) other.adapters.clear();
+  CANDOR_ASSIGN(Loaded truth, load(other, options));
   CANDOR_ASSIGN(const Divergence sum, divergence(truth, model, windows));
   json["against"] = {{"model", against},
                      {"backend", backend},
@@ -278,6 +297,7 @@ void add_eval(CLI::App& app, Action& action) {
                     "control tokens written in the text become their ids");
   command->add_option("--split-at", options->split_at, "documents stand apart at this text, and are read one by one")
       ->type_name("TEXT");
+  add_adapters(*command, options->adapters, "use a LoRA adapter (PEFT's folder, GGUF); may be repeated");
   add_ranks(*command, options->n_ranks);
   add_fast_weights(*command, options->fast_weights);
   command->add_flag("--json", options->json, "as JSON");

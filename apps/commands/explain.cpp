@@ -11,6 +11,7 @@
 #include "apps/explain/page.h"
 #include "apps/explain/tokens.h"
 #include "apps/explain/trace.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/beam_options.h"
 #include "apps/options/constraint_options.h"
@@ -51,6 +52,7 @@ Result<Request> read_request(const ExplainOptions& options, const ModelInfo& inf
   Request request;
   request.prompt = make_prompt(options.generation, info, std::move(text));
   request.sampling = sampling_params(options.generation);
+  request.adapters = all_adapters(options.generation.adapters);
   request.sampling.explain = true;
   request.sampling.logprobs = 0;
   if (!request.sampling.max_tokens) request.sampling.max_tokens = kTokensShown;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "apps/commands/commands.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/model_choice.h"
@@ -64,6 +65,7 @@ nlohmann::ordered_json to_json(const MemoryPlan& plan) {
           {"kept_states", plan.kept_states},
           {"scratch_bytes", plan.scratch_bytes},
           {"draft_bytes", plan.draft_bytes},
+          {"adapter_bytes", plan.adapter_bytes},
           {"copy_bytes", plan.copy_bytes},
           {"total_bytes", plan.total_bytes()},
           {"available_bytes", plan.available_bytes},
@@ -84,19 +86,19 @@ std::string to_text(const MemoryPlan& plan) {
                                                         : style.yellow(kTooLarge);
   const int64_t n_tokens = int64_t{plan.kv_blocks} * plan.kv_block_tokens;
   return fmt::format("{:<14} {:>10}\n", "weights", format_bytes(plan.weight_bytes)) +
-         fmt::format("{:<14} {:>10}   {} tokens x {} ({}{}), contexts of at most {}\n", "K/V",
-                     format_bytes(plan.kv_bytes), format_count(n_tokens), format_bytes(plan.kv_bytes_per_token),
-                     plan.kv_type,
-                     plan.kv_padding_per_token > 0
-                         ? fmt::format("; {} of it padding", format_bytes(plan.kv_padding_per_token))
-                         : "",
-                     format_count(plan.n_ctx)) +
+         fmt::format(
+             "{:<14} {:>10}   {} tokens x {} ({}{}), contexts of at most {}\n", "K/V", format_bytes(plan.kv_bytes),
+             format_count(n_tokens), format_bytes(plan.kv_bytes_per_token), plan.kv_type,
+             plan.kv_padding_per_token > 0 ? fmt::format("; {} of it padding", format_bytes(plan.kv_padding_per_token))
+                                           : "",
+             format_count(plan.n_ctx)) +
          (plan.state_slots > 0
               ? fmt::format("{:<14} {:>10}   {} recurrent states, {} of them kept for prefixes\n", "states",
                             format_bytes(plan.state_bytes), plan.state_slots, plan.kept_states)
               : "") +
          fmt::format("{:<14} {:>10}\n", "activations", format_bytes(plan.scratch_bytes)) +
          (plan.draft_bytes > 0 ? fmt::format("{:<14} {:>10}\n", "draft model", format_bytes(plan.draft_bytes)) : "") +
+         (plan.adapter_bytes > 0 ? fmt::format("{:<14} {:>10}\n", "adapters", format_bytes(plan.adapter_bytes)) : "") +
          (plan.copy_bytes > 0 ? fmt::format("{:<14} {:>10}   while loading, before K/V and activations\n", "copies",
                                             format_bytes(plan.copy_bytes))
                               : "") +
@@ -110,6 +112,7 @@ nlohmann::ordered_json ranks_json(const std::vector<MemoryPlan>& ranks) {
     list.push_back({{"weight_bytes", plan.weight_bytes},
                     {"kv_bytes", plan.kv_bytes},
                     {"state_bytes", plan.state_bytes},
+                    {"adapter_bytes", plan.adapter_bytes},
                     {"scratch_bytes", plan.scratch_bytes},
                     {"copy_bytes", plan.copy_bytes},
                     {"total_bytes", plan.total_bytes()}});
@@ -172,6 +175,7 @@ void add_fit(CLI::App& app, Action& action) {
              "numbers in the K/V cache");
   add_kept_states(*command, options->generation.kept_states);
   add_ranks(*command, options->generation.n_ranks);
+  add_adapters(*command, options->generation.adapters, "count a LoRA adapter; may be repeated");
   add_speculation_options(*command, options->generation);
   command->add_option("--quantize", options->generation.quantize,
                       "as if encoded while loading: q4_k_m, q8_0, w8a8, ...")

@@ -12,6 +12,7 @@
 
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/beam_options.h"
 #include "apps/options/constraint_options.h"
@@ -128,6 +129,7 @@ int run(const RunOptions& options, const CLI::App& command) {
   Request request;
   request.prompt = make_prompt(options.generation, engine->info(), std::move(asked->text));
   request.sampling = sampling_params(options.generation);
+  request.adapters = all_adapters(options.generation.adapters);
   auto constraint = read_constraint(options.constraint);
   if (!constraint) return say_error(constraint.error().message), kUserInput;
   request.constraint = std::move(*constraint);

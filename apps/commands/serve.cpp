@@ -113,6 +113,7 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   if (const auto limits = known_limits(info.n_threads)) service.read_limit = limits->dram_read_bytes;
   service.limits.max_choices = options.max_n.value_or(service.limits.max_choices);
   service.limits.is_strict = options.strict;
+  service.limits.adapter_dir = options.adapter_dir.value_or("");
   service.n_workers = static_cast<int32_t>(options.n_workers.value_or(service.n_workers));
   service.n_places = places_of(options);
   service.max_per_key = static_cast<int32_t>(options.max_per_key.value_or(0));
@@ -282,6 +283,9 @@ int serve_several(const ServeOptions& options, Door& door) {
   if (options.default_model && std::ranges::none_of(there, is_default))
     return say_error(fmt::format("serve: --default \"{}\" is none of the models; the first is \"{}\"",
                                  clipped(*options.default_model), there.front().name)),
+           kUserInput;
+  if (!options.generation.adapters.empty())
+    return say_error("serve: --adapter is for one model; of several, clients load adapters from --adapter-dir"),
            kUserInput;
   serve::ServiceOptions service_options = service_options_of(options, {}, {});
   service_options.access = door.access;

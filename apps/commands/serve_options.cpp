@@ -1,5 +1,6 @@
 #include "apps/commands/serve_options.h"
 
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 
 namespace candor::apps {
@@ -16,6 +17,7 @@ void add_compute_options(CLI::App& command, GenerationOptions& o) {
       ->capture_default_str();
   add_kept_states(command, o.kept_states);
   add_fast_weights(command, o.fast_weights);
+  add_adapters(command, o.adapters, "load a LoRA adapter, for who asks for NAME; may be repeated");
   add_speculation_options(command, o);
 }
 
@@ -33,6 +35,8 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--allow-origin", o.origins, "a web page that may ask: https://chat.example.com")
       ->type_name("ORIGIN");
   command.add_option("--batch-dir", o.batch_dir, "keep files and batches of clients there (none are taken)")
+      ->type_name("FOLDER");
+  command.add_option("--adapter-dir", o.adapter_dir, "clients may load adapters from there (from nowhere)")
       ->type_name("FOLDER");
   add_int(command, "--max-connections", o.max_connections, 1, 100'000, "(4096)")->default_str("4096");
   add_int(command, "--max-per-key", o.max_per_key, 1, kMostCount,

@@ -20,7 +20,7 @@ struct ServeOptions {
   std::optional<std::string> models_dir, default_model, keep_alive;
   std::optional<int64_t> models_mb, max_loaded;
   bool has_pulled = false;
-  std::optional<std::string> key_file, tls_cert, tls_key, model_id, config, batch_dir;
+  std::optional<std::string> key_file, tls_cert, tls_key, model_id, config, batch_dir, adapter_dir;
   std::vector<std::string> keys, hosts, origins, aliases;
   std::string host = "127.0.0.1";
   std::string log_level = "info";

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
@@ -108,6 +109,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->expected(1)
       ->take_all();
   add_choice(command, "--stop-scope", o.stop_scope, {"both", "content", "reasoning"}, "where these stops count");
+  add_adapters(command, o.adapters, "use a LoRA adapter (PEFT's folder, GGUF); may be repeated");
   add_speculation_options(command, o);
   command.add_flag("--ignore-eos", o.ignore_eos, "go on after the model's end token");
   add_choice(command, "--on-context-full", o.on_context_full, {"stop", "crop"},
@@ -133,6 +135,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.use_kv_cache = !o.no_kv_cache;
   options.max_running = static_cast<int32_t>(std::min<int64_t>(kMostSideBySide, o.n_answers.value_or(1)));
   apply_speculation(o, options);
+  options.adapters = read_adapters(o.adapters);
   options.kv_type = find_kv_type(o.kv_type);
   if (o.kept_states) options.kept_states = static_cast<int32_t>(*o.kept_states);
   return options;

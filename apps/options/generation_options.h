@@ -30,6 +30,7 @@ struct GenerationOptions {
   std::string backend = "cpu";
   std::string kv_type = "auto";
   std::string on_context_full = "stop";
+  std::vector<std::string> adapters;
   std::vector<std::string> stop;
   std::vector<int64_t> stop_ids;
   std::string stop_scope = "both";
