@@ -3,12 +3,9 @@
  * Handles are numbers; 0 is none. Every handle is closed with candor_close(), in any order, at any time, from any thread:
  * a call that has it in hand goes on, later calls get CANDOR_NOT_FOUND, and so does closing it twice. Closing an engine
  * cancels what it has in work.
- *
  * Functions return CANDOR_OK or the kind of an error. `error` may be NULL; otherwise it gets the handle of an error that
  * says more, or 0. NULL for an address is CANDOR_INVALID_INPUT. Nothing throws, exits, or (but candor_on_logits()) calls.
- *
  * Any function may be called from any thread. Calls of one request, run or session take turns.
- *
  * Pointers that functions give belong to the handle that they were asked of, until it is closed; those of an event until
  * the next candor_next() of its run. Texts are UTF-8 and end with a zero byte that no size counts.
  *
@@ -39,8 +36,7 @@ typedef enum candor_status {
   CANDOR_UNSUPPORTED = 3,    /* understood, and not offered */
   CANDOR_CONTEXT_LENGTH = 4, /* the prompt does not fit the context */
   CANDOR_OVERLOADED = 5,     /* the queue is full: try again later */
-  CANDOR_RATE_LIMITED = 6,
-  CANDOR_BUSY = 7,
+  CANDOR_RATE_LIMITED = 6, CANDOR_BUSY = 7,
   CANDOR_OUT_OF_MEMORY = 8,
   CANDOR_IO = 9,
   CANDOR_CANCELLED = 10,
@@ -55,9 +51,7 @@ typedef enum candor_finish {
   CANDOR_STOP_ID = 2,     /* a stop_id of the request */
   CANDOR_STOP_STRING = 3, /* a stop of the request */
   CANDOR_LENGTH = 4,      /* max_tokens */
-  CANDOR_CONTEXT_FULL = 5,
-  CANDOR_WAS_CANCELLED = 6,
-  CANDOR_DEADLINE = 7,
+  CANDOR_CONTEXT_FULL = 5, CANDOR_WAS_CANCELLED = 6, CANDOR_DEADLINE = 7,
   CANDOR_FAILED = 8 /* candor_next() has returned the error */
 } candor_finish;
 
@@ -109,15 +103,14 @@ CANDOR_API const int32_t* candor_tokens(candor_data data, size_t* size);
 CANDOR_API const float* candor_floats(candor_data data, size_t* size);
 
 /* Options of an engine, or of a request, by name: candor_set(options, "n_ctx", "4096", &error).
- *
  * Of an engine: backend, n_threads, n_ctx, kv_type, kv_bytes, kept_states, max_rows, prefill_rows, max_running, max_queued,
- * quantize, fast_weights, prefix_cache, speculation (off, ngram, draft), draft_path.
- *
+ * quantize, fast_weights, prefix_cache, speculation (off, ngram, draft), draft_path; and adapter ("poet=PATH", loaded with
+ * the model), of which each call adds one.
  * Of a request: every name of `candor sample --help` (temperature, top_p, ...), and seed, max_tokens, n, logprobs,
  * ignore_eos, explain, speculate, max_prompt_tokens, on_context_full (stop, crop), beams, length_penalty, preset, priority,
  * deadline_ms, cache_scope, fair_key, add_special, parse_special, add_generation_prompt, continue_final, tools and
  * template_kwargs (JSON); and lists, of which each call adds one: stop, stop_id, bad_word, allowed_token_id, sampler,
- * logit_bias ("42:-1.5"), ban. */
+ * logit_bias ("42:-1.5"), ban, adapter ("poet", "poet:0.5"). */
 CANDOR_API candor_status candor_options_new(candor_options* options, candor_error* error);
 CANDOR_API candor_status candor_request_new(candor_request* request, candor_error* error);
 CANDOR_API candor_status candor_set(candor_handle options_or_request, const char* name, const char* value,
@@ -128,6 +121,13 @@ CANDOR_API candor_status candor_open(const char* model, candor_options options, 
                                      candor_error* error);
 CANDOR_API candor_status candor_info(candor_engine engine, candor_data* json, candor_error* error);
 CANDOR_API candor_status candor_metrics(candor_engine engine, candor_data* json, candor_error* error);
+
+/* Adapters (LoRA): PEFT's folders or GGUF files, beside the model, for requests that name them. One that is dropped serves
+ * the requests that use it to their end. candor_adapters(): a JSON array of those that are loaded. */
+CANDOR_API candor_status candor_load_adapter(candor_engine engine, const char* name, const char* path, double scale,
+                                             candor_error* error);
+CANDOR_API candor_status candor_drop_adapter(candor_engine engine, const char* name, candor_error* error);
+CANDOR_API candor_status candor_adapters(candor_engine engine, candor_data* json, candor_error* error);
 
 /* Text and tokens. add_special: the beginning token, where the model wants one. parse_special: control tokens that are
  * written in the text become their ids. messages: a JSON array of objects with role and content. */
@@ -168,7 +168,7 @@ CANDOR_API candor_status candor_explanation(candor_run run, candor_data* json, c
 CANDOR_API candor_status candor_embed(candor_engine engine, const char* text, size_t size, const char* pooling,
                                       candor_data* floats, candor_error* error);
 /* {"texts": [..]} or {"pairs": [[.., ..], ..]}, with "pooling" (as above, or labels: what the model's head gives),
- * "normalize", "truncate": many at once. [texts, numbers of each]. */
+ * "normalize", "truncate", "adapters" ({"poet": 1}): many at once. [texts, numbers of each]. */
 CANDOR_API candor_status candor_read(candor_engine engine, const char* json, candor_data* floats, candor_error* error);
 /* Of each token from `first` on (1 to size), given those before it: its logprob, and that of the likeliest token there.
    [size - first, 2]. Tokens before `first` may come from the prefix cache. */

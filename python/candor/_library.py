@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Callable, NoReturn
 
@@ -46,6 +46,8 @@ _CALLS: dict[str, list[Any]] = {
     "summary": [_HANDLE, _OUT], "explanation": [_HANDLE, _OUT],
     "embed": [_HANDLE, c_char_p, c_size_t, c_char_p, _OUT], "score": [_HANDLE, _IDS, c_size_t, _OUT],
     "read": [_HANDLE, c_char_p, _OUT],
+    "load_adapter": [_HANDLE, c_char_p, c_char_p, c_double], "drop_adapter": [_HANDLE, c_char_p],
+    "adapters": [_HANDLE, _OUT],
     "score_from": [_HANDLE, _IDS, c_size_t, c_size_t, _OUT],
     "logits": [_HANDLE, _IDS, c_size_t, _OUT], "hidden": [_HANDLE, _IDS, c_size_t, _OUT],
     "session_new": [_HANDLE, _OUT], "session_say": [_HANDLE, c_char_p, c_char_p, c_size_t],

@@ -16,12 +16,25 @@ from .constraints import Constraint, constraint_of, parse_into
 from .errors import CandorError, InvalidInput, NotFound, Unsupported
 from .processor import Hook, Processor, is_inside
 from .rows import Rows
-from .sampling import Sampling, text_of
+from .sampling import Sampling, scales_of, text_of
 from .stream import Completion, Stream, together
 from .tools import Tool, Toolbox
 
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
+AnyPath = Union[str, "os.PathLike[str]"]
+Adapters = Union[Mapping[str, AnyPath], Sequence[AnyPath]]
 Prompt = Union[str, Sequence[int], Sequence[Message]]  # a text, token ids, or a chat
+
+
+def _named(adapters: Adapters) -> dict[str, AnyPath]:
+    if isinstance(adapters, Mapping):
+        return dict(adapters)
+    return {_name_of(path): path for path in adapters}
+
+
+def _name_of(adapter: AnyPath) -> str:
+    path = Path(adapter)
+    return path.name if path.is_dir() else path.stem
 
 
 def shipped_model() -> str:
@@ -50,20 +63,23 @@ def _file_of(model: Union[str, "os.PathLike[str]", None]) -> str:
 
 class Model:
     """Opens a model: a GGUF file, a folder of safetensors, a repository of the hub (with huggingface_hub installed), or the
-    model that ships with Candor. Options are those of include/candor/options.h: kv_type, quantize, max_running, ...
+    model that ships with Candor. adapters: {"poet": "adapters/poet"}, or a list of paths, whose last parts are the names.
+    Options are those of include/candor/options.h: kv_type, quantize, max_running, ...
 
     Any thread may use it, and several at once: their requests share steps, and no answer depends on that. It is closed by
     `with`, by close(), with the object, or at the interpreter's end; what is in work is cancelled then. It does not survive
     a fork and cannot be pickled: give other processes the path."""
 
     def __init__(self, model: Union[str, "os.PathLike[str]", None] = None, *, threads: int | None = None,
-                 ctx: int | None = None, **options: Any) -> None:
+                 ctx: int | None = None, adapters: Adapters | None = None, **options: Any) -> None:
         self.path = _file_of(model)
         named = {"n_threads": threads, "n_ctx": ctx, **options}
         made = Handle(library.make("options_new"), "options")
         for name, value in named.items():
             if value is not None:
                 library.call("set", made.value, name.encode(), text_of(value).encode())
+        for name, path in _named(adapters or {}).items():
+            library.call("set", made.value, b"adapter", name.encode() + b"=" + os.fsencode(path))
         self._engine = Handle(library.make("open", os.fsencode(self.path), made.value), "model")
         made.close()
         self.info: dict[str, Any] = json.loads(library.text("info", self._engine.value).decode("utf-8", "replace"))
@@ -83,6 +99,21 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<candor.Model {self.path}: {self.info['family']}, {self.info['n_parameters']:,} parameters>"
+
+    @property
+    def adapters(self) -> List[dict[str, Any]]:
+        """The adapters that are loaded: name, path, format, scale, rank, n_matrices, memory_bytes, hash."""
+        return list(json.loads(library.text("adapters", self._engine.value).decode("utf-8", "replace")))
+
+    def load_adapter(self, path: AnyPath, name: str | None = None, *, scale: float = 1.0) -> str:
+        """Loads a LoRA adapter beside the model: PEFT's folder, or a GGUF file. Its name, for Sampling(adapters=)."""
+        chosen = name or _name_of(path)
+        library.call("load_adapter", self._engine.value, chosen.encode(), os.fsencode(path), float(scale))
+        return chosen
+
+    def drop_adapter(self, name: str) -> None:
+        """Requests that use it go on to their ends."""
+        library.call("drop_adapter", self._engine.value, name.encode())
 
     def stream(self, prompt: Prompt, sampling: Sampling | None = None, *, constraint: Constraint | None = None,
                into: Any = None, tools: Sequence[Any] | None = None, logits_processor: Processor | None = None,
@@ -221,10 +252,12 @@ class Model:
         made = Handle(library.make("embed", self._engine.value, raw, len(raw), pooling.encode()), "vector")
         return Rows(made, 1)[0]
 
-    def embed_all(self, texts: Sequence[str], *, pooling: str = "model", truncate: bool = False) -> Rows:
+    def embed_all(self, texts: Sequence[str], *, pooling: str = "model", truncate: bool = False,
+                  adapters: str | Sequence[str] | Mapping[str, float] | None = None) -> Rows:
         """[texts, info["embedding_dim"]], computed many at once. truncate: texts that are longer than the model reads lose
         their ends, instead of an error."""
-        return self._read({"texts": list(texts), "pooling": pooling, "truncate": truncate}, len(texts))
+        asked = {"texts": list(texts), "pooling": pooling, "truncate": truncate, "adapters": scales_of(adapters or ())}
+        return self._read(asked, len(texts))
 
     def rerank(self, query: str, documents: Sequence[str], *, top: int | None = None, raw_scores: bool = False,
                truncate: bool = False) -> List[tuple[int, float]]:

@@ -57,6 +57,7 @@ class Sampling:
     parse_special: bool | None = None
     add_generation_prompt: bool | None = None
     continue_final: bool | None = None
+    adapters: str | Sequence[str] | Mapping[str, float] | None = None  # names of loaded ones, or their scales
     tools: Sequence[Mapping[str, Any]] | None = field(default=None)
     template_kwargs: Mapping[str, Any] | None = field(default=None)
 
@@ -78,11 +79,20 @@ def _options_of(name: str, value: Any) -> list[tuple[str, str]]:
     if name in _LISTS:
         listed = [value] if isinstance(value, str) else value
         return [(_LISTS[name], text_of(one)) for one in listed]
+    if name == "adapters":
+        return [("adapter", f"{one}:{scale!r}") for one, scale in scales_of(value).items()]
     if name == "logit_bias":
         return [(name, f"{int(token)}:{float(bias)!r}") for token, bias in value.items()]
     if name in ("tools", "template_kwargs"):
         return [(name, json.dumps(value))]
     return [(name, text_of(value))]
+
+
+def scales_of(adapters: str | Sequence[str] | Mapping[str, float]) -> dict[str, float]:
+    """Of adapters that are named with or without scales."""
+    if isinstance(adapters, Mapping):
+        return {name: float(scale) for name, scale in adapters.items()}
+    return {name: 1.0 for name in ([adapters] if isinstance(adapters, str) else adapters)}
 
 
 def text_of(value: Any) -> str:

@@ -146,6 +146,36 @@ class Constraints(Shared):
             candor.schema_of(object())
 
 
+class Adapters(unittest.TestCase):
+    def test_each_request_has_its_own(self):
+        tests = GOLDENS.parents[1]
+        base = tests / "families/goldens/llama"
+        poet, cook = (tests / "adapters/goldens" / name for name in ("llama_all", "llama_dora"))
+        asked = {"temperature": 0, "max_tokens": 12, "ignore_eos": True}
+        with candor.Model(base, adapters={"poet": poet}) as model:
+            self.assertEqual([one["name"] for one in model.adapters], ["poet"])
+            plain, with_poet = model.generate("the engine", **asked), model.generate("the engine", adapters="poet", **asked)
+            self.assertNotEqual(plain.ids, with_poet.ids)
+            self.assertEqual(model.generate("the engine", adapters={"poet": 0.0}, **asked).ids, plain.ids)
+            self.assertEqual(model.load_adapter(cook), "llama_dora")
+            both = model.generate("the engine", adapters={"poet": 0.5, "llama_dora": 1.0}, **asked)
+            self.assertNotEqual(both.ids, with_poet.ids)
+            self.assertNotEqual(list(model.embed_all(["a"], adapters="poet")[0]), list(model.embed_all(["a"])[0]))
+            model.drop_adapter("poet")
+            with self.assertRaises(candor.NotFound):
+                model.generate("the engine", adapters="poet", **asked)
+            with self.assertRaises(candor.NotFound):
+                model.drop_adapter("poet")
+            with self.assertRaises(candor.NotFound):
+                model.load_adapter(base / "nowhere")
+            with self.assertRaises(candor.InvalidInput):
+                model.load_adapter(cook)
+            with self.assertRaises(candor.InvalidInput):
+                model.generate("the engine", adapters={"llama_dora": 1e9}, **asked)
+        with candor.Model(base, adapters=[poet]) as model:
+            self.assertEqual(model.generate("the engine", adapters=["llama_all"], **asked).ids, with_poet.ids)
+
+
 class Numbers(Shared):
     def test_tokens_scores_and_vectors(self):
         ids = self.model.tokenize("Once upon a time")

@@ -131,6 +131,33 @@ candor_status candor_metrics(candor_engine handle, candor_data* json, candor_err
   });
 }
 
+candor_status candor_load_adapter(candor_engine handle, const char* name, const char* path, double scale,
+                                  candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(name);
+    CANDOR_NEEDS(path);
+    CANDOR_ASSIGN(const auto engine, find_engine(handle));
+    CANDOR_TRY(engine->load_adapter({name, path, scale}));
+    return {};
+  });
+}
+
+candor_status candor_drop_adapter(candor_engine handle, const char* name, candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(name);
+    CANDOR_ASSIGN(const auto engine, find_engine(handle));
+    return engine->drop_adapter(name);
+  });
+}
+
+candor_status candor_adapters(candor_engine handle, candor_data* json, candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(json);
+    CANDOR_ASSIGN(const auto engine, find_engine(handle));
+    return give(adapters_json(engine->adapters()), json);
+  });
+}
+
 candor_status candor_tokenize(candor_engine handle, const char* text, size_t size, int add_special, int parse_special,
                               candor_data* tokens, candor_error* error) {
   return guarded(error, [&]() -> Result<void> {

@@ -53,6 +53,21 @@ std::string info_json(const ModelInfo& info) {
                  {"hash", fmt::format("{:016x}", info.hash)}});
 }
 
+std::string adapters_json(const std::vector<AdapterInfo>& adapters) {
+  Json list = Json::array();
+  for (const AdapterInfo& adapter : adapters) {
+    list.push_back({{"name", adapter.name},
+                    {"path", adapter.path.string()},
+                    {"format", adapter.format},
+                    {"scale", adapter.scale},
+                    {"rank", adapter.rank},
+                    {"n_matrices", adapter.n_matrices},
+                    {"memory_bytes", adapter.memory_bytes},
+                    {"hash", fmt::format("{:016x}", adapter.hash)}});
+  }
+  return dumped(list);
+}
+
 std::string metrics_json(const EngineStats& stats, const EngineMetrics& metrics) {
   Json finished = Json::object();
   for (size_t i = 0; i < kFinishReasons; ++i) {

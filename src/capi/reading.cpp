@@ -52,15 +52,30 @@ Result<std::vector<Prompt>> prompts_of(const json& asked) {
   return prompts;
 }
 
+Result<std::vector<RequestAdapter>> adapters_of(const json& asked) {
+  std::vector<RequestAdapter> adapters;
+  const json named = asked.value("adapters", json::object());
+  if (!named.is_object() || named.size() > kMaxRequestAdapters) {
+    return fail(ErrorKind::kInvalidInput, "adapters: expected an object of names and scales", "adapters");
+  }
+  for (const auto& [name, scale] : named.items()) {
+    if (!scale.is_number()) return fail(ErrorKind::kInvalidInput, "adapters: expected numbers as scales", "adapters");
+    adapters.push_back({name, scale.get<double>()});
+  }
+  return adapters;
+}
+
 Result<std::vector<Request>> requests_of(const json& asked, const ModelInfo& info) {
   CANDOR_ASSIGN(const Pooling pooling, pooling_of(asked));
   CANDOR_ASSIGN(std::vector<Prompt> prompts, prompts_of(asked));
+  CANDOR_ASSIGN(const std::vector<RequestAdapter> adapters, adapters_of(asked));
   const json normalise = asked.value("normalize", json());
   const bool cuts = asked.value("truncate", json(false)) == true;
   std::vector<Request> requests(prompts.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].prompt = std::move(prompts[i]);
     requests[i].pooling = pooling;
+    requests[i].adapters = adapters;
     if (normalise.is_boolean()) requests[i].normalise = normalise.get<bool>();
     if (!cuts) continue;
     requests[i].max_prompt_tokens = info.n_ctx;

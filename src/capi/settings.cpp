@@ -177,6 +177,30 @@ Result<void> add_bias(SamplingParams& sampling, std::string_view name, std::stri
   return {};
 }
 
+// "poet", or "poet:0.5"; names have no colon.
+Result<void> add_adapter(std::vector<RequestAdapter>& adapters, std::string_view text) {
+  if (adapters.size() >= kMaxRequestAdapters) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("adapter: at most {} are taken", kMaxRequestAdapters), "adapter");
+  }
+  const size_t colon = std::min(text.find(':'), text.size());
+  RequestAdapter adapter{.name = std::string(text.substr(0, colon))};
+  if (colon < text.size()) {
+    CANDOR_ASSIGN(adapter.scale, parse<double>("adapter", text.substr(colon + 1)));
+  }
+  adapters.push_back(std::move(adapter));
+  return {};
+}
+
+// "poet=adapters/poet"
+Result<void> add_source(std::vector<AdapterSource>& adapters, std::string_view text) {
+  const size_t mark = text.find('=');
+  if (mark == std::string_view::npos || adapters.size() >= kMaxAdapters) {
+    return refused("adapter", text, fmt::format("NAME=PATH, of at most {}", kMaxAdapters));
+  }
+  adapters.push_back({.name = std::string(text.substr(0, mark)), .path = text.substr(mark + 1)});
+  return {};
+}
+
 Result<void> set_beams(Request& request, std::string_view name, std::string_view text) {
   BeamSearch beams = request.beams.value_or(BeamSearch{});
   if (name == "beams") {
@@ -225,6 +249,7 @@ Result<void> set_engine_option(EngineOptions& options, std::string_view name, st
     options.speculation = static_cast<Speculation>(it - kNames);
     return {};
   }
+  if (name == "adapter") return add_source(options.adapters, value);
   return refused("option", name, "one of an engine");
 }
 
@@ -239,6 +264,7 @@ Result<void> set_request_option(RequestObject& draft, std::string_view name, std
   const auto list = std::ranges::find(kLists, name, &ListOption::name);
   if (list != std::end(kLists)) return add_to_list(sampling, *list, value);
   if (name == "logit_bias" || name == "ban") return add_bias(sampling, name, value);
+  if (name == "adapter") return add_adapter(draft.request.adapters, value);
   if (name == "beams" || name == "length_penalty") return set_beams(draft.request, name, value);
   if (name == "preset") return apply_preset(value, sampling);
   if (name == "on_context_full") {
