@@ -115,6 +115,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .max_running = loaded.options.max_running,
              .reading = &info.reading,
              .label_pooling = loaded.head.label_pooling,
+             .label_pad = loaded.head.label_pad,
              .key = prefix_key(loaded),
              .adapters = &adapters},
       inbox(loaded.options.max_running + loaded.options.max_queued),

@@ -175,6 +175,8 @@ class HeadReader {
     CANDOR_ASSIGN(const auto of_tokens, formats::meta_bool(file_, "candor.text.labels_of_tokens"));
     head_.labels_tokens = of_tokens.value_or(false);
     CANDOR_ASSIGN(const auto pooling, formats::meta_string(file_, "candor.text.label_pooling"));
+    CANDOR_ASSIGN(const auto pad, formats::meta_int(file_, "candor.text.label_pad"));
+    if (pad && *pad >= 0 && *pad < spec_.vocab) head_.label_pad = static_cast<TokenId>(*pad);
     const bool is_encoder = spec_.is_bidirectional;
     head_.label_pooling = pooling == "mean"                                ? Pooling::kMean
                           : pooling == "last" || (!pooling && !is_encoder) ? Pooling::kLast

@@ -12,11 +12,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "candor/ids.h"
 #include "candor/reading.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
 
 namespace candor::model {
+
+// Of a file that is for reading alone: no row has logits.
+inline constexpr std::string_view kHasNoHead = "candor.text.has_no_head";
 
 enum class LayerAct : uint8_t { kNone, kTanh, kGelu, kRelu, kSilu };
 
@@ -36,6 +40,7 @@ struct TextHead {
   std::vector<VectorLayer> dense;    // of embeddings
   bool normalises = true;
   Pooling label_pooling = Pooling::kFirst;
+  std::optional<TokenId> label_pad;       // behind a text, of which a last row's labels are not made
   std::vector<VectorLayer> label_layers;  // of labels; empty: there are none
   std::vector<std::string> labels;        // [outputs of label_layers]
   bool labels_tokens = false;

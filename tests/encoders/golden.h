@@ -31,7 +31,11 @@ inline constexpr const char* kEncoders[] = {"bert",
                                             "camembert",
                                             "new",
                                             "nomic_published",
-                                            "bert_weighted"};
+                                            "bert_weighted",
+                                            "llama_labels",
+                                            "qwen3_labels",
+                                            "qwen2_tokens",
+                                            "mistral_embedding"};
 
 inline std::filesystem::path encoder_path(const std::string& name) {
   return project_file("tests/encoders/goldens/" + name);

@@ -114,6 +114,14 @@ MODELS = {
     "gemma_embedding": ("Gemma3Text", GEMMA, PLAIN, ending_bpe, 0, "mean normalised", [(32, 64), (64, 24)]),
     "bert_weighted": ("Bert", dict(SIZES, num_hidden_layers=1), PLAIN, word_piece, 0, "weighted normalised", []),
     "bert_late": ("Bert", dict(SIZES, num_hidden_layers=1), PLAIN, word_piece, 0, "tokens normalised", [(32, 12)]),
+    "llama_labels": ("Llama", dict(SIZES, num_key_value_heads=1, head_dim=16, rope_parameters=rope(1e4)), SEQUENCES,
+                     ending_bpe, 3, "", []),
+    "qwen3_labels": ("Qwen3", dict(SIZES, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True,
+                                   rope_parameters=rope(1e6)), SEQUENCES, ending_bpe, 1, "", []),
+    "qwen2_tokens": ("Qwen2", dict(SIZES, num_key_value_heads=1, rope_parameters=rope(1e6)), TOKENS, ending_bpe, 2, "",
+                     []),
+    "mistral_embedding": ("Mistral", dict(SIZES, num_key_value_heads=1, head_dim=16, sliding_window=None,
+                                          rope_parameters=rope(1e4)), PLAIN, ending_bpe, 0, "last normalised", []),
     "qwen3_embedding": ("Qwen3", dict(SIZES, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True,
                                       rope_parameters=rope(1e6)), PLAIN, ending_bpe, 0, "last normalised", []),
 }
@@ -281,7 +289,7 @@ def yes_no_bpe():
 
 @torch.no_grad()
 def make_yes_no():
-    """Qwen3-Reranker: a decoder that answers yes or no, as llama.cpp's converter writes it. GGUF alone."""
+    """Qwen3-Reranker: a decoder that answers yes or no; the GGUF file is as llama.cpp's converter writes it."""
     folder, made = HERE / "goldens/qwen3_reranker", HERE / "goldens/qwen3-reranker"
     for path in (folder, made):
         shutil.rmtree(path, ignore_errors=True)
@@ -298,8 +306,11 @@ def make_yes_no():
     tokenizer.save_pretrained(made)
     CONVERTED[made.name] = "Qwen3ForCausalLM"
     convert(made)
-    shutil.move(made / "model.gguf", folder / "model.gguf")
-    shutil.rmtree(made)
+    (made / "generation_config.json").unlink(missing_ok=True)
+    (made / "README.md").write_text("# Qwen3-Reranker\n\nA tiny one, of random weights.\n")
+    for file in list(made.iterdir()):
+        shutil.move(file, folder / file.name)
+    made.rmdir()
     import gguf
     fields = gguf.GGUFReader(folder / "model.gguf").fields
     template = fields["tokenizer.chat_template.rerank"].contents()

@@ -161,7 +161,7 @@ TEST(OtherFolder, of_an_adapter_names_its_base) {
   folder.file("adapter_config.json", R"({"base_model_name_or_path": "maker/base"})");
   folder.file("adapter_model.safetensors", "");
   for (const fs::path& path : {folder.path(), folder.path() / "adapter_model.safetensors"}) {
-    EXPECT_NE(refusal_of(path).find("(PEFT) of 'maker/base' and no model: merge it"), std::string::npos);
+    EXPECT_NE(refusal_of(path).find("(PEFT) of 'maker/base' and no model: name its base"), std::string::npos);
   }
   folder.file("adapter_config.json", R"({"base_model_name_or_path": {"a": [)");
   EXPECT_NE(refusal_of(folder.path()).find("(PEFT) and no model"), std::string::npos);

@@ -51,11 +51,11 @@ class AdapterRegistry {
  private:
   void free(AdapterId id);
 
+  std::mutex freed_mutex_;
+  std::vector<AdapterId> freed_;  // guarded by freed_mutex_; outlives the entries, which write here
+  std::atomic<std::int64_t> n_ever_{0};
   mutable std::mutex mutex_;
   std::map<std::string, Held, std::less<>> entries_;  // guarded by mutex_
-  std::atomic<std::int64_t> n_ever_{0};
-  std::mutex freed_mutex_;
-  std::vector<AdapterId> freed_;  // guarded by freed_mutex_
 };
 
 }  // namespace candor::engine

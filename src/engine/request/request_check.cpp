@@ -341,6 +341,8 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
                                                        const RequestLimits& limits, int64_t now_ns) {
   if (auto reading = check_reading(request, *limits.reading); !reading) return reading.error();
   std::vector<TokenId>& tokens = prompt.tokens;
+  const bool reads_last = request.pooling == Pooling::kLabels && limits.label_pooling == Pooling::kLast;
+  while (reads_last && limits.label_pad && tokens.size() > 1 && tokens.back() == *limits.label_pad) tokens.pop_back();
   auto rules = make_rules(request.sampling, *limits.tokenizer);
   if (!rules) return rules.error();
   if (tokens.empty()) {

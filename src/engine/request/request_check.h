@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct RequestLimits {
   int32_t max_running = 1;  // sequences at once
   const ReadingInfo* reading = nullptr;
   Pooling label_pooling = Pooling::kFirst;
+  std::optional<TokenId> label_pad{};  // ends of texts that labels are not made of
   kv::PrefixKey key{};
   const AdapterRegistry* adapters = nullptr;
 };

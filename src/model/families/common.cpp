@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/text_head.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::model {
@@ -38,7 +39,9 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, At
     spec.blocks.push_back(block);
   }
   spec.final_norm = block.norm;
-  spec.head.tied = hparams.file().find("output.weight") == nullptr;
+  CANDOR_ASSIGN(const auto has_no_head, formats::meta_bool(hparams.file(), kHasNoHead));
+  spec.head.is_absent = has_no_head.value_or(false);
+  spec.head.tied = !spec.head.is_absent && hparams.file().find("output.weight") == nullptr;
   return spec;
 }
 

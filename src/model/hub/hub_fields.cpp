@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "formats/model_file.h"
@@ -144,6 +145,16 @@ Result<void> read_hub_fields(const HubConfig& config, const HubRope& rope, std::
     CANDOR_TRY(read_hub_rope(config, rope, form, prefix, metadata));
   }
   return form.read == nullptr ? Result<void>{} : form.read(config, prefix, metadata);
+}
+
+int64_t largest_count(const formats::MetaList& metadata, std::string_view suffix) {
+  const std::string_view prefix = std::get<std::string_view>(*metadata.find("general.architecture"));
+  const formats::MetaValue* value = metadata.find(fmt::format("{}.{}", prefix, suffix));
+  const uint64_t* count = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
+  if (count != nullptr) return *count <= INT32_MAX ? static_cast<int64_t>(*count) : 0;
+  const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
+  const auto* counts = array == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(array);
+  return counts == nullptr || counts->empty() ? 0 : std::ranges::max(*counts);
 }
 
 }  // namespace candor::model

@@ -6,6 +6,7 @@
 
 #include "formats/quote.h"
 #include "model/hub/hub_names.h"
+#include "model/text_head.h"
 
 namespace candor::model {
 namespace {
@@ -56,7 +57,8 @@ Result<void> check_flagged(const HubConfig& config, const HubForm& form,
 
 Result<void> check_head(const HubConfig& config, const formats::ModelFile& file, const std::string& folder) {
   const nlohmann::json& is_tied = config["tie_word_embeddings"];
-  if (file.find("output.weight") == nullptr && is_tied == false) {
+  CANDOR_ASSIGN(const auto has_no_head, formats::meta_bool(file, kHasNoHead));
+  if (file.find("output.weight") == nullptr && is_tied == false && !has_no_head.value_or(false)) {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: \"tie_word_embeddings\" is false{}, but lm_head.weight is "
                                                       "missing",
                                                       folder, origin(config, "tie_word_embeddings")));

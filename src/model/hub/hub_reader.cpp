@@ -21,6 +21,7 @@
 #include "formats/quote.h"
 #include "model/families/families.h"
 #include "model/hparams.h"
+#include "model/hub/hub_answers.h"
 #include "model/hub/hub_choice.h"
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_delta.h"
@@ -43,6 +44,7 @@
 #include "model/hub/made_tensor.h"
 #include "model/hub/other_folders.h"
 #include "model/tensor_roles.h"
+#include "model/text_head.h"
 #include "tensor/dtype.h"
 
 namespace candor::model {
@@ -90,9 +92,13 @@ class HubReader {
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
     CANDOR_TRY(refuse_duplicates());
+    if (reads_alone(stated, file_->find("output.weight") != nullptr, is_tied())) {
+      file_->metadata_.add(std::string(kHasNoHead), true);
+    }
     CANDOR_TRY(check_head(*config_, *file_, in_quotes(folder_.string())));
     CANDOR_TRY(account());
     CANDOR_TRY(read_vocabulary());
+    if (answers_yes_or_no(folder_, stated)) CANDOR_TRY(add_answers(chosen.family->name));
     file_->metadata_.add_string("general.name", folder_.filename().string());
     file_->info_.format = "safetensors";
     return {};
@@ -120,6 +126,21 @@ class HubReader {
     return {};
   }
 
+  // Rows of the head, for those of its two words.
+  Result<void> add_answers(std::string_view prefix) {
+    CANDOR_ASSIGN(const auto ids, answer_tokens(file_->metadata_));
+    const TensorView* head = file_->find("output.weight");
+    if (head == nullptr) head = file_->find("token_embd.weight");
+    const TensorView from = *head;
+    CANDOR_ASSIGN(std::byte * rows, add_copy("cls.output.weight", from.dtype, {2, {2, from.shape[1]}}));
+    CANDOR_TRY(file_->make_copy(from.bytes()));
+    for (size_t i = 0; i < ids.size(); ++i)
+      std::memcpy(rows + i * from.row_bytes(), from.row(ids[i]), from.row_bytes());
+    add_answer_keys(prefix, file_->metadata_);
+    file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
+    return {};
+  }
+
   std::string path_name(const char* name) const { return in_quotes((folder_ / name).string()); }
   Error bad(const std::string& what, const std::string& reason) const {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", what, reason));
@@ -129,14 +150,7 @@ class HubReader {
     std::error_code ignored;
     if (fs::exists(folder_ / "model.safetensors.index.json", ignored)) return open_index();
     if (fs::exists(folder_ / "model.safetensors", ignored)) return open_shard("model.safetensors");
-    for (fs::directory_iterator at(folder_, ignored), end; at != end; at.increment(ignored)) {
-      const std::string name = at->path().filename().string();
-      if (!name.ends_with(".bin") && !name.ends_with(".pt") && !name.ends_with(".pth")) continue;
-      return fail(ErrorKind::kUnsupported,
-                  fmt::format("{}: is a Python pickle: unpickling can run code, so it is refused; get the model as "
-                              "safetensors",
-                              in_quotes(at->path().string())));
-    }
+    CANDOR_TRY(refuse_pickles(folder_));
     return without_weights(folder_);
   }
 
@@ -207,6 +221,10 @@ class HubReader {
       return {};
     }
     CANDOR_TRY(check_flags(*config_, form, tensor.name));
+    if (const auto name = label_tensor(tensor.name)) {
+      file_->tensors_.emplace_back(tensor).name = *name;
+      return {};
+    }
     for (const HubExperts& row : form.experts) {
       CANDOR_ASSIGN(const bool is_mapped, map_experts(tensor, row));
       if (is_mapped) return {};
@@ -215,7 +233,7 @@ class HubReader {
       const std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) continue;
       if (row.name == "output.weight" && is_tied()) return {};
-      if (divides_rows(row.change)) CANDOR_TRY(refuse_joined(tensor));
+      if (divides_rows(row.change)) CANDOR_TRY(refuse_joined(weights_, tensor, form_->model_type));
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
       if (row.change == HubChange::kSplitRows) {
@@ -320,8 +338,8 @@ class HubReader {
     const bool is_matrix = view.shape.n_dims == 2;
     const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
     if (kind == HubChange::kNone) return {};
-    if (moves_rows(kind) && is_joined(view)) return reorder_heads(kind, view);
-    CANDOR_TRY(refuse_joined(view));
+    if (moves_rows(kind) && is_joined(weights_, view)) return reorder_heads(kind, view);
+    CANDOR_TRY(refuse_joined(weights_, view, form_->model_type));
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
     if (is_of_delta(kind)) return change_delta(kind, view);
     if (kind == HubChange::kScaled) return scale(view);
@@ -336,17 +354,6 @@ class HubReader {
       return is_matrix ? transpose(view) : bad(what, fmt::format("shape {}; expected a matrix", to_string(view.shape)));
     }
     return reorder_heads(kind, view);
-  }
-
-  bool is_joined(const TensorView& view) const {
-    return weights_.form != HubWeightForm::kPlain && dtype_info(view.dtype).block_elements > 1;
-  }
-  Result<void> refuse_joined(const TensorView& view) const {
-    if (!is_joined(view)) return {};
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("tensor {}: quantised weights are not read where a {} model's matrices are others than its "
-                            "files'; get the model in BF16 or as a GGUF file",
-                            in_quotes(view.name), form_->model_type));
   }
 
   Result<void> reorder_heads(HubChange kind, TensorView& view) {
@@ -403,16 +410,7 @@ class HubReader {
   }
   int64_t n_heads(const std::string& suffix) const { return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count"); }
 
-  // 0 where it is absent; of a list, which has 0 for some blocks, its largest.
-  int64_t size_of(const std::string& suffix) const {
-    const std::string_view prefix = std::get<std::string_view>(*file_->metadata_.find("general.architecture"));
-    const formats::MetaValue* value = file_->metadata_.find(fmt::format("{}.{}", prefix, suffix));
-    const uint64_t* count = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
-    if (count != nullptr) return *count <= INT32_MAX ? static_cast<int64_t>(*count) : 0;
-    const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
-    const auto* counts = array == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(array);
-    return counts == nullptr || counts->empty() ? 0 : std::ranges::max(*counts);
-  }
+  int64_t size_of(std::string_view suffix) const { return largest_count(file_->metadata_, suffix); }
 
   Result<void> widen(TensorView& view, float added) {
     CANDOR_ASSIGN(float* values, widen_elements(view, [this](const TensorView& v) { return new_copy(v); }));

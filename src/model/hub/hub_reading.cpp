@@ -74,6 +74,8 @@ class ReadingReader {
     const bool of_tokens = name.ends_with("ForTokenClassification");
     if (!of_tokens && !name.ends_with("ForSequenceClassification")) return {};
     metadata_.add("candor.text.labels_of_tokens", of_tokens);
+    const json pad = config.value("pad_token_id", json());
+    if (pad.is_number_unsigned()) metadata_.add("candor.text.label_pad", pad.get<uint64_t>());
     const json labels = config.value("id2label", json());
     if (!labels.is_object() || labels.size() > kMostLabels) return {};
     std::map<uint64_t, std::string> by_id;

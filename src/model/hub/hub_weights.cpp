@@ -210,4 +210,16 @@ Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const
   return std::optional<JoinedWeight>(std::move(joined));
 }
 
+bool is_joined(const HubWeights& weights, const TensorView& tensor) {
+  return weights.form != HubWeightForm::kPlain && dtype_info(tensor.dtype).block_elements > 1;
+}
+
+Result<void> refuse_joined(const HubWeights& weights, const TensorView& tensor, std::string_view model_type) {
+  if (!is_joined(weights, tensor)) return {};
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("tensor {}: quantised weights are not read where a {} model's matrices are others than its "
+                          "files'; get the model in BF16 or as a GGUF file",
+                          formats::in_quotes(tensor.name), model_type));
+}
+
 }  // namespace candor::model

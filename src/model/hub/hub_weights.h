@@ -73,4 +73,8 @@ struct JoinedWeight {
 Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const TensorView& tensor,
                                                 const FindTensor& find);
 
+// Whether a tensor was made so; and the refusal of one whose rows or numbers would have to be changed.
+bool is_joined(const HubWeights& weights, const TensorView& tensor);
+Result<void> refuse_joined(const HubWeights& weights, const TensorView& tensor, std::string_view model_type);
+
 }  // namespace candor::model

@@ -105,6 +105,17 @@ Error without_weights(const fs::path& folder) {
   return fail(ErrorKind::kNotFound, fmt::format("{}: {}", in_quotes(folder.string()), missing_weights(folder)));
 }
 
+Result<void> refuse_pickles(const fs::path& folder) {
+  for (const std::string& name : names_in(folder)) {
+    if (!name.ends_with(".bin") && !name.ends_with(".pt") && !name.ends_with(".pth")) continue;
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: is a Python pickle: unpickling can run code, so it is refused; get the model as "
+                            "safetensors",
+                            in_quotes((folder / name).string())));
+  }
+  return {};
+}
+
 Result<void> refuse_adapter(const fs::path& folder) {
   if (!holds_adapter(names_in(folder))) return {};
   return fail(ErrorKind::kUnsupported,

@@ -13,6 +13,9 @@ Error refused_folder(const std::filesystem::path& folder);
 // REQUIRES: the folder holds config.json and no safetensors of a model.
 Error without_weights(const std::filesystem::path& folder);
 
+// Refuses a folder's weights that are pickled.
+Result<void> refuse_pickles(const std::filesystem::path& folder);
+
 // Refuses a model's folder that holds an adapter too: the library would add it to the weights.
 Result<void> refuse_adapter(const std::filesystem::path& folder);
 

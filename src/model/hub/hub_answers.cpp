@@ -1,0 +1,91 @@
+#include "model/hub/hub_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace candor::model {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 2> kAnswers = {"yes", "no"};
+constexpr const char* kPairTemplate =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    "provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: Given a "
+    "web "
+    "search query, retrieve relevant passages that answer the query\n<Query>: {query}\n<Document>: "
+    "{document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
+std::string class_of(const json& config) {
+  const json classes = config.is_object() ? config.value("architectures", json::array()) : json::array();
+  return classes.is_array() && !classes.empty() && classes[0].is_string() ? classes[0].get<std::string>() : "";
+}
+
+std::string in_small_letters(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// The beginning of the model's card.
+std::string card_of(const std::filesystem::path& folder) {
+  std::string text(size_t{1} << 16, '\0');
+  std::ifstream file(folder / "README.md", std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return in_small_letters(std::move(text));
+}
+
+}  // namespace
+
+std::optional<std::string_view> label_tensor(std::string_view name) {
+  if (name == "score.weight") return "cls.output.weight";
+  if (name == "score.bias") return "cls.output.bias";
+  return std::nullopt;
+}
+
+bool reads_alone(const json& config, bool has_head, bool is_tied) {
+  const std::string name = class_of(config);
+  if (name.ends_with("ForSequenceClassification") || name.ends_with("ForTokenClassification")) return true;
+  return name.ends_with("Model") && !has_head && !is_tied;
+}
+
+bool answers_yes_or_no(const std::filesystem::path& folder, const json& config) {
+  if (class_of(config) != "Qwen3ForCausalLM") return false;
+  return in_small_letters(folder.filename().string()).find("qwen3-reranker") != std::string::npos ||
+         card_of(folder).find("# qwen3-reranker") != std::string::npos;
+}
+
+Result<std::array<int64_t, 2>> answer_tokens(const formats::MetaList& metadata) {
+  const formats::MetaValue* value = metadata.find("tokenizer.ggml.tokens");
+  const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
+  const auto* words = array == nullptr ? nullptr : std::get_if<std::vector<std::string_view>>(array);
+  std::array<int64_t, 2> ids{};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto at =
+        words == nullptr ? std::vector<std::string_view>::const_iterator() : std::ranges::find(*words, kAnswers[i]);
+    if (words == nullptr || at == words->end()) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("the folder is a reranker that answers yes or no, but its vocabulary has no token \"{}\"",
+                              kAnswers[i]));
+    }
+    ids[i] = at - words->begin();
+  }
+  return ids;
+}
+
+void add_answer_keys(std::string_view prefix, formats::MetaList& metadata) {
+  constexpr uint64_t kRank = 4;
+  metadata.add(fmt::format("{}.pooling_type", prefix), kRank);
+  metadata.add_strings(fmt::format("{}.classifier.output_labels", prefix), {kAnswers.begin(), kAnswers.end()});
+  metadata.add_string("tokenizer.chat_template.rerank", kPairTemplate);
+}
+
+}  // namespace candor::model
