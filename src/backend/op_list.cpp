@@ -111,6 +111,7 @@ void fill(const op::Attend& op, Operands& operands) {
   }
   operands.writes = {op.dst};
   add_weight(operands, op.term.sinks);
+  add_weight(operands, op.term.biases);
 }
 
 void fill(const op::Gate& op, Operands& operands) {

@@ -61,6 +61,7 @@ struct AttnSpec {
   int32_t window_tokens = 0;    // 0 = every earlier position; else position p sees (p - window, p]
   float softcap = 0.0f;         // score = softcap * tanh(score / softcap); 0 = as it is
   float max_alibi_bias = 0.0f;  // score of position t seen from p -= slope * (p - t), alibi_slopes(); 0 = none
+  int32_t bias_reach = 0;       // score of position t seen from p += a weight for t - p, kept within this; 0 = none
   RopeSpec rope;
   TemperSpec temper{};
   bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token

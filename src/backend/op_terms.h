@@ -82,6 +82,7 @@ struct AttnTerm {
                                   // where the rows are in the layer already
   int32_t layer = 0;              // of the K/V store
   const Weight* sinks = nullptr;  // [H] where the spec has sinks
+  const Weight* biases = nullptr;  // [H * (2 * bias_reach + 1)] where the spec has a reach
 };
 
 // What an adapter adds to one matrix of one expert. The term's dst is not read.

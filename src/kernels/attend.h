@@ -73,6 +73,10 @@ struct AttendArgs {
   int32_t chunk_tokens = 0;       // > 0, and no window: from the last multiple of this on
   int32_t group_end = 0;          // all rows see the tokens before this, even those behind them,
   int32_t ahead_tokens = 0;       // but only as far as p + this, where it is > 0
+  // [n_group_heads, 2 * bias_reach + 1]: score of position t seen from p += that of t - p, kept within bias_reach;
+  // nullptr = none
+  const float* biases = nullptr;
+  int32_t bias_reach = 0;
   // Of attend_split alone, where rows of several sequences see the same pages first and then each its own:
   const int32_t* q_rows = nullptr;  // row i's queries stand at q + q_rows[i] * q_stride; nullptr: q_rows[i] = i
   int32_t resume_token = 0;         // the partial holds what comes before; a multiple of kKeyTile

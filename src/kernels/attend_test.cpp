@@ -50,6 +50,8 @@ struct Query {
   float softcap = 0.0f;
   const float* slopes = nullptr;
   const float* sinks = nullptr;
+  const float* biases = nullptr;
+  int32_t bias_reach = 0;
 };
 
 std::vector<float> queries(const Sequence& s, const Query& query) {
@@ -61,20 +63,22 @@ std::vector<float> queries(const Sequence& s, const Query& query) {
 AttendArgs args_of(const Sequence& s, const Query& query, const std::vector<float>& q, std::vector<float>& dst) {
   dst.assign(q.size(), -1.0f);
   const int64_t stride = static_cast<int64_t>(query.heads) * s.head_dim;
-  return {s.pages,
-          q.data(),
-          stride,
-          dst.data(),
-          stride,
-          query.n_rows,
-          query.heads,
-          s.head_dim,
-          query.first,
-          query.window,
-          1.0f / std::sqrt(static_cast<float>(s.head_dim)),
-          query.softcap,
-          query.slopes,
-          query.sinks};
+  return {.pages = s.pages,
+          .q = q.data(),
+          .q_stride = stride,
+          .dst = dst.data(),
+          .dst_stride = stride,
+          .n_rows = query.n_rows,
+          .n_group_heads = query.heads,
+          .head_dim = s.head_dim,
+          .first_position = query.first,
+          .window_tokens = query.window,
+          .scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim)),
+          .softcap = query.softcap,
+          .slopes = query.slopes,
+          .sinks = query.sinks,
+          .biases = query.biases,
+          .bias_reach = query.bias_reach};
 }
 
 std::vector<float> run(const KernelTable& table, const Sequence& s, const Query& query) {
@@ -205,6 +209,23 @@ TEST_F(attend, a_sink_takes_its_share_in_the_bits_of_portable_at_once_and_in_pie
       EXPECT_EQ(first_difference(first, out), -1) << table->name;
       EXPECT_EQ(first_difference(first, run_in_splits(*table, s, query)), -1) << table->name;
     }
+  }
+}
+
+// As many as distances of two tokens that stand 5 apart at most; those farther apart have the outermost.
+TEST_F(attend, biases_by_distance_have_the_bits_of_portable_at_once_and_in_pieces) {
+  constexpr int32_t kReach = 5;
+  const std::vector<float> biases = random_row(2 * (2 * kReach + 1), 9, 4.0f);
+  const KernelTable& portable = *runnable_tables().front();
+  const Query query{.first = 280, .n_rows = 20, .heads = 2, .biases = biases.data(), .bias_reach = kReach};
+  Query plain = query;
+  plain.biases = nullptr;
+  const auto first = run(portable, Sequence(portable, 300, 64), query);
+  EXPECT_NE(first_difference(first, run(portable, Sequence(portable, 300, 64), plain)), -1);
+  for (const KernelTable* table : tested_tables()) {
+    const Sequence s(*table, 300, 64);
+    EXPECT_EQ(first_difference(first, run(*table, s, query)), -1) << table->name;
+    EXPECT_EQ(first_difference(first, run_in_splits(*table, s, query)), -1) << table->name;
   }
 }
 

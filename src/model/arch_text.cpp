@@ -130,6 +130,7 @@ std::string attention_text(const BlockSpec& block) {
     text += fmt::format(", queries grow by {} ln of {} positions", attn.temper.gain, attn.temper.step);
   if (attn.max_alibi_bias != 0.0f) text += fmt::format(", alibi up to 2^-{}", attn.max_alibi_bias);
   if (attn.has_sinks) text += ", with sinks";
+  if (attn.bias_reach > 0) text += ", biased by distance";
   if (block.has_head_gate) text += ", gated by a sigmoid";
   if (block.qk_norm == QkNorm::kHeads) text += ", q and k normalised by head";
   if (block.qk_norm == QkNorm::kOwnHeads) text += ", q and k normalised by head, each with gains of its own";

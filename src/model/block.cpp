@@ -83,7 +83,8 @@ void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, con
   norm_and_rotate(ops, spec, weights.q_norm, act.q, attn.n_heads);
   if (!spec.shares_kv()) norm_and_rotate(ops, spec, weights.k_norm, act.k, attn.n_kv_heads);
   if (attn.temper.gain != 0.0f) ops.run(op::Temper{act.q, attn.temper});
-  ops.run(op::Attend{act.heads, {act.q, act.k, act.v, layer, weights.sinks.get()}, &attn});
+  ops.run(
+      op::Attend{act.heads, {act.q, act.k, act.v, layer, weights.sinks.get(), weights.distance_biases.get()}, &attn});
   if (spec.has_head_gate) ops.run(op::Gate{act.heads, act.head_gate, act.heads, backend::GateKind::kSigmoid});
   ops.run(op::Linear{std::array{term(weights.attn_out, dst)}, act.heads});
 }

@@ -350,9 +350,11 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
     const BlockSpec& block = spec_.blocks[layer];
     if (!block.has_attention) continue;
     const BlockActivations act = activations(spec_, block, batch.n_rows());
-    const backend::Weight* sinks = weights_->blocks[layer].sinks.get();
+    const BlockWeights& own = weights_->blocks[layer];
     backend_.ops().run(
-        op::Attend{attended(block, act), {act.q, act.k, act.v, memory_layers(spec_, layer).kv, sinks}, &block.attn});
+        op::Attend{attended(block, act),
+                   {act.q, act.k, act.v, memory_layers(spec_, layer).kv, own.sinks.get(), own.distance_biases.get()},
+                   &block.attn});
   }
   return backend_.end_step();
 }

@@ -24,6 +24,7 @@ SplitKind kind_of_attention(TensorRole role, const BlockSpec& block) {
     case kQBias:
     case kAttnGate:
     case kSinks:
+    case kDistanceBias:
       return SplitKind::kQueryHeads;
     case kQNorm:
     case kQNormBias:

@@ -125,6 +125,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kTokenTypes, WeightRole::kEmbedding, kTypeCount, kDim},
     {kAttnPostNormBias, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kBias},
     {kFfnPostNormBias, kVector, kNone, kDim, nullptr, &B::ffn_post_norm, kBias},
+    {kDistanceBias, kVector, kNone, kDistanceCount},
 }};
 
 constexpr bool in_order() {
@@ -214,6 +215,8 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return spec.vocab;
     case kPositionRows:
       return spec.max_positions;
+    case kDistanceCount:
+      return int64_t{block.attn.n_heads} * (2 * block.attn.bias_reach + 1);
     case kHeadCount:
       return block.attn.n_heads;
     case kHeads:
@@ -314,6 +317,7 @@ Shape stacked_shape(const ArchSpec& spec, TensorRole role, int32_t layer) {
 bool is_absent(TensorRole role, const BlockSpec& block) {
   if (role == kK || role == kKBias || role == kKNorm || role == kKNormBias) return block.shares_kv();
   if (role == kV || role == kVBias) return block.shares_kv() || block.values_are_keys;
+  if (role == kDistanceBias) return block.attn.bias_reach == 0;
   if (role == kExpertScales) return !block.ffn.moe.has_expert_scales;
   if (role >= kSharedPostNorm && role <= kRouterGain) return !block.ffn.has_parted_norms;
   if (role == kOutScale) return !block.has_out_scale;

@@ -58,6 +58,7 @@ enum class Extent : uint8_t {
   kLayerDim,
   kAllLayerDims,
   kTypeCount,
+  kDistanceCount,  // of all heads
 };
 
 // Shape, packing and place of each role. Rows of kNone: a vector. Experts have one more, outer dimension, and so do

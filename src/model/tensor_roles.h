@@ -117,8 +117,9 @@ enum class TensorRole : uint8_t {
   kTokenTypes,
   kAttnPostNormBias,
   kFfnPostNormBias,
+  kDistanceBias,  // of each head a number for each distance between two tokens, from the farthest before on
 };
-inline constexpr int kTensorRoles = 110;
+inline constexpr int kTensorRoles = 111;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

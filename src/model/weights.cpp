@@ -286,6 +286,7 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   const RoleTraits& traits = traits_of(binding.role);
   BlockWeights& block = weights.blocks[static_cast<size_t>(binding.layer)];
   if (binding.role == kSinks) return block.sinks;
+  if (binding.role == kDistanceBias) return block.distance_biases;
   if (binding.role == kChoiceBias) return block.choice_bias;
   if (binding.role == kDeltaTaps) return block.delta_taps;
   if (binding.role == kDeltaRate) return block.delta_rate;
@@ -425,10 +426,10 @@ size_t weight_bytes(const ModelWeights& weights) {
       total += projection_bytes(*projection);
     }
     for (const WeightPtr* vector :
-         {&block.sinks, &block.choice_bias, &block.delta_taps, &block.delta_rate, &block.delta_bias,
-          &block.delta_part_taps[0], &block.delta_part_taps[1], &block.delta_part_taps[2], &block.conv_taps,
-          &block.ssm_taps, &block.ssm_taps_bias, &block.ssm_rate, &block.ssm_skip, &block.ssm_step_bias,
-          &block.out_scale, &block.expert_scales}) {
+         {&block.sinks, &block.distance_biases, &block.choice_bias, &block.delta_taps, &block.delta_rate,
+          &block.delta_bias, &block.delta_part_taps[0], &block.delta_part_taps[1], &block.delta_part_taps[2],
+          &block.conv_taps, &block.ssm_taps, &block.ssm_taps_bias, &block.ssm_rate, &block.ssm_skip,
+          &block.ssm_step_bias, &block.out_scale, &block.expert_scales}) {
       total += bytes_of(*vector);
     }
     for (const ExpertWeights& expert : block.experts) {

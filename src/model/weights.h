@@ -50,6 +50,7 @@ struct BlockWeights {
   Norm q_norm;
   Norm k_norm;
   WeightPtr sinks;      // [H]
+  WeightPtr distance_biases;  // [H * (2 * bias_reach + 1)]
   Projection attn_gate;  // [H * Dh, D]
   Projection attn_out;  // [D, H * Dh]
   Projection query_down;    // [Rq, D]; q is then [.., Rq]

@@ -101,6 +101,13 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
     const OwnedTensor scores = tensor_of("sinks", DType::kF32, {w.spec.n_heads}, random_values(n_heads, 34));
     sinks = &rig.upload(scores.view(), backend::WeightRole::kVector);
   }
+  const backend::Weight* biases = nullptr;
+  if (w.spec.bias_reach > 0) {
+    const int32_t n_biases = w.spec.n_heads * (2 * w.spec.bias_reach + 1);
+    const OwnedTensor numbers =
+        tensor_of("biases", DType::kF32, {n_biases}, random_values(static_cast<size_t>(n_biases), 35));
+    biases = &rig.upload(numbers.view(), backend::WeightRole::kVector);
+  }
   rig.reserve(4, w.q_cols(), w.n_rows);
   rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type, w.spec.latent_dim == 0);
   const size_t out_cols = static_cast<size_t>(w.out_cols());
@@ -120,8 +127,9 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
       rig.ops().run(op::Embed{{0, t, w.q_cols()}, &q, 1.0f});
       rig.ops().run(op::Embed{{1, t, w.kv_cols()}, &k, 1.0f});
       rig.ops().run(op::Embed{{2, t, w.kv_cols()}, &v, 1.0f});
-      rig.ops().run(op::Attend{
-          {3, t, w.out_cols()}, {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.v_cols()}, 1, sinks}, &w.spec});
+      rig.ops().run(op::Attend{{3, t, w.out_cols()},
+                               {{0, t, w.q_cols()}, {1, t, w.kv_cols()}, {2, t, w.v_cols()}, 1, sinks, biases},
+                               &w.spec});
       return Activation{3, t, w.out_cols()};
     });
     for (size_t i = 0; i < batch.tokens.size(); ++i)
@@ -133,6 +141,11 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
 
 AttnSpec with_sinks(AttnSpec spec) {
   spec.has_sinks = true;
+  return spec;
+}
+
+AttnSpec with_biases(AttnSpec spec, int32_t reach) {
+  spec.bias_reach = reach;
   return spec;
 }
 
@@ -157,6 +170,8 @@ std::vector<Workload> workloads() {
   all.emplace_back(attn_spec(2, 1, 8), std::vector<int32_t>{70});
   all.emplace_back(with_sinks(attn_spec(6, 2, 16, 20)), std::vector<int32_t>{5, 200, 90});
   all.emplace_back(with_sinks(attn_spec(8, 1, 64)), std::vector<int32_t>{150, 2});
+  all.emplace_back(with_biases(attn_spec(6, 2, 16), 30), std::vector<int32_t>{5, 200, 90});
+  all.emplace_back(with_biases(attn_spec(4, 4, 64), 128), std::vector<int32_t>{300, 2});
   all.emplace_back(in_own_chunk(attn_spec(6, 2, 16), 20), std::vector<int32_t>{5, 200, 90});
   all.emplace_back(in_own_chunk(attn_spec(4, 1, 64), 128), std::vector<int32_t>{300, 128});
   all.emplace_back(over_latent(4, 32, 8), std::vector<int32_t>{1, 40, 3, 131});

@@ -42,6 +42,19 @@ def word_piece():
                            mask_token="[MASK]")
 
 
+def mpnet_pieces():
+    marks = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"]
+    tokenizer = tokenizers.BertWordPieceTokenizer(lowercase=True, unk_token="[UNK]", sep_token="</s>", cls_token="<s>",
+                                                  pad_token="<pad>", mask_token="<mask>")
+    tokenizer.train_from_iterator(CORPUS, vocab_size=160, min_frequency=1, limit_alphabet=60, show_progress=False,
+                                  special_tokens=marks)
+    tokenizer = tokenizer._tokenizer
+    tokenizer.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False,
+                                                                       trim_offsets=True)
+    return tokenizer, dict(bos_token="<s>", eos_token="</s>", pad_token="<pad>", unk_token="[UNK]", cls_token="<s>",
+                           sep_token="</s>", mask_token="<mask>")
+
+
 def byte_bpe(marks):
     tokenizer = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
     tokenizer.train_from_iterator(CORPUS, vocab_size=300, special_tokens=marks, show_progress=False)
@@ -107,6 +120,9 @@ MODELS = {
     "modernbert": ("ModernBert", dict(SIZES, num_hidden_layers=4, local_attention=8, classifier_pooling="mean",
                                       rope_parameters=MODERN_ROPE, global_attn_every_n_layers=3), SEQUENCES, modern_bpe,
                    1, "cls normalised", []),
+    "mpnet": ("MPNet", dict(SIZES, max_position_embeddings=98), PLAIN, mpnet_pieces, 0, "mean normalised", []),
+    "mpnet_pairs": ("MPNet", dict(SIZES, num_hidden_layers=1, max_position_embeddings=98), SEQUENCES, mpnet_pieces, 1, "",
+                    []),
     "nomic_bert": ("NomicBert", dict(SIZES, rope_parameters=rope(1000.0)), PLAIN, word_piece, 0, "mean", []),
     "gte": ("Gte", dict(SIZES, rope_parameters=rope(20000.0)), SEQUENCES, unigram, 1, "cls normalised", []),
     "jina_v3": ("JinaEmbeddingsV3", dict(SIZES, rope_parameters=rope(20000.0)), PLAIN, unigram, 0, "mean normalised",

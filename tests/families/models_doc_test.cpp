@@ -66,6 +66,7 @@ std::string attention_of(const model::ArchSpec& spec) {
   if (std::ranges::any_of(spec.blocks, [](const auto& b) { return b.attn.temper.gain > 0.0f; }))
     text += ", queries that grow";
   if (block.attn.has_sinks) text += ", sinks";
+  if (block.attn.bias_reach > 0) text += ", biased by distance";
   if (block.has_head_gate) text += ", gated";
   if (block.qk_norm == model::QkNorm::kHeads)
     text += block.norms_after_rope ? ", norms by head behind rotation" : ", norms by head";
@@ -120,10 +121,17 @@ std::string missing_of(const model::HubForm& form) {
 
 // Of encoders: tests/encoders.
 fs::path golden_of(const model::Family& family, const model::HubForm& form) {
-  constexpr std::pair<std::string_view, const char*> kEncoders[] = {
-      {"bert", "bert"},           {"roberta", "roberta_pairs"}, {"xlm-roberta", "xlm_roberta"}, {"camembert", "camembert"},
-      {"distilbert", "distilbert"}, {"modernbert", "modernbert"}, {"nomic_bert", "nomic_bert"},   {"gte", "gte"},
-      {"new", "new"},             {"jina_embeddings_v3", "jina_v3"}};
+  constexpr std::pair<std::string_view, const char*> kEncoders[] = {{"bert", "bert"},
+                                                                    {"roberta", "roberta_pairs"},
+                                                                    {"xlm-roberta", "xlm_roberta"},
+                                                                    {"camembert", "camembert"},
+                                                                    {"distilbert", "distilbert"},
+                                                                    {"modernbert", "modernbert"},
+                                                                    {"nomic_bert", "nomic_bert"},
+                                                                    {"gte", "gte"},
+                                                                    {"mpnet", "mpnet"},
+                                                                    {"new", "new"},
+                                                                    {"jina_embeddings_v3", "jina_v3"}};
   const auto* encoder = std::ranges::find(kEncoders, form.model_type, [](const auto& row) { return row.first; });
   if (encoder != std::end(kEncoders)) return project_file(std::string("tests/encoders/goldens/") + encoder->second);
   if (family.name == "gemma-embedding") return project_file("tests/encoders/goldens/gemma_embedding");

@@ -18,6 +18,7 @@ struct Attention {
   const AttnSpec* spec = nullptr;
   const float* slopes = nullptr;  // [H] of ALiBi, or nullptr
   const float* sinks = nullptr;   // [H], or nullptr
+  const float* biases = nullptr;  // [H, 2 * spec->bias_reach + 1], or nullptr
   int32_t unit_heads = 1;         // of a unit of work; divides the heads that share a kv head
   int32_t n_head_units() const { return spec->n_heads / unit_heads; }
 };

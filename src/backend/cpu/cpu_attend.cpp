@@ -103,7 +103,9 @@ AttendArgs CpuOps::attend_args(const Attention& a, const RowGroup& group, int32_
           .latent_dim = a.spec->latent_dim,
           .chunk_tokens = a.spec->chunk_tokens,
           .group_end = group.seen_end,
-          .ahead_tokens = a.spec->is_two_sided ? a.spec->window_tokens : 0};
+          .ahead_tokens = a.spec->is_two_sided ? a.spec->window_tokens : 0,
+          .biases = a.biases == nullptr ? nullptr : a.biases + int64_t{head} * (2 * a.spec->bias_reach + 1),
+          .bias_reach = a.spec->bias_reach};
 }
 
 // Units run over the groups, and within a group over the heads.
@@ -200,8 +202,17 @@ void CpuOps::attend_in_splits(const Attention& a) {
 void CpuOps::compute(const op::Attend& call) {
   if (batch_.n_rows() == 0) return;
   const float* sinks = call.spec->has_sinks ? own(*call.term.sinks).values() : nullptr;
-  const Attention a{call.dst,  call.term.q,           call.term.k, call.term.v,           call.term.layer,
-                    call.spec, slopes_of(*call.spec), sinks,       unit_heads(*call.spec)};
+  const float* biases = call.spec->bias_reach > 0 ? own(*call.term.biases).values() : nullptr;
+  const Attention a{.dst = call.dst,
+                    .q = call.term.q,
+                    .k = call.term.k,
+                    .v = call.term.v,
+                    .layer = call.term.layer,
+                    .spec = call.spec,
+                    .slopes = slopes_of(*call.spec),
+                    .sinks = sinks,
+                    .biases = biases,
+                    .unit_heads = unit_heads(*call.spec)};
   bool stores = call.term.k.n_cols > 0;
   const bool are_members_done = attend_prefixes(a, stores);
   make_row_groups(a.unit_heads, are_members_done);

@@ -90,7 +90,8 @@ void CpuOps::attend_member(const Attention& a, const MemberUnit& unit, std::byte
 }
 
 bool CpuOps::attend_prefixes(const Attention& a, bool stores) {
-  const bool sees_all = a.spec->window_tokens == 0 && a.spec->chunk_tokens == 0 && a.slopes == nullptr;
+  const bool sees_all =
+      a.spec->window_tokens == 0 && a.spec->chunk_tokens == 0 && a.slopes == nullptr && a.biases == nullptr;
   if (shared_.prefixes().empty() || !batch_.groups.empty() || !sees_all || !plan_prefixes(a)) return false;
   if (stores) store_all(a);
   pool_.parallel_for({.n_units = std::ssize(prefix_units_)}, [&](UnitRange range) {

@@ -223,6 +223,7 @@ void RankOps::compute(const op::Attend& call) {
   if (is_attention_) slots_.assign(slots_.size(), {});
   AttnTerm own = call.term;
   own.sinks = part_of(call.term.sinks);
+  own.biases = part_of(call.term.biases);
   if (call.spec->latent_dim > 0) {
     for (const Activation x : {call.term.q, call.term.k}) make_whole(x);
     set_whole(call.dst);

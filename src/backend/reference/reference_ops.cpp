@@ -260,6 +260,8 @@ void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
 void ReferenceOps::compute(const op::Attend& call) {
   if (call.term.k.n_cols > 0) append(call.term.k, call.term.v, call.term.layer);
   const float* sinks = call.spec->has_sinks ? decoded(*call.term.sinks).row(0) : nullptr;
+  const float* biases = call.spec->bias_reach > 0 ? decoded(*call.term.biases).row(0) : nullptr;
+  const int32_t n_biases = 2 * call.spec->bias_reach + 1;
   const int32_t group = call.spec->n_heads / call.spec->n_kv_heads;
   const std::vector<float> slopes =
       alibi_slopes(std::max(call.spec->n_heads, call.spec->n_all_heads), call.spec->max_alibi_bias);
@@ -274,7 +276,9 @@ void ReferenceOps::compute(const op::Attend& call) {
         attend_head(row(call.dst, seq.first_row + i) + head * call.spec->value_dim(),
                     row(call.term.q, seq.first_row + i) + head * call.spec->head_dim,
                     {s, seq.n_past + i, seq.n_past + last},
-                    {call.term.layer, head / group, slope, sinks == nullptr ? nullptr : sinks + head}, *call.spec);
+                    {call.term.layer, head / group, slope, sinks == nullptr ? nullptr : sinks + head,
+                     biases == nullptr ? nullptr : biases + int64_t{head} * n_biases},
+                    *call.spec);
       }
     }
   }
@@ -295,7 +299,9 @@ void ReferenceOps::attend_head(float* dst, const float* q, Place place, Plane pl
   for (int32_t p = first; p <= place.last; ++p) {
     widen(kv_->key(blocks, plane.layer, p) + offset, n, key);
     const double score = soft_cap(dot(query, key, n) * static_cast<double>(spec.scale), spec.softcap);
-    scores_.push_back(score - plane.slope * std::abs(place.position - p));
+    const int32_t distance = std::clamp(p - place.position, -spec.bias_reach, spec.bias_reach);
+    const double bias = plane.biases == nullptr ? 0.0 : static_cast<double>(plane.biases[distance + spec.bias_reach]);
+    scores_.push_back(score - plane.slope * std::abs(place.position - p) + bias);
   }
   softmax(scores_, plane.sink);
   const size_t n_values = static_cast<size_t>(spec.value_dim());

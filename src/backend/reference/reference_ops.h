@@ -130,6 +130,7 @@ class ReferenceOps final : public Ops {
     int32_t kv_head;
     double slope;       // of ALiBi
     const float* sink;  // or nullptr
+    const float* biases;  // [2 * bias_reach + 1], or nullptr
   };
 
   float* row(Activation x, int32_t i);

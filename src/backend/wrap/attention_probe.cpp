@@ -43,6 +43,8 @@ void ProbedOps::look(const op::Attend& call, int32_t position) {
   const std::vector<float> slopes = alibi_slopes(spec.n_heads, spec.max_alibi_bias);
   const float* sinks =
       spec.has_sinks ? static_cast<const reference::ReferenceWeight&>(*call.term.sinks).row(0) : nullptr;
+  const float* biases =
+      spec.bias_reach > 0 ? static_cast<const reference::ReferenceWeight&>(*call.term.biases).row(0) : nullptr;
   const auto piece = [&](const RowsView& rows, int32_t row, int32_t head) {
     const auto head_dim = static_cast<size_t>(spec.head_dim);
     return rows.row(row).subspan(static_cast<size_t>(head) * head_dim, head_dim);
@@ -56,6 +58,10 @@ void ProbedOps::look(const op::Attend& call, int32_t position) {
       double score = dot(piece(queries, position, head), piece(keys, p, kv_head)) * static_cast<double>(spec.scale);
       const double cap = static_cast<double>(spec.softcap);
       if (cap != 0.0) score = cap * std::tanh(score / cap);
+      if (biases != nullptr) {
+        const int32_t reach = spec.bias_reach, at = std::clamp(p - position, -reach, reach) + reach;
+        score += static_cast<double>(biases[int64_t{head} * (2 * reach + 1) + at]);
+      }
       of_head[static_cast<size_t>(p)] = score - slope * (position - p);
     }
     const double sink = sinks == nullptr ? -std::numeric_limits<double>::infinity() : static_cast<double>(sinks[head]);

@@ -74,6 +74,18 @@ inline void load_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, floa
   }
 }
 
+// Of tokens t to t + 15, seen from the query's position.
+inline F32 distance_biases(const AttendArgs& a, int32_t query, int32_t distance) {
+  const int32_t reach = a.bias_reach;
+  const float* middle = a.biases + static_cast<int64_t>(query % a.n_group_heads) * (2 * reach + 1) + reach;
+  float biases[16];
+  for (int32_t i = 0; i < 16; ++i) {
+    const int32_t d = distance + i;
+    biases[i] = middle[d < -reach ? -reach : d > reach ? reach : d];
+  }
+  return load(biases);
+}
+
 // The cap, then the distance to the query at `position`; token t0 + i stands at scores + i.
 inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float* scores) {
   const float slope = a.slopes == nullptr ? 0.0f : a.slopes[query % a.n_group_heads];
@@ -86,6 +98,7 @@ inline void adjust_scores(const AttendArgs& a, int32_t query, int32_t t0, float*
       for (int i = 0; i < 16; ++i) distance[i] = static_cast<float>(-std::abs(t0 + t + i - position));
       score = fma(load(distance), splat(slope), score);
     }
+    if (a.biases != nullptr) score = add(score, distance_biases(a, query, t0 + t - position));
     store(scores + t, score);
   }
 }
@@ -168,7 +181,7 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
     const int32_t begin = oldest_seen(a, position) - pages.t0;
     const int32_t end = seen_end(a, position) - pages.t0;
     products.begin_weights();
-    if (a.softcap != 0.0f || a.slopes != nullptr) {
+    if (a.softcap != 0.0f || a.slopes != nullptr || a.biases != nullptr) {
       adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
     }
     if (begin <= 0 && end >= kKeyTile) {

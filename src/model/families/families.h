@@ -100,6 +100,7 @@ Family gptneo_family();
 Family nanochat_family();
 Family afmoe_family();
 Family bert_family();
+Family mpnet_family();
 Family nomic_bert_family();
 Family nomic_bert_moe_family();
 Family gte_family();

@@ -78,6 +78,20 @@ void to_groups(const std::byte* src, const HeadPieces& pieces, const ValueHeads&
   move_heads(src, pieces, heads, dst, [](int64_t grouped, int64_t in_turn) { return Move{in_turn, grouped}; });
 }
 
+Result<void> change_delta(HubChange change, const ValueHeads& heads, int64_t v_width, TensorView& view,
+                          const NewCopy& new_copy) {
+  if (are_taps(change) && view.shape.n_dims == 3 && view.shape[1] == 1) {
+    view.shape = {2, {view.shape[0], view.shape[2]}};
+  }
+  if (are_taps(change) || are_rates(change)) CANDOR_TRY(widen_elements(view, new_copy));
+  CANDOR_ASSIGN(const HeadPieces pieces, head_pieces(view, change, heads, v_width));
+  CANDOR_ASSIGN(std::byte * copy, new_copy(view));
+  to_turns(view.data, pieces, heads, copy);
+  if (are_rates(change)) to_rates(reinterpret_cast<float*>(copy), view.shape.n_elements());
+  view.data = copy;
+  return {};
+}
+
 Result<MixedRows> mixed_rows(const TensorView& tensor, int64_t n_key, int64_t k_dim, int64_t v_width) {
   const int64_t n_rows = 2 * n_key * k_dim + 2 * v_width;
   if (n_key > 0 && v_width % n_key == 0 && tensor.shape.n_dims == 2 && tensor.shape[0] == n_rows) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/hub/hub_form.h"
+#include "model/hub/hub_state.h"
 #include "tensor/tensor_view.h"
 
 namespace candor::model {
@@ -47,6 +48,10 @@ Result<HeadPieces> head_pieces(const TensorView& tensor, HubChange change, const
 // src and dst: the whole tensor, other memory each.
 void to_turns(const std::byte* src, const HeadPieces& pieces, const ValueHeads& heads, std::byte* dst);
 void to_groups(const std::byte* src, const HeadPieces& pieces, const ValueHeads& heads, std::byte* dst);
+
+// A tensor of a delta rule, as GGUF has it. Taps lose their middle dimension and are, as rates, f32.
+Result<void> change_delta(HubChange change, const ValueHeads& heads, int64_t v_width, TensorView& view,
+                          const NewCopy& new_copy);
 
 // Rows of kSplitMixed in a checkpoint: for each of n_key heads, k_dim rows of q, k_dim of k, v_rows of v, v_rows of the
 // gate.

@@ -21,17 +21,17 @@ namespace candor::model {
 // What has to be done to a checkpoint's tensor to make GGUF's of it; hub_writer.h does the reverse.
 enum class HubChange : uint8_t {
   kNone,
-  kPairRows,    // rows of each head from rotary halves to interleaved pairs
-  kSwapHalves,  // rows of each head: the second half, then the first
+  kPairRows,       // rows of each head from rotary halves to interleaved pairs
+  kSwapHalves,     // rows of each head: the second half, then the first
   kSplitQuarters,  // rows as [quarter of the heads][q, v, k] to all q, all k, all v
-  kWiden,       // to f32, as GGUF keeps routers
-  kAddOne,      // gains that are stored as their distance from 1
+  kWiden,          // to f32, as GGUF keeps routers
+  kAddOne,         // gains that are stored as their distance from 1
   // kSplitHeads, and the rows of q and k also from rotary halves to interleaved pairs; and this alone, for rows that
   // are already in the order all q, all k, all v.
   kSplitPairedHeads,
   kPairJoined,
-  kTranspose,   // [in, out] to [out, in]
-  kSplitHeads,  // rows as [K/V head][its q heads, k, v] to all q, all k, all v
+  kTranspose,    // [in, out] to [out, in]
+  kSplitHeads,   // rows as [K/V head][its q heads, k, v] to all q, all k, all v
   kDropTwoRows,  // a table whose first two rows stand for no position
   // Delta rules: value heads are reordered from checkpoints' order, by key head, to GGUF's, in turn (hub_delta.h). What
   // is reordered: all rows; the rows behind those of q and k; these rows of a convolution's taps, which have one
@@ -54,9 +54,10 @@ enum class HubChange : uint8_t {
   kRateColumn,
   kDeepRates,
   kGroupRows,
-  kScaled,  // rows times factors of config.json (HubForm::factors)
-  kSplitRows,    // the first and the second half of the rows, of each expert where there are any: two tensors
-  kWidenRow      // to f32, and from one row to a vector
+  kScaled,     // rows times factors of config.json (HubForm::factors)
+  kSplitRows,  // the first and the second half of the rows, of each expert where there are any: two tensors
+  kWidenRow,   // to f32, and from one row to a vector
+  kBuckets     // of distances [buckets, heads] to a vector of all distances for each block (hub_distances.h)
 };
 constexpr bool divides_rows(HubChange change) {
   return change == HubChange::kSplitMixed || change == HubChange::kSplitRows;

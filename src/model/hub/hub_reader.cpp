@@ -25,6 +25,7 @@
 #include "model/hub/hub_choice.h"
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_delta.h"
+#include "model/hub/hub_distances.h"
 #include "model/hub/hub_experts.h"
 #include "model/hub/hub_fields.h"
 #include "model/hub/hub_flags.h"
@@ -233,6 +234,7 @@ class HubReader {
       const std::optional<Match> match = match_name(row.hub, tensor.name);
       if (!match) continue;
       if (row.name == "output.weight" && is_tied()) return {};
+      if (row.change == HubChange::kBuckets) return add_distances(tensor);
       if (divides_rows(row.change)) CANDOR_TRY(refuse_joined(weights_, tensor, form_->model_type));
       if (row.change == HubChange::kSplitMixed) return add_mixed(tensor, row, *match);
       if (row.change == HubChange::kSplitLatent) return add_latent(tensor, row, *match);
@@ -341,7 +343,11 @@ class HubReader {
     if (moves_rows(kind) && is_joined(weights_, view)) return reorder_heads(kind, view);
     CANDOR_TRY(refuse_joined(weights_, view, form_->model_type));
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
-    if (is_of_delta(kind)) return change_delta(kind, view);
+    if (is_of_delta(kind)) {
+      const ValueHeads heads = heads_of(kind, {size_of("ssm.group_count"), size_of("ssm.time_step_rank")});
+      return change_delta(kind, heads, size_of("ssm.inner_size"), view,
+                          [this](const TensorView& v) { return new_copy(v); });
+    }
     if (kind == HubChange::kScaled) return scale(view);
     if (is_of_state(kind)) {
       return change_state(kind, size_of("ssm.group_count"), view, [this](const TensorView& v) { return new_copy(v); });
@@ -394,20 +400,6 @@ class HubReader {
     return add((&row)[1], tensor.dtype, heads.value_shape(), write_values);
   }
 
-  // Taps lose their middle dimension and are, as rates, f32.
-  Result<void> change_delta(HubChange kind, TensorView& view) {
-    const ValueHeads heads = heads_of(kind, {size_of("ssm.group_count"), size_of("ssm.time_step_rank")});
-    if (are_taps(kind) && view.shape.n_dims == 3 && view.shape[1] == 1) {
-      view.shape = {2, {view.shape[0], view.shape[2]}};
-    }
-    if (are_taps(kind) || are_rates(kind)) CANDOR_TRY(widen(view, 0.0f));
-    CANDOR_ASSIGN(const HeadPieces pieces, head_pieces(view, kind, heads, size_of("ssm.inner_size")));
-    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    to_turns(view.data, pieces, heads, copy);
-    if (are_rates(kind)) to_rates(reinterpret_cast<float*>(copy), view.shape.n_elements());
-    view.data = copy;
-    return {};
-  }
   int64_t n_heads(const std::string& suffix) const { return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count"); }
 
   int64_t size_of(std::string_view suffix) const { return largest_count(file_->metadata_, suffix); }
@@ -450,6 +442,15 @@ class HubReader {
     if (!values.empty()) std::memcpy(copy, values.data(), view.n_bytes);
     view.data = copy;
     file_->tensors_.push_back(view);
+    return {};
+  }
+
+  Result<void> add_distances(const TensorView& buckets) {
+    CANDOR_ASSIGN(const std::vector<float> biases, distance_biases(buckets));
+    for (int64_t block = 0; block < size_of("block_count"); ++block) {
+      const std::string name = fmt::format("blk.{}.attn_distance_bias", block);
+      CANDOR_TRY(add_tensor(name, {1, {static_cast<int64_t>(biases.size())}}, biases));
+    }
     return {};
   }
 
