@@ -137,7 +137,7 @@ int run_batch(const BatchCommand& command) {
                                    .in_order = command.in_order,
                                    .retries_errors = command.retries_errors,
                                    .seed = static_cast<uint64_t>(command.generation.seed.value_or(0)),
-                                   .model = serve::fingerprint_of(engine->info())});
+                                   .model = serve::fingerprint_of_all(*engine)});
   if (!batch) return say_error("batch: " + batch.error().message), exit_code(batch.error());
   const auto sink = obs::make_stderr_sink();
   const obs::Log log(*sink, obs::LogLevel::kWarning);

@@ -169,6 +169,12 @@ struct Served {
   std::string context{};  // "context 2048, ", or nothing
 };
 
+std::string adapters_text(const Engine& engine) {
+  std::string names;
+  for (const AdapterInfo& adapter : engine.adapters()) names += (names.empty() ? "" : ", ") + adapter.name;
+  return names.empty() ? "" : fmt::format(" and its adapters {}", names);
+}
+
 // From the first connection to the last.
 int run_server(const ServeOptions& options, serve::Service& service, Door& door, const obs::Log& log,
                const Served& what, const std::function<bool()>& forgets_costs) {
@@ -213,11 +219,11 @@ int serve_one(const ServeOptions& options, Door& door, const std::filesystem::pa
   auto service_options = service_options_of(options, path, engine->info());
   service_options.access = door.access;
   service_options.steps = &steps.history();
-  const auto batches = open_batches(options, serve::fingerprint_of(engine->info()));
+  const auto batches = open_batches(options, serve::fingerprint_of_all(*engine));
   if (!batches) return say_error(batches.error().message), kUserInput;
   service_options.batches = batches->get();
   serve::Service service(*engine, std::move(service_options), log);
-  const Served what{path.filename().string(),
+  const Served what{path.filename().string() + adapters_text(*engine),
                     fmt::format("context {}, {}", engine->info().n_ctx, ranks_text(engine_options))};
   return run_server(options, service, door, log, what, [&costs] { return costs.forget_if_off(); });
 }

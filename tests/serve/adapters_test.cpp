@@ -213,8 +213,11 @@ TEST(adapter_folders, are_where_clients_load_adapters_from_and_nowhere_else) {
                                                           "new/../../secret", "new/adapter_config.json/x"}) {
     const ClientReply reply = load("x", path);
     EXPECT_EQ(reply.status, 400) << path << reply.body;
-    EXPECT_EQ(reply.body.find("secret holds"), std::string::npos);
   }
+  fs::copy(golden("gpt2"), inside / "foreign", fs::copy_options::recursive);
+  const ClientReply foreign = load("x", "foreign");
+  EXPECT_NE(foreign.body.find("'foreign'"), std::string::npos) << foreign.body;
+  EXPECT_EQ(foreign.body.find(folder.path().string()), std::string::npos) << foreign.body;
   EXPECT_EQ(load("a b", "new").status, 400);
   const ClientReply loaded = load("fresh", "new");
   EXPECT_EQ(loaded.status, 200) << loaded.body;

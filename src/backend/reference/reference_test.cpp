@@ -130,7 +130,10 @@ TEST_F(ReferenceOpsTest, rope_leaves_dimensions_past_n_dims_alone) {
 
 TEST_F(ReferenceOpsTest, attention_weighs_values_by_the_softmax_of_scaled_scores) {
   const Activation x = begin({1, 0, 0, 0, 1, 2, 0, 0});
-  const AttnSpec spec{1, 1, 4, 0.5f, 0, 0.0f, 0.0f, {}};
+  AttnSpec spec;
+  spec.n_heads = spec.n_kv_heads = 1;
+  spec.head_dim = 4;
+  spec.scale = 0.5f;
   backend_->ops().run(op::Attend{{1, 2, 4}, {x, x, x}, &spec});
   const double p = 1.0 / (1.0 + std::exp(0.5 * (5.0 - 1.0)));  // of the first position, seen from the second
   expect_near(end({1, 2, 4}), {1, 0, 0, 0, 1, 2 * (1 - p), 0, 0});

@@ -182,6 +182,12 @@ std::string fingerprint_of(const std::string& base, const Engine& engine, const 
   return used.empty() ? base : fmt::format("{}+{:016x}", base, hash);
 }
 
+std::string fingerprint_of_all(const Engine& engine) {
+  std::vector<RequestAdapter> all;
+  for (const AdapterInfo& info : engine.adapters()) all.push_back({info.name});
+  return fingerprint_of(fingerprint_of(engine.info()), engine, all);
+}
+
 std::string fingerprint_of(const ModelInfo& info) {
   return fmt::format("fp_{:016x}_{}", info.hash, kNumericsVersion);
 }

@@ -88,5 +88,7 @@ float finite_logprob(float logprob);
 std::string fingerprint_of(const ModelInfo& info);
 // The same with adapters: "fp_..._5+1234567890abcdef", of their content and scales.
 std::string fingerprint_of(const std::string& base, const Engine& engine, const std::vector<RequestAdapter>& adapters);
+// With every adapter that is loaded.
+std::string fingerprint_of_all(const Engine& engine);
 
 }  // namespace candor::serve

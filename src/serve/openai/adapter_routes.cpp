@@ -43,6 +43,16 @@ Result<fs::path> path_in(const fs::path& folder, const std::string& asked) {
   return path;
 }
 
+// Where the folder lies is the server's affair.
+Error without_folder(Error error, const fs::path& folder) {
+  std::error_code failed;
+  const std::string root = fs::canonical(folder, failed).string() + "/";
+  for (size_t at = error.message.find(root); !failed && at != std::string::npos; at = error.message.find(root)) {
+    error.message.erase(at, root.size());
+  }
+  return error;
+}
+
 void respond_text(http::Exchange& exchange, std::string text) {
   exchange.respond({.content_type = "text/plain; charset=utf-8", .body = std::move(text)});
 }
@@ -65,7 +75,7 @@ void AdapterRoutes::load(http::Exchange& exchange) const {
   const auto path = path_in(core_.limits().adapter_dir, asked);
   if (!path) return answer(exchange, path.error());
   const auto loaded = core_.engine.load_adapter({name, *path, scale});
-  if (!loaded) return answer(exchange, loaded.error());
+  if (!loaded) return answer(exchange, without_folder(loaded.error(), core_.limits().adapter_dir));
   exchange.note(fmt::format("loaded the adapter {}, {} matrices of rank {}", name, loaded->n_matrices, loaded->rank));
   respond_text(exchange, fmt::format("Success: LoRA adapter '{}' added successfully.", name));
 }
