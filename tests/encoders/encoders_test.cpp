@@ -112,7 +112,7 @@ TEST(encoders, pairs_have_the_librarys_tokens) {
 }
 
 TEST(encoders, gguf_files_of_another_converter_agree) {
-  for (const char* name : {"bert", "distilbert", "modernbert", "gemma_embedding"}) {
+  for (const char* name : {"bert", "distilbert", "modernbert", "gemma_embedding", "jina_v2"}) {
     SCOPED_TRACE(name);
     const Expected expected(name);
     const auto engine = open_encoder(encoder_path(name) / "model.gguf", "reference");

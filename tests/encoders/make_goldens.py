@@ -295,6 +295,84 @@ def make(name, has_converter):
     print(name, sum(p.numel() for p in model.parameters()), expected.get("pair_labels"))
 
 
+def jina_v2_hidden(tensors, tokens):
+    """jina-embeddings-v2 as its paper and its configuration say: SIZES, two heads."""
+    def norm(x, name):
+        return torch.nn.functional.layer_norm(x, x.shape[-1:], tensors[name + ".weight"], tensors[name + ".bias"], 1e-12)
+
+    def linear(x, name):
+        return torch.nn.functional.linear(x, tensors[name + ".weight"], tensors.get(name + ".bias"))
+
+    n, n_heads, width = len(tokens), SIZES["num_attention_heads"], SIZES["hidden_size"]
+    x = tensors["embeddings.word_embeddings.weight"][tokens] + tensors["embeddings.token_type_embeddings.weight"][0]
+    x = norm(x, "embeddings.LayerNorm")
+    places = torch.arange(n)
+    slopes = torch.tensor([2.0 ** (-8 * (head + 1) / n_heads) for head in range(n_heads)])
+    bias = -slopes[:, None, None] * (places[None, :] - places[:, None]).abs()
+    for layer in range(SIZES["num_hidden_layers"]):
+        stem = f"encoder.layer.{layer}."
+        q, k, v = (linear(x, f"{stem}attention.self.{part}").view(n, n_heads, -1).transpose(0, 1)
+                   for part in ("query", "key", "value"))
+        shares = torch.softmax(q @ k.transpose(1, 2) / (width // n_heads) ** 0.5 + bias, -1)
+        heads = (shares @ v).transpose(0, 1).reshape(n, width)
+        x = norm(linear(heads, stem + "attention.output.dense") + x, stem + "attention.output.LayerNorm")
+        gate, up = linear(x, stem + "mlp.gated_layers").chunk(2, -1)
+        x = norm(linear(torch.nn.functional.gelu(gate) * up, stem + "mlp.wo") + x, stem + "mlp.layernorm")
+    return x
+
+
+@torch.no_grad()
+def make_jina_v2(has_converter):
+    name = "jina_v2"
+    folder = HERE / "goldens" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    raw, marks = word_piece()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, **marks)
+    width, ffn = SIZES["hidden_size"], SIZES["intermediate_size"]
+    shapes = {"embeddings.word_embeddings.weight": (len(tokenizer), width),
+              "embeddings.token_type_embeddings.weight": (2, width), "embeddings.LayerNorm": width}
+    for layer in range(SIZES["num_hidden_layers"]):
+        stem = f"encoder.layer.{layer}."
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            shapes |= {f"{stem}attention.{part}.weight": (width, width), f"{stem}attention.{part}.bias": (width,)}
+        shapes |= {stem + "attention.output.LayerNorm": width, stem + "mlp.layernorm": width,
+                   stem + "mlp.gated_layers.weight": (2 * ffn, width), stem + "mlp.wo.weight": (width, ffn),
+                   stem + "mlp.wo.bias": (width,)}
+    generator, tensors = torch.Generator().manual_seed(3), {}
+    for key, shape in shapes.items():
+        if isinstance(shape, int):
+            tensors[key + ".weight"] = 1 + 0.1 * torch.randn(shape, generator=generator)
+            tensors[key + ".bias"] = 0.1 * torch.randn(shape, generator=generator)
+        else:
+            scale = 0.1 if len(shape) == 1 else 1.5 * shape[-1] ** -0.5
+            tensors[key] = scale * torch.randn(shape, generator=generator)
+    tensors = {key: value.to(torch.bfloat16) for key, value in tensors.items()}
+    save_file(tensors, folder / "model.safetensors")
+    tensors = {key: value.float() for key, value in tensors.items()}
+    tokenizer.save_pretrained(folder)
+    for extra in ("special_tokens_map.json",):
+        (folder / extra).unlink(missing_ok=True)
+    json.dump({"architectures": ["JinaBertForMaskedLM"], "model_type": "bert", "position_embedding_type": "alibi",
+               "feed_forward_type": "geglu", "emb_pooler": "mean", "model_max_length": 96, "hidden_act": "gelu",
+               "layer_norm_eps": 1e-12, "type_vocab_size": 2, "vocab_size": len(tokenizer), "pad_token_id": 0,
+               "torch_dtype": "bfloat16", **SIZES}, open(folder / "config.json", "w"), indent=1)
+    save_modules(folder, "mean normalised", [], width)
+    pair = tokenizer(*TEXTS, return_token_type_ids=True)
+    hidden = [jina_v2_hidden(tensors, tokenizer(text)["input_ids"]) for text in TEXTS]
+    vectors = [rows.mean(0) / rows.mean(0).norm() for rows in hidden]
+    json.dump({"texts": TEXTS, "tokens": tokenizer(TEXTS[0])["input_ids"], "pair": pair["input_ids"],
+               "types": pair["token_type_ids"], "hidden": rounded(hidden[0]), "dim": width,
+               "vectors": [rounded(vector) for vector in vectors]}, open(folder / "expected.json", "w"))
+    if has_converter:
+        settings = json.loads((folder / "tokenizer_config.json").read_text())
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"tokenizer_class": "BertTokenizer"}))
+        CONVERTED[name] = "JinaBertModel"
+        convert(folder)
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    print(name, rounded(vectors[0][:3]))
+
+
 def yes_no_bpe():
     tokenizer = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
     words = ["yes", "no", "|", "yes no |"] * 200
@@ -369,6 +447,7 @@ def main():
         sys.path[:0] = [str(args.converter / "gguf-py"), str(args.converter)]
     for name in args.only:
         make(name, args.converter is not None)
+    make_jina_v2(args.converter is not None)
     if args.converter:
         make_yes_no()
     for name, (source, _, _) in PUBLISHED.items():

@@ -132,6 +132,7 @@ fs::path golden_of(const model::Family& family, const model::HubForm& form) {
                                                                     {"mpnet", "mpnet"},
                                                                     {"new", "new"},
                                                                     {"jina_embeddings_v3", "jina_v3"}};
+  if (family.name == "jina-bert-v2") return project_file("tests/encoders/goldens/jina_v2");
   const auto* encoder = std::ranges::find(kEncoders, form.model_type, [](const auto& row) { return row.first; });
   if (encoder != std::end(kEncoders)) return project_file(std::string("tests/encoders/goldens/") + encoder->second);
   if (family.name == "gemma-embedding") return project_file("tests/encoders/goldens/gemma_embedding");

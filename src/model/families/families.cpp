@@ -30,7 +30,7 @@ std::span<const Family> families() {
       hunyuan_dense_family(), hunyuan_moe_family(), granitemoe_family(), exaone_moe_family(),
       bamba_family(),   olmo_hybrid_family(), vaultgemma_family(), flexolmo_family(), youtu_family(),
       persimmon_family(), gptneo_family(), nanochat_family(), afmoe_family(),
-      bert_family(), mpnet_family(), nomic_bert_family(), nomic_bert_moe_family(), gte_family(), jina_bert_v3_family(),
+      bert_family(), mpnet_family(), nomic_bert_family(), nomic_bert_moe_family(), gte_family(), jina_bert_v2_family(), jina_bert_v3_family(),
       modern_bert_family(), gemma_embedding_family(),
   };
   return kFamilies;

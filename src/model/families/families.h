@@ -104,6 +104,7 @@ Family mpnet_family();
 Family nomic_bert_family();
 Family nomic_bert_moe_family();
 Family gte_family();
+Family jina_bert_v2_family();
 Family jina_bert_v3_family();
 Family modern_bert_family();
 Family gemma_embedding_family();
