@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/name_order.h"
+#include "formats/changed_file.h"
 #include "formats/quote.h"
 #include "formats/tensor_copies.h"
 #include "model/adapter/adapter.h"
@@ -100,59 +100,33 @@ bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-class MergedModel final : public formats::ModelFile {
+class MergedModel final : public formats::ChangedFile {
  public:
   MergedModel(std::unique_ptr<formats::ModelFile> base, const MergeOptions& options)
-      : base_(std::move(base)), options_(options) {}
+      : ChangedFile(std::move(base)), options_(options) {}
 
-  const formats::FileInfo& info() const override { return base_->info(); }
-  std::span<const formats::MetaEntry> metadata() const override { return base_->metadata(); }
-  std::span<const TensorView> tensors() const override { return tensors_; }
-  const formats::MetaValue* meta(std::string_view key) const override { return base_->meta(key); }
-  const TensorView* find(std::string_view name) const override {
-    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &MergedModel::name_of);
-  }
   Result<void> check_intact() const override {
-    CANDOR_TRY(base_->check_intact());
+    CANDOR_TRY(ChangedFile::check_intact());
     return adapter_->check_intact();
   }
-  void will_read(std::span<const std::byte> part) const override {
-    for (const std::span<const std::byte> bytes : memory_.read_for(part)) base_->will_read(bytes);
-  }
-  void has_read(std::span<const std::byte> part) const override {
-    memory_.release(part);
-    base_->has_read(part);
-  }
-  uint64_t copy_bytes() const override { return base_->copy_bytes() + memory_.n_bytes(); }
-  Result<void> make_copy(std::span<const std::byte> part) const override {
-    CANDOR_TRY(memory_.make(part));
-    return base_->make_copy(part);
-  }
-  void drop_copies() override {
-    memory_.drop();
-    base_->drop_copies();
-  }
-
   Result<void> plan(const std::filesystem::path& adapter) {
-    CANDOR_ASSIGN(spec_, model::read_arch(*base_));
-    CANDOR_ASSIGN(adapter_, model::AdapterFile::open(adapter, spec_, *base_));
-    CANDOR_ASSIGN(lengths_, model::row_lengths(*adapter_, spec_, *base_));
+    CANDOR_ASSIGN(spec_, model::read_arch(base()));
+    CANDOR_ASSIGN(adapter_, model::AdapterFile::open(adapter, spec_, base()));
+    CANDOR_ASSIGN(lengths_, model::row_lengths(*adapter_, spec_, base()));
     CANDOR_ASSIGN(pool_, platform::ThreadPool::start({.n_threads = options_.n_threads, .spin = false}));
-    CANDOR_ASSIGN(const auto bindings, model::bind_tensors(*base_, *model::find_family(spec_.family), spec_));
+    CANDOR_ASSIGN(const auto bindings, model::bind_tensors(base(), *model::find_family(spec_.family), spec_));
     CANDOR_TRY(place_pieces(bindings));
     for (size_t i = 0; i < pieces_.size(); ++i)
-      CANDOR_TRY(add(base_->tensors()[i].name, base_->tensors()[i], pieces_[i]));
+      CANDOR_TRY(add(base().tensors()[i].name, base().tensors()[i], pieces_[i]));
     CANDOR_TRY(untie_head(bindings));
-    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &MergedModel::name_of);
+    sort();
     return {};
   }
 
  private:
-  static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
-
   // Of each of the base's tensors, in the order of their rows.
   Result<void> place_pieces(const std::vector<Binding>& bindings) {
-    const std::span<const TensorView> tensors = base_->tensors();
+    const std::span<const TensorView> tensors = base().tensors();
     pieces_.resize(tensors.size());
     for (size_t i = 0; i < adapter_->parts().size(); ++i) {
       const AdapterPart& part = adapter_->parts()[i];
@@ -172,11 +146,11 @@ class MergedModel final : public formats::ModelFile {
 
   // The tensor that a binding's view lies in.
   size_t tensor_of(const TensorView& view) const {
-    const auto tensor = std::ranges::find_if(base_->tensors(), [&](const TensorView& each) {
+    const auto tensor = std::ranges::find_if(base().tensors(), [&](const TensorView& each) {
       return !std::less<>()(view.data, each.data) && std::less<>()(view.data, each.data + each.n_bytes);
     });
-    CANDOR_CHECK(tensor != base_->tensors().end());
-    return static_cast<size_t>(tensor - base_->tensors().begin());
+    CANDOR_CHECK(tensor != base().tensors().end());
+    return static_cast<size_t>(tensor - base().tensors().begin());
   }
 
   Result<void> untie_head(const std::vector<Binding>& bindings) {
@@ -203,7 +177,7 @@ class MergedModel final : public formats::ModelFile {
     TensorView view{name, dtype, source.shape, nullptr, *tensor_bytes_of(dtype, source.shape)};
     formats::CopySource copy{[this, source, dtype, &pieces](std::byte* to) { return write(source, dtype, pieces, to); },
                              {source.bytes()}};
-    CANDOR_ASSIGN(view.data, memory_.add(view.n_bytes, name, std::move(copy)));
+    CANDOR_ASSIGN(view.data, copies_.add(view.n_bytes, name, std::move(copy)));
     tensors_.push_back(view);
     return {};
   }
@@ -214,7 +188,7 @@ class MergedModel final : public formats::ModelFile {
   }
 
   Result<void> write(const TensorView& source, DType dtype, const std::vector<Piece>& pieces, std::byte* to) const {
-    CANDOR_TRY(base_->make_copy(source.bytes()));
+    CANDOR_TRY(base().make_copy(source.bytes()));
     std::vector<RowChange> changes;
     for (const Piece& piece : pieces) changes.emplace_back(piece, static_cast<float>(options_.scale));
     const auto n_cols = static_cast<size_t>(source.shape.row_elements());
@@ -234,7 +208,7 @@ class MergedModel final : public formats::ModelFile {
     };
     pool_->parallel_for({.n_units = source.shape.n_rows(), .grain = 1, .unit_cost = 100 * source.shape.row_elements()},
                         rows);
-    base_->has_read(source.bytes());
+    base().has_read(source.bytes());
     CANDOR_TRY(check_intact());
     if (bad_row < 0) return {};
     return fail(ErrorKind::kInvalidInput, fmt::format("tensor {}: row {} of the sum holds NaN or infinity",
@@ -247,7 +221,6 @@ class MergedModel final : public formats::ModelFile {
     if (after != changes.begin() && std::prev(after)->holds(row)) std::prev(after)->apply(row, values, room);
   }
 
-  std::unique_ptr<formats::ModelFile> base_;
   const MergeOptions options_;
   model::ArchSpec spec_;
   std::unique_ptr<model::AdapterFile> adapter_;
@@ -255,9 +228,6 @@ class MergedModel final : public formats::ModelFile {
   std::unique_ptr<platform::ThreadPool> pool_;
   std::vector<std::vector<Piece>> pieces_;  // by the base's tensors
   std::vector<Piece> head_pieces_;          // of a head that was the embedding
-  mutable formats::TensorCopies memory_;
-  std::vector<TensorView> tensors_;
-  std::vector<uint32_t> order_;
 };
 
 }  // namespace

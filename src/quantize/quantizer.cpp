@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/half.h"
+#include "formats/changed_file.h"
 #include "formats/gguf/gguf_writer.h"
-#include "formats/name_order.h"
 #include "formats/quote.h"
 #include "formats/tensor_copies.h"
 #include "platform/thread_pool.h"
@@ -291,51 +291,27 @@ Result<void> add_metadata(const formats::ModelFile& file, const QuantizeOptions&
 }
 
 // The original's metadata over quantised tensors; those that keep their type stay the original's.
-class QuantizedFile final : public formats::ModelFile {
+class QuantizedFile final : public formats::ChangedFile {
  public:
   QuantizedFile(std::unique_ptr<formats::ModelFile> source, const QuantizeOptions& options)
-      : source_(std::move(source)), options_(options), plan_(*source_, options_) {}
+      : ChangedFile(std::move(source)), options_(options), plan_(base(), options_) {}
 
-  const formats::FileInfo& info() const override { return source_->info(); }
-  std::span<const formats::MetaEntry> metadata() const override { return source_->metadata(); }
-  std::span<const TensorView> tensors() const override { return tensors_; }
-  const formats::MetaValue* meta(std::string_view key) const override { return source_->meta(key); }
-  const TensorView* find(std::string_view name) const override {
-    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, &QuantizedFile::name_of);
-  }
-  Result<void> check_intact() const override { return source_->check_intact(); }
-  void will_read(std::span<const std::byte> part) const override {
-    for (const std::span<const std::byte> bytes : memory_.read_for(part)) source_->will_read(bytes);
-  }
-  void has_read(std::span<const std::byte> part) const override {
-    memory_.release(part);
-    source_->has_read(part);
-  }
-
-  uint64_t copy_bytes() const override { return source_->copy_bytes() + memory_.n_bytes(); }
-  Result<void> make_copy(std::span<const std::byte> part) const override {
-    CANDOR_TRY(memory_.make(part));
-    return source_->make_copy(part);
-  }
   void drop_copies() override {
-    memory_.drop();
+    ChangedFile::drop_copies();
     encoder_.reset();
-    source_->drop_copies();
   }
 
   // Encodes vectors, which the architecture may be read from; of matrices it takes the memory, untouched.
   Result<void> plan() {
     CANDOR_TRY(plan_.make());
-    CANDOR_ASSIGN(Encoder encoder, Encoder::make(*source_, options_));
+    CANDOR_ASSIGN(Encoder encoder, Encoder::make(base(), options_));
     encoder_.emplace(std::move(encoder));
     for (const Item& item : plan_.items()) CANDOR_TRY(add(item));
-    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), &QuantizedFile::name_of);
+    sort();
     return {};
   }
 
  private:
-  static std::string_view name_of(const TensorView& tensor) { return tensor.name; }
-
   Result<void> add(const Item& item) {
     TensorView view = item.view;
     if (item.dtype != view.dtype || item.parts.size() > 1) {
@@ -347,7 +323,7 @@ class QuantizedFile final : public formats::ModelFile {
   }
 
   Result<const std::byte*> encoded_now(const Item& item) {
-    CANDOR_ASSIGN(std::byte * bytes, memory_.add(bytes_of(item), item.view.name));
+    CANDOR_ASSIGN(std::byte * bytes, copies_.add(bytes_of(item), item.view.name));
     CANDOR_TRY(encoder_->encode(item, bytes));
     return bytes;
   }
@@ -355,16 +331,12 @@ class QuantizedFile final : public formats::ModelFile {
   Result<const std::byte*> encoded_when_read(const Item& item) {
     formats::CopySource source{[this, &item](std::byte* to) { return encoder_->encode(item, to); }};
     for (const TensorView& part : item.parts) source.bytes.push_back(part.bytes());
-    return memory_.add(bytes_of(item), item.view.name, std::move(source));
+    return copies_.add(bytes_of(item), item.view.name, std::move(source));
   }
 
-  std::unique_ptr<formats::ModelFile> source_;
   QuantizeOptions options_;
   Plan plan_;
   std::optional<Encoder> encoder_;
-  mutable formats::TensorCopies memory_;
-  std::vector<TensorView> tensors_;
-  std::vector<uint32_t> order_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/name_order.h"
+#include "formats/changed_file.h"
 #include "formats/quote.h"
 #include "formats/tensor_copies.h"
 #include "model/hparams.h"
@@ -25,10 +25,6 @@ namespace {
 constexpr std::string_view kJoinedEnd = ".attn_kv_b.weight";
 constexpr std::string_view kKeys = ".attn_k_b.weight";
 constexpr std::string_view kValues = ".attn_v_b.weight";
-
-constexpr std::string_view latent_name_of(const TensorView& tensor) {
-  return tensor.name;
-}
 
 bool is_joined(const TensorView& tensor) {
   return tensor.name.starts_with("blk.") && tensor.name.ends_with(kJoinedEnd);
@@ -56,14 +52,14 @@ Result<LatentHeads> read_heads(const formats::ModelFile& file) {
   return heads;
 }
 
-class SplitFile final : public formats::ModelFile {
+class SplitFile final : public formats::ChangedFile {
  public:
-  explicit SplitFile(std::unique_ptr<formats::ModelFile> source) : source_(std::move(source)) {}
+  explicit SplitFile(std::unique_ptr<formats::ModelFile> source) : ChangedFile(std::move(source)) {}
 
   Result<void> split() {
-    CANDOR_ASSIGN(heads_, read_heads(*source_));
-    for (const TensorView& tensor : source_->tensors()) {
-      if (!is_joined(tensor) || source_->find(name_of_part(tensor, kKeys)) != nullptr) {
+    CANDOR_ASSIGN(heads_, read_heads(base()));
+    for (const TensorView& tensor : base().tensors()) {
+      if (!is_joined(tensor) || base().find(name_of_part(tensor, kKeys)) != nullptr) {
         tensors_.push_back(tensor);
         continue;
       }
@@ -76,33 +72,8 @@ class SplitFile final : public formats::ModelFile {
       CANDOR_TRY(add(tensor, kKeys, {{}, key_type_of(tensor.dtype), heads_.key_shape(), nullptr, 0}, write_keys));
       CANDOR_TRY(add(tensor, kValues, {{}, tensor.dtype, heads_.value_shape(), nullptr, 0}, write_values));
     }
-    order_ = formats::order_by_name(std::span<const TensorView>(tensors_), latent_name_of);
-    return source_->check_intact();
-  }
-
-  const formats::FileInfo& info() const override { return source_->info(); }
-  std::span<const formats::MetaEntry> metadata() const override { return source_->metadata(); }
-  std::span<const TensorView> tensors() const override { return tensors_; }
-  const formats::MetaValue* meta(std::string_view key) const override { return source_->meta(key); }
-  const TensorView* find(std::string_view name) const override {
-    return formats::find_by_name(std::span<const TensorView>(tensors_), order_, name, latent_name_of);
-  }
-  Result<void> check_intact() const override { return source_->check_intact(); }
-  void will_read(std::span<const std::byte> part) const override {
-    for (const std::span<const std::byte> bytes : copies_.read_for(part)) source_->will_read(bytes);
-  }
-  void has_read(std::span<const std::byte> part) const override {
-    copies_.release(part);
-    source_->has_read(part);
-  }
-  uint64_t copy_bytes() const override { return source_->copy_bytes() + copies_.n_bytes(); }
-  Result<void> make_copy(std::span<const std::byte> part) const override {
-    CANDOR_TRY(copies_.make(part));
-    return source_->make_copy(part);
-  }
-  void drop_copies() override {
-    source_->drop_copies();
-    copies_.drop();
+    sort();
+    return base().check_intact();
   }
 
  private:
@@ -117,12 +88,8 @@ class SplitFile final : public formats::ModelFile {
     return {};
   }
 
-  std::unique_ptr<formats::ModelFile> source_;
   LatentHeads heads_;
-  mutable formats::TensorCopies copies_;
   std::deque<std::string> names_;
-  std::vector<TensorView> tensors_;
-  std::vector<uint32_t> order_;
 };
 
 }  // namespace
