@@ -18,35 +18,19 @@ constexpr std::array kPositionTensors = {TensorName{TensorRole::kPositions, "pos
 constexpr auto kTensors = join(kEncoderTensors, kUngatedEncoderTensors, kUngatedBiases, kPositionTensors);
 
 constexpr std::array kHubBert = {
-    HubTensor{"token_embd.weight", "bert.embeddings.word_embeddings.weight"},
-    HubTensor{"token_types.weight", "bert.embeddings.token_type_embeddings.weight"},
     HubTensor{"position_embd.weight", "bert.embeddings.position_embeddings.weight"},
-    HubTensor{"token_embd_norm.weight", "bert.embeddings.LayerNorm.weight"},
     HubTensor{"token_embd_norm.weight", "bert.embeddings.LayerNorm.gamma"},
-    HubTensor{"token_embd_norm.bias", "bert.embeddings.LayerNorm.bias"},
     HubTensor{"token_embd_norm.bias", "bert.embeddings.LayerNorm.beta"},
-    HubTensor{"blk.*.attn_q.weight", "bert.encoder.layer.*.attention.self.query.weight"},
-    HubTensor{"blk.*.attn_q.bias", "bert.encoder.layer.*.attention.self.query.bias"},
-    HubTensor{"blk.*.attn_k.weight", "bert.encoder.layer.*.attention.self.key.weight"},
-    HubTensor{"blk.*.attn_k.bias", "bert.encoder.layer.*.attention.self.key.bias"},
-    HubTensor{"blk.*.attn_v.weight", "bert.encoder.layer.*.attention.self.value.weight"},
-    HubTensor{"blk.*.attn_v.bias", "bert.encoder.layer.*.attention.self.value.bias"},
-    HubTensor{"blk.*.attn_output.weight", "bert.encoder.layer.*.attention.output.dense.weight"},
-    HubTensor{"blk.*.attn_output.bias", "bert.encoder.layer.*.attention.output.dense.bias"},
     HubTensor{"blk.*.ffn_up.weight", "bert.encoder.layer.*.intermediate.dense.weight"},
     HubTensor{"blk.*.ffn_up.bias", "bert.encoder.layer.*.intermediate.dense.bias"},
     HubTensor{"blk.*.ffn_down.weight", "bert.encoder.layer.*.output.dense.weight"},
     HubTensor{"blk.*.ffn_down.bias", "bert.encoder.layer.*.output.dense.bias"},
-    HubTensor{"blk.*.attn_output_norm.weight", "bert.encoder.layer.*.attention.output.LayerNorm.weight"},
     HubTensor{"blk.*.attn_output_norm.weight", "bert.encoder.layer.*.attention.output.LayerNorm.gamma"},
-    HubTensor{"blk.*.attn_output_norm.bias", "bert.encoder.layer.*.attention.output.LayerNorm.bias"},
     HubTensor{"blk.*.attn_output_norm.bias", "bert.encoder.layer.*.attention.output.LayerNorm.beta"},
     HubTensor{"blk.*.layer_output_norm.weight", "bert.encoder.layer.*.output.LayerNorm.weight"},
     HubTensor{"blk.*.layer_output_norm.weight", "bert.encoder.layer.*.output.LayerNorm.gamma"},
     HubTensor{"blk.*.layer_output_norm.bias", "bert.encoder.layer.*.output.LayerNorm.bias"},
     HubTensor{"blk.*.layer_output_norm.bias", "bert.encoder.layer.*.output.LayerNorm.beta"},
-    HubTensor{"cls.weight", "bert.pooler.dense.weight"},
-    HubTensor{"cls.bias", "bert.pooler.dense.bias"},
 };
 constexpr std::array kHubRoberta = {
     HubTensor{"token_embd.weight", "roberta.embeddings.word_embeddings.weight"},
@@ -106,7 +90,7 @@ constexpr std::array kHubDistilBert = {
     HubTensor{"cls.bias", "pre_classifier.bias"},
 };
 
-constexpr auto kBertTensors = join(kHubBert, kHubClassifier);
+constexpr auto kBertTensors = join(kHubBertAttn, kHubBert, kHubClassifier);
 constexpr auto kRobertaTensors = join(kHubRoberta, kHubClassifier);
 constexpr auto kDistilBertTensors = join(kHubDistilBert, kHubClassifier);
 // Of heads that guess words, and buffers.

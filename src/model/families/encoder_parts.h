@@ -36,6 +36,26 @@ Result<ArchSpec> read_encoder(const Hparams& hparams);
 // What other readers of such files want to know: how many types of tokens, and that no token is hidden from others.
 Result<void> read_hub_encoder(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata);
 
+// All but BERT's positions and feed-forward.
+inline constexpr std::array kHubBertAttn = {
+    HubTensor{"token_embd.weight", "bert.embeddings.word_embeddings.weight"},
+    HubTensor{"token_types.weight", "bert.embeddings.token_type_embeddings.weight"},
+    HubTensor{"token_embd_norm.weight", "bert.embeddings.LayerNorm.weight"},
+    HubTensor{"token_embd_norm.bias", "bert.embeddings.LayerNorm.bias"},
+    HubTensor{"blk.*.attn_q.weight", "bert.encoder.layer.*.attention.self.query.weight"},
+    HubTensor{"blk.*.attn_q.bias", "bert.encoder.layer.*.attention.self.query.bias"},
+    HubTensor{"blk.*.attn_k.weight", "bert.encoder.layer.*.attention.self.key.weight"},
+    HubTensor{"blk.*.attn_k.bias", "bert.encoder.layer.*.attention.self.key.bias"},
+    HubTensor{"blk.*.attn_v.weight", "bert.encoder.layer.*.attention.self.value.weight"},
+    HubTensor{"blk.*.attn_v.bias", "bert.encoder.layer.*.attention.self.value.bias"},
+    HubTensor{"blk.*.attn_output.weight", "bert.encoder.layer.*.attention.output.dense.weight"},
+    HubTensor{"blk.*.attn_output.bias", "bert.encoder.layer.*.attention.output.dense.bias"},
+    HubTensor{"blk.*.attn_output_norm.weight", "bert.encoder.layer.*.attention.output.LayerNorm.weight"},
+    HubTensor{"blk.*.attn_output_norm.bias", "bert.encoder.layer.*.attention.output.LayerNorm.bias"},
+    HubTensor{"cls.weight", "bert.pooler.dense.weight"},
+    HubTensor{"cls.bias", "bert.pooler.dense.bias"},
+};
+
 inline constexpr std::array kHubClassifier = {
     HubTensor{"cls.output.weight", "classifier.weight"},
     HubTensor{"cls.output.bias", "classifier.bias"},

@@ -18,29 +18,13 @@ constexpr std::array kFfnTensors = {TensorName{TensorRole::kGateUp, "blk.*.ffn_u
 constexpr auto kTensors = join(kEncoderTensors, kFfnTensors);
 
 constexpr std::array kHubRows = {
-    HubTensor{"token_embd.weight", "bert.embeddings.word_embeddings.weight"},
-    HubTensor{"token_types.weight", "bert.embeddings.token_type_embeddings.weight"},
-    HubTensor{"token_embd_norm.weight", "bert.embeddings.LayerNorm.weight"},
-    HubTensor{"token_embd_norm.bias", "bert.embeddings.LayerNorm.bias"},
-    HubTensor{"blk.*.attn_q.weight", "bert.encoder.layer.*.attention.self.query.weight"},
-    HubTensor{"blk.*.attn_q.bias", "bert.encoder.layer.*.attention.self.query.bias"},
-    HubTensor{"blk.*.attn_k.weight", "bert.encoder.layer.*.attention.self.key.weight"},
-    HubTensor{"blk.*.attn_k.bias", "bert.encoder.layer.*.attention.self.key.bias"},
-    HubTensor{"blk.*.attn_v.weight", "bert.encoder.layer.*.attention.self.value.weight"},
-    HubTensor{"blk.*.attn_v.bias", "bert.encoder.layer.*.attention.self.value.bias"},
-    HubTensor{"blk.*.attn_output.weight", "bert.encoder.layer.*.attention.output.dense.weight"},
-    HubTensor{"blk.*.attn_output.bias", "bert.encoder.layer.*.attention.output.dense.bias"},
-    HubTensor{"blk.*.attn_output_norm.weight", "bert.encoder.layer.*.attention.output.LayerNorm.weight"},
-    HubTensor{"blk.*.attn_output_norm.bias", "bert.encoder.layer.*.attention.output.LayerNorm.bias"},
     HubTensor{"blk.*.ffn_up.weight", "bert.encoder.layer.*.mlp.gated_layers.weight"},
     HubTensor{"blk.*.ffn_down.weight", "bert.encoder.layer.*.mlp.wo.weight"},
     HubTensor{"blk.*.ffn_down.bias", "bert.encoder.layer.*.mlp.wo.bias"},
     HubTensor{"blk.*.layer_output_norm.weight", "bert.encoder.layer.*.mlp.layernorm.weight"},
     HubTensor{"blk.*.layer_output_norm.bias", "bert.encoder.layer.*.mlp.layernorm.bias"},
-    HubTensor{"cls.weight", "bert.pooler.dense.weight"},
-    HubTensor{"cls.bias", "bert.pooler.dense.bias"},
 };
-constexpr auto kHubTensors = join(kHubRows, kHubClassifier);
+constexpr auto kHubTensors = join(kHubBertAttn, kHubRows, kHubClassifier);
 // Of the head that guesses words.
 constexpr std::string_view kIgnored[] = {"cls.predictions.bias",
                                          "cls.predictions.decoder.weight",
