@@ -72,12 +72,16 @@ std::optional<std::vector<RequestAdapter>> AdapterTerms::read(Fields& fields) co
 }
 
 std::vector<RequestAdapter> AdapterTerms::defaults() const {
-  const std::vector<AdapterInfo> adapters = list();
-  const std::lock_guard lock(mutex_);
   std::vector<RequestAdapter> there;
-  for (const RequestAdapter& one : defaults_) {
-    if (std::ranges::find(adapters, one.name, &AdapterInfo::name) != adapters.end()) there.push_back(one);
+  {
+    const std::lock_guard lock(mutex_);
+    there = defaults_;
   }
+  if (there.empty()) return there;
+  const std::vector<AdapterInfo> adapters = list();
+  std::erase_if(there, [&](const RequestAdapter& one) {
+    return std::ranges::find(adapters, one.name, &AdapterInfo::name) == adapters.end();
+  });
   return there;
 }
 
