@@ -240,7 +240,7 @@ Result<AdapterInfo> Engine::Impl::load_adapter(const AdapterSource& source) {
   CANDOR_TRY(engine::check_adapter_fits(read, loaded.model->spec(), *loaded.backend));
   std::promise<Result<AdapterInfo>> done;
   const auto place = [&]() -> Result<AdapterInfo> {
-    CANDOR_ASSIGN(engine::PlacedAdapter placed, engine::place_adapter(std::move(read), *loaded.model, *loaded.file));
+    CANDOR_ASSIGN(engine::PlacedAdapter placed, engine::place_adapter(std::move(read), *loaded.model));
     return adapters.add(std::move(placed.info), placed.id);
   };
   const bool is_open = inbox.run_task([&] { done.set_value(guarded(place)); });

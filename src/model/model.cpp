@@ -388,9 +388,8 @@ backend::Ops& Model::ops_for(const backend::StepBatch& batch) {
   return *adapted_ops_;
 }
 
-Result<AdapterId> Model::add_adapter(const AdapterFile& file, std::span<const std::vector<float>> lengths,
-                                     const formats::ModelFile& base) {
-  CANDOR_ASSIGN(std::unique_ptr<Adapter> adapter, Adapter::upload(file, lengths, {spec_, *weights_, base}, backend_));
+Result<AdapterId> Model::add_adapter(const AdapterFile& file, std::span<const std::vector<float>> lengths) {
+  CANDOR_ASSIGN(std::unique_ptr<Adapter> adapter, Adapter::upload(file, lengths, {spec_, *weights_}, backend_));
   auto place = std::ranges::find(adapters_, nullptr);
   if (place == adapters_.end()) place = adapters_.emplace(place);
   *place = std::move(adapter);

@@ -94,8 +94,7 @@ class Model {
   // and hidden states as they are.
   std::string broken_part(const backend::StepBatch& batch, backend::KvStore& kv);
   // An adapter, for rows that use its number. lengths: row_lengths(). Engine thread.
-  Result<AdapterId> add_adapter(const AdapterFile& adapter, std::span<const std::vector<float>> lengths,
-                                const formats::ModelFile& file);
+  Result<AdapterId> add_adapter(const AdapterFile& adapter, std::span<const std::vector<float>> lengths);
   // Its number may become another one's. REQUIRES: no step uses it. Engine thread.
   void drop_adapter(AdapterId id);
   size_t adapter_bytes(AdapterId id) const;

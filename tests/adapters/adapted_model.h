@@ -48,7 +48,7 @@ class AdaptedModel {
     const auto lengths = model::row_lengths(**adapter, model.spec(), *file_);
     EXPECT_TRUE(lengths) << lengths.error().message;
     if (!lengths) return false;
-    const auto id = model.add_adapter(**adapter, *lengths, *file_);
+    const auto id = model.add_adapter(**adapter, *lengths);
     EXPECT_TRUE(id) << id.error().message;
     EXPECT_EQ(*model::upload_bytes(**adapter, model.spec(), runner_->backend()), model.adapter_bytes(*id));
     return id.has_value();

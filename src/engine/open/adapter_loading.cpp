@@ -78,10 +78,10 @@ Result<void> check_adapter_fits(const ReadAdapter& adapter, const model::ArchSpe
       "adapters");
 }
 
-Result<PlacedAdapter> place_adapter(ReadAdapter adapter, model::Model& model, const formats::ModelFile& base) {
+Result<PlacedAdapter> place_adapter(ReadAdapter adapter, model::Model& model) {
   const model::AdapterFile& file = *adapter.file;
   PlacedAdapter placed;
-  CANDOR_ASSIGN(placed.id, model.add_adapter(file, adapter.row_lengths, base));
+  CANDOR_ASSIGN(placed.id, model.add_adapter(file, adapter.row_lengths));
   CANDOR_TRY(file.check_intact());
   placed.info = {.name = adapter.source.name,
                  .path = adapter.source.path,
@@ -101,7 +101,7 @@ Result<std::vector<PlacedAdapter>> load_adapters(const EngineOptions& options, c
   std::vector<PlacedAdapter> placed;
   for (const AdapterSource& source : options.adapters) {
     CANDOR_ASSIGN(ReadAdapter adapter, read_adapter(source, options, model.spec(), base));
-    CANDOR_ASSIGN(PlacedAdapter one, place_adapter(std::move(adapter), model, base));
+    CANDOR_ASSIGN(PlacedAdapter one, place_adapter(std::move(adapter), model));
     placed.push_back(std::move(one));
   }
   return placed;

@@ -30,7 +30,7 @@ Result<ReadAdapter> read_adapter(const AdapterSource& source, const EngineOption
 // kOutOfMemory where it does not fit beside all else.
 Result<void> check_adapter_fits(const ReadAdapter& adapter, const model::ArchSpec& spec,
                                 const backend::Backend& backend);
-Result<PlacedAdapter> place_adapter(ReadAdapter adapter, model::Model& model, const formats::ModelFile& base);
+Result<PlacedAdapter> place_adapter(ReadAdapter adapter, model::Model& model);
 
 // All that the options name, in their order.
 Result<std::vector<PlacedAdapter>> load_adapters(const EngineOptions& options, const formats::ModelFile& base,

@@ -18,11 +18,10 @@
 
 namespace candor::model {
 
-// What an adapter is put on. file: the base model's.
+// What an adapter is put on.
 struct AdapterBase {
   const ArchSpec& spec;
   const ModelWeights& weights;
-  const formats::ModelFile& file;
 };
 
 // The base model's matrix that a part changes: of a head that is the embedding, this one.
