@@ -119,10 +119,10 @@ std::string without_infinity(std::string_view text) {
 
 }  // namespace
 
-Result<json> parse_json(std::string_view text, std::string_view name) {
+Result<json> parse_json(std::string_view text, std::string_view name, std::string_view remedy) {
   Builder builder;
   if (json::sax_parse(text, &builder)) return std::move(builder.result);
-  return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}; download it again", name, builder.reason));
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}; {}", name, builder.reason, remedy));
 }
 
 Result<json> read_json_file(const std::filesystem::path& path, size_t max_bytes) {

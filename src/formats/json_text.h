@@ -15,7 +15,9 @@ inline constexpr size_t kMaxJsonDepth = 64;
 inline constexpr size_t kMaxJsonMemory = size_t{256} << 20;  // of a value; the largest tokenizers take 170 MB
 
 // name: what the text is called in errors, "'config.json'".
-Result<nlohmann::json> parse_json(std::string_view text, std::string_view name);
+// remedy: how an error ends.
+Result<nlohmann::json> parse_json(std::string_view text, std::string_view name,
+                                  std::string_view remedy = "download it again");
 
 // The whole file; Infinity, as Python writes it, is 1e300. Larger ones are refused before they are read.
 Result<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t max_bytes);
