@@ -99,8 +99,15 @@ Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
   outcome.n_beams = request.beams ? request.beams->width : 0;
   outcome.was_drawn = draws(request);
   bool cancelled = false;
+  ProgressBar reading("reading", ProgressUnit::kTokens);
   for (bool done = false; !done;) {
-    for (const TokenEvent& event : queue->take()) {
+    const std::vector<TokenEvent> events = queue->take();
+    if (!events.empty()) reading.finish();
+    if (const auto prompt = engine.prompt_progress(*id); prompt && prompt->n_read < prompt->n_prompt) {
+      reading.update(static_cast<uint64_t>(prompt->n_read - prompt->n_cached),
+                     static_cast<uint64_t>(prompt->n_prompt - prompt->n_cached));
+    }
+    for (const TokenEvent& event : events) {
       if (event.error) return *event.error;
       if (event.summary) {
         outcome.summary = *event.summary;

@@ -9,6 +9,7 @@ inline constexpr int kDone = 0;
 inline constexpr int kOurFault = 1;
 inline constexpr int kUserInput = 2;
 inline constexpr int kRankLost = 3;
+inline constexpr int kNotVerified = 4;
 inline constexpr int kInterrupted = 130;
 
 struct ExitCodeRow {
@@ -21,6 +22,7 @@ inline constexpr ExitCodeRow kExitCodes[] = {
     {kOurFault, "a fault of the program: please report it"},
     {kUserInput, "the input's fault: a file, an option, a prompt; one line says what, where and how to mend it"},
     {kRankLost, "a rank that computed a part of the model was lost"},
+    {kNotVerified, "a receipt was not verified: its answer is not the model's"},
     {kInterrupted, "interrupted; the text so far was kept"},
 };
 

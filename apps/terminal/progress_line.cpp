@@ -18,6 +18,14 @@ std::string bar_of(double share, size_t width) {
   return " [" + std::string(n_filled, '=') + std::string(width - n_filled, ' ') + "]";
 }
 
+std::string amount_of(uint64_t n, ProgressUnit unit) {
+  return unit == ProgressUnit::kBytes ? format_bytes(n) : format_count(static_cast<int64_t>(n)) + " tokens";
+}
+
+std::string rate_of(uint64_t n, ProgressUnit unit) {
+  return unit == ProgressUnit::kBytes ? format_bytes(n) : format_count(static_cast<int64_t>(n)) + " tok";
+}
+
 }  // namespace
 
 std::string time_left(double seconds) {
@@ -28,12 +36,11 @@ std::string time_left(double seconds) {
   return fmt::format("{} h {:02} min", n / 3600, n % 3600 / 60);
 }
 
-std::string progress_line(const std::string& label, uint64_t done_bytes, uint64_t total_bytes, double seconds,
-                          size_t n_columns) {
-  const double share = std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
-  const double rate = static_cast<double>(done_bytes) / seconds;
-  std::string figures = fmt::format(" {:3.0f} % of {}, {}/s", share * 100, format_bytes(total_bytes),
-                                    format_bytes(static_cast<uint64_t>(rate)));
+std::string progress_line(const std::string& label, uint64_t done, uint64_t total, double seconds, size_t n_columns,
+                          ProgressUnit unit) {
+  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  const auto rate = static_cast<uint64_t>(static_cast<double>(done) / seconds);
+  std::string figures = fmt::format(" {:3.0f} % of {}, {}/s", share * 100, amount_of(total, unit), rate_of(rate, unit));
   if (share > 0) figures += fmt::format(", {} left", time_left(seconds * (1 - share) / share));
   const size_t n_beside = columns_of(label) + columns_of(figures) + std::string_view(" []").size();
   const size_t width = n_columns > n_beside ? std::min(kWidth, n_columns - n_beside) : 0;

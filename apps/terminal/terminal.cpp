@@ -109,8 +109,9 @@ EndsOnInterrupt::~EndsOnInterrupt() {
   interrupt_is_final.store(before_);
 }
 
-ProgressBar::ProgressBar(std::string label)
+ProgressBar::ProgressBar(std::string label, ProgressUnit unit)
     : label_(std::move(label)),
+      unit_(unit),
       on_(is_terminal(STDERR_FILENO)),
       began_(std::chrono::steady_clock::now()),
       last_(began_) {}
@@ -119,14 +120,14 @@ ProgressBar::~ProgressBar() {
   finish();
 }
 
-void ProgressBar::update(uint64_t done_bytes, uint64_t total_bytes) {
+void ProgressBar::update(uint64_t done, uint64_t total) {
   using namespace std::chrono_literals;
   const auto now = std::chrono::steady_clock::now();
-  if (!on_ || total_bytes == 0 || now - began_ < 1s || (shown_ && now - last_ < 50ms)) return;
+  if (!on_ || total == 0 || now - began_ < 1s || (shown_ && now - last_ < 50ms)) return;
   last_ = now;
   shown_ = true;
   const double seconds = std::chrono::duration<double>(now - began_).count();
-  write_err("\r\x1b[K" + progress_line(label_, done_bytes, total_bytes, seconds, terminal_columns(STDERR_FILENO) - 1));
+  write_err("\r\x1b[K" + progress_line(label_, done, total, seconds, terminal_columns(STDERR_FILENO) - 1, unit_));
 }
 
 void ProgressBar::finish() {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/terminal/progress_line.h"
+
 namespace candor::apps {
 
 bool is_terminal(int fd);
@@ -66,16 +68,17 @@ class EndsOnInterrupt {
 // One line on stderr, rewritten in place; shows itself after a second, and only on a terminal.
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string label);
+  explicit ProgressBar(std::string label, ProgressUnit unit = ProgressUnit::kBytes);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void update(uint64_t done_bytes, uint64_t total_bytes);
+  void update(uint64_t done, uint64_t total);
   void finish();
 
  private:
   std::string label_;
+  ProgressUnit unit_;
   bool on_;
   bool shown_ = false;
   std::chrono::steady_clock::time_point began_;

@@ -12,6 +12,8 @@ using namespace candor::apps;
 TEST(progress, says_how_far_how_fast_and_how_long_yet) {
   EXPECT_EQ(progress_line("writing", 800'000'000, 2'000'000'000, 2, 100),
             "writing [============                  ]  40 % of 2.00 GB, 400.0 MB/s, 3 s left");
+  EXPECT_EQ(progress_line("reading", 5'000, 20'000, 10, 100, ProgressUnit::kTokens),
+            "reading [=======                       ]  25 % of 20 000 tokens, 500 tok/s, 30 s left");
   EXPECT_EQ(progress_line("writing", 2'000'000'000, 2'000'000'000, 2, 100),
             "writing [==============================] 100 % of 2.00 GB, 1.00 GB/s, 0 s left");
 }
