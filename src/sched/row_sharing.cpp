@@ -9,9 +9,6 @@
 namespace candor::sched {
 namespace {
 
-// Where the cost of decoding alone is the measure, the step may take this much of it: below twice, so that what the
-// model of costs does not see and other programs add still fits.
-constexpr int64_t kStretchPercent = 175;
 // Rows that a prompt gets in any case: the weights stream for the decoding rows anyway, and nobody starves.
 constexpr int32_t kLeastPromptRows = 4;
 
@@ -47,15 +44,23 @@ void RowSharing::share_decoding() {
 
 void RowSharing::share_drafts(const StepBudget& budget) {
   int64_t n_out_left = std::max(budget.max_out_rows, state_->options.max_running) - state_->sequences.n_running();
+  const auto shows = [](const auto& sequence) { return sequence->rows_to_show(sequence->n_tokens()) > 0; };
+  // A recurrent state behind each draft needs a slot, which there is for those of max_out_rows.
+  int64_t n_more = state_->options.n_states > 0            ? 0
+                   : std::ranges::any_of(running(), shows) ? n_shown_left_ / 2
+                                                           : n_shown_left_;
   for (size_t i = 0; i < running().size(); ++i) {
     const Sequence& sequence = *running()[i];
     if (sequence.n_pending() != 1 || sequence.draft.empty()) continue;
-    const int64_t n = std::min({static_cast<int64_t>(sequence.draft.size()), n_out_left, budget.max_rows - work_.n_rows,
-                                int64_t{state_->options.n_ctx} - sequence.n_tokens()});
+    const int64_t n = std::min({static_cast<int64_t>(sequence.draft.size()), n_out_left + n_more,
+                                budget.max_rows - work_.n_rows, int64_t{state_->options.n_ctx} - sequence.n_tokens()});
     if (n <= 0) continue;
     work_.add_rows(sequence.n_tokens(), n);
     work_.n_out_rows += n;
-    n_out_left -= n;
+    const int64_t n_beyond = std::max<int64_t>(0, n - n_out_left);
+    n_shown_left_ -= n_beyond;
+    n_more -= n_beyond;
+    n_out_left -= n - n_beyond;
     row_shares_[i].n_draft = static_cast<int32_t>(n);
   }
 }

@@ -17,12 +17,18 @@
 
 namespace candor::sched {
 
+// Where the cost of decoding alone is the measure, a step may take this much of it: below twice, so that what the model
+// of costs does not see and other programs add still fits.
+inline constexpr int64_t kStretchPercent = 175;
+
 // The limits of a step: an input of plan(), set by the caller, which knows costs and memory; so plans can be replayed.
 struct StepBudget {
   int32_t max_rows = 256;          // at least SchedulerOptions::max_running
   int32_t max_prefill_rows = 256;  // of them, for sequences that read more than one token
   int32_t max_out_rows = 0;        // logit rows, at least SchedulerOptions::max_running; 0 = exactly that
-  int32_t max_shown_rows = 32;     // further rows of logits inside prompts (prompt logprobs and the like); at least 1
+  // Further rows of logits: inside prompts (prompt logprobs and the like), and of drafts that max_out_rows has no room
+  // for, which leave half of them to prompts; at least 1.
+  int32_t max_shown_rows = 32;
   // Where sequences decode, prompts are read only as far as the step is planned to take at most this; 0 = about twice
   // what decoding alone takes.
   int64_t decode_step_ns = 0;

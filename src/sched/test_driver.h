@@ -58,8 +58,10 @@ class Driver {
     EXPECT_EQ(plan.is_empty(), scheduler.is_idle());
     EXPECT_LE(plan.batch().n_rows(), budget.max_rows);
     const int32_t n_out_rows = static_cast<int32_t>(plan.out_rows.size()) - plan.n_shown_rows;
-    EXPECT_LE(n_out_rows, std::max(budget.max_out_rows, options_.max_running));
+    const int32_t max_out_rows = std::max(budget.max_out_rows, options_.max_running);
+    EXPECT_LE(n_out_rows, max_out_rows + (options_.n_states > 0 ? 0 : budget.max_shown_rows));
     EXPECT_LE(plan.n_shown_rows, budget.max_shown_rows);
+    EXPECT_LE(n_out_rows + plan.n_shown_rows, max_out_rows + budget.max_shown_rows);
     n_rows += plan.batch().n_rows();
     n_preempted += plan.n_preempted;
     const auto states = model_.run(plan);
