@@ -37,9 +37,7 @@ typedef enum candor_status {
   CANDOR_CONTEXT_LENGTH = 4, /* the prompt does not fit the context */
   CANDOR_OVERLOADED = 5,     /* the queue is full: try again later */
   CANDOR_RATE_LIMITED = 6, CANDOR_BUSY = 7,
-  CANDOR_OUT_OF_MEMORY = 8,
-  CANDOR_IO = 9,
-  CANDOR_CANCELLED = 10,
+  CANDOR_OUT_OF_MEMORY = 8, CANDOR_IO = 9, CANDOR_CANCELLED = 10,
   CANDOR_INTERNAL = 11, /* a fault of the library */
   CANDOR_TIMEOUT = 100, /* of candor_next(): nothing came in time */
   CANDOR_END = 101      /* of candor_next(): nothing more comes */
@@ -56,8 +54,7 @@ typedef enum candor_finish {
 } candor_finish;
 
 typedef struct candor_logprob {
-  int32_t token;
-  float logprob; /* natural */
+  int32_t token; float logprob; /* natural */
 } candor_logprob;
 
 /* One token of one choice. */
@@ -81,8 +78,7 @@ typedef struct candor_row {
   const int32_t* text;      /* prompt and output */
   size_t n_text, n_output;  /* the second of the first */
   float* logits;
-  size_t n_logits;
-  int32_t choice;
+  size_t n_logits; int32_t choice;
 } candor_row;
 /* The library. */
 CANDOR_API const char* candor_version(void); /* "0.1.0" */
@@ -107,7 +103,7 @@ CANDOR_API const float* candor_floats(candor_data data, size_t* size);
  * quantize, fast_weights, prefix_cache, speculation (off, ngram, draft), draft_path; and adapter ("poet=PATH", loaded with
  * the model), of which each call adds one.
  * Of a request: every name of `candor sample --help` (temperature, top_p, ...), and seed, max_tokens, n, logprobs,
- * ignore_eos, explain, speculate, max_prompt_tokens, on_context_full (stop, crop), beams, length_penalty, preset, priority,
+ * ignore_eos, explain, receipt, speculate, max_prompt_tokens, on_context_full (stop, crop), beams, length_penalty, preset, priority,
  * deadline_ms, cache_scope, fair_key, add_special, parse_special, add_generation_prompt, continue_final, tools and
  * template_kwargs (JSON); and lists, of which each call adds one: stop, stop_id, bad_word, allowed_token_id, sampler,
  * logit_bias ("42:-1.5"), ban, adapter ("poet", "poet:0.5"). */
@@ -164,6 +160,11 @@ CANDOR_API candor_status candor_cancel(candor_run run, candor_error* error);
 CANDOR_API candor_status candor_summary(candor_run run, candor_data* json, candor_error* error);
 /* How the token of the last event came about. With the request's explain. */
 CANDOR_API candor_status candor_explanation(candor_run run, candor_data* json, candor_error* error);
+/* What anyone can check the answers by (docs/receipts.md), behind the last event, with the request's receipt. */
+CANDOR_API candor_status candor_receipt(candor_run run, candor_data* json, candor_error* error);
+/* Reads the answers again. {"verified": .., "message": .., "difference": ..}; an error where that is no receipt of it. */
+CANDOR_API candor_status candor_verify(candor_engine engine, const char* receipt, size_t size, candor_data* json,
+                                       candor_error* error);
 /* The vector of a text. pooling: model (what its files say), mean, last or cls. */
 CANDOR_API candor_status candor_embed(candor_engine engine, const char* text, size_t size, const char* pooling,
                                       candor_data* floats, candor_error* error);

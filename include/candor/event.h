@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 #include "candor/result.h"
 
 namespace candor {
+
+struct Receipt;
 
 enum class FinishReason : std::uint8_t {
   kStopEos,      // an end token of the model
@@ -139,6 +142,8 @@ struct RequestSummary {
   Usage usage{};
   RequestTimings timings{};
   std::vector<std::string> warnings{};  // what was adjusted: "max_tokens 5000 cut to 380: the context has 512 tokens"
+  // Where the request asks for it and no error ended it: what anyone can check the answers by (candor/receipt.h).
+  std::shared_ptr<const Receipt> receipt{};
 };
 
 // Of one token of a prompt after those before it.
@@ -154,6 +159,7 @@ struct TokenEvent {
   TokenId token = -1;                     // -1 in a last event that no token caused
   std::string text{};                     // what may be shown now; often the token's text, sometimes "", sometimes more
   std::optional<TokenLogprob> logprob{};  // of `token`, where logprobs >= 0
+  std::optional<TokenLogprob> predicted{};  // where Request::predicted has another token and logprobs >= 0: that one
   std::vector<TokenLogprob> top_logprobs{};       // descending, then ascending id
   std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
   std::vector<PromptLogprob> prompt_logprobs{};   // in the request's first event only: of its second token and so on

@@ -89,6 +89,7 @@ struct ModelInfo {
   ReadingInfo reading{};
   bool has_chat_template = false;
   std::string chat_template{};        // as the file has it
+  std::string chat_template_digest{};  // its SHA-256, hexadecimal; empty: there is none
   std::string chat_template_error{};  // why messages are refused although the file has a template
   std::string response_template{};    // how its maker says that answers are taken apart, as JSON; often none
   std::uint64_t hash = 0;             // of the architecture and the weights

@@ -175,6 +175,10 @@ struct Request {
   PromptCut prompt_cut = PromptCut::kStart;
   std::optional<bool> normalise{};  // whether a vector's length becomes 1; absent: as its Pooling says
   OnContextFull on_context_full = OnContextFull::kStop;
+  bool receipt = false;  // RequestSummary::receipt is wanted
+  // What the answers are believed to be, one list a choice. They are read as drafts as far as they are right, at the
+  // pace of a prompt; no bit of an answer changes.
+  std::vector<std::vector<TokenId>> predicted{};
   Scheduling scheduling{};
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/fault.h"
+#include "base/sha256.h"
 #include "candor/version.h"
 #include "constrain/constraint.h"
 #include "constrain/grammar_constraint.h"
@@ -113,6 +114,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .dim = info.dim,
              .max_choices = std::min(kMaxChoices, loaded.options.max_running + loaded.options.max_queued),
              .max_running = loaded.options.max_running,
+             .info = &info,
              .reading = &info.reading,
              .label_pooling = loaded.head.label_pooling,
              .label_pad = loaded.head.label_pad,
@@ -122,6 +124,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
       loop(loaded, inbox, adapters, metrics, clock) {
   info.has_chat_template = reader.has_template();
   info.chat_template = reader.template_source();
+  if (!info.chat_template.empty()) info.chat_template_digest = to_hex(sha256(info.chat_template));
   info.chat_template_error = reader.template_error();
 }
 

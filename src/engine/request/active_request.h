@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "candor/event.h"
+#include "candor/receipt.h"
 #include "candor/request.h"
 #include "constrain/masked_constraint.h"
 #include "draft/draft_length.h"
@@ -59,6 +60,7 @@ struct Choice {
   int64_t n_made = 0;  // tokens
   int64_t last_token_ns = kNever;
   draft::DraftLength draft_length{};
+  std::vector<TokenId> predicted{};  // its tokens, as the caller believes; empty: no longer
   TokenId first_token = kNoToken;  // until it has a sequence of its own
   bool is_open = true;
   bool is_told = false;  // its last event was handed out
@@ -76,6 +78,7 @@ struct ActiveRequest {
   EventCallback callback{};
   Stopwatch watch;
   RequestSummary summary{};
+  std::shared_ptr<Receipt> receipt{};            // in the making; the summary's
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
   int64_t n_summed = 0;                          // rows in it

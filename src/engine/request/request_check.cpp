@@ -13,6 +13,7 @@
 #include "engine/request/adapter_choice.h"
 #include "engine/request/beams.h"
 #include "engine/request/output_text.h"
+#include "engine/request/receipt_notes.h"
 #include "engine/request/stopwatch.h"
 #include "engine/request/token_rules.h"
 #include "sample/beam_scorer.h"
@@ -217,6 +218,21 @@ void warn_of_limit(const Request& request, int32_t n_ctx, ActiveRequest& active)
                                     std::to_string(n_ctx) + " tokens has room for " + std::to_string(room));
 }
 
+Result<void> add_predicted(const Request& request, const RequestLimits& limits, ActiveRequest& active) {
+  if (request.predicted.empty()) return {};
+  if (request.predicted.size() != active.choices.size()) {
+    return invalid("predicted", "predicted has " + std::to_string(request.predicted.size()) +
+                                    " answers, expected as many as n, " + std::to_string(request.n));
+  }
+  for (size_t i = 0; i < request.predicted.size(); ++i) {
+    const std::vector<TokenId>& tokens = request.predicted[i];
+    if (auto known = check_tokens(tokens, *limits.tokenizer); !known)
+      return invalid("predicted", known.error().message);
+    active.choices[i].predicted = tokens;
+  }
+  return {};
+}
+
 bool opens_text(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
   return std::ranges::all_of(tokens, [&](TokenId id) { return tokenizer.kind(id) == text::TokenKind::kControl; });
 }
@@ -377,6 +393,8 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   if (shows_first) active->spec.end_shown = 1;
   if (prompt.has_types) active->spec.second_text = prompt.second_begin;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
+  if (auto noted = begin_receipt(request, tokens, limits, *active); !noted) return noted.error();
+  if (auto predicted = add_predicted(request, limits, *active); !predicted) return predicted.error();
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
   active->spec.turns = text::find_turns(active->spec.prompt, *limits.tokenizer);

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "candor/info.h"
 #include "candor/request.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
@@ -32,6 +33,7 @@ struct RequestLimits {
   int32_t dim = 0;
   int32_t max_choices = kMaxChoices;
   int32_t max_running = 1;  // sequences at once
+  const ModelInfo* info = nullptr;
   const ReadingInfo* reading = nullptr;
   Pooling label_pooling = Pooling::kFirst;
   std::optional<TokenId> label_pad{};  // ends of texts that labels are not made of

@@ -29,6 +29,7 @@ class Outbox {
     event.token = -1;
     event.text.clear();
     event.logprob.reset();
+    event.predicted.reset();
     event.top_logprobs.clear();
     event.explanation.reset();
     event.prompt_logprobs.clear();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fault.h"
+#include "engine/request/receipt_notes.h"
 
 namespace candor::engine {
 namespace {
@@ -53,6 +54,7 @@ void Publisher::publish(Outgoing& outgoing) noexcept {
     request.choice(event.choice).is_told = true;
   }
   try {
+    if (request.receipt) note_event(request, event);
     request.callback(event);
   } catch (...) {
     faults_.count();
@@ -70,6 +72,7 @@ void Publisher::publish_breakdown(RequestTable::Owned request) noexcept {
     event.choice = i;
     event.finish = FinishReason::kError;
     event.error = copy_of(*request->breakdown);
+    request->summary.receipt.reset();
     metrics_.n_finished[static_cast<size_t>(FinishReason::kError)].add();
     if (i == last) sum_up(*request, event);
     try {

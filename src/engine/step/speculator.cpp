@@ -4,11 +4,13 @@
 #include <span>
 
 #include "backend/op_specs.h"
+#include "base/checked.h"
 #include "candor/options.h"
 #include "draft/model_drafter.h"
 #include "draft/ngram_drafter.h"
 #include "engine/open/draft_model.h"
 #include "engine/open/memory_plan.h"
+#include "sched/step_plan.h"
 
 namespace candor::engine {
 namespace {
@@ -32,6 +34,17 @@ double draft_attend_ns(const LoadedModel& loaded) {
   return position_ns * attention_width(loaded.draft->model->spec()) / own;
 }
 
+// The state behind each draft needs a slot of its own.
+int32_t predicted_rows(const LoadedModel& loaded, int32_t max_shown_rows) {
+  if (!loaded.options.use_kv_cache) return 0;
+  return max_drafts(loaded.options) + (loaded.kv->n_states() > 0 ? 0 : max_shown_rows);
+}
+
+std::span<const TokenId> rest_of_prediction(const Choice& choice) {
+  const auto predicted = std::span(choice.predicted);
+  return predicted.subspan(std::min(predicted.size(), static_cast<size_t>(choice.n_made)));
+}
+
 std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
   if (!loaded.draft) return std::make_unique<draft::NgramDrafter>();
   DraftModel& draft = *loaded.draft;
@@ -41,13 +54,15 @@ std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
 
 }  // namespace
 
-Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks)
+Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks,
+                       int32_t max_shown_rows)
     : costs_(costs),
       draft_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
       read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
       attend_ns_(draft_attend_ns(loaded)),
       draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
       max_drafts_(max_drafts(loaded.options)),
+      max_predicted_(predicted_rows(loaded, max_shown_rows)),
       masks_(masks),
       drafter_(make_drafter(loaded)) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
@@ -89,11 +104,49 @@ draft::DraftRequest& Speculator::next_ask() {
   return request;
 }
 
+// As many as keep the step near the pace of the others that decode.
+int32_t Speculator::n_predicted(const sched::Sequence& sequence, int32_t n_most) const {
+  if (decoding_.size() == predicted_.size()) return n_most;
+  const int64_t n_past = sequence.n_tokens() - 1;
+  const auto step_ns = [&](int32_t n) {
+    sched::StepWork work{.n_rows = n_rows_ - 1, .n_out_rows = n_rows_ + n};
+    work.begin_sequence(n_past);
+    work.add_rows(n_past, 1 + n);
+    return costs_.step_ns(work);
+  };
+  const int64_t limit_ns = step_ns(0) * sched::kStretchPercent / 100;
+  int32_t n = 0;
+  while (n < n_most && step_ns(n + 1) <= limit_ns) ++n;
+  return n;
+}
+
+void Speculator::draft_predicted(sched::Scheduler& scheduler, RequestTable& requests) {
+  predicted_.clear();
+  const auto rest_of = [&](SequenceId id) {
+    ActiveRequest& request = requests.of(id);
+    if (request.beams) return std::span<const TokenId>();
+    return rest_of_prediction(request.choice(static_cast<int32_t>(id - request.id)));
+  };
+  for (const SequenceId id : decoding_) {
+    if (!rest_of(id).empty()) predicted_.push_back(id);
+  }
+  int32_t n_left = max_predicted_;
+  auto n_waiting = static_cast<int32_t>(predicted_.size());
+  for (const SequenceId id : predicted_) {
+    const auto rest = rest_of(id);
+    const int32_t share = std::min(static_cast<int32_t>(rest.size()), ceil_div(n_left, n_waiting--));
+    const int32_t n = n_predicted(*scheduler.find(id), share);
+    scheduler.set_draft(id, rest.first(static_cast<size_t>(n)));
+    n_left -= n;
+    n_rows_ += n;
+  }
+  n_left_ = std::max(0, max_drafts_ - (max_predicted_ - n_left));
+}
+
 void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) {
   n_asks_ = 0;
-  n_left_ = max_drafts_;
-  n_rows_ = static_cast<int32_t>(decoding_.size());
   for (const SequenceId id : decoding_) {
+    if (std::ranges::find(predicted_, id) != predicted_.end()) continue;
     ActiveRequest& request = requests.of(id);
     if (request.rules.may_speculate) ask_for(*scheduler.find(id), request);
   }
@@ -135,8 +188,11 @@ void Speculator::forget() noexcept {
 }
 
 void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
-  if (max_drafts_ == 0) return;
+  if (max_predicted_ == 0) return;
   find_decoding(scheduler);
+  n_rows_ = static_cast<int32_t>(decoding_.size());
+  draft_predicted(scheduler, requests);
+  if (max_drafts_ == 0) return;
   ask(scheduler, requests);
   const auto asked = std::span(asks_).first(n_asks_);
   drafter_->propose(asked, &masks_);

@@ -24,8 +24,9 @@ namespace candor::engine {
 
 class Speculator {
  public:
-  // Borrows the models and the worker. Drafts by the way that the options name.
-  Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks);
+  // Borrows the models and the worker. Drafts by the way that the options name, and what callers predict: with up to
+  // so many rows more in a step where states of drafts need no place.
+  Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks, int32_t max_shown_rows);
 
   // Sets the drafts of the coming step.
   void propose(sched::Scheduler& scheduler, RequestTable& requests);
@@ -35,6 +36,9 @@ class Speculator {
  private:
   void find_decoding(const sched::Scheduler& scheduler);
   void ask(const sched::Scheduler& scheduler, RequestTable& requests);
+  // Drafts of what callers believe, before any others; the drafters are not asked for these sequences.
+  void draft_predicted(sched::Scheduler& scheduler, RequestTable& requests);
+  int32_t n_predicted(const sched::Sequence& sequence, int32_t n_most) const;
   draft::DraftRequest& next_ask();
   draft::DraftCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
   void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
@@ -47,10 +51,12 @@ class Speculator {
   const double attend_ns_;         // and for each position that a draft looks at,
   const int64_t draft_positions_;  // of which there are so many at most
   const int32_t max_drafts_;       // in a step over all sequences; 0 = never any
+  const int32_t max_predicted_;    // the same, of what callers predict
   constrain::MaskWorker& masks_;
   // Engine thread only.
   std::unique_ptr<draft::Drafter> drafter_;
   std::vector<SequenceId> decoding_;
+  std::vector<SequenceId> predicted_;      // of them, those with a prediction that was right so far
   std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
   size_t n_asks_ = 0;
   double n_drafting_ = 1.0;  // sequences that share the making of drafts: those of the step before, one at least

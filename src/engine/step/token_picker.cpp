@@ -152,6 +152,17 @@ Result<std::optional<FinishReason>> TokenPicker::accept(TokenId token, OutputTex
   return std::nullopt;
 }
 
+// A wrong prediction is forgotten.
+void TokenPicker::check_prediction(const ActiveRequest& request, const PickInput& input, Choice& choice,
+                                   TokenEvent& event) {
+  const auto i = static_cast<size_t>(choice.n_made);
+  if (i >= choice.predicted.size() || choice.predicted[i] == event.token) return;
+  const TokenId token = choice.predicted[i];
+  const bool is_weighed = request.rules.n_logprobs >= 0 && sampler_.score(input.logits, token, 0, predicted_);
+  if (is_weighed) event.predicted = TokenLogprob{token, predicted_.logprob};
+  choice.predicted.clear();
+}
+
 Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& request, const PickInput& input,
                                                            TokenEvent& event) {
   Choice& choice = request.choice(input.choice);
@@ -160,6 +171,7 @@ Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& reques
     event.logprob = TokenLogprob{pick_.token, pick_.logprob};
     event.top_logprobs = pick_.top;
   }
+  if (!choice.predicted.empty()) check_prediction(request, input, choice, event);
   ++request.summary.usage.completion_tokens;
   const int64_t n_made = ++choice.n_made;
   const bool is_in_scope = choice.output.is_in_scope();

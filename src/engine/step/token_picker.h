@@ -75,6 +75,7 @@ class TokenPicker {
   Result<sample::PickRequest> request_for(const ChoiceRules& rules, const PickInput& input);
   Result<std::span<const float>> hooked_row(const ChoiceRules& rules, const PickInput& input);
   Result<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  void check_prediction(const ActiveRequest& request, const PickInput& input, Choice& choice, TokenEvent& event);
   Result<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
 
   const text::Tokenizer& tokenizer_;
@@ -83,6 +84,7 @@ class TokenPicker {
   sample::Sampler sampler_;
   sample::Explainer explainer_;
   sample::Pick pick_;
+  sample::Pick predicted_;
   std::vector<TokenLogprob> ranked_;
   std::vector<float> row_;  // that a hook may change
   constrain::TokenMask mask_;
