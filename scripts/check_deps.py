@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FACADE = "candor/engine.h"
+# Public headers that a module implements.
+FACADES = {"candor/engine.h": "engine", "candor/verify.h": "receipt"}
 TEST_FILE = re.compile(r"(_(test|bench|fuzz)\.cpp|test_support\.h)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
@@ -41,17 +42,13 @@ def module_of(path, rules):
 
 def owner_of(file, rules):
     relative = file.relative_to(ROOT).as_posix()
-    if relative == "include/" + FACADE:
-        return "engine"
     if relative.startswith("include/"):
-        return "include"
+        return FACADES.get(relative.removeprefix("include/"), "include")
     return module_of(relative.removeprefix("src/"), rules)
 
 
 def included_module(target, rules):
-    if target == FACADE:
-        return "engine"
-    return "include" if target.startswith("candor/") else module_of(target, rules)
+    return FACADES.get(target, "include") if target.startswith("candor/") else module_of(target, rules)
 
 
 def check_file(file, rules):

@@ -1,0 +1,176 @@
+#include "receipt/verification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "candor/version.h"
+
+namespace candor::receipt {
+namespace {
+
+Error not_here(std::string why) {
+  return {ErrorKind::kUnsupported, std::move(why), "receipt"};
+}
+
+// Of the answers the longest.
+std::size_t answer_tokens(const Receipt& receipt) {
+  std::size_t most = 0;
+  for (const ReceiptAnswer& answer : receipt.answers) most = std::max(most, answer.tokens.size());
+  return most;
+}
+
+// Whether the answer depends on where the context ends.
+bool depends_on_context(const Receipt& receipt) {
+  if (receipt.beams && !receipt.sampling.max_tokens) return true;
+  if (receipt.on_context_full == OnContextFull::kCrop) return true;
+  return std::ranges::any_of(receipt.answers, [](const auto& a) { return a.finish == FinishReason::kContextFull; });
+}
+
+Result<void> check_model(const Receipt& receipt, const ModelInfo& info) {
+  const ReceiptModel& model = receipt.model;
+  if (model.numerics != kNumericsVersion) {
+    return not_here(
+        fmt::format("the receipt follows version {} of the numerics ({}), this program version {}: check it "
+                    "with that program",
+                    model.numerics, receipt.made_by, kNumericsVersion));
+  }
+  if (model.fingerprint != info.hash) {
+    const std::string here = info.paths.empty() ? "" : info.paths.front().filename().string();
+    return not_here(
+        fmt::format("the receipt is of another model: {} ({}, fingerprint {:016x}), this one is {} ({}, "
+                    "fingerprint {:016x})",
+                    model.name, model.family, model.fingerprint, here, info.family, info.hash));
+  }
+  if (model.kv_type != info.kv_type) {
+    return not_here(
+        fmt::format("the receipt was made with --kv-type {}, this engine has {}", model.kv_type, info.kv_type));
+  }
+  if (depends_on_context(receipt) && model.n_ctx != info.n_ctx) {
+    return not_here(
+        fmt::format("the answer depends on where the context ends: the receipt's has {} tokens, this "
+                    "engine's {}",
+                    model.n_ctx, info.n_ctx));
+  }
+  const std::size_t n_tokens = receipt.prompt.size() + answer_tokens(receipt);
+  if (receipt.on_context_full == OnContextFull::kStop && n_tokens > static_cast<std::size_t>(info.n_ctx) + 1) {
+    return not_here(
+        fmt::format("prompt and answer have {} tokens, this engine's context holds {}", n_tokens, info.n_ctx));
+  }
+  return {};
+}
+
+Result<std::vector<RequestAdapter>> adapters_of(const Receipt& receipt, const Engine& engine) {
+  const std::vector<AdapterInfo> loaded = engine.adapters();
+  std::vector<RequestAdapter> result;
+  for (const ReceiptAdapter& adapter : receipt.adapters) {
+    const auto at = std::ranges::find(loaded, adapter.fingerprint, &AdapterInfo::hash);
+    if (at == loaded.end()) {
+      return not_here(
+          fmt::format("the receipt uses the adapter {} (fingerprint {:016x}), which is not loaded: give it "
+                      "by --adapter",
+                      adapter.name, adapter.fingerprint));
+    }
+    result.push_back({at->name, static_cast<double>(adapter.scale) / (at->scale == 0.0 ? 1.0 : at->scale)});
+  }
+  return result;
+}
+
+// An end that no rule of the request gives.
+bool was_broken_off(const ReceiptAnswer& answer) {
+  return answer.finish == FinishReason::kCancelled || answer.finish == FinishReason::kDeadline;
+}
+
+Result<Request> request_of(const Receipt& receipt, const Engine& engine) {
+  Request request;
+  request.prompt = receipt.prompt;
+  request.sampling = receipt.sampling;
+  request.sampling.logprobs = 0;
+  request.n = receipt.n;
+  request.beams = receipt.beams;
+  request.constraint = receipt.constraint;
+  request.on_context_full = receipt.on_context_full;
+  CANDOR_ASSIGN(request.adapters, adapters_of(receipt, engine));
+  for (const ReceiptAnswer& answer : receipt.answers) request.predicted.push_back(answer.tokens);
+  return request;
+}
+
+}  // namespace
+
+Result<Verification> Verification::prepare(const Engine& engine, Receipt receipt) {
+  CANDOR_TRY(check_signature(receipt));
+  CANDOR_TRY(check_model(receipt, engine.info()));
+  CANDOR_ASSIGN(Request request, request_of(receipt, engine));
+  return Verification(std::move(receipt), std::move(request));
+}
+
+Verification::Verification(Receipt receipt, Request request)
+    : receipt_(std::move(receipt)), request_(std::move(request)), answers_(receipt_.answers.size()) {
+  for (const ReceiptAnswer& answer : receipt_.answers) verdict_.n_tokens += std::ssize(answer.tokens);
+}
+
+bool Verification::is_decided() const {
+  return verdict_.difference || std::ranges::all_of(answers_, &Answer::is_over);
+}
+
+void Verification::on_event(const TokenEvent& event) {
+  Answer& answer = answers_[static_cast<std::size_t>(event.choice)];
+  if (answer.is_over || verdict_.difference) return;
+  const ReceiptAnswer& stands = receipt_.answers[static_cast<std::size_t>(event.choice)];
+  if (was_broken_off(stands) && answer.n_tokens == stands.tokens.size()) {
+    finish_broken_off(event, stands, answer);
+  } else {
+    follow(event, stands, answer);
+  }
+}
+
+void Verification::follow(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer) {
+  answer.text += event.text;
+  if (event.token >= 0) take_token(event, stands, answer);
+  if (!verdict_.difference && event.finish) finish(event, stands, answer);
+  answer.is_over = event.finish.has_value();
+}
+
+void Verification::take_token(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer) {
+  const std::size_t i = answer.n_tokens;
+  if (i >= stands.tokens.size() || stands.tokens[i] != event.token) return differ("tokens", event, stands, i);
+  const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  if (event.logprob && bits(stands.logprobs[i]) != bits(event.logprob->logprob))
+    return differ("logprobs", event, stands, i);
+  ++answer.n_tokens;
+  ++verdict_.n_verified;
+}
+
+void Verification::finish(const TokenEvent& event, const ReceiptAnswer& stands, const Answer& answer) {
+  const std::size_t n = answer.n_tokens;
+  if (n < stands.tokens.size()) return differ("tokens", event, stands, n);
+  if (stands.finish != *event.finish) return differ("finish_reason", event, stands, n);
+  if (stands.stop_index != event.stop_index) return differ("stop_index", event, stands, n);
+  if (stands.score != event.score) return differ("score", event, stands, n);
+  if (stands.text != answer.text) return differ("text", event, stands, n);
+}
+
+// The end is nobody's to check; text that was held back then came at once.
+void Verification::finish_broken_off(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer) {
+  answer.is_over = true;
+  if (!stands.text.starts_with(answer.text)) differ("text", event, stands, answer.n_tokens);
+}
+
+void Verification::differ(const char* field, const TokenEvent& event, const ReceiptAnswer& stands,
+                          std::size_t position) {
+  ReceiptDifference& found = verdict_.difference.emplace();
+  found.field = field;
+  found.answer = event.choice;
+  found.position = static_cast<std::int64_t>(position);
+  if (position < stands.tokens.size()) {
+    found.stands = stands.tokens[position];
+    const bool is_weighed = event.predicted && event.predicted->token == found.stands;
+    found.stands_logprob = static_cast<double>(is_weighed ? event.predicted->logprob : stands.logprobs[position]);
+  }
+  found.expected = event.token;
+  if (event.logprob) found.expected_logprob = static_cast<double>(event.logprob->logprob);
+}
+
+}  // namespace candor::receipt
