@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apps/commands/commands.h"
+#include "apps/commands/receipt_output.h"
 #include "apps/commands/stream.h"
 #include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
@@ -31,6 +32,7 @@ struct RunOptions {
   PromptSource source;
   ConstraintOptions constraint;
   BeamOptions beams;
+  ReceiptOutput receipt;
   bool json = false;
 };
 
@@ -120,6 +122,8 @@ int run(const RunOptions& options, const CLI::App& command) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
 
+  const auto key = receipt_key(options.receipt);
+  if (!key) return say_error(key.error().message), kUserInput;
   int code = kDone;
   EngineOptions opened = engine_options(options.generation, asked->model);
   opened.max_running = std::max(opened.max_running, options.beams.width());
@@ -136,11 +140,14 @@ int run(const RunOptions& options, const CLI::App& command) {
   request.n = static_cast<int32_t>(options.generation.n_answers.value_or(1));
   if (auto beams = ask_for_beams(options.beams, request); !beams) return say_error(beams.error().message), kUserInput;
   request.on_context_full = context_full_action(options.generation);
+  request.receipt = options.receipt.file.has_value();
   note_idle_generation(command, request);
   const auto write = [&options](std::string_view piece) { return options.json || write_out(piece); };
   auto outcome = stream_request(*engine, request, write);
   if (!outcome) return say_error(outcome.error().message), exit_code(outcome.error());
-  return report(options, *outcome, *engine);
+  code = report(options, *outcome, *engine);
+  const auto written = write_receipt(options.receipt, *key, outcome->summary);
+  return written ? code : (say_error(written.error().message), exit_code(written.error()));
 }
 
 }  // namespace
@@ -156,6 +163,7 @@ void add_run(CLI::App& app, Action& action) {
   add_generation_options(*command, options->generation);
   add_ranks(*command, options->generation.n_ranks);
   add_constraint_options(*command, options->constraint);
+  add_receipt_output(*command, options->receipt);
   command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });
 }
 

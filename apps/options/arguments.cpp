@@ -99,6 +99,8 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
 constexpr size_t kMostWords = 1000;
 constexpr const char* kRareGroup = "More options";
 constexpr const char* kRareOptions[] = {"operations",
+                                        "receipt",
+                                        "receipt-key",
                                         "restart",
                                         "batch-dir",
                                         "rerank-by-similarity",

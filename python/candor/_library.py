@@ -44,6 +44,7 @@ _CALLS: dict[str, list[Any]] = {
     "start": [_HANDLE, _HANDLE, _OUT], "next": [_HANDLE, POINTER(Event), c_int64], "cancel": [_HANDLE],
     "run_fd": [_HANDLE, POINTER(c_int)],
     "summary": [_HANDLE, _OUT], "explanation": [_HANDLE, _OUT],
+    "receipt": [_HANDLE, _OUT], "verify": [_HANDLE, c_char_p, c_size_t, _OUT],
     "embed": [_HANDLE, c_char_p, c_size_t, c_char_p, _OUT], "score": [_HANDLE, _IDS, c_size_t, _OUT],
     "read": [_HANDLE, c_char_p, _OUT],
     "load_adapter": [_HANDLE, c_char_p, c_char_p, c_double], "drop_adapter": [_HANDLE, c_char_p],

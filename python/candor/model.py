@@ -279,6 +279,13 @@ class Model:
     def _read(self, asked: dict[str, Any], n_texts: int) -> Rows:
         return Rows(Handle(library.make("read", self._engine.value, json.dumps(asked).encode()), "vectors"), n_texts)
 
+    def verify(self, receipt: Union[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Reads a receipt's answers again: "verified", "message", "tokens", "verified_tokens", and "difference", None or the
+        first: "field", "answer", "position", "stands", "expected" and their logprobs. receipt: Completion.receipt, or its
+        JSON. InvalidInput and Unsupported where it is none, or another model's."""
+        text = (receipt if isinstance(receipt, str) else json.dumps(receipt)).encode()
+        return dict(json.loads(library.text("verify", self._engine.value, text, len(text))))
+
     def metrics(self) -> dict[str, Any]:
         """Steps, tokens, cache hits, and distributions of times, of the engine."""
         return dict(json.loads(library.text("metrics", self._engine.value)))

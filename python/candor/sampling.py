@@ -53,6 +53,7 @@ class Sampling:
     cache_scope: str | None = None
     speculate: bool | None = None
     explain: bool | None = None
+    receipt: bool | None = None  # Completion.receipt is wanted
     add_special: bool | None = None
     parse_special: bool | None = None
     add_generation_prompt: bool | None = None

@@ -34,7 +34,8 @@ class Event(NamedTuple):
 @dataclass
 class Completion:
     """A whole answer. `parsed`: with `into`, the reply as a value of that type. `usage`: tokens, seed, times in
-    milliseconds, warnings. `choices`: all answers where n was more than 1, this one first."""
+    milliseconds, warnings. `choices`: all answers where n was more than 1, this one first. `receipt`: what anyone can check
+    them by (docs/receipts.md), with Sampling.receipt."""
 
     text: str = ""
     ids: list[int] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Completion:
     parsed: Any = None
     usage: dict[str, Any] = field(default_factory=dict)
     choices: list["Completion"] = field(default_factory=list)
+    receipt: dict[str, Any] | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -163,8 +165,11 @@ class Stream:
         whole.choices = list(self._choices) or [whole]
         if self._has_ended and self._run.is_open and not whole.usage:
             whole.usage = dict(json.loads(library.text("summary", self._run.value).decode("utf-8", "replace")))
+            if whole.usage.pop("has_receipt", False):
+                whole.receipt = dict(json.loads(library.text("receipt", self._run.value)))
             for choice in whole.choices:
                 choice.usage = whole.usage
+                choice.receipt = whole.receipt
                 if self._into is not None:
                     choice.parsed = self._into(choice.text)
         return whole

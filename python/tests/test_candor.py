@@ -94,6 +94,20 @@ class Answers(Shared):
         self.assertEqual(len(made), 20)
         self.assertEqual(made[7].text, self.model.generate("Number 7", seed=1, max_tokens=4).text)
 
+    def test_receipts_verify_and_forged_ones_do_not(self):
+        answer = self.model.generate("A story about a dog", max_tokens=12, n=2, receipt=True)
+        self.assertIsNone(self.model.generate("A", max_tokens=2).receipt)
+        self.assertEqual(answer.receipt["answers"][1]["tokens"], answer.choices[1].ids)
+        self.assertEqual(answer.logprobs, [])
+        self.assertTrue(self.model.verify(answer.receipt)["verified"])
+        self.assertTrue(self.model.verify(json.dumps(answer.receipt))["verified"])
+        answer.receipt["answers"][1]["tokens"][3] = 99
+        verdict = self.model.verify(answer.receipt)
+        self.assertFalse(verdict["verified"])
+        self.assertEqual((verdict["difference"]["answer"], verdict["difference"]["position"]), (1, 3))
+        with self.assertRaises(candor.InvalidInput):
+            self.model.verify("no receipt")
+
     def test_several_choices_and_stops(self):
         made = self.model.generate("Once upon a time", n=3, seed=1, max_tokens=8)
         self.assertEqual(len(made.choices), 3)

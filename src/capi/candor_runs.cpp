@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "candor/verify.h"
 #include "capi/figures.h"
 #include "capi/guard.h"
 #include "capi/run.h"
@@ -187,6 +188,29 @@ candor_status candor_explanation(candor_run handle, candor_data* json, candor_er
     const auto engine = run->engine();
     if (engine == nullptr) return fail(ErrorKind::kNotFound, "the engine is closed");
     return give(explanation_text(*engine, event), json);
+  });
+}
+
+candor_status candor_receipt(candor_run handle, candor_data* json, candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(json);
+    CANDOR_ASSIGN(const auto run, find<Run>(handle, "run"));
+    CANDOR_ASSIGN(const RequestSummary summary, run->summary());
+    if (summary.receipt == nullptr)
+      return fail(ErrorKind::kInvalidInput, "the run has no receipt: set the request's receipt to true", "receipt");
+    return give(to_json(*summary.receipt), json);
+  });
+}
+
+candor_status candor_verify(candor_engine handle, const char* receipt, size_t size, candor_data* json,
+                            candor_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    CANDOR_NEEDS(receipt);
+    CANDOR_NEEDS(json);
+    CANDOR_ASSIGN(const auto engine, find_engine(handle));
+    CANDOR_ASSIGN(const Receipt parsed, parse_receipt({receipt, size}));
+    CANDOR_ASSIGN(const ReceiptVerdict verdict, verify(*engine, parsed));
+    return give(to_json(verdict, *engine), json);
   });
 }
 

@@ -112,6 +112,7 @@ std::string summary_json(const RequestSummary& summary) {
                  {"decode_tokens_per_s", timings.decode_tokens_per_s},
                  {"itl_mean_ms", timings.itl_mean_ms},
                  {"itl_max_ms", timings.itl_max_ms},
+                 {"has_receipt", summary.receipt != nullptr},
                  {"warnings", summary.warnings}});
 }
 

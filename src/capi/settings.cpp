@@ -105,8 +105,9 @@ constexpr SamplingOption kSamplingOptions[] = {
     {"explain", &P::explain},
     {"speculate", &P::speculate},
 };
-using RequestOption = Option<Request, int32_t, std::optional<int64_t>>;
-constexpr RequestOption kRequestOptions[] = {{"n", &Request::n}, {"max_prompt_tokens", &Request::max_prompt_tokens}};
+using RequestOption = Option<Request, bool, int32_t, std::optional<int64_t>>;
+constexpr RequestOption kRequestOptions[] = {
+    {"n", &Request::n}, {"max_prompt_tokens", &Request::max_prompt_tokens}, {"receipt", &Request::receipt}};
 using S = Scheduling;
 using SchedulingOption = Option<S, int32_t, double, std::string>;
 constexpr SchedulingOption kSchedulingOptions[] = {

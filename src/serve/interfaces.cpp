@@ -9,6 +9,7 @@
 #include "serve/openai/api.h"
 #include "serve/page/api.h"
 #include "serve/reading/api.h"
+#include "serve/receipts/api.h"
 #include "serve/responses/api.h"
 
 namespace candor::serve {
@@ -16,7 +17,8 @@ namespace {
 
 const Api* const kInterfaces[] = {
     &page::kApi,  // first: browsers get it at "/"
-    &openai::kApi, &llama_cpp::kApi, &anthropic::kApi, &responses::kApi, &ollama::kApi, &reading::kApi, &batch::kApi,
+    &openai::kApi, &llama_cpp::kApi, &anthropic::kApi, &responses::kApi,
+    &ollama::kApi, &reading::kApi,   &batch::kApi,     &receipts::kApi,
 };
 
 bool fits(const Route& route, std::string_view path) {

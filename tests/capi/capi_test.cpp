@@ -115,6 +115,24 @@ TEST_F(CInterface, events_tell_of_logprobs_choices_and_ends) {
   EXPECT_EQ(n_ended, 2);
 }
 
+TEST_F(CInterface, a_receipt_is_given_and_verified) {
+  candor_run run = 0;
+  const candor_request wanted = request("Once", {{"max_tokens", "9"}, {"seed", "4"}, {"receipt", "true"}});
+  ASSERT_EQ(candor_start(engine_, wanted, &run, &error_), CANDOR_OK) << message();
+  candor_event event{};
+  event.size = sizeof event;
+  while (candor_next(run, &event, -1, &error_) == CANDOR_OK) EXPECT_EQ(event.has_logprob, 0);
+  candor_data json = 0;
+  ASSERT_EQ(candor_receipt(run, &json, &error_), CANDOR_OK) << message();
+  std::string receipt = text_of(json);
+  ASSERT_EQ(candor_verify(engine_, receipt.data(), receipt.size(), &json, &error_), CANDOR_OK) << message();
+  EXPECT_EQ(nlohmann::json::parse(text_of(json))["verified"], true);
+  receipt.replace(receipt.find("\"seed\":\"4\""), 10, "\"seed\":\"5\"");
+  ASSERT_EQ(candor_verify(engine_, receipt.data(), receipt.size(), &json, &error_), CANDOR_OK) << message();
+  EXPECT_EQ(nlohmann::json::parse(text_of(json))["verified"], false);
+  EXPECT_EQ(candor_verify(engine_, "{}", 2, &json, &error_), CANDOR_INVALID_INPUT);
+}
+
 TEST_F(CInterface, text_tokens_vectors_and_scores) {
   candor_data tokens = 0;
   ASSERT_EQ(candor_tokenize(engine_, "The dog sat.", 12, 1, 0, &tokens, &error_), CANDOR_OK) << message();

@@ -131,6 +131,7 @@ void read_message(Fields& fields, const RequestTerms& terms, ApiRequest& result)
   request.sampling = read_sampling(fields, std::nullopt, 1);
   read_stops(fields, request.sampling);
   request.scheduling = read_scheduling(fields);
+  request.receipt = read_receipt(fields);
   const Json* given = fields.object("chat_template_kwargs");
   Json arguments = given == nullptr ? Json::object() : *given;
   read_thinking(fields, arguments, result.warnings);

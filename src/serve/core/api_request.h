@@ -81,6 +81,7 @@ struct ApiRequest {
   std::optional<ConstraintSpec> forced_call{};  // one JSON object: what any model can be held to
   std::optional<text::CallWish> wish{};  // the same for the model's own form
   bool is_in_own_form = false;  // the constraint is that of the model's own form
+  bool keeps_adapters = false;  // the requests' own, even none: the model's name and what holds add nothing
   FieldNames names{};
   std::vector<std::string> warnings{};
   ReplyMaker make_reply{};
@@ -135,6 +136,8 @@ void read_beams(Fields& fields, std::optional<int64_t> best_of, Request& request
 Scheduling read_scheduling(Fields& fields);
 // "lora" and "adapters"; empty: the request names none, or the scales that hold are 0.
 std::vector<RequestAdapter> read_adapters(Fields& fields, const ApiLimits& limits);
+// Whether the reply shows what it can be checked by (docs/receipts.md).
+bool read_receipt(Fields& fields);
 // response_format and its kin; name: which of them it was.
 std::optional<ConstraintSpec> read_constraint(Fields& fields, std::string& name);
 // Unknown fields become warnings, or an error.

@@ -98,6 +98,10 @@ Scheduling read_scheduling(Fields& fields) {
   return scheduling;
 }
 
+bool read_receipt(Fields& fields) {
+  return fields.boolean("receipt").value_or(false);
+}
+
 void read_truncation(Fields& fields, const ApiLimits& limits, Request& request) {
   const auto kept = fields.integer("truncate_prompt_tokens", -1, kMaxInt);
   if (!kept) return;

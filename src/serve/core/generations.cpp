@@ -84,7 +84,7 @@ void Generations::answer(const std::shared_ptr<http::Exchange>& exchange, Result
   parts_.terms.settle(*request);
   if (!ticket->try_hold(places_of(*request))) return refuse(*exchange, *ticket, parts_.places.no_room(key));
   parts_.terms.add_key(request->requests, key);
-  parts_.terms.add_adapter(request->requests, request->model);
+  if (!request->keeps_adapters) parts_.terms.add_adapter(request->requests, request->model);
   request->early = ticket->early();
   if (!request->note.empty()) exchange->note(request->note);
   if (request->keep_alive && parts_.keep_alive) parts_.keep_alive(*request->keep_alive);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "candor/verify.h"
 #include "serve/http/faults.h"
 
 namespace candor::serve {
@@ -32,6 +33,8 @@ bool Job::begin(const ApiRequest& request) {
   names_ = request.names;
   n_per_prompt_ = static_cast<size_t>(request.n_choices);
   n_open_ = request.requests.size();
+  has_receipts_ = request.requests.front().receipt;
+  receipts_.resize(n_open_);
   for (size_t i = 0; i < request.requests.size() && !is_cancelled_; ++i) {
     if (!submit(request, i)) return false;
   }
@@ -121,12 +124,21 @@ void Job::take(const Arrived& arrived) {
     fail(with_api_field(*arrived.event.error, names_));
     return cancel_requests();
   }
-  reply_->on_event(arrived.choice, arrived.event, [this](const Json& chunk) { emit(chunk); });
+  const auto& summary = arrived.event.summary;
+  if (summary && summary->receipt) receipts_[arrived.choice / n_per_prompt_] = summary->receipt;
+  const bool is_last = summary && n_open_ == 1;
+  std::vector<Json> last;
+  reply_->on_event(arrived.choice, arrived.event, [&](const Json& chunk) {
+    if (is_last && has_receipts_)
+      last.push_back(chunk);
+    else
+      emit(chunk);
+  });
   if (!has_enough_ && reply_->has_enough()) {
     has_enough_ = true;
     cancel_requests();
   }
-  if (arrived.event.summary && --n_open_ == 0) finish();
+  if (summary && --n_open_ == 0) finish(std::move(last));
 }
 
 void Job::emit(const Json& chunk) {
@@ -166,15 +178,33 @@ PromptProgress Job::prompt_progress() {
   return sum;
 }
 
-void Job::finish() {
+// held: chunks of the last event, where one of them shall have the receipts.
+void Job::finish(std::vector<Json> held) {
   ticket_->free_places();
   if (is_stream_) {
-    reply_->close([this](const Json& chunk) { emit(chunk); });
+    reply_->close([&](const Json& chunk) {
+      if (has_receipts_)
+        held.push_back(chunk);
+      else
+        emit(chunk);
+    });
+    if (!held.empty()) add_receipts(held.back());
+    for (const Json& chunk : held) emit(chunk);
     sink_->end_stream();
   } else {
-    sink_->whole(to_text(reply_->whole()));
+    Json json = reply_->whole();
+    add_receipts(json);
+    sink_->whole(to_text(json));
   }
   is_over_ = true;
+}
+
+// One, or a list where the reply answers several prompts.
+void Job::add_receipts(Json& json) const {
+  if (!has_receipts_ || !json.is_object()) return;
+  Json list = Json::array();
+  for (const auto& receipt : receipts_) list.push_back(receipt ? Json::parse(to_json(*receipt)) : Json());
+  json["receipt"] = list.size() == 1 ? std::move(list.front()) : std::move(list);
 }
 
 void Job::fail(const Error& error) {

@@ -91,9 +91,10 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   void drain();
   void take(const Arrived& arrived);
   void emit(const Json& chunk);
+  void add_receipts(Json& json) const;
   void say_waiting();
   PromptProgress prompt_progress();
-  void finish();
+  void finish(std::vector<Json> held);
   void fail(const Error& error);
   void end_by(const std::exception_ptr& fault) noexcept;
   void cancel_requests() noexcept;
@@ -110,6 +111,8 @@ class Job final : public Work, public http::Continuation, public std::enable_sha
   std::unique_ptr<Reply> reply_;
   std::unique_ptr<Sink> sink_;
   size_t n_open_ = 0;  // requests without their last event
+  bool has_receipts_ = false;                             // they were asked for
+  std::vector<std::shared_ptr<const Receipt>> receipts_;  // of the requests, in order
   bool has_enough_ = false;  // the reply said so
   bool is_over_ = false;
   bool is_open_ = false;  // a stream whose head is out

@@ -107,6 +107,7 @@ Request read_generation(Fields& fields, const ApiLimits& limits, ApiRequest& res
   base.n = result.n_choices;
   base.sampling = read_chances(fields, result, reply);
   base.scheduling = read_scheduling(fields);
+  base.receipt = read_receipt(fields);
   base.adapters = read_adapters(fields, limits);
   base.scheduling.prompt_deadline_ms = fields.number("t_max_prompt_ms", -1, kMostMs).value_or(0);
   if (base.scheduling.prompt_deadline_ms < 0) base.scheduling.prompt_deadline_ms = 0;

@@ -143,6 +143,7 @@ void read_common(Fields& fields, const RequestTerms& terms, ApiRequest& result, 
   read_think(fields, terms, result.model, kwargs);
   result.keep_alive = read_keep_alive(fields, limits, result.warnings);
   if (fields.boolean("truncate").value_or(false)) request.max_prompt_tokens = std::max<int64_t>(1, limits.n_ctx - 1);
+  request.receipt = read_receipt(fields);
   if (fields.boolean("shift").value_or(false)) request.on_context_full = OnContextFull::kCrop;
 }
 

@@ -39,6 +39,7 @@ void read_chat(Fields& fields, const RequestTerms& terms, ApiRequest& result, Re
   request.n = result.n_choices;
   read_beams(fields, std::nullopt, request, result.warnings);
   request.scheduling = read_scheduling(fields);
+  request.receipt = read_receipt(fields);
   request.adapters = read_adapters(fields, limits);
   read_truncation(fields, limits, request);
   request.constraint = read_constraint(fields, result.names.constraint);

@@ -47,6 +47,7 @@ Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms)
   read_prompt_logprobs(fields, result, base.sampling, reply);
   base.n = result.n_choices;
   base.scheduling = read_scheduling(fields);
+  base.receipt = read_receipt(fields);
   base.adapters = read_adapters(fields, limits);
   read_truncation(fields, limits, base);
   if (echo && base.max_prompt_tokens) {

@@ -273,6 +273,7 @@ void read_response(Fields& fields, const RequestTerms& terms, ApiRequest& result
   read_truncation(fields, limits, request, echo);
   request.constraint = read_text(fields, echo, result.warnings);
   request.scheduling = read_scheduling(fields);
+  request.receipt = read_receipt(fields);
   read_metadata(fields, echo);
   ChatPrompt chat;
   chat.kwargs_json = read_reasoning(fields, echo, result.warnings);
