@@ -14,10 +14,24 @@ BlockManager::BlockManager(int32_t n_blocks, int32_t block_tokens, PrefixHash ha
   CANDOR_CHECK(block_tokens > 0);
 }
 
+void BlockManager::note_lost(BlockId block) {
+  const auto content = index_.content_of(block);
+  if (!lists_lost_ || !content) return;
+  if (n_lost_ == lost_.size()) lost_.emplace_back();
+  LostBlock& lost = lost_[n_lost_++];
+  lost.block = block;
+  lost.state = states_.checkpoint_of(block);
+  lost.digest = content->digest;
+  lost.parent = content->parent;
+  lost.key = content->key;
+  lost.tokens.assign(content->tokens.begin(), content->tokens.end());
+}
+
 BlockId BlockManager::take() {
   const std::optional<Allocation> allocation = pool_.allocate();
   CANDOR_CHECK(allocation.has_value());
   if (allocation->was_cached) {
+    note_lost(allocation->block);
     index_.erase(allocation->block);
     states_.forget(allocation->block);
   }
@@ -38,6 +52,7 @@ int32_t BlockManager::match(const PrefixKey& key, std::span<const TokenId> token
     if (has_states && !states_.has_checkpoint(hit->block)) continue;
     table.n_published = static_cast<int32_t>(table.blocks.size());
     table.last_entry = entry;
+    table.last_digest = hit->digest;
   }
   table.blocks.resize(static_cast<size_t>(table.n_published));
   for (const BlockId block : table.blocks) pool_.retain(block);
@@ -82,13 +97,39 @@ void BlockManager::publish(const PrefixKey& key, std::span<const TokenId> tokens
       pool_.release(block);
       block = hit->block;
       table.last_entry = hit->entry;
+      table.last_digest = hit->digest;
     } else {
       index_.erase(block);  // known under a beginning that was forgotten since
-      table.last_entry = index_.insert(key, table.last_entry, content, block);
+      if (table.n_published == 0) table.last_digest = root_digest(key);
+      const auto made = index_.insert(key, table.last_entry, table.last_digest, content, block);
+      table.last_entry = made.entry;
+      table.last_digest = made.digest;
       pool_.set_cacheable(block);
     }
     ++table.n_published;
   }
+}
+
+std::optional<BlockManager::Adopted> BlockManager::adopt(const PrefixKey& key, std::span<const TokenId> tokens,
+                                                         bool with_state, BlockTable& table) {
+  Adopted adopted;
+  auto entry = index_.find(key, table.last_entry, tokens);
+  if (entry) {
+    adopted.block = entry->block;
+    pool_.retain(adopted.block);
+  } else {
+    if (pool_.n_available() == 0) return std::nullopt;
+    adopted = {.block = take(), .is_new = true};
+    if (table.blocks.empty()) table.last_digest = root_digest(key);
+    entry = index_.insert(key, table.last_entry, table.last_digest, tokens, adopted.block);
+    pool_.set_cacheable(adopted.block);
+  }
+  if (with_state && !states_.has_checkpoint(adopted.block)) adopted.state = states_.adopt(adopted.block);
+  table.blocks.push_back(adopted.block);
+  table.last_entry = entry->entry;
+  table.last_digest = entry->digest;
+  ++table.n_published;
+  return adopted;
 }
 
 void BlockManager::settle_states(BlockTable& table, int32_t n_tokens) {
@@ -111,6 +152,7 @@ void BlockManager::fork(const BlockTable& table, BlockTable& child) {
   child.n_dropped = table.n_dropped;
   child.n_known = table.n_known;
   child.last_entry = table.last_entry;
+  child.last_digest = table.last_digest;
   states_.fork(table.state, child.state);
 }
 

@@ -29,6 +29,7 @@ struct BlockTable {
   int32_t n_dropped = 0;        // leading blocks that were given back
   int32_t n_known = 0;          // leading tokens that match() knew, those without a state behind them included
   EntryId last_entry = kNoEntry;
+  PrefixDigest last_digest{};  // of that entry
   StateTable state{};  // of recurrent layers
 };
 
@@ -37,6 +38,16 @@ struct BlockCopy {
   BlockId src = kNoBlock;
   BlockId dst = kNoBlock;
   int32_t n_tokens = 0;
+};
+
+// An indexed block whose content is about to be overwritten. The memory still holds it, and its state.
+struct LostBlock {
+  BlockId block = kNoBlock;
+  StateId state = kNoState;  // its checkpoint's slot
+  PrefixDigest digest{};
+  PrefixDigest parent{};
+  PrefixKey key{};
+  std::vector<TokenId> tokens{};
 };
 
 class BlockManager {
@@ -57,6 +68,22 @@ class BlockManager {
   std::optional<BlockCopy> make_writable(BlockTable& table, int32_t position, bool& failed);
   // Offers every whole block below n_tokens to others. Where an equal block is already there, ours is exchanged for it.
   void publish(const PrefixKey& key, std::span<const TokenId> tokens, int32_t n_tokens, BlockTable& table);
+  // The table goes on with a block whose content comes from elsewhere: the one that is indexed already, or a new one,
+  // which is indexed at once and into which the caller brings the content (and the state, where with_state) before any
+  // step. nullopt where the pool lacks one. REQUIRES: all blocks of the table are published.
+  struct Adopted {
+    BlockId block = kNoBlock;
+    bool is_new = false;
+    StateId state = kNoState;  // the slot of a new checkpoint
+  };
+  std::optional<Adopted> adopt(const PrefixKey& key, std::span<const TokenId> tokens, bool with_state,
+                               BlockTable& table);
+  // From now on, blocks that are taken although they were indexed are listed, until clear_lost().
+  void list_lost() { lists_lost_ = true; }
+  std::span<const LostBlock> lost() const { return std::span(lost_).first(n_lost_); }
+  void clear_lost() { n_lost_ = 0; }
+  // Of any indexed block.
+  std::optional<PrefixIndex::Content> content_of(BlockId block) const { return index_.content_of(block); }
   // The step was computed, and the first n_tokens are the sequence's: their state is its own, and those that were to be
   // kept stay behind with their blocks, if they are published.
   void settle_states(BlockTable& table, int32_t n_tokens);
@@ -76,6 +103,7 @@ class BlockManager {
   int32_t n_entries() const { return index_.n_entries(); }
 
  private:
+  void note_lost(BlockId block);
   BlockId take();  // REQUIRES: pool_.n_available() > 0
   void release_block(BlockId& block);
 
@@ -85,6 +113,9 @@ class BlockManager {
   BlockPool pool_;
   PrefixIndex index_;
   StateSlots states_;
+  bool lists_lost_ = false;
+  std::vector<LostBlock> lost_;  // the first n_lost_ are in use
+  size_t n_lost_ = 0;
 };
 
 }  // namespace candor::kv

@@ -5,6 +5,7 @@
 // can not be found any more, and can not be mistaken either. Integers only; one engine thread owns an index. All memory
 // is taken at construction, but for scopes of more than a few bytes.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,6 +26,12 @@ struct PrefixKey {
   bool operator==(const PrefixKey&) const = default;
 };
 
+// Names the content of a block outside of this index: of the key, the beginning before it, and its own tokens. 128 bits
+// of SHA-256, so that nobody can make two contents of one name.
+using PrefixDigest = std::array<uint8_t, 16>;
+PrefixDigest root_digest(const PrefixKey& key);
+PrefixDigest next_digest(const PrefixDigest& parent, std::span<const TokenId> tokens);
+
 using EntryId = int64_t;
 inline constexpr EntryId kNoEntry = -1;  // as a parent: the beginning of the text
 
@@ -36,6 +43,14 @@ class PrefixIndex {
   struct Hit {
     EntryId entry = kNoEntry;
     BlockId block = kNoBlock;
+    PrefixDigest digest{};
+  };
+  // What is known of an indexed block.
+  struct Content {
+    const PrefixKey& key;
+    PrefixDigest digest{};
+    PrefixDigest parent{};
+    std::span<const TokenId> tokens;
   };
 
   // `hash` may be any function of its arguments; a constant one is slow and still right.
@@ -43,11 +58,15 @@ class PrefixIndex {
 
   // The block that holds `tokens` after `parent`.
   std::optional<Hit> find(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;
-  // REQUIRES: find() gives nothing, the block is not indexed and full, and parent is kNoEntry or was an entry under
-  // `key`.
-  EntryId insert(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens, BlockId block);
+  // digest: of the parent, or the key's root. REQUIRES: find() gives nothing, the block is not indexed and full, and
+  // parent is kNoEntry or was an entry under `key`.
+  Hit insert(const PrefixKey& key, EntryId parent, const PrefixDigest& digest, std::span<const TokenId> tokens,
+             BlockId block);
   // Forgets the block's entry, if it has one.
   void erase(BlockId block);
+
+  // nullopt where the block is not indexed. Valid until it is.
+  std::optional<Content> content_of(BlockId block) const;
 
   int32_t n_entries() const { return n_entries_; }
 
@@ -58,6 +77,8 @@ class PrefixIndex {
     size_t bucket = 0;
     BlockId next = kNoBlock;  // in the same bucket
     PrefixKey key;
+    PrefixDigest digest{};
+    PrefixDigest parent_digest{};
   };
 
   size_t bucket_of(const PrefixKey& key, EntryId parent, std::span<const TokenId> tokens) const;

@@ -76,6 +76,19 @@ void StateSlots::begin_at(StateTable& table, BlockId block) {
   pool_.retain(table.now);
 }
 
+StateId StateSlots::adopt(BlockId block) {
+  CANDOR_CHECK(!has_checkpoint(block));
+  const std::optional<Allocation> slot = n_slots() > 0 ? pool_.allocate() : std::nullopt;
+  if (!slot) return kNoState;
+  if (slot->was_cached) unlink(slot->block);
+  slot_of(block) = slot->block;
+  checkpoint(slot->block) = {block, ++n_made_, false};
+  pool_.set_cacheable(slot->block);
+  pool_.release(slot->block);
+  ++n_checkpoints_;
+  return slot->block;
+}
+
 void StateSlots::forget(BlockId block) {
   if (has_checkpoint(block)) unlink(slot_of(block));
 }

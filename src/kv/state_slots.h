@@ -67,6 +67,11 @@ class StateSlots {
   bool has_checkpoint(BlockId block) const { return n_slots() > 0 && slot_of(block) != kNoState; }
   // The table, which is empty, begins at the block's checkpoint.
   void begin_at(StateTable& table, BlockId block);
+  // The slot of its checkpoint; kNoState where it has none.
+  StateId checkpoint_of(BlockId block) const { return n_slots() > 0 ? slot_of(block) : kNoState; }
+  // A checkpoint of the block, into whose slot the caller brings the state; kNoState where no slot is to be had.
+  // REQUIRES: the block has none.
+  StateId adopt(BlockId block);
   // The block has other content from now on, or none.
   void forget(BlockId block);
 

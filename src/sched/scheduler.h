@@ -76,6 +76,8 @@ class Scheduler {
   // In turn; for the proposer of drafts.
   const Sequence& running(int32_t i) const { return *state_->sequences.running()[static_cast<size_t>(i)]; }
   const kv::BlockManager& blocks() const { return state_->blocks; }
+  // Between commit() and plan().
+  kv::BlockManager& blocks() { return state_->blocks; }
   const FairShare& shares() const { return state_->shares; }
 
  private:
