@@ -42,6 +42,10 @@ class KvStore {
   virtual size_t n_bytes() const = 0;
   // Copies the first n_tokens positions of block src to dst, all layers (copy-on-write of a shared block).
   virtual void copy_block(BlockId src, BlockId dst, int32_t n_tokens) = 0;
+  // The memory of a block, of a state: what is kept elsewhere and brought back, by this kind of backend with a layout
+  // that is equal. Empty where the host cannot reach it.
+  virtual std::span<std::byte> block_memory(BlockId /*block*/) { return {}; }
+  virtual std::span<std::byte> state_memory(StateId /*state*/) { return {}; }
 };
 
 // Largest shape that each slot takes in any step.

@@ -103,6 +103,17 @@ void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
               memory_.data() + static_cast<size_t>(src) * block_bytes_, block_bytes_);
 }
 
+std::span<std::byte> CpuKv::block_memory(BlockId block) {
+  CANDOR_CHECK(block >= 0 && block < n_blocks_);
+  return {memory_.data() + static_cast<size_t>(block) * block_bytes_, block_bytes_};
+}
+
+std::span<std::byte> CpuKv::state_memory(StateId state) {
+  CANDOR_CHECK(state >= 0 && state < n_states_);
+  const auto n_bytes = static_cast<size_t>(state_slot_bytes(layout_.state));
+  return {states_.data() + static_cast<size_t>(state) * n_bytes, n_bytes};
+}
+
 kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head) {
   const LayerPlace& place = places_[static_cast<size_t>(layer)];
   const auto n_planes = static_cast<size_t>(layout_.n_planes());

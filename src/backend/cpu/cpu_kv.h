@@ -31,6 +31,8 @@ class CpuKv final : public KvStore {
   size_t n_bytes() const override { return memory_.size() + states_.size(); }
   // Copies whole pages: tokens past n_tokens are overwritten before anything reads them.
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
+  std::span<std::byte> block_memory(BlockId block) override;
+  std::span<std::byte> state_memory(StateId state) override;
 
   // One layer of a slot; layout: DeltaSpec.
   float* state(StateId slot, int32_t layer) {
