@@ -10,6 +10,8 @@ set(CANDOR_EXTERNAL_constrain candor_bridge)
 set(CANDOR_EXTERNAL_obs fmt)
 set(CANDOR_EXTERNAL_formats fmt)
 set(CANDOR_EXTERNAL_quantize fmt)
+set(CANDOR_EXTERNAL_prefix_store fmt)
+set(CANDOR_EXTERNAL_engine/disk fmt Threads::Threads)
 set(CANDOR_EXTERNAL_merge fmt)
 set(CANDOR_EXTERNAL_receipt fmt crypto)
 set(CANDOR_EXTERNAL_net fmt Threads::Threads ssl crypto)
@@ -66,8 +68,10 @@ if(CANDOR_TESTS)
   target_compile_definitions(candor_test_data PRIVATE CANDOR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 endif()
 
-# What tests measure and remember of the machine is not the user's.
-set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache)
+# What tests measure and remember of the machine is not the user's, and no prompt of one is known to the next. Behind the
+# property ENVIRONMENT.
+set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache
+                            ENVIRONMENT_MODIFICATION CANDOR_NO_DISK_CACHE=set:true)
 
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.

@@ -1,0 +1,104 @@
+#pragma once
+// A folder of segments, as one map from digests to blocks. One process writes at a time (a lock on the folder), any
+// number reads; what others append or remove is seen at the next refresh(). Nothing that is read is trusted: a block is
+// given only where header and payload have their checksums and the tokens are those asked for.
+//
+// Over its size, the segment that is worth least goes: the sum of its blocks' tokens x (1 + how often they were found)
+// / age. Blocks of it that were found are written again, if they are not most of it. Any thread.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "prefix_store/record.h"
+#include "prefix_store/segment.h"
+
+namespace candor::prefix_store {
+
+struct StoreOptions {
+  std::filesystem::path folder{};
+  uint64_t max_bytes = 0;      // REQUIRES: above 0
+  uint64_t segment_bytes = 0;  // 0: an eighth of max_bytes, at most 256 MiB
+};
+
+struct StoreFigures {
+  uint64_t n_bytes = 0;
+  uint64_t n_blocks = 0;
+  uint64_t n_segments = 0;
+  uint64_t n_unsound_bytes = 0;  // that hold no block
+  uint64_t n_damaged = 0;        // blocks whose checksum did not fit when they were read
+  uint64_t n_unwritten = 0;      // blocks that could not be written: the disk is full, another process writes
+  uint64_t n_removed = 0;        // segments that made room
+  std::string last_problem{};    // of a write
+};
+
+class Store {
+ public:
+  // Makes the folder (its owner's alone) where it is not there. Refuses one that is another user's or others may write
+  // to, and what is no folder.
+  static Result<std::unique_ptr<Store>> open(const StoreOptions& options);
+  ~Store();
+
+  std::optional<RecordHeader> find(const Digest& digest) const;
+  // The block of these tokens behind that parent; false where it is not there, or damaged: then it is forgotten.
+  bool read(const Digest& digest, const Digest& parent, std::span<const int32_t> tokens,
+            std::vector<std::byte>& payload);
+  // Seals the header and appends, unless the digest is there. False where it was not written; figures() say why.
+  bool append(RecordHeader header, std::span<const std::byte> payload);
+  // What other processes did, at most once a second unless `at_once`.
+  void refresh(bool at_once = false);
+  // Removes the blocks for which it says so; their number. nullopt where another process writes, or nothing can be.
+  std::optional<uint64_t> remove_if(const std::function<bool(const RecordHeader&)>& test);
+  // Every block, in no order.
+  std::vector<RecordPlace> blocks() const;
+  StoreFigures figures() const;
+  const std::filesystem::path& folder() const { return options_.folder; }
+
+ private:
+  struct Entry {
+    RecordPlace place{};
+    std::shared_ptr<Segment> segment{};
+    uint64_t n_found = 0;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  explicit Store(const StoreOptions& options);
+  // REQUIRES, all: the mutex is held.
+  void look();
+  void add(const std::shared_ptr<Segment>& segment);
+  void forget(const std::shared_ptr<Segment>& segment);
+  bool begin_writing();
+  bool make_segment();
+  bool write(const RecordHeader& header, std::span<const std::byte> payload);
+  void make_room(uint64_t n_bytes);
+  uint64_t remove_where(const std::function<bool(const RecordHeader&)>& test);
+  void remove(const std::shared_ptr<Segment>& segment, std::span<const RecordPlace> kept);
+  void merge_small();
+  void close_segment();
+  std::vector<RecordPlace> places_of(const std::shared_ptr<Segment>& segment) const;
+  double worth_of(const std::shared_ptr<Segment>& segment) const;
+  uint64_t n_bytes() const;
+  void note(const Error& error);
+
+  const StoreOptions options_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<Digest, Entry> entries_;
+  std::map<uint64_t, std::shared_ptr<Segment>> segments_;  // by their numbers
+  Descriptor lock_;
+  std::shared_ptr<Segment> active_;  // what this process appends to; nullptr: nothing yet
+  StoreFigures figures_;
+  uint64_t next_number_ = 1;  // above all that were ever seen
+  int64_t looked_at_ns_ = 0;
+  int64_t silent_until_ns_ = 0;  // after a write that failed
+};
+
+}  // namespace candor::prefix_store
