@@ -88,6 +88,11 @@ class Engine {
   Result<void> health() const;
   // Distributions since open(). Costs some microseconds; for a metrics page, not for every token.
   EngineMetrics metrics() const;
+  // Of EngineOptions::cache_dir.
+  DiskCacheStats disk_cache() const;
+  // Begins to write what the prefix cache has in memory to the disk, beside what runs; the number of blocks that it
+  // has. kUnsupported where there is no cache on disk, with the reason.
+  Result<std::int64_t> save_cache();
   // Called on the engine thread after each step; empty = none. What it throws is counted, and that is all.
   void on_step(StepCallback callback);
 

@@ -46,6 +46,7 @@ struct Usage {
   std::int64_t prompt_tokens = 0;      // counted once, whatever the number of choices
   std::int64_t completion_tokens = 0;  // every token drawn for any choice, an end token included
   std::int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
+  std::int64_t disk_tokens = 0;        // of those, brought into it from the disk for this request
   std::int64_t truncated_tokens = 0;   // dropped by Request::max_prompt_tokens
   std::int64_t cropped_tokens = 0;     // dropped from the front because the context was full
   std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again

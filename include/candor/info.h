@@ -124,6 +124,22 @@ using StepCallback = std::function<void(const StepReport&)>;
 // Who is told of loading: bytes packed so far, bytes in all; called on the caller's thread.
 using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
+// The prefix cache on disk (EngineOptions::cache_dir). Totals since open() of this engine; bytes and blocks of the
+// folder, whoever wrote them.
+struct DiskCacheStats {
+  bool is_on = false;
+  std::string problem{};             // why it is off, or what the last write met
+  std::int64_t tokens_restored = 0;  // that were read and not computed
+  std::int64_t read_bytes = 0;
+  double read_ms = 0;
+  double saved_ms = 0;  // what computing those tokens would have taken, by the costs in effect
+  std::int64_t written_bytes = 0;
+  std::int64_t blocks_damaged = 0;    // whose checksum did not fit: computed again
+  std::int64_t blocks_unwritten = 0;  // no room to write them, or another process writes
+  std::int64_t folder_bytes = 0;
+  std::int64_t folder_blocks = 0;
+};
+
 // Totals since open(), and what stands now.
 struct EngineStats {
   std::int64_t n_steps = 0;

@@ -66,6 +66,11 @@ struct EngineOptions {
   std::filesystem::path draft_path{};  // with Speculation::kDraft, and only then
   std::vector<AdapterSource> adapters{};  // loaded with the model; requests say which of them they use
   bool prefix_cache = true;            // share the K/V of equal beginnings
+  // Where the prefix cache goes when it has no room in memory, and when the engine is closed; empty: nowhere. Engines
+  // and processes may share it. A folder that cannot be used is told of by Engine::disk_cache(), and the engine runs
+  // without.
+  std::filesystem::path cache_dir{};
+  std::uint64_t cache_bytes = 0;       // of that folder; 0 = 10 GB, or a tenth of what the disk has left
   bool use_kv_cache = true;            // false recomputes every token at every step: for measuring only
 };
 

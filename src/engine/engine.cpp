@@ -105,6 +105,7 @@ class Collector {
 
 Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOptions& helper_options)
     : loaded(std::move(loaded_model)),
+      store(engine::open_store(loaded.options, *loaded.kv)),
       helpers(helper_options),
       reader(*loaded.file, *loaded.tokenizer, helpers),
       info(engine::describe(loaded)),
@@ -121,7 +122,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .key = prefix_key(loaded),
              .adapters = &adapters},
       inbox(loaded.options.max_running + loaded.options.max_queued),
-      loop(loaded, inbox, adapters, metrics, clock) {
+      loop(loaded, inbox, adapters, metrics, clock, store.store) {
   info.has_chat_template = reader.has_template();
   info.chat_template = reader.template_source();
   if (!info.chat_template.empty()) info.chat_template_digest = to_hex(sha256(info.chat_template));
@@ -378,6 +379,26 @@ Result<void> Engine::health() const {
 }
 EngineMetrics Engine::metrics() const {
   return impl_->metrics.snapshot();
+}
+DiskCacheStats Engine::disk_cache() const {
+  DiskCacheStats stats = impl_->loop.disk_cache();
+  if (!stats.is_on) stats.problem = impl_->store.problem;
+  return stats;
+}
+Result<std::int64_t> Engine::save_cache() {
+  if (std::this_thread::get_id() == impl_->thread.get_id()) {
+    return Error{ErrorKind::kInvalidInput, "save_cache() called from a callback", {}};
+  }
+  return guarded([&]() -> Result<std::int64_t> {
+    if (const DiskCacheStats stats = disk_cache(); !stats.is_on) {
+      const std::string why = stats.problem.empty() ? "the engine was opened without one" : stats.problem;
+      return Error{ErrorKind::kUnsupported, "there is no cache on disk: " + why, "cache_dir"};
+    }
+    std::promise<std::int64_t> done;
+    const bool is_open = impl_->inbox.run_task([&] { done.set_value(impl_->loop.begin_saving()); });
+    if (!is_open) return Error{ErrorKind::kCancelled, "the engine is shutting down", {}};
+    return done.get_future().get();
+  });
 }
 void Engine::on_step(StepCallback callback) {
   impl_->loop.on_step(std::move(callback));

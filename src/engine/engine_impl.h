@@ -14,6 +14,7 @@
 #include "candor/request.h"
 #include "constrain/constraint.h"
 #include "constrain/grammar_constraint.h"
+#include "engine/disk/open_store.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
@@ -55,6 +56,7 @@ struct Engine::Impl {
   // Constant after construction, but for what the engine thread owns inside `loaded`.
   obs::SteadyClock clock;
   engine::LoadedModel loaded;
+  engine::OpenedStore store;
   sandbox::HelperPool helpers;  // has locks of its own
   engine::PromptReader reader;
   ModelInfo info;

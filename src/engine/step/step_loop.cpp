@@ -1,6 +1,7 @@
 #include "engine/step/step_loop.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "candor/options.h"
@@ -41,7 +42,7 @@ sched::StepBudget step_budget(const LoadedModel& loaded) {
 }  // namespace
 
 StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics,
-                   const obs::Clock& clock)
+                   const obs::Clock& clock, std::shared_ptr<prefix_store::Store> store)
     : scheduler_options_(scheduler_options(loaded)),
       budget_(step_budget(loaded)),
       loaded_(loaded),
@@ -50,6 +51,7 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters,
       clock_(clock),
       masks_(inbox, metrics, budget_.max_out_rows + budget_.max_shown_rows),
       scheduler_(scheduler_options_),
+      disk_(std::move(store), *loaded.kv, scheduler_options_.costs, [&inbox] { inbox.wake(); }),
       stats_(scheduler_, metrics, static_cast<int64_t>(loaded.model->spec().blocks.size())),
       faults_(outbox_, metrics, stats_, clock),
       endings_(scheduler_, masks_, outbox_, stats_, clock),
@@ -58,7 +60,9 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters,
       picker_(*loaded.kernels, *loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
       chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels, loaded.head}, requests_, faults_,
                clock, budget_.max_out_rows + budget_.max_shown_rows),
-      publisher_(outbox_, requests_, inbox, metrics, faults_) {}
+      publisher_(outbox_, requests_, inbox, metrics, faults_) {
+  if (disk_.is_on()) scheduler_.blocks().list_lost();
+}
 
 void StepLoop::run() {
   const platform::ScopedFloatMode float_mode;
@@ -77,6 +81,7 @@ void StepLoop::run() {
     }
   }
   end_all();
+  if (!endings_.is_abandoned()) disk_.finish(scheduler_.blocks());
 }
 
 // Those that nothing uses any more.
@@ -86,8 +91,9 @@ void StepLoop::free_adapters() {
 
 // How long there is nothing to do unless something arrives: until the next deadline, where all wait for masks.
 int64_t StepLoop::patience_ns() const {
-  if (endings_.is_abandoned() || scheduler_.is_idle()) return kNever;
-  if (!is_stuck_) return 0;
+  if (is_saving_) return 0;
+  if (endings_.is_abandoned() || (scheduler_.is_idle() && !disk_.is_restoring())) return kNever;
+  if (!is_stuck_ && !scheduler_.is_idle()) return 0;
   int64_t until_ns = kNever;
   for (const auto& request : requests_) {
     const int64_t due_ns = request->due_ns();
@@ -102,6 +108,7 @@ void StepLoop::turn() {
   const int64_t began_ns = clock_.now_ns();
   expire(began_ns);
   masks_.begin_step();
+  advance_disk();
   chooser_.choose_kept();
   masks_.allow_waiting(expected_ns_, requests_.size() == 1);
   propose_drafts();
@@ -117,6 +124,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   const sched::StepPlan& plan = scheduler_.plan(budget_);
   const StepReport report = report_of(plan);
   expected_ns_ = plan.expected_ns;
+  disk_.save_lost(scheduler_.blocks());
   if (plan.is_empty()) return report;
   watch_rows(plan, began_ns);
   const StepResult result = runner_.run(plan);
@@ -181,7 +189,32 @@ void StepLoop::start(std::unique_ptr<ActiveRequest>& request) {
   ActiveRequest& active = requests_.add(request);
   faults_.contain(active, [&] {
     chooser_.begin(active);
-    if (auto added = scheduler_.add(active.spec); !added) endings_.fail_choices(active, added.error());
+    if (!waits_for_disk(active)) schedule(active);
+  });
+}
+
+void StepLoop::schedule(ActiveRequest& request) {
+  if (auto added = scheduler_.add(request.spec); !added) endings_.fail_choices(request, added.error());
+}
+
+// The beginning that admission may take from the prefix cache.
+bool StepLoop::waits_for_disk(const ActiveRequest& request) {
+  const sched::SequenceSpec& spec = request.spec;
+  const bool is_whole = spec.n_cropped == 0 && scheduler_options_.use_prefix_index && scheduler_options_.use_kv_cache;
+  if (!disk_.is_on() || !is_whole || endings_.is_abandoned()) return false;
+  const size_t most = spec.shows_prompt ? static_cast<size_t>(spec.first_shown) : spec.prompt.size() - 1;
+  return disk_.begin(request.id, spec.key, std::span(spec.prompt).first(std::min(most, spec.prompt.size() - 1)),
+                     scheduler_.blocks());
+}
+
+// Who was cancelled meanwhile is not in work any more.
+void StepLoop::advance_disk() {
+  is_saving_ = disk_.save_some(scheduler_.blocks());
+  disk_.advance(scheduler_.blocks(), scheduler_.n_running() > 0, [this](RequestId id, int32_t n_tokens) {
+    ActiveRequest* request = requests_.find(id);
+    if (request == nullptr || request->n_open == 0 || request->breakdown) return;
+    request->summary.usage.disk_tokens = n_tokens;
+    faults_.contain(*request, [&] { schedule(*request); });
   });
 }
 
@@ -240,7 +273,9 @@ void StepLoop::end_broken() noexcept {
 
 void StepLoop::begin_anew() {
   speculator_.forget();
+  disk_.forget();
   scheduler_ = sched::Scheduler(scheduler_options_);
+  if (disk_.is_on()) scheduler_.blocks().list_lost();
   endings_.begin_anew();
 }
 

@@ -14,6 +14,7 @@
 
 #include "candor/event.h"
 #include "candor/info.h"
+#include "engine/disk/disk_tier.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
@@ -40,12 +41,17 @@ namespace candor::engine {
 class StepLoop {
  public:
   // Borrows all; they outlive the loop.
-  StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics, const obs::Clock& clock);
+  StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics, const obs::Clock& clock,
+           std::shared_ptr<prefix_store::Store> store);
 
   // Runs until the inbox is closed, then ends what is left with kCancelled.
   void run();
 
+  // Engine thread.
+  int64_t begin_saving() { return disk_.begin_saving(scheduler_.blocks()); }
+
   // Any thread.
+  DiskCacheStats disk_cache() const { return disk_.stats(); }
   EngineStats stats() const { return stats_.stats(); }
   void on_step(StepCallback callback) { stats_.on_step(std::move(callback)); }
 
@@ -55,6 +61,9 @@ class StepLoop {
   void free_adapters();
   void take_in(InboxBatch& batch);
   void start(std::unique_ptr<ActiveRequest>& request);
+  bool waits_for_disk(const ActiveRequest& request);
+  void schedule(ActiveRequest& request);
+  void advance_disk();
   void expire(int64_t now_ns);
   void end(ActiveRequest& request, FinishReason reason);
   void end_all();
@@ -84,6 +93,7 @@ class StepLoop {
   // Engine thread only.
   LateMasks masks_;
   sched::Scheduler scheduler_;
+  DiskTier disk_;
   RequestTable requests_;
   Outbox outbox_;
   StepStats stats_;
@@ -95,6 +105,7 @@ class StepLoop {
   Chooser chooser_;
   Publisher publisher_;
   int64_t expected_ns_ = 0;  // of the step before
+  bool is_saving_ = false;   // there is more to write, and room for it
   bool is_stuck_ = false;    // nothing can be computed until a mask is there
 };
 
