@@ -9,16 +9,15 @@
 #include <string>
 #include <system_error>
 
+#include "apps/terminal/user_folders.h"
+
 namespace candor::apps {
 
 namespace fs = std::filesystem;
 
 fs::path cache_file_of(std::string_view name) {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && fs::path(cache).is_absolute())
-    return fs::path(cache) / "candor" / name;
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || !fs::path(home).is_absolute()) return {};
-  return fs::path(home) / ".cache" / "candor" / name;
+  const fs::path folder = user_cache_folder();
+  return folder.empty() ? folder : folder / name;
 }
 
 namespace {

@@ -20,6 +20,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_estimate(app, action);
   add_eval(app, action);
   add_verify(app, action);
+  add_cache(app, action);
   add_explain(app, action);
   add_sample(app, action);
   add_compare(app, action);

@@ -171,6 +171,7 @@ void add_batch(CLI::App& app, Action& action) {
           "requests computed at once (what the K/V cache holds, at most 64)");
   add_int(*command, "--seed", generation.seed, 0, kMostSeed, "what the seeds of requests without one follow from (0)");
   add_machine_options(*command, generation);
+  add_disk_cache(*command, generation.disk_cache);
   add_compute_options(*command, generation);
   command->callback([options, &action] { action = [options] { return run_batch(*options); }; });
 }

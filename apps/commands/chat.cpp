@@ -184,6 +184,7 @@ void add_chat(CLI::App& app, Action& action) {
   add_answer_options(*command, options->generation);
   add_generation_options(*command, options->generation);
   add_ranks(*command, options->generation.n_ranks);
+  add_disk_cache(*command, options->generation.disk_cache);
   command->callback([options, command, &action] { action = [options, command] { return chat(*options, *command); }; });
 }
 

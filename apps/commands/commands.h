@@ -29,6 +29,7 @@ void add_show(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
+void add_cache(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);

@@ -94,6 +94,7 @@ std::string to_json(const StreamOutcome& outcome, const Engine& engine) {
        {{"prompt_tokens", usage.prompt_tokens},
         {"completion_tokens", usage.completion_tokens},
         {"cached_tokens", usage.cached_tokens},
+        {"disk_tokens", usage.disk_tokens},
         {"cropped_tokens", usage.cropped_tokens},
         {"drafted_tokens", usage.drafted_tokens},
         {"accepted_tokens", usage.accepted_tokens},
@@ -162,6 +163,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "one JSON object instead of the stream");
   add_generation_options(*command, options->generation);
   add_ranks(*command, options->generation.n_ranks);
+  add_disk_cache(*command, options->generation.disk_cache);
   add_constraint_options(*command, options->constraint);
   add_receipt_output(*command, options->receipt);
   command->callback([options, command, &action] { action = [options, command] { return run(*options, *command); }; });

@@ -393,6 +393,7 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   command->add_option("--model-id", options->model_id, "the name that clients ask for (the file's)")->type_name("NAME");
   command->add_option("--alias", options->aliases, "a further name for it")->type_name("NAME");
   add_machine_options(*command, options->generation, "one for each NUMA domain");
+  add_disk_cache(*command, options->generation.disk_cache);
   command->add_flag("--restart", options->restarts, "start the ranks again where one is lost, instead of ending");
   add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
   add_int(*command, "--max-queued", options->max_queued, 0, kMostCount, "requests waiting; beyond: 429 (128)")

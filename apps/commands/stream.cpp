@@ -170,7 +170,8 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
   const LimitShares shares = shares_of_limits(outcome, info);
   const Usage& usage = outcome.summary.usage;
   const RequestTimings& t = outcome.summary.timings;
-  const std::string cached = usage.cached_tokens > 0 ? fmt::format(" ({} cached)", usage.cached_tokens) : "";
+  const std::string on_disk = usage.disk_tokens > 0 ? fmt::format(", {} of them on disk", usage.disk_tokens) : "";
+  const std::string cached = usage.cached_tokens > 0 ? fmt::format(" ({} cached{})", usage.cached_tokens, on_disk) : "";
   std::string line = fmt::format("{} | prefill {} tokens{}, {}{} | {}", ttft_text(t), usage.prompt_tokens, cached,
                                  rate(t.prefill_tokens_per_s), share(shares.prefill, info.arithmetic),
                                  decode_text(outcome, shares.decode_dram));

@@ -138,6 +138,7 @@ EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::
   options.adapters = read_adapters(o.adapters);
   options.kv_type = find_kv_type(o.kv_type);
   if (o.kept_states) options.kept_states = static_cast<int32_t>(*o.kept_states);
+  apply_disk_cache(o.disk_cache, options);
   return options;
 }
 
@@ -185,6 +186,7 @@ std::unique_ptr<Engine> open_engine(const EngineOptions& options, int& code, con
     return nullptr;
   }
   code = kDone;
+  tell_of_disk_cache(options, **engine);
   return std::move(*engine);
 }
 

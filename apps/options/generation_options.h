@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/options/disk_cache_options.h"
 #include "apps/options/sampling_options.h"
 #include "base/error.h"
 #include "candor/engine.h"
@@ -27,6 +28,7 @@ struct GenerationOptions {
   std::string quantize;
   bool fast_weights = false;
   std::optional<int64_t> kept_states;
+  DiskCacheOptions disk_cache;
   std::string backend = "cpu";
   std::string kv_type = "auto";
   std::string on_context_full = "stop";

@@ -100,6 +100,7 @@ std::string summary_json(const RequestSummary& summary) {
   return dumped({{"prompt_tokens", usage.prompt_tokens},
                  {"completion_tokens", usage.completion_tokens},
                  {"cached_tokens", usage.cached_tokens},
+                 {"disk_tokens", usage.disk_tokens},
                  {"truncated_tokens", usage.truncated_tokens},
                  {"cropped_tokens", usage.cropped_tokens},
                  {"seed", usage.seed},

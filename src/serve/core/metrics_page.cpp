@@ -43,6 +43,24 @@ void add_engine(const EngineStats& stats, MetricsText& families) {
   families.gauge("candor_checkpoints", "Recurrent states kept for prefixes", n(stats.checkpoints));
 }
 
+void add_disk_cache(const DiskCacheStats& stats, MetricsText& families) {
+  if (!stats.is_on) return;
+  const auto n = [](auto value) { return static_cast<double>(value); };
+  families.counter("candor_disk_cache_tokens_total", "Prompt tokens that came from the disk", n(stats.tokens_restored));
+  families.counter("candor_disk_cache_read_bytes_total", "Read from the prefix cache on disk", n(stats.read_bytes));
+  families.counter("candor_disk_cache_read_seconds_total", "Time that these reads took", stats.read_ms / 1e3);
+  families.counter("candor_disk_cache_saved_seconds_total", "Time that computing these tokens would have taken",
+                   stats.saved_ms / 1e3);
+  families.counter("candor_disk_cache_written_bytes_total", "Written to it", n(stats.written_bytes));
+  families.counter("candor_disk_cache_damaged_blocks_total", "Blocks whose checksum did not fit: computed again",
+                   n(stats.blocks_damaged));
+  families.counter("candor_disk_cache_unwritten_blocks_total",
+                   "Blocks that were not written: no room, another process writes, the disk is full",
+                   n(stats.blocks_unwritten));
+  families.gauge("candor_disk_cache_bytes", "Of the folder", n(stats.folder_bytes));
+  families.gauge("candor_disk_cache_blocks", "In the folder", n(stats.folder_blocks));
+}
+
 void add_distributions(const EngineMetrics& metrics, MetricsText& families) {
   constexpr double kMs = 1e-3;
   static constexpr double kSeconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60};
@@ -75,6 +93,7 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     n_engine_faults += static_cast<int64_t>(seen.n_faults);
     if (is_named) families.use_labels({{"model", model.name}});
     add_engine(model.engine.stats(), families);
+    add_disk_cache(model.engine.disk_cache(), families);
     add_distributions(seen, families);
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
     const double bytes =

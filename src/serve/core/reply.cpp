@@ -19,6 +19,7 @@ void ReplyUsage::add(const RequestSummary& summary) {
   usage.prompt_tokens += summary.usage.prompt_tokens;
   usage.completion_tokens += summary.usage.completion_tokens;
   usage.cached_tokens += summary.usage.cached_tokens;
+  usage.disk_tokens += summary.usage.disk_tokens;
   usage.truncated_tokens += summary.usage.truncated_tokens;
   usage.drafted_tokens += summary.usage.drafted_tokens;
   usage.accepted_tokens += summary.usage.accepted_tokens;

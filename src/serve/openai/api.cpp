@@ -23,6 +23,12 @@ void embed(const Core& core, const Shared& exchange) {
   core.generations.embed(exchange, parse_embedding(*body, core.limits()));
 }
 
+void save_cache(const Core& core, http::Exchange& exchange) {
+  const auto n_blocks = core.engine.save_cache();
+  if (!n_blocks) return answer(exchange, n_blocks.error());
+  answer(exchange, Json{{"object", "cache.saving"}, {"blocks", *n_blocks}});
+}
+
 constexpr Route kRoutes[] = {
     {.method = "GET",
      .path = "/health",
@@ -68,6 +74,9 @@ constexpr Route kRoutes[] = {
     {.method = "GET",
      .path = "/tokenizer_info",
      .handle = [](const Core& core, const Shared& exchange) { TextRoutes(core).tokenizer_info(*exchange); }},
+    {.method = "POST",
+     .path = "/cache/save",
+     .handle = [](const Core& core, const Shared& exchange) { save_cache(core, *exchange); }},
     {.method = "POST",
      .path = "/v1/load_lora_adapter",
      .handle = [](const Core& core, const Shared& exchange) { AdapterRoutes(core).load(*exchange); }},

@@ -27,6 +27,7 @@ using Kind = text::OutputPiece::Kind;
 Json usage_json(const ReplyUsage& sum) {
   const Usage& usage = sum.usage;
   Json of_input = {{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}};
+  if (usage.disk_tokens > 0) of_input["disk_tokens"] = usage.disk_tokens;
   if (usage.truncated_tokens > 0) of_input["truncated_tokens"] = usage.truncated_tokens;
   return {{"input_tokens", usage.prompt_tokens},
           {"input_tokens_details", std::move(of_input)},

@@ -1,0 +1,11 @@
+#pragma once
+// Where a user's files lie.
+
+#include <filesystem>
+
+namespace candor::apps {
+
+// XDG_CACHE_HOME or ~/.cache, under candor; empty where neither is known.
+std::filesystem::path user_cache_folder();
+
+}  // namespace candor::apps
