@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "apps/commands/chat_commands.h"
+#include "apps/commands/chat_file.h"
 #include "apps/commands/commands.h"
 #include "apps/commands/stream.h"
 #include "apps/explain/tokens.h"
@@ -35,6 +37,7 @@ namespace {
 struct ChatOptions {
   GenerationOptions generation;
   std::vector<std::string> positionals;
+  std::optional<std::string> resume;
 };
 
 // A line of the person's, without its newline; empty at the end of input.
@@ -115,7 +118,8 @@ bool answer(Engine& engine, ChatState& state, int& code) {
   return true;
 }
 
-int converse(Engine& engine, ChatState& state, bool interactive) {
+// file: keeps what was said, after each answer.
+int converse(Engine& engine, ChatState& state, bool interactive, const std::optional<std::filesystem::path>& file) {
   int code = kDone;
   while (const auto line = read_line(interactive)) {
     if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -131,10 +135,30 @@ int converse(Engine& engine, ChatState& state, bool interactive) {
     } else {
       state.messages.push_back({"user", *line});
     }
-    if (!answer(engine, state, code)) return code;
+    const bool goes_on = answer(engine, state, code);
+    if (file) {
+      if (const auto kept = write_chat(*file, state.messages); !kept) say_warning(kept.error().message);
+    }
+    if (!goes_on) return code;
     if (code == kInterrupted && !interactive) return code;
   }
   return code == kInterrupted && interactive ? kDone : code;
+}
+
+// The conversation of --resume, if there is one.
+Result<std::vector<Message>> resumed(const ChatOptions& options, std::optional<std::filesystem::path>& file) {
+  if (!options.resume) return std::vector<Message>();
+  CANDOR_ASSIGN(file, chat_file_of(*options.resume));
+  CANDOR_ASSIGN(std::vector<Message> messages, read_chat(*file));
+  if (!messages.empty() && options.generation.system)
+    say_warning("--system has no effect: the conversation began before");
+  return messages;
+}
+
+void tell_of(const std::vector<Message>& messages, const std::filesystem::path& file) {
+  const auto n = std::ranges::count(messages, "user", &Message::role);
+  write_err(n == 0 ? fmt::format("a new conversation, kept in {}\n", file.string())
+                   : fmt::format("{} turns of {}; the last message:\n{}\n", n, file.string(), messages.back().content));
 }
 
 ChatState first_state(const GenerationOptions& options) {
@@ -152,6 +176,9 @@ int chat(const ChatOptions& options, const CLI::App& command) {
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("chat takes no prompt (\"{}\"): type it once it runs", choice->texts[0])), kUserInput;
+  std::optional<std::filesystem::path> file;
+  const auto messages = resumed(options, file);
+  if (!messages) return say_error(messages.error().message), kUserInput;
   int code = kDone;
   const auto engine = open_engine(engine_options(options.generation, choice->model), code);
   if (!engine) return code;
@@ -163,6 +190,7 @@ int chat(const ChatOptions& options, const CLI::App& command) {
     return kUserInput;
   }
   ChatState state = first_state(options.generation);
+  if (!messages->empty()) state.messages = *messages;
   Request like;
   like.sampling = state.sampling;
   note_idle_generation(command, like);
@@ -172,7 +200,8 @@ int chat(const ChatOptions& options, const CLI::App& command) {
     write_err(fmt::format("{}, {} tokens of context. /help lists the commands, Ctrl-D ends.\n",
                           choice->model.filename().string(), info.n_ctx));
   }
-  return converse(*engine, state, interactive);
+  if (file) tell_of(state.messages, *file);
+  return converse(*engine, state, interactive, file);
 }
 
 }  // namespace
@@ -185,6 +214,9 @@ void add_chat(CLI::App& app, Action& action) {
   add_generation_options(*command, options->generation);
   add_ranks(*command, options->generation.n_ranks);
   add_disk_cache(*command, options->generation.disk_cache);
+  command
+      ->add_option("--resume", options->resume, "go on with this conversation, and keep what is said (a name, a file)")
+      ->type_name("NAME");
   command->callback([options, command, &action] { action = [options, command] { return chat(*options, *command); }; });
 }
 

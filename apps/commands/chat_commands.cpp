@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "apps/commands/chat_file.h"
 #include "apps/commands/chat_settings.h"
 
 namespace candor::apps {
@@ -20,7 +21,7 @@ constexpr const char* kHelp =
     "  /answer 2                goes on from another of several answers (/set answers 3)\n"
     "  /system TEXT             what the model is told first (begins anew)\n"
     "  /regenerate              another answer to the last message\n"
-    "  /save FILE               the conversation as text\n"
+    "  /save FILE               the conversation as text; NAME.json: for --resume\n"
     "  /clear                   a new conversation\n"
     "  /quit                    or Ctrl-D\n";
 
@@ -30,6 +31,11 @@ std::string save(std::string_view name, const std::vector<Message>& messages) {
   std::error_code status;
   if (std::filesystem::exists(path, status))
     return fmt::format("{} exists already: choose another name\n", path.string());
+  if (path.extension() == ".json") {
+    const auto written = write_chat(path, messages);
+    return written ? fmt::format("saved to {}: candor chat --resume {}\n", path.string(), path.string())
+                   : written.error().message + "\n";
+  }
   const std::filesystem::path partial = path.string() + ".partial";
   std::ofstream file(partial);
   for (const Message& message : messages) file << message.role << ": " << message.content << "\n\n";
