@@ -1,8 +1,9 @@
 #pragma once
 // One append-only file of records. A reader finds them by the index beside the file, which was written when the segment
 // was closed, or by going from header to header; what follows a header that is not sound is not there. The writer alone
-// appends. One thread at a time, but for read().
+// appends. One thread at a time, but for read() and n_bytes().
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -60,7 +61,7 @@ class Segment {
 
   const std::filesystem::path path_;
   Descriptor file_;
-  uint64_t end_ = 0;        // of what was found or appended
+  std::atomic<uint64_t> end_ = 0;  // of what was found or appended
   bool is_broken_ = false;  // nothing behind end_ can be found
 };
 

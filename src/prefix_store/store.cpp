@@ -81,7 +81,7 @@ Store::Store(const StoreOptions& options)
                                                           : std::min(kMostSegmentBytes, options.max_bytes / 8)} {}
 
 Store::~Store() {
-  const Lock lock(mutex_);
+  const Lock io(io_mutex_);
   close_segment();
   // Age is counted from the last time that something of it was found.
   for (const auto& [digest, entry] : entries_) {
@@ -119,13 +119,10 @@ bool Store::read(const Digest& digest, const Digest& parent, std::span<const int
 }
 
 bool Store::append(RecordHeader header, std::span<const std::byte> payload) {
-  const Lock lock(mutex_);
-  if (entries_.contains(header.digest)) return true;
+  const Lock io(io_mutex_);
+  if (find(header.digest)) return true;
   const bool is_too_large = header.record_bytes() > options_.max_bytes / 4;
-  if (now_ns() < silent_until_ns_ || is_too_large || !begin_writing()) {
-    ++figures_.n_unwritten;
-    return false;
-  }
+  if (now_ns() < silent_until_ns_ || is_too_large || !begin_writing()) return count_unwritten(), false;
   header.made_at = unix_seconds();
   seal(header, payload);
   make_room(header.record_bytes());
@@ -140,6 +137,7 @@ bool Store::begin_writing() {
     return false;
   }
   if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+    const Lock lock(mutex_);
     figures_.last_problem = "another process writes to the folder";
     return false;
   }
@@ -149,11 +147,16 @@ bool Store::begin_writing() {
   return true;
 }
 
+std::optional<uint64_t> Store::remove_if(const std::function<bool(const RecordHeader&)>& test) {
+  const Lock io(io_mutex_);
+  if (!begin_writing()) return std::nullopt;
+  return remove_where(test);
+}
+
 uint64_t Store::remove_where(const std::function<bool(const RecordHeader&)>& test) {
   close_segment();
   uint64_t n_removed = 0;
-  const auto all = segments_;
-  for (const auto& [number, segment] : all) {
+  for (const auto& [number, segment] : segments()) {
     std::vector<RecordPlace> kept = places_of(segment);
     const auto n_gone = std::erase_if(kept, [&](const RecordPlace& place) { return test(place.header); });
     n_removed += n_gone;
@@ -162,31 +165,27 @@ uint64_t Store::remove_where(const std::function<bool(const RecordHeader&)>& tes
   return n_removed;
 }
 
-std::optional<uint64_t> Store::remove_if(const std::function<bool(const RecordHeader&)>& test) {
-  const Lock lock(mutex_);
-  if (!begin_writing()) return std::nullopt;
-  return remove_where(test);
-}
-
 bool Store::make_segment() {
   const uint64_t number = next_number_++;
   auto made = Segment::create(options_.folder / fmt::format("{:016x}.blocks", number));
   if (!made) return note(made.error()), false;
   active_ = *made;
+  const Lock lock(mutex_);
   segments_[number] = active_;
   return true;
 }
 
 bool Store::write(const RecordHeader& header, std::span<const std::byte> payload) {
   if (active_ != nullptr && active_->n_bytes() >= options_.segment_bytes) close_segment();
-  if (active_ == nullptr && !make_segment()) return ++figures_.n_unwritten, false;
+  if (active_ == nullptr && !make_segment()) return count_unwritten(), false;
   const auto offset = active_->append(header, payload);
   if (!offset) {
-    ++figures_.n_unwritten;
+    count_unwritten();
     note(offset.error());
     close_segment();
     return false;
   }
+  const Lock lock(mutex_);
   entries_[header.digest] = {.place = {header, *offset}, .segment = active_};
   return true;
 }
@@ -199,15 +198,19 @@ void Store::close_segment() {
 
 // A disk that is full is not asked for each block.
 void Store::note(const Error& error) {
-  figures_.last_problem = error.message;
   silent_until_ns_ = now_ns() + kSilenceNs;
+  const Lock lock(mutex_);
+  figures_.last_problem = error.message;
+}
+
+void Store::count_unwritten() {
+  const Lock lock(mutex_);
+  ++figures_.n_unwritten;
 }
 
 void Store::refresh(bool at_once) {
-  const Lock lock(mutex_);
-  const int64_t now = now_ns();
-  if (!at_once && now - looked_at_ns_ < kNsPerSecond) return;
-  look();
+  const Lock io(io_mutex_);
+  if (at_once || now_ns() - looked_at_ns_ >= kNsPerSecond) look();
 }
 
 void Store::look() {
@@ -220,27 +223,27 @@ void Store::look() {
     found[*number] = at->path();
     next_number_ = std::max(next_number_, *number + 1);
   }
-  for (auto at = segments_.begin(); at != segments_.end();) {
-    const bool is_there = found.contains(at->first) && at->second->is_at_its_path();
-    if (!is_there) forget(at->second);
-    at = is_there ? std::next(at) : segments_.erase(at);
+  Segments known = segments();
+  for (const auto& [number, segment] : known) {
+    if (found.contains(number) && segment->is_at_its_path()) continue;
+    const Lock lock(mutex_);
+    forget(segment);
+    segments_.erase(number);
   }
-  figures_.n_unsound_bytes = 0;
+  uint64_t n_unsound = 0;
+  known = segments();
   for (const auto& [number, path] : found) {
-    auto& segment = segments_[number];
-    if (segment == nullptr) segment = Segment::open(path);
-    if (segment == nullptr) {
-      segments_.erase(number);
-    } else if (segment != active_) {
-      add(segment);
-    }
+    const auto at = known.find(number);
+    const std::shared_ptr<Segment> segment = at != known.end() ? at->second : Segment::open(path);
+    if (segment == nullptr || segment == active_) continue;
+    const std::vector<RecordPlace> places = segment->find_new(n_unsound);
+    const Lock lock(mutex_);
+    segments_[number] = segment;
+    for (const RecordPlace& place : places)
+      entries_.try_emplace(place.header.digest, Entry{.place = place, .segment = segment});
   }
-}
-
-void Store::add(const std::shared_ptr<Segment>& segment) {
-  for (const RecordPlace& place : segment->find_new(figures_.n_unsound_bytes)) {
-    entries_.try_emplace(place.header.digest, Entry{.place = place, .segment = segment});
-  }
+  const Lock lock(mutex_);
+  figures_.n_unsound_bytes = n_unsound;
 }
 
 void Store::forget(const std::shared_ptr<Segment>& segment) {
@@ -248,49 +251,71 @@ void Store::forget(const std::shared_ptr<Segment>& segment) {
   if (active_ == segment) active_ = nullptr;
 }
 
-std::vector<RecordPlace> Store::places_of(const std::shared_ptr<Segment>& segment) const {
+Store::Segments Store::segments() const {
+  const Lock lock(mutex_);
+  return segments_;
+}
+
+std::vector<RecordPlace> Store::places_of(const std::shared_ptr<Segment>& segment, bool only_found) const {
   std::vector<RecordPlace> places;
-  for (const auto& [digest, entry] : entries_) {
-    if (entry.segment == segment) places.push_back(entry.place);
+  {
+    const Lock lock(mutex_);
+    for (const auto& [digest, entry] : entries_) {
+      if (entry.segment == segment && (!only_found || entry.n_found > 0)) places.push_back(entry.place);
+    }
   }
   std::ranges::sort(places, {}, &RecordPlace::offset);
   return places;
 }
 
-double Store::worth_of(const std::shared_ptr<Segment>& segment) const {
-  struct stat status {};
-  const bool is_known = ::stat(segment->path().c_str(), &status) == 0;
-  const auto age = static_cast<double>(std::max<int64_t>(0, unix_seconds() - (is_known ? status.st_mtime : 0)));
-  double worth = 0;
-  for (const auto& [digest, entry] : entries_) {
-    if (entry.segment != segment) continue;
-    const auto found = static_cast<double>(entry.n_found);
-    worth += entry.place.header.n_tokens * (1 + found) / (1 + (found > 0 ? 0 : age / kSecondsPerHour));
-  }
-  return worth / static_cast<double>(std::max<uint64_t>(1, segment->n_bytes()));
-}
-
 uint64_t Store::n_bytes() const {
   uint64_t n = 0;
-  for (const auto& [number, segment] : segments_) n += segment->n_bytes();
+  for (const auto& [number, segment] : segments()) n += segment->n_bytes();
   return n;
 }
 
-void Store::make_room(uint64_t n_bytes_wanted) {
-  while (n_bytes() + n_bytes_wanted > options_.max_bytes && !segments_.empty()) {
-    const auto least = std::ranges::min_element(
-        segments_, {}, [&](const auto& one) { return one.second == active_ ? 1e300 : worth_of(one.second); });
-    const std::shared_ptr<Segment> victim = least->second;
-    if (victim == active_) close_segment();
-    std::vector<RecordPlace> found;
-    uint64_t n_found_bytes = 0;
-    for (const RecordPlace& place : places_of(victim)) {
-      if (entries_[place.header.digest].n_found == 0) continue;
-      found.push_back(place);
-      n_found_bytes += place.header.record_bytes();
+// nullptr where there is none but what is being written.
+std::shared_ptr<Segment> Store::least_worth() {
+  const Segments all = segments();
+  std::map<std::shared_ptr<Segment>, double> ages;  // in hours
+  for (const auto& [number, segment] : all) {
+    struct stat status {};
+    const bool is_known = ::stat(segment->path().c_str(), &status) == 0;
+    const auto age = std::max<int64_t>(0, unix_seconds() - (is_known ? status.st_mtime : 0));
+    ages[segment] = static_cast<double>(age) / kSecondsPerHour;
+  }
+  std::map<std::shared_ptr<Segment>, double> worth;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [digest, entry] : entries_) {
+      const auto n_found = static_cast<double>(entry.n_found);
+      const double age = entry.n_found > 0 ? 0.0 : ages[entry.segment];
+      worth[entry.segment] += entry.place.header.n_tokens * (1 + n_found) / (1 + age);
     }
+  }
+  std::shared_ptr<Segment> least;
+  double least_worth = 0;
+  for (const auto& [number, segment] : all) {
+    const double one = worth[segment] / static_cast<double>(std::max<uint64_t>(1, segment->n_bytes()));
+    if (segment == active_ || (least != nullptr && one >= least_worth)) continue;
+    least = segment;
+    least_worth = one;
+  }
+  return least;
+}
+
+void Store::make_room(uint64_t n_bytes_wanted) {
+  while (n_bytes() + n_bytes_wanted > options_.max_bytes) {
+    std::shared_ptr<Segment> victim = least_worth();
+    if (victim == nullptr) victim = active_;
+    if (victim == nullptr) return;
+    if (victim == active_) close_segment();
+    std::vector<RecordPlace> found = places_of(victim, true);
+    uint64_t n_found_bytes = 0;
+    for (const RecordPlace& place : found) n_found_bytes += place.header.record_bytes();
     if (n_found_bytes > victim->n_bytes() / 2) found.clear();
     remove(victim, found);
+    const Lock lock(mutex_);
     ++figures_.n_removed;
   }
 }
@@ -300,8 +325,11 @@ void Store::remove(const std::shared_ptr<Segment>& segment, std::span<const Reco
   std::error_code status;
   fs::remove(segment->path(), status);
   fs::remove(fs::path(segment->path()).replace_extension(".index"), status);
-  std::erase_if(segments_, [&](const auto& one) { return one.second == segment; });
-  forget(segment);
+  {
+    const Lock lock(mutex_);
+    std::erase_if(segments_, [&](const auto& one) { return one.second == segment; });
+    forget(segment);
+  }
   std::vector<std::byte> payload;
   for (const RecordPlace& place : kept) {
     payload.resize(place.header.payload_bytes());
@@ -313,7 +341,7 @@ void Store::remove(const std::shared_ptr<Segment>& segment, std::span<const Reco
 // Every short run leaves one.
 void Store::merge_small() {
   std::vector<std::shared_ptr<Segment>> small;
-  for (const auto& [number, segment] : segments_) {
+  for (const auto& [number, segment] : segments()) {
     if (segment->n_bytes() < options_.segment_bytes / 8) small.push_back(segment);
   }
   if (small.size() <= kMostSmall) return;
@@ -328,9 +356,10 @@ std::vector<RecordPlace> Store::blocks() const {
 }
 
 StoreFigures Store::figures() const {
+  const uint64_t n = n_bytes();
   const Lock lock(mutex_);
   StoreFigures figures = figures_;
-  figures.n_bytes = n_bytes();
+  figures.n_bytes = n;
   figures.n_blocks = entries_.size();
   figures.n_segments = segments_.size();
   return figures;

@@ -4,7 +4,8 @@
 // given only where header and payload have their checksums and the tokens are those asked for.
 //
 // Over its size, the segment that is worth least goes: the sum of its blocks' tokens x (1 + how often they were found)
-// / age. Blocks of it that were found are written again, if they are not most of it. Any thread.
+// / age. Blocks of it that were found are written again, if they are not most of it. Any thread; find(), blocks() and
+// figures() never wait for a disk.
 
 #include <cstdint>
 #include <filesystem>
@@ -53,7 +54,7 @@ class Store {
             std::vector<std::byte>& payload);
   // Seals the header and appends, unless the digest is there. False where it was not written; figures() say why.
   bool append(RecordHeader header, std::span<const std::byte> payload);
-  // What other processes did, at most once a second unless `at_once`.
+  // What other processes did, at most once a second unless `at_once`. As append() and remove_if(): waits for the disk.
   void refresh(bool at_once = false);
   // Removes the blocks for which it says so; their number. nullopt where another process writes, or nothing can be.
   std::optional<uint64_t> remove_if(const std::function<bool(const RecordHeader&)>& test);
@@ -69,36 +70,42 @@ class Store {
     uint64_t n_found = 0;
   };
   using Lock = std::unique_lock<std::mutex>;
+  using Segments = std::map<uint64_t, std::shared_ptr<Segment>>;  // by their numbers
 
   explicit Store(const StoreOptions& options);
-  // REQUIRES, all: the mutex is held.
+  // REQUIRES, all: io_mutex_ is held, and mutex_ is not.
   void look();
-  void add(const std::shared_ptr<Segment>& segment);
-  void forget(const std::shared_ptr<Segment>& segment);
   bool begin_writing();
   bool make_segment();
   bool write(const RecordHeader& header, std::span<const std::byte> payload);
   void make_room(uint64_t n_bytes);
+  std::shared_ptr<Segment> least_worth();
   uint64_t remove_where(const std::function<bool(const RecordHeader&)>& test);
   void remove(const std::shared_ptr<Segment>& segment, std::span<const RecordPlace> kept);
   void merge_small();
   void close_segment();
-  std::vector<RecordPlace> places_of(const std::shared_ptr<Segment>& segment) const;
-  double worth_of(const std::shared_ptr<Segment>& segment) const;
-  uint64_t n_bytes() const;
   void note(const Error& error);
+  void count_unwritten();
+  // Each takes mutex_ for what it copies.
+  Segments segments() const;
+  std::vector<RecordPlace> places_of(const std::shared_ptr<Segment>& segment, bool only_found = false) const;
+  uint64_t n_bytes() const;
+  // REQUIRES: mutex_ is held.
+  void forget(const std::shared_ptr<Segment>& segment);
 
   const StoreOptions options_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<Digest, Entry> entries_;
-  std::map<uint64_t, std::shared_ptr<Segment>> segments_;  // by their numbers
+  // Held while the folder is read or changed. Never waited for by who holds mutex_.
+  std::mutex io_mutex_;
   Descriptor lock_;
   std::shared_ptr<Segment> active_;  // what this process appends to; nullptr: nothing yet
-  StoreFigures figures_;
-  uint64_t next_number_ = 1;  // above all that were ever seen
+  uint64_t next_number_ = 1;         // above all that were ever seen
   int64_t looked_at_ns_ = 0;
   int64_t silent_until_ns_ = 0;  // after a write that failed
+  // Held for as long as memory is looked at, so that who asks what there is never waits for a disk.
+  mutable std::mutex mutex_;
+  std::map<Digest, Entry> entries_;
+  Segments segments_;
+  StoreFigures figures_;
 };
 
 }  // namespace candor::prefix_store

@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kFirstBytesPerSecond = 1'000'000'000;  // until a read was timed
 constexpr size_t kBytesBesideOthers = size_t{8} << 20;    // copied in a step: about a millisecond
 constexpr size_t kSavedAtOnce = size_t{16} << 20;
+constexpr size_t kSavedBesideOthers = size_t{2} << 20;
+constexpr int32_t kNewShare = 8;  // of memory's blocks: so many new ones begin a round of saving
 constexpr std::chrono::seconds kMostAtTheEnd{10};
 
 // Of one block, read in a step of many.
@@ -77,7 +79,6 @@ std::vector<WantedBlock> DiskTier::find(const kv::PrefixKey& key, std::span<cons
 bool DiskTier::begin(RequestId request, const kv::PrefixKey& key, std::span<const TokenId> beginning,
                      kv::BlockManager& blocks) {
   if (!is_on() || beginning.size() < backend::kBlockTokens) return false;
-  store_->refresh();
   auto restore = std::make_unique<Restore>();
   restore->request = request;
   restore->key = key;
@@ -153,27 +154,37 @@ void DiskTier::save_lost(kv::BlockManager& blocks) {
 int64_t DiskTier::begin_saving(const kv::BlockManager& blocks) {
   if (!is_on()) return 0;
   n_to_save_ = blocks.pool().n_blocks();
-  return blocks.n_entries();
+  n_seen_ = blocks.n_entries();
+  return n_seen_;
 }
 
-bool DiskTier::save_some(const kv::BlockManager& blocks) {
-  if (!is_on() || n_to_save_ == 0 || !pays(1)) return false;
-  for (size_t n_bytes = 0; n_to_save_ > 0 && n_bytes < kSavedAtOnce && worker_->has_room_to_write();) {
+bool DiskTier::save_some(const kv::BlockManager& blocks, bool beside_others) {
+  if (!is_on() || !pays(1)) return false;
+  const kv::BlockPool& pool = blocks.pool();
+  n_seen_ = std::min(n_seen_, blocks.n_entries());
+  const bool fills_up = pool.n_free() < pool.n_blocks() / 2;
+  if (n_to_save_ == 0 && fills_up && blocks.n_entries() - n_seen_ > pool.n_blocks() / kNewShare) begin_saving(blocks);
+  if (n_to_save_ == 0) return false;
+  save_part(blocks, beside_others ? kSavedBesideOthers : kSavedAtOnce);
+  return n_to_save_ > 0 && worker_->has_room_to_write();
+}
+
+void DiskTier::save_part(const kv::BlockManager& blocks, size_t most_bytes) {
+  for (size_t n_bytes = 0; n_to_save_ > 0 && n_bytes < most_bytes && worker_->has_room_to_write();) {
     const BlockId block = --n_to_save_;
     const auto content = blocks.content_of(block);
-    if (!content) continue;
+    if (!content || store_->find(content->digest)) continue;
     const StateId state = blocks.states().checkpoint_of(block);
     save(block, state, content->digest, content->parent, content->tokens, content->key);
     n_bytes += block_bytes_;
   }
-  return n_to_save_ > 0 && worker_->has_room_to_write();
 }
 
 void DiskTier::finish(const kv::BlockManager& blocks) {
   begin_saving(blocks);
   if (!is_on() || !pays(1)) return;
   const auto until = std::chrono::steady_clock::now() + kMostAtTheEnd;
-  while (n_to_save_ > 0 && worker_->wait_for_room(until)) save_some(blocks);
+  while (n_to_save_ > 0 && worker_->wait_for_room(until)) save_part(blocks, kSavedAtOnce);
 }
 
 void DiskTier::forget() noexcept {

@@ -50,8 +50,9 @@ class DiskTier {
   void save_lost(kv::BlockManager& blocks);
   // All that is in memory is to be written, a part in each save_some(). The number of blocks.
   int64_t begin_saving(const kv::BlockManager& blocks);
-  // False where there is nothing left to do now.
-  bool save_some(const kv::BlockManager& blocks);
+  // Between two steps: beside others less at once. Begins by itself where memory fills up, so that blocks are on the
+  // disk before many lose their memory at once. False where there is nothing left to do now.
+  bool save_some(const kv::BlockManager& blocks, bool beside_others);
   // The engine ends: writes what memory holds.
   void finish(const kv::BlockManager& blocks);
   // The blocks are gone, whatever they held.
@@ -75,6 +76,7 @@ class DiskTier {
   std::vector<WantedBlock> find(const kv::PrefixKey& key, std::span<const TokenId> beginning,
                                 const kv::BlockTable& table) const;
   bool pays(size_t n_blocks) const;
+  void save_part(const kv::BlockManager& blocks, size_t most_bytes);
   void save(BlockId block, StateId state, const kv::PrefixDigest& digest, const kv::PrefixDigest& parent,
             std::span<const TokenId> tokens, const kv::PrefixKey& key);
 
@@ -88,6 +90,7 @@ class DiskTier {
 
   std::vector<std::unique_ptr<Restore>> restores_;
   int32_t n_to_save_ = 0;  // blocks, from the highest id down
+  int32_t n_seen_ = 0;     // indexed blocks when that began last
   std::atomic<int64_t> n_restored_tokens_{0};
   std::atomic<int64_t> n_unwritten_{0};
 };

@@ -8,6 +8,7 @@
 namespace candor::engine {
 namespace {
 
+constexpr std::chrono::seconds kBetweenLooks{1};    // at what other processes wrote
 constexpr std::chrono::seconds kMostForWrites{10};  // for what waits to be written
 
 }  // namespace
@@ -98,8 +99,10 @@ void DiskWorker::run() {
     if (has_worked) continue;
     if (!writes_.empty()) {
       write_next(lock);
-    } else {
-      changed_.wait(lock);
+    } else if (changed_.wait_for(lock, kBetweenLooks) == std::cv_status::timeout) {
+      lock.unlock();
+      store_->refresh();
+      lock.lock();
     }
   }
 }

@@ -209,8 +209,9 @@ bool StepLoop::waits_for_disk(const ActiveRequest& request) {
 
 // Who was cancelled meanwhile is not in work any more.
 void StepLoop::advance_disk() {
-  is_saving_ = disk_.save_some(scheduler_.blocks());
-  disk_.advance(scheduler_.blocks(), scheduler_.n_running() > 0, [this](RequestId id, int32_t n_tokens) {
+  const bool beside_others = scheduler_.n_running() > 0;
+  is_saving_ = disk_.save_some(scheduler_.blocks(), beside_others);
+  disk_.advance(scheduler_.blocks(), beside_others, [this](RequestId id, int32_t n_tokens) {
     ActiveRequest* request = requests_.find(id);
     if (request == nullptr || request->n_open == 0 || request->breakdown) return;
     request->summary.usage.disk_tokens = n_tokens;
