@@ -75,7 +75,7 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache
 
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.
-set(CANDOR_INPUT_TESTS capi net hub_pull formats text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
+set(CANDOR_INPUT_TESTS capi net hub_pull formats prefix_store text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
                        hub_folders hub_tokenizers json_schema loader server)
 # ... and both ways: their vectors are others at -O3.
 set(CANDOR_INPUT_TESTS_TWICE kernels)

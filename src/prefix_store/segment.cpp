@@ -66,7 +66,7 @@ uint64_t size_of(int file) {
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(number_, other.number_);
+  std::swap(number_, other.number_);  // the other one closes it
   return *this;
 }
 

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace candor::prefix_store {
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMostSegmentBytes = uint64_t{256} << 20;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int64_t kSilenceNs = 60 * kNsPerSecond;
+constexpr int64_t kMostPatienceNs = kNsPerSecond / 4;  // for the lock
+constexpr std::chrono::milliseconds kLockPoll{10};
 constexpr size_t kMostSmall = 16;  // segments below an eighth of their size; more become one
 constexpr double kSecondsPerHour = 3600;
 
@@ -136,7 +139,13 @@ bool Store::begin_writing() {
     note(cannot(options_.folder, fmt::format("cannot be written to: {}", std::strerror(errno))));
     return false;
   }
-  if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+  const int64_t until_ns = now_ns() + kMostPatienceNs;
+  while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+    if (now_ns() < until_ns) {
+      std::this_thread::sleep_for(kLockPoll);
+      continue;
+    }
+    silent_until_ns_ = now_ns() + kNsPerSecond;
     const Lock lock(mutex_);
     figures_.last_problem = "another process writes to the folder";
     return false;
@@ -145,6 +154,12 @@ bool Store::begin_writing() {
   look();
   merge_small();
   return true;
+}
+
+void Store::end_writing() {
+  const Lock io(io_mutex_);
+  close_segment();
+  lock_ = Descriptor();
 }
 
 std::optional<uint64_t> Store::remove_if(const std::function<bool(const RecordHeader&)>& test) {
@@ -297,7 +312,7 @@ std::shared_ptr<Segment> Store::least_worth() {
   double least_worth = 0;
   for (const auto& [number, segment] : all) {
     const double one = worth[segment] / static_cast<double>(std::max<uint64_t>(1, segment->n_bytes()));
-    if (segment == active_ || (least != nullptr && one >= least_worth)) continue;
+    if (segment == active_ || segment->n_bytes() == 0 || (least != nullptr && one >= least_worth)) continue;
     least = segment;
     least_worth = one;
   }
@@ -342,7 +357,8 @@ void Store::remove(const std::shared_ptr<Segment>& segment, std::span<const Reco
 void Store::merge_small() {
   std::vector<std::shared_ptr<Segment>> small;
   for (const auto& [number, segment] : segments()) {
-    if (segment->n_bytes() < options_.segment_bytes / 8) small.push_back(segment);
+    const uint64_t n = segment->n_bytes();  // 0: of another version, or nobody's
+    if (n > 0 && n < options_.segment_bytes / 8) small.push_back(segment);
   }
   if (small.size() <= kMostSmall) return;
   for (const auto& segment : small) remove(segment, places_of(segment));

@@ -1,7 +1,8 @@
 #pragma once
-// A folder of segments, as one map from digests to blocks. One process writes at a time (a lock on the folder), any
-// number reads; what others append or remove is seen at the next refresh(). Nothing that is read is trusted: a block is
-// given only where header and payload have their checksums and the tokens are those asked for.
+// A folder of segments, as one map from digests to blocks. One store writes at a time (a lock on the folder, from
+// append() to end_writing()), any number reads; what others append or remove is seen at the next refresh(). Nothing
+// that is read is trusted: a block is given only where header and payload have their checksums and the tokens are those
+// asked for.
 //
 // Over its size, the segment that is worth least goes: the sum of its blocks' tokens x (1 + how often they were found)
 // / age. Blocks of it that were found are written again, if they are not most of it. Any thread; find(), blocks() and
@@ -54,6 +55,8 @@ class Store {
             std::vector<std::byte>& payload);
   // Seals the header and appends, unless the digest is there. False where it was not written; figures() say why.
   bool append(RecordHeader header, std::span<const std::byte> payload);
+  // Others may write from now on, until the next append(): for who has nothing to write for a while.
+  void end_writing();
   // What other processes did, at most once a second unless `at_once`. As append() and remove_if(): waits for the disk.
   void refresh(bool at_once = false);
   // Removes the blocks for which it says so; their number. nullopt where another process writes, or nothing can be.

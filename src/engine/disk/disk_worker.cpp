@@ -101,6 +101,7 @@ void DiskWorker::run() {
       write_next(lock);
     } else if (changed_.wait_for(lock, kBetweenLooks) == std::cv_status::timeout) {
       lock.unlock();
+      store_->end_writing();
       store_->refresh();
       lock.lock();
     }

@@ -207,6 +207,7 @@ TEST(prefix_store, one_writes_and_others_see_it) {
   EXPECT_EQ(look_up(*reader, 1), 1);
   EXPECT_FALSE(put(*reader, 2)) << "the other one holds the lock";
   EXPECT_EQ(reader->figures().n_unwritten, 1u);
+  EXPECT_FALSE(put(*reader, 2)) << "nor is it asked again at once";
   ASSERT_TRUE(put(*writer, 3));
   EXPECT_EQ(look_up(*reader, 3), 0);
   reader->refresh(true);
@@ -216,6 +217,11 @@ TEST(prefix_store, one_writes_and_others_see_it) {
   EXPECT_EQ(look_up(*reader, 1), 0);
   EXPECT_EQ(look_up(*reader, 3), 1);
   EXPECT_FALSE(reader->remove_if([](const RecordHeader&) { return true; }));
+  writer->end_writing();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_TRUE(put(*reader, 4));
+  writer->refresh(true);
+  EXPECT_EQ(look_up(*writer, 4), 1);
 }
 
 // The child writes until it is killed.
