@@ -50,6 +50,7 @@ struct ReceiptDifference {
 struct ReceiptVerdict {
   std::int64_t n_tokens = 0;                      // of all answers
   std::int64_t n_verified = 0;                    // that came again, with their logprobs
+  bool was_searched = false;                      // beams cannot be read: the search was done again
   std::optional<ReceiptDifference> difference{};  // absent: verified
 };
 

@@ -108,6 +108,7 @@ Result<Verification> Verification::prepare(const Engine& engine, Receipt receipt
 
 Verification::Verification(Receipt receipt, Request request)
     : receipt_(std::move(receipt)), request_(std::move(request)), answers_(receipt_.answers.size()) {
+  verdict_.was_searched = receipt_.beams.has_value();
   for (const ReceiptAnswer& answer : receipt_.answers) verdict_.n_tokens += std::ssize(answer.tokens);
 }
 

@@ -45,8 +45,10 @@ Result<ReceiptVerdict> verify(Engine& engine, const Receipt& receipt,
 }
 
 std::string to_string(const ReceiptVerdict& verdict, const Engine& engine) {
-  if (!verdict.difference)
-    return fmt::format("verified: {} of {} tokens, logprobs equal", verdict.n_verified, verdict.n_tokens);
+  if (!verdict.difference) {
+    return fmt::format("verified: {} of {} tokens, logprobs equal{}", verdict.n_verified, verdict.n_tokens,
+                       verdict.was_searched ? " (the beam search was done again)" : "");
+  }
   const ReceiptDifference& difference = *verdict.difference;
   const std::string answer = difference.answer > 0 ? fmt::format("answer {}: ", difference.answer + 1) : "";
   if (difference.field == "tokens") {
