@@ -12,6 +12,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import typing
@@ -107,6 +108,16 @@ class Answers(Shared):
         self.assertEqual((verdict["difference"]["answer"], verdict["difference"]["position"]), (1, 3))
         with self.assertRaises(candor.InvalidInput):
             self.model.verify("no receipt")
+
+    def test_prefixes_are_kept_on_disk(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prompt = list(range(10, 110))
+            made = []
+            for _ in range(2):
+                with candor.Model(cache_dir=os.path.join(folder, "prefixes")) as model:
+                    made.append(model.generate(prompt, max_tokens=4, temperature=0))
+            self.assertEqual(made[0].ids, made[1].ids)
+            self.assertEqual([one.usage["disk_tokens"] for one in made], [0, 96])
 
     def test_several_choices_and_stops(self):
         made = self.model.generate("Once upon a time", n=3, seed=1, max_tokens=8)

@@ -91,7 +91,7 @@ constexpr EngineOption kEngineOptions[] = {
     {"kv_bytes", &E::kv_bytes},         {"kept_states", &E::kept_states},   {"max_rows", &E::max_rows},
     {"prefill_rows", &E::prefill_rows}, {"max_running", &E::max_running},   {"max_queued", &E::max_queued},
     {"quantize", &E::quantize},         {"fast_weights", &E::fast_weights}, {"prefix_cache", &E::prefix_cache},
-    {"draft_path", &E::draft_path},
+    {"draft_path", &E::draft_path},     {"cache_dir", &E::cache_dir},       {"cache_bytes", &E::cache_bytes},
 };
 
 using P = SamplingParams;
