@@ -279,6 +279,22 @@ class Model:
     def _read(self, asked: dict[str, Any], n_texts: int) -> Rows:
         return Rows(Handle(library.make("read", self._engine.value, json.dumps(asked).encode()), "vectors"), n_texts)
 
+    def explain(self, prompt: Prompt, sampling: Sampling | None = None, **options: Any) -> List[dict[str, Any]]:
+        """How each token of the answer came about: "token", "text", and what `candor explain --json` has of it. The arguments
+        are those of stream()."""
+        told = []
+        with self.stream(prompt, sampling, explain=True, **options) as stream:
+            for event in stream:
+                if event.token >= 0:
+                    told.append({"token": event.token, "text": event.text, **stream.explanation()})
+        return told
+
+    def receipt(self, prompt: Prompt, sampling: Sampling | None = None, **options: Any) -> dict[str, Any]:
+        """The answer with all that it follows from (docs/receipts.md), for verify(), here or elsewhere. The arguments are those
+        of generate(), which gives it beside the text with receipt=True."""
+        answer = self.generate(prompt, sampling, receipt=True, **options)
+        return dict(answer.receipt)
+
     def verify(self, receipt: Union[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Reads a receipt's answers again: "verified", "message", "tokens", "verified_tokens", and "difference", None or the
         first: "field", "answer", "position", "stands", "expected" and their logprobs. receipt: Completion.receipt, or its

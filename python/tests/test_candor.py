@@ -102,12 +102,18 @@ class Answers(Shared):
         self.assertEqual(answer.logprobs, [])
         self.assertTrue(self.model.verify(answer.receipt)["verified"])
         self.assertTrue(self.model.verify(json.dumps(answer.receipt))["verified"])
+        self.assertTrue(self.model.verify(self.model.receipt("A dog", max_tokens=4))["verified"])
         answer.receipt["answers"][1]["tokens"][3] = 99
         verdict = self.model.verify(answer.receipt)
         self.assertFalse(verdict["verified"])
         self.assertEqual((verdict["difference"]["answer"], verdict["difference"]["position"]), (1, 3))
         with self.assertRaises(candor.InvalidInput):
             self.model.verify("no receipt")
+
+    def test_every_token_is_explained(self):
+        told = self.model.explain("A story", max_tokens=5, seed=3)
+        self.assertEqual([one["token"] for one in told], self.model.generate("A story", max_tokens=5, seed=3).ids)
+        self.assertEqual(told[0]["stages"][0]["name"], "logits")
 
     def test_prefixes_are_kept_on_disk(self):
         with tempfile.TemporaryDirectory() as folder:
