@@ -11,10 +11,21 @@ namespace {
 constexpr std::chrono::seconds kBetweenLooks{1};    // at what other processes wrote
 constexpr std::chrono::seconds kMostForWrites{10};  // for what waits to be written
 
+constexpr size_t kMostSpare = 8;
+
+// A large buffer from the system is cleared page by page: one that was used before is not.
+std::vector<std::byte> taken_from(std::vector<std::vector<std::byte>>& spare) {
+  if (spare.empty()) return {};
+  std::vector<std::byte> taken = std::move(spare.back());
+  spare.pop_back();
+  return taken;
+}
+
 }  // namespace
 
 bool Reading::take(std::vector<std::byte>& payload) {
   const std::lock_guard lock(mutex_);
+  if (payload.capacity() > 0) spare_.push_back(std::exchange(payload, {}));
   if (came_.empty()) return false;
   payload = std::move(came_.front());
   came_.pop_front();
@@ -64,6 +75,11 @@ bool DiskWorker::write(const prefix_store::RecordHeader& header, std::span<const
                        std::span<const std::byte> state) {
   if (!has_room_to_write()) return false;
   Write made{.header = header};
+  {
+    const Lock lock(mutex_);
+    made.payload = taken_from(spare_);
+  }
+  made.payload.clear();
   made.payload.reserve(block.size() + state.size());
   made.payload.insert(made.payload.end(), block.begin(), block.end());
   made.payload.insert(made.payload.end(), state.begin(), state.end());
@@ -120,10 +136,10 @@ bool DiskWorker::read_next(Reading& reading, Lock& lock) {
     lock.lock();
     return true;
   }
+  std::vector<std::byte> payload = taken_from(reading.spare_);
   guard.unlock();
   lock.unlock();
   const WantedBlock& wanted = reading.wanted_[next];
-  std::vector<std::byte> payload;
   const auto began = std::chrono::steady_clock::now();
   bool is_there = false;
   try {
@@ -151,7 +167,7 @@ bool DiskWorker::read_next(Reading& reading, Lock& lock) {
 }
 
 void DiskWorker::write_next(Lock& lock) {
-  const Write next = std::move(writes_.front());
+  Write next = std::move(writes_.front());
   writes_.pop_front();
   lock.unlock();
   bool is_written = false;
@@ -163,6 +179,7 @@ void DiskWorker::write_next(Lock& lock) {
   const bool was_full = n_to_write_ >= kMostStaged;
   n_to_write_ -= next.payload.size();
   if (is_written) times_.n_written_bytes += static_cast<int64_t>(next.payload.size());
+  if (spare_.size() < kMostSpare) spare_.push_back(std::move(next.payload));
   written_.notify_all();
   if (!was_full) return;
   lock.unlock();

@@ -36,7 +36,8 @@ class Reading {
   explicit Reading(std::vector<WantedBlock> wanted) : wanted_(std::move(wanted)) {}
 
   const std::vector<WantedBlock>& wanted() const { return wanted_; }
-  // The payload of the next block in order. False where it has not come yet, or none comes any more.
+  // The payload of the next block in order, for the one before, whose memory is used again. False where it has not come
+  // yet, or none comes any more.
   bool take(std::vector<std::byte>& payload);
   // Nothing that was not taken comes any more.
   bool is_over() const;
@@ -49,6 +50,7 @@ class Reading {
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::deque<std::vector<std::byte>> came_;
+  std::vector<std::vector<std::byte>> spare_;  // memory of what was taken
   bool is_over_ = false;
   bool is_stopped_ = false;
   size_t n_staged_ = 0;  // bytes
@@ -106,6 +108,7 @@ class DiskWorker {
   // Guarded by mutex_.
   std::deque<std::shared_ptr<Reading>> readings_;
   std::deque<Write> writes_;
+  std::vector<std::vector<std::byte>> spare_;  // memory of what was written
   size_t n_to_write_ = 0;  // bytes
   DiskTimes times_;
   bool is_ending_ = false;
