@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "kernels/kernels.h"
 #include "support/shared_data.h"
 #include "support/temp_folder.h"
 
@@ -157,6 +159,23 @@ TEST_P(Restarts, what_has_no_room_in_memory_comes_back_from_the_disk) {
     EXPECT_EQ(again, truth_) << round;
   }
   EXPECT_GT(engine->disk_cache().tokens_restored, 0);
+}
+
+// Of another processor, say.
+TEST_P(Restarts, blocks_that_one_kernel_table_made_serve_another) {
+  const auto tables = kernels::runnable_tables();
+  const auto by = [&](const kernels::KernelTable& table) {
+    setenv("CANDOR_ISA", std::string(table.name).c_str(), 1);
+    auto engine = opened(options_of(GetParam(), path_));
+    unsetenv("CANDOR_ISA");
+    return answers(*engine, requests_);
+  };
+  EXPECT_EQ(by(*tables.back()), truth_);
+  for (const kernels::KernelTable* table : tables) {
+    const std::vector<Answer> again = by(*table);
+    EXPECT_EQ(again, truth_) << table->name;
+    EXPECT_GE(disk_tokens(again), 8 * 32) << table->name;
+  }
 }
 
 TEST_P(Restarts, damaged_files_change_no_answer) {
