@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -134,10 +135,12 @@ std::vector<TokenId> ObjectReader::ids(const char* name) {
 
 std::vector<float> ObjectReader::floats(const char* name) {
   std::vector<float> result;
+  constexpr double kMost = std::numeric_limits<float>::max();
   each(name, [&](const Json& value) {
-    if (value.is_number()) result.push_back(static_cast<float>(value.get<double>()));
-    if (!value.is_number()) refuse(name, "an array of numbers");
-    return value.is_number();
+    const bool is_float = value.is_number() && std::abs(value.get<double>()) <= kMost;
+    if (is_float) result.push_back(static_cast<float>(value.get<double>()));
+    if (!is_float) refuse(name, "an array of 32-bit numbers");
+    return is_float;
   });
   return result;
 }

@@ -206,7 +206,11 @@ class Parser {
       ReceiptAdapter& read = receipt_.adapters.emplace_back();
       read.name = adapter.text("name");
       read.fingerprint = number_of(adapter.digits("fingerprint", 16));
-      read.scale = static_cast<float>(adapter.number("scale"));
+      const double scale = adapter.number("scale");
+      if (!(scale >= -1e30 && scale <= 1e30))
+        adapter.refuse("scale", "a number from -1e30 to 1e30");
+      else
+        read.scale = static_cast<float>(scale);
     });
   }
 
