@@ -6,6 +6,7 @@
 namespace candor::prefix_store {
 namespace {
 
+// Another one when a header changes, and when what a block's memory holds does (backend/cpu/cpu_kv.h).
 constexpr uint32_t kMagic = 0x31564b43;  // "CKV1"
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;
 

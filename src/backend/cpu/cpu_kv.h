@@ -1,7 +1,8 @@
 #pragma once
 // The paged K/V cache in the CPU's memory, and the slots of recurrent states beside it. One allocation holds the pool;
 // each block holds the keys and values of kBlockTokens tokens, all layers: [block][layer][kv head][K page, V page],
-// with latent attention K pages only. The layout inside a page is in kernels/attend.h.
+// with latent attention K pages only. The layout inside a page is in kernels/attend.h, the same for every kernel table.
+// Blocks are kept on disk as they are: who changes a layout changes prefix_store/record.cpp's kMagic.
 //
 // Layers may differ in the number and width of their K/V heads. Where layers x heads is even, each block is padded by
 // the pages of one head (kv_pool_block_bytes() in op_specs.h says why).
