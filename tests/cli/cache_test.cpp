@@ -47,6 +47,8 @@ TEST_F(CacheCommands, a_second_run_reads_what_the_first_one_computed) {
   EXPECT_EQ(nlohmann::json::parse(first.out)["tokens"], nlohmann::json::parse(second.out)["tokens"]);
   EXPECT_EQ(disk_tokens(run(cache_, {"--no-disk-cache"})), 0);
   EXPECT_EQ(disk_tokens(run(cache_, {"--kv-type", "q8_0"})), 0) << "another K/V type";
+  const std::string relative = fs::relative(cache_).string();
+  EXPECT_GT(disk_tokens(run(relative)), 300) << relative;
 }
 
 TEST_F(CacheCommands, is_listed_verified_carried_elsewhere_and_cut_down) {
