@@ -231,13 +231,21 @@ TEST(prefix_store, killed_at_five_hundred_moments_it_gives_no_wrong_block) {
   std::mt19937 random(4);
   uint32_t n_most = 0;
   for (int i = 0; i < 500; ++i) {
+    int begun[2] = {-1, -1};
+    ASSERT_EQ(::pipe(begun), 0);
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       const auto store = opened(path, 2 * kMiB, 100'000);
+      put(*store, static_cast<uint32_t>(i) * 40, 3000);
+      if (::write(begun[1], "x", 1) != 1) ::_exit(1);
       for (uint32_t block = static_cast<uint32_t>(i) * 40;; ++block) put(*store, block, 3000);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(500 + random() % 4000));
+    ::close(begun[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(begun[0], &byte, 1), 1);
+    ::close(begun[0]);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     if (i % 10 != 0) continue;
