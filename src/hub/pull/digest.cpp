@@ -9,9 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <vector>
 
+#include "base/sha256.h"
 #include "base/utf8.h"
 
 namespace candor::hub {
@@ -66,9 +68,7 @@ Result<std::string> digest(const std::filesystem::path& path, const EVP_MD* kind
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned int n_bytes = 0;
   EVP_DigestFinal_ex(context.get(), bytes.data(), &n_bytes);
-  std::string text;
-  for (unsigned int i = 0; i < n_bytes; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
+  return to_hex(std::span(bytes).first(n_bytes));
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <fstream>
 #include <utility>
 
+#include "base/sha256.h"
 #include "base/utf8.h"
 #include "serve/http/text.h"
 
@@ -80,7 +80,7 @@ bool is_loopback(std::string_view host) {
 
 ApiKey make_key(std::string name, std::string_view secret) {
   ApiKey key{.name = std::move(name)};
-  SHA256(reinterpret_cast<const unsigned char*>(secret.data()), secret.size(), key.digest.data());
+  key.digest = sha256(secret);
   return key;
 }
 
@@ -158,10 +158,7 @@ const std::string& Access::key_name(int32_t key) const {
 }
 
 std::string Access::key_id(int32_t key) const {
-  std::string id;
-  if (key < 0) return id;
-  for (const uint8_t byte : options_.keys[static_cast<size_t>(key)].digest) id += fmt::format("{:02x}", byte);
-  return id;
+  return key < 0 ? std::string() : to_hex(options_.keys[static_cast<size_t>(key)].digest);
 }
 
 int32_t Access::key_with_id(std::string_view id) const {
