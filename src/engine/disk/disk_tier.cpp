@@ -143,7 +143,7 @@ void DiskTier::save(BlockId block, StateId state, const kv::PrefixDigest& digest
 }
 
 void DiskTier::save_lost(kv::BlockManager& blocks) {
-  if (!is_on()) return;
+  if (!is_on() || blocks.lost().empty()) return;
   const bool is_kept = pays(1);
   for (const kv::LostBlock& lost : blocks.lost()) {
     if (is_kept) save(lost.block, lost.state, lost.digest, lost.parent, lost.tokens, lost.key);
@@ -159,12 +159,12 @@ int64_t DiskTier::begin_saving(const kv::BlockManager& blocks) {
 }
 
 bool DiskTier::save_some(const kv::BlockManager& blocks, bool beside_others) {
-  if (!is_on() || !pays(1)) return false;
+  if (!is_on()) return false;
   const kv::BlockPool& pool = blocks.pool();
   n_seen_ = std::min(n_seen_, blocks.n_entries());
   const bool fills_up = pool.n_free() < pool.n_blocks() / 2;
   if (n_to_save_ == 0 && fills_up && blocks.n_entries() - n_seen_ > pool.n_blocks() / kNewShare) begin_saving(blocks);
-  if (n_to_save_ == 0) return false;
+  if (n_to_save_ == 0 || !pays(1)) return false;
   save_part(blocks, beside_others ? kSavedBesideOthers : kSavedAtOnce);
   return n_to_save_ > 0 && worker_->has_room_to_write();
 }

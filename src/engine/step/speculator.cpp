@@ -68,22 +68,26 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, const
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
 }
 
+// Of a step of n_rows, one of them the sequence's, with so many drafts of it more.
+int64_t Speculator::step_ns(const sched::Sequence& sequence, int32_t n_rows, int32_t n_drafts) const {
+  const int64_t n_past = sequence.n_tokens() - 1;
+  sched::StepWork work{.n_rows = n_rows - 1, .n_out_rows = n_rows + n_drafts};
+  work.begin_sequence(n_past);
+  work.add_rows(n_past, 1 + n_drafts);
+  return costs_.step_ns(work);
+}
+
 // What is added to a step of n_rows, of which everyone in it has to wait.
 draft::DraftCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
   const int64_t n_past = sequence.n_tokens() - 1;
-  const auto step_ns = [&](int32_t n) {
-    sched::StepWork work{.n_rows = n_rows - 1, .n_out_rows = n_rows + n};
-    work.begin_sequence(n_past);
-    work.add_rows(n_past, 1 + n);
-    return static_cast<double>(costs_.step_ns(work));
-  };
+  const auto with_drafts = [&](int32_t n) { return static_cast<double>(step_ns(sequence, n_rows, n)); };
   const double n_waiting = static_cast<double>(decoding_.size());
   const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));
   const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
   const double reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
-  draft::DraftCosts costs{.plain = step_ns(0)};
+  draft::DraftCosts costs{.plain = with_drafts(0)};
   for (int32_t n = 1; n <= draft::kMaxDrafts; ++n) {
-    const double checking_ns = step_ns(n) - costs.plain;
+    const double checking_ns = with_drafts(n) - costs.plain;
     const double making_ns = (draft_ns_ / n_drafting_ + looking_ns) * n;
     costs.extra[static_cast<size_t>(n)] = reading_ns + n_waiting * (checking_ns + making_ns);
   }
@@ -107,16 +111,9 @@ draft::DraftRequest& Speculator::next_ask() {
 // As many as keep the step near the pace of the others that decode.
 int32_t Speculator::n_predicted(const sched::Sequence& sequence, int32_t n_most) const {
   if (decoding_.size() == predicted_.size()) return n_most;
-  const int64_t n_past = sequence.n_tokens() - 1;
-  const auto step_ns = [&](int32_t n) {
-    sched::StepWork work{.n_rows = n_rows_ - 1, .n_out_rows = n_rows_ + n};
-    work.begin_sequence(n_past);
-    work.add_rows(n_past, 1 + n);
-    return costs_.step_ns(work);
-  };
-  const int64_t limit_ns = step_ns(0) * sched::kStretchPercent / 100;
+  const int64_t limit_ns = step_ns(sequence, n_rows_, 0) * sched::kStretchPercent / 100;
   int32_t n = 0;
-  while (n < n_most && step_ns(n + 1) <= limit_ns) ++n;
+  while (n < n_most && step_ns(sequence, n_rows_, n + 1) <= limit_ns) ++n;
   return n;
 }
 

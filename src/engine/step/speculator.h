@@ -39,6 +39,7 @@ class Speculator {
   // Drafts of what callers believe, before any others; the drafters are not asked for these sequences.
   void draft_predicted(sched::Scheduler& scheduler, RequestTable& requests);
   int32_t n_predicted(const sched::Sequence& sequence, int32_t n_most) const;
+  int64_t step_ns(const sched::Sequence& sequence, int32_t n_rows, int32_t n_drafts) const;
   draft::DraftRequest& next_ask();
   draft::DraftCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
   void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
