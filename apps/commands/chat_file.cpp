@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "apps/options/prompt_source.h"
+#include "apps/terminal/user_folders.h"
 #include "formats/json_text.h"
 #include "formats/new_file.h"
 
@@ -21,16 +21,6 @@ constexpr size_t kMostNameBytes = 200;
 
 Error invalid(std::string message) {
   return {ErrorKind::kInvalidInput, std::move(message), "resume"};
-}
-
-fs::path user_data_folder() {
-  const auto absolute = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && fs::path(value).is_absolute() ? fs::path(value) : fs::path();
-  };
-  if (const fs::path data = absolute("XDG_DATA_HOME"); !data.empty()) return data / "candor";
-  const fs::path home = absolute("HOME");
-  return home.empty() ? home : home / ".local" / "share" / "candor";
 }
 
 Result<Message> message_of(const nlohmann::json& json, const std::string& name) {
