@@ -1,54 +1,25 @@
 // Any bytes as a segment of the prefix cache, behind a byte that says how many of the first are an index of it: blocks
 // that are found have their sums, and nothing else happens.
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "fuzz/fuzz_budget.h"
+#include "fuzz/fuzz_folder.h"
 #include "prefix_store/store.h"
 
-namespace {
-
-namespace fs = std::filesystem;
-
-// Of this process, while it runs.
-struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("candor_prefixes_" + std::to_string(getpid()))) {
-    fs::create_directories(path);
-    ::chmod(path.c_str(), S_IRWXU);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  const fs::path path;
-};
-
-void write(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const Folder folder;
+  static const candor::testing::FuzzFolder folder("candor_prefixes");
   const candor::testing::FuzzBudget budget(size);
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.empty()) return 0;
   const size_t n_index = std::min<size_t>(bytes.size() - 1, static_cast<size_t>(data[0]) * 8);
-  write(folder.path / "0000000000000001.index", bytes.substr(1, n_index));
-  write(folder.path / "0000000000000001.blocks", bytes.substr(1 + n_index));
-  const auto store = candor::prefix_store::Store::open({.folder = folder.path, .max_bytes = 1 << 20});
+  folder.write("0000000000000001.index", bytes.substr(1, n_index));
+  folder.write("0000000000000001.blocks", bytes.substr(1 + n_index));
+  const auto store = candor::prefix_store::Store::open({.folder = folder.path(), .max_bytes = 1 << 20});
   if (!store) std::abort();
   std::vector<std::byte> payload;
   for (const auto& place : (*store)->blocks()) {
