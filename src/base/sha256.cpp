@@ -1,12 +1,17 @@
 #include "base/sha256.h"
 
+// The plain functions: they cannot fail and keep nothing for each thread, so that they work while the process ends.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
 namespace candor {
 
 Sha256 sha256(std::span<const std::byte> bytes) {
   Sha256 digest;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  SHA256_CTX context;
+  SHA256_Init(&context);
+  SHA256_Update(&context, bytes.data(), bytes.size());
+  SHA256_Final(digest.data(), &context);
   return digest;
 }
 
